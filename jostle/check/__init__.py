@@ -1,0 +1,65 @@
+"""What can be said of a program before anything runs: every error at once, in source order.
+
+Names are resolved everywhere; labels, amounts, bounds and keys as far as they are certain. The checker is first-order
+and modest: what it cannot follow it lets through, and the privacy kernel decides at run time. It opens no file and
+reads no data.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+
+from jostle.check.flow import Flow
+from jostle.check.modules import LoadModule, Modules
+from jostle.check.names import Names
+from jostle.check.report import Report
+from jostle.check.sources import check_sources
+from jostle.diagnostics import Diagnostic
+from jostle.syntax import nodes as n
+from jostle.syntax.walk import every
+
+__all__ = ["check"]
+
+
+def check(
+    program: n.Program,
+    *,
+    builtins: Collection[str],
+    load_module: LoadModule,
+    predefined: Collection[str] = (),
+    modules: Collection[str] = (),
+    library: bool = False,
+) -> list[Diagnostic]:
+    """All that is evidently wrong with `program`, in source order; an empty list where nothing is.
+
+    `builtins` are the names that every program knows, `predefined` those of an interactive session; `load_module`
+    gives the tree of a module by its path, or None (its Refusal is reported); `modules` are the paths to suggest.
+    `library` allows `external`, which only modules of the standard library may use.
+    """
+    report = Report()
+    used = Modules(load_module, modules, report)
+    with _deep_enough():
+        Names(report, used, frozenset(builtins) | frozenset(predefined)).program(program)
+        check_sources(program, report)
+        Flow(report, frozenset(builtins) - frozenset(predefined), used.names).program(program)
+    if not library:
+        for node in every(program):
+            if isinstance(node, n.External):
+                help = "write a function with `def`"
+                report.add(
+                    "SyntaxError", "`external` stands in modules of the standard library only", node.span, help=help
+                )
+    return report.in_order()
+
+
+@contextmanager
+def _deep_enough() -> Iterator[None]:
+    """Room for the walk: a tree has at most 500 levels and calls are followed 30 deep, within `flow.DEEPEST`."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, 20_000))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)

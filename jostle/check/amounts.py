@@ -1,0 +1,68 @@
+"""Amounts that are wrong as they are written: zero, negative, infinite, below the quantum, words, booleans.
+
+Only literals and arithmetic over literals are looked at; what depends on a name is settled when it is spent.
+"""
+
+from __future__ import annotations
+
+import math
+
+from jostle.check.report import Report
+from jostle.check.words import QUANTUM
+from jostle.syntax import nodes as n
+
+
+def check_amount(amount: n.Amount, report: Report) -> bool:
+    """Reports a bad amount; whether it was one."""
+    wrong = _wrong(amount.value, amount.unit)
+    if wrong:
+        help = f"write a positive number, such as `{amount.unit} 0.1`"
+        report.add("BadAmount", wrong, amount.value.span, label="no amount", help=help)
+        return True
+    if amount.delta is not None:
+        wrong = _wrong(amount.delta, "delta", least=0.0)
+        if wrong:
+            report.add("BadAmount", wrong, amount.delta.span, label="no amount", help="write `delta 1e-6`")
+            return True
+    return False
+
+
+def check_share(share: n.Expr, report: Report) -> None:
+    """Reports a `spending` share that is written and not between 0 and 1."""
+    value = literal(share)
+    if isinstance(share, n.String | n.Constant) or (value is not None and not 0 < value < 1):
+        message = "the share that the features may spend lies between 0 and 1"
+        report.add("BadAmount", message, share.span, label="outside 0 to 1", help="write `spending 0.05`")
+
+
+def _wrong(expr: n.Expr, unit: str, least: float = QUANTUM) -> str:
+    if isinstance(expr, n.String | n.Constant | n.ListOf | n.SetOf | n.RecordOf | n.Range):
+        return f"an amount of {unit} is a number"
+    value = literal(expr)
+    if value is None:
+        return ""
+    if math.isnan(value):
+        return f"an amount of {unit} is a number"
+    if math.isinf(value):
+        return f"an amount of {unit} is finite"
+    if value <= 0:
+        return f"an amount of {unit} is above zero, not {value:g}"
+    if value < least:
+        return f"{value:g} is too small an amount of {unit}: the smallest is {least:g}"
+    return ""
+
+
+def literal(expr: n.Expr) -> float | None:
+    """The value of an expression of numbers alone, or None."""
+    match expr:
+        case n.Number(value=value):
+            return value
+        case n.Unary(op="-" | "+" as op, operand=operand):
+            inner = literal(operand)
+            return None if inner is None else (-inner if op == "-" else inner)
+        case n.Binary(op="+" | "-" | "*" | "/" as op, left=left, right=right):
+            one, two = literal(left), literal(right)
+            if one is None or two is None or (op == "/" and two == 0):
+                return None
+            return {"+": one + two, "-": one - two, "*": one * two, "/": one / two if two else one}[op]
+    return None

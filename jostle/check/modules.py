@@ -1,0 +1,48 @@
+"""What `use` brings: the top-level names of a module, found once a path."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from jostle.check.report import Report
+from jostle.check.scopes import bound_in
+from jostle.diagnostics import Refusal, did_you_mean
+from jostle.syntax import nodes as n
+
+LoadModule = Callable[[tuple[str, ...]], n.Program | None]
+
+
+class Modules:
+    """Names by module path; `failed` is true once a module could not be read, so that its names are unknown."""
+
+    def __init__(self, load: LoadModule, known: Collection[str], report: Report) -> None:
+        self._load, self._known, self._report = load, known, report
+        self._names: dict[tuple[str, ...], frozenset[str]] = {}
+        self.failed = False
+
+    def names(self, use: n.Use) -> Collection[str]:
+        """The names that a `use` binds: those of the module, and the module itself."""
+        path = use.path
+        if path not in self._names:
+            self._names[path] = frozenset()  # for modules that use each other
+            self._names[path] = frozenset(self._top_level(use)) | {path[0], path[-1]}
+        return self._names[path]
+
+    def _top_level(self, use: n.Use) -> set[str]:
+        written = ".".join(use.path)
+        try:
+            program = self._load(use.path)
+        except Refusal as refusal:
+            self.failed = True
+            self._report.extend(refusal.diagnostics)
+            return set()
+        if program is None:
+            self.failed = True
+            help = did_you_mean(written, self._known) or _list(self._known)
+            self._report.add("ImportError", f"there is no module `{written}`", use.span, label="unknown", help=help)
+            return set()
+        return set(bound_in(program.body, self.names))
+
+
+def _list(known: Collection[str]) -> str:
+    return "there are " + ", ".join(f"`{name}`" for name in sorted(known)) if known else ""

@@ -1,0 +1,243 @@
+"""Unknown names, in all of a program, also in functions that are never called.
+
+One walk with static scopes. Where rows are read a name may be a column, and what the columns are depends on values:
+there an unknown name is let through (`queries` looks at it once the table is known).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from jostle.check.modules import Modules
+from jostle.check.report import Report
+from jostle.check.scopes import Scope, bound_in
+from jostle.check.words import AGGREGATES, ALWAYS, COMPARISONS, DOMAIN_WORDS, OVER_ROWS, ROW_FUNCTIONS
+from jostle.diagnostics import did_you_mean
+from jostle.source import Span
+from jostle.syntax import nodes as n
+from jostle.syntax.walk import children
+
+OTHER_LANGUAGES = {"null": "`none`", "nil": "`none`", "True": "`true`", "False": "`false`", "self": "a parameter"}
+
+
+class Names:
+    """The walk; `ready` holds the top-level names that may be bound so far, or None inside a function."""
+
+    def __init__(self, report: Report, modules: Modules, known: Collection[str]) -> None:
+        self._report, self._modules = report, modules
+        self._known = Scope(frozenset(known) | ALWAYS)
+        self._ready: set[str] | None = set()
+        self._unknown: list[tuple[str, Span, str]] = []
+        self._mine: Collection[str] = ()
+
+    def program(self, program: n.Program) -> None:
+        names = frozenset(bound_in(program.body, self._modules.names))
+        self._mine = names
+        self._block(program.body, Scope(names, self._known))
+        if self._modules.failed:  # an unknown name may be one of the missing module
+            return
+        for name, span, help in self._unknown:
+            self._report.add("NameError", f"`{name}` is not defined", span, label="unknown name", help=help)
+
+    # Statements --------------------------------------------------------------------------------
+
+    def _block(self, body: tuple[n.Stmt, ...], scope: Scope) -> None:
+        for stmt in body:
+            self._stmt(stmt, scope)
+
+    def _stmt(self, stmt: n.Stmt, scope: Scope) -> None:
+        match stmt:
+            case n.Def(name=name, params=params, body=body):
+                self._bind([name])
+                self._function(params, body, scope)
+                return
+            case n.Release(name=name, value=None):
+                self._name(name, stmt.span, scope)
+            case n.If(test=test, then=then, other=other):
+                self._expr(test, scope)
+                self._block(then.body, scope)
+                if other is not None:
+                    self._block(other.body, scope)
+            case n.For(names=names, source=source, body=body):
+                self._expr(source, scope)
+                self._bind(names)
+                self._bind(bound_in(body.body, self._modules.names))  # a later turn sees what an earlier one bound
+                self._block(body.body, scope)
+            case n.With(spend=spend, body=body):
+                self._spend(spend, scope)
+                self._block(body.body, scope)
+            case n.Private():
+                self._private(stmt, scope)
+            case n.External(params=params):
+                self._defaults(params, scope)
+            case _:
+                for child in children(stmt):
+                    if isinstance(child, n.Expr):
+                        self._expr(child, scope)
+        self._bind(bound_in([stmt], self._modules.names))
+
+    def _private(self, stmt: n.Private, scope: Scope) -> None:
+        self._expr(stmt.source, scope)
+        if stmt.described is not None:
+            self._expr(stmt.described, scope, domains=True)
+        if stmt.protecting is not None:
+            for bound in (stmt.protecting.at_most, stmt.protecting.up_to):
+                if bound is not None:
+                    self._expr(bound, scope)
+        if stmt.budget is not None:
+            self._amount(stmt.budget.amount, scope)
+
+    def _bind(self, names: Collection[str] | object) -> None:
+        if self._ready is not None:
+            self._ready.update(names)  # type: ignore[arg-type]
+
+    def _defaults(self, params: tuple[n.Param, ...], scope: Scope) -> None:
+        for param in params:
+            if param.default is not None:
+                self._expr(param.default, scope)
+
+    def _function(self, params: tuple[n.Param, ...], body: n.Block, scope: Scope) -> None:
+        self._defaults(params, scope)
+        names = {param.name for param in params} | set(bound_in(body.body, self._modules.names))
+        ready, self._ready = self._ready, None
+        self._block(body.body, Scope(names, scope))
+        self._ready = ready
+
+    # Expressions -------------------------------------------------------------------------------
+
+    def _expr(self, expr: n.Expr, scope: Scope, *, rows: bool = False, domains: bool = False) -> None:
+        """`rows`: names may be columns. `domains`: the words of a description are known."""
+        match expr:
+            case n.Name(id=name):
+                if not (rows or (domains and name in DOMAIN_WORDS)):
+                    self._name(name, expr.span, scope)
+            case n.Lambda(params=params, body=body):
+                ready, self._ready = self._ready, None
+                self._expr(body, Scope(params, scope), rows=rows)
+                self._ready = ready
+            case n.Comprehension():
+                self._expr(expr.source, scope, rows=rows)
+                inner = self._inside(expr.names, scope)
+                self._expr(expr.item, inner, rows=rows)
+                if expr.condition is not None:
+                    self._expr(expr.condition, inner, rows=rows)
+            case n.Over(name=name, source=source, body=body):
+                self._expr(source, scope, rows=rows)
+                self._expr(body, self._inside((name,), scope), rows=rows)
+            case n.Part(params=params, body=body):
+                self._function(params, body, scope)
+                if expr.predict is not None and expr.predict_params is not None:
+                    self._function(expr.predict_params, expr.predict, scope)
+            case n.Call():
+                self._call(expr, scope, rows)
+            case n.Index(value=value, args=args, keywords=keywords, trailing_comma=trailing):
+                self._expr(value, scope, rows=rows)
+                for arg in args:
+                    self._expr(arg, scope, rows=rows or trailing or _is_condition(arg))
+                for keyword in keywords:
+                    self._expr(keyword.value, scope, rows=rows)
+            case n.Spending(value=value, spend=spend):
+                self._expr(value, scope, rows=rows)
+                self._spend(spend, scope)
+            case n.Query(body=body):
+                self._query(body, scope)
+            case n.Select():
+                self._select(expr, scope)
+            case n.Described(source=source, domains=described):
+                self._expr(source, scope)
+                self._expr(described, scope, domains=True)
+            case _:
+                for child in children(expr):
+                    if isinstance(child, n.Expr):
+                        self._expr(child, scope, rows=rows, domains=domains)
+
+    def _inside(self, names: tuple[str, ...], scope: Scope) -> Scope:
+        return Scope(names, scope)
+
+    def _call(self, call: n.Call, scope: Scope, rows: bool) -> None:
+        over_rows = False
+        if isinstance(call.function, n.Name):
+            name = call.function.id
+            over_rows = name in OVER_ROWS
+            if not (rows and (name in AGGREGATES or name in ROW_FUNCTIONS)):
+                self._name(name, call.function.span, scope, more=AGGREGATES | ROW_FUNCTIONS if rows else ())
+        else:
+            self._expr(call.function, scope, rows=rows)
+        for place, arg in enumerate(call.args):
+            self._expr(arg, scope, rows=rows or (over_rows and place > 0))
+        for keyword in call.keywords:
+            self._expr(keyword.value, scope, rows=rows or over_rows)
+
+    def _query(self, body: n.Expr, scope: Scope) -> None:
+        """An expression over selects: the aggregates are known in it, other names must be variables."""
+        if isinstance(body, n.Call) and isinstance(body.function, n.Name) and body.function.id in AGGREGATES:
+            for child in (*body.args, *(keyword.value for keyword in body.keywords)):
+                self._query(child, scope)
+        elif isinstance(body, n.Binary | n.Unary | n.Logic | n.Conditional):
+            for part in children(body):
+                if isinstance(part, n.Expr):
+                    self._query(part, scope)
+        else:
+            self._expr(body, scope)
+
+    def _select(self, select: n.Select, scope: Scope) -> None:
+        self._query(select.table, scope)
+        for join in select.joins:
+            self._expr(join.table, scope)
+            if join.up_to is not None:
+                self._expr(join.up_to, scope)
+        for column in select.columns:
+            self._expr(column.value, scope, rows=True)
+        if select.where is not None:
+            self._expr(select.where, scope, rows=True)
+        for key in select.keys:
+            self._expr(key.value, scope, rows=True)
+            if key.over is not None:
+                self._expr(key.over, scope)
+        if select.spend is not None:
+            self._spend(select.spend, scope)
+
+    def _spend(self, spend: n.Spend, scope: Scope) -> None:
+        self._amount(spend.amount, scope)
+        if isinstance(spend.via, n.Call):  # the mechanism's own name is settled where it is used
+            for arg in (*spend.via.args, *(keyword.value for keyword in spend.via.keywords)):
+                self._expr(arg, scope)
+
+    def _amount(self, amount: n.Amount, scope: Scope) -> None:
+        self._expr(amount.value, scope)
+        if amount.delta is not None:
+            self._expr(amount.delta, scope)
+
+    def _name(self, name: str, span: Span, scope: Scope, more: Collection[str] = ()) -> None:
+        if not scope.holds(name):
+            known = {*scope.visible(), *more}
+            help = f"write {OTHER_LANGUAGES[name]}" if name in OTHER_LANGUAGES else did_you_mean(name, known)
+            self._unknown.append((name, span, help))
+            return
+        early = self._ready is not None and name in self._mine and name not in self._ready
+        if early and not self._known.holds(name) and _innermost(name, scope) is _top(scope, self._known):
+            self._unknown.append((name, span, "it is given a value further down; move that line up"))
+
+
+def _innermost(name: str, scope: Scope) -> Scope | None:
+    here: Scope | None = scope
+    while here is not None and name not in here.names:
+        here = here.parent
+    return here
+
+
+def _top(scope: Scope, known: Scope) -> Scope:
+    here = scope
+    while here.parent is not None and here.parent is not known:
+        here = here.parent
+    return here
+
+
+def _is_condition(expr: n.Expr) -> bool:
+    """Whether `D[expr]` can only mean the rows for which `expr` is true."""
+    match expr:
+        case n.Binary(op=op):
+            return op in COMPARISONS or op in ("in", "not in")
+        case n.Logic() | n.Unary(op="not"):
+            return True
+    return False

@@ -1,0 +1,168 @@
+"""What can be wrong with a select, once it is known which table it reads.
+
+In the order of the rules: names, labels, keys, bounds; amount and allotment follow in `labels`. Each function says
+whether it found something, since what comes later would only repeat it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+
+from jostle.check.report import Report
+from jostle.check.values import Table
+from jostle.check.words import AGGREGATES, BOUNDED, OPEN_DOMAINS, ROW_FUNCTIONS
+from jostle.diagnostics import Note, did_you_mean
+from jostle.syntax import nodes as n
+from jostle.syntax.walk import children, every
+
+
+def row_expressions(select: n.Select) -> Iterator[n.Expr]:
+    """The expressions that are evaluated row by row."""
+    yield from (column.value for column in select.columns)
+    if select.where is not None:
+        yield select.where
+    yield from (key.value for key in select.keys)
+
+
+def row_names(expr: n.Expr) -> Iterator[n.Name]:
+    """The names in a row expression that may be columns: not those of functions, not those of inner queries."""
+    waiting: list[n.Node] = [expr]
+    while waiting:
+        node = waiting.pop()
+        match node:
+            case n.Name():
+                yield node
+            case n.Call(function=n.Name(), args=args, keywords=keywords):
+                waiting.extend((*args, *keywords))
+            case n.Query() | n.Select() | n.Lambda() | n.Comprehension() | n.Over():
+                continue
+            case _:
+                waiting.extend(children(node))
+
+
+def check_columns(select: n.Select, columns: Collection[str], known: Callable[[str], bool], report: Report) -> bool:
+    """Names that are neither a column nor a variable."""
+    wrong = check_rows(row_expressions(select), columns, known, report)
+    for join in select.joins:
+        for name_ in join.on:
+            if name_ not in columns:
+                wrong = True
+                report.add("NameError", f"there is no column `{name_}` to join on", join.span, help=_columns(columns))
+    return wrong
+
+
+def check_rows(rows: Iterable[n.Expr], columns: Collection[str], known: Callable[[str], bool], report: Report) -> bool:
+    """Names in row expressions that are neither a column nor a variable."""
+    wrong = False
+    for expr in rows:
+        for name in row_names(expr):
+            if name.id not in columns and not known(name.id):
+                wrong = True
+                help = did_you_mean(name.id, columns) or _columns(columns)
+                message = f"there is no column `{name.id}`: only described columns exist"
+                report.add("NameError", message, name.span, label="no such column", help=help)
+    return wrong
+
+
+def _columns(columns: Collection[str]) -> str:
+    return "the columns are " + ", ".join(f"`{column}`" for column in columns) if columns else ""
+
+
+def check_result_names(select: n.Select, report: Report) -> bool:
+    """Two results of one name."""
+    seen: dict[str, n.Column] = {}
+    for column in select.columns:
+        name = column.name or _own_name(column.value)
+        if name is None:
+            continue
+        if name in seen:
+            notes = (Note(seen[name].span, f"the first `{name}`"),)
+            message = f"two results of this select are named `{name}`"
+            report.add("NameError", message, column.span, help="name one of them with `as`", notes=notes)
+            return True
+        seen[name] = column
+    return False
+
+
+def _own_name(value: n.Expr) -> str | None:
+    match value:
+        case n.Name(id=name) | n.Call(function=n.Name(id=name)):
+            return name
+    return None
+
+
+def has_aggregate(expr: n.Expr) -> bool:
+    """Whether an aggregate, or something that might be one, stands in a row expression."""
+    for node in every(expr):
+        match node:
+            case n.Star() | n.Distinct() | n.Select() | n.Query() | n.Attribute() | n.Index():
+                return True
+            case n.Call(function=n.Name(id=name)) if name not in ROW_FUNCTIONS or name in AGGREGATES:
+                return True
+            case n.Call(function=function) if not isinstance(function, n.Name):
+                return True
+    return False
+
+
+def check_bare(select: n.Select, table: Table, report: Report) -> bool:
+    """A select of columns only would hand out rows."""
+    if not table.private or any(has_aggregate(column.value) for column in select.columns):
+        return False
+    since = table.declared.span.line if table.declared is not None else 0
+    report.add(
+        "PrivateValue",
+        "this select would hand out private rows",
+        select.columns[0].span,
+        label=f"no aggregate, and private since line {since}",
+        help="measure them: `count(*)`, `avg(…)`, `median(…)`",
+        notes=table.trail,
+    )
+    return True
+
+
+def check_keys(select: n.Select, table: Table, has_delta: bool, report: Report) -> bool:
+    """Group keys of an open domain, without `over` and without delta."""
+    spends_delta = select.spend is not None and select.spend.amount.delta is not None
+    if not table.private or has_delta or spends_delta or table.has_delta:
+        return False
+    for key in select.keys:
+        if key.over is None and isinstance(key.value, n.Name) and _open(key.value.id, table):
+            report.add(
+                "OpenKeys",
+                f"the values of `{key.value.id}` are not public, so its groups are not either",
+                key.span,
+                label="an open domain",
+                help=f'list them, `groupby {key.value.id} over {{"a", "b"}}`, or describe them, or give delta',
+            )
+            return True
+    return False
+
+
+def check_bounds(select: n.Select, table: Table, report: Report) -> bool:
+    """Sums over a bare column of an open domain."""
+    if not table.private:
+        return False
+    for column in select.columns:
+        for node in every(column.value):
+            match node:
+                case n.Call(function=n.Name(id=fold), args=(n.Name(id=name),)) if fold in BOUNDED:
+                    if _open(name, table) and not _is_text(name, table):
+                        report.add(
+                            "UnboundedSum",
+                            f"`{fold}({name})` has no bound: `{name}` is described without one",
+                            node.span,
+                            label="one row could change it by any amount",
+                            help=f"write `{fold}(clamp({name}, 0, 100))`, or describe `{name}: 0..100`",
+                        )
+                        return True
+    return False
+
+
+def _open(name: str, table: Table) -> bool:
+    domain = table.columns.get(name) if table.columns is not None else None
+    return isinstance(domain, n.Name) and domain.id in OPEN_DOMAINS
+
+
+def _is_text(name: str, table: Table) -> bool:
+    domain = table.columns.get(name) if table.columns is not None else None
+    return isinstance(domain, n.Name) and domain.id == "text"

@@ -1,0 +1,32 @@
+"""Where the checker's findings are gathered: each place says a kind of thing once, and all come in source order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from jostle.diagnostics import Diagnostic, Note
+from jostle.source import Span
+
+
+class Report:
+    """Findings of one program."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, Span | None], Diagnostic] = {}
+
+    def add(
+        self, kind: str, message: str, span: Span, *, label: str = "", help: str = "", notes: tuple[Note, ...] = ()
+    ) -> None:
+        self._found.setdefault((kind, span), Diagnostic(kind, message, span, label, help, notes))
+
+    def extend(self, diagnostics: Iterable[Diagnostic]) -> None:
+        for found in diagnostics:
+            self._found.setdefault((found.kind, found.span), found)
+
+    def in_order(self) -> list[Diagnostic]:
+        """All findings by place, those without one first."""
+        return sorted(self._found.values(), key=_place)
+
+
+def _place(found: Diagnostic) -> tuple[int, int]:
+    return (found.span.line, found.span.column) if found.span is not None else (0, 0)

@@ -1,0 +1,69 @@
+"""What training asks of the interpreter: the one protocol between choosing and running.
+
+Choosing knows nothing of programs, queries or databases: it sees options, features and training data sets through
+a `Bench`, and numbers. Everything behind a bench is public; none of it may touch a private source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+Features = Mapping[str, float]
+Predict = Callable[[Features], float]
+
+
+class Instance(Protocol):
+    """One training data set at one scale; opaque here."""
+
+
+class Bench(Protocol):
+    """The options, features and training data sets of one ChoiceMaker.
+
+    All sequences over options, features and databases are in the order of the program. Methods may raise
+    `Refusal`, which comes through as it is.
+    """
+
+    @property
+    def option_names(self) -> tuple[str, ...]: ...
+
+    @property
+    def feature_names(self) -> tuple[str, ...]: ...
+
+    @property
+    def predicts(self) -> tuple[Predict | None, ...]:
+        """For each option, its own `predict (F)` (features → utility) or None: a model is learned."""
+        ...
+
+    @property
+    def database_names(self) -> tuple[str, ...]: ...
+
+    @property
+    def feature_is_public(self) -> tuple[bool, ...]:
+        """For each feature, whether it measures nothing (and so costs nothing)."""
+        ...
+
+    @property
+    def key(self) -> str:
+        """A digest of the programs, data and versions that the runs depend on."""
+        ...
+
+    def scales(self, database: int) -> tuple[float, ...]:
+        """The multiples of the given data to train at, 1.0 among them."""
+        ...
+
+    def instance(self, database: int, scale: float, seed: int) -> Any:
+        """The data set resampled to `scale` times its size; 1.0 gives it as it is."""
+        ...
+
+    def features(self, instance: Any, epsilon: float | None, seed: int) -> dict[str, float]:
+        """All features. The private ones share `epsilon` equally; None: exact."""
+        ...
+
+    def answer(self, option: int, instance: Any, epsilon: float | None, seed: int) -> Any:
+        """What the option answers with the noise it would have at `epsilon`; None: exact."""
+        ...
+
+    def utility(self, instance: Any, answers: Any) -> float:
+        """How good the answers are, on the exact instance; larger is better."""
+        ...

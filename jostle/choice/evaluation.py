@@ -1,0 +1,143 @@
+"""How good a choice is, as the field reports it: against the single and the virtual best solver.
+
+By leave-one-data-set-out over the whole procedure: for each data set, policies are fitted, cross-validated and
+decided on the others only, and the winner is used on the one left out, its features paid for. Reads the table of
+runs; runs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jostle.choice.grow import Array
+from jostle.choice.models import AnyModel
+from jostle.choice.policies import SINGLE_BEST, Candidate, Predicts, candidates, decide, fitted, regrets, view_of
+from jostle.choice.scale import Scale
+from jostle.choice.table import Table
+from jostle.diagnostics import refuse
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One scale (or whatever instances are grouped by), or all of them (`scale` None).
+
+    For errors, regret is error ÷ the least error (1 is best); for utilities the difference to the best (0 is best).
+    `choice` and `single` (the single best solver) are means, `tail` the choice's 95th percentile, `options` the mean of
+    each option taken always. `gap` = (single − choice) ÷ (single − virtual best), None where there is no gap.
+    """
+
+    scale: float | None
+    rows: int
+    single: float
+    choice: float
+    tail: float
+    gap: float | None
+    options: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Report:
+    """The lines, all scales first, and how often each policy was used on the data set left out."""
+
+    relative: bool
+    databases: int
+    lines: tuple[Line, ...]
+    policies: dict[str, int]
+
+    def as_json(self) -> dict[str, Any]:
+        lines = [{s: getattr(line, s) for s in Line.__slots__} for line in self.lines]
+        return {"relative": self.relative, "databases": self.databases, "lines": lines, "policies": self.policies}
+
+    def text(self) -> str:
+        """A table for people, a line for each scale."""
+        names = list(self.lines[0].options)
+        heads = ["scale", "choice", "95 %", "single best", "closed gap", *names]
+        cells = [[_scale(l.scale), *map(_number, (l.choice, l.tail, l.single)), _gap(l.gap),
+                  *(_number(l.options[n]) for n in names)] for l in self.lines]  # fmt: skip
+        widths = [max(len(row[k]) for row in [heads, *cells]) for k in range(len(heads))]
+        rows = ["  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in [heads, *cells]]
+        what = (
+            "error / least error; 1 is the virtual best" if self.relative else "best − utility; 0 is the virtual best"
+        )
+        used = ", ".join(f"{name} ×{n}" for name, n in self.policies.items())
+        return "\n".join([f"mean regret ({what}), leaving out one of {self.databases} data sets", *rows,
+                          f"policies: {used}"]) + "\n"  # fmt: skip
+
+
+def evaluate(
+    table: Table, model: AnyModel, predicts: Predicts = (), *, group: Callable[[int, float], float] | None = None
+) -> Report:
+    """The report on a table of runs. `predicts`: the options' own predictions, where they have some.
+
+    `group(database, scale)`: the number under which a line gathers instances, such as their rows; None: the scale.
+    Raises `ValueError` for fewer than two data sets.
+    """
+    predicts = predicts or (None,) * len(table.options)
+    names = sorted({run.database for run in table.runs})
+    if len(names) < 2:
+        raise refuse("ValueError", "a choice is evaluated on data sets left out: it needs two or more to train on")
+    scale = table.scale
+    used: dict[str, int] = {}
+    parts: list[tuple[Array, Array, Array, Array]] = []
+    for database in names:
+        rest = table.without(database)
+        policy = decide(rest, model, predicts)
+        used[policy.name] = used.get(policy.name, 0) + 1
+        winner = next(c for c in candidates(table, predicts) if c.name == policy.name)
+        parts.append(_left_out(table, rest, database, winner, model, predicts, scale))
+    sizes, lost, single, each = (np.concatenate([p[k] for p in parts]) for k in range(4))
+    if group is not None:
+        sizes = np.array([group(r.database, r.scale) for d in names for r in table.runs if r.database == d])
+    lines = [_line(table, scale, None, np.ones(len(sizes), dtype=bool), lost, single, each)]
+    for size in np.unique(sizes):
+        lines.append(_line(table, scale, float(size), sizes == size, lost, single, each))
+    return Report(scale.logarithmic, len(names), tuple(lines), used)
+
+
+def _left_out(
+    table: Table, rest: Table, database: int, winner: Candidate, model: AnyModel, predicts: Predicts, scale: Scale
+) -> tuple[Array, Array, Array, Array]:
+    """For each run of the data set: its scale; the regret of the choice by draw, the single best, and each option."""
+    seen = view_of(table, winner, scale)
+    mine = seen[seen.database == database]
+    lost = regrets(winner, fitted(winner, view_of(rest, winner, scale), model, predicts, scale), mine, predicts)
+    best = Candidate(SINGLE_BEST, 0.0, 0, ())
+    plain = view_of(table, best, scale)
+    plain = plain[plain.database == database]
+    alone = regrets(best, fitted(best, view_of(rest, best, scale), model, predicts, scale), plain, predicts)
+    draws = lost.reshape(len(plain.y), -1)
+    return plain.size, np.repeat(draws, table.draws // draws.shape[1], axis=1), alone, plain.best[:, None] - plain.y
+
+
+def _line(table: Table, scale: Scale, size: float | None, rows: Any, lost: Array, single: Array, each: Array) -> Line:
+    def seen(regret: Array) -> Array:
+        return np.exp(regret) if scale.logarithmic else regret
+
+    choice, alone = float(seen(lost[rows]).mean()), float(seen(single[rows]).mean())
+    room = alone - (1.0 if scale.logarithmic else 0.0)
+    means = seen(each[rows]).mean(axis=0).tolist()
+    return Line(
+        scale=size,
+        rows=int(rows.sum()),
+        single=alone,
+        choice=choice,
+        tail=float(np.percentile(seen(lost[rows]), 95)),
+        gap=(alone - choice) / room if room > 1e-12 else None,
+        options=dict(zip(table.options, means, strict=True)),
+    )
+
+
+def _scale(scale: float | None) -> str:
+    return "all" if scale is None else f"{scale:g}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.3f}" if abs(value) < 1000 else f"{value:.3g}"
+
+
+def _gap(gap: float | None) -> str:
+    return "–" if gap is None else f"{gap * 100:.0f} %"

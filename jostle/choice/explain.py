@@ -1,0 +1,104 @@
+"""A policy as text for a person: training, cross-validation, what won and why, and the trees.
+
+Renders what the policy holds; calculates nothing but summaries.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jostle.choice.models import Trees
+from jostle.choice.trees import Tree
+
+if TYPE_CHECKING:
+    from jostle.choice.policy import Policy
+
+
+def explain(policy: Policy) -> str:
+    if policy.predictor is None:
+        return f"policy: {policy.table.options[0]}, the only option\n"
+    parts = [_head(policy), _training(policy), _validation(policy), _models(policy)]
+    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+
+
+def _head(policy: Policy) -> list[str]:
+    table = policy.table
+    if not policy.learned:
+        name = f"single best ({policy.choose({}, None).chosen})"
+        return [f"policy: {name}", f"why: {policy.why}", "reads no feature; all of epsilon goes to the option"]
+    public = dict(zip(table.features, table.public, strict=True))
+    reads = [f"{n} ({'exact' if table.exact else 'free' if public.get(n, True) else 'paid'})" for n in policy.columns]
+    cost = f"; features take {policy.share * 100:g} % of epsilon" if policy.share else "; at no cost"
+    return [
+        f"policy: {policy.name}, by {policy.model}",
+        f"why: {policy.why}",
+        f"reads {', '.join(reads) or 'nothing'}{cost}",
+    ]
+
+
+def _training(policy: Policy) -> list[str]:
+    """What was run, and how often each option was the best."""
+    table = policy.table
+    scales = sorted({r.scale for r in table.runs})
+    epsilons = f"epsilon {', '.join(f'{e:.3g}' for e in table.epsilons)}" if table.epsilons else "without noise"
+    wins = [0] * len(table.options)
+    for run in table.runs:
+        wins[max(range(len(wins)), key=lambda k: run.utilities[0][k])] += 1
+    best = ", ".join(f"{o} {w}" for o, w in zip(table.options, wins, strict=True))
+    return [
+        f"trained on {_count(len(table.databases), 'data set')} at {_count(len(scales), 'scale')}, {epsilons}: "
+        f"{_count(len(table.runs), 'row')}, {_count(table.repeats, 'run')} of each option in each",
+        f"best option, by rows: {best}",
+    ]
+
+
+def _validation(policy: Policy) -> list[str]:
+    if not policy.standings:
+        return []
+    kind = "log regret" if policy.table.scale.logarithmic else "regret"
+    width = max(len(s.name) for s in policy.standings)
+    lines = [f"cross-validation by leaving one data set out: mean {kind} ± standard error"]
+    for s in policy.standings:
+        mark = "*" if s.name == policy.name else " "
+        lines.append(f"{mark} {s.name:<{width}}  {s.regret:8.4f} ± {s.error:.4f}")
+    return lines
+
+
+def _models(policy: Policy) -> list[str]:
+    predictor, options = policy.predictor, policy.table.options
+    if not isinstance(predictor, Trees):
+        return ["the model is the program's own"]
+    models = " (its logarithm is modelled)" if predictor.scale.logarithmic else ""
+    lines = [f"predicted utility{models} ± standard deviation, and training rows"]
+    if predictor.together:
+        trees = predictor.ensembles[0]
+        if len(trees) > 1:
+            lines.append(f"the mean of {len(trees)} trees; the first:")
+        lines += _tree(predictor, trees[0], options, range(len(options)))
+        return lines + [
+            f"{o}: predicts for itself, whatever the tree says" for k, o in enumerate(options) if policy.own(k)
+        ]
+    for k, option in enumerate(options):
+        if policy.own(k):
+            lines += [f"{option}: predicts for itself"]
+        else:
+            lines += [f"{option}:", *_tree(predictor, predictor.ensembles[k][0], (), (0,))]
+    return lines
+
+
+def _tree(predictor: Trees, tree: Tree, names: tuple[str, ...], outputs: range | tuple[int, ...]) -> list[str]:
+    """The lines of a tree; `names` of its outputs where they are several."""
+
+    def leaf(at: int) -> str:
+        said = []
+        for k in outputs:
+            utility = predictor.scale.utility(tree.value[at][k])
+            width = predictor.scale.width(utility, tree.spread[at][k])
+            said.append(f"{names[k] + ' ' if names else ''}{utility:.4g} ± {width:.2g}")
+        return f"{', '.join(said)}  ({tree.n[at]})"
+
+    return tree.lines(predictor.columns, leaf, indent="  ")
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}" + ("" if n == 1 else "s")

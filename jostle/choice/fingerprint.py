@@ -1,0 +1,83 @@
+"""What a value of a program is, as a text that changes when its meaning does: part of a stored model's key.
+
+A function is its tree without places, and what its free names mean; public data are their contents.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from jostle.privacy.handles import Cube, Handle, Table
+from jostle.run.scope import MISSING, Scope
+from jostle.run.values import (
+    REQUIRED, Builtin, Function, Grouped, Interval, JSet, Module, Part, RowForm, is_sequence, is_vector,
+)  # fmt: skip
+from jostle.syntax import nodes as n
+from jostle.syntax.walk import every
+
+
+def fingerprint(value: Any, kernel: Any) -> str:
+    return _Reader(kernel).read(value)
+
+
+class _Reader:
+    def __init__(self, kernel: Any) -> None:
+        self._kernel = kernel
+        self._seen: set[int] = set()
+
+    def read(self, value: Any) -> str:
+        if value is REQUIRED or value is None or isinstance(value, (bool, int, float, str, Interval)):
+            return f"{type(value).__name__}:{value if value is not REQUIRED else ''}"
+        if isinstance(value, (Builtin, RowForm, Module)):
+            return f"{type(value).__name__}:{value.name}"
+        if is_vector(value):
+            return hashlib.sha256(value.tobytes()).hexdigest()
+        if isinstance(value, Handle):
+            return self._handle(value)
+        if id(value) in self._seen:
+            return "again"
+        self._seen.add(id(value))
+        if isinstance(value, Function):
+            return self._function(value)
+        if isinstance(value, Part):
+            return f"{value.kind}({self.read(value.run)},{self.read(value.predict)})"
+        if isinstance(value, dict):
+            return "{" + ",".join(f"{k}:{self.read(v)}" for k, v in value.items()) + "}"
+        if isinstance(value, Grouped):
+            return self.read(value.columns)
+        if isinstance(value, JSet) or is_sequence(value):
+            return "[" + ",".join(self.read(v) for v in value) + "]"
+        parts = getattr(value, "jostle_parts", None)
+        if parts is not None:
+            return f"{type(value).__name__}({self.read(parts)})"
+        fields = getattr(value, "__dataclass_fields__", {})
+        return f"{type(value).__name__}({','.join(self.read(getattr(value, f)) for f in fields)})"
+
+    def _function(self, function: Function) -> str:
+        own = {name for name, _ in function.params}
+        tree = hashlib.sha256(repr(function.body).encode()).hexdigest()
+        defaults = ",".join(self.read(default) for _, default in function.params)
+        free = []
+        for name in sorted(self._names(function.body) - own):
+            meant = _find(function.scope, name)
+            if meant is not MISSING:
+                free.append(f"{name}={self.read(meant)}")
+        return f"function({tree};{defaults};{';'.join(free)})"
+
+    def _names(self, body: Any) -> set[str]:
+        return {node.id for node in every(body) if isinstance(node, n.Name)}
+
+    def _handle(self, handle: Handle) -> str:
+        if handle.private:
+            return f"private:{handle.exposures[0].source.name}"
+        if isinstance(handle, Cube):
+            cells = self._kernel.vault.cells(handle)
+            return f"cube{handle.shape}:{hashlib.sha256(cells.tobytes()).hexdigest()}"
+        if isinstance(handle, Table):
+            return f"table:{handle.plan!r}:{self._kernel.engine.stamp(handle.plan)}"
+        return type(handle).__name__
+
+
+def _find(scope: Scope, name: str) -> Any:
+    return scope.find(name)

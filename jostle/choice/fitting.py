@@ -1,0 +1,71 @@
+"""Fitting a named model to rows of features and scores.
+
+Rows come in groups (one instance: its epsilons and draws), of which a leaf keeps a least number, counted in rows,
+and which a bootstrap takes whole. Bootstraps are drawn by hashing, so that fitting is a function of its arguments.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import numpy.typing as npt
+
+from jostle.choice.bench import Predict
+from jostle.choice.grow import Array, grow
+from jostle.choice.models import AnyModel, Functions, Predictor, Trees, UserModel
+from jostle.choice.scale import Scale
+
+Groups = npt.NDArray[np.intp]
+
+
+def fit(
+    model: AnyModel,
+    columns: tuple[str, ...],
+    scale: Scale,
+    x: Array,
+    y: Array,
+    groups: Groups,
+    predicts: tuple[Predict | None, ...],
+) -> Predictor:
+    """A predictor of every option's utility from `x` (n, columns), with scores `y` (n, options).
+
+    `groups`: the instance of each row. Options with a function in `predicts` are not learned.
+    """
+    if isinstance(model, UserModel):
+        return _users(model, columns, scale, x, y, predicts)
+    instances = max(len(np.unique(groups)), 1)
+    least = max(1, round(model.least(instances) * len(x) / instances))
+    if model.kind == "tree":
+        alone = (() if p else (grow(x, y[:, k : k + 1], model.depth, least),) for k, p in enumerate(predicts))
+        return Trees(scale, columns, y.shape[1], tuple(alone), False)
+    samples = [np.arange(len(x))]
+    if model.kind == "forest":
+        samples = [_bootstrap(groups, number) for number in range(model.trees)]
+    trees = tuple(grow(x[rows], y[rows], model.depth, least, by_regret=True) for rows in samples)
+    return Trees(scale, columns, y.shape[1], (trees,), True)
+
+
+def _users(
+    model: UserModel,
+    columns: tuple[str, ...],
+    scale: Scale,
+    x: Array,
+    y: Array,
+    predicts: tuple[Predict | None, ...],
+) -> Functions:
+    named = [dict(zip(columns, row.tolist(), strict=True)) for row in x]
+    functions: list[Predict | None] = []
+    for k, predict in enumerate(predicts):
+        pairs = [(features, scale.utility(float(score))) for features, score in zip(named, y[:, k], strict=True)]
+        functions.append(None if predict else model.fit(pairs))
+    return Functions(columns, tuple(functions))
+
+
+def _bootstrap(groups: Groups, number: int) -> npt.NDArray[np.intp]:
+    """The rows of as many groups as there are, drawn with replacement; the `number`-th such sample."""
+    names = np.unique(groups)
+    bytes_ = hashlib.shake_256(f"bootstrap {number}".encode()).digest(8 * len(names))
+    drawn = names[np.frombuffer(bytes_, dtype="<u8") % np.uint64(len(names))]
+    rows: npt.NDArray[np.intp] = np.concatenate([np.flatnonzero(groups == name) for name in drawn])
+    return rows

@@ -1,0 +1,96 @@
+"""From a bench to a policy: look it up, or train, decide and keep it.
+
+The one function that a ChoiceMaker needs. It runs options on training data only and spends nothing.
+"""
+
+from __future__ import annotations
+
+import jostle
+from jostle.choice.bench import Bench
+from jostle.choice.models import AnyModel, UserModel
+from jostle.choice.policy import Policy
+from jostle.choice.store import Store, digest
+from jostle.choice.table import Table
+from jostle.choice.training import DRAWS, REPEATS, SHARES, epsilon_grid, settings_of, train
+from jostle.choice.workers import Progress
+from jostle.diagnostics import refuse
+
+VERSION = 1
+"""Of what training computes; a change here makes stored models be trained anew."""
+
+
+def key_of(
+    bench: Bench,
+    model: AnyModel,
+    share: float | None,
+    epsilon: float | None,
+    repeats: int = REPEATS,
+    draws: int = DRAWS,
+) -> str:
+    """The content key of a policy: near-by epsilons, which share a grid, have the same."""
+    return digest(runs_key(bench, share, epsilon, repeats, draws), str(model))
+
+
+def runs_key(bench: Bench, share: float | None, epsilon: float | None, repeats: int, draws: int) -> str:
+    """The part of the key that the runs depend on, and are seeded from: models are compared on the same runs."""
+    grid = list(epsilon_grid(epsilon)) if epsilon is not None else []
+    shares = [share] if share is not None else list(SHARES)
+    return digest(VERSION, jostle.__version__, bench.key, grid, shares, repeats, draws)
+
+
+def learn(
+    bench: Bench,
+    *,
+    model: AnyModel,
+    share: float | None,
+    epsilon: float | None,
+    store: Store | None,
+    progress: Progress | None = None,
+    workers: int | None = None,
+    repeats: int = REPEATS,
+    draws: int = DRAWS,
+) -> Policy:
+    """The policy for calls with about `epsilon` (None: on public data, exact and free).
+
+    `share`: of epsilon for the private features, in (0, 1); None: cross-validation finds it, and may find none. With
+    a `store` a policy is trained once. Raises `ValueError` without options or training data, `BadAmount` for a share
+    outside (0, 1), `DataError` for a damaged stored model, and what the program's own features and options raise.
+    """
+    _check(bench, share)
+    if len(bench.option_names) == 1:
+        return _only(bench)
+    key = key_of(bench, model, share, epsilon, repeats, draws)
+    kept = f"{key} {model.serial}" if isinstance(model, UserModel) else key
+    known = store.load(kept) if store is not None else None
+    if store is not None and known is not None:
+        return store.remember(kept, known.with_predicts(bench.predicts))
+    seeds = runs_key(bench, share, epsilon, repeats, draws)
+    table = train(bench, epsilon, share, progress, key=seeds, repeats=repeats, draws=draws, workers=workers)
+    from jostle.choice.policies import decide
+
+    policy = decide(table, model, bench.predicts)
+    if store is not None:
+        store.save(kept, policy, on_disk=not isinstance(model, UserModel))
+    return policy
+
+
+def _check(bench: Bench, share: float | None) -> None:
+    if share is not None and not 0 < share < 1:
+        raise refuse(
+            "BadAmount",
+            f"the share for features is a number between 0 and 1, not {share:g}",
+            help="`spending 0.05` gives the features a twentieth of a call's epsilon",
+        )
+    if not bench.option_names:
+        raise refuse("ValueError", "there is nothing to choose from", help="name at least one Option in `among {…}`")
+    if not bench.database_names:
+        raise refuse("ValueError", "there is nothing to train on", help="name public data sets in `trained on {…}`")
+
+
+def _only(bench: Bench) -> Policy:
+    """With one option there is nothing to learn, and nothing is run."""
+    table = Table(
+        bench.option_names, bench.feature_names, bench.feature_is_public, bench.database_names,
+        (), (1.0,), settings_of(bench, None, True), 0, 0, bench.key, (),
+    )  # fmt: skip
+    return Policy("single best", "single best", 0.0, (), (), None, table, (), "there is only one option")

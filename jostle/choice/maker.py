@@ -1,0 +1,282 @@
+"""ChoiceMakers: values that pick an Option and run it, paying for what they look at.
+
+On private data a call's allotment pays for the features that the policy needs and leaves the rest to the Option.
+On public data a policy trained without noise chooses, and nothing is spent. Every call is an event with its choice,
+features and context.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from jostle.choice.learning import learn
+from jostle.choice.models import Model, UserModel, forest, regret_tree, tree
+from jostle.choice.policy import Decision, Policy
+from jostle.choice.program import Parts, ProgramBench
+from jostle.choice.store import Store
+from jostle.choice.table import train_event
+from jostle.diagnostics import refuse
+from jostle.privacy.amounts import as_float, quanta
+from jostle.privacy.handles import handles_in
+from jostle.privacy.measures import Amount
+from jostle.run.interpreter import Interpreter, exposures_of
+from jostle.run.scope import Scope
+from jostle.run.values import Builtin, Function, JSet, Part, Record, is_number, is_sequence, kind_name
+from jostle.source import Span
+from jostle.syntax import nodes as n
+
+Progress = Callable[[str, int, int], None]
+
+
+class ChoiceMaker:
+    """The value of a `MkChoiceMaker`. Policies are trained when they are first needed, once for each bracket of ε."""
+
+    def __init__(
+        self,
+        interp: Interpreter,
+        parts: Parts,
+        model: Any,
+        share: float | None,
+        span: Span | None,
+        progress: Progress | None,
+    ) -> None:
+        self.name = ""
+        self._parts, self._model, self._share, self._span = parts, model, share, span
+        self._progress = progress
+        self._store = Store()
+        self._policies: list[Policy] = []
+        self._benches: dict[tuple[str, int], ProgramBench] = {}
+        self._bench(interp, "epsilon", 1)
+
+    # Called by the interpreter ---------------------------------------------------------------------
+
+    def jostle_call(self, interp: Interpreter, args: Any, span: Span | None) -> Any:
+        """`choice(data)`: features, prediction, and the chosen Option's answers."""
+        decision, data = self._decide(interp, args, span)
+        option = self._parts.options[decision.index]
+        with interp.kernel.events.within("option", decision.chosen, span):
+            if handles_in(data):
+                answers = interp.call(option, [data])
+            else:
+                with interp.kernel.allot(None, None):
+                    answers = interp.call(option, [data])
+        for handle in handles_in(answers):
+            source = handle.exposures[0].source.name
+            raise refuse("PrivateValue", f"the answers of `{decision.chosen}` hold private data of `{source}`")
+        return answers
+
+    @property
+    def jostle_fields(self) -> dict[str, Any]:
+        def pick(data: Any, *, at: Any) -> Any:
+            interp, span = at
+            decision, _ = self._decide(interp, [data], span)
+            return self._parts.options[decision.index]
+
+        return {
+            "pick": Builtin("pick", pick, sees_handles=True, wants_call=True),
+            "options": list(self._parts.option_names), "features": list(self._parts.feature_names),
+        }  # fmt: skip
+
+    @property
+    def jostle_parts(self) -> list[Any]:
+        return [*self._parts.options, *self._parts.features, self._parts.utility, *self._parts.databases]
+
+    def jostle_explain(self) -> str:
+        if not self._policies:
+            return "nothing was learned yet: a ChoiceMaker is trained at its first call"
+        return "\n\n".join(policy.explain() for policy in self._policies)
+
+    # Deciding --------------------------------------------------------------------------------------
+
+    def _decide(self, interp: Interpreter, args: Any, span: Span | None) -> tuple[Decision, Any]:
+        if len(args) != 1:
+            raise refuse("TypeError", f"a choice takes its data, one record, and {len(args)} were given")
+        (data,) = args
+        exposures = exposures_of([data])
+        if not exposures:
+            policy = self._policy(interp, "epsilon", 1, None)
+            with interp.kernel.allot(None, None):
+                values = {name: self._feature(interp, name, data) for name in policy.needs}
+            decision = policy.choose(values, None)
+            self._event(interp, policy, decision, values, {}, None, span)
+            return decision, data
+        if interp.kernel.allotment is None:
+            raise refuse(
+                "NoEpsilon", "this choice is called on private data without an allotment",
+                help="call it `with epsilon …`: `answers = choice(data) with epsilon 0.5`",
+            )  # fmt: skip
+        unit = exposures[0].source.measure.unit
+        whole = interp.kernel.left_of_allotment(exposures, unit)
+        if whole <= 0:
+            raise refuse("BudgetExceeded", "nothing is left of the allotment for this choice")
+        policy = self._policy(interp, unit, max(e.stability for e in exposures), whole)
+        bench = self._bench(interp, unit, max(e.stability for e in exposures))
+        free = dict(zip(bench.feature_names, bench.feature_is_public, strict=True))
+        paying = [name for name in policy.needs if not free[name]]
+        values, costs = {}, {}
+        for name in policy.needs:
+            with interp.kernel.events.within("feature", name, span) as event:
+                if name in paying:
+                    each = Amount(unit, quanta(whole * policy.share / len(paying), unit))
+                    costs[name] = as_float(each.value)
+                    with interp.kernel.allot(each, span, exposures):
+                        values[name] = self._feature(interp, name, data)
+                else:
+                    values[name] = self._feature(interp, name, data)
+                event.update(value=values[name], epsilon=costs.get(name, 0.0))
+        decision = policy.choose(values, whole)
+        self._event(interp, policy, decision, values, costs, whole, span)
+        return decision, data
+
+    def _feature(self, interp: Interpreter, name: str, data: Any) -> float:
+        feature = self._parts.features[self._parts.feature_names.index(name)]
+        value = interp.call(feature, [data])
+        if not is_number(value):
+            raise refuse("TypeError", f"the Feature `{name}` gives {kind_name(value)}, and a number is needed")
+        return float(value)
+
+    def _event(
+        self, interp: Interpreter, policy: Policy, decision: Decision, values: dict[str, float],
+        costs: dict[str, float], epsilon: float | None, span: Span | None,
+    ) -> None:  # fmt: skip
+        interp.kernel.events.emit(
+            "choice", self.name or "choice", span,
+            features=[{"name": k, "value": v, "epsilon": costs.get(k, 0.0)} for k, v in values.items()],
+            **decision.as_json(), model=policy.model, policy=policy.name, why=policy.why, epsilon=epsilon,
+            share=policy.share,
+        )  # fmt: skip
+
+    def _policy(self, interp: Interpreter, unit: str, stability: int, epsilon: float | None) -> Policy:
+        label = self.name or "choice"
+        report = (lambda done, total: self._progress(f"training {label}", done, total)) if self._progress else None
+        policy = learn(
+            self._bench(interp, unit, stability), model=self._model, share=self._share, epsilon=epsilon,
+            store=self._store, progress=report,
+        )  # fmt: skip
+        if all(policy is not known for known in self._policies):
+            self._policies.append(policy)
+            interp.kernel.events.emit("train", label, self._span, **train_event(policy.table))
+        return policy
+
+    def _bench(self, interp: Interpreter, unit: str, stability: int) -> ProgramBench:
+        if (unit, stability) not in self._benches:
+            self._benches[unit, stability] = ProgramBench(interp, self._parts, unit, stability)
+        return self._benches[unit, stability]
+
+
+# Making ------------------------------------------------------------------------------------------
+
+
+def maker(progress: Progress | None) -> Callable[[Interpreter, n.Choice, Scope], ChoiceMaker]:
+    """What the interpreter calls at a `MkChoiceMaker among …`."""
+
+    def choose(interp: Interpreter, node: n.Choice, scope: Scope) -> ChoiceMaker:
+        values = {
+            what: interp.eval(expr, scope)
+            for what, expr in (("among", node.among), ("informed by", node.informed), ("trained on", node.trained))
+        }
+        model = interp.eval(node.using, scope) if node.using is not None else tree()
+        share = interp.eval(node.spending, scope) if node.spending is not None else None
+        utility = interp.eval(node.wrt, scope)
+        return make(interp, values, model, share, utility, node.span, progress)
+
+    return choose
+
+
+def make(
+    interp: Interpreter, values: dict[str, Any], model: Any, share: Any, utility: Any, span: Span | None,
+    progress: Progress | None,
+) -> ChoiceMaker:  # fmt: skip
+    options = _members(values["among"], "among", "Option")
+    features = _members(values["informed by"], "informed by", "Feature")
+    databases = _members(values["trained on"], "trained on", None)
+    if not options:
+        raise refuse("ValueError", "there is nothing to choose from", help="name at least one Option in `among {…}`")
+    if not databases:
+        raise refuse("ValueError", "there is nothing to train on", help="name public data sets in `trained on {…}`")
+    for handle in handles_in(databases):
+        raise refuse(
+            "PrivateValue", f"training data are public, and `{handle.exposures[0].source.name}` is private",
+            help="train on public data of the same kind, and call the choice on the private ones",
+        )  # fmt: skip
+    if isinstance(utility, Part) and utility.kind != "Utility":
+        raise refuse("TypeError", f"`wrt` takes a Utility, not {kind_name(utility)}")
+    if callable(getattr(utility, "jostle_call", None)) or not isinstance(utility, (Part, Function, Builtin)):
+        raise refuse("TypeError", f"`wrt` takes a Utility, not {kind_name(utility)}")
+    if isinstance(model, (Function, Builtin)):
+        model = user_model(interp, model)
+    if not isinstance(model, (Model, UserModel)):
+        raise refuse("TypeError", f"`using` takes a model, not {kind_name(model)}", help="such as `tree(depth = 3)`")
+    if share is not None and (not is_number(share) or not 0 < share < 1):
+        raise refuse("BadAmount", "the share for features lies between 0 and 1", help="such as `spending 0.05`")
+    parts = Parts(
+        tuple(options),
+        _names(options, "option"),
+        tuple(features),
+        _names(features, "feature"),
+        utility,
+        tuple(databases),
+    )
+    return ChoiceMaker(interp, parts, model, share, span, progress)
+
+
+def user_model(interp: Interpreter, function: Any) -> UserModel:
+    def fit(pairs: Any) -> Callable[[Any], float]:
+        predictor = interp.call(function, [[[Record(x), y] for x, y in pairs]])
+
+        def predict(x: Any) -> float:
+            value = interp.call(predictor, [Record(x)])
+            if not is_number(value):
+                raise refuse("TypeError", f"a model predicts numbers, and this one gives {kind_name(value)}")
+            return float(value)
+
+        return predict
+
+    return UserModel(getattr(function, "name", "") or "model", fit)
+
+
+def _members(value: Any, clause: str, kind: str | None) -> list[Any]:
+    if isinstance(value, Record) and not value:
+        return []
+    if not (isinstance(value, JSet) or is_sequence(value)):
+        value = [value]
+    members = list(value)
+    for member in members if kind is not None else ():
+        if isinstance(member, Part) and member.kind != kind or not isinstance(member, (Part, Function, Builtin)):
+            raise refuse("TypeError", f"`{clause}` takes {kind}s, and this is {kind_name(member)}")
+    return members
+
+
+def _names(parts: list[Any], what: str) -> tuple[str, ...]:
+    made: list[str] = []
+    for i, part in enumerate(parts):
+        name = part.name if isinstance(part, Part) and part.name else ""
+        made.append(name if name and name not in made else f"{what}{i + 1}")
+    return tuple(made)
+
+
+def constructors(progress: Progress | None) -> dict[str, Any]:
+    """The functional constructors of the thesis's table, and the models."""
+
+    def choice_maker(ops: Any, feats: Any, dbs: Any, model: Any, score: Any, *, at: Any) -> ChoiceMaker:
+        interp, span = at
+        values = {"among": ops, "informed by": feats, "trained on": dbs}
+        return make(interp, values, model, None, score, span, progress)
+
+    def part(kind: str) -> Any:
+        return lambda function, *, at: Part(kind, function)
+
+    def features(functions: Any, *, at: Any) -> list[Any]:
+        return [f if isinstance(f, Part) else Part("Feature", f) for f in functions]
+
+    def model(function: Any, *, at: Any) -> UserModel:
+        return user_model(at[0], function)
+
+    bodies: dict[str, Any] = {
+        "MkChoiceMaker": choice_maker, "MkOption": part("Option"), "MkScore": part("Utility"),
+        "MkFeatures": features, "MkModel": model,
+    }  # fmt: skip
+    made: dict[str, Any] = {k: Builtin(k, v, sees_handles=True, wants_call=True) for k, v in bodies.items()}
+    made |= {k: Builtin(k, v) for k, v in (("tree", tree), ("regret_tree", regret_tree), ("forest", forest))}
+    return made

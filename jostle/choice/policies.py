@@ -1,0 +1,206 @@
+"""Which policy to use: candidates, cross-validation by data set, and the choice among them.
+
+"Spend nothing, take the single best option" always competes; a policy that pays for features is charged for them,
+since its option is judged with what is left of epsilon while the best possible is judged with all of it. All from
+the table of runs: nothing is run here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from jostle.choice.bench import Predict
+from jostle.choice.fitting import fit
+from jostle.choice.grow import Array
+from jostle.choice.models import AnyModel, Predictor, constant
+from jostle.choice.policy import Policy, Standing
+from jostle.choice.scale import Scale, finite
+from jostle.choice.table import EPSILON, Table
+
+Predicts = tuple[Predict | None, ...]
+SINGLE_BEST = "single best"
+FALLBACK_SHARE = 0.05
+"""The share taken where nothing can be cross-validated and nothing is free."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A policy before it is fitted: which features it reads, under which setting of the table."""
+
+    name: str
+    share: float
+    setting: int
+    columns: tuple[str, ...]
+
+    @property
+    def learned(self) -> bool:
+        return self.name != SINGLE_BEST
+
+
+@dataclass(frozen=True)
+class View:
+    """The rows that a candidate learns from: one for each run and draw.
+
+    `x` (n, columns) features as measured; `y` (n, options) scores with what the candidate leaves of epsilon;
+    `best` (n,) the best score with all of it; `database`, `instance` (n,) where a row comes from; `size` (n,) the
+    multiple of the given data.
+    """
+
+    x: Array
+    y: Array
+    best: Array
+    database: npt.NDArray[np.intp]
+    instance: npt.NDArray[np.intp]
+    size: Array
+
+    def __getitem__(self, rows: npt.NDArray[np.bool_]) -> View:
+        return View(
+            self.x[rows], self.y[rows], self.best[rows], self.database[rows], self.instance[rows], self.size[rows]
+        )
+
+
+def candidates(table: Table, predicts: Predicts) -> list[Candidate]:
+    """All policies that compete, the cheapest first."""
+    own = any(predicts)
+    public = tuple(n for n, free in zip(table.features, table.public, strict=True) if free or table.exact)
+    extra = (EPSILON,) if len(table.epsilons) > 1 and EPSILON not in table.features else ()
+    found = [Candidate(SINGLE_BEST, 0.0, 0, ())]
+    reads_all = len(public) == len(table.features)
+    if (public or extra or own) and (reads_all or not own):
+        found.append(Candidate("exact features" if table.exact else "free features", 0.0, 0, public + extra))
+    for number, setting in enumerate(table.settings):
+        if setting.paid:
+            read = tuple(n for n in table.features if n in public or n in setting.paid)
+            what = "features" if read == table.features else ", ".join(setting.paid)
+            found.append(Candidate(f"{what} at {setting.share * 100:g} %", setting.share, number, read + extra))
+    return sorted(found, key=lambda c: c.share)
+
+
+def view_of(table: Table, candidate: Candidate, scale: Scale) -> View:
+    x, y, best, where = [], [], [], []
+    instances: dict[tuple[int, float], int] = {}
+    for run in table.runs:
+        scores = table.scores(run, candidate.share, scale)
+        top = max(table.scores(run, 0.0, scale))
+        instance = instances.setdefault((run.database, run.scale), len(instances))
+        for values in run.features[candidate.setting] if candidate.learned else run.features[0][:1]:
+            named = dict(zip(table.features, values, strict=True))
+            if EPSILON not in named and run.epsilon is not None:
+                named[EPSILON] = float(np.log10(run.epsilon))
+            x.append([named[c] for c in candidate.columns])
+            y.append(scores)
+            best.append(top)
+            where.append((run.database, instance, run.scale))
+    return View(
+        np.array(x, dtype=np.float64).reshape(len(x), len(candidate.columns)),
+        np.array(y, dtype=np.float64),
+        np.array(best, dtype=np.float64),
+        np.array([w[0] for w in where], dtype=np.intp),
+        np.array([w[1] for w in where], dtype=np.intp),
+        np.array([w[2] for w in where], dtype=np.float64),
+    )
+
+
+def fitted(candidate: Candidate, view: View, model: AnyModel, predicts: Predicts, scale: Scale) -> Predictor:
+    if candidate.learned:
+        return fit(model, candidate.columns, scale, view.x, view.y, view.instance, predicts)
+    means = np.mean([view.y[view.database == d].mean(axis=0) for d in np.unique(view.database)], axis=0)
+    return constant(scale, means.tolist(), view.y.std(axis=0).tolist(), len(view.y))
+
+
+def regrets(candidate: Candidate, predictor: Predictor, view: View, predicts: Predicts) -> Array:
+    """For each row the best score with all of epsilon less the score of what the policy takes, paid for."""
+    utilities = predictor.rows(view.x)
+    for k, predict in enumerate(predicts):
+        if predict is not None and candidate.learned:
+            named = (dict(zip(candidate.columns, row.tolist(), strict=True)) for row in view.x)
+            utilities[:, k] = [finite(predict(features)) for features in named]
+    taken = np.argmax(utilities, axis=1)
+    lost: Array = view.best - view.y[np.arange(len(taken)), taken]
+    return lost
+
+
+def cross_validate(
+    candidate: Candidate, table: Table, model: AnyModel, predicts: Predicts, scale: Scale
+) -> tuple[View, Array]:
+    """Each row's regret when the policy was fitted on all other data sets, beside the rows.
+
+    The single best option is the one exception: it is judged where it was found. Between options that are about
+    as often the best, leaving a data set out always tips the balance against it, and features of pure noise would win.
+    """
+    view = view_of(table, candidate, scale)
+    if not candidate.learned:
+        return view, regrets(candidate, fitted(candidate, view, model, predicts, scale), view, predicts)
+    lost = np.zeros(len(view.y))
+    for database in np.unique(view.database):
+        mine = view.database == database
+        lost[mine] = regrets(candidate, fitted(candidate, view[~mine], model, predicts, scale), view[mine], predicts)
+    return view, lost
+
+
+def by_database(view: View, lost: Array) -> Array:
+    """The mean of each data set."""
+    return np.array([lost[view.database == d].mean() for d in np.unique(view.database)])
+
+
+def decide(table: Table, model: AnyModel, predicts: Predicts) -> Policy:
+    """The policy with the least mean regret by leave-one-data-set-out cross-validation, fitted on all data.
+
+    A cheaper policy whose mean regret is within one standard error (of the paired difference over data sets) is
+    preferred. With one data set there is nothing to validate on: the model is used, with features that are free or
+    whose share the program names, else with a share of 0.05.
+    """
+    scale, all_ = table.scale, candidates(table, predicts)
+    standings: list[Standing] = []
+    if len({run.database for run in table.runs}) > 1:
+        losses = []
+        for candidate in all_:
+            per = by_database(*cross_validate(candidate, table, model, predicts, scale))
+            losses.append(per)
+            error = float(per.std(ddof=1) / np.sqrt(len(per)))
+            standings.append(Standing(candidate.name, candidate.share, float(per.mean()), error))
+        number, why = _winner(all_, losses)
+    else:
+        number, why = _unvalidated(all_)
+    winner = all_[number]
+    return Policy(
+        name=winner.name,
+        model=str(model) if winner.learned else SINGLE_BEST,
+        share=winner.share,
+        needs=tuple(c for c in winner.columns if c in table.features),
+        columns=winner.columns,
+        predictor=fitted(winner, view_of(table, winner, scale), model, predicts, scale),
+        table=table.keeping(winner.setting),
+        standings=tuple(standings),
+        why=why,
+        predicts=predicts,
+    )
+
+
+def _winner(all_: list[Candidate], losses: list[Array]) -> tuple[int, str]:
+    best = min(range(len(all_)), key=lambda k: (float(losses[k].mean()), k))
+    for k in range(best):
+        apart = losses[k] - losses[best]
+        if float(apart.mean()) <= float(apart.std(ddof=1) / np.sqrt(len(apart))) + 1e-12:
+            than = "cheaper" if all_[k].share < all_[best].share else "simpler"
+            return k, f"within one standard error of the least mean regret ({all_[best].name}), and {than}"
+    why = "the least mean regret by cross-validation"
+    return (
+        best,
+        f"{why}, and nothing is cheaper" if best == 0 else f"{why}, beyond one standard error of all cheaper ones",
+    )
+
+
+def _unvalidated(all_: list[Candidate]) -> tuple[int, str]:
+    """With one data set: the model, at the share that the program names, else free, else at `FALLBACK_SHARE`."""
+    learned = [k for k, c in enumerate(all_) if c.learned]
+    if not learned:
+        return 0, "there is no feature to choose by"
+    paid = [k for k in learned if all_[k].share > 0]
+    free = [k for k in learned if all_[k].share == 0]
+    usual = [k for k in paid if all_[k].share == FALLBACK_SHARE]
+    taken = paid if len(paid) == 1 else free or usual or paid
+    return taken[-1], "one training data set leaves nothing to cross-validate on, so the model is used"

@@ -1,0 +1,146 @@
+"""A policy: the outcome of training, which chooses.
+
+It says which features to measure with what share of epsilon, and given them which option to run. It is a value:
+public, stored as JSON, read by people. It measures nothing itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from jostle.choice.bench import Predict
+from jostle.choice.models import Predictor, Trees
+from jostle.choice.scale import LIMIT, finite
+from jostle.choice.table import EPSILON, Table
+from jostle.choice.trees import Step
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a candidate did in cross-validation: mean regret over data sets, and its standard error."""
+
+    name: str
+    share: float
+    regret: float
+    error: float
+
+    def as_json(self) -> dict[str, Any]:
+        return {"policy": self.name, "share": self.share, "regret": self.regret, "error": self.error}
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What was chosen and why. `predictions`, `spread` and `margin` are in units of the utility.
+
+    `path` holds the tests that led to the prediction for the chosen option (none for a forest or a user's model),
+    `paths` those for each option; `margin` is how far the chosen option's prediction is above the next one's.
+    """
+
+    chosen: str
+    index: int
+    predictions: dict[str, float]
+    spread: dict[str, float]
+    path: tuple[Step, ...]
+    paths: dict[str, tuple[Step, ...]]
+    margin: float
+
+    def as_json(self) -> dict[str, Any]:
+        """Fields of a `choice` event."""
+        return {
+            "chosen": self.chosen, "predictions": self.predictions, "spread": self.spread,
+            "path": [s.as_json() for s in self.path],
+            "paths": {o: [s.as_json() for s in steps] for o, steps in self.paths.items()},
+            "margin": self.margin,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Policy:
+    """`share` of a call's epsilon goes to the private features among `needs`, in equal parts; 0: they cost nothing.
+
+    `needs` are the features to hand to `choose`, `columns` those that the model reads, in its order (with the
+    public `epsilon`, as log₁₀, where several were trained on). `table` is what it was trained on, `standings` the
+    cross-validation, and `why` a sentence on what decided it.
+    """
+
+    name: str
+    model: str
+    share: float
+    needs: tuple[str, ...]
+    columns: tuple[str, ...]
+    predictor: Predictor | None
+    table: Table
+    standings: tuple[Standing, ...]
+    why: str
+    predicts: tuple[Predict | None, ...] = field(default=(), compare=False, repr=False)
+
+    @property
+    def learned(self) -> bool:
+        """Whether it looks at anything, rather than always taking the single best option."""
+        return self.name != "single best"
+
+    def choose(self, features: Mapping[str, float], epsilon: float | None) -> Decision:
+        """The option to run, given the features named in `needs` and the call's whole `epsilon` (None: public)."""
+        options = self.table.options
+        if self.predictor is None:
+            return Decision(options[0], 0, {}, {}, (), {options[0]: ()}, 0.0)
+        values = {name: finite(features[name]) for name in self.needs}
+        logarithm = math.log10(epsilon) if epsilon else LIMIT
+        x = [values.get(name, logarithm) if name == EPSILON else values[name] for name in self.columns]
+        known = self.predictor.predict(x)
+        if self.learned:
+            for k, predict in enumerate(self.predicts):
+                if predict is not None:
+                    known[k] = (finite(predict(values)), 0.0)
+        best = max(range(len(options)), key=lambda k: known[k][0])
+        rest = max((u for k, (u, _) in enumerate(known) if k != best), default=known[best][0])
+        paths = {o: () if self.own(k) else self.predictor.path(k, x) for k, o in enumerate(options)}
+        return Decision(
+            chosen=options[best],
+            index=best,
+            predictions={o: u for o, (u, _) in zip(options, known, strict=True)},
+            spread={o: s for o, (_, s) in zip(options, known, strict=True)},
+            path=paths[options[best]],
+            paths=paths,
+            margin=known[best][0] - rest,
+        )
+
+    def own(self, option: int) -> bool:
+        """Whether an option is judged by its own `predict`."""
+        return self.learned and bool(self.predicts) and self.predicts[option] is not None
+
+    def explain(self) -> str:
+        """Readable text: what it was trained on, the cross-validation, what won and why, and the trees."""
+        from jostle.choice.explain import explain
+
+        return explain(self)
+
+    @property
+    def storable(self) -> bool:
+        """Whether it is data through and through: a user's model is not."""
+        return self.predictor is None or isinstance(self.predictor, Trees)
+
+    def as_json(self) -> dict[str, Any]:
+        predictor = self.predictor.as_json() if isinstance(self.predictor, Trees) else None
+        return {
+            "name": self.name, "model": self.model, "share": self.share, "needs": list(self.needs),
+            "columns": list(self.columns), "predictor": predictor,
+            "standings": [s.as_json() for s in self.standings], "why": self.why, "table": self.table.as_json(),
+        }  # fmt: skip
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> Policy:
+        """The stored policy, without the options' own `predict`: `with_predicts` gives them back."""
+        predictor = Trees.from_json(data["predictor"]) if data["predictor"] is not None else None
+        standings = tuple(Standing(s["policy"], s["share"], s["regret"], s["error"]) for s in data["standings"])
+        return Policy(
+            data["name"], data["model"], data["share"], tuple(data["needs"]), tuple(data["columns"]), predictor,
+            Table.from_json(data["table"]), standings, data["why"],
+        )  # fmt: skip
+
+    def with_predicts(self, predicts: tuple[Predict | None, ...]) -> Policy:
+        """This policy with the options' own predictions; itself where it has them already."""
+        return self if not any(predicts) or predicts == self.predicts else replace(self, predicts=predicts)

@@ -1,0 +1,186 @@
+"""The bench of a program: its Options, Features and Utility run by the interpreter on public training data.
+
+Training sees what a run would see. A training database is public; for a noised run its handles are given a
+simulated source, with a budget of the amount at hand, the stability of the data the choice will be called on, and
+seeded noise of the same law. The Utility sees the database itself. The kernel refuses any charge on a private
+source meanwhile.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from jostle.choice.fingerprint import fingerprint
+from jostle.diagnostics import refuse
+from jostle.privacy.amounts import quanta
+from jostle.privacy.handles import Cube, Exposure, Handle, handles_in
+from jostle.privacy.measures import Amount, Measure
+from jostle.privacy.sources import Source, Unit
+from jostle.run.values import JSet, Part, Record, is_number, kind_name
+from jostle.simulate import SeededNoise, resample
+
+SCALES = (0.1, 1.0, 10.0)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a ChoiceMaker is made of, as the program wrote it."""
+
+    options: tuple[Any, ...]
+    option_names: tuple[str, ...]
+    features: tuple[Any, ...]
+    feature_names: tuple[str, ...]
+    utility: Any
+    databases: tuple[Any, ...]
+
+
+class ProgramBench:
+    """Implements `choice.bench.Bench` for one program, one unit of amount and one stability."""
+
+    def __init__(self, interp: Any, parts: Parts, unit: str = "epsilon", stability: int = 1) -> None:
+        self._interp = interp
+        self._parts = parts
+        self._unit = unit
+        self._stability = stability
+        self.option_names = parts.option_names
+        self.feature_names = parts.feature_names
+        self.database_names = tuple(f"database {i + 1}" for i in range(len(parts.databases)))
+        self.predicts = tuple(self._predict(option) for option in parts.options)
+        self.feature_is_public = tuple(self._costs_nothing(f) for f in parts.features)
+        self.key = self._key()
+
+    def scales(self, database: int) -> tuple[float, ...]:
+        return SCALES if any(isinstance(h, Cube) for h in all_handles(self._parts.databases[database])) else (1.0,)
+
+    def instance(self, database: int, scale: float, seed: int) -> Any:
+        data = self._parts.databases[database]
+        if scale == 1.0:
+            return data
+        vault = self._interp.kernel.vault
+
+        def resized(handle: Handle) -> Handle:
+            if not isinstance(handle, Cube):
+                return handle
+            cells = vault.cells(handle)
+            return replace(handle, cells=vault.keep(resample(cells, max(1, round(scale * int(cells.sum()))), seed)))
+
+        return mapped(data, resized)
+
+    def features(self, instance: Any, epsilon: float | None, seed: int) -> dict[str, float]:
+        paying = max(1, sum(not free for free in self.feature_is_public))
+        each = epsilon / paying if epsilon is not None else None
+        with self._training():
+            return {
+                name: self._number(self._run(feature, instance, each, seed + i), f"the Feature `{name}`")
+                for i, (name, feature) in enumerate(zip(self.feature_names, self._parts.features, strict=True))
+            }
+
+    def answer(self, option: int, instance: Any, epsilon: float | None, seed: int) -> Any:
+        with self._training():
+            answers = self._run(self._parts.options[option], instance, epsilon, seed)
+        if handles_in(answers):
+            raise refuse("PrivateValue", f"the answers of `{self.option_names[option]}` hold private data")
+        return answers
+
+    def utility(self, instance: Any, answers: Any) -> float:
+        with self._training(), self._interp.kernel.allot(None, None):
+            return self._number(self._interp.call(self._parts.utility, [instance, answers]), "the Utility")
+
+    # Inside ----------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _training(self) -> Iterator[None]:
+        self._interp.quiet += 1
+        try:
+            with self._interp.kernel.training():
+                yield
+        finally:
+            self._interp.quiet -= 1
+
+    def _run(self, part: Any, instance: Any, epsilon: float | None, seed: int) -> Any:
+        if epsilon is None:
+            with self._interp.kernel.allot(None, None):
+                return self._interp.call(part, [instance])
+        amount = Amount(self._unit, quanta(epsilon, self._unit))
+        view, source = simulated(instance, amount, self._stability, seed)
+        with self._interp.kernel.allot(amount, None, (Exposure(source),)):
+            return self._interp.call(part, [view])
+
+    def _costs_nothing(self, feature: Any) -> bool:
+        amount = Amount(self._unit, quanta(1.0))
+        view, source = simulated(self._parts.databases[0], amount, self._stability, 0)
+        with self._training(), self._interp.kernel.allot(amount, None, (Exposure(source),)):
+            name = self.feature_names[self._parts.features.index(feature)]
+            self._number(self._interp.call(feature, [view]), f"the Feature `{name}`")
+        return not source.meter.spent[0]
+
+    def _predict(self, option: Any) -> Callable[[Any], float] | None:
+        if not isinstance(option, Part) or option.predict is None:
+            return None
+        body = option.predict
+
+        def predict(features: Any) -> float:
+            with self._training():
+                return self._number(self._interp.call(body, [Record(features)]), "this `predict`")
+
+        return predict
+
+    def _number(self, value: Any, what: str) -> float:
+        if not is_number(value):
+            raise refuse("TypeError", f"{what} gives {kind_name(value)}, and a number is needed")
+        return float(value)
+
+    def _key(self) -> str:
+        parts = self._parts
+        said = [fingerprint(v, self._interp.kernel) for v in (*parts.options, *parts.features, parts.utility)]
+        data = [fingerprint(v, self._interp.kernel) for v in parts.databases]
+        whole = "\n".join([*parts.option_names, *parts.feature_names, *said, *data, self._unit, str(self._stability)])
+        return hashlib.sha256((whole + library_digest()).encode()).hexdigest()
+
+
+def simulated(data: Any, amount: Amount, stability: int, seed: int) -> tuple[Any, Source]:
+    """The same data as if private, under a budget of `amount`, with seeded noise."""
+    kind = "zcdp" if amount.unit == "rho" else "pure"
+    source = Source("simulated", Measure(kind, amount), Unit(), None, SeededNoise(seed), simulated=True)
+    exposures = (Exposure(source, (), stability),)
+    return mapped(data, lambda handle: replace(handle, exposures=exposures)), source
+
+
+def mapped(value: Any, change: Callable[[Any], Handle]) -> Any:
+    """The same containers with every public handle changed."""
+    if isinstance(value, Handle):
+        return value if value.private else change(value)
+    if isinstance(value, dict):
+        return Record((k, mapped(v, change)) for k, v in value.items())
+    if isinstance(value, JSet):
+        return JSet(mapped(v, change) for v in value)
+    if isinstance(value, (list, tuple)):
+        return [mapped(v, change) for v in value]
+    return value
+
+
+def all_handles(value: Any) -> list[Handle]:
+    if isinstance(value, Handle):
+        return [value]
+    items: Sequence[Any] = list(value.values()) if isinstance(value, dict) else ()
+    if isinstance(value, (JSet, list, tuple)):
+        items = list(value)
+    return [h for item in items for h in all_handles(item)]
+
+
+@lru_cache(maxsize=1)
+def library_digest() -> str:
+    """Of the code that runs depend on: what a stored model was trained with."""
+    package = Path(__file__).resolve().parent.parent
+    digest = hashlib.sha256()
+    for part in ("choice", "kernels", "privacy", "run"):
+        for path in sorted((package / part).rglob("*.py")):
+            digest.update(path.read_bytes())
+    digest.update((package / "simulate.py").read_bytes())
+    return digest.hexdigest()

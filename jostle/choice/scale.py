@@ -1,0 +1,61 @@
+"""On which scale utilities are compared: relative where they are errors, as they are otherwise.
+
+Where every utility is at most 0 it is taken for a negative error, and what is modelled is minus its logarithm, so
+that a large data set weighs no more than a small one. Elsewhere the utility itself is modelled. Either way a larger
+score is better and the difference of two scores is a regret.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+LIMIT = 1e300
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """`name` is `log error` or `utility`; an error below `floor` counts as `floor`."""
+
+    name: str
+    floor: float = 0.0
+
+    @property
+    def logarithmic(self) -> bool:
+        return self.name == "log error"
+
+    def score(self, utility: float) -> float:
+        return -math.log(max(-utility, self.floor)) if self.logarithmic else utility
+
+    def utility(self, score: float) -> float:
+        return -math.exp(min(-score, 690.0)) if self.logarithmic else score
+
+    def width(self, utility: float, spread: float) -> float:
+        """A standard deviation of scores as one of utilities near `utility` (to first order)."""
+        return abs(utility) * spread if self.logarithmic else spread
+
+    def as_json(self) -> dict[str, Any]:
+        return {"name": self.name, "floor": self.floor}
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> Scale:
+        return Scale(data["name"], data["floor"])
+
+
+def scale_of(utilities: Iterable[float]) -> Scale:
+    """The scale that fits these utilities (finite numbers).
+
+    The floor of errors is a tenth of the smallest that is not 0, and at least a billionth of the largest.
+    """
+    known = list(utilities)
+    errors = [-u for u in known if u < 0]
+    if not errors or any(u > 0 for u in known):
+        return Scale("utility")
+    return Scale("log error", max(min(errors) / 10, max(errors) * 1e-9))
+
+
+def finite(value: float) -> float:
+    """A feature as models see it: overflow becomes ±1e300, and what is no number the lowest of all."""
+    return -LIMIT if math.isnan(value) else min(max(float(value), -LIMIT), LIMIT)

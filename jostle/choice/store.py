@@ -1,0 +1,117 @@
+"""Where policies are kept between runs: one readable JSON document each, under the key of all they depend on.
+
+A document carries a digest of itself; one that was edited or cut short is refused, not used. A store that cannot be
+written costs the next run its time and nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from jostle.choice.policy import Policy
+from jostle.diagnostics import Refusal, refuse
+
+FORMAT = 1
+
+
+def default_folder() -> Path:
+    """`$JOSTLE_CACHE/models`, else `jostle/models` in `$XDG_CACHE_HOME` or `~/.cache`."""
+    own = os.environ.get("JOSTLE_CACHE")
+    if own:
+        return Path(own) / "models"
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "jostle" / "models"
+
+
+def digest(*parts: Any) -> str:
+    """SHA-256 of JSON values, by their canonical text."""
+    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass
+class Store:
+    """Policies by key, in memory and in `folder`; None: in memory only."""
+
+    folder: Path | None = field(default_factory=default_folder)
+    _known: dict[str, Policy] = field(default_factory=dict, repr=False)
+
+    def path(self, key: str) -> Path | None:
+        return self.folder / f"{key}.json" if self.folder is not None else None
+
+    def load(self, key: str) -> Policy | None:
+        """The policy of this key, or None where none is stored. Raises `DataError` where it is damaged."""
+        if key in self._known:
+            return self._known[key]
+        path = self.path(key)
+        if path is None:
+            return None
+        try:
+            data = path.read_bytes()
+        except OSError:
+            return None
+        self._known[key] = _read(data, key, path)
+        return self._known[key]
+
+    def remember(self, key: str, policy: Policy) -> Policy:
+        """Keeps a policy in memory, so that later calls get this very one."""
+        self._known[key] = policy
+        return policy
+
+    def save(self, key: str, policy: Policy, on_disk: bool = True) -> Path | None:
+        """Keeps a policy; where it was written, or None if it is in memory only."""
+        self.remember(key, policy)
+        path = self.path(key)
+        if path is None or not on_disk or not policy.storable:
+            return None
+        content = policy.as_json()
+        document = {"format": FORMAT, "key": key, "digest": digest(FORMAT, key, content), "policy": content}
+        try:
+            _write(path, json.dumps(document, indent=1, allow_nan=False))
+        except OSError:
+            return None
+        return path
+
+
+def _read(data: bytes, key: str, path: Path) -> Policy:
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        raise _damaged(path) from None
+    if not isinstance(document, dict) or not {"format", "key", "digest", "policy"} <= document.keys():
+        raise _damaged(path)
+    try:
+        known = digest(document["format"], document["key"], document["policy"])
+    except (ValueError, RecursionError):
+        raise _damaged(path) from None
+    if known != document["digest"] or document["key"] != key or document["format"] != FORMAT:
+        raise _damaged(path)
+    return Policy.from_json(document["policy"])
+
+
+def _damaged(path: Path) -> Refusal:
+    return refuse(
+        "DataError",
+        f"the stored model `{path}` is damaged: it was edited or cut short",
+        help="delete this file; the next run trains the model again",
+    )
+
+
+def _write(path: Path, text: str) -> None:
+    """All or nothing: another run sees the old file or the whole new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(name, path)
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(name)  # there only if it was not put in place

@@ -1,0 +1,146 @@
+"""The table of runs: all that training saw, as plain numbers, from which policies are fitted and judged.
+
+It holds no code and no data set, is written into stored models, and is the body of `train` events. The models and
+the cross-validation read nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+from jostle.choice.scale import Scale, scale_of
+
+EPSILON = "epsilon"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """How features were measured: the private ones in `paid` share `share` of epsilon equally.
+
+    Share 0 with nothing paid: the features are exact, because they are public or the data are.
+    """
+
+    share: float
+    paid: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One training instance (a data set at a scale) at one epsilon; None: exact.
+
+    `utilities[level][option]` is the mean utility over repeats when the option gets that level of epsilon;
+    `features[setting][draw][feature]` the features as measured.
+    """
+
+    database: int
+    scale: float
+    epsilon: float | None
+    utilities: tuple[tuple[float, ...], ...]
+    features: tuple[tuple[tuple[float, ...], ...], ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """All runs of one training. `levels` are the fractions of epsilon at which options were run, 1.0 first."""
+
+    options: tuple[str, ...]
+    features: tuple[str, ...]
+    public: tuple[bool, ...]
+    databases: tuple[str, ...]
+    epsilons: tuple[float, ...]
+    levels: tuple[float, ...]
+    settings: tuple[Setting, ...]
+    repeats: int
+    draws: int
+    key: str
+    runs: tuple[Run, ...]
+
+    @property
+    def exact(self) -> bool:
+        """Whether this table is for calls on public data, without noise."""
+        return not self.epsilons
+
+    @property
+    def scale(self) -> Scale:
+        return scale_of(u for run in self.runs for level in run.utilities for u in level)
+
+    def scores(self, run: Run, share: float, scale: Scale) -> list[float]:
+        """The score of every option when it gets 1 − `share` of epsilon.
+
+        At a level that was run these are the runs; between two levels, on the line through them over log epsilon
+        (error goes with a power of epsilon wherever noise decides, so for errors this is a line in log space).
+        """
+        whole = [scale.score(u) for u in run.utilities[0]]
+        if share == 0 or len(self.levels) == 1:
+            return whole
+        less = [scale.score(u) for u in run.utilities[1]]
+        way = math.log1p(-share) / math.log(self.levels[1])
+        return [w + (s - w) * way for w, s in zip(whole, less, strict=True)]
+
+    def without(self, database: int) -> Table:
+        """The runs on all other data sets."""
+        return replace(self, runs=tuple(r for r in self.runs if r.database != database))
+
+    def keeping(self, setting: int) -> Table:
+        """The same table with one of its feature settings."""
+        runs = tuple(replace(r, features=(r.features[setting],)) for r in self.runs)
+        return replace(self, settings=(self.settings[setting],), runs=runs)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "options": list(self.options), "features": list(self.features), "public": list(self.public),
+            "databases": list(self.databases), "epsilons": list(self.epsilons), "levels": list(self.levels),
+            "settings": [{"share": s.share, "paid": list(s.paid)} for s in self.settings],
+            "repeats": self.repeats, "draws": self.draws, "key": self.key,
+            "runs": [[r.database, r.scale, r.epsilon, r.utilities, r.features] for r in self.runs],
+        }  # fmt: skip
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> Table:
+        return Table(
+            tuple(data["options"]), tuple(data["features"]), tuple(data["public"]), tuple(data["databases"]),
+            tuple(data["epsilons"]), tuple(data["levels"]),
+            tuple(Setting(s["share"], tuple(s["paid"])) for s in data["settings"]),
+            data["repeats"], data["draws"], data["key"],
+            tuple(Run(d, s, e, _tuples(u), _tuples(f)) for d, s, e, u, f in data["runs"]),
+        )  # fmt: skip
+
+
+def train_event(table: Table) -> dict[str, Any]:
+    """The fields of a `train` event: the whole table of runs as plain JSON, a row for each run and measurement.
+
+    A row: `database`, `scale` (a multiple of the given data), `epsilon` (None: exact), `utilities` {option: mean
+    utility when it gets all of epsilon}, `less` (the same at the other levels, by level), and `features`, a list of
+    {`share`, `draw`, `values`}.
+    """
+    rows = []
+    for run in table.runs:
+        named = [dict(zip(table.options, level, strict=True)) for level in run.utilities]
+        measured = [
+            {"share": s.share, "draw": d, "values": _values(table, s, values)}
+            for s, draws in zip(table.settings, run.features, strict=True)
+            for d, values in enumerate(draws)
+        ]
+        rows.append({
+            "database": table.databases[run.database], "scale": run.scale, "epsilon": run.epsilon,
+            "utilities": named[0],
+            "less": {str(l): u for l, u in zip(table.levels[1:], named[1:], strict=True)},
+            "features": measured,
+        })  # fmt: skip
+    return {
+        "options": list(table.options), "features": list(table.features), "databases": list(table.databases),
+        "epsilons": list(table.epsilons), "repeats": table.repeats, "draws": table.draws,
+        "models": table.scale.name if table.runs else "utility", "rows": rows,
+    }  # fmt: skip
+
+
+def _values(table: Table, setting: Setting, values: tuple[float, ...]) -> dict[str, float]:
+    """The features that this setting measures or has for nothing, by name."""
+    known = zip(table.features, table.public, values, strict=True)
+    return {n: v for n, free, v in known if free or table.exact or n in setting.paid}
+
+
+def _tuples(data: Any) -> Any:
+    return tuple(_tuples(d) for d in data) if isinstance(data, list) else data

@@ -1,0 +1,175 @@
+"""Filling the table of runs: every option on every training data set, with the noise it would have.
+
+Training simulates on public data only. Every draw is seeded from the table's key, the data set, the scale, epsilon
+and what is drawn, never from global state, so that the table is the same however many processes fill it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from jostle.choice.bench import Bench
+from jostle.choice.scale import finite
+from jostle.choice.table import Run, Setting, Table
+from jostle.choice.workers import Progress, run_all
+from jostle.diagnostics import refuse
+
+SHARES = (0.01, 0.02, 0.05, 0.1)
+"""The shares of epsilon for features that compete when the program names none."""
+
+REPEATS = 3
+DRAWS = 3
+
+
+def epsilon_grid(epsilon: float) -> tuple[float, ...]:
+    """The half-decade points 10^(k/2) around `epsilon`, or the one that it is: calls in between share a model."""
+    place = 2 * math.log10(epsilon)
+    nearest = round(place)
+    if math.isclose(place, nearest, abs_tol=1e-9):
+        return (_half_decade(nearest),)
+    return (_half_decade(math.floor(place)), _half_decade(math.floor(place) + 1))
+
+
+def _half_decade(k: int) -> float:
+    return float(f"{10 ** (k / 2):.12g}")
+
+
+def train(
+    bench: Bench,
+    epsilon: float | None,
+    share: float | None = None,
+    progress: Progress | None = None,
+    *,
+    key: str = "",
+    repeats: int = REPEATS,
+    draws: int = DRAWS,
+    workers: int | None = None,
+) -> Table:
+    """The table of runs for calls with about `epsilon`; None: on public data, everything exact.
+
+    `share`: of epsilon for the private features, in (0, 1); None tries `SHARES`. Options run with all of epsilon,
+    and once more with 1 − share of it (1 − 0.1 where shares compete; others are read off between the two), with
+    the same seeds. `repeats` runs of each option are averaged, features are measured `draws` times an instance.
+    `progress(done, total)` counts instances. `workers`: processes; None lets the amount of work decide.
+    """
+    settings = settings_of(bench, share, epsilon is None)
+    most = max(s.share for s in settings)
+    paid = most > 0
+    table = Table(
+        options=bench.option_names,
+        features=bench.feature_names,
+        public=bench.feature_is_public,
+        databases=bench.database_names,
+        epsilons=() if epsilon is None else epsilon_grid(epsilon),
+        levels=(1.0, 1.0 - most) if paid else (1.0,),
+        settings=settings,
+        repeats=1 if epsilon is None else repeats,
+        draws=draws if paid else 1,
+        key=key or bench.key,
+        runs=(),
+    )
+    pieces = [(d, scale) for d in range(len(bench.database_names)) for scale in bench.scales(d)]
+
+    def piece(number: int) -> list[Run]:
+        return _runs(bench, table, *pieces[number])
+
+    runs = [run for group in run_all(piece, len(pieces), progress, workers) for run in group]
+    return replace(table, runs=_within_reach(runs))
+
+
+def settings_of(bench: Bench, share: float | None, exact: bool) -> tuple[Setting, ...]:
+    """The ways to measure features that compete.
+
+    One where the program names the share. Else all private features, and where no option reads them itself each
+    alone, at each of `SHARES`.
+    """
+    private = tuple(n for n, free in zip(bench.feature_names, bench.feature_is_public, strict=True) if not free)
+    if exact or not private:
+        return (Setting(0.0, ()),)
+    if share is not None:
+        return (Setting(share, private),)
+    alone = len(private) > 1 and not any(bench.predicts)
+    subsets = [(name,) for name in private if alone] + [private]
+    return tuple(Setting(s, paid) for s in SHARES for paid in subsets)
+
+
+def seed(*parts: object) -> int:
+    """53 bits (a whole number that a double holds) from what names a draw."""
+    text = "\x1f".join(str(part) for part in parts)
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 11
+
+
+def _runs(bench: Bench, table: Table, database: int, scale: float) -> list[Run]:
+    """One data set at one scale, at every epsilon of the grid."""
+    place = (table.key, database, bench.database_names[database], repr(scale))
+    instance = bench.instance(database, scale, seed(*place, "instance"))
+    runs = []
+    for epsilon in table.epsilons or (None,):
+        here = (*place, repr(epsilon))
+        utilities = tuple(
+            tuple(_utility(bench, table, instance, option, _times(epsilon, level), here)
+                  for option in range(len(table.options)))
+            for level in table.levels
+        )  # fmt: skip
+        features = tuple(_measured(bench, table, instance, epsilon, s, here) for s in table.settings)
+        runs.append(Run(database, scale, epsilon, utilities, features))
+    return runs
+
+
+def _utility(
+    bench: Bench, table: Table, instance: Any, option: int, epsilon: float | None, place: tuple[Any, ...]
+) -> float:
+    """The mean over repeats. The seeds are those of the other levels, so that levels differ by epsilon alone."""
+    total = 0.0
+    for trial in range(table.repeats):
+        answers = bench.answer(option, instance, epsilon, seed(*place, "option", table.options[option], trial))
+        total += float(bench.utility(instance, answers))
+    return total / table.repeats
+
+
+def _measured(
+    bench: Bench, table: Table, instance: Any, epsilon: float | None, setting: Setting, place: tuple[Any, ...]
+) -> tuple[tuple[float, ...], ...]:
+    """The features of one setting, drawn `table.draws` times.
+
+    A bench divides what it is given among all private features; those of the setting must each have
+    share·ε / (their number), so it is given as much more as there are features that the setting leaves out.
+    """
+    private = sum(not free for free in table.public)
+    given = epsilon
+    if setting.paid:
+        given = _times(epsilon, setting.share * private / len(setting.paid))
+    drawn = []
+    for draw in range(table.draws):
+        values = bench.features(instance, given, seed(*place, "features", setting.share, setting.paid, draw))
+        drawn.append(tuple(finite(values[name]) for name in table.features))
+    return tuple(drawn)
+
+
+def _times(epsilon: float | None, factor: float) -> float | None:
+    return None if epsilon is None else epsilon * factor
+
+
+def _within_reach(runs: list[Run]) -> tuple[Run, ...]:
+    """The runs with every utility finite: without a value it counts as the worst of all, ∞ as the best."""
+    known = [u for run in runs for level in run.utilities for u in level]
+    good: Callable[[float], bool] = math.isfinite
+    if all(map(good, known)):
+        return tuple(runs)
+    if not any(map(good, known)):
+        raise refuse(
+            "ValueError",
+            "the utility has no finite value on any of the training data",
+            help="a Utility returns a number, larger where the answers are better",
+        )
+    worst, best = min(filter(good, known)), max(filter(good, known))
+    return tuple(
+        replace(run, utilities=tuple(
+            tuple(u if good(u) else best if u == math.inf else worst for u in level) for level in run.utilities
+        ))
+        for run in runs
+    )  # fmt: skip

@@ -1,0 +1,83 @@
+"""What is wrong, as one value: a kind, a message, a place, other places, and the way out.
+
+Renderings live elsewhere (`tools.render`). A `Diagnostic` is a public output: its text is made of the program's
+words and of public facts only, never of private data. `Refusal` is the one exception that carries diagnostics
+from where they are found to where they are shown.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from jostle.source import Span
+
+KINDS = (
+    "SyntaxError", "NameError", "TypeError", "ValueError", "ImportError", "AssertionFailed", "RecursionLimit",
+    "PrivateValue", "NoEpsilon", "BadAmount", "BudgetExceeded", "UnboundedSum", "OpenKeys", "DataError", "LedgerError",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Another place that explains a diagnostic, such as where a value became private."""
+
+    span: Span
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One thing that is wrong. `label` is the short text under the caret; `help` says what to write instead."""
+
+    kind: str
+    message: str
+    span: Span | None = None
+    label: str = ""
+    help: str = ""
+    notes: tuple[Note, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """The rendering that `--format json` prints."""
+        place: dict[str, Any] = {}
+        if self.span is not None:
+            at = self.span
+            place = {
+                "file": at.source.name, "line": at.line, "column": at.column,
+                "end_line": at.end_line, "end_column": at.end_column,
+            }  # fmt: skip
+        notes = [{"line": n.span.line, "column": n.span.column, "text": n.text} for n in self.notes]
+        return {"kind": self.kind, "message": self.message, **place, "help": self.help, "notes": notes}
+
+
+class Refusal(Exception):
+    """A program, or a part of it, is refused; holds one diagnostic or more, the first one first."""
+
+    def __init__(self, first: Diagnostic, *others: Diagnostic) -> None:
+        super().__init__(first.message)
+        self.diagnostics: tuple[Diagnostic, ...] = (first, *others)
+
+    @property
+    def first(self) -> Diagnostic:
+        return self.diagnostics[0]
+
+    def at(self, span: Span | None) -> Refusal:
+        """This refusal, placed at `span` where it has no place yet (the innermost place wins)."""
+        if span is None or self.first.span is not None:
+            return self
+        return Refusal(replace(self.first, span=span), *self.diagnostics[1:])
+
+
+def refuse(
+    kind: str, message: str, span: Span | None = None, *, label: str = "", help: str = "", notes: tuple[Note, ...] = ()
+) -> Refusal:
+    """The refusal to raise: `raise refuse("NameError", "…", node.span, help="…")`."""
+    return Refusal(Diagnostic(kind, message, span, label, help, notes))
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`did you mean `x`?`, for the closest known word, or an empty string."""
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f"did you mean `{close[0]}`?" if close else ""

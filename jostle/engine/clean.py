@@ -1,0 +1,90 @@
+"""Raw cells as values of their described domain, row by row (language.md, section 3), in SQL.
+
+Text is a number when it is written as a finite decimal, with blanks around it at most; anything else (`inf`, `nan`,
+`1e400`, `0x10`, `1_0`) is none, and so is an empty cell. Numbers are clamped to their domain, an integer floored
+first; text matches a category exactly, a number matches a category by value; the rest is none. No cell can make this
+fail, and no cell's fate depends on another's.
+"""
+
+from __future__ import annotations
+
+from jostle.engine.bounds import as_double
+from jostle.engine.plan import Categories, Domain, Integer, Open
+from jostle.engine.rowsql import number_literal, text_literal
+
+WHOLE = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"})
+_WIDE = frozenset({"UBIGINT", "HUGEINT", "UHUGEINT"})
+_FLOATS = frozenset({"FLOAT", "DOUBLE"})
+_NUMBER = r"^[ \t]*[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?[ \t]*$"
+_EXACT = 2**53
+
+
+def number(cell: str, kind: str) -> str:
+    """A finite DOUBLE or NULL; `kind` is the DuckDB type of the cell."""
+    if kind in WHOLE or kind in _WIDE or kind.startswith("DECIMAL"):
+        return f"CAST({cell} AS DOUBLE)"
+    if kind in _FLOATS:
+        return f"CASE WHEN isfinite({cell}) THEN CAST({cell} AS DOUBLE) END"
+    if kind == "BOOLEAN":
+        return f"CAST(CASE WHEN {cell} THEN 1 WHEN NOT {cell} THEN 0 END AS DOUBLE)"
+    if kind == "VARCHAR":
+        value = f"TRY_CAST(trim({cell}, ' \t') AS DOUBLE)"
+        return f"CASE WHEN regexp_matches({cell}, '{_NUMBER}') AND isfinite({value}) THEN {value} END"
+    return number(f"CAST({cell} AS VARCHAR)", "VARCHAR")
+
+
+def text(cell: str, kind: str) -> str:
+    """A VARCHAR that is not empty, or NULL: dates in ISO order, booleans as `true` and `false`."""
+    if kind in _FLOATS:
+        return f"CASE WHEN isfinite({cell}) THEN CAST({cell} AS VARCHAR) END"
+    if kind == "VARCHAR":
+        return f"CASE WHEN {cell} <> '' THEN {cell} END"
+    return f"CAST({cell} AS VARCHAR)"
+
+
+def clean(cell: str, kind: str, domain: Domain) -> tuple[str, bool]:
+    """The cell as a value of its domain, and whether it is an integer in SQL (a DOUBLE or a VARCHAR otherwise)."""
+    if isinstance(domain, Categories):
+        return _category(cell, kind, domain), False
+    if isinstance(domain, Open):
+        if domain.kind == "text":
+            return text(cell, kind), False
+        value = number(cell, kind)
+        return (f"floor({value})" if domain.kind == "integer" and kind not in WHOLE else value), False
+    if isinstance(domain, Integer) and max(abs(domain.low), abs(domain.high)) <= _EXACT:
+        return _integer(cell, kind, domain), True
+    value = number(cell, kind)
+    rounded = f"floor({value})" if isinstance(domain, Integer) else value
+    low, high = number_literal(as_double(domain.low)), number_literal(as_double(domain.high))
+    return f"CASE WHEN {value} IS NOT NULL THEN greatest({low}, least({high}, {rounded})) END", False
+
+
+def _integer(cell: str, kind: str, domain: Integer) -> str:
+    # `greatest` and `least` pass over NULL, and are faster than a CASE of comparisons.
+    if kind in WHOLE:
+        return f"CASE WHEN {cell} IS NOT NULL THEN greatest({domain.low}, least({domain.high}, {cell})) END"
+    value = number(cell, kind)
+    low, high = number_literal(domain.low), number_literal(domain.high)
+    clamped = f"greatest({low}, least({high}, floor({value})))"
+    return f"TRY_CAST(CASE WHEN {value} IS NOT NULL THEN {clamped} END AS BIGINT)"
+
+
+def _category(cell: str, kind: str, domain: Categories) -> str:
+    if not domain.values:
+        return "CAST(NULL AS VARCHAR)"
+    if isinstance(domain.values[0], str):
+        value = cell if kind == "VARCHAR" else text(cell, kind)
+        literals = [text_literal(v) for v in domain.values if isinstance(v, str) and v]  # no cell is the empty text
+    else:
+        value = number(cell, kind)
+        literals = [number_literal(v) for v in domain.values if not isinstance(v, str)]
+    return f"CASE WHEN {value} IN ({', '.join(literals) or 'NULL'}) THEN {value} END"
+
+
+def canonical(cells: list[str]) -> str:
+    """One text for a row, from the text of its cells: for each, its length in bytes, `:`, the cell; `-` for none.
+
+    No two different rows have the same text, and no other row has a part in it.
+    """
+    parts = [f"CASE WHEN {cell} IS NULL THEN '-' ELSE strlen({cell}) || ':' || {cell} END" for cell in cells]
+    return "(" + " || ".join(parts) + ")"

@@ -1,0 +1,73 @@
+"""Files of counts: cubes that somebody has already counted."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jostle.diagnostics import Refusal, refuse
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_CELLS = 2**26
+_LARGEST = 2**53
+
+
+def load_counts(path: str | Path, *, private: bool = False) -> NDArray[Any]:
+    """The cube in a `.npy` file: int64, of one to three dimensions, every count whole and not negative.
+
+    Anything else is a `DataError` that says what the file is, and no more of what it holds.
+    """
+    import numpy as np
+
+    shown = str(path)
+    try:
+        with Path(path).open("rb") as file:
+            header = np.lib.format.read_array_header_2_0
+            if np.lib.format.read_magic(file) == (1, 0):
+                header = np.lib.format.read_array_header_1_0
+            size = math.prod(header(file)[0])
+            if size <= _CELLS:
+                file.seek(0)
+                array = np.lib.format.read_array(file, allow_pickle=False)
+    except FileNotFoundError:
+        raise refuse("DataError", f"there is no file `{shown}`") from None
+    except OSError as error:
+        raise refuse("DataError", f"`{shown}` cannot be read: {error.strerror}") from None
+    except (ValueError, EOFError, MemoryError, SyntaxError, TypeError, OverflowError):
+        raise refuse("DataError", f"`{shown}` is not a NumPy array file (`.npy`) that can be read") from None
+    return as_counts(array, f"`{shown}`", private=private)
+
+
+def as_counts(values: Any, shown: str, *, private: bool = False) -> NDArray[Any]:
+    """The same for an array in memory. Of a private one only shape and kind may be refused: its cells are mended."""
+    import numpy as np
+
+    array = np.asarray(values)
+    if not 1 <= array.ndim <= 3:
+        raise refuse("DataError", f"{shown} has {array.ndim} dimensions; counts have one, two or three")
+    if array.size == 0 or array.size > _CELLS:
+        raise _wrong_size(shown, array.size)
+    if array.dtype.kind not in "uif":
+        raise _not_counts(shown)
+    if private:
+        cells = np.nan_to_num(array.astype(float), nan=0.0, posinf=2.0**31, neginf=0.0)
+        return np.floor(np.clip(cells, 0, 2.0**31)).astype(np.int64)
+    if not np.all((array >= 0) & (array < _LARGEST)) or (
+        array.dtype.kind == "f" and not np.all(array == np.floor(array))
+    ):
+        raise _not_counts(shown)
+    counted: NDArray[Any] = array.astype(np.int64)
+    return counted
+
+
+def _wrong_size(shown: str, size: int) -> Refusal:
+    return refuse("DataError", f"{shown} has {size:,} cells; counts have between 1 and {_CELLS:,}")
+
+
+def _not_counts(shown: str) -> Refusal:
+    return refuse(
+        "DataError", f"{shown} holds something else than whole numbers from 0 up", help="counts are 0, 1, 2, …"
+    )

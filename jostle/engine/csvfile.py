@@ -1,0 +1,174 @@
+"""CSV files as tables of text, one record a line, so that no row of a file can change what another row is.
+
+Neighbouring data sets differ in a row. A reader that lets a quote span lines, guesses types or a dialect from a
+sample, or stops at a bad row lets one row decide about others; this one does not. A record is a line; a quote ends
+with its line at the latest; cells that are missing are NULL, as are empty ones, and extra cells are dropped; bytes
+that are no UTF-8 become U+FFFD; lines without a character are no records. The first line is the header. Nothing in
+the rest of a private file is an error; for a public file, and for its owner's survey, `load` reports what is irregular.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from jostle.diagnostics import refuse
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+_BLOCK = 1 << 23  # bytes read at a time
+_BOM = b"\xef\xbb\xbf"
+_NO_TEXT = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"\x1f\x8b": "gzip", b"PK": "zip", b"BZ": "bzip2"}
+# Every cell either without a quote, or a quote, no comma and no quote, a quote: unquoting is dropping the quotes.
+_PLAINLY_QUOTED = '("[^",]*"|[^",]*)(,("[^",]*"|[^",]*))*'
+
+
+@dataclass(slots=True)
+class Irregular:
+    """What does not fit in a CSV file: lines with too many or too few cells, or with bytes that are no UTF-8.
+
+    The line numbers count from 1, the header included, and are those of the first such line (0 where there is none).
+    """
+
+    ragged: int = 0
+    first_ragged: int = 0
+    undecodable: int = 0
+    first_undecodable: int = 0
+
+
+def header(path: Path, shown: str) -> tuple[str, ...]:
+    """The column names of a file; `shown` is what messages call it. A `DataError` where there are none to use."""
+    with path.open("rb") as file:
+        line = file.readline()
+    for magic, what in _NO_TEXT.items():
+        if line.startswith(magic):
+            raise refuse("DataError", f"{shown} is {what}, not a CSV file in UTF-8", help="convert it first")
+    names = tuple(cell.strip() for cell in split(_text(line.removeprefix(_BOM)).rstrip("\r\n")))
+    if not any(names):
+        raise refuse("DataError", f"{shown} has no header", help="its first line must name the columns")
+    if all(_is_number(name) for name in names):
+        raise refuse("DataError", f"{shown} has no header: its first line holds numbers", help="name the columns there")
+    if "" in names:
+        raise refuse("DataError", f"{shown} has a column without a name", help="name every column in its first line")
+    if len(set(names)) < len(names):
+        raise refuse(
+            "DataError", f"{shown} has two columns of one name", help="make the names in its first line differ"
+        )
+    return names
+
+
+def load(connection: DuckDBPyConnection, path: Path, table: str, width: int, *, look: bool) -> Irregular:
+    """Reads the records of a file into a new table of VARCHAR columns `c0`, `c1`, …
+
+    With `look`, counts what is irregular (which private runs never do); else the result is all zeros.
+    """
+    connection.execute(f"CREATE TABLE {table} ({', '.join(f'c{i} VARCHAR' for i in range(width))})")
+    found = Irregular()
+    with path.open("rb") as file:
+        first = file.readline()
+        if look and not _is_utf8(first):
+            found.undecodable = found.first_undecodable = 1
+        number = 2
+        for block in _blocks(file):
+            lines = _text(block).split("\n")[:-1]
+            if look:
+                _look(block, lines, number, width, found)
+            _insert(connection, table, width, lines)
+            number += len(lines)
+    return found
+
+
+def _blocks(file: BinaryIO) -> Iterator[bytes]:
+    """Whole lines, about a block at a time; the last line is given an end where it has none."""
+    parts: list[bytes] = []
+    while block := file.read(_BLOCK):
+        cut = block.rfind(b"\n") + 1
+        if cut:
+            yield b"".join([*parts, block[:cut]])
+            parts = []
+        parts.append(block[cut:])
+    if rest := b"".join(parts):
+        yield rest + b"\n"
+
+
+def _text(line: bytes) -> str:
+    """A newline is no part of any longer UTF-8 sequence, so replacing bad bytes changes one line only."""
+    return line.decode("utf-8", "replace")
+
+
+def _insert(connection: DuckDBPyConnection, table: str, width: int, lines: list[str]) -> None:
+    lines = [line.rstrip("\r") for line in lines]
+    quoted = [line for line in lines if '"' in line]
+    bare = [line for line in lines if line and '"' not in line] if quoted else [line for line in lines if line]
+    cells = ", ".join(f"nullif(l[{i + 1}], '')" for i in range(width))
+    split_in_sql = f"INSERT INTO {table} SELECT {cells} FROM (SELECT string_split(line, ',') AS l FROM ({{source}}))"
+    source = "SELECT unnest($1::VARCHAR[]) AS line"
+    connection.execute(split_in_sql.format(source=source), [bare])
+    if not quoted:
+        return
+    plain = f"regexp_full_match(line, '{_PLAINLY_QUOTED}')"
+    dropped = f"SELECT replace(line, '\"', '') AS line FROM ({source}) WHERE {plain}"
+    connection.execute(split_in_sql.replace("{source}", dropped), [quoted])
+    others = connection.execute(f"SELECT line FROM ({source}) WHERE NOT {plain}", [quoted]).fetchall()
+    if others:
+        rows = f"SELECT {cells} FROM (SELECT unnest($1::VARCHAR[][]) AS l)"
+        connection.execute(f"INSERT INTO {table} {rows}", [[split(line)[:width] for (line,) in others]])
+
+
+def split(line: str) -> list[str]:
+    """The cells of a record. In a quoted cell a doubled quote is a quote; one that is not closed ends with the line."""
+    cells: list[str] = []
+    at = 0
+    while True:
+        parts: list[str] = []
+        if line.startswith('"', at):
+            at += 1
+            while (end := line.find('"', at)) >= 0:
+                parts.append(line[at:end])
+                at = end + 1
+                if not line.startswith('"', at):
+                    break
+                parts.append('"')
+                at += 1
+            else:
+                cells.append("".join([*parts, line[at:]]))
+                return cells
+        comma = line.find(",", at)
+        parts.append(line[at:] if comma < 0 else line[at:comma])
+        cells.append("".join(parts))
+        if comma < 0:
+            return cells
+        at = comma + 1
+
+
+def _look(block: bytes, lines: list[str], first: int, width: int, found: Irregular) -> None:
+    for number, line in enumerate(lines, first):
+        record = line.rstrip("\r")
+        cells = len(split(record)) if '"' in record else record.count(",") + 1
+        if record and cells != width:
+            found.ragged += 1
+            found.first_ragged = found.first_ragged or number
+    if not _is_utf8(block):
+        for number, raw in enumerate(block.split(b"\n"), first):
+            if not _is_utf8(raw):
+                found.undecodable += 1
+                found.first_undecodable = found.first_undecodable or number
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _is_number(name: str) -> bool:
+    try:
+        float(name)
+    except ValueError:
+        return False
+    return True

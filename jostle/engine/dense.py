@@ -1,0 +1,224 @@
+"""The row language over NumPy columns: the same plans' expressions, for cubes that are already counted.
+
+`evaluate` agrees with what `rowsql` emits on every row (a shared suite runs both), up to the last bits of `log`,
+`exp` and `^`, which come from different libraries. Missing is NaN in a column of floats and None in one of objects.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from jostle.diagnostics import did_you_mean, refuse
+from jostle.engine.groups import shape
+from jostle.engine.plan import Column, Constant, Key, RowExpr
+from jostle.engine.sql import floors
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Values = tuple[Any, Any]  # what each row has, and whether it has it (where not, the value means nothing)
+
+
+def evaluate(expr: RowExpr, columns: Mapping[str, NDArray[Any]]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The values of an expression (float64, bool or object of str) and their validity (bool), both of shape (rows,).
+
+    The kinds must have been checked (`types.kind_of`). Whatever is not finite is not valid.
+    """
+    import numpy as np
+
+    size = len(next(iter(columns.values()))) if columns else 1
+    with np.errstate(all="ignore"):
+        values, valid = _evaluate(expr, columns)
+    return np.broadcast_to(values, (size,)), np.broadcast_to(valid, (size,))
+
+
+def _evaluate(expr: RowExpr, columns: Mapping[str, NDArray[Any]]) -> Values:
+    import numpy as np
+
+    if isinstance(expr, Column):
+        return _column(expr.name, columns)
+    if isinstance(expr, Constant):
+        return _constant(expr.value)
+    args = [_evaluate(arg, columns) for arg in expr.args]
+    known = np.logical_and.reduce(np.broadcast_arrays(*(valid for _, valid in args)))
+    if expr.op in ("and", "or"):
+        return _logic(expr.op, args)
+    if expr.op == "if":
+        (test, test_known), (then, then_known), (other, other_known) = args
+        return _choose(test, then, other), test_known & np.where(test, then_known, other_known)
+    if expr.op == "in":
+        return _among(args)
+    if expr.op == "not":
+        return ~args[0][0], known
+    if expr.op in _COMPARE:
+        left, right = _alike(args[0][0], args[1][0])
+        return _COMPARE[expr.op](left, right).astype(bool), known
+    values = _NUMERIC[expr.op](*(value for value, _ in args))
+    return values, known & np.isfinite(values)
+
+
+def _column(name: str, columns: Mapping[str, NDArray[Any]]) -> Values:
+    import numpy as np
+
+    if name not in columns:
+        raise refuse("NameError", f"there is no column `{name}` here", help=did_you_mean(name, columns))
+    column = columns[name]
+    if column.dtype.kind == "O":
+        valid = np.array([value is not None for value in column], dtype=bool)
+        return np.where(valid, column, ""), valid
+    if column.dtype.kind == "U":
+        return column.astype(object), np.ones(len(column), dtype=bool)
+    if column.dtype.kind == "b":
+        return column, np.ones(len(column), dtype=bool)
+    values = column.astype(np.float64)
+    return values, np.isfinite(values)
+
+
+def _constant(value: float | str | bool | None) -> Values:
+    import numpy as np
+
+    if value is None:
+        return np.float64(0.0), np.bool_(False)
+    if isinstance(value, bool):
+        return np.bool_(value), np.bool_(True)
+    if isinstance(value, str):
+        return np.array(value, dtype=object), np.bool_(True)
+    return np.float64(value), np.bool_(math.isfinite(value))
+
+
+def _alike(left: Any, right: Any) -> tuple[Any, Any]:
+    """Operands of one kind; where a `none` met another kind, its filler is turned into one of that kind."""
+    import numpy as np
+
+    kinds = [np.asarray(side).dtype.kind for side in (left, right)]
+    if "O" in kinds and kinds[0] != kinds[1]:
+        return (left if kinds[0] == "O" else np.array("", object)), (right if kinds[1] == "O" else np.array("", object))
+    return left, right
+
+
+def _logic(op: str, args: list[Values]) -> Values:
+    """Three-valued: a known `false` decides an `and`, a known `true` an `or`."""
+    import numpy as np
+
+    decisive = op == "or"
+    settled = np.logical_or.reduce(np.broadcast_arrays(*(valid & (_truth(v) == decisive) for v, valid in args)))
+    known = np.logical_and.reduce(np.broadcast_arrays(*(valid for _, valid in args)))
+    return np.where(settled, decisive, not decisive), settled | known
+
+
+def _truth(values: Any) -> Any:
+    import numpy as np
+
+    return np.asarray(values).astype(bool)
+
+
+def _choose(test: Any, then: Any, other: Any) -> Any:
+    import numpy as np
+
+    then, other = _alike(then, other)
+    return np.where(_truth(test), then, other)
+
+
+def _among(args: list[Values]) -> Values:
+    import numpy as np
+
+    (value, known), *others = args
+    found = np.zeros(np.shape(value), dtype=bool)
+    for other, other_known in others:
+        left, right = _alike(value, other)
+        found = found | ((left == right).astype(bool) & other_known)
+    return found, np.broadcast_to(known, np.shape(found))
+
+
+def _numeric() -> tuple[dict[str, Callable[..., Any]], dict[str, Callable[..., Any]]]:
+    def lazily(name: str) -> Callable[..., Any]:
+        def call(*args: Any) -> Any:
+            import numpy as np
+
+            return getattr(np, name)(*args)
+
+        return call
+
+    compare = {"==": "equal", "!=": "not_equal", "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal"}
+    same = {"+": "add", "-": "subtract", "*": "multiply", "neg": "negative", "abs": "abs", "floor": "floor",
+            "ceil": "ceil", "sqrt": "sqrt", "log": "log", "exp": "exp", "round": "rint", "min": "minimum",
+            "max": "maximum", "/": "divide", "^": "float_power"}  # fmt: skip
+    numeric = {op: lazily(name) for op, name in same.items()} | {"%": _remainder, "clamp": _clamp}
+    return {op: lazily(name) for op, name in compare.items()}, numeric
+
+
+def _remainder(x: Any, y: Any) -> Any:
+    import numpy as np
+
+    rest = np.fmod(x, y)
+    return np.where((rest != 0) & ((rest < 0) != (y < 0)), rest + y, rest)
+
+
+def _clamp(x: Any, low: Any, high: Any) -> Any:
+    import numpy as np
+
+    return np.maximum(low, np.minimum(high, x))
+
+
+_COMPARE, _NUMERIC = _numeric()
+
+
+# Groups --------------------------------------------------------------------------------------------
+
+
+def group_dense(
+    columns: Mapping[str, NDArray[Any]],
+    keys: tuple[Key, ...],
+    weights: NDArray[Any] | None,
+    condition: RowExpr | None,
+) -> NDArray[Any]:
+    """Exact sums of integer `weights` (or the numbers of rows) by key, over the rows where the condition holds.
+
+    Shape (len(key.values), …), () without keys; int64 where they fit, else Python integers.
+    """
+    import numpy as np
+
+    size = len(next(iter(columns.values()))) if columns else 0
+    kept = np.ones(size, dtype=bool)
+    if condition is not None:
+        values, valid = evaluate(condition, columns)
+        kept &= values.astype(bool) & valid
+    dimensions = shape(keys)
+    codes = []
+    for key in keys:
+        code = _codes(key, columns)
+        kept &= code >= 0
+        codes.append(code)
+    at = (
+        np.ravel_multi_index([c[kept] for c in codes], dimensions)
+        if keys
+        else np.zeros(int(kept.sum()), dtype=np.int64)
+    )
+    cells = math.prod(dimensions)
+    if weights is None:
+        return np.bincount(at, minlength=cells).astype(np.int64).reshape(dimensions)
+    amounts = np.asarray(weights).astype(np.int64)[kept]
+    fits = len(amounts) * int(np.max(np.abs(amounts.astype(np.float64)), initial=0.0)) < 2**62
+    sums = np.zeros(cells, dtype=np.int64 if fits else object)
+    np.add.at(sums, at, amounts if fits else amounts.astype(object))
+    return sums.reshape(dimensions)
+
+
+def _codes(key: Key, columns: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+    """The position of each row's key among its values, -1 for none or unlisted."""
+    import numpy as np
+
+    values, valid = evaluate(key.expr, columns)
+    if not len(key.values):
+        return np.full(len(values), -1, dtype=np.int64)
+    if isinstance(key.values, range):
+        with np.errstate(all="ignore"):
+            whole = np.floor(values)
+            inside = valid & (whole >= key.values[0]) & (whole <= key.values[-1])
+        return np.where(inside, np.where(inside, whole, 0).astype(np.int64) - key.values[0], -1)
+    listed = np.floor(values) if values.dtype.kind == "f" and floors(key) else values
+    place = {value: i for i, value in reversed(list(enumerate(key.values)))}
+    found = np.fromiter((place.get(value, -1) for value in listed.tolist()), dtype=np.int64, count=len(listed))
+    return np.where(valid, found, -1)

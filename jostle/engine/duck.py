@@ -1,0 +1,335 @@
+"""The engine: plans run on one in-memory DuckDB.
+
+It answers with exact integers and public structure, and decides nothing about privacy: whoever calls it has been
+charged, or holds public data. Files are read when they are first asked about, once; a scan that has to be parsed and
+a bounded one are kept as tables. What goes wrong inside DuckDB is a `DataError` with a fixed text, since DuckDB's own
+messages may quote cells.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import shutil
+import tempfile
+import weakref
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jostle.diagnostics import refuse
+from jostle.engine import csvfile, groups, sql
+from jostle.engine.clean import clean, number, text
+from jostle.engine.kinds import domain_kind, kind_of
+from jostle.engine.plan import Bound, Count, Domain, Exact, Key, Open, Plan, RowExpr, Scan, Term
+from jostle.engine.rowsql import Physical, text_literal
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_SETTINGS: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": "false", "autoload_known_extensions": "false",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A data set that the engine knows. `identity` is equal for two names of one file or object."""
+
+    key: str
+    columns: tuple[str, ...]
+    identity: object
+
+
+@dataclass(slots=True)
+class Raw:
+    """A table or view of raw cells: `types` are DuckDB's types of `c0`, `c1`, …; `path`, a CSV file not yet read."""
+
+    table: str
+    columns: tuple[str, ...]
+    types: list[str]
+    shown: str
+    path: Path | None = None
+    parsed: bool = False  # whether all cells are text by origin
+    size: int | None = None
+    irregular: csvfile.Irregular = field(default_factory=csvfile.Irregular)
+
+    def cell(self, name: str) -> tuple[str, str]:
+        """The column `cN` that a name stands for, and its type."""
+        at = self.columns.index(name)
+        return f"c{at}", self.types[at]
+
+
+class Engine:
+    """One in-memory database. Not for several threads at once."""
+
+    def __init__(self) -> None:
+        import duckdb
+
+        self._spill = tempfile.mkdtemp(prefix="jostle-")
+        settings = _SETTINGS | {"temp_directory": self._spill}
+        self._connection = duckdb.connect(":memory:", config=settings)
+        self._error = duckdb.Error
+        self._raw: dict[str, Raw] = {}
+        self._opened: dict[object, Opened] = {}
+        self._alive: list[object] = []
+        self._kept: dict[Scan | Bound, sql.Relation] = {}
+        self._numbers = itertools.count()
+        self._connection.execute("SET enable_progress_bar = false")
+        with contextlib.suppress(duckdb.Error):  # a build without time zones prints UTC anyway
+            self._connection.execute("SET TimeZone = 'UTC'")
+        self._close = weakref.finalize(self, _close, self._connection, self._spill)
+
+    def close(self) -> None:
+        """Frees the database; nothing can be asked of the engine afterwards."""
+        self._close()
+
+    # Opening -----------------------------------------------------------------------------------------
+
+    def open(self, origin: Any, *, public: bool) -> Opened:
+        """Makes a data set known: the path of a CSV or Parquet file, or a table in memory.
+
+        A public CSV file is read and checked at once; a private one is read when something is first asked of it, and
+        no row of it is ever an error. Refuses with `DataError`, without a place.
+        """
+        from jostle.engine.frames import is_frame
+
+        if isinstance(origin, str | os.PathLike):
+            return self._open_file(Path(origin), str(origin), public)
+        if is_frame(origin):
+            return self._open_frame(origin)
+        raise refuse("DataError", f"a {type(origin).__name__} is no table", help="give a path, a data frame or arrays")
+
+    def _open_file(self, path: Path, shown: str, public: bool) -> Opened:
+        try:
+            status = path.stat()
+            real = os.path.realpath(path)
+        except (FileNotFoundError, NotADirectoryError):
+            raise refuse("DataError", f"there is no file `{shown}`", help="a path is relative to the program") from None
+        except (OSError, ValueError) as error:
+            raise refuse("DataError", f"`{shown}` cannot be read: {_reason(error)}") from None
+        if path.is_dir():
+            raise refuse("DataError", f"`{shown}` is a folder, not a file")
+        quoted = f"`{shown}`"
+        names: list[object] = [("path", real), ("inode", status.st_dev, status.st_ino)]
+        for name in names:
+            if name in self._opened:
+                return self._opened[name]
+        try:
+            raw = self._open_parquet(real, quoted) if _is_parquet(path) else self._open_csv(path, quoted, public)
+        except OSError as error:
+            raise refuse("DataError", f"`{shown}` cannot be read: {_reason(error)}") from None
+        opened = self._add(raw, ("file", real, status.st_dev, status.st_ino))
+        self._opened.update(dict.fromkeys(names, opened))
+        return opened
+
+    def _open_csv(self, path: Path, shown: str, public: bool) -> Raw:
+        names = csvfile.header(path, shown)
+        raw = Raw(self._next(), names, ["VARCHAR"] * len(names), shown, Path(os.path.realpath(path)), True)
+        if public:
+            self._load(raw, look=True)
+            if raw.irregular.ragged or raw.irregular.undecodable:
+                self._connection.execute(f"DROP TABLE {raw.table}")
+            _check_regular(raw.irregular, shown, len(names))
+        return raw
+
+    def _open_parquet(self, real: str, shown: str) -> Raw:
+        escaped = "".join(f"[{c}]" if c in "*?[" else c for c in real)
+        reader = f"read_parquet({text_literal(escaped)}, hive_partitioning = false, filename = false)"
+        described = self.fetch(f"DESCRIBE SELECT * FROM {reader}", shown)
+        names, types = tuple(str(row[0]) for row in described), [str(row[1]) for row in described]
+        table = self._next()
+        aliases = ", ".join(f"c{i}" for i in range(len(names)))
+        self.fetch(f"CREATE VIEW {table} AS SELECT * FROM {reader} AS t({aliases})", shown)
+        return Raw(table, names, types, shown)
+
+    def _open_frame(self, origin: Any) -> Opened:
+        from jostle.engine.frames import as_arrow
+
+        name = ("memory", id(origin))
+        if name not in self._opened:
+            names, arrow = as_arrow(origin)
+            table = self._next()
+            self._connection.register(table, arrow)
+            types = [str(row[1]) for row in self.fetch(f"DESCRIBE {table}", "the table")]
+            self._alive.append(origin)
+            self._opened[name] = self._add(Raw(table, names, types, "the table"), name)
+        return self._opened[name]
+
+    def _next(self) -> str:
+        return f"raw{next(self._numbers)}"
+
+    def _add(self, raw: Raw, identity: object) -> Opened:
+        key = f"d{len(self._raw)}"
+        self._raw[key] = raw
+        return Opened(key, raw.columns, identity)
+
+    def raw(self, key: str, *, look: bool = False) -> Raw:
+        """The raw cells, read if they were not yet; with `look`, what is irregular in a CSV file is counted."""
+        self._load(self._raw[key], look=look)
+        return self._raw[key]
+
+    def _load(self, raw: Raw, *, look: bool) -> None:
+        if raw.path is None:
+            return
+        try:
+            self._connection.execute(f"DROP TABLE IF EXISTS {raw.table}")
+            raw.irregular = csvfile.load(self._connection, raw.path, raw.table, len(raw.columns), look=look)
+        except (OSError, self._error):
+            raise refuse("DataError", f"{raw.shown} cannot be read") from None
+        raw.path = None
+
+    def guess(self, key: str) -> tuple[tuple[str, Domain], ...]:
+        """Domains for a public source without a description: `real` where every cell that is not empty is a finite
+        number, `text` elsewhere. Reads the data."""
+        raw = self.raw(key)
+        cells = [(f"c{i}", kind) for i, kind in enumerate(raw.types)]
+        tests = [f"count({text(c, kind)}) = count({number(c, kind)})" for c, kind in cells]
+        (row,) = self.fetch(f"SELECT {', '.join(tests)} FROM {raw.table}", raw.shown)
+        return tuple((name, Open("real" if real else "text")) for name, real in zip(raw.columns, row, strict=True))
+
+    # Asking ------------------------------------------------------------------------------------------
+
+    def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[NDArray[Any]]:
+        """Exact integers: for each term an array over the keys' values, shape (len(key.values), …), () without keys.
+
+        int64 where every result provably fits, else object (Python integers). Rows whose key is none or not listed
+        are in no group. More than 2^26 groups are a `DataError`, before anything is read or allocated.
+        """
+        import numpy as np
+
+        shape = groups.shape(keys)
+        if not terms:
+            return []
+        query = sql.group(sql.relation(plan, self._base), keys, terms)
+        found = self._columns(query.sql)
+        at, inside = groups.positions(keys, found[: len(keys)], shape)
+        results = []
+        for column, wide in zip(found[len(keys) :], query.as_text, strict=True):
+            cells = np.zeros(shape, dtype=object if wide else np.int64)
+            values = np.asarray(column)[inside] if keys else np.asarray(column)
+            cells.reshape(-1)[at] = [int(value) for value in values] if wide else values
+            results.append(cells)
+        return results
+
+    def rows(self, plan: Plan) -> int:
+        """The exact number of rows."""
+        return int(self.group(plan, (), (Count(),))[0])
+
+    def tally(self, plan: Plan, expr: RowExpr) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The distinct values of an expression that are not none, in order, and how many rows have each (int64)."""
+        import numpy as np
+
+        relation = sql.relation(plan, self._base)
+        values, counts = self._columns(sql.tally(relation, expr))
+        kind = kind_of(expr, relation.schema)
+        if kind == "number":
+            return np.asarray(values, dtype=np.float64) + 0.0, np.asarray(counts, dtype=np.int64)
+        return np.asarray(values, dtype=bool if kind == "boolean" else object), np.asarray(counts, dtype=np.int64)
+
+    def exact(
+        self, plan: Plan, keys: tuple[Key | RowExpr, ...], terms: tuple[Exact, ...]
+    ) -> tuple[list[list[Any]], list[list[Any]]]:
+        """Exact aggregates of a **public** relation, in doubles: the columns of the keys and of the terms.
+
+        A `Key` gives all its values in order, also those without rows; a bare expression gives the values that
+        occur, sorted, numbers taken down to integers. Without keys there is one row. Empty groups count and sum to 0
+        and are None otherwise; `var` and `stddev` are the sample's; of several modes the smallest.
+        """
+        groups.shape(tuple(key for key in keys if isinstance(key, Key)))
+        relation = sql.relation(plan, self._base)
+        found: dict[tuple[Any, ...], list[Any]] = {}
+        for row in self.fetch(sql.exact(relation, keys, terms)):
+            found[tuple(map(groups.plain, row[: len(keys)]))] = [groups.plain(value) for value in row[len(keys) :]]
+        for i, term in enumerate(terms):
+            if term.function == "mode" and term.expr is not None:
+                for row in self.fetch(sql.mode(relation, keys, term.expr)):
+                    found[tuple(map(groups.plain, row[:-1]))][i] = groups.plain(row[-1])
+        empty = [0.0 if term.function in ("count", "count_distinct", "sum") else None for term in terms]
+        order = groups.order(keys, found)
+        rows = [found.get(place, empty) for place in order]
+        return [[p[i] for p in order] for i in range(len(keys))], [[r[i] for r in rows] for i in range(len(terms))]
+
+    # Relations ---------------------------------------------------------------------------------------
+
+    def _base(self, plan: Scan | Bound) -> sql.Relation:
+        if plan in self._kept:
+            return self._kept[plan]
+        scan = plan.scan if isinstance(plan, Bound) else plan
+        raw = self._raw[scan.data]
+        missing = [name for name, _ in scan.columns if name not in raw.columns]
+        if missing:
+            message = f"{raw.shown} has no column `{missing[0]}`"
+            raise refuse("DataError", message, help="the description names columns as the header does")
+        self._load(raw, look=False)
+        if raw.size is None:
+            raw.size = int(self.fetch(f"SELECT count(*) FROM {raw.table}", raw.shown)[0][0])
+        cells = [raw.cell(name) for name, _ in scan.columns]
+        source = f"SELECT * FROM {raw.table}"
+        if isinstance(plan, Bound):
+            source = _bounded(plan, raw, cells)
+        cleaned = [clean(*cell, domain) for cell, (_, domain) in zip(cells, scan.columns, strict=True)]
+        items = ", ".join(f"{item} AS c{i}" for i, (item, _) in enumerate(cleaned)) or "1 AS unused"
+        query = f"SELECT {items} FROM ({source})"
+        if isinstance(plan, Bound) or raw.parsed or any(map(_parsed, cells, (domain for _, domain in scan.columns))):
+            table = f"kept{next(self._numbers)}"
+            self.fetch(f"CREATE TABLE {table} AS {query}", raw.shown)
+            query = f"SELECT * FROM {table}"
+        columns = {name: Physical(f"c{i}", cleaned[i][1]) for i, (name, _) in enumerate(scan.columns)}
+        self._kept[plan] = sql.Relation(query, columns, dict(scan.columns), raw.size)
+        return self._kept[plan]
+
+    def fetch(self, query: str, shown: str = "the data") -> list[tuple[Any, ...]]:
+        """The rows of a query of our own making."""
+        try:
+            return self._connection.execute(query).fetchall()
+        except self._error:
+            raise refuse("DataError", f"{shown} cannot be read, or there is not enough memory for it") from None
+
+    def _columns(self, query: str) -> list[Any]:
+        try:
+            return list(self._connection.execute(query).fetchnumpy().values())
+        except self._error:
+            raise refuse("DataError", "the data cannot be read, or there is not enough memory for it") from None
+
+
+def _close(connection: Any, spill: str) -> None:
+    connection.close()
+    shutil.rmtree(spill, ignore_errors=True)
+
+
+def _reason(error: Exception) -> str:
+    return (error.strerror or "") if isinstance(error, OSError) else "its name is not a path"
+
+
+def _check_regular(found: csvfile.Irregular, shown: str, width: int) -> None:
+    if found.ragged:
+        message = f"line {found.first_ragged} of {shown} does not have the {width} cells of the header"
+        more = f" (nor do {found.ragged - 1:,} other lines)" if found.ragged > 1 else ""
+        raise refuse("DataError", message + more, help="a record is one line; quote cells that hold a comma")
+    if found.undecodable:
+        raise refuse("DataError", f"line {found.first_undecodable} of {shown} is not UTF-8", help="save it as UTF-8")
+
+
+def _is_parquet(path: Path) -> bool:
+    if path.suffix.lower() in (".parquet", ".pq"):
+        return True
+    with path.open("rb") as file:
+        return file.read(4) == b"PAR1"
+
+
+def _parsed(cell: tuple[str, str], domain: Domain) -> bool:
+    """Whether cleaning reads numbers from text, which is worth doing once."""
+    return cell[1] == "VARCHAR" and domain_kind(domain) == "number"
+
+
+def _bounded(plan: Bound, raw: Raw, cells: list[tuple[str, str]]) -> str:
+    """Raw rows, at most `most` for each raw value of `by`; columns in the hash by the order of their names."""
+    place = {name: i for i, (name, _) in enumerate(plan.scan.columns)}
+    for name in plan.by:
+        if name not in raw.columns:
+            raise refuse("DataError", f"{raw.shown} has no column `{name}` to protect")
+    by = [text(*raw.cell(name)) for name in plan.by]
+    texts = [text(*cells[place[name]]) for name in sorted(place)]
+    return sql.few_rows("*", f"SELECT * FROM {raw.table}", by, texts, plan.most)

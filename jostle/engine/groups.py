@@ -1,0 +1,71 @@
+"""Where the groups of a query stand in its dense result.
+
+Plain bookkeeping between the rows that the database returns, in any order and only for groups that occur, and the
+public keys, in theirs.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+from jostle.diagnostics import refuse
+from jostle.engine.plan import Key, RowExpr
+
+CELLS = 2**26  # that a grouped result may have
+
+
+def shape(keys: tuple[Key, ...]) -> tuple[int, ...]:
+    sizes = [key.values[-1] - key.values[0] + 1 if isinstance(key.values, range) and key.values else len(key.values)
+             for key in keys]  # fmt: skip
+    if math.prod(sizes) > CELLS:
+        message = f"the group keys have {' × '.join(f'{size:,}' for size in sizes)} combinations; {CELLS:,} can be held"
+        raise refuse("DataError", message, help="group by something coarser, such as `x / 1000`")
+    return tuple(sizes)
+
+
+def positions(keys: tuple[Key, ...], columns: list[Any], shape: tuple[int, ...]) -> tuple[Any, Any]:
+    """Where each group found stands in the flattened result, and which of those found have a place there."""
+    import numpy as np
+
+    if not keys:
+        return np.zeros(1, dtype=np.int64), slice(None)
+    inside = np.ones(len(columns[0]), dtype=bool)
+    codes = []
+    for key, column in zip(keys, columns, strict=True):
+        inside &= ~np.ma.getmaskarray(column)
+        if isinstance(key.values, range):
+            code = np.ma.getdata(column).astype(np.int64) - (key.values[0] if key.values else 0)
+        else:
+            place = {value: i for i, value in reversed(list(enumerate(key.values)))}
+            found = np.ma.getdata(column).tolist()
+            code = np.fromiter((place.get(value, -1) for value in found), dtype=np.int64, count=len(found))
+        inside &= (code >= 0) & (code < len(key.values))
+        codes.append(code)
+    return np.ravel_multi_index([code[inside] for code in codes], shape), inside
+
+
+def plain(value: Any) -> Any:
+    """A double, a text, a truth value, or None for what is missing or not finite."""
+    if value is None or isinstance(value, str | bool):
+        return value
+    number = float(value)
+    return number + 0.0 if math.isfinite(number) else None
+
+
+def order(keys: tuple[Key | RowExpr, ...], found: dict[tuple[Any, ...], list[Any]]) -> list[tuple[Any, ...]]:
+    """The groups to report: what occurs of the bare keys, times all values of the listed ones, in key order."""
+    listed = [i for i, key in enumerate(keys) if isinstance(key, Key)]
+    if not listed:
+        return sorted(found) if keys else [()]
+    values = [[plain(value) for value in key.values] for key in keys if isinstance(key, Key)]
+    bare = [i for i in range(len(keys)) if i not in listed]
+    seen = sorted({tuple(place[i] for i in bare) for place in found}) if bare else [()]
+    ranks = {i: {value: n for n, value in enumerate(values[j])} for j, i in enumerate(listed)}
+    order = []
+    for some in seen:
+        for rest in itertools.product(*values):
+            place = dict(zip(bare, some, strict=True)) | dict(zip(listed, rest, strict=True))
+            order.append(tuple(place[i] for i in range(len(keys))))
+    return sorted(order, key=lambda place: tuple(ranks[i][v] if i in ranks else v for i, v in enumerate(place)))

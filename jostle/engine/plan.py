@@ -1,0 +1,173 @@
+"""The closed relational plan: all that an engine can be asked.
+
+A plan is built by `privacy` and `run` from checked trees and public values; no text of a user reaches an engine
+other than as a constant, which is always quoted or bound. The row language is total: arithmetic on doubles,
+comparison, logic with nulls, `if`, `clamp`; division by zero, NaN and infinities are null (`none`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# Domains: what is publicly known of a column -----------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Integer:
+    """A bounded integer, both ends included; values are floored, then clamped."""
+
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
+class Real:
+    """A bounded real, both ends included; values are clamped."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Categories:
+    """A finite set of public values, all text or all numbers; anything else becomes null."""
+
+    values: tuple[str, ...] | tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """No public bound: `text`, `integer` or `real`."""
+
+    kind: str
+
+
+Domain = Integer | Real | Categories | Open
+
+
+# Rows ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    value: float | str | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """An operation on rows.
+
+    Arithmetic `+ - * / % ^ neg` and `abs floor ceil sqrt log exp round`; comparison `== != < <= > >=` (numbers
+    with numbers, text with text); logic `and or not`; `if` (test, then, other); `clamp` (x, low, high);
+    `in` (x, constant, …); `min`, `max` (of two). A null operand gives null; `and`/`or` are three-valued as in
+    SQL; a `where` keeps a row only when its condition is true. Whatever is not finite is null.
+    """
+
+    op: str
+    args: tuple[RowExpr, ...]
+
+
+RowExpr = Column | Constant | Apply
+
+
+# Relations -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A data set known to the engine, through a schema: only described columns exist, each cleaned to its domain."""
+
+    data: str  # the engine's key of an opened data set
+    columns: tuple[tuple[str, Domain], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """At most `most` rows for each value of the raw, unclamped `by` columns, chosen by a portable row hash.
+
+    Rows where any `by` column is null are dropped. Computed once for each scan and kept.
+    """
+
+    scan: Scan
+    by: tuple[str, ...]
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    source: Plan
+    condition: RowExpr
+
+
+@dataclass(frozen=True, slots=True)
+class Derive:
+    """The columns named, computed from those of `source` (which are gone unless named again)."""
+
+    source: Plan
+    columns: tuple[tuple[str, RowExpr], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Inner join on equal, non-null columns; with `most`, each side first keeps at most that many rows a key, by hash.
+
+    Columns of the right side that the left has too (other than keys) are dropped.
+    """
+
+    left: Plan
+    right: Plan
+    on: tuple[str, ...]
+    most: int | None = None
+
+
+Plan = Scan | Bound | Filter | Derive | Join
+
+
+# What is asked of a relation -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A group key with its public values: consecutive integers (the expression is floored) or listed values."""
+
+    expr: RowExpr
+    values: range | tuple[str | float | bool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Rows; with `expr`, rows where it is not null; `distinct`, different non-null values of it."""
+
+    expr: RowExpr | None = None
+    distinct: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FixedSum:
+    """The exact integer sum of round(clamp(expr, low, high) · 2^bits); rows where it is null are skipped.
+
+    `square` sums round(v² · 2^bits) of the clamped value instead.
+    """
+
+    expr: RowExpr
+    low: float
+    high: float
+    bits: int
+    square: bool = False
+
+
+Term = Count | FixedSum
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """An exact aggregate of a public relation: count count_distinct sum avg var stddev median quantile min max mode."""
+
+    function: str
+    expr: RowExpr | None = None
+    argument: float | None = None  # the q of a quantile

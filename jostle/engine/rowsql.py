@@ -1,0 +1,259 @@
+"""Row expressions as SQL: total, and made of no text of the user's but quoted constants.
+
+Columns are named by us (`c0`, `c1`, …). Every operation is written so that no row can make it fail, on any version of
+DuckDB: operands outside an operation's domain become NULL before it is applied, casts are TRY_CAST, and what is not
+finite becomes NULL.
+
+Most operations carry a NaN or an infinity on, so the test for it is put off to the first operation that would not
+(and to the end), and left out where interval bounds show that it cannot occur. An operand that has to be mentioned
+more than once and is long becomes a column of a subquery (`t0`, `t1`, …), so the text grows linearly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from jostle.engine.bounds import bounds_of
+from jostle.engine.kinds import COMPARISONS, Schema, domain_of, kind_of
+from jostle.engine.plan import Apply, Column, Constant, RowExpr
+
+TYPES = {"number": "DOUBLE", "text": "VARCHAR", "boolean": "BOOLEAN"}
+_SHORT = 60  # characters that may be said twice
+_CALLS = {"abs": "abs", "floor": "floor", "ceil": "ceil"}
+_EXACT = 2**53
+
+
+@dataclass(frozen=True, slots=True)
+class Physical:
+    """A column of a relation in SQL: its name there, and whether it is stored as an integer."""
+
+    alias: str
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """SQL text; `wild` when it may be NaN or infinite; `stage` is the number of subqueries it needs below it."""
+
+    text: str
+    wild: bool = False
+    stage: int = 0
+
+
+def number_literal(value: float) -> str:
+    """A DOUBLE (a bare `0.1` would be a DECIMAL); NULL for what is not finite."""
+    if not math.isfinite(value):
+        return "CAST(NULL AS DOUBLE)"
+    text = repr(float(value))
+    return f"({text if 'e' in text else text + 'e0'})"
+
+
+def text_literal(value: str) -> str:
+    """A quoted VARCHAR. Standard strings know one escape, the doubled quote; NUL cannot stand in a query's text."""
+    clean = value.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    parts = ["'" + part.replace("'", "''") + "'" for part in clean.split("\0")]
+    return parts[0] if len(parts) == 1 else "(" + " || chr(0) || ".join(parts) + ")"
+
+
+def constant_literal(value: float | str | bool | None, kind: str) -> str:
+    if value is None:
+        return f"CAST(NULL AS {TYPES[kind]})"
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    return text_literal(value) if isinstance(value, str) else number_literal(value)
+
+
+@dataclass
+class RowSql:
+    """Emits the expressions of one relation; `over` puts the subqueries that they came to need around it."""
+
+    columns: Mapping[str, Physical]
+    schema: Schema
+    _stages: list[list[str]] = field(default_factory=list)
+    _names: int = 0
+
+    def value(self, expr: RowExpr) -> str:
+        """A finite DOUBLE, a VARCHAR or a BOOLEAN, or NULL."""
+        return self._tame(self._emit(expr, kind_of(expr, self.schema))).text
+
+    def short(self, expr: RowExpr) -> str:
+        """The same, in a text that may be said several times."""
+        return self._named(self._tame(self._emit(expr, kind_of(expr, self.schema)))).text
+
+    def whole_column(self, expr: RowExpr) -> str | None:
+        """The name of a bare column that is stored as an integer."""
+        if not isinstance(expr, Column):
+            return None
+        domain_of(expr.name, self.schema)
+        physical = self.columns[expr.name]
+        return physical.alias if physical.whole else None
+
+    def over(self, relation: str) -> str:
+        for stage in self._stages:
+            relation = f"SELECT *, {', '.join(stage)} FROM ({relation})"
+        return relation
+
+    # Subqueries --------------------------------------------------------------------------------------
+
+    def _named(self, piece: _Piece) -> _Piece:
+        """The same value under a name that may be said again and again."""
+        if len(piece.text) <= _SHORT:
+            return piece
+        while len(self._stages) <= piece.stage:
+            self._stages.append([])
+        name = f"t{self._names}"
+        self._names += 1
+        self._stages[piece.stage].append(f"{piece.text} AS {name}")
+        return _Piece(name, piece.wild, piece.stage + 1)
+
+    def _tame(self, piece: _Piece) -> _Piece:
+        if not piece.wild:
+            return piece
+        piece = self._named(piece)
+        return _Piece(f"CASE WHEN isfinite({piece.text}) THEN {piece.text} END", False, piece.stage)
+
+    # Expressions -------------------------------------------------------------------------------------
+
+    def _emit(self, expr: RowExpr, kind: str) -> _Piece:
+        if isinstance(expr, Constant):
+            return _Piece(constant_literal(expr.value, kind))
+        if isinstance(expr, Column):
+            physical = self.columns[expr.name]
+            return _Piece(f"CAST({physical.alias} AS DOUBLE)" if physical.whole else physical.alias)
+        if expr.op in COMPARISONS:
+            return self._compare(expr)
+        if expr.op in ("and", "or", "not"):
+            return self._logic(expr)
+        if expr.op == "in":
+            return self._among(expr)
+        if expr.op == "if":
+            return self._if(expr, kind)
+        piece = self._number(expr)
+        bounded = piece.wild and bounds_of(expr, self.schema) is not None
+        return _Piece(piece.text, False, piece.stage) if bounded else piece
+
+    def _numbers(self, expr: Apply) -> list[_Piece]:
+        return [self._emit(arg, "number") for arg in expr.args]
+
+    def _number(self, expr: Apply) -> _Piece:
+        op, args = expr.op, self._numbers(expr)
+        wild, stage = any(arg.wild for arg in args), max(arg.stage for arg in args)
+        x = args[0].text
+        if op in ("+", "-", "*"):
+            return _Piece(f"({x} {op} {args[1].text})", True, stage)
+        if op == "neg":
+            return _Piece(f"(-{x})", wild, stage)
+        if op in _CALLS:
+            return _Piece(f"{_CALLS[op]}({x})", wild, stage)
+        if op == "round":
+            return _Piece(f"round_even({x}, 0)", wild, stage)
+        if op == "/":
+            return self._divide(args[0], args[1], expr.args[1])
+        if op in ("sqrt", "log"):
+            arg = self._named(args[0])
+            call, test = ("sqrt", ">=") if op == "sqrt" else ("ln", ">")
+            return _Piece(f"{call}(CASE WHEN {arg.text} {test} 0 THEN {arg.text} END)", wild, arg.stage)
+        tame = [self._tame(arg) for arg in args]
+        if op == "exp":
+            return _Piece(
+                f"exp(CASE WHEN {(arg := self._named(tame[0])).text} < 710 THEN {arg.text} END)", True, arg.stage
+            )
+        named = [self._named(arg) for arg in tame]
+        stage = max(arg.stage for arg in named)
+        texts = [arg.text for arg in named]
+        if op == "^":
+            return self._power(*named)
+        if op == "%":
+            return self._remainder(*named)
+        if op == "clamp":
+            x, low, high = texts
+            known = " OR ".join(f"{end} IS NULL" for end in texts)
+            text = f"CASE WHEN {known} THEN NULL WHEN {x} < {low} OR {high} < {low} THEN {low}"
+            return _Piece(f"{text} WHEN {x} > {high} THEN {high} ELSE {x} END", False, stage)
+        first, second = ("<=", "<") if op == "min" else (">=", ">")
+        x, y = texts
+        return _Piece(f"CASE WHEN {x} {first} {y} THEN {x} WHEN {y} {second} {x} THEN {y} END", False, stage)
+
+    def _divide(self, x: _Piece, y: _Piece, divisor: RowExpr) -> _Piece:
+        if isinstance(divisor, Constant) and isinstance(divisor.value, float | int) and divisor.value:
+            return _Piece(f"({x.text} / {y.text})", True, max(x.stage, y.stage))
+        y = self._named(self._tame(y))
+        return _Piece(f"({x.text} / CASE WHEN {y.text} <> 0 THEN {y.text} END)", True, max(x.stage, y.stage))
+
+    def _remainder(self, x: _Piece, y: _Piece) -> _Piece:
+        """Takes the sign of the divisor, as in Python: DuckDB's own takes the dividend's."""
+        stage = max(x.stage, y.stage)
+        rest = self._named(_Piece(f"({x.text} % CASE WHEN {y.text} <> 0 THEN {y.text} END)", False, stage))
+        r = rest.text
+        text = f"CASE WHEN {r} <> 0 AND ({r} < 0) <> ({y.text} < 0) THEN {r} + {y.text} ELSE {r} END"
+        return _Piece(text, True, max(rest.stage, y.stage))
+
+    def _power(self, x: _Piece, y: _Piece) -> _Piece:
+        legal = f"{x.text} > 0 OR ({x.text} = 0 AND {y.text} >= 0) OR ({x.text} < 0 AND {y.text} = floor({y.text}))"
+        return _Piece(f"pow(CASE WHEN {legal} THEN {x.text} END, {y.text})", True, max(x.stage, y.stage))
+
+    def _compare(self, expr: Apply) -> _Piece:
+        kinds = [kind_of(arg, self.schema) for arg in expr.args if arg != Constant(None)]
+        kind = kinds[0] if kinds else "number"
+        whole = self._whole_operands(expr)
+        if whole is not None:
+            left, right = whole
+        else:
+            left, right = (self._tame(self._emit(arg, kind)) for arg in expr.args)
+        op = {"==": "=", "!=": "<>"}.get(expr.op, expr.op)
+        return _Piece(f"({left.text} {op} {right.text})", False, max(left.stage, right.stage))
+
+    def _whole_operands(self, expr: Apply) -> tuple[_Piece, _Piece] | None:
+        """An integer column against whole numbers stays in integers, which the reader of a file can use."""
+        texts = []
+        for arg in expr.args:
+            name = self.whole_column(arg)
+            if name is not None:
+                texts.append(name)
+            elif isinstance(arg, Constant) and isinstance(arg.value, float | int) and not isinstance(arg.value, bool):
+                if not (abs(arg.value) < _EXACT and float(arg.value).is_integer()):
+                    return None
+                texts.append(f"({int(arg.value)})")
+            else:
+                return None
+        return _Piece(texts[0]), _Piece(texts[1])
+
+    def _logic(self, expr: Apply) -> _Piece:
+        args = [self._emit(arg, "boolean") for arg in expr.args]
+        stage = max(arg.stage for arg in args)
+        if expr.op == "not":
+            return _Piece(f"(NOT {args[0].text})", False, stage)
+        return _Piece("(" + f" {expr.op.upper()} ".join(arg.text for arg in args) + ")", False, stage)
+
+    def _among(self, expr: Apply) -> _Piece:
+        """A missing value is in no set and not outside it: NULL. A `none` among the constants matches nothing."""
+        x = expr.args[0]
+        kinds = [kind_of(arg, self.schema) for arg in expr.args if arg != Constant(None)]
+        kind = kinds[0] if kinds else "number"
+        others = [self._tame(self._emit(arg, kind)) for arg in expr.args[1:] if not _is_missing(arg)]
+        value = self._tame(self._emit(x, kind))
+        stage = max([value.stage, *(other.stage for other in others)])
+        if all(isinstance(arg, Constant) for arg in expr.args[1:]):
+            if not others:
+                return _Piece(f"CASE WHEN {value.text} IS NOT NULL THEN FALSE END", False, stage)
+            return _Piece(f"({value.text} IN ({', '.join(other.text for other in others)}))", False, stage)
+        value = self._named(value)
+        tests = " OR ".join(f"coalesce({value.text} = {other.text}, FALSE)" for other in others)
+        stage = max(stage, value.stage)
+        return _Piece(f"CASE WHEN {value.text} IS NOT NULL THEN ({tests}) END", False, stage)
+
+    def _if(self, expr: Apply, kind: str) -> _Piece:
+        """A test that is NULL gives NULL: what is not known is neither true nor false."""
+        test = self._named(self._emit(expr.args[0], "boolean"))
+        then, other = (self._emit(arg, kind) for arg in expr.args[1:])
+        text = f"CASE WHEN {test.text} THEN {then.text} WHEN NOT {test.text} THEN {other.text} END"
+        return _Piece(text, then.wild or other.wild, max(test.stage, then.stage, other.stage))
+
+
+def _is_missing(expr: RowExpr) -> bool:
+    """`none`, or a number that is not finite."""
+    if not isinstance(expr, Constant):
+        return False
+    return expr.value is None or (isinstance(expr.value, float | int) and not math.isfinite(expr.value))

@@ -1,0 +1,295 @@
+"""Plans as SQL: relations, grouped integer aggregates, tallies, and exact aggregates of public relations.
+
+The one place (with `rowsql` and `clean`, which it is made of) where SQL is written. A relation is a SELECT whose
+columns are named by us; names of the user's never appear. Nothing is read here: the engine says what stands for a
+scan and runs what comes out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from jostle.diagnostics import refuse
+from jostle.engine.clean import canonical
+from jostle.engine.kinds import Schema, kind_of
+from jostle.engine.plan import (
+    Bound,
+    Column,
+    Count,
+    Derive,
+    Exact,
+    Filter,
+    FixedSum,
+    Integer,
+    Join,
+    Key,
+    Plan,
+    RowExpr,
+    Scan,
+    Term,
+)  # fmt: skip
+from jostle.engine.rowsql import Physical, RowSql, constant_literal, number_literal
+from jostle.engine.types import check_join, check_plan_depth, derived_domain
+
+_WIDEST_SUM = 2**80  # of one row's term: 2^47 rows of it still fit a HUGEINT
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A SELECT with its columns by their names in the plan, what is known of them, and a bound on its rows."""
+
+    sql: str
+    columns: dict[str, Physical]
+    schema: Schema
+    most_rows: int
+
+    def rows(self) -> RowSql:
+        return RowSql(self.columns, self.schema)
+
+
+Base = Callable[[Scan | Bound], Relation]
+
+
+def relation(plan: Plan, base: Base, depth: int = 0) -> Relation:
+    check_plan_depth(depth)
+    if isinstance(plan, Scan | Bound):
+        return base(plan)
+    if isinstance(plan, Filter):
+        return _filter(plan, base, depth)
+    if isinstance(plan, Derive):
+        return _derive(plan, relation(plan.source, base, depth + 1))
+    return _join(plan, relation(plan.left, base, depth + 1), relation(plan.right, base, depth + 1))
+
+
+def _filter(plan: Filter, base: Base, depth: int) -> Relation:
+    conditions: list[RowExpr] = []
+    source: Plan = plan
+    while isinstance(source, Filter):
+        conditions.append(source.condition)
+        source = source.source
+    inner = relation(source, base, depth + 1)
+    rows = inner.rows()
+    tests = [_condition(rows, condition, inner.schema) for condition in reversed(conditions)]
+    names = ", ".join(physical.alias for physical in inner.columns.values())
+    sql = f"SELECT {names} FROM ({rows.over(inner.sql)}) WHERE {' AND '.join(tests)}"
+    return Relation(sql, inner.columns, inner.schema, inner.most_rows)
+
+
+def _condition(rows: RowSql, expr: RowExpr, schema: Schema) -> str:
+    kind = kind_of(expr, schema)
+    if kind != "boolean":
+        raise refuse("TypeError", f"a condition is true or false, and this is {kind}", help="compare it: `x > 0`")
+    return rows.value(expr)
+
+
+def _derive(plan: Derive, inner: Relation) -> Relation:
+    rows, schema, columns, items = inner.rows(), {}, {}, []
+    for i, (name, expr) in enumerate(plan.columns):
+        alias = rows.whole_column(expr)
+        schema[name] = derived_domain(expr, inner.schema)
+        columns[name] = Physical(f"c{i}", alias is not None)
+        items.append(f"{alias or rows.value(expr)} AS c{i}")
+    sql = f"SELECT {', '.join(items) or '1 AS unused'} FROM ({rows.over(inner.sql)})"
+    return Relation(sql, columns, schema, inner.most_rows)
+
+
+def _join(plan: Join, left: Relation, right: Relation) -> Relation:
+    check_join(plan, left.schema, right.schema)
+    if plan.most is not None:
+        left, right = _few(left, plan.on, plan.most), _few(right, plan.on, plan.most)
+    schema, columns, items = dict(left.schema), {}, []
+    for i, (name, physical) in enumerate(left.columns.items()):
+        columns[name] = Physical(f"c{i}", physical.whole)
+        items.append(f"a.{physical.alias} AS c{i}")
+    for name, physical in right.columns.items():
+        if name not in columns:
+            alias = f"c{len(columns)}"
+            columns[name], schema[name] = Physical(alias, physical.whole), right.schema[name]
+            items.append(f"b.{physical.alias} AS {alias}")
+    tests = [f"a.{left.columns[name].alias} = b.{right.columns[name].alias}" for name in plan.on]
+    sql = f"SELECT {', '.join(items)} FROM ({left.sql}) a JOIN ({right.sql}) b ON {' AND '.join(tests)}"
+    return Relation(sql, columns, schema, left.most_rows * right.most_rows)
+
+
+def _few(side: Relation, on: tuple[str, ...], most: int) -> Relation:
+    """At most `most` rows a key, by the hash of all the side's columns; rows that tie are equal in all of them."""
+    aliases = [physical.alias for physical in side.columns.values()]
+    keys = [side.columns[name].alias for name in on]
+    texts = [f"CAST({alias} AS VARCHAR)" for alias in aliases]
+    sql = few_rows(", ".join(aliases), side.sql, keys, texts, most)
+    return Relation(sql, side.columns, side.schema, side.most_rows)
+
+
+def few_rows(items: str, source: str, by: list[str], texts: list[str], most: int) -> str:
+    """`items` of the `most` rows of each `by` with the smallest SHA-256 of the row's canonical encoding."""
+    known = " AND ".join(f"{key} IS NOT NULL" for key in by)
+    order = f"row_number() OVER (PARTITION BY {', '.join(by)} ORDER BY sha256({canonical(texts)}))"
+    return f"SELECT {items} FROM (SELECT *, {order} AS place FROM ({source}) WHERE {known}) WHERE place <= {int(most)}"
+
+
+# Groups --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """A query for groups: key columns first, then a column a term; `exact[i]`: that term is text, not a BIGINT."""
+
+    sql: str
+    as_text: tuple[bool, ...]
+
+
+def group(source: Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> Grouped:
+    rows = source.rows()
+    inner, tests, outer, as_text = [], [], [], []
+    for i, key in enumerate(keys):
+        inner.append(f"{_key_value(rows, key, source.schema)} AS k{i}")
+        test = _key_test(f"k{i}", key, source.schema)
+        tests += [test] if test else []
+    for i, term in enumerate(terms):
+        if term.expr is None:
+            outer.append(f"count(*) AS a{i}")
+            as_text.append(False)
+        elif isinstance(term, Count):
+            inner.append(f"{rows.value(term.expr)} AS v{i}")
+            outer.append(f"count({'DISTINCT ' if term.distinct else ''}v{i}) AS a{i}")
+            as_text.append(False)
+        else:
+            value, largest = _fixed(rows, term, source.schema)
+            wide = largest * source.most_rows >= 2**63
+            inner.append(f"{value} AS v{i}")
+            outer.append(f"CAST(coalesce(sum(v{i}), 0) AS {'VARCHAR' if wide else 'BIGINT'}) AS a{i}")
+            as_text.append(wide)
+    names = [f"k{i}" for i in range(len(keys))]
+    return Grouped(_aggregate(names, outer, inner, tests, rows.over(source.sql)), tuple(as_text))
+
+
+def _aggregate(keys: list[str], outer: list[str], inner: list[str], tests: list[str], source: str) -> str:
+    where = f" WHERE {' AND '.join(tests)}" if tests else ""
+    by = f" GROUP BY {', '.join(keys)}" if keys else ""
+    return f"SELECT {', '.join(keys + outer)} FROM (SELECT {', '.join(inner) or '1 AS one'} FROM ({source})){where}{by}"
+
+
+def _fixed(rows: RowSql, term: FixedSum, schema: Schema) -> tuple[str, int]:
+    """One row's term as an integer (halves away from zero), and the largest that it can be in size."""
+    _check_number("sum", term.expr, schema)
+    if not (math.isfinite(term.low) and math.isfinite(term.high) and term.low <= term.high):
+        raise refuse("ValueError", "a sum needs finite bounds, the lower one first")
+    reach = max(abs(term.low), abs(term.high)) ** (2 if term.square else 1)
+    largest = math.ceil(math.ldexp(reach, term.bits)) + 1 if reach < 2.0**120 and term.bits < 900 else _WIDEST_SUM
+    if largest >= _WIDEST_SUM:
+        raise refuse("ValueError", "the bounds of this sum are too wide to add exactly", help="clamp(x, low, high)")
+    v = rows.short(term.expr)
+    value = f"greatest({number_literal(term.low)}, least({number_literal(term.high)}, {v}))"
+    value = f"({value} * {value})" if term.square else value
+    scaled = f"round({value} * {number_literal(math.ldexp(1.0, term.bits))})"
+    whole = f"TRY_CAST({scaled} AS {'BIGINT' if largest < 2**62 else 'HUGEINT'})"
+    return f"CASE WHEN {v} IS NOT NULL THEN {whole} END", largest
+
+
+def _check_number(what: str, expr: RowExpr, schema: Schema) -> None:
+    kind = kind_of(expr, schema)
+    if kind != "number":
+        raise refuse("TypeError", f"`{what}` needs a number, and this is {kind}")
+
+
+def floors(key: Key) -> bool:
+    """Whether a numeric key is taken down to its integer part: unless its listed values are not whole themselves."""
+    return isinstance(key.values, range) or all(
+        not isinstance(value, str) and float(value).is_integer() for value in key.values
+    )
+
+
+def _key_value(rows: RowSql, key: Key, schema: Schema) -> str:
+    kind = kind_of(key.expr, schema)
+    if kind != "number":
+        return rows.value(key.expr)
+    if not isinstance(key.values, range):
+        return f"floor({rows.value(key.expr)})" if floors(key) else rows.value(key.expr)
+    return rows.whole_column(key.expr) or f"TRY_CAST(floor({rows.value(key.expr)}) AS BIGINT)"
+
+
+def _key_test(name: str, key: Key, schema: Schema) -> str | None:
+    if not isinstance(key.values, range):
+        kind = kind_of(key.expr, schema)
+        return (
+            f"{name} IN ({', '.join(constant_literal(value, kind) for value in key.values)})" if key.values else "FALSE"
+        )
+    if not key.values:
+        return "FALSE"
+    domain = schema[key.expr.name] if isinstance(key.expr, Column) else None
+    if isinstance(domain, Integer) and key.values[0] <= domain.low and domain.high <= key.values[-1]:
+        return None  # only NULL is outside, and a test for it costs as much as a group for it
+    return f"{name} BETWEEN {key.values[0]} AND {key.values[-1]}"
+
+
+def tally(source: Relation, expr: RowExpr) -> str:
+    rows = source.rows()
+    value = rows.value(expr)
+    inner = f"SELECT {value} AS v FROM ({rows.over(source.sql)})"
+    return f"SELECT v, count(*) AS n FROM ({inner}) WHERE v IS NOT NULL GROUP BY v ORDER BY v"
+
+
+# Exact aggregates of public relations --------------------------------------------------------------
+
+_EXACT = {
+    "sum": "coalesce(sum({v}), 0)", "avg": "avg({v})", "var": "var_samp({v})", "stddev": "stddev_samp({v})",
+    "median": "quantile_cont({v}, 0.5e0)", "min": "min({v})", "max": "max({v})", "quantile": "",
+    "count_distinct": "count(DISTINCT {v})", "mode": "min({v})",
+}  # fmt: skip
+_ANY_KIND = frozenset({"min", "max", "count_distinct", "mode", "count"})
+
+
+def exact(source: Relation, keys: tuple[Key | RowExpr, ...], terms: tuple[Exact, ...]) -> str:
+    """Key columns, then a column a term; groups of listed keys that have no rows are left out."""
+    rows = source.rows()
+    inner, tests, names = _exact_keys(rows, source.schema, keys)
+    outer = []
+    for i, term in enumerate(terms):
+        if term.expr is not None:
+            inner.append(f"{rows.value(term.expr)} AS v{i}")
+        outer.append(f"{_exact_term(term, f'v{i}', source.schema)} AS a{i}")
+    return _aggregate(names, outer, inner, tests, rows.over(source.sql))
+
+
+def _exact_keys(
+    rows: RowSql, schema: Schema, keys: tuple[Key | RowExpr, ...]
+) -> tuple[list[str], list[str], list[str]]:
+    inner, tests = [], []
+    for i, key in enumerate(keys):
+        if isinstance(key, Key):
+            inner.append(f"{_key_value(rows, key, schema)} AS k{i}")
+            test = _key_test(f"k{i}", key, schema)
+            tests += [test] if test else []
+        else:
+            value = rows.value(key)
+            inner.append(f"{f'floor({value})' if kind_of(key, schema) == 'number' else value} AS k{i}")
+        tests.append(f"k{i} IS NOT NULL")
+    return inner, tests, [f"k{i}" for i in range(len(keys))]
+
+
+def _exact_term(term: Exact, value: str, schema: Schema) -> str:
+    if term.function == "count" and term.expr is None:
+        return "count(*)"
+    if term.expr is None or term.function not in {*_EXACT, "count"}:
+        raise refuse("TypeError", f"`{term.function}` needs a value to aggregate")
+    if term.function not in _ANY_KIND:
+        _check_number(term.function, term.expr, schema)
+    if term.function == "quantile":
+        q = term.argument
+        if q is None or not 0 <= q <= 1:
+            raise refuse("ValueError", "a quantile lies between 0 and 1", help="quantile(x, 0.9)")
+        return f"quantile_cont({value}, {number_literal(q)})"
+    return f"count({value})" if term.function == "count" else _EXACT[term.function].format(v=value)
+
+
+def mode(source: Relation, keys: tuple[Key | RowExpr, ...], expr: RowExpr) -> str:
+    """Key columns, then the most frequent value, the smallest of those that tie."""
+    rows = source.rows()
+    inner, tests, names = _exact_keys(rows, source.schema, keys)
+    inner.append(f"{rows.value(expr)} AS v")
+    counted = _aggregate([*names, "v"], ["count(*) AS n"], inner, [*tests, "v IS NOT NULL"], rows.over(source.sql))
+    part = f"PARTITION BY {', '.join(names)} " if names else ""
+    ranked = f"SELECT *, row_number() OVER ({part}ORDER BY n DESC, v) AS place FROM ({counted})"
+    return f"SELECT {', '.join([*names, 'v'])} FROM ({ranked}) WHERE place = 1"

@@ -1,0 +1,78 @@
+"""What an owner should know of a file before registering it: how many of its cells are not as described.
+
+The counts are exact and private: they are for the owner of the data (`jostle data check`), and for nobody else. No
+program can reach this.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jostle.diagnostics import refuse
+from jostle.engine.bounds import as_double
+from jostle.engine.clean import number, text
+from jostle.engine.duck import Engine
+from jostle.engine.kinds import domain_kind
+from jostle.engine.plan import Categories, Domain, Integer, Real
+from jostle.engine.rowsql import number_literal, text_literal
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnSurvey:
+    """Cells of a described column: `empty` ones, those that are `not_numbers` where numbers are described, numbers
+    `outside` the domain (which are clamped), and values that are not in the list of categories (`unlisted`)."""
+
+    name: str
+    empty: int
+    not_numbers: int
+    outside: int
+    unlisted: int
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """Records of a file, those with too few or too many cells, lines with bytes that are no UTF-8, and its columns."""
+
+    rows: int
+    ragged: int
+    undecodable: int
+    columns: tuple[ColumnSurvey, ...]
+
+
+def survey(path: str | os.PathLike[str], schema: Sequence[tuple[str, Domain]]) -> Survey:
+    """Counts over a CSV or Parquet file; a `DataError` where it cannot be read or lacks a described column."""
+    engine = Engine()
+    try:
+        opened = engine.open(Path(path), public=False)
+        for name, _ in schema:
+            if name not in opened.columns:
+                raise refuse("DataError", f"`{path}` has no column `{name}`")
+        raw = engine.raw(opened.key, look=True)
+        tests = [test for name, domain in schema for test in _tests(*raw.cell(name), domain)]
+        counts = ", ".join(["count(*)", *(f"count(*) FILTER (WHERE {test})" for test in tests)])
+        (row,) = engine.fetch(f"SELECT {counts} FROM {raw.table}", raw.shown)
+    finally:
+        engine.close()
+    parts = [tuple(int(n) for n in row[1 + 4 * i : 5 + 4 * i]) for i in range(len(schema))]
+    columns = tuple(ColumnSurvey(name, *part) for (name, _), part in zip(schema, parts, strict=True))
+    return Survey(int(row[0]), raw.irregular.ragged, raw.irregular.undecodable, columns)
+
+
+def _tests(cell: str, kind: str, domain: Domain) -> tuple[str, str, str, str]:
+    """Conditions on a raw cell for the four counts of a column."""
+    empty, value = f"{text(cell, kind)} IS NULL", number(cell, kind)
+    numeric = domain_kind(domain) == "number"
+    not_number = f"{text(cell, kind)} IS NOT NULL AND {value} IS NULL" if numeric else "FALSE"
+    outside = unlisted = "FALSE"
+    if isinstance(domain, Integer | Real):
+        low, high = number_literal(as_double(domain.low)), number_literal(as_double(domain.high))
+        compared = f"floor({value})" if isinstance(domain, Integer) else value
+        outside = f"{compared} < {low} OR {compared} > {high}"
+    if isinstance(domain, Categories):
+        literals = [text_literal(v) if isinstance(v, str) else number_literal(v) for v in domain.values]
+        found = value if numeric else text(cell, kind)
+        unlisted = f"{found} NOT IN ({', '.join(literals)})" if literals else "TRUE"
+    return empty, not_number, outside, unlisted

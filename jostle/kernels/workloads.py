@@ -1,0 +1,215 @@
+"""Workloads: sets of linear counting queries over a cube of counts, held as boxes and never as dense matrices.
+
+A query is an axis-parallel box of cells and its answer is the sum of the counts inside. A workload is public: it
+depends on the shape of a cube and on a seed, never on counts. `answers` works by prefix sums and `adjoint` by
+difference arrays, so that a million cells are no burden. What a workload is worth on a coarser set of buckets (its
+Gram matrix there) is in `grams`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+DENSE_CELLS = 5000
+"""The largest number of cells for which a dense n × n matrix is made."""
+
+
+@dataclass(frozen=True, eq=False)
+class Workload:
+    """Boxes over a cube of `shape`.
+
+    `lows` and `highs` are (m, d) integer arrays, both ends included; they are `None` for `identity` (every cell)
+    and `prefixes` (every box that starts at the origin), which need no bounds. Answers are in C order of cells.
+    """
+
+    kind: str
+    shape: tuple[int, ...]
+    lows: Ints | None = field(default=None, repr=False)
+    highs: Ints | None = field(default=None, repr=False)
+
+    @property
+    def cells(self) -> int:
+        """The number n of cells."""
+        return int(np.prod(self.shape))
+
+    @property
+    def size(self) -> int:
+        """The number |W| of queries."""
+        return self.cells if self.lows is None else len(self.lows)
+
+    @property
+    def mean_length(self) -> float:
+        """The mean number of cells in a query, from 1 to n; for a range, its mean length."""
+        if self.kind == "identity":
+            return 1.0
+        if self.lows is None or self.highs is None:
+            return float(np.prod([(s + 1) / 2 for s in self.shape]))
+        return float(np.prod(self.highs - self.lows + 1.0, axis=1).mean())
+
+    def bounds(self) -> tuple[Ints, Ints]:
+        """All boxes as (m, d) arrays of lows and highs, made where they are implicit."""
+        if self.lows is not None and self.highs is not None:
+            return self.lows, self.highs
+        highs = np.stack([axis.ravel() for axis in np.indices(self.shape)], axis=1).astype(np.int64)
+        return (highs if self.kind == "identity" else np.zeros_like(highs)), highs
+
+    def answers(self, x: Floats) -> Floats:
+        """Wx, shape (m,); `x` has the workload's shape or is its flat form."""
+        cube = np.asarray(x, dtype=np.float64).reshape(self.shape)
+        if self.kind == "identity":
+            return cube.ravel().copy()
+        sums = prefix_sums(cube)
+        if self.lows is None or self.highs is None:
+            return sums.ravel()
+        padded = np.pad(sums, [(1, 0)] * len(self.shape)).ravel()
+        total = np.zeros(len(self.lows))
+        for sign, corner in self._corners():
+            total += sign * padded[corner]
+        return total
+
+    def adjoint(self, r: Floats) -> Floats:
+        """Wᵀr, of the workload's shape; `r` has shape (m,). Entry i is the sum of r over the queries that hold cell i."""
+        r = np.asarray(r, dtype=np.float64)
+        if self.kind == "identity":
+            return r.reshape(self.shape).copy()
+        if self.lows is None or self.highs is None:
+            return suffix_sums(r.reshape(self.shape))
+        wide = tuple(s + 1 for s in self.shape)
+        steps = np.zeros(int(np.prod(wide)))
+        for sign, corner in self._corners():
+            steps += sign * np.bincount(corner, weights=r, minlength=len(steps))
+        return suffix_sums(steps.reshape(wide)[(slice(1, None),) * len(wide)])
+
+    def gram_diagonal(self) -> Floats:
+        """The diagonal of WᵀW, of the workload's shape: how many queries hold each cell."""
+        return self.adjoint(np.ones(self.size))
+
+    def gram(self) -> Floats:
+        """WᵀW, shape (n, n), in C order of cells; entry (i, j) counts the queries that hold both cells.
+
+        Only for cubes of at most `DENSE_CELLS` cells (a `ValueError` otherwise).
+        """
+        n = self.cells
+        if n > DENSE_CELLS:
+            raise ValueError(f"a dense Gram matrix of {n} cells is too large; at most {DENSE_CELLS} cells")
+        if self.kind == "identity":
+            return np.eye(n)
+        if self.lows is None or len(self.shape) > 1:
+            factors = [_prefix_gram(s) for s in self.shape]
+            return _kronecker(factors) if self.lows is None else _dense_gram(self)
+        return _range_gram(n, *self.bounds())
+
+    def _corners(self) -> list[tuple[int, Ints]]:
+        """Each corner's sign and its flat places, shape (m,), in the prefix sums padded by a leading zero."""
+        lows, highs = self.bounds()
+        wide = tuple(s + 1 for s in self.shape)
+        found = []
+        for choice in np.ndindex(*(2,) * len(wide)):
+            place = [highs[:, d] + 1 if up else lows[:, d] for d, up in enumerate(choice)]
+            sign = (-1) ** (len(wide) - sum(choice))
+            found.append((sign, np.asarray(np.ravel_multi_index(tuple(place), wide), dtype=np.int64)))
+        return found
+
+
+def prefix_sums(x: Floats) -> Floats:
+    """Sums over all cells that are at or before each cell in every axis."""
+    for axis in range(x.ndim):
+        x = np.cumsum(x, axis=axis)
+    return x
+
+
+def suffix_sums(x: Floats) -> Floats:
+    """Sums over all cells that are at or after each cell in every axis."""
+    return np.ascontiguousarray(np.flip(prefix_sums(np.flip(x))))
+
+
+def identity(shape: int | tuple[int, ...]) -> Workload:
+    """One query a cell."""
+    return Workload("identity", _shape(shape))
+
+
+def prefixes(shape: int | tuple[int, ...]) -> Workload:
+    """All boxes that start at the origin: the cumulative distribution; in 2-D every lower-left rectangle."""
+    return Workload("prefixes", _shape(shape))
+
+
+def ranges(shape: int | tuple[int, ...], count: int = 2000, seed: int = 0) -> Workload:
+    """`count` random boxes; along each axis the length is uniform from 1 to its size, then the place is."""
+    return _random("ranges", _shape(shape), count, seed)
+
+
+def rectangles(shape: int | tuple[int, ...], count: int = 2000, seed: int = 0) -> Workload:
+    """`ranges`, by the name it has in two dimensions."""
+    return _random("rectangles", _shape(shape), count, seed)
+
+
+def boxes(shape: int | tuple[int, ...], lows: Ints, highs: Ints) -> Workload:
+    """The given boxes, both ends included; (m, d) arrays, or (m,) in one dimension.
+
+    A `ValueError` where a box is empty or leaves the cube.
+    """
+    shape = _shape(shape)
+    lows, highs = (np.asarray(b, dtype=np.int64).reshape(-1, len(shape)) for b in (lows, highs))
+    if lows.shape != highs.shape or (lows < 0).any() or (lows > highs).any() or (highs >= np.array(shape)).any():
+        raise ValueError("a box of the workload is empty or leaves the cube")
+    return Workload("boxes", shape, lows, highs)
+
+
+def _shape(shape: int | tuple[int, ...]) -> tuple[int, ...]:
+    axes = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
+    if not axes or any(int(s) < 1 for s in axes):
+        raise ValueError("a workload needs at least one axis, each of at least one cell")
+    return tuple(int(s) for s in axes)
+
+
+def _random(kind: str, shape: tuple[int, ...], count: int, seed: int) -> Workload:
+    if count < 1:
+        raise ValueError("a workload needs at least one query")
+    rng = np.random.default_rng(seed)
+    lows, highs = np.empty((2, count, len(shape)), dtype=np.int64)
+    for axis, cells in enumerate(shape):
+        length = rng.integers(1, cells + 1, count)
+        lows[:, axis] = rng.integers(0, cells - length + 1)
+        highs[:, axis] = lows[:, axis] + length - 1
+    return Workload(kind, shape, lows, highs)
+
+
+def _prefix_gram(n: int) -> Floats:
+    i = np.arange(n)
+    return (n - np.maximum.outer(i, i)).astype(np.float64)
+
+
+def _range_gram(n: int, lows: Ints, highs: Ints) -> Floats:
+    hits = np.bincount(lows[:, 0] * n + highs[:, 0], minlength=n * n).reshape(n, n).astype(np.float64)
+    held = np.cumsum(np.cumsum(hits, axis=0)[:, ::-1], axis=1)[:, ::-1]
+    i = np.arange(n)
+    return np.asarray(held[np.minimum.outer(i, i), np.maximum.outer(i, i)])
+
+
+def _kronecker(factors: list[Floats]) -> Floats:
+    out = factors[0]
+    for factor in factors[1:]:
+        out = np.kron(out, factor)
+    return out
+
+
+def _dense_gram(workload: Workload) -> Floats:
+    lows, highs = workload.bounds()
+    rows = np.ones((len(lows), 1))
+    for axis, cells in enumerate(workload.shape):
+        i = np.arange(cells)
+        inside = ((lows[:, axis, None] <= i) & (i <= highs[:, axis, None])).astype(np.float64)
+        rows = (rows[:, :, None] * inside[:, None, :]).reshape(len(lows), -1)
+    return rows.T @ rows
+
+
+def query_box(workload: Workload, at: int) -> tuple[Ints, Ints]:
+    """The lowest and the highest cell of one query, (d,) each, both included."""
+    lows, highs = workload.bounds()
+    return lows[int(at)], highs[int(at)]

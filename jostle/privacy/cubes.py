@@ -1,0 +1,162 @@
+"""A select on a cube of counts: sums of `values`, counts of cells, the largest cell.
+
+One row more or less moves one cell by one, so each of these, over any disjoint groups of cells, moves by at most 1
+in ℓ₁: a sum by exactly 1, a number of cells (where a condition may look at `values`) by at most 1, a maximum by at
+most 1. `values` may stand nowhere else: a sum under a condition on `values` would have no bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jostle.diagnostics import refuse
+from jostle.engine.plan import Apply, Column, Key, RowExpr
+from jostle.engine.types import key_values
+from jostle.privacy.handles import Cube
+from jostle.privacy.kernel import Kernel
+from jostle.privacy.measures import Amount
+from jostle.privacy.mechanisms.additive import Additive, share, sum_prices
+from jostle.privacy.query import (
+    MOST_KEYS,
+    Answer,
+    KeyWish,
+    Want,
+    key_columns,
+    emit_measure,
+    noise_and_stability,
+    open_keys,
+)
+from jostle.privacy.released import Noised
+from jostle.privacy.vault import dimension_columns
+from jostle.source import Span
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+VALUES = "values"
+
+
+@dataclass(frozen=True, slots=True)
+class CubeRequest:
+    """A prepared select on a cube."""
+
+    cube: Cube
+    where: RowExpr | None
+    keys: tuple[Key, ...]
+    wants: tuple[Want, ...]
+
+    def exact(self, kernel: Kernel) -> Answer:
+        numbers = [[float(v) for v in column] for column in self._integers(kernel)]
+        return Answer(key_columns([list(k.values) for k in self.keys]), numbers)
+
+    def run(self, kernel: Kernel, amount: Amount, via: str | None, span: Span | None) -> Answer:
+        each = Additive.of(share(amount, len(self.wants)), via)
+        title = ", ".join(w.function for w in self.wants)
+        kernel.charge(self.cube.exposures, sum_prices(amount, [each.price] * len(self.wants)), title, span)
+        noise, stability = noise_and_stability(self.cube)
+        scale = each.scale(stability, stability)
+        columns = []
+        for want, exact in zip(self.wants, self._integers(kernel), strict=True):
+            drawn = each.draw(noise, exact, stability, stability)
+            emit_measure(kernel, self.cube, want.function, each, 1, scale, span)
+            columns.append([Noised(float(v), each.mechanism, scale) for v in drawn])
+        return Answer(key_columns([list(k.values) for k in self.keys]), columns)
+
+    def _integers(self, kernel: Kernel) -> list[NDArray[np.int64]]:
+        import numpy as np
+
+        from jostle.engine.dense import evaluate
+
+        counts = kernel.vault.cells(self.cube).ravel()
+        columns = dimension_columns(self.cube)
+        group, size = self._groups(columns, len(counts))
+        if self.where is not None:
+            held, valid = evaluate(self.where, {**columns, VALUES: counts.astype(float)})
+            group = np.where(np.broadcast_to(held.astype(bool) & valid, group.shape), group, -1)
+        inside = group >= 0
+        out = []
+        for want in self.wants:
+            made = np.zeros(size, dtype=np.int64)
+            if want.function == "max":
+                np.maximum.at(made, group[inside], counts[inside])
+            else:
+                np.add.at(made, group[inside], counts[inside] if want.function == "sum" else 1)
+            out.append(made)
+        return out
+
+    def _groups(self, columns: dict[str, NDArray[np.float64]], cells: int) -> tuple[NDArray[np.int64], int]:
+        """The group of every cell, or −1, and the number of groups."""
+        import numpy as np
+
+        from jostle.engine.dense import evaluate
+
+        group, size = np.zeros(cells, dtype=np.int64), 1
+        for key in self.keys:
+            found, valid = evaluate(key.expr, columns)
+            place = _places(np.broadcast_to(found, (cells,)), key)
+            group = np.where((group >= 0) & (place >= 0) & valid, group * len(key.values) + place, -1)
+            size *= len(key.values)
+        return group, size
+
+
+def prepare_cube(cube: Cube, where: RowExpr | None, wishes: Sequence[KeyWish], wants: Sequence[Want]) -> CubeRequest:
+    """Checks that `values` stands only where its sensitivity is known, and finds the keys."""
+    for want in wants:
+        if want.function not in ("sum", "count", "max") or want.expr != Column(VALUES):
+            raise refuse(
+                "TypeError", f"a cube has `sum(values)`, `count(values) where …` and `max(values)`, not this "
+                f"`{want.function}`", help="dimensions are positions: group by them",
+            )  # fmt: skip
+        if want.function != "count" and where is not None and mentions(where, VALUES):
+            raise refuse(
+                "TypeError", f"a condition on `values` is only for `count(values)`, not for `{want.function}`",
+                help="one row could bring a whole cell in or out",
+            )  # fmt: skip
+    keys = []
+    for wish in wishes:
+        if mentions(wish.expr, VALUES):
+            raise refuse("TypeError", "`values` cannot be grouped by", help="group by a dimension")
+        values = wish.over if wish.over is not None else key_values(wish.expr, dict(cube.schema), MOST_KEYS)
+        if values is None:
+            raise open_keys(wish.name)
+        keys.append(Key(wish.expr, values))
+    if where is not None:
+        _only_compared(where)
+    return CubeRequest(cube, where, tuple(keys), tuple(wants))
+
+
+def mentions(expr: RowExpr, name: str) -> bool:
+    if isinstance(expr, Apply):
+        return any(mentions(a, name) for a in expr.args)
+    return isinstance(expr, Column) and expr.name == name
+
+
+def _only_compared(expr: RowExpr) -> None:
+    """`values` may be compared with a constant, not calculated with."""
+    if not isinstance(expr, Apply):
+        return
+    logic = expr.op in ("and", "or", "not")
+    compared = expr.op in ("==", "!=", "<", "<=", ">", ">=", "in")
+    for arg in expr.args:
+        if arg == Column(VALUES) and not compared:
+            raise refuse("TypeError", "`values` cannot be calculated with", help="compare it: `where values > 0`")
+        if logic or compared:
+            _only_compared(arg)
+        elif mentions(arg, VALUES):
+            raise refuse("TypeError", "`values` cannot be calculated with", help="compare it: `where values > 0`")
+
+
+def _places(found: NDArray[Any], key: Key) -> NDArray[np.int64]:
+    import numpy as np
+
+    if isinstance(key.values, range):
+        place = np.floor(np.nan_to_num(found.astype(float), nan=-1e18)) - key.values.start
+        return np.where((place >= 0) & (place < len(key.values)), place, -1).astype(np.int64)
+    place = np.full(found.shape, -1, dtype=np.int64)
+    floored = np.floor(found) if found.dtype.kind == "f" else found
+    for i, value in enumerate(key.values):
+        place[floored == value] = i
+    return place

@@ -1,0 +1,211 @@
+"""Charging: the one place where spending is decided.
+
+A measurement is priced from its plan alone, tested on every meter that is open (the allotments, then the source),
+added to all of them, and only then does its mechanism read data and draw noise. Nothing is given back. Every
+refusal here depends on amounts, paths and names, which are public.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from jostle.diagnostics import Note, Refusal, refuse
+from jostle.events import Stream
+from jostle.privacy.amounts import as_float, as_text
+from jostle.privacy.budget import Meter, Path
+from jostle.privacy.handles import Exposures
+from jostle.privacy.measures import Amount, Price, rho_of
+from jostle.privacy.sources import Register, Source
+from jostle.privacy.vault import Vault
+from jostle.source import Span
+
+if TYPE_CHECKING:
+    from jostle.engine.duck import Engine
+
+
+@dataclass(slots=True, eq=False)
+class Allotment:
+    """An amount that may be spent inside, for each source it meets; `None` is without limit (public calls)."""
+
+    amount: Amount | None
+    span: Span | None
+    opened_for: Exposures = ()
+    meters: dict[int, tuple[Source, Meter]] = field(default_factory=dict)
+
+    def meter(self, source: Source) -> Meter:
+        if id(source) not in self.meters:
+            limit = self.amount
+
+            def admits(total: tuple[int, ...]) -> bool:
+                return limit is None or (total[0] <= limit.value and (not limit.delta or total[1] <= limit.delta))
+
+            self.meters[id(source)] = (source, Meter(2, admits))
+        return self.meters[id(source)][1]
+
+    def left(self, source: Source, path: Path) -> int:
+        meter = self.meter(source)
+        return 0 if self.amount is None else self.amount.value - meter.spent[0] + meter.slack(path)[0]
+
+
+class Kernel:
+    """The state of spending in a session: registered sources and the stack of open allotments."""
+
+    def __init__(self, engine: Engine, events: Stream) -> None:
+        self.engine = engine
+        self.events = events
+        self.vault = Vault(engine)
+        self.register = Register()
+        self._stack: list[Allotment] = []
+        self._training = 0
+
+    # Allotments ----------------------------------------------------------------------------------
+
+    @contextmanager
+    def allot(self, amount: Amount | None, span: Span | None, opened_for: Exposures = ()) -> Iterator[Allotment]:
+        """Opens an allotment; refused where it exceeds the one around it or what is left on `opened_for`'s paths."""
+        if amount is not None:
+            self._test_opening(amount, span, opened_for)
+        made = Allotment(amount, span, opened_for)
+        self._stack.append(made)
+        try:
+            yield made
+        finally:
+            self._stack.remove(made)
+
+    @property
+    def allotment(self) -> Allotment | None:
+        return self._stack[-1] if self._stack else None
+
+    @contextmanager
+    def training(self) -> Iterator[None]:
+        """While this is open, no private source may be charged and the allotments around do not count."""
+        kept, self._stack = self._stack, []
+        self._training += 1
+        try:
+            with self.events.silent():
+                yield
+        finally:
+            self._training -= 1
+            self._stack = kept
+
+    def left_of_allotment(self, exposures: Exposures, what: str = "epsilon") -> float:
+        """The name `epsilon`: what is left of the innermost allotment for these exposures, or undivided."""
+        inner = self.allotment
+        if inner is None:
+            raise refuse(
+                "NoEpsilon", f"`{what}` stands outside any allotment", help="open one: `with epsilon 0.1 { … }`"
+            )
+        if inner.amount is None:
+            return math.inf
+        if inner.amount.unit != what:
+            raise refuse("TypeError", f"this allotment is in {inner.amount.unit}, not in {what}")
+        paths = [(e.source, e.path) for e in exposures or inner.opened_for]
+        if not paths:
+            paths = [(source, ()) for source, _ in inner.meters.values()]
+        return as_float(max(0, min((inner.left(*at) for at in paths), default=inner.amount.value)))
+
+    def bare_amount(self, exposures: Exposures, shares: int = 1) -> Amount | None:
+        """What a query without an amount of its own spends: an equal share of all that is left on its paths."""
+        if not exposures:
+            return None
+        inner = self.allotment
+        if inner is None:
+            raise refuse(
+                "NoEpsilon", f"`{exposures[0].source.name}` is private, and this query says no epsilon",
+                help="add `with epsilon 0.1` to the query, or put it in a `with epsilon … { }` block",
+            )  # fmt: skip
+        if inner.amount is None:
+            raise refuse("NoEpsilon", "a private source was met in a call on public data")
+        left = min(inner.left(e.source, e.path) for e in exposures)
+        if left // shares <= 0:
+            raise refuse(
+                "BudgetExceeded", f"nothing is left of the allotment of {inner.amount}",
+                notes=(Note(inner.span, "the allotment"),) if inner.span else (),
+                help="allot more, or give the queries before it amounts of their own",
+            )  # fmt: skip
+        return Amount(inner.amount.unit, left // shares, inner.amount.delta // shares)
+
+    def _test_opening(self, amount: Amount, span: Span | None, opened_for: Exposures) -> None:
+        outer = self.allotment
+        for exposure in opened_for:
+            check_unit(amount, exposure.source)
+        if outer is not None and outer.amount is not None:
+            if outer.amount.unit != amount.unit:
+                raise refuse("TypeError", f"an allotment in {amount.unit} inside one in {outer.amount.unit}", span)
+            if amount.value > outer.amount.value:
+                raise self._exceeded(amount, outer.amount.value, f"the allotment of {outer.amount} around it", span)
+            for exposure in opened_for:
+                left = outer.left(exposure.source, exposure.path)
+                if amount.value > left:
+                    raise self._exceeded(amount, left, f"the allotment of {outer.amount} around it", span)
+        for exposure in opened_for:
+            left = min([self.left_of_source(exposure.source, exposure.path),
+                        *(a.left(exposure.source, exposure.path) for a in exposure.agents)])  # fmt: skip
+            if amount.value > left and exposure.source.measure.kind != "approximate":
+                raise self._exceeded(amount, left, f"the budget of `{exposure.source.name}`", span, exposure.source)
+
+    # Charges -------------------------------------------------------------------------------------
+
+    def charge(self, exposures: Exposures, price: Price, what: str, span: Span | None) -> None:
+        """Charges every source met, or none: all meters are tested before anything is added."""
+        for exposure in exposures:
+            source = exposure.source
+            if self._training and not source.simulated:
+                raise refuse(
+                    "PrivateValue", f"training reaches the private source `{source.name}`", span,
+                    help="train on public data: `counts(…)` or `table(…)` without `private`",
+                )  # fmt: skip
+            check_unit(price.amount, source, span)
+        plain = (price.amount.value, price.amount.delta)
+        for exposure in exposures:
+            source, path = exposure.source, exposure.path
+            for allotment in (*reversed(self._stack), *exposure.agents):
+                if allotment.amount is not None and not allotment.meter(source).admits(path, plain):
+                    left = allotment.left(source, path)
+                    whose = "agent" if allotment in exposure.agents else "allotment"
+                    raise self._exceeded(price.amount, left, f"the {whose} of {allotment.amount}", span, source)
+            if not source.meter.admits(path, source.measure.cost(price)):
+                left = self.left_of_source(source, path)
+                raise self._exceeded(price.amount, left, f"the budget of `{source.name}`", span, source)
+        for exposure in exposures:
+            source, path = exposure.source, exposure.path
+            for allotment in (*self._stack, *exposure.agents):
+                allotment.meter(source).add(path, plain)
+            source.meter.add(path, source.measure.cost(price))
+            source.charges.append((f"{what}: {price.amount}", span))
+
+    def left_of_source(self, source: Source, path: Path = ()) -> int:
+        """The most that can still be charged at `path`, in quanta of the unit (pure ε for an approximate budget)."""
+        total, slack = source.meter.spent, source.meter.slack(path)
+        measure = source.measure
+        if measure.kind != "approximate":
+            return max(0, measure.limit.value - total[0] + slack[0])
+        delta = as_float(measure.limit.delta - total[1])
+        rho = rho_of(as_float(measure.limit.value), delta) - as_float(total[0] - slack[0])
+        return int(math.sqrt(max(0.0, 2 * rho)) * 10**12)
+
+    def _exceeded(
+        self, asked: Amount, left: int, whose: str, span: Span | None, source: Source | None = None
+    ) -> Refusal:
+        earlier = source.charges if source is not None else []
+        notes = tuple(Note(at, f"charged here: {what}") for what, at in earlier[-8:] if at is not None)
+        return refuse(
+            "BudgetExceeded", f"{asked} was asked, and {as_text(max(0, left))} is left of {whose}", span,
+            help="ask for less, or give it more where it is opened; nothing of this was spent", notes=notes,
+        )  # fmt: skip
+
+
+def check_unit(amount: Amount, source: Source, span: Span | None = None) -> None:
+    if amount.unit != source.measure.unit:
+        raise refuse(
+            "TypeError", f"`{source.name}` is counted in {source.measure.unit}, and {amount.unit} was given", span,
+            help=f"write `with {source.measure.unit} …`",
+        )  # fmt: skip
+    if amount.delta and source.measure.kind in ("pure", "zcdp"):
+        raise refuse(
+            "TypeError", f"the budget of `{source.name}` has no delta", span, help="declare `budget epsilon e, delta d`"
+        )

@@ -1,0 +1,138 @@
+"""How a source counts what it loses: pure ε, ρ-zCDP, or (ε, δ) counted in approximate zCDP.
+
+A mechanism says what it costs as a `Price`: the amount in the unit that was asked (for allotments, which add
+plainly) and its cost in zCDP. Facts used, each for neighbours at the distance that the noise was scaled to:
+
+* an ε-DP mechanism is ε²/2-zCDP (Bun & Steinke 2016, Prop. 1.4); the exponential mechanism and report noisy max
+  have range ε and are ε²/8-zCDP (Cesar & Rogers 2021, Lemma 3.4);
+* Gaussian noise of deviation σ on an ℓ₂-sensitivity Δ is Δ²/(2σ²)-zCDP (discrete: Canonne, Kamath & Steinke 2020);
+* ρ-zCDP implies (ε, δ) with δ = inf_α exp((α−1)(αρ−ε)) / (α−1) · (1−1/α)^α (Canonne et al. 2020, Cor. 13).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+from jostle.privacy.amounts import QUANTA, as_float, as_text, rounded_up
+from jostle.privacy.budget import Cost
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """What a program asks to spend: whole quanta of `epsilon` or `rho`, and of `delta`."""
+
+    unit: str
+    value: int
+    delta: int = 0
+
+    def __str__(self) -> str:
+        tail = f", delta {as_text(self.delta)}" if self.delta else ""
+        return f"{self.unit} {as_text(self.value)}{tail}"
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """The cost of one measurement: as asked, in ρ quanta, and the δ that no ρ covers (stability selection)."""
+
+    amount: Amount
+    rho: int
+    delta0: int = 0
+
+
+def pure_price(amount: Amount, *, selection: bool = False) -> Price:
+    """Of an ε-DP mechanism; `selection` for the exponential mechanism and report noisy max."""
+    epsilon = as_float(amount.value)
+    return Price(amount, rounded_up(epsilon * epsilon / (8 if selection else 2)))
+
+
+def gaussian_price(amount: Amount) -> Price:
+    """Of Gaussian noise: ρ itself, or the ρ that lies within the (ε, δ) asked for."""
+    if amount.unit == "rho":
+        return Price(amount, amount.value)
+    return Price(amount, rounded_up(rho_of(as_float(amount.value), as_float(amount.delta))))
+
+
+def stability_price(amount: Amount) -> Price:
+    """Of stability-based selection of keys: ε-DP noise, and δ for a key that only one person has."""
+    return Price(amount, pure_price(amount).rho, amount.delta)
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A budget: its unit, its limit, and whether (ε, δ) is counted by zCDP or by plain sums (`basic`)."""
+
+    kind: str  # "pure" | "zcdp" | "approximate" | "basic"
+    limit: Amount
+
+    @property
+    def unit(self) -> str:
+        return self.limit.unit
+
+    @property
+    def width(self) -> int:
+        return 2 if self.kind in ("approximate", "basic") else 1
+
+    def cost(self, price: Price) -> Cost:
+        if self.kind == "approximate":
+            return (price.rho, price.delta0)
+        if self.kind == "basic":
+            return (price.amount.value, price.amount.delta)
+        return (price.amount.value,)
+
+    def admits(self, total: Cost) -> bool:
+        if self.kind == "approximate":
+            rho, delta0 = total
+            return delta0 < self.limit.delta and self._epsilon(total) <= as_float(self.limit.value)
+        if self.kind == "basic":
+            return total[0] <= self.limit.value and total[1] <= self.limit.delta
+        return total[0] <= self.limit.value
+
+    def spent(self, total: Cost) -> dict[str, float]:
+        """What was lost, in the budget's own words."""
+        if self.kind == "approximate":
+            return {"epsilon": self._epsilon(total), "delta": as_float(self.limit.delta if total[0] else total[1])}
+        if self.kind == "basic":
+            return {"epsilon": as_float(total[0]), "delta": as_float(total[1])}
+        return {self.unit: as_float(total[0])}
+
+    def _epsilon(self, total: Cost) -> float:
+        rho, delta0 = total
+        return epsilon_of(as_float(rho), as_float(self.limit.delta - delta0)) if rho else 0.0
+
+
+@lru_cache(maxsize=4096)
+def epsilon_of(rho: float, delta: float) -> float:
+    """The least ε for which ρ-zCDP gives (ε, δ), by ternary search over α; an upper bound at any α it stops at."""
+    if rho == 0:
+        return 0.0
+    if not 0 < delta < 1:
+        return math.inf
+
+    def bound(alpha: float) -> float:
+        return alpha * rho + math.log1p(-1 / alpha) + (math.log(1 / delta) - math.log(alpha)) / (alpha - 1)
+
+    low, high = 0.0, 60.0  # of log(α − 1), shifted; the bound is quasi-convex in α
+    at = lambda t: 1.0 + math.exp(t - 20.0)  # noqa: E731
+    for _ in range(200):
+        third = (high - low) / 3
+        a, b = low + third, high - third
+        if bound(at(a)) < bound(at(b)):
+            high = b
+        else:
+            low = a
+    return max(0.0, bound(at((low + high) / 2)))
+
+
+@lru_cache(maxsize=1024)
+def rho_of(epsilon: float, delta: float) -> float:
+    """The most ρ that stays within (ε, δ): the inverse of `epsilon_of`, from below."""
+    low, high = 0.0, max(1.0, 2 * epsilon)
+    for _ in range(100):
+        middle = (low + high) / 2
+        if epsilon_of(middle, delta) <= epsilon:
+            low = middle
+        else:
+            high = middle
+    return math.floor(low * QUANTA) / QUANTA

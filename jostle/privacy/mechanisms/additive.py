@@ -1,0 +1,89 @@
+"""Additive noise on exact integers: discrete Laplace or discrete Gaussian.
+
+*Argument.* Let f map data to integers (in units of 2^-bits) with ‖f(D) − f(D′)‖₁ ≤ Δ₁ and ‖·‖₂ ≤ Δ₂ for
+neighbours. Discrete Laplace noise of scale b = Δ₁/ε on every coordinate is ε-DP (Ghosh et al. 2009); discrete
+Gaussian noise of deviation σ is Δ₂²/(2σ²)-zCDP (Canonne et al. 2020, Thm. 4). The amount is the one charged, a
+whole number of quanta, and the scale is rounded up.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jostle.diagnostics import refuse
+from jostle.privacy.amounts import as_float
+from jostle.privacy.measures import Amount, Price, gaussian_price, pure_price, rho_of
+from jostle.privacy.noise import Noise
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+MECHANISMS = ("laplace", "gaussian")
+CLAMP = 2**62  # exact values are clamped to ±2^62 (1-Lipschitz), so that adding noise saturates and never wraps
+
+
+def share(amount: Amount, parts: int) -> Amount:
+    """An equal part of an amount; what does not divide is left over, on the safe side."""
+    return Amount(amount.unit, amount.value // parts, amount.delta // parts)
+
+
+def sum_prices(whole: Amount, prices: list[Price]) -> Price:
+    return Price(whole, sum(p.rho for p in prices), sum(p.delta0 for p in prices))
+
+
+@dataclass(frozen=True, slots=True)
+class Additive:
+    """A choice of noise for one amount: `laplace` by default, `gaussian` under rho or with a delta."""
+
+    amount: Amount
+    mechanism: str
+
+    @classmethod
+    def of(cls, amount: Amount, via: str | None = None) -> Additive:
+        can_gauss = amount.unit == "rho" or amount.delta > 0
+        if via not in (None, *MECHANISMS):
+            raise refuse("NameError", f"unknown mechanism `{via}`", help="write `via laplace` or `via gaussian`")
+        if via == "gaussian" and not can_gauss:
+            raise refuse("TypeError", "Gaussian noise needs rho, or epsilon with delta", help="add `delta 1e-6`")
+        if amount.value == 0:
+            raise refuse("BadAmount", "too little epsilon to share among the parts of this measurement")
+        return cls(amount, via or ("gaussian" if can_gauss else "laplace"))
+
+    @property
+    def price(self) -> Price:
+        if self.mechanism == "gaussian" or self.amount.unit == "rho":
+            return gaussian_price(self.amount)
+        return pure_price(self.amount)
+
+    def scale(self, l1: float, l2: float) -> float:
+        """Laplace's b or Gaussian's σ for these sensitivities, in the units they are given in."""
+        if self.mechanism == "laplace":
+            return l1 / self._epsilon()
+        rho = as_float(self.amount.value)
+        if self.amount.unit == "epsilon":
+            rho = rho_of(rho, as_float(self.amount.delta))
+        return l2 / math.sqrt(2 * rho)
+
+    def draw(self, noise: Noise, exact: NDArray[np.int64], l1: float, l2: float) -> NDArray[np.int64]:
+        import numpy as np
+
+        safe = np.clip(exact, -CLAMP, CLAMP).astype(np.int64)
+        scale = self.scale(l1, l2)
+        return noise.laplace(safe, scale) if self.mechanism == "laplace" else noise.gaussian(safe, scale)
+
+    def _epsilon(self) -> float:
+        value = as_float(self.amount.value)
+        return math.sqrt(2 * value) if self.amount.unit == "rho" else value
+
+
+def selection_epsilon(amount: Amount) -> float:
+    """The ε of an exponential mechanism or noisy max within this amount: ε²/8-zCDP under rho."""
+    value = as_float(amount.value)
+    return math.sqrt(8 * value) if amount.unit == "rho" else value
+
+
+def selection_price(amount: Amount) -> Price:
+    return Price(amount, amount.value) if amount.unit == "rho" else pure_price(amount, selection=True)

@@ -1,0 +1,173 @@
+"""Noisy linear measurements of a cube under a public strategy: `laplace(cube, strategy)`.
+
+A strategy is public data, a list of blocks; each maps the cells x to answers:
+
+* `groups`: `labels` (a group for every flattened cell, −1 for none), `weight` (a number or one a group):
+  answers[g] = weight[g] · Σ_{labels = g} x;
+* `matrix`: `labels` map cells to b buckets, answers = matrix · (bucket counts);
+* `boxes`: `lows`, `highs` (m × d, inclusive), `weight`: weighted sums over boxes.
+
+*Argument.* Weights are first rounded to a grid of 2^-bits and everything after is exact integer arithmetic, so a
+row in cell c moves the answers by exactly the c-th column of an integer matrix; its largest ℓ₁ (ℓ₂) column norm,
+computed here and not taken from the strategy, times the stability, is the sensitivity. Counts are clamped to 2^31
+first, which is 1-Lipschitz, and the grid is coarse enough that no sum reaches 2^62. Nothing of the strategy is
+trusted: a wrong one costs accuracy only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from jostle.diagnostics import refuse
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+MOST_COUNT = 2**31 - 1
+Block = Mapping[str, Any]
+
+
+class Strategy:
+    """A checked strategy over cells of `shape`, with integer weights in units of 2^-bits."""
+
+    def __init__(self, blocks: Sequence[Block], shape: tuple[int, ...]) -> None:
+        import numpy as np
+
+        if not blocks:
+            raise refuse("ValueError", "an empty strategy measures nothing")
+        self.shape, self.cells = shape, int(np.prod(shape))
+        most = max(_largest_weight(block) for block in blocks)
+        if not 0 < most < math.inf:
+            raise refuse("ValueError", "a strategy needs finite weights that are not all zero")
+        # whole · 2^31 · cells < 2^62, and a grid no coarser than 2^-30 of the largest weight is pointless to refine
+        whole = self._whole(blocks)
+        self.bits = 0 if whole else max(0, min(30, 30 - math.ceil(math.log2(self.cells)))) - math.frexp(most)[1]
+        self.blocks = [self._integers(block) for block in blocks]
+
+    def _whole(self, blocks: Sequence[Block]) -> bool:
+        import numpy as np
+
+        return all(b["kind"] != "matrix" and bool(np.all(np.asarray(b.get("weight", 1.0)) == 1.0)) for b in blocks)
+
+    def _integers(self, block: Block) -> dict[str, Any]:
+        import numpy as np
+
+        kind = block["kind"]
+        scale = 2.0**self.bits
+        if kind == "boxes":
+            lows, highs = (np.asarray(block[k], dtype=np.int64).reshape(-1, len(self.shape)) for k in ("lows", "highs"))
+            if lows.shape != highs.shape or (lows < 0).any() or (highs >= np.array(self.shape)).any():
+                raise refuse("ValueError", "a box of the strategy lies outside the cube")
+            if (lows > highs).any():
+                raise refuse("ValueError", "a box of the strategy is empty")
+            return {
+                "kind": kind,
+                "lows": lows,
+                "highs": highs,
+                "weight": round(float(block.get("weight", 1.0)) * scale),
+            }
+        labels = np.asarray(block["labels"], dtype=np.int64).ravel()
+        if labels.shape != (self.cells,):
+            raise refuse("ValueError", f"a strategy for {labels.size} cells cannot measure a cube of {self.cells}")
+        if kind == "groups":
+            size = int(block["size"])
+            _check_labels(labels, size)
+            weight = np.rint(np.broadcast_to(np.asarray(block.get("weight", 1.0), float), (size,)) * scale)
+            return {"kind": kind, "labels": labels, "size": size, "weight": weight.astype(np.int64)}
+        if kind == "matrix":
+            matrix = np.rint(np.asarray(block["matrix"], dtype=float) * scale).astype(np.int64)
+            _check_labels(labels, matrix.shape[1])
+            return {"kind": kind, "labels": labels, "matrix": matrix}
+        raise refuse("ValueError", f"unknown kind of block `{kind}` in a strategy")
+
+    def norms(self) -> tuple[int, float]:
+        """The largest ℓ₁ and ℓ₂ norms of a column, in units of 2^-bits."""
+        import numpy as np
+
+        l1, l2 = np.zeros(self.cells, dtype=np.int64), np.zeros(self.cells)
+        for block in self.blocks:
+            if block["kind"] == "boxes":
+                cover = _coverage(block, self.shape).ravel()
+                l1 += cover * abs(block["weight"])
+                l2 += cover * float(block["weight"]) ** 2
+                continue
+            labels, weights = block["labels"], block.get("weight")
+            if weights is None:
+                a = np.abs(block["matrix"])
+                by_bucket, squared = a.sum(axis=0), (a.astype(float) ** 2).sum(axis=0)
+            else:
+                by_bucket, squared = np.abs(weights), weights.astype(float) ** 2
+            covered = labels >= 0
+            l1[covered] += by_bucket[labels[covered]]
+            l2[covered] += squared[labels[covered]]
+        # ℓ₂ is computed in doubles; a relative 2^-40 covers its rounding
+        return int(l1.max()), math.sqrt(float(l2.max())) * (1 + 2**-40)
+
+    def answers(self, counts: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """The exact answers of every block to cells `counts`, in units of 2^-bits."""
+        import numpy as np
+
+        cells = np.minimum(counts, MOST_COUNT)
+        flat = cells.ravel()
+        out = []
+        for block in self.blocks:
+            if block["kind"] == "boxes":
+                out.append(block["weight"] * _box_sums(cells, block["lows"], block["highs"]))
+                continue
+            size = block["size"] if block["kind"] == "groups" else block["matrix"].shape[1]
+            covered = block["labels"] >= 0
+            sums = np.zeros(size, dtype=np.int64)
+            np.add.at(sums, block["labels"][covered], flat[covered])
+            out.append(block["weight"] * sums if block["kind"] == "groups" else _product(block["matrix"], sums))
+        return out
+
+
+def _product(matrix: NDArray[np.int64], sums: NDArray[np.int64]) -> NDArray[np.int64]:
+    """An exact integer product; buckets are clamped as cells are."""
+    import numpy as np
+
+    return matrix @ np.minimum(sums, MOST_COUNT)
+
+
+def _largest_weight(block: Block) -> float:
+    import numpy as np
+
+    weights = np.abs(np.asarray(block["matrix"] if block.get("kind") == "matrix" else block.get("weight", 1.0), float))
+    return float(weights.max(initial=0.0))
+
+
+def _check_labels(labels: NDArray[np.int64], size: int) -> None:
+    if labels.size and (int(labels.max()) >= size or int(labels.min()) < -1):
+        raise refuse("ValueError", "a strategy labels a cell with a group that it does not have")
+
+
+def _coverage(block: dict[str, Any], shape: tuple[int, ...]) -> NDArray[np.int64]:
+    """In how many boxes each cell lies, by a difference array."""
+    import numpy as np
+
+    marks = np.zeros(tuple(s + 1 for s in shape), dtype=np.int64)
+    lows, ends = block["lows"], block["highs"] + 1
+    for corner in np.ndindex(*(2,) * len(shape)):
+        at = tuple(np.where(c, ends[:, i], lows[:, i]) for i, c in enumerate(corner))
+        np.add.at(marks, at, (-1) ** sum(corner))
+    for axis in range(len(shape)):
+        marks = np.cumsum(marks, axis=axis)
+    return marks[tuple(slice(0, s) for s in shape)]
+
+
+def _box_sums(cells: NDArray[np.int64], lows: NDArray[np.int64], highs: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Sums over boxes by prefix sums."""
+    import numpy as np
+
+    prefix = cells
+    for axis in range(cells.ndim):
+        prefix = np.cumsum(prefix, axis=axis)
+    prefix = np.pad(prefix, [(1, 0)] * cells.ndim)
+    total = np.zeros(len(lows), dtype=cells.dtype)
+    for corner in np.ndindex(*(2,) * cells.ndim):
+        at = tuple(np.where(c, lows[:, i], highs[:, i] + 1) for i, c in enumerate(corner))
+        total += (-1) ** sum(corner) * prefix[at]
+    return total

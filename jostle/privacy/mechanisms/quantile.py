@@ -1,0 +1,100 @@
+"""Quantiles and modes: report noisy max over public candidates.
+
+*Quantile.* Candidates are public values of the expression's bounds: every integer where there are at most 4,096,
+else 4,096 evenly spaced values. With q = a/d, the score of c is −|(d − a)·#{v < c} − a·#{v > c}|; one row moves it
+by at most max(a, d − a), either way, so that noise of scale 2·max(a, d − a)·k/ε is ε-DP for k changed rows.
+A minimum or maximum would pick the edge of the domain at any noise, so it aims at the rank that noise can resolve.
+
+*Mode.* The candidates are the public keys, the scores their counts. One more row raises one count and lowers none:
+the scores are monotone and move by at most k, so that scale k/ε is ε-DP (Dwork & Roth 2014, 3.3; one-sided
+exponential noise: McKenna & Sheldon 2020); where a row may be replaced they are not, and the scale is doubled.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from jostle.diagnostics import refuse
+from jostle.engine.plan import Plan, RowExpr
+from jostle.engine.types import bounds_of, is_integral, key_values
+from jostle.privacy.handles import Table
+from jostle.privacy.measures import Amount
+from jostle.privacy.mechanisms.additive import selection_epsilon
+from jostle.privacy.noise import Noise
+from jostle.privacy.released import Noised
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from jostle.privacy.kernel import Kernel
+
+MOST = 4096
+
+
+def candidates_of(table: Table, expr: RowExpr, function: str) -> Any:
+    """The public candidates; refused where the expression has none."""
+    if function == "mode":
+        values = key_values(expr, table.domains, 2**20)
+        if values is None:
+            raise refuse(
+                "OpenKeys", "the values that this mode is chosen from are not public",
+                help="describe the column with its categories or bounds",
+            )  # fmt: skip
+        return values
+    bounds = bounds_of(expr, table.domains)
+    if bounds is None or not all(math.isfinite(b) for b in bounds):
+        raise refuse(
+            "UnboundedSum", f"this {function} has no known bounds to search between",
+            help="describe the column with a range, or bound it: `clamp(E, low, high)`",
+        )  # fmt: skip
+    return bounds
+
+
+def choose_quantile(
+    kernel: Kernel, table: Table, plan: Plan, expr: RowExpr, q: float, amount: Amount, noise: Noise, stability: int
+) -> tuple[Noised, float]:
+    """The chosen candidate and the scale of the noise in ranks. Charged by the caller."""
+    import numpy as np
+
+    low, high = candidates_of(table, expr, "quantile")
+    grid = _grid(low, high, is_integral(expr, table.domains))
+    values, counts = kernel.engine.tally(plan, expr)
+    running = np.concatenate([[0], np.cumsum(np.asarray(counts, dtype=np.int64))])
+    ordered = np.asarray(values, dtype=float)
+    below = running[np.searchsorted(ordered, grid, side="left")]
+    above = running[-1] - running[np.searchsorted(ordered, grid, side="right")]
+    part = Fraction(q).limit_denominator(1000)
+    a, d = part.numerator, part.denominator
+    sensitivity = max(a, d - a)
+    scale = 2 * sensitivity * stability / selection_epsilon(amount)
+    aim = math.ceil(scale * math.log(len(grid)) / 2) if a in (0, d) else 0
+    scores = -np.abs((d - a) * below - a * above + (aim if a == d else -aim))
+    return Noised(float(grid[noise.noisy_max(scores, scale)]), "selection", scale / d, len(grid)), scale / d
+
+
+def choose_mode(
+    kernel: Kernel, table: Table, plan: Plan, expr: RowExpr, amount: Amount, noise: Noise, stability: int
+) -> tuple[Any, float]:
+    """The chosen key and the scale of the noise in rows. Charged by the caller."""
+    import numpy as np
+
+    from jostle.engine.plan import Count, Key
+
+    values = candidates_of(table, expr, "mode")
+    (counts,) = kernel.engine.group(plan, (Key(expr, values),), (Count(),))
+    monotone = not any(e.source.unit.public_size for e in table.exposures)
+    scale = (1 if monotone else 2) * stability / selection_epsilon(amount)
+    chosen = values[noise.noisy_max(np.asarray(counts, dtype=np.int64), scale)]
+    return (float(chosen) if isinstance(chosen, int) and not isinstance(chosen, bool) else chosen), scale
+
+
+def _grid(low: float, high: float, integral: bool) -> NDArray[np.float64]:
+    import numpy as np
+
+    if integral and high - low < MOST:
+        return np.arange(math.floor(low), math.floor(high) + 1, dtype=float)
+    grid = np.linspace(low, high, MOST)
+    return np.floor(grid) if integral else grid

@@ -1,0 +1,37 @@
+"""Keys of an open domain, under δ: a key is shown only when its noisy count passes a threshold.
+
+*Argument.* One protected unit has at most k rows, hence touches at most k keys and moves the vector of counts by
+at most k in ℓ₁. For keys that both neighbours have, noise Lap(k/ε) and a threshold are ε-DP. A key that only one of
+them has holds at most k rows, all of that unit; it is shown only if the noise exceeds T − k, with probability at
+most exp(−(T − k)ε/k). T = k + (k/ε)·ln(k/δ) makes this δ/k a key, and δ for the at most k of them (Korolova et al.
+2009; Wilson et al. 2020).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from jostle.engine.plan import Plan, RowExpr
+from jostle.privacy.amounts import as_float
+from jostle.privacy.measures import Amount
+from jostle.privacy.noise import Noise
+from jostle.privacy.released import Noised
+
+if TYPE_CHECKING:
+    from jostle.privacy.kernel import Kernel
+
+
+def select_keys(
+    kernel: Kernel, plan: Plan, expr: RowExpr, amount: Amount, noise: Noise, stability: int
+) -> tuple[list[Any], list[Noised], float]:
+    """Keys in order with their noisy counts, and the scale. Charged by the caller."""
+    import numpy as np
+
+    values, counts = kernel.engine.tally(plan, expr)
+    epsilon, delta = as_float(amount.value), as_float(amount.delta)
+    scale = stability / epsilon
+    threshold = stability + scale * math.log(stability / delta)
+    noisy = noise.laplace(np.asarray(counts, dtype=np.int64), scale)
+    shown = [(v, Noised(float(n), "laplace", scale)) for v, n in zip(values, noisy, strict=True) if n > threshold]
+    return [v for v, _ in shown], [n for _, n in shown], scale

@@ -1,0 +1,337 @@
+"""A select, from names to numbers: `prepare` finds all that is wrong from public facts, `run` charges and measures.
+
+Each aggregate of a private table becomes exact integers asked of the engine in one pass and noised here, or a
+selection among public candidates. A public table is asked the exact aggregates, for nothing. Sensitivities are for
+one row more or less and are multiplied by the exposure's stability; the table in `docs/privacy/aggregates.md`
+argues each line.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from jostle.diagnostics import refuse
+from jostle.engine.plan import Apply, Constant, Count, Exact, Filter, FixedSum, Key, RowExpr, Term
+from jostle.engine.types import bounds_of, is_integral, key_values, kind_of
+from jostle.privacy.handles import Table
+from jostle.privacy.kernel import Kernel
+from jostle.privacy.measures import Amount, Price, stability_price
+from jostle.privacy.mechanisms.additive import Additive, selection_price, share, sum_prices
+from jostle.privacy.mechanisms.quantile import candidates_of, choose_mode, choose_quantile
+from jostle.privacy.mechanisms.stability import select_keys
+from jostle.privacy.released import Noised
+from jostle.source import Span
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+ADDITIVE = {"count": 1, "count_distinct": 1, "sum": 1, "avg": 2, "var": 3, "stddev": 3}  # parts an amount is split in
+SELECTED = ("median", "quantile", "min", "max", "mode")
+FUNCTIONS = (*ADDITIVE, *SELECTED)
+MOST_KEYS = 2**24
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """One aggregate: its function, its row expression (none for `count(*)`), and a quantile's q."""
+
+    function: str
+    expr: RowExpr | None = None
+    argument: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyWish:
+    """A group key as the program wrote it; `over` are its public values where it gives them."""
+
+    name: str
+    expr: RowExpr
+    over: tuple[Any, ...] | range | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Key columns and value columns, each a list over groups; without keys, lists of one value."""
+
+    keys: list[list[Any]]
+    values: list[list[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A prepared select on a table."""
+
+    table: Table
+    keys: tuple[Key, ...]
+    open_key: RowExpr | None
+    wishes: tuple[KeyWish, ...]
+    wants: tuple[Want, ...]
+
+    # Public ----------------------------------------------------------------------------------------
+
+    def exact(self, kernel: Kernel) -> Answer:
+        terms = tuple(Exact(w.function, w.expr, w.argument) for w in self.wants)
+        keys = tuple(self._public_key(wish) for wish in self.wishes)
+        columns, values = kernel.engine.exact(self.table.plan, keys, terms)
+        return Answer(columns, values)
+
+    def _public_key(self, wish: KeyWish) -> Key | RowExpr:
+        values = wish.over if wish.over is not None else key_values(wish.expr, self.table.domains, MOST_KEYS)
+        return wish.expr if values is None else Key(wish.expr, values)
+
+    # Private ---------------------------------------------------------------------------------------
+
+    def run(self, kernel: Kernel, amount: Amount, via: str | None, span: Span | None) -> Answer:
+        """Charges `amount` to every source met, reads, and adds noise."""
+        if self.open_key is not None:
+            return self._run_open(kernel, amount, via, span)
+        noises = [self._noise_for(want, share(amount, len(self.wants)), via) for want in self.wants]
+        kernel.charge(self.table.exposures, sum_prices(amount, [p for p, _ in noises]), self._title(), span)
+        return self._measure(kernel, [how for _, how in noises], self.keys, span)
+
+    def _measure(
+        self, kernel: Kernel, hows: list[Additive | Amount], keys: tuple[Key, ...], span: Span | None
+    ) -> Answer:
+        terms: list[Term] = []
+        at: dict[int, int] = {}
+        for i, want in enumerate(self.wants):
+            at[i] = len(terms)
+            terms.extend(self._terms(want))
+        exact = kernel.engine.group(self.table.plan, keys, tuple(terms)) if terms else []
+        columns: list[list[Any]] = []
+        for i, (want, how) in enumerate(zip(self.wants, hows, strict=True)):
+            if isinstance(how, Additive):
+                numbers = self._additive(kernel, want, how, exact[at[i] : at[i] + ADDITIVE[want.function]], span)
+            else:
+                numbers = self._selected(kernel, want, how, keys, span)
+            columns.append(numbers)
+        return Answer(key_columns([list(k.values) for k in keys]), columns)
+
+    def _noise_for(self, want: Want, amount: Amount, via: str | None) -> tuple[Price, Additive | Amount]:
+        if want.function in SELECTED:
+            if via is not None:
+                raise refuse("TypeError", f"`{want.function}` is a selection, and takes no `via`")
+            return selection_price(Amount(amount.unit, amount.value)), Amount(amount.unit, amount.value)
+        parts = ADDITIVE[want.function]
+        each = Additive.of(share(amount, parts), via)
+        return sum_prices(amount, [each.price] * parts), each
+
+    def _terms(self, want: Want) -> list[Term]:
+        if want.function == "count":
+            return [Count(want.expr)]
+        if want.function == "count_distinct":
+            return [Count(want.expr, distinct=True)]
+        if want.function not in ADDITIVE:
+            return []
+        fixed = self._fixed(want)
+        if want.function == "sum":
+            return [fixed]
+        count = Count(want.expr)
+        if want.function == "avg":
+            return [fixed, count]
+        square = FixedSum(fixed.expr, fixed.low, fixed.high, _bits(max(abs(fixed.low), abs(fixed.high)) ** 2), True)
+        return [fixed, count, square]
+
+    def _fixed(self, want: Want) -> FixedSum:
+        """The bounded summand: E itself for a sum, E − middle for averages, where it halves the sensitivity."""
+        expr, (low, high) = _need(want.expr), self._bounds(want)
+        if want.function == "sum":
+            whole = is_integral(expr, self.table.domains)
+            return FixedSum(expr, low, high, 0 if whole else _bits(max(abs(low), abs(high))))
+        middle = self._middle(want)
+        half = max(high - middle, middle - low)
+        return FixedSum(Apply("-", (expr, Constant(middle))), -half, half, _bits(half))
+
+    def _middle(self, want: Want) -> float:
+        low, high = self._bounds(want)
+        return low + (high - low) / 2
+
+    def _bounds(self, want: Want) -> tuple[float, float]:
+        found = bounds_of(_need(want.expr), self.table.domains)
+        if found is None or not all(math.isfinite(b) for b in found):
+            raise refuse(
+                "UnboundedSum", f"the terms of this {want.function} have no known bound",
+                help="describe the column with a range, or bound them: `clamp(E, low, high)`",
+            )  # fmt: skip
+        return found
+
+    def _additive(
+        self, kernel: Kernel, want: Want, how: Additive, exact: Sequence[NDArray[np.int64]], span: Span | None
+    ) -> list[Any]:
+        import numpy as np
+
+        noise, stability = noise_and_stability(self.table)
+        noised, scales = [], []
+        for term, numbers in zip(self._terms(want), exact, strict=True):
+            sensitivity = _sensitivity(term)
+            bits = term.bits if isinstance(term, FixedSum) else 0
+            reach = sensitivity * stability
+            drawn = how.draw(noise, np.asarray(numbers), reach, reach) if sensitivity else np.asarray(numbers)
+            noised.append(np.ldexp(drawn.astype(float).ravel(), -bits))
+            scales.append(math.ldexp(how.scale(reach, reach), -bits))
+            emit_measure(kernel, self.table, want.function, how, sensitivity / 2.0**bits, scales[-1], span)
+        if want.function in ("count", "count_distinct", "sum"):
+            return [Noised(v, how.mechanism, scales[0]) for v in noised[0]]
+        return self._moments(want, noised)
+
+    def _moments(self, want: Want, noised: list[NDArray[np.float64]]) -> list[Any]:
+        """Averages and variances from noisy sums and counts, kept within what the bounds allow."""
+        import numpy as np
+
+        low, high = self._bounds(want)
+        middle = self._middle(want)
+        total, count = noised[0], np.maximum(noised[1], 1.0)
+        mean = np.clip(total / count, low - middle, high - middle)
+        if want.function == "avg":
+            return [float(v) for v in mean + middle]
+        counted = np.maximum(count, 2.0)
+        variance = (noised[2] - counted * mean**2) / (counted - 1)
+        variance = np.clip(variance, 0.0, (high - low) ** 2 / 2)
+        return [float(v) for v in (np.sqrt(variance) if want.function == "stddev" else variance)]
+
+    def _selected(
+        self, kernel: Kernel, want: Want, amount: Amount, keys: tuple[Key, ...], span: Span | None
+    ) -> list[Any]:
+        noise, stability = noise_and_stability(self.table)
+        answers = []
+        for combination in zip(*key_columns([list(k.values) for k in keys]), strict=True) if keys else [()]:
+            plan = self.table.plan
+            for key, value in zip(keys, combination, strict=True):
+                plan = Filter(plan, holds(key, value))
+            if want.function == "mode":
+                chosen, scale = choose_mode(kernel, self.table, plan, _need(want.expr), amount, noise, stability)
+            else:
+                q = {"median": 0.5, "min": 0.0, "max": 1.0}.get(want.function, want.argument)
+                chosen, scale = choose_quantile(
+                    kernel, self.table, plan, _need(want.expr), float(q or 0.0), amount, noise, stability
+                )
+            answers.append(chosen)
+        emit_measure(kernel, self.table, want.function, amount, 1, scale, span)
+        return answers
+
+    def _run_open(self, kernel: Kernel, amount: Amount, via: str | None, span: Span | None) -> Answer:
+        expr = _need(self.open_key)
+        if not amount.delta:
+            raise open_keys(self.wishes[0].name)
+        alone = len(self.wants) == 1 and self.wants[0] == Want("count")
+        mine = amount if alone else Amount(amount.unit, amount.value // 2, amount.delta // 2)
+        rest = share(Amount(amount.unit, amount.value - mine.value, 0), max(1, len(self.wants)))
+        hows = [] if alone else [self._noise_for(want, rest, via) for want in self.wants]
+        price = sum_prices(amount, [stability_price(mine), *(p for p, _ in hows)])
+        kernel.charge(self.table.exposures, price, self._title(), span)
+        noise, stability = noise_and_stability(self.table)
+        found, counts, scale = select_keys(kernel, self.table.plan, expr, mine, noise, stability)
+        emit_measure(kernel, self.table, "keys", mine, 1, scale, span)
+        if alone:
+            return Answer([found], [counts])
+        key = Key(expr, tuple(found))
+        return (
+            self._measure(kernel, [how for _, how in hows], (key,), span) if found else Answer([[]], [[] for _ in hows])
+        )
+
+    def _title(self) -> str:
+        return ", ".join(w.function for w in self.wants)
+
+
+def prepare(table: Table, wishes: Sequence[KeyWish], wants: Sequence[Want]) -> Request:
+    """Types, keys and bounds of a select, in that order; refuses before any amount is looked at."""
+    domains = table.domains
+    for want in wants:
+        if want.expr is None:
+            continue
+        kind = kind_of(want.expr, domains)
+        if want.function not in ("count", "count_distinct", "mode") and kind != "number":
+            if not (kind == "text" and want.function in ("min", "max") and not table.private):
+                raise refuse("TypeError", f"`{want.function}` takes a number, and this is a {kind}")
+        if want.function == "quantile" and not (want.argument is not None and 0 <= want.argument <= 1):
+            raise refuse("ValueError", "a quantile lies between 0 and 1", help="write `quantile(age, 0.25)`")
+    if not table.private:
+        return Request(table, (), None, tuple(wishes), tuple(wants))
+    keys, unlisted = [], None
+    for wish in wishes:
+        values = wish.over if wish.over is not None else key_values(wish.expr, domains, MOST_KEYS)
+        if values is None:
+            if len(wishes) > 1 or not any(e.source.measure.width == 2 for e in table.exposures):
+                raise open_keys(wish.name)
+            unlisted = wish.expr
+            continue
+        keys.append(Key(wish.expr, values))
+    request = Request(table, tuple(keys), unlisted, tuple(wishes), tuple(wants))
+    for want in wants:
+        if want.function in ("sum", "avg", "var", "stddev"):
+            request._bounds(want)
+        elif want.function in SELECTED:
+            candidates_of(table, _need(want.expr), want.function)
+    return request
+
+
+def holds(key: Key, value: Any) -> RowExpr:
+    """The condition of one group: numeric keys are taken down to integers first."""
+    numeric = isinstance(value, (int, float)) and not isinstance(value, bool)
+    whole = isinstance(key.values, range) or all(float(v).is_integer() for v in key.values) if numeric else False
+    left = Apply("floor", (key.expr,)) if whole else key.expr
+    return Apply("==", (left, Constant(float(value) if numeric else value)))
+
+
+def open_keys(name: str) -> Exception:
+    return refuse(
+        "OpenKeys", f"the keys of `{name}` are not public",
+        help="describe the column with its categories, list them: `groupby E over {…}`, or give a delta",
+    )  # fmt: skip
+
+
+def noise_and_stability(handle: Any) -> tuple[Any, int]:
+    """The noise to draw from, and the largest stability: the noise is scaled for the source that needs most."""
+    exposures = handle.exposures
+    if len({e.source.simulated for e in exposures}) != 1:
+        raise refuse("PrivateValue", "simulated and private data cannot be measured together")
+    return exposures[0].source.noise, max(e.stability for e in exposures)
+
+
+def emit_measure(
+    kernel: Kernel, handle: Any, what: str, how: Additive | Amount, sensitivity: float, scale: float, span: Span | None
+) -> None:
+    amount, mechanism = (how.amount, how.mechanism) if isinstance(how, Additive) else (how, "selection")
+    from jostle.privacy.amounts import as_float
+
+    kernel.events.emit(
+        "measure", what, span, mechanism=mechanism, **{amount.unit: as_float(amount.value)},
+        sources=[e.source.name for e in handle.exposures], sensitivity=sensitivity,
+        stability=max(e.stability for e in handle.exposures), scale=scale,
+    )  # fmt: skip
+
+
+def _sensitivity(term: Term) -> int:
+    if isinstance(term, Count):
+        return 1
+    most = max(abs(term.low), abs(term.high))
+    return math.ceil(math.ldexp(most * most if term.square else most, term.bits))
+
+
+def _bits(most: float) -> int:
+    """The grid for values up to `most`: about 2^30 steps, so that a sum over 2^32 rows fits in 2^62."""
+    return 30 - math.frexp(most)[1] if most > 0 else 0
+
+
+def _need(expr: RowExpr | None) -> RowExpr:
+    if expr is None:
+        raise refuse("TypeError", "this aggregate takes an expression", help="`count(*)` is the only one without")
+    return expr
+
+
+def key_columns(columns: list[list[Any]]) -> list[list[Any]]:
+    """Key columns of the full cross product, the last key moving fastest."""
+    if not columns:
+        return []
+    total = reduce(lambda a, b: a * len(b), columns, 1)
+    out, inner = [], total
+    for column in columns:
+        inner //= max(1, len(column))
+        repeated = [v for v in column for _ in range(inner)]
+        out.append(repeated * (total // max(1, len(repeated))) if repeated else [])
+    return out

@@ -1,0 +1,90 @@
+"""Private sources: what is protected, how it is counted, and the meter that counts it.
+
+A source's *identity* (the file, whatever it is called; the object, if in memory) has one meter in a session: two
+declarations share the first one's budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+from jostle.diagnostics import refuse
+from jostle.privacy.budget import Meter
+from jostle.privacy.measures import Measure
+from jostle.privacy.noise import Noise, SecureNoise
+from jostle.source import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What neighbours differ by: one row, one row replaced, or all (up to `rows`) rows of one value of `columns`."""
+
+    columns: tuple[str, ...] = ()
+    rows: int = 1
+    public_size: bool = False
+    at_most: int | None = None
+
+    @property
+    def distance(self) -> int:
+        """The distance of neighbours in added and removed rows: what every stability starts from."""
+        return 2 if self.public_size else self.rows
+
+    def __str__(self) -> str:
+        if self.columns:
+            return f"{', '.join(self.columns)} up to {self.rows} rows"
+        tail = ", public size" if self.public_size else f", at most {self.at_most} rows" if self.at_most else ""
+        return f"rows{tail}"
+
+
+@dataclass(slots=True, eq=False)
+class Source:
+    """One protected thing. `simulated` sources stand for public data in training and take seeded noise."""
+
+    name: str
+    measure: Measure
+    unit: Unit
+    span: Span | None
+    noise: Noise
+    meter: Meter = field(init=False)
+    simulated: bool = False
+    charges: list[tuple[str, Span | None]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.meter = Meter(self.measure.width, self.measure.admits)
+
+
+class Register:
+    """The sources of a session by identity, and which identities were read as public."""
+
+    def __init__(self) -> None:
+        self._private: dict[Hashable, Source] = {}
+        self._public: set[Hashable] = set()
+        self.names: dict[str, Source] = {}
+
+    def declare(self, name: str, identity: Hashable, measure: Measure, unit: Unit, span: Span | None) -> Source:
+        """The source of `identity`, new or as it was first declared."""
+        if identity in self._public:
+            raise refuse(
+                "PrivateValue", f"`{name}` is declared private, yet the same data were read as public before", span,
+                help="declare it private before its first use, and use only the private name",
+            )  # fmt: skip
+        found = self._private.get(identity)
+        if found is None:
+            found = self._private[identity] = Source(name, measure, unit, span, SecureNoise())
+        elif found.unit != unit or found.measure.kind != measure.kind or found.measure.unit != measure.unit:
+            raise refuse(
+                "DataError", f"`{name}` and `{found.name}` are the same data with another unit or measure", span,
+                help=f"declare both `protecting {found.unit}` with a budget in {found.measure.unit}",
+            )  # fmt: skip
+        self.names[name] = found
+        return found
+
+    def read_publicly(self, identity: Hashable, span: Span | None) -> None:
+        found = self._private.get(identity)
+        if found is not None:
+            raise refuse(
+                "PrivateValue", f"these data are private (`{found.name}`) and cannot be read as public too", span,
+                help=f"use `{found.name}`",
+            )  # fmt: skip
+        self._public.add(identity)

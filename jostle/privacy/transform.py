@@ -1,0 +1,206 @@
+"""Transformations of handles, each with its stability.
+
+What is known of a plan is worked out again at every step from the plan's own schema; nothing is carried over a
+column that was redefined. With k the stability of the input:
+
+* `where`, `derive`, `pick`: a row in is at most one row out: k.
+* `partition` and `D[a = v]`: a row is in at most one part: k in each part, and the parts are one partition of the
+  budget tree, where they count as their maximum.
+* `histogram`: a row moves one cell by one: k.
+* `join` with a public table: a row meets at most as many rows as one key has there, a public number f: k·f.
+* `join … up to m`: both sides keep at most m rows a key by a hash of the row. A row added to one side adds a row
+  and may displace one, and each meets at most m rows: k·2m, for each side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from jostle.diagnostics import did_you_mean, refuse
+from jostle.engine.plan import (
+    Apply, Categories, Column, Constant, Derive, Domain, Exact, Filter, Integer, Join, Key, Open, Real, RowExpr,
+)  # fmt: skip
+from jostle.engine.types import bounds_of, key_values, kind_of
+from jostle.privacy.cubes import VALUES, mentions
+from jostle.privacy.handles import (
+    ColumnHandle, Cube, Handle, Restricted, Table, Tallied, extended, join_exposures,
+)  # fmt: skip
+from jostle.privacy.kernel import Allotment, Kernel, check_unit
+from jostle.privacy.measures import Amount
+from jostle.privacy.query import MOST_KEYS, holds, is_integral, open_keys
+
+MOST_CELLS = 2**26
+
+
+def where(handle: Table | Cube, condition: RowExpr) -> Table | Cube:
+    """The rows (or cells, by their dimensions) for which the condition is true."""
+    if isinstance(handle, Cube):
+        if mentions(condition, VALUES):
+            raise refuse("TypeError", "a condition on `values` is only for `count(values)`, within a query")
+        kind_of(condition, dict(handle.schema))
+        return replace(handle, cells=Restricted(handle.cells, condition))
+    if kind_of(condition, handle.domains) != "boolean":
+        raise refuse("TypeError", "a condition must be true or false", help="compare: `where age > 40`")
+    return replace(handle, plan=Filter(handle.plan, condition))
+
+
+def derive(table: Table, made: Sequence[tuple[str, RowExpr]]) -> Table:
+    """The table with columns added or redefined; their bounds are those of their expressions."""
+    domains, exprs = table.domains, {name: Column(name) for name in table.domains}
+    for name, expr in made:
+        exprs[name] = as_column(expr, table)  # type: ignore[assignment]
+        domains[name] = domain_of(expr, table)
+    plan = Derive(table.plan, tuple(exprs.items()))
+    return Table(table.exposures, plan, tuple(domains.items()))
+
+
+def pick(table: Table, names: Sequence[str]) -> Table:
+    """Only the named columns."""
+    domains = table.domains
+    for name in names:
+        need_column(table, name)
+    plan = Derive(table.plan, tuple((name, Column(name)) for name in names))
+    return Table(table.exposures, plan, tuple((name, domains[name]) for name in names))
+
+
+def partition(kernel: Kernel, handle: Table | Cube, expr: RowExpr, name: str, over: Any) -> list[tuple[Any, Handle]]:
+    """(key, part) for every public key, in order. A bare column of an unaltered table names its own partition."""
+    schema = dict(handle.schema)
+    values = over if over is not None else key_values(expr, schema, MOST_KEYS)
+    if values is None:
+        if handle.private or isinstance(handle, Cube):
+            raise open_keys(name)
+        keys, _ = kernel.engine.exact(handle.plan, (expr,), (Exact("count"),))
+        values = tuple(keys[0])
+    label = _partition_label(handle, expr)
+    key = Key(expr, values)
+    return [(_plain(value), _part(handle, label, holds(key, value), _plain(value))) for value in values]
+
+
+def rows_where(handle: Table | Cube, column: str, value: Any) -> Table | Cube:
+    """`D[a = v]`: the part of D where the column equals a public value."""
+    if isinstance(handle, Table):
+        need_column(handle, column)
+    elif column not in handle.names:
+        raise refuse("NameError", f"the cube has no dimension `{column}`", help=did_you_mean(column, handle.names))
+    expr = Column(column)
+    condition = Apply("==", (expr, Constant(value)))
+    kind_of(condition, dict(handle.schema))
+    domain = dict(handle.schema)[column]
+    # Floors are the parts of `partition`, so a value that is no whole number is a part of another partition.
+    label = _partition_label(handle, expr, exact=not isinstance(domain, (Integer, Categories)))
+    return _part(handle, label, condition, _plain(value))
+
+
+def histogram(table: Table, dims: Sequence[tuple[str, RowExpr, Any]]) -> Cube:
+    """Counts of rows over public keys, one dimension an expression."""
+    keys, names = [], []
+    for name, expr, over in dims:
+        values = over if over is not None else key_values(expr, table.domains, MOST_CELLS)
+        if values is None:
+            raise open_keys(name)
+        keys.append(Key(expr, values))
+        names.append(name)
+    shape = tuple(len(k.values) for k in keys)
+    cells = 1
+    for side in shape:
+        cells *= side
+    if cells > MOST_CELLS:
+        raise too_large(cells)
+    return Cube(table.exposures, Tallied(table.plan, tuple(keys)), tuple(names), shape)
+
+
+def too_large(cells: int) -> Exception:
+    return refuse(
+        "DataError", f"a histogram of {cells:,} cells is too large to hold",
+        help=f"at most {MOST_CELLS:,}: group the values, as `x = age / 10` does, or use fewer columns",
+    )  # fmt: skip
+
+
+def join(kernel: Kernel, left: Table, right: Table, on: Sequence[str], most: int | None) -> Table:
+    """Rows of both sides that agree on the named columns."""
+    for name in on:
+        need_column(left, name)
+        need_column(right, name)
+        if kind_of(Column(name), left.domains) != kind_of(Column(name), right.domains):
+            raise refuse("TypeError", f"`{name}` is a number on one side of the join and a text on the other")
+    if left.private and right.private and most is None:
+        raise refuse(
+            "TypeError", "a join of two private sides needs a bound", help=f"write `join … on {', '.join(on)} up to 3`"
+        )
+    factors = (2 * most, 2 * most) if most else (_most_rows(kernel, right, on), _most_rows(kernel, left, on))
+    exposures = join_exposures((left.exposures, right.exposures), factors)
+    schema = dict(right.schema) | dict(left.schema)
+    ordered = [*left.domains, *(n for n in right.domains if n not in left.domains)]
+    plan = Join(left.plan, right.plan, tuple(on), most)
+    return Table(exposures, plan, tuple((n, schema[n]) for n in ordered))
+
+
+def limited(handle: Handle, amount: Amount) -> Handle:
+    """An agent: the same handle under a smaller budget of its own, which every charge on it must fit too."""
+    for exposure in handle.exposures:
+        check_unit(amount, exposure.source)
+    agent = Allotment(amount, None)
+    exposures = tuple(replace(e, agents=(*e.agents, agent)) for e in handle.exposures)
+    return replace(handle, exposures=exposures)
+
+
+def columns(table: Table) -> list[ColumnHandle]:
+    return [ColumnHandle(table.exposures, table, name) for name in table.domains]
+
+
+def need_column(table: Table, name: str) -> None:
+    if name not in table.domains:
+        raise refuse(
+            "NameError", f"no column `{name}`",
+            help=did_you_mean(name, table.domains) or f"the described columns are {', '.join(table.domains)}",
+        )  # fmt: skip
+
+
+def as_column(expr: RowExpr, table: Table) -> RowExpr:
+    """A boolean as a column is 1 or 0."""
+    if kind_of(expr, table.domains) == "boolean":
+        return Apply("if", (expr, Constant(1.0), Constant(0.0)))
+    return expr
+
+
+def domain_of(expr: RowExpr, table: Table) -> Domain:
+    """The domain of a derived column, from its expression alone."""
+    kind = kind_of(expr, table.domains)
+    if kind == "boolean":
+        return Integer(0, 1)
+    if kind == "text":
+        values = key_values(expr, table.domains, MOST_KEYS)
+        return Open("text") if values is None else Categories(tuple(values))
+    bounds = bounds_of(expr, table.domains)
+    if bounds is None:
+        return Open("real")
+    return Integer(int(bounds[0]), int(bounds[1])) if is_integral(expr, table) else Real(*bounds)
+
+
+def _part(handle: Table | Cube, label: object, condition: RowExpr, key: Any) -> Table | Cube:
+    exposures = extended(handle.exposures, label, key)
+    if isinstance(handle, Cube):
+        return replace(handle, exposures=exposures, cells=Restricted(handle.cells, condition))
+    return replace(handle, exposures=exposures, plan=Filter(handle.plan, condition))
+
+
+def _partition_label(handle: Table | Cube, expr: RowExpr, *, exact: bool = False) -> object:
+    if handle.origin is not None and isinstance(expr, Column):
+        return (handle.origin, expr.name, "exact" if exact else "floor")
+    return object()
+
+
+def _plain(value: Any) -> Any:
+    """Numbers are doubles in a program, also as keys."""
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _most_rows(kernel: Kernel, table: Table, on: Sequence[str]) -> int:
+    """The most rows of one key on a public side: a public number (1 where the side is private, and unused)."""
+    if table.private:
+        return 1
+    _, (counts,) = kernel.engine.exact(table.plan, tuple(Column(n) for n in on), (Exact("count"),))
+    return max((int(c) for c in counts), default=1) or 1

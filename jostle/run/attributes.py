@@ -1,0 +1,74 @@
+"""Fields and elements of public values, and the public facts of handles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from jostle.diagnostics import did_you_mean, refuse
+from jostle.privacy.handles import ColumnHandle, Cube, Table
+from jostle.run.values import Grouped, Interval, Module, Record, is_number, is_sequence, is_vector, kind_name
+
+
+def attribute(value: Any, name: str) -> Any:
+    """`value.name`."""
+    fields = _fields(value)
+    if fields is None:
+        raise refuse("TypeError", f"{kind_name(value)} has no fields, and `{name}` was asked")
+    if name not in fields:
+        listed = ", ".join(list(fields)[:8])
+        raise refuse(
+            "NameError", f"{kind_name(value)} has no `{name}`",
+            help=did_you_mean(name, fields) or (f"it has {listed}" if listed else ""),
+        )  # fmt: skip
+    return fields[name]
+
+
+def _fields(value: Any) -> Mapping[str, Any] | None:
+    if isinstance(value, Record):
+        return value
+    if isinstance(value, Module):
+        return value.names
+    if isinstance(value, Grouped):
+        return value.columns
+    if isinstance(value, Cube):
+        sides = {f"{n}_range": float(s) for n, s in zip(value.names, value.shape, strict=True)}
+        return {**sides, "domain_size": float(value.size), "dimensions": list(value.names)}
+    if isinstance(value, Table):
+        return {"columns": list(value.domains)}
+    if isinstance(value, ColumnHandle):
+        finite = value.categories
+        return {"name": value.name} | ({"categories": list(finite)} if finite is not None else {})
+    if isinstance(value, Interval):
+        return {"low": value.low, "high": value.high}
+    if hasattr(value, "bounds") and hasattr(value, "answers"):  # a workload
+        return {"kind": value.kind, "size": float(value.size), "mean_length": float(value.mean_length)}
+    return getattr(value, "jostle_fields", None)
+
+
+def index(value: Any, at: Any) -> Any:
+    """`value[at]`: an element of a list or vector, a field of a record."""
+    if isinstance(value, dict):
+        if not isinstance(at, str):
+            raise refuse("TypeError", f"a record is indexed by a name, not {kind_name(at)}")
+        return attribute(value, at)
+    if isinstance(value, Grouped):
+        rows = list(value)
+        return rows[_place(at, len(rows))]
+    if isinstance(value, str):
+        return value[_place(at, len(value))]
+    if is_vector(value):
+        found = value[_place(at, len(value))]
+        return float(found) if found.ndim == 0 else found
+    if is_sequence(value):
+        return value[_place(at, len(value))]
+    raise refuse("TypeError", f"{kind_name(value)} cannot be indexed")
+
+
+def _place(at: Any, length: int) -> int:
+    if not is_number(at) or not float(at).is_integer():
+        raise refuse("TypeError", f"an index is a whole number, not {kind_name(at) if not is_number(at) else at}")
+    place = int(at)
+    if not -length <= place < length:
+        raise refuse("ValueError", f"index {place} is outside a list of {length}")
+    return place

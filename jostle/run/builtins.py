@@ -1,0 +1,291 @@
+"""The functions every program has: public values in, public values out.
+
+Those that take handles are in `measured` (measurements, scores) and `forms` (row expressions).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from jostle.diagnostics import refuse
+from jostle.engine.plan import Open
+from jostle.privacy.handles import ColumnHandle, Handle, handles_in
+from jostle.privacy.released import half_width
+from jostle.run.forms import FORMS
+from jostle.run.measured import MEASURED
+from jostle.run.operators import need_number
+from jostle.run.scope import Scope
+from jostle.run.values import (
+    Builtin, Grouped, Interval, JSet, Record, is_number, is_sequence, is_vector, kind_name, show,
+)  # fmt: skip
+
+
+def base_scope() -> Scope:
+    """A fresh scope of all builtins; programs stand on top of it."""
+    names: dict[str, Any] = {name: Open(name) for name in ("text", "integer", "real")}
+    names["pi"] = math.pi
+    for name, body in PUBLIC.items():
+        names[name] = Builtin(name, body)
+    names |= {name: Builtin(name, body, sees_handles=True, wants_call=True) for name, body in SEEING.items()}
+    names |= MEASURED | FORMS
+    return Scope(None, names)
+
+
+# Public functions ----------------------------------------------------------------------------------
+
+
+def numbers(value: Any, what: str) -> list[float]:
+    """The numbers of a list, vector, range, set, or of a grouped result with one aggregate; none are skipped."""
+    if isinstance(value, Grouped):
+        value = value.only()
+    if is_vector(value):
+        return [float(v) for v in value.ravel()]
+    if not (is_sequence(value) or isinstance(value, (JSet, Interval))):
+        raise refuse("TypeError", f"`{what}` takes a list of numbers, not {kind_name(value)}")
+    return [need_number(v, f"`{what}`") for v in value if v is not None]
+
+
+def _some(value: Any, what: str) -> list[float]:
+    found = numbers(value, what)
+    if not found:
+        raise refuse("ValueError", f"`{what}` of nothing has no value")
+    return found
+
+
+def _elementwise(name: str, function: Any) -> Any:
+    def body(value: Any) -> Any:
+        if is_vector(value) or isinstance(value, list):
+            import numpy as np
+
+            return np.array([_defined(name, function, need_number(v, f"`{name}`")) for v in value])
+        return _defined(name, function, need_number(value, f"`{name}`"))
+
+    return body
+
+
+def _defined(name: str, function: Any, value: float) -> float:
+    try:
+        return float(function(value))
+    except (ValueError, OverflowError):
+        if name == "exp":
+            return math.inf
+        raise refuse("ValueError", f"`{name}` has no value at {value:g}") from None
+
+
+def _best(name: str, choose: Any) -> Any:
+    def body(*values: Any) -> Any:
+        pool = numbers(values[0], name) if len(values) == 1 else [need_number(v, f"`{name}`") for v in values]
+        if not pool:
+            raise refuse("ValueError", f"`{name}` of nothing has no value")
+        return choose(pool)
+
+    return body
+
+
+def _variance(value: Any, what: str = "var") -> float:
+    found = numbers(value, what)
+    if len(found) < 2:
+        raise refuse("ValueError", f"`{what}` takes at least two numbers")
+    mean = math.fsum(found) / len(found)
+    return math.fsum((v - mean) ** 2 for v in found) / (len(found) - 1)
+
+
+def _quantile(value: Any, q: float) -> float:
+    import numpy as np
+
+    return float(np.quantile(_some(value, "quantile"), need_number(q, "`quantile`")))
+
+
+def _round(value: Any, digits: float = 0) -> float:
+    return float(round(need_number(value, "`round`"), int(need_number(digits, "`round`"))))
+
+
+def _clamp(value: Any, low: float, high: float) -> float:
+    return min(max(need_number(value, "`clamp`"), low), high)
+
+
+def _append(items: Any, item: Any) -> list[Any]:
+    if not is_sequence(items):
+        raise refuse("TypeError", f"`append` takes a list, not {kind_name(items)}")
+    return [*items, item]
+
+
+def _index_of_best(name: str, choose: Any) -> Any:
+    def body(value: Any) -> float:
+        found = _some(value, name)
+        return float(choose(range(len(found)), key=found.__getitem__))
+
+    return body
+
+
+def _sorted(value: Any) -> list[Any]:
+    items = list(value) if isinstance(value, JSet) or is_sequence(value) else numbers(value, "sorted")
+    if not (all(is_number(v) for v in items) or all(isinstance(v, str) for v in items)):
+        raise refuse("TypeError", "`sorted` takes all numbers or all texts")
+    return sorted(items)
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, Iterable) or isinstance(value, str):
+        raise refuse("TypeError", f"{kind_name(value)} has no items")
+    return list(value)
+
+
+def _number(value: Any) -> float:
+    if is_number(value):
+        return float(value)
+    if isinstance(value, str):
+        try:
+            return float(value)
+        except ValueError:
+            pass
+    raise refuse("TypeError", f"{kind_name(value)} is not written as a number")
+
+
+def _zip(*columns: Any) -> list[list[Any]]:
+    return [list(row) for row in zip(*(_list(c) for c in columns), strict=False)]
+
+
+def _keys(value: Any) -> list[str]:
+    if not isinstance(value, dict):
+        raise refuse("TypeError", f"`keys` takes a record, not {kind_name(value)}")
+    return list(value)
+
+
+def _rmse(a: Any, b: Any) -> float:
+    """Root mean square error between two vectors of one length."""
+    import numpy as np
+
+    x, y = (v if is_vector(v) else np.array(numbers(v, "rmse")) for v in (a, b))
+    if x.size != y.size or not x.size:
+        raise refuse("ValueError", f"`rmse` takes vectors of one length, not {x.size} and {y.size}")
+    return float(np.sqrt(np.mean((x.ravel() - y.ravel()) ** 2)))
+
+
+def _scaled_error(answers: Any, truth: Any, total: float) -> float:
+    """DPBench's error: ‖answers − truth‖₂ / (number of queries · total)."""
+    import numpy as np
+
+    x, y = (v if is_vector(v) else np.array(numbers(v, "scaled_error")) for v in (answers, truth))
+    if x.size != y.size or not x.size or total <= 0:
+        raise refuse("ValueError", "`scaled_error` takes two vectors of one length and a positive total")
+    return float(np.linalg.norm(x.ravel() - y.ravel()) / (x.size * total))
+
+
+def _npy_vectors(folder: str) -> list[Any]:
+    """The arrays of all `.npy` files in a folder, by name."""
+    from pathlib import Path
+
+    from jostle.engine.counts import load_counts
+
+    found = sorted(Path(folder).glob("*.npy"))
+    if not found:
+        raise refuse("DataError", f"there are no `.npy` files in `{folder}`")
+    return [load_counts(path) for path in found]
+
+
+PUBLIC: dict[str, Any] = {
+    "abs": _elementwise("abs", abs), "sqrt": _elementwise("sqrt", math.sqrt), "exp": _elementwise("exp", math.exp),
+    "log": _elementwise("log", math.log), "floor": _elementwise("floor", math.floor),
+    "ceil": _elementwise("ceil", math.ceil), "round": _round, "clamp": _clamp,
+    "min": _best("min", min), "max": _best("max", max), "sum": lambda v: math.fsum(numbers(v, "sum")),
+    "avg": lambda v: math.fsum(_some(v, "avg")) / len(_some(v, "avg")), "var": _variance,
+    "stddev": lambda v: math.sqrt(_variance(v, "stddev")), "median": lambda v: _quantile(v, 0.5),
+    "quantile": _quantile, "idxmax": _index_of_best("idxmax", max), "idxmin": _index_of_best("idxmin", min),
+    "sorted": _sorted, "number": _number, "keys": _keys, "rmse": _rmse,
+    "scaled_error": _scaled_error, "set": lambda v: JSet(_list(v)), "vectors_in": _npy_vectors,
+    "record": lambda pairs: Record((str(k), v) for k, v in pairs),
+}  # fmt: skip
+
+
+# Functions that may meet handles inside containers, or need the session -----------------------------
+
+
+def _print(*values: Any, at: Any) -> None:
+    from jostle.run.interpreter import private_value
+
+    interp, _ = at
+    for handle in handles_in(list(values)):
+        raise private_value(handle, "cannot be printed")
+    if not interp.quiet:
+        interp.out(" ".join(show(v) for v in values))
+
+
+def _len(value: Any, at: Any) -> float:
+    from jostle.run.interpreter import private_value
+
+    if isinstance(value, ColumnHandle):
+        finite = value.categories
+        if finite is None:
+            raise refuse(
+                "TypeError", f"`{value.name}` has no listed values", help="describe it with categories or a range"
+            )
+        return float(len(finite))
+    if isinstance(value, Handle):
+        if value.private:
+            raise private_value(value, "has no public number of rows")
+        raise refuse(
+            "TypeError", f"{kind_name(value)} has no length", help="count its rows: `{{ select count(*) from t }}`"
+        )
+    size = getattr(value, "size", None) if not is_vector(value) else len(value)
+    if isinstance(value, (str, dict, JSet, Interval, Grouped)) or is_sequence(value):
+        return float(len(value))
+    if isinstance(size, int):
+        return float(size)
+    raise refuse("TypeError", f"{kind_name(value)} has no length")
+
+
+def _error(value: Any, at: Any) -> float:
+    return half_width(value)
+
+
+def _str(value: Any, at: Any) -> str:
+    from jostle.run.interpreter import private_value
+
+    for handle in handles_in(value):
+        raise private_value(handle, "cannot be turned into a text")
+    return show(value)
+
+
+def _spent(value: Any, at: Any) -> Any:
+    exposure = _source_of(value, "spent")
+    source = exposure.source
+    told = source.measure.spent(source.meter.spent)
+    return Record(told) if len(told) > 1 else next(iter(told.values()))
+
+
+def _left(value: Any, at: Any) -> Any:
+    from jostle.privacy.amounts import as_float
+
+    interp, _ = at
+    exposure = _source_of(value, "left")
+    left = as_float(interp.kernel.left_of_source(exposure.source, exposure.path))
+    measure = exposure.source.measure
+    if measure.width == 1:
+        return left
+    delta = as_float(measure.limit.delta) - measure.spent(exposure.source.meter.spent)["delta"]
+    return Record(epsilon=left, delta=delta if measure.kind == "basic" else as_float(measure.limit.delta))
+
+
+def _source_of(value: Any, what: str) -> Any:
+    if isinstance(value, Handle) and len(value.exposures) == 1:
+        return value.exposures[0]
+    raise refuse("TypeError", f"`{what}` takes a private source, not {kind_name(value)}")
+
+
+def _explain(value: Any, at: Any) -> str:
+    explained = getattr(value, "jostle_explain", None)
+    if explained is None:
+        raise refuse("TypeError", f"`explain` takes a ChoiceMaker, not {kind_name(value)}")
+    return str(explained())
+
+
+SEEING: dict[str, Any] = {
+    "print": _print, "len": _len, "error": _error, "str": _str, "spent": _spent, "left": _left, "explain": _explain,
+    "append": lambda items, item, at: _append(items, item), "list": lambda v, at: _list(v),
+    "zip": lambda *c, at: _zip(*c), "reversed": lambda v, at: _list(v)[::-1],
+    "enumerate": lambda v, at: [[float(i), x] for i, x in enumerate(_list(v))],
+    "values": lambda v, at: list(v.values()) if isinstance(v, dict) else _list(v),
+}  # fmt: skip

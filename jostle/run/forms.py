@@ -1,0 +1,105 @@
+"""Functions whose later arguments are expressions on rows: they are compiled, not evaluated.
+
+`histogram(people, x = age / 10)`, `partition(people, sex)`, `where(people, age > 40)`,
+`derive(people, decade = age / 10)`, `pick(people, age, sex)`; and the sources `table(…)`, `counts(…)`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jostle.diagnostics import refuse
+from jostle.privacy import transform
+from jostle.privacy.handles import Cube, Handle, Table
+from jostle.run import declare
+from jostle.run.rows import RowCompiler
+from jostle.run.scope import Scope
+from jostle.run.selects import public_keys
+from jostle.run.values import RowForm, kind_name
+from jostle.syntax import nodes as n
+
+
+def _first(interp: Any, node: n.Call, scope: Scope, kinds: tuple[type, ...] = (Table, Cube)) -> Any:
+    name = node.function.id if isinstance(node.function, n.Name) else "this"
+    if not node.args:
+        raise refuse("TypeError", f"`{name}` takes a table first", node.span)
+    value = interp.eval(node.args[0], scope)
+    if not isinstance(value, kinds):
+        wanted = "a table" if kinds == (Table,) else "a table or a cube"
+        raise refuse("TypeError", f"`{name}` takes {wanted}, not {kind_name(value)}", node.args[0].span)
+    return value
+
+
+def _compiler(interp: Any, handle: Any, scope: Scope) -> RowCompiler:
+    return RowCompiler(dict(handle.schema), interp.eval, scope)
+
+
+def _histogram(interp: Any, node: n.Call, scope: Scope) -> Cube:
+    table = _first(interp, node, scope, (Table,))
+    compiler = _compiler(interp, table, scope)
+    dims = []
+    for i, arg in enumerate(node.args[1:]):
+        expr, column = compiler.column_position(arg)
+        dims.append((column or declare.DIMENSIONS[min(i, 2)], expr, None))
+    for keyword in node.keywords:
+        dims.append((keyword.name, compiler.column_position(keyword.value)[0], None))
+    if not dims:
+        raise refuse("TypeError", "a histogram needs a dimension", node.span, help="`histogram(people, x = age)`")
+    if len({d[0] for d in dims}) < len(dims):
+        raise refuse("NameError", "two dimensions have one name", node.span, help="name them: `x = age, y = sex`")
+    return transform.histogram(table, dims)
+
+
+def _partition(interp: Any, node: n.Call, scope: Scope) -> list[list[Any]]:
+    handle = _first(interp, node, scope)
+    if len(node.args) != 2 or any(k.name != "over" for k in node.keywords):
+        raise refuse("TypeError", "`partition` takes a table and a key", node.span, help="`partition(people, sex)`")
+    expr, column = _compiler(interp, handle, scope).column_position(node.args[1])
+    over = None
+    for keyword in node.keywords:
+        over = public_keys(interp.eval(keyword.value, scope), keyword.span)
+    parts = transform.partition(interp.kernel, handle, expr, column or "this key", over)
+    return [[key, part] for key, part in parts]
+
+
+def _where(interp: Any, node: n.Call, scope: Scope) -> Handle:
+    handle = _first(interp, node, scope)
+    if len(node.args) != 2 or node.keywords:
+        raise refuse("TypeError", "`where` takes a table and a condition", node.span, help="`where(people, age > 40)`")
+    return transform.where(handle, _compiler(interp, handle, scope).expression(node.args[1]))
+
+
+def _derive(interp: Any, node: n.Call, scope: Scope) -> Table:
+    table = _first(interp, node, scope, (Table,))
+    if len(node.args) != 1 or not node.keywords:
+        raise refuse(
+            "TypeError", "`derive` takes a table and named columns", node.span, help="`derive(t, decade = age / 10)`"
+        )
+    compiler = _compiler(interp, table, scope)
+    return transform.derive(table, [(k.name, compiler.column_position(k.value)[0]) for k in node.keywords])
+
+
+def _pick(interp: Any, node: n.Call, scope: Scope) -> Table:
+    table = _first(interp, node, scope, (Table,))
+    compiler = _compiler(interp, table, scope)
+    names = [compiler.column_position(arg)[1] for arg in node.args[1:]]
+    if not names or None in names or node.keywords:
+        raise refuse("TypeError", "`pick` takes a table and columns of it", node.span, help="`pick(people, age, sex)`")
+    return transform.pick(table, [name for name in names if name is not None])
+
+
+def _columns(interp: Any, node: n.Call, scope: Scope) -> list[Any]:
+    return list(transform.columns(_first(interp, node, scope, (Table,))))
+
+
+def _source(interp: Any, node: n.Call, scope: Scope) -> Handle:
+    return declare.public(interp, node, None, scope)
+
+
+FORMS: dict[str, RowForm] = {
+    name: RowForm(name, body)
+    for name, body in {
+        "histogram": _histogram, "partition": _partition, "where": _where, "derive": _derive, "pick": _pick,
+        "columns": _columns, "table": _source, "counts": _source, "bound": _source, "dataset": _source,
+    }.items()
+}  # fmt: skip

@@ -1,0 +1,75 @@
+"""Modules: the standard library's files, and `.jst` files beside the program.
+
+A module runs once a session, in a scope of its own on top of the builtins. Only modules of the standard library
+may name external kernels.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from jostle import resources
+from jostle.diagnostics import did_you_mean, refuse
+from jostle.run.scope import Scope
+from jostle.run.values import Module
+from jostle.source import Source, Span
+from jostle.syntax import nodes as n
+from jostle.syntax import parse
+
+
+class Modules:
+    def __init__(self) -> None:
+        self._trees: dict[str, n.Program | None] = {}
+        self._loaded: dict[str, Module] = {}
+        self._loading: set[str] = set()
+
+    def known(self) -> list[str]:
+        return sorted(p.stem for p in resources.folder("stdlib").glob("*.jst"))
+
+    def tree(self, path: tuple[str, ...], folders: list[Any]) -> n.Program | None:
+        """The parsed module, or None where there is none."""
+        name = ".".join(path)
+        if name not in self._trees:
+            self._trees[name] = self._parse(path, folders)
+        return self._trees[name]
+
+    def _parse(self, path: tuple[str, ...], folders: list[Any]) -> n.Program | None:
+        relative = Path(*path).with_suffix(".jst")
+        shipped = resources.folder("stdlib") / relative
+        if shipped.is_file():
+            return parse(Source(f"stdlib/{relative.as_posix()}", shipped.read_text(encoding="utf-8")))
+        for folder in folders:
+            found = Path(folder) / relative
+            if found.is_file():
+                tree = parse(Source(str(found), found.read_text(encoding="utf-8")))
+                self._no_externals(tree)
+                return tree
+        return None
+
+    def _no_externals(self, tree: n.Program) -> None:
+        for statement in tree.body:
+            if isinstance(statement, n.External):
+                raise refuse("TypeError", "`external` is for the standard library", statement.span)
+
+    def load(self, interp: Any, path: tuple[str, ...], span: Span) -> Module:
+        name = ".".join(path)
+        if name in self._loaded:
+            return self._loaded[name]
+        tree = self.tree(path, interp.folders)
+        if tree is None:
+            raise refuse(
+                "ImportError", f"there is no module `{name}`", span,
+                help=did_you_mean(name, self.known()) or f"the standard library has {', '.join(self.known())}",
+            )  # fmt: skip
+        if name in self._loading:
+            raise refuse("ImportError", f"`{name}` uses itself", span)
+        self._loading.add(name)
+        scope = Scope(interp.base)
+        try:
+            interp.block(tree.body, scope)
+        finally:
+            self._loading.discard(name)
+        public = {k: v for k, v in scope.names.items() if not k.startswith("_") and not isinstance(v, Module)}
+        self._loaded[name] = Module(name, public)
+        return self._loaded[name]

@@ -1,0 +1,152 @@
+"""Operators on public values: doubles that overflow to infinity, text, lists, sets and vectors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from jostle.diagnostics import Refusal, refuse
+from jostle.privacy.handles import handles_in
+from jostle.run.values import Interval, JSet, is_number, is_sequence, is_vector, kind_name, same
+
+
+def need_number(value: Any, what: str) -> float:
+    if not is_number(value):
+        raise refuse("TypeError", f"{what} takes numbers, not {kind_name(value)}")
+    return float(value)
+
+
+def unary(op: str, value: Any) -> Any:
+    if is_vector(value):
+        return -value if op == "-" else value
+    number = need_number(value, f"`{op}`")
+    return -number if op == "-" else number
+
+
+def binary(op: str, left: Any, right: Any) -> Any:
+    match op:
+        case "==":
+            return same(left, right)
+        case "!=":
+            return not same(left, right)
+        case "in" | "not in":
+            return contains(right, left) == (op == "in")
+        case "<" | "<=" | ">" | ">=":
+            return _compare(op, left, right)
+    if isinstance(left, JSet) and op in "+-":
+        return _sets(op, left, right)
+    if op == "+" and isinstance(left, str) and isinstance(right, str):
+        return left + right
+    if op == "+" and isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
+        return [*left, *right]
+    if op == "-" and isinstance(left, (list, tuple)) and isinstance(right, (JSet, list, tuple)):
+        return [item for item in left if not contains(right, item)]
+    if is_vector(left) or is_vector(right):
+        return _vectors(op, left, right)
+    if handles_in([left, right]):
+        raise refuse("PrivateValue", "a private value cannot be calculated with", help="measure it first")
+    if not (is_number(left) and is_number(right)):
+        raise refuse(
+            "TypeError", f"`{op}` takes numbers, and these are {kind_name(left)} and {kind_name(right)}",
+            help="join texts with `str(n)`" if isinstance(left, str) or isinstance(right, str) else "",
+        )  # fmt: skip
+    return arithmetic(op, float(left), float(right))
+
+
+def arithmetic(op: str, a: float, b: float) -> float:
+    if op in ("/", "%") and b == 0:
+        raise refuse("ValueError", "division by zero", help="test the divisor first: `a / b if b != 0 else 0`")
+    try:
+        match op:
+            case "+":
+                return a + b
+            case "-":
+                return a - b
+            case "*":
+                return a * b
+            case "/":
+                return a / b
+            case "%":
+                return math.fmod(a, b) + (b if math.fmod(a, b) * b < 0 else 0.0) if math.isfinite(a) else math.nan
+            case _:
+                power = a**b
+    except OverflowError:
+        return math.inf
+    except ZeroDivisionError:
+        raise refuse("ValueError", "zero has no negative power") from None
+    if isinstance(power, complex):
+        raise refuse("ValueError", "a negative number has no fractional power")
+    return float(power)
+
+
+def _compare(op: str, left: Any, right: Any) -> bool:
+    texts = isinstance(left, str) and isinstance(right, str)
+    if not texts and not (is_number(left) and is_number(right)):
+        raise refuse("TypeError", f"`{op}` compares numbers or texts, not {kind_name(left)} and {kind_name(right)}")
+    return {"<": left < right, "<=": left <= right, ">": left > right, ">=": left >= right}[op]
+
+
+def contains(container: Any, item: Any) -> bool:
+    if isinstance(container, JSet):
+        return item in container
+    if isinstance(container, dict):
+        return isinstance(item, str) and item in container
+    if isinstance(container, str) and isinstance(item, str):
+        return item in container
+    if isinstance(container, Interval):
+        return is_number(item) and container.low <= item <= container.high
+    if is_sequence(container):
+        return any(same(x, item) for x in container)
+    raise refuse("TypeError", f"`in` takes a list, a set, a range or a record, not {kind_name(container)}")
+
+
+def _sets(op: str, left: JSet, right: Any) -> JSet:
+    if not (isinstance(right, JSet) or is_sequence(right)):
+        raise refuse("TypeError", f"`{op}` of a set takes a set, not {kind_name(right)}")
+    return left.minus(right) if op == "-" else JSet([*left, *right])
+
+
+def _vectors(op: str, left: Any, right: Any) -> Any:
+    import numpy as np
+
+    for side in (left, right):
+        if not (is_vector(side) or is_number(side) or isinstance(side, list)):
+            raise refuse("TypeError", f"`{op}` of a vector takes numbers, not {kind_name(side)}")
+    try:
+        a, b = np.asarray(left, dtype=float), np.asarray(right, dtype=float)
+        with np.errstate(all="ignore"):
+            made = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "%": np.mod, "^": np.power}[op](
+                a, b
+            )
+    except ValueError:
+        raise refuse("ValueError", f"vectors of {len(left)} and {len(right)} do not fit together") from None
+    if op == "/" and not bool(np.all(b)):
+        raise refuse("ValueError", "division by zero")
+    return made
+
+
+def fold(name: str, items: Sequence[Any], values: Sequence[Any]) -> Any:
+    """`max over`, `min over`, `sum over`, `argmax over`, `argmin over`; the first of equals wins."""
+    if name == "sum":
+        return math.fsum(need_number(v, "`sum over`") for v in values)
+    if not values:
+        raise refuse("ValueError", f"`{name} over` nothing has no value")
+    numbers = [need_number(v, f"`{name} over`") for v in values]
+    best = (max if name.endswith("max") else min)(range(len(numbers)), key=numbers.__getitem__)
+    return items[best] if name.startswith("arg") else values[best]
+
+
+def guarded(name: str, body: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any]) -> Any:
+    """Calls a Python body; what it raises on wrong public values becomes a diagnostic."""
+    try:
+        return body(*args, **keywords)
+    except Refusal:
+        raise
+    except TypeError as error:
+        text = str(error)
+        if "argument" in text or "positional" in text:
+            raise refuse("TypeError", f"`{name}` does not take these arguments") from error
+        raise refuse("TypeError", f"`{name}` cannot work with these values") from error
+    except (ValueError, ArithmeticError, IndexError, KeyError) as error:
+        raise refuse("ValueError", f"`{name}` has no value here: {error}") from error

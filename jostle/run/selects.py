@@ -1,0 +1,354 @@
+"""Queries: from a `select` of the tree to a request of the kernel, and amounts.
+
+Checked in this order: names, types, labels, keys, bounds, amount, allotment. On public data a select is exact and
+free, with the same rules of names and types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from jostle.diagnostics import Refusal, did_you_mean, refuse
+from jostle.engine.plan import Column
+from jostle.privacy import transform
+from jostle.privacy.amounts import as_float, quanta
+from jostle.privacy.cubes import VALUES, prepare_cube
+from jostle.privacy.handles import ColumnHandle, Cube, Exposures, Handle, Table, handles_in
+from jostle.privacy.kernel import Kernel
+from jostle.privacy.measures import Amount
+from jostle.privacy.query import FUNCTIONS, Answer, KeyWish, Want, prepare
+from jostle.run.rows import RowCompiler
+from jostle.run.scope import Scope
+from jostle.run.values import Grouped, Interval, JSet, Record, is_number, is_sequence, kind_name
+from jostle.source import Span
+from jostle.syntax import nodes as n
+from jostle.syntax.walk import children
+
+
+class Allotted:
+    """`kernel.allot` as a context whose refusal is placed at its `with`."""
+
+    def __init__(self, kernel: Kernel, amount: Amount, span: Span, met: Exposures) -> None:
+        self._kernel, self._amount, self._span, self._met = kernel, amount, span, met
+
+    def __enter__(self) -> None:
+        self._event = self._kernel.events.within(
+            "allotment", str(self._amount), self._span, **{self._amount.unit: as_float(self._amount.value)}
+        )
+        self._opened = self._kernel.allot(self._amount, self._span, self._met)
+        try:
+            self._allotment = self._opened.__enter__()
+        except Refusal as refusal:
+            raise refusal.at(self._span) from None
+        self._fields = self._event.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        meters = self._allotment.meters.values()
+        self._fields["spent"] = {source.name: as_float(meter.spent[0]) for source, meter in meters}
+        self._event.__exit__(None, None, None)
+        self._opened.__exit__(None, None, None)
+
+
+def amount_of(interp: Any, node: n.Amount, scope: Scope, met: Exposures) -> Amount:
+    """The amount written, with `epsilon` in it as what is left on the paths of `met`."""
+    inner = Scope(scope)
+    if not met and interp.kernel.allotment is None:
+        pass  # the name is resolved dynamically, and refused as NoEpsilon where it is used
+    elif scope.find(node.unit).__class__.__name__ == "Missing" and interp.kernel.allotment is not None:
+        inner.set(node.unit, interp.kernel.left_of_allotment(met, node.unit) if _unit_fits(interp, node.unit) else None)
+    value = interp.eval(node.value, inner)
+    for handle in handles_in(value):
+        raise _private_amount(handle, node)
+    delta = interp.eval(node.delta, inner) if node.delta is not None else None
+    try:
+        return Amount(node.unit, quanta(value, node.unit), quanta(delta, "delta") if delta is not None else 0)
+    except Refusal as refusal:
+        raise refusal.at(node.span) from None
+
+
+def _unit_fits(interp: Any, unit: str) -> bool:
+    inner = interp.kernel.allotment
+    return inner is not None and (inner.amount is None or inner.amount.unit == unit)
+
+
+def _private_amount(handle: Handle, node: n.Amount) -> Refusal:
+    name = handle.exposures[0].source.name
+    return refuse("PrivateValue", f"an amount is public, and this comes from `{name}`", node.value.span)
+
+
+def mechanism_of(interp: Any, spend: n.Spend) -> str | None:
+    if spend.via is None:
+        return None
+    if isinstance(spend.via, n.Name):
+        return spend.via.id
+    raise refuse("TypeError", "`via` takes the name of a mechanism", spend.via.span, help="write `via gaussian`")
+
+
+def count_bare(node: n.Node) -> int:
+    """How many selects of a query say no amount of their own: they share what is left."""
+    own = 1 if isinstance(node, n.Select) and node.spend is None else 0
+    return own + sum(count_bare(child) for child in children(node))
+
+
+# Select ------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Output:
+    """A column of the result: its name, its expression, and the aggregates in it."""
+
+    name: str
+    value: n.Expr
+    calls: list[n.Call]
+
+
+def select(interp: Any, node: n.Select, scope: Scope) -> Any:
+    table = interp.eval(node.table, scope)
+    if isinstance(table, ColumnHandle) or not isinstance(table, (Table, Cube)):
+        raise refuse("TypeError", f"a select reads a table or a cube, and this is {kind_name(table)}", node.table.span)
+    for joined in node.joins:
+        table = _join(interp, table, joined, scope)
+    schema = dict(table.schema)
+    compiler = RowCompiler(schema, interp.eval, scope)
+    where = None
+    if node.where is not None:
+        inner = (
+            RowCompiler({**schema, VALUES: transform.Open("real")}, interp.eval, scope) if _is_cube(table) else compiler
+        )
+        where = inner.expression(node.where)
+        if isinstance(table, Table):
+            try:
+                table = transform.where(table, where)
+            except Refusal as refusal:
+                raise refusal.at(node.where.span) from None
+    wishes = [_key(interp, k, i, compiler, scope) for i, k in enumerate(node.keys)]
+    outputs = [_output(c, table, schema) for c in node.columns]
+    _distinct_names([*(w.name for w in wishes), *(o.name for o in outputs)], node)
+    calls = [call for o in outputs for call in o.calls]
+    wants = [_want(interp, call, table, schema, compiler, scope) for call in calls]
+    try:
+        request: Any = (
+            prepare_cube(table, where, wishes, wants) if isinstance(table, Cube) else prepare(table, wishes, wants)
+        )
+    except Refusal as refusal:
+        raise _located(refusal, calls, node) from None
+    own = amount_of(interp, node.spend.amount, scope, table.exposures) if node.spend is not None else None
+    via = mechanism_of(interp, node.spend) if node.spend is not None else None
+    with interp.kernel.events.within("query", ", ".join(w.function for w in wants), node.span) as event:
+        if table.private:
+            amount = own
+            if amount is None:
+                amount = interp.kernel.bare_amount(table.exposures, max(1, interp.bare_left))
+                interp.bare_left = max(0, interp.bare_left - 1)
+            answer = request.run(interp.kernel, amount, via, node.span)
+            event[amount.unit] = as_float(amount.value)
+        else:
+            answer = request.exact(interp.kernel)
+            event["public"] = True
+        event.update(aggregates=[w.function for w in wants], keys=[w.name for w in wishes])
+    return _result(interp, wishes, outputs, calls, answer, scope)
+
+
+def _is_cube(table: Any) -> bool:
+    return isinstance(table, Cube)
+
+
+def _join(interp: Any, left: Any, joined: n.Join, scope: Scope) -> Table:
+    right = interp.eval(joined.table, scope)
+    for side in (left, right):
+        if not isinstance(side, Table):
+            raise refuse("TypeError", f"a join takes tables, and this is {kind_name(side)}", joined.span)
+    most = None
+    if joined.up_to is not None:
+        value = interp.eval(joined.up_to, scope)
+        if not is_number(value) or value < 1 or value != int(value):
+            raise refuse("ValueError", "`up to` takes a whole number of rows, at least 1", joined.up_to.span)
+        most = int(value)
+    try:
+        return transform.join(interp.kernel, left, right, joined.on, most)
+    except Refusal as refusal:
+        raise refusal.at(joined.span) from None
+
+
+def _key(interp: Any, key: n.GroupKey, at: int, compiler: RowCompiler, scope: Scope) -> KeyWish:
+    expr, column = compiler.column_position(key.value)
+    name = key.name or column or (key.value.id if isinstance(key.value, n.Name) else f"key{at + 1}")
+    over = public_keys(interp.eval(key.over, scope), key.over.span) if key.over is not None else None
+    return KeyWish(name, expr, over)
+
+
+def public_keys(value: Any, span: Span) -> tuple[Any, ...] | range:
+    """Listed keys: numbers are taken down to integers, and each stands once."""
+    if isinstance(value, Interval):
+        return tuple(float(v) for v in value)
+    if not (isinstance(value, JSet) or is_sequence(value)):
+        raise refuse("TypeError", f"`over` takes a set of keys, not {kind_name(value)}", span)
+    keys: list[Any] = []
+    for item in value:
+        if not (is_number(item) or isinstance(item, (str, bool))):
+            raise refuse("TypeError", f"a key is a number or a text, not {kind_name(item)}", span)
+        import math
+
+        keys.append(float(math.floor(item)) if is_number(item) else item)
+    if len({type(k) for k in keys}) > 1:
+        raise refuse("TypeError", "keys are all numbers or all texts", span)
+    return tuple(dict.fromkeys(keys))
+
+
+def _output(column: n.Column, table: Any, schema: dict[str, Any]) -> Output:
+    calls = list(_aggregates(column.value))
+    if not calls:
+        if table.private:
+            name = table.exposures[0].source.name
+            raise refuse(
+                "PrivateValue", f"a select gives aggregates, and this would give rows of `{name}`", column.value.span,
+                help="count, sum, or average it: `select avg(age) from …`",
+            )  # fmt: skip
+        raise refuse("TypeError", "a select gives aggregates, not rows", column.value.span, help="such as `count(*)`")
+    name = column.name
+    if name is None and isinstance(column.value, n.Call) and isinstance(column.value.function, n.Name):
+        name = column.value.function.id
+    return Output(name or "value", column.value, calls)
+
+
+def _aggregates(node: n.Node) -> Iterator[n.Call]:
+    if isinstance(node, n.Call) and isinstance(node.function, n.Name) and node.function.id in FUNCTIONS:
+        if not (node.function.id in ("min", "max") and len(node.args) == 2):
+            yield node
+            return
+    if isinstance(node, n.Select):
+        return
+    for child in children(node):
+        yield from _aggregates(child)
+
+
+def _distinct_names(names: list[str], node: n.Select) -> None:
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            raise refuse(
+                "NameError", f"two columns of this select are named `{name}`", node.span, help="name one: `… as n`"
+            )
+
+
+def _want(interp: Any, call: n.Call, table: Any, schema: dict[str, Any], compiler: RowCompiler, scope: Scope) -> Want:
+    function = call.function.id  # type: ignore[attr-defined]
+    args = call.args
+    if function == "count" and len(args) == 1 and isinstance(args[0], n.Star):
+        if isinstance(table, Cube):
+            raise refuse(
+                "TypeError", "a cube has no rows to count", call.span, help="`sum(values)` is the number of rows"
+            )
+        return Want("count")
+    if isinstance(args[0] if args else None, (n.Star, n.Distinct)) and function != "count":
+        raise refuse("TypeError", "`*` and `distinct` stand only in `count`", call.span)
+    argument = None
+    if function == "quantile":
+        if len(args) != 2:
+            raise refuse("TypeError", "`quantile` takes an expression and a number between 0 and 1", call.span)
+        argument = interp.eval(args[1], scope)
+        if not is_number(argument):
+            raise refuse("TypeError", "the second argument of `quantile` is a number", args[1].span)
+    elif len(args) != 1 or call.keywords:
+        raise refuse("TypeError", f"`{function}` takes one expression", call.span)
+    first = args[0]
+    if isinstance(first, n.Distinct):
+        function, first = "count_distinct", first.value
+    if isinstance(table, Cube):
+        if isinstance(first, n.Name) and first.id == VALUES:
+            return Want(function, Column(VALUES))
+        expr, _ = compiler.column_position(first)
+        return Want(function, expr)
+    expr, _ = compiler.column_position(first)
+    return Want(function, expr, argument)
+
+
+def _located(refusal: Refusal, calls: list[n.Call], node: n.Select) -> Refusal:
+    if refusal.first.span is not None:
+        return refusal
+    if refusal.first.kind == "OpenKeys" and node.keys:
+        return refusal.at(node.keys[0].value.span)
+    return refusal.at(calls[0].span if len(calls) == 1 else node.span)
+
+
+def _result(
+    interp: Any, wishes: list[KeyWish], outputs: list[Output], calls: list[n.Call], answer: Answer, scope: Scope
+) -> Any:
+    groups = len(answer.values[0]) if answer.values else 0
+    columns: dict[str, list[Any]] = {
+        wish.name: [_plain_key(v) for v in keys] for wish, keys in zip(wishes, answer.keys, strict=True)
+    }
+    simple = {id(call): values for call, values in zip(calls, answer.values, strict=True)}
+    for output in outputs:
+        if isinstance(output.value, n.Call) and id(output.value) in simple:
+            columns[output.name] = list(simple[id(output.value)])
+            continue
+        made = []
+        kept = interp.given
+        for g in range(groups):
+            interp.given = {**kept, **{key: values[g] for key, values in simple.items()}}
+            try:
+                made.append(interp.eval(output.value, scope))
+            finally:
+                interp.given = kept
+        columns[output.name] = made
+    if wishes:
+        return Grouped(columns, len(wishes))
+    record = Record((name, values[0]) for name, values in columns.items())
+    return next(iter(record.values())) if len(record) == 1 else record
+
+
+def _plain_key(value: Any) -> Any:
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+# D[...] ------------------------------------------------------------------------------------------
+
+
+def rows_of(interp: Any, handle: Handle, node: n.Index, scope: Scope) -> Handle:
+    """`D[a = v, b = w]` and `D[E, ]`."""
+    if not isinstance(handle, (Table, Cube)):
+        raise refuse("TypeError", f"{kind_name(handle)} has no rows to select", node.span)
+    made: Any = handle
+    for condition in node.args:
+        compiler = RowCompiler(dict(made.schema), interp.eval, scope)
+        expr = compiler.expression(condition)
+        if isinstance(expr, transform.Constant) or isinstance(condition, n.Number):
+            raise _by_value(handle, condition)
+        made = transform.where(made, expr)
+    for keyword in node.keywords:
+        name = _column_named(made, keyword, scope)
+        value = interp.eval(keyword.value, scope)
+        if handles_in(value):
+            raise refuse("PrivateValue", "rows are selected by a public value", keyword.value.span)
+        if not (is_number(value) or isinstance(value, (str, bool))):
+            raise refuse(
+                "TypeError", f"a column is compared with a number or text, not {kind_name(value)}", keyword.span
+            )
+        try:
+            made = transform.rows_where(made, name, value)
+        except Refusal as refusal:
+            raise refusal.at(keyword.span) from None
+    return made  # type: ignore[no-any-return]
+
+
+def _by_value(handle: Handle, node: n.Expr) -> Refusal:
+    if handle.private:
+        name = handle.exposures[0].source.name
+        return refuse(
+            "PrivateValue", f"`{name}` is private and cannot be indexed", node.span, help="select: `D[a = v]`"
+        )
+    return refuse("TypeError", "a table is not indexed by a value", node.span, help="select rows: `D[a = v]`")
+
+
+def _column_named(handle: Any, keyword: n.Keyword, scope: Scope) -> str:
+    names = [name for name, _ in handle.schema]
+    if keyword.name in names:
+        return keyword.name
+    named = scope.find(keyword.name)
+    if isinstance(named, ColumnHandle):
+        named = named.name
+    if isinstance(named, str) and named in names:
+        return named
+    raise refuse("NameError", f"no column `{keyword.name}`", keyword.span, help=did_you_mean(keyword.name, names))

@@ -1,0 +1,355 @@
+"""Nodes from the parser's reductions: one method for each rule or alias of the grammar.
+
+Lark calls these bottom-up while it parses, so no tree is ever walked by recursion here. All tokens are kept, hence
+the parameters of a method read as the right-hand side of its rule; a span runs from the first child to the last.
+What the grammar lets through but no program may say (keywords before positions, `protecting` of something that is
+no row) is refused here. It looks up no names and knows no values.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from lark import Token, Transformer, v_args
+
+from jostle.diagnostics import refuse
+from jostle.source import Source, Span
+from jostle.syntax import nodes as n
+
+Children = Sequence[Any]
+_inline: Any = v_args(inline=True)
+
+ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", '"': '"', "'": "'", "0": "\0"}
+
+
+@_inline
+class Builder(Transformer):  # type: ignore[type-arg]
+    """Builds the nodes of one source at a time; set `source` before parsing."""
+
+    source: Source = Source("", "")
+
+    # Places ------------------------------------------------------------------------------------
+
+    def _at(self, child: Any) -> Span:
+        """Where a token or a node stands."""
+        if isinstance(child, Token):
+            line, column = child.line or 1, child.column or 1
+            return Span(self.source, line, column, child.end_line or line, child.end_column or column)
+        span: Span = child.span
+        return span
+
+    def _span(self, *children: Any) -> Span:
+        """From the first child that is there to the last."""
+        there = [child for child in children if child is not None]
+        return self._at(there[0]).to(self._at(there[-1]))
+
+    # Statements --------------------------------------------------------------------------------
+
+    def start(self, *body: Any) -> n.Program:
+        lines = self.source.text.split("\n")
+        whole = Span(self.source, 1, 1, len(lines), len(lines[-1]) + 1)
+        return n.Program(_only(n.Stmt, body), span=whole)
+
+    def bare(self, value: n.Expr) -> n.Bare:
+        return n.Bare(value, span=value.span)
+
+    def assign(self, name: Token, _equal: Token, value: n.Expr) -> n.Assign:
+        return n.Assign(str(name), value, span=self._span(name, value))
+
+    def return_(self, word: Token, value: n.Expr | None) -> n.Return:
+        return n.Return(value, span=self._span(word, value))
+
+    def use(self, word: Token, *path: Token) -> n.Use:
+        return n.Use(tuple(str(t) for t in path if t.type == "NAME"), span=self._span(word, *path))
+
+    def param(self, word: Token, name: Token, _equal: Token, default: n.Expr) -> n.ParamDecl:
+        return n.ParamDecl(str(name), default, span=self._span(word, default))
+
+    def external(self, word: Token, name: Token, params: tuple[tuple[n.Param, ...], Span]) -> n.External:
+        return n.External(str(name), params[0], span=self._at(word).to(params[1]))
+
+    def release(self, word: Token, name: Token, _equal: Token | None, value: n.Expr | None) -> n.Release:
+        return n.Release(str(name), value, span=self._span(word, name, value))
+
+    def assert_(
+        self, word: Token, value: n.Expr, _comma: Token | None = None, message: n.Expr | None = None
+    ) -> n.Assert:
+        return n.Assert(value, message, span=self._span(word, value, message))
+
+    def def_(self, word: Token, name: Token, params: tuple[tuple[n.Param, ...], Span], body: n.Block) -> n.Def:
+        return n.Def(str(name), params[0], body, span=self._span(word, body))
+
+    def if_(self, word: Token, test: n.Expr, then: n.Block, _else: Token | None, other: Any) -> n.If:
+        if isinstance(other, n.If):
+            other = n.Block((other,), span=other.span)
+        return n.If(test, then, other, span=self._span(word, then, other))
+
+    def for_(self, word: Token, names: tuple[str, ...], _in: Token, source: n.Expr, body: n.Block) -> n.For:
+        return n.For(names, source, body, span=self._span(word, body))
+
+    def with_(self, spend: n.Spend, body: n.Block) -> n.With:
+        return n.With(spend, body, span=self._span(spend, body))
+
+    def line(self, colon: Token, stmt: n.Stmt) -> n.Block:
+        return n.Block((stmt,), span=self._span(colon, stmt))
+
+    def block(self, *children: Any) -> n.Block:
+        body = _only(n.Stmt, children)
+        braces = children[0].type == "LBRACE"
+        return n.Block(body, span=self._span(children[0], children[-1] if braces else body[-1]))
+
+    def names(self, *children: Token) -> tuple[str, ...]:
+        return tuple(str(t) for t in children if t.type == "NAME")
+
+    def params(self, *children: Any) -> tuple[tuple[n.Param, ...], Span]:
+        params = _only(n.Param, children)
+        seen: set[str] = set()
+        for before, param in zip((None, *params), params, strict=False):
+            if param.name in seen:
+                raise refuse("SyntaxError", f"the parameter `{param.name}` is named twice", param.span)
+            if before is not None and before.default is not None and param.default is None:
+                message = f"the parameter `{param.name}` has no default, but one before it has"
+                raise refuse("SyntaxError", message, param.span, help="put parameters with defaults last")
+            seen.add(param.name)
+        return params, self._span(children[0], children[-1])
+
+    def param_(self, name: Token, _equal: Token | None, default: n.Expr | None) -> n.Param:
+        return n.Param(str(name), default, span=self._span(name, default))
+
+    # Private sources ---------------------------------------------------------------------------
+
+    def private(self, word: Token, name: Token, _equal: Token, source: n.Expr, *clauses: Any) -> n.Private:
+        found: dict[str, Any] = {}
+        for clause in clauses:
+            kind = {n.Protecting: "protecting", n.Budget: "budget"}.get(type(clause), "described by")
+            if kind in found:
+                raise refuse("SyntaxError", f"a second `{kind}` for `{name}`", clause.span, help="keep one of them")
+            found[kind] = clause
+        return n.Private(
+            str(name), source, found.get("described by"), found.get("protecting"), found.get("budget"),
+            span=self._span(word, source, *clauses),
+        )  # fmt: skip
+
+    def described(self, _described: Token, _by: Token, domains: n.Expr) -> n.Expr:
+        return domains
+
+    def protecting_rows(self, word: Token, what: Token, *more: Any) -> n.Protecting:
+        span = self._span(word, what, *more)
+        if what != "rows":
+            help = "write `protecting rows`, or `protecting " + str(what) + " up to 5 rows` for all rows of one value"
+            raise refuse("SyntaxError", f"`protecting {what}` does not say how many rows", span, help=help)
+        if len(more) > 3:
+            return n.Protecting(True, at_most=more[3], span=span)
+        return n.Protecting(True, public_size=bool(more), span=span)
+
+    def protecting_columns(self, word: Token, *children: Any) -> n.Protecting:
+        columns = tuple(str(t) for t in children if isinstance(t, Token) and t.type == "NAME")
+        (up_to,) = _only(n.Expr, children)
+        weighted = children[-1] is not None
+        return n.Protecting(False, columns=columns, up_to=up_to, weighted=weighted, span=self._span(word, *children))
+
+    def budget(self, word: Token, amount: n.Amount, _counted: Any, _by: Any, by: Token | None) -> n.Budget:
+        return n.Budget(amount, str(by) if by is not None else None, span=self._span(word, amount, by))
+
+    def amount(self, unit: Token, value: n.Expr, *delta: Any) -> n.Amount:
+        last: n.Expr | None = delta[-1] if delta else None
+        return n.Amount(str(unit).lower(), value, last, span=self._span(unit, value, last))
+
+    share = amount
+
+    def spend(self, word: Token, amount: n.Amount, _via: Token | None, via: n.Expr | None) -> n.Spend:
+        return n.Spend(amount, via, span=self._span(word, amount, via))
+
+    # The four things a choice is made of ---------------------------------------------------------
+
+    def function(
+        self, kind: Token, params: Any, body: n.Block, _predict: Any, features: Any, predict: n.Block | None
+    ) -> n.Part:
+        span = self._span(kind, body, predict)
+        if predict is not None and kind != "Option":
+            raise refuse("SyntaxError", f"only an Option has a `predict`, not a {kind}", predict.span)
+        return n.Part(str(kind), params[0], body, features[0] if features else None, predict, span=span)
+
+    def choice(
+        self, word: Token, _among: Any, among: n.Expr, _informed: Any, _by: Any, informed: n.Expr, _trained: Any,
+        _on: Any, trained: n.Expr, _using: Any, using: n.Expr | None, _spending: Any, spending: n.Expr | None,
+        _wrt: Any, wrt: n.Expr,
+    ) -> n.Choice:  # fmt: skip
+        return n.Choice(among, informed, trained, using, spending, wrt, span=self._span(word, wrt))
+
+    def spending(self, value: n.Expr, spend: n.Spend) -> n.Spending:
+        return n.Spending(value, spend, span=self._span(value, spend))
+
+    def described_source(self, source: n.Expr, _described: Token, _by: Token, domains: n.Expr) -> n.Described:
+        return n.Described(source, domains, span=self._span(source, domains))
+
+    def over(
+        self, fold: Token, _over: Token, name: Token, _in: Token, source: n.Expr, _of: Token, body: n.Expr
+    ) -> n.Over:
+        return n.Over(str(fold), str(name), source, body, span=self._span(fold, body))
+
+    def lambda_(self, word: Token, *rest: Any) -> n.Lambda:
+        params, body = rest[0] or (), rest[-1]
+        return n.Lambda(params, body, span=self._span(word, body))
+
+    # Operators ---------------------------------------------------------------------------------
+
+    def conditional(self, then: n.Expr, _if: Token, test: n.Expr, _else: Token, other: n.Expr) -> n.Conditional:
+        return n.Conditional(test, then, other, span=self._span(then, other))
+
+    def logic(self, *children: Any) -> n.Logic:
+        return n.Logic(str(children[1]).lower(), _only(n.Expr, children), span=self._span(*children))
+
+    def unary(self, op: Token, operand: n.Expr) -> n.Unary:
+        return n.Unary(str(op).lower(), operand, span=self._span(op, operand))
+
+    def binary(self, left: n.Expr, op: Token, right: n.Expr) -> n.Binary:
+        return n.Binary(str(op).lower(), left, right, span=self._span(left, right))
+
+    def not_member(self, left: n.Expr, _not: Token, _in: Token, right: n.Expr) -> n.Binary:
+        return n.Binary("not in", left, right, span=self._span(left, right))
+
+    def between(self, low: n.Expr, _dots: Token, high: n.Expr) -> n.Range:
+        return n.Range(low, high, span=self._span(low, high))
+
+    # Calls -------------------------------------------------------------------------------------
+
+    def attribute(self, value: n.Expr, _dot: Token, name: Token) -> n.Attribute:
+        return n.Attribute(value, str(name), span=self._span(value, name))
+
+    def call(self, function: n.Expr, _open: Token, args: Any, close: Token) -> n.Call:
+        positions, keywords, _ = args or ((), (), False)
+        return n.Call(function, positions, keywords, span=self._span(function, close))
+
+    def call_select(self, function: n.Expr, _open: Token, select: n.Expr, close: Token) -> n.Call:
+        return n.Call(function, (select,), span=self._span(function, close))
+
+    call_generator = call_select
+
+    def call_star(self, function: n.Expr, _open: Token, star: Token, close: Token) -> n.Call:
+        return n.Call(function, (n.Star(span=self._at(star)),), span=self._span(function, close))
+
+    def call_distinct(self, function: n.Expr, _open: Token, word: Token, value: n.Expr, close: Token) -> n.Call:
+        distinct = n.Distinct(value, span=self._span(word, value))
+        return n.Call(function, (distinct,), span=self._span(function, close))
+
+    def index(self, value: n.Expr, _open: Token, args: Any, close: Token) -> n.Index:
+        positions, keywords, trailing = args
+        return n.Index(value, positions, keywords, trailing, span=self._span(value, close))
+
+    def args(self, *children: Any) -> tuple[tuple[n.Expr, ...], tuple[n.Keyword, ...], bool]:
+        seen: set[str] = set()
+        for child in children:
+            if isinstance(child, n.Keyword):
+                if child.name in seen:
+                    raise refuse("SyntaxError", f"the argument `{child.name}` is given twice", child.span)
+                seen.add(child.name)
+            elif isinstance(child, n.Expr) and seen:
+                help = "put the arguments without a name first"
+                raise refuse("SyntaxError", "an argument without a name after one with a name", child.span, help=help)
+        trailing = isinstance(children[-1], Token)
+        return _only(n.Expr, children), _only(n.Keyword, children), trailing
+
+    def keyword(self, name: Token, _equal: Token, value: n.Expr) -> n.Keyword:
+        return n.Keyword(str(name), value, span=self._span(name, value))
+
+    def generator(self, item: n.Expr, rest: Any) -> n.Comprehension:
+        return self._comprehension("generator", item, rest, self._at(item).to(rest[-1]))
+
+    # Atoms -------------------------------------------------------------------------------------
+
+    def name(self, token: Token) -> n.Name:
+        return n.Name(str(token), span=self._at(token))
+
+    def number(self, token: Token) -> n.Number:
+        return n.Number(float(token), "." in token, span=self._at(token))
+
+    def string(self, token: Token) -> n.String:
+        return n.String(ESCAPE.sub(_escaped, token[1:-1]), span=self._at(token))
+
+    def constant(self, token: Token) -> n.Constant:
+        value = {"true": True, "false": False, "none": None}[token.lower()]
+        return n.Constant(value, span=self._at(token))
+
+    def group(self, open: Token, value: n.Expr, close: Token) -> n.Expr:
+        return replace(value, span=self._span(open, close))
+
+    def list_literal(self, open: Token, *rest: Any) -> n.ListOf:
+        return n.ListOf(_only(n.Expr, rest), span=self._span(open, rest[-1]))
+
+    def list_of(self, open: Token, item: n.Expr, rest: Any, close: Token) -> n.Comprehension:
+        return self._comprehension("list", item, rest, self._span(open, close))
+
+    def set_literal(self, open: Token, *rest: Any) -> n.SetOf:
+        return n.SetOf(_only(n.Expr, rest), span=self._span(open, rest[-1]))
+
+    def set_of(self, open: Token, item: n.Expr, rest: Any, close: Token) -> n.Comprehension:
+        return self._comprehension("set", item, rest, self._span(open, close))
+
+    def record(self, open: Token, *rest: Any) -> n.RecordOf:
+        pairs = tuple(child for child in rest if isinstance(child, tuple))
+        return n.RecordOf(pairs, span=self._span(open, rest[-1]))
+
+    def pair(self, key: Token, _colon: Token, value: n.Expr) -> tuple[str, n.Expr]:
+        return (self.string(key).value if key.type == "STRING" else str(key)), value
+
+    def comprehension(
+        self, _for: Token, names: tuple[str, ...], _in: Token, source: n.Expr, _if: Any, condition: n.Expr | None
+    ) -> tuple[tuple[str, ...], n.Expr, n.Expr | None, Span]:
+        return names, source, condition, (condition or source).span
+
+    def _comprehension(self, kind: str, item: n.Expr, rest: Any, span: Span) -> n.Comprehension:
+        names, source, condition, _ = rest
+        return n.Comprehension(kind, item, names, source, condition, span=span)
+
+    # Queries -----------------------------------------------------------------------------------
+
+    def query(self, open: Token, body: n.Expr, close: Token) -> n.Query:
+        return n.Query(body, span=self._span(open, close))
+
+    def select(self, word: Token, *rest: Any) -> n.Select:
+        columns, joins = _only(n.Column, rest), _only(n.Join, rest)
+        table = next(child for child in rest if isinstance(child, n.Expr))
+        where, keys, spend = rest[-3:]
+        return n.Select(
+            columns, table, joins, where, keys or (), spend,
+            span=self._span(word, *filter(_placed, rest), *(keys or ())[-1:], spend),
+        )  # fmt: skip
+
+    def column(self, value: n.Expr, _as: Token | None, name: Token | None) -> n.Column:
+        return n.Column(value, str(name) if name is not None else None, span=self._span(value, name))
+
+    def join(self, word: Token, table: n.Expr, _on: Token, *rest: Any) -> n.Join:
+        on = tuple(str(t) for t in rest if isinstance(t, Token) and t.type == "NAME")
+        return n.Join(table, on, rest[-1], span=self._span(word, table, *rest))
+
+    def where(self, _where: Token, condition: n.Expr) -> n.Expr:
+        return condition
+
+    def groupby(self, *children: Any) -> tuple[n.GroupKey, ...]:
+        return _only(n.GroupKey, children)
+
+    def key(
+        self, value: n.Expr, _as: Token | None, name: Token | None, _over: Token | None, over: n.Expr | None
+    ) -> n.GroupKey:
+        span = self._span(value, name, over)
+        return n.GroupKey(value, str(name) if name is not None else None, over, span=span)
+
+
+def _placed(child: Any) -> bool:
+    return child is not None and not isinstance(child, tuple)
+
+
+def _only(kind: type[Any], children: Children) -> tuple[Any, ...]:
+    return tuple(child for child in children if isinstance(child, kind))
+
+
+def _escaped(found: re.Match[str]) -> str:
+    word = found.group(1)
+    if len(word) == 5:
+        return chr(int(word[1:], 16))
+    return ESCAPES.get(word, found.group(0))

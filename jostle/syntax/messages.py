@@ -1,0 +1,193 @@
+"""What to say about a text that does not parse.
+
+The parser says only where it stopped. This turns the place into a diagnostic in the user's words: first by the sign
+or word that stands there (`grammar/messages.toml`), then by its surroundings (`slips`), at last in general. It looks
+at the text and at the tokens of the statement so far, never at a tree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from lark import Token
+from lark.exceptions import UnexpectedCharacters, UnexpectedToken
+
+from jostle.diagnostics import Diagnostic, Note
+from jostle.resources import folder
+from jostle.source import Source, Span
+from jostle.syntax.layout import ENDS_AN_EXPRESSION, Frame, Layout, LayoutError
+
+Entry = dict[str, str]
+Entries = dict[str, dict[str, Entry]]
+
+
+@cache
+def entries() -> Entries:
+    """The table of words and signs, by section."""
+    import tomllib
+
+    text = (folder("grammar") / "messages.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the parser stopped: what it found, what came before, what is open, what it could have taken."""
+
+    source: Source
+    position: int
+    span: Span
+    found: str  # as written; empty at the end of the text
+    type: str  # the token's type, or "" for a sign that is no token
+    statement: tuple[Token, ...]  # of the innermost statement, up to what was found
+    frames: tuple[Frame, ...]
+    expected: frozenset[str]
+
+    @classmethod
+    def of_token(cls, error: UnexpectedToken, layout: Layout, source: Source) -> Place:
+        token = error.token
+        statement = tuple(layout.statement)
+        if statement and statement[-1] is token:
+            statement = statement[:-1]
+        newline = token.type in ("_NL", "_NL_ELSE", "_NL_WITH", "$END", "_DEDENT")
+        span = token_span(token, source)
+        if newline and statement:
+            last = token_span(statement[-1], source)
+            span = Span(source, last.end_line, last.end_column, last.end_line, last.end_column + 1)
+        found = "" if newline else str(token)
+        expected = frozenset(error.expected or ())
+        return cls(source, token.start_pos or 0, span, found, token.type, statement, tuple(layout.frames), expected)
+
+    @classmethod
+    def of_character(cls, error: UnexpectedCharacters, layout: Layout, source: Source) -> Place:
+        span = Span(source, error.line, error.column, error.line, error.column + 1)
+        position = error.pos_in_stream or 0
+        found = source.text[position : position + 1]
+        return cls(source, position, span, found, "", tuple(layout.statement), tuple(layout.frames), frozenset())
+
+    @property
+    def word(self) -> str:
+        return self.found.lower()
+
+    @property
+    def frame(self) -> Frame:
+        return self.frames[-1]
+
+    @property
+    def in_query(self) -> bool:
+        return any(frame.kind == "query" for frame in self.frames)
+
+    @property
+    def previous(self) -> Token | None:
+        return self.statement[-1] if self.statement else None
+
+    @property
+    def first(self) -> Token | None:
+        return self.statement[0] if self.statement else None
+
+    def error(self, message: str, *, label: str = "", help: str = "", span: Span | None = None) -> Diagnostic:
+        return Diagnostic("SyntaxError", message, span or self.span, label, help)
+
+
+def token_span(token: Token, source: Source) -> Span:
+    line, column = token.line or 1, token.column or 1
+    return Span(source, line, column, token.end_line or line, token.end_column or column)
+
+
+def from_layout(error: LayoutError, source: Source) -> Diagnostic:
+    """The diagnostic of what the layout saw."""
+    span = token_span(error.token, source)
+    end = error.token.end_pos or 0
+    if error.token.type.startswith("_NL") and source.text[end : end + 1] == "\t":
+        tab = Span(source, span.end_line, span.end_column, span.end_line, span.end_column + 1)
+        return _said(entries()["sign"]["\t"], tab)
+    if error.token.type.startswith("_NL"):  # of an indentation: its line is the one that begins there
+        column = len(error.token) - error.token.rfind("\n")
+        span = Span(source, span.end_line, column, span.end_line, column + 1)
+    notes: tuple[Note, ...] = ()
+    if error.opener is not None and error.opener is not error.token:
+        notes = (Note(token_span(error.opener, source), f"`{error.opener}` was opened here"),)
+    return Diagnostic(error.kind, error.message, span, error.label, error.help, notes)
+
+
+def explain(place: Place) -> Diagnostic:
+    """The diagnostic of a place where the parser stopped."""
+    from jostle.syntax.slips import SLIPS
+
+    for look in (by_sign, by_word, *SLIPS):
+        said = look(place)
+        if said is not None:
+            return said
+    return in_general(place)
+
+
+def by_sign(place: Place) -> Diagnostic | None:
+    """A sign of another language, such as `**`, that covers the place."""
+    if not place.found or place.type in ("STRING", "NAME", "NUMBER"):
+        return None
+    for sign, entry in entries()["sign"].items():
+        for start in range(place.position - len(sign) + 1, place.position + 1):
+            if start >= 0 and place.source.text.startswith(sign, start):
+                line, column = place.span.line, place.span.column - (place.position - start)
+                if column >= 1:
+                    span = Span(place.source, line, column, line, column + len(sign))
+                    return _said(entry, span)
+    return None
+
+
+def by_word(place: Place) -> Diagnostic | None:
+    """A word of another language: at the start of the statement, here, or just before."""
+    first, previous = place.first, place.previous
+    statement, word, after = (entries()[section] for section in ("statement", "word", "after"))
+    if first is not None and first.type == "NAME" and first.lower() in statement:
+        return _said(statement[first.lower()], token_span(first, place.source))
+    if first is None and place.word in statement:
+        return _said(statement[place.word], place.span)
+    if place.type not in ("STRING", "_WITH") and place.word in word and previous is not None:
+        return _said(word[place.word], place.span)
+    if previous is not None and previous.type == "NAME" and previous.lower() in after:
+        return _said(after[previous.lower()], token_span(previous, place.source))
+    return None
+
+
+def _said(entry: Entry, span: Span) -> Diagnostic:
+    return Diagnostic("SyntaxError", entry["message"], span, entry.get("label", ""), entry.get("help", ""))
+
+
+def in_general(place: Place) -> Diagnostic:
+    """The message where no other fits: what was found and, where that is short, what could follow."""
+    help = ""
+    could = readable(place.expected)
+    if 0 < len(could) <= 6:
+        help = "expected " + (could[0] if len(could) == 1 else ", ".join(could[:-1]) + " or " + could[-1])
+    if not place.found:
+        return place.error("the line ends too early", label="something is missing here", help=help)
+    if place.type == "" and place.found.isalpha():
+        help = "names are written with a–z, A–Z, 0–9 and _"
+    if place.type == "":
+        return place.error(f"`{place.found}` has no meaning here", label="unexpected", help=help)
+    previous = place.previous
+    if not help and previous is not None and previous.type in ENDS_AN_EXPRESSION:
+        help = "an operator, a comma or a new line may be missing before it"
+    return place.error(f"`{place.found}` cannot stand here", label="unexpected", help=help)
+
+
+SIGNS = {
+    "LPAR": "`(`", "RPAR": "`)`", "LSQB": "`[`", "RSQB": "`]`", "LBRACE": "`{`", "_RBRACE": "`}`", "_LQUERY": "`{{`",
+    "_RQUERY": "`}}`", "COMMA": "`,`", "COLON": "`:`", "EQUAL": "`=`", "DOT": "`.`", "_DOTS": "`..`", "NAME": "a name",
+    "_NL": "a new line", "_INDENT": "an indented block", "CMP": "a comparison", "ADD": "`+`", "STAR": "`*`",
+    "SLASH": "`/`", "CARET": "`^`", "NUMBER": "a number", "STRING": "a string", "KIND": "`Feature`",
+    "$END": "the end of the program",
+}  # fmt: skip
+STARTS_AN_EXPRESSION = {"NAME", "NUMBER", "STRING", "CONST", "LPAR", "LSQB", "LBRACE", "_LQUERY", "MKCHOICE"}
+
+
+def readable(expected: frozenset[str]) -> list[str]:
+    """The tokens that could follow, in a person's words."""
+    left = set(expected) - {"_NL_ELSE", "_NL_WITH", "_DEDENT"}
+    words: list[str] = []
+    if left >= STARTS_AN_EXPRESSION:
+        words = ["an expression"]
+        left -= STARTS_AN_EXPRESSION | {"ADD", "_NOT", "KIND", "_LAMBDA", "_SELECT"}
+    return words + [SIGNS.get(name) or f"`{name.strip('_').lower()}`" for name in sorted(left)]

@@ -1,0 +1,94 @@
+"""Text to tree: `parse`, and `incomplete` for whoever reads a program line by line.
+
+Whatever is wrong with a text leaves here as one `Refusal` with a place and a way out; no exception of the parser
+generator, and no Python RecursionError, is ever seen outside.
+"""
+
+from __future__ import annotations
+
+import threading
+from functools import cache
+
+from lark import Lark
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+
+from jostle.diagnostics import Refusal, refuse
+from jostle.source import Source
+from jostle.syntax import nodes as n
+from jostle.syntax.builder import Builder
+from jostle.syntax.layout import Layout, LayoutError, NoBlock, unclosed
+from jostle.syntax.messages import Place, explain, from_layout
+from jostle.syntax.slips import after_parsing
+from jostle.syntax.tables import load
+from jostle.syntax.walk import too_deep
+
+DEEPEST = 500  # nodes above a node
+
+_lock = threading.Lock()  # one text at a time: the builder and the layout hold its state
+
+
+@cache
+def _parser() -> tuple[Lark, Builder, Layout]:
+    builder, layout = Builder(), Layout()
+    return load(builder, layout), builder, layout
+
+
+def parse(source: Source, *, interactive: bool = False) -> n.Program:
+    """The tree of a program.
+
+    `interactive` allows a statement that is only an expression (`x + 1`), whose value a REPL shows; elsewhere such a
+    statement does nothing and is refused. Raises a Refusal of kind SyntaxError, or RecursionLimit for more than 200
+    nested brackets and blocks or a tree of more than 500 levels.
+    """
+    with _lock:
+        program = _parse(source)
+    deep = too_deep(program, DEEPEST)
+    if deep is not None:
+        help = "give the inner parts names of their own, or write a list with `sum(…)`"
+        raise refuse("RecursionLimit", "an expression with too many levels", deep.span, help=help)
+    after_parsing(program, interactive=interactive)
+    return program
+
+
+def incomplete(text: str) -> bool:
+    """Whether `text` is a good beginning that needs more lines.
+
+    True while a bracket, a block or an expression is open at the end. A block by indentation and the clauses of
+    `private` go on until an empty line: `"if x:\\n    f(x)"` is incomplete, with a newline after it it is whole.
+    """
+    source = Source("", text)
+    with _lock:
+        try:
+            program = _parse(source)
+        except Refusal as refusal:
+            return isinstance(refusal, _Unfinished)
+        open_block = len(_parser()[2].frames[0].columns) > 1
+    if text.endswith("\n"):
+        return False
+    last = program.body[-1] if program.body else None
+    return open_block or (isinstance(last, n.Private) and last.budget is None)
+
+
+class _Unfinished(Refusal):
+    """The text ended where something had to follow."""
+
+
+def _parse(source: Source) -> n.Program:
+    lark, builder, layout = _parser()
+    builder.source = source
+    try:
+        program: n.Program = lark.parse(source.text)  # type: ignore[assignment]
+    except LayoutError as error:
+        at_end = isinstance(error, NoBlock) and (error.token.end_pos or 0) >= len(source.text)
+        raise (_Unfinished if at_end else Refusal)(from_layout(error, source)) from None
+    except UnexpectedToken as error:
+        at_end = error.token.type == "$END" or (error.token.type == "_NL" and not error.token)
+        opener = layout.frames[-1].opener
+        if at_end and opener is not None:
+            raise _Unfinished(from_layout(unclosed(opener, None), source)) from None
+        raise (_Unfinished if at_end else Refusal)(explain(Place.of_token(error, layout, source))) from None
+    except UnexpectedCharacters as error:
+        raise Refusal(explain(Place.of_character(error, layout, source))) from None
+    except UnexpectedInput:
+        raise refuse("SyntaxError", "the text does not parse") from None
+    return program

@@ -1,0 +1,226 @@
+"""The slips that a word or a sign alone does not show: each is one small function from a place to a message.
+
+`SLIPS` is the order in which they are tried. `after_parsing` refuses what parses and yet says nothing: a statement
+that does nothing, a `return` outside a function.
+"""
+
+from __future__ import annotations
+
+from lark import Token
+
+from jostle.diagnostics import Diagnostic, did_you_mean, refuse
+from jostle.syntax import nodes as n
+from jostle.syntax.layout import ENDS_AN_EXPRESSION, unclosed
+from jostle.syntax.messages import Place, entries, from_layout, token_span
+from jostle.syntax.walk import children
+
+OPENING = {"LPAR", "LSQB", "LBRACE", "_LQUERY"}
+CLOSING = {"RPAR", "RSQB", "_RBRACE", "_RQUERY"}
+STATEMENT_WORDS = ("assert", "def", "external", "for", "if", "param", "private", "release", "return", "use", "with")
+RESERVED = {
+    "_DEF", "_RETURN", "_ASSERT", "_IF", "_ELSE", "_FOR", "_IN", "_AND", "_OR", "_NOT", "_LAMBDA", "CONST", "KIND",
+    "MKCHOICE", "_SELECT",
+}  # fmt: skip
+
+
+def same_level(place: Place) -> list[Token]:
+    """The tokens of the statement inside the innermost open bracket, nested brackets left out, last one first."""
+    level: list[Token] = []
+    depth = 0
+    for token in reversed(place.statement):
+        if token.type in CLOSING:
+            depth += 1
+        elif token.type in OPENING:
+            depth -= 1
+            if depth < 0:
+                break
+        elif depth == 0:
+            level.append(token)
+    return level
+
+
+def open_bracket(place: Place) -> Diagnostic | None:
+    """A line begins although a bracket of an earlier line is open."""
+    opener, previous = place.frame.opener, place.previous
+    if place.frame.kind == "block" or opener is None or previous is None or not place.found:
+        return None
+    begins_a_line = place.span.line > (previous.end_line or 0)
+    if not begins_a_line or place.found in (")", "]", "}", "}}", ",") or place.type == "EQUAL":
+        return None
+    return from_layout(unclosed(opener, Token("NAME", place.found, 0, place.span.line)), place.source)
+
+
+def equal_sign(place: Place) -> Diagnostic | None:
+    """`=` where a comparison, an element or a field stands."""
+    if place.found != "=":
+        return None
+    first, previous = place.first, place.previous
+    level = {token.type for token in same_level(place)}
+    if place.frame.kind == "set" and previous is not None and previous.type in ("NAME", "STRING"):
+        return place.error("a record is written with `:`", label="`=` here", help="write `{name: value}`")
+    plain = place.frame.kind == "block" and first is not None and first.type == "NAME"
+    if plain and not level & {"CMP", "_IF", "_AND", "_OR", "_IN"} and previous is not None:
+        if previous.type == "RSQB":
+            help = "make a new list or record, such as `[f(x) for x in xs]`"
+            return place.error("an element cannot be given a new value: values do not change", help=help)
+        if previous.type == "RPAR":
+            return place.error("a call cannot be given a value", help="define a function with `def f(x): …`")
+        if previous.type == "NAME" and "DOT" in level:
+            help = "make a new record: `{a: r.a, b: 2}`"
+            return place.error("a field cannot be given a new value: values do not change", help=help)
+        if "EQUAL" in level:
+            return place.error("a second `=` in one statement", help="write a line for each name, or `==` to compare")
+    return place.error(
+        "`=` gives a name its value; it does not compare", label="`=` in a condition", help="write `==` to compare"
+    )
+
+
+def several_names(place: Place) -> Diagnostic | None:
+    """`a, b = f(x)`."""
+    if place.found != "," or place.frame.kind != "block" or not place.statement:
+        return None
+    if any(token.type != "NAME" for token in place.statement):
+        return None
+    return place.error("one name is given a value at a time", help="write a line for each name")
+
+
+def chained(place: Place) -> Diagnostic | None:
+    """`1 < x < 5`."""
+    if place.type not in ("CMP", "_IN"):
+        return None
+    for token in same_level(place):
+        if token.type in ("_AND", "_OR", "COMMA", "_IF", "_ELSE", "EQUAL", "_WHERE", "_ASSERT", "COLON"):
+            return None
+        if token.type in ("CMP", "_IN"):
+            return place.error("comparisons do not chain", help="write `1 < x and x < 5`")
+    return None
+
+
+def colon(place: Place) -> Diagnostic | None:
+    """A slice, an argument or a parameter with `:`."""
+    if place.found != ":" or place.frame.opener is None:
+        return None
+    opener, first = str(place.frame.opener), place.first
+    if opener == "[":
+        return place.error("there are no slices", help="write `[xs[i] for i in 1..3]`")
+    if opener == "{{":
+        help = "write `{ {` with a space for a set of sets or records"
+        return place.error("`{{` opens a query", label="a query has no `:`", help=help)
+    if opener == "(" and first is not None and first.type == "_DEF":
+        return place.error("parameters have no types", help="write `def f(x)`")
+    if opener == "(":
+        return place.error("an argument is named with `=`", help="write `f(name = value)`")
+    return None
+
+
+def select_star(place: Place) -> Diagnostic | None:
+    """`select *`."""
+    if place.found != "*" or place.previous is None or place.previous.type != "_SELECT":
+        return None
+    help = "select aggregates: `select count(*) as n, avg(age) from …`"
+    return place.error("`select *` would hand out rows", help=help)
+
+
+def spend_after_sum(place: Place) -> Diagnostic | None:
+    """`a + f(x) with epsilon 1`."""
+    if place.type != "_WITH":
+        return None
+    return place.error(
+        "`with epsilon` goes with one call or one query",
+        label="it is not clear how far it reaches back",
+        help="put parentheses round what it pays for: `a + (f(x) with epsilon 0.1)`",
+    )
+
+
+def loose_select(place: Place) -> Diagnostic | None:
+    """A select inside an expression of a query, without parentheses."""
+    if place.type != "_SELECT":
+        return None
+    if not place.in_query:
+        help = "write `{{ select … from … }}`"
+        return place.error("a `select` stands outside a query", label="not in `{{ }}`", help=help)
+    return place.error("a `select` inside an expression needs parentheses", help="write `f(select … from …)`")
+
+
+def lonely_else(place: Place) -> Diagnostic | None:
+    """`else` where no `if` waits for it."""
+    if place.type != "_ELSE" or (place.previous is not None and place.frame.kind != "block"):
+        return None
+    if place.previous is None:
+        return place.error("an `else` without its `if`", help="it stands right after the block of an `if`")
+    return None
+
+
+def missing_block(place: Place) -> Diagnostic | None:
+    """`if x > 1` and nothing behind it."""
+    first = place.first
+    headed = first is not None and first.type in ("_IF", "_FOR", "_DEF", "_WITH", "_ELSE")
+    if place.found or not headed or place.frame.kind != "block" or first is None:
+        return None
+    if place.previous is None or place.previous.type not in ENDS_AN_EXPRESSION:
+        return None
+    message = f"the block of this `{first.lower()}` is missing"
+    return place.error(message, label="expected `:` or `{`", help="write `:` and an indented block, or `{ … }`")
+
+
+def unknown_statement(place: Place) -> Diagnostic | None:
+    """Two words side by side at the start of a line: `relase x`."""
+    first = place.first
+    if first is None or len(place.statement) != 1 or first.type != "NAME" or place.frame.kind != "block":
+        return None
+    if place.type not in ("NAME", "NUMBER", "STRING", "CONST") and not place.found[:1].isalpha():
+        return None
+    known = {"release": "release NAME", "use": "use MODULE", "param": "param NAME = default"}
+    if first in STATEMENT_WORDS:
+        help = f"write `{known.get(first, str(first))}`"
+        if first == "private":
+            help = "write `private NAME = table(…) described by {…} protecting rows budget epsilon 1`"
+        return place.error(f"this `{first}` statement does not parse", help=help)
+    return place.error(
+        f"`{first}` opens no statement",
+        span=token_span(first, place.source),
+        label="unknown here",
+        help=did_you_mean(first, STATEMENT_WORDS) or "a call needs parentheses: `f(x)`",
+    )
+
+
+def reserved(place: Place) -> Diagnostic | None:
+    """A word of the language used as a name."""
+    if place.type not in RESERVED or ("NAME" not in place.expected and place.expected):
+        return None
+    return place.error(f"`{place.found}` is a word of the language and cannot stand here", label="not a name")
+
+
+SLIPS = (
+    open_bracket, equal_sign, several_names, chained, colon, select_star, spend_after_sum, loose_select, lonely_else,
+    missing_block, unknown_statement, reserved,
+)  # fmt: skip
+
+
+def after_parsing(program: n.Program, *, interactive: bool) -> None:
+    """Refuses a statement that does nothing (unless `interactive`) and a `return` outside a function."""
+    waiting: list[tuple[n.Node, bool]] = [(program, False)]
+    while waiting:
+        node, in_function = waiting.pop()
+        if isinstance(node, n.Return) and not in_function:
+            raise refuse("SyntaxError", "a `return` outside a function", node.span, help="write `release x = …`")
+        if isinstance(node, n.Bare) and not (interactive and not in_function):
+            _does_something(node.value)
+        inside = in_function or isinstance(node, n.Def | n.Part)
+        waiting.extend((child, inside) for child in reversed([*children(node)]))
+
+
+def _does_something(value: n.Expr) -> None:
+    while isinstance(value, n.Spending):
+        value = value.value
+    if isinstance(value, n.Call | n.Query):
+        return
+    word = entries()["alone"].get(value.id) if isinstance(value, n.Name) else None
+    if word is not None:
+        raise refuse("SyntaxError", word["message"], value.span, help=word["help"])
+    help = "give it a name, `x = …`, or show it with `print(…)`"
+    if isinstance(value, n.Binary) and value.op == "==":
+        help = "`=` gives a name its value; `==` only compares"
+    if isinstance(value, n.Comprehension):
+        help = "write a `for` loop"
+    raise refuse("SyntaxError", "this statement does nothing", value.span, label="its value is lost", help=help)

@@ -1,0 +1,56 @@
+"""Walking a tree without knowing its forms: the children of a node, and how deep a tree is.
+
+For whoever needs all nodes of a kind. Nothing here recurses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+from functools import cache
+from typing import Any
+
+from jostle.syntax.nodes import Node
+
+
+@cache
+def _parts(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind) if field.name != "span")
+
+
+def children(node: Node) -> Iterator[Node]:
+    """The nodes right below `node`, in source order of its fields."""
+    kind: Any = type(node)
+    for name in _parts(kind):
+        yield from _nodes(getattr(node, name))
+
+
+def _nodes(value: Any) -> Iterator[Node]:
+    if isinstance(value, Node):
+        yield value
+    elif isinstance(value, tuple):
+        for item in value:
+            if isinstance(item, Node):
+                yield item
+            elif isinstance(item, tuple):  # the pairs of a record
+                yield from (part for part in item if isinstance(part, Node))
+
+
+def every(node: Node) -> Iterator[Node]:
+    """`node` and all nodes below it, in no promised order."""
+    waiting = [node]
+    while waiting:
+        here = waiting.pop()
+        yield here
+        waiting.extend(children(here))
+
+
+def too_deep(node: Node, most: int) -> Node | None:
+    """A node that has `most` nodes above it, or None where the tree is nowhere so deep."""
+    level, depth = [node], 0
+    while level:
+        if depth == most:
+            return level[0]
+        level = [child for parent in level for child in children(parent)]
+        depth += 1
+    return None

@@ -1,0 +1,1 @@
+"""What a person touches: the command line, the REPL, and how diagnostics and results look. Import nothing here."""

@@ -1,0 +1,93 @@
+"""The words of the command line, understood: usage errors end here with exit status 2. Nothing is run or read."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+
+_NAME = re.compile(r"[A-Za-z_]\w*")
+
+
+def parse(words: Sequence[str]) -> argparse.Namespace | int:
+    """What was asked (`command` names it), or the exit status where the answer has been given: 0 help, 2 misuse."""
+    parser = _parser()
+    if not words:
+        parser.print_help(sys.stderr)
+        return 2
+    try:
+        asked = parser.parse_args(words)
+        if asked.command == "run" and asked.seed is not None and not asked.simulate:
+            parser.error("--seed goes with --simulate; real noise has no seed")
+    except SystemExit as done:
+        return int(done.code or 0)
+    return asked
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not _NAME.fullmatch(name):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=VALUE")
+    return name, value
+
+
+def _seed(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
+        raise argparse.ArgumentTypeError(f"{text!r} is no seed: a whole number from 0 is needed")
+    return int(text)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="jostle",
+        description="Jostle: a small language for differential privacy whose runtime chooses the algorithm.",
+        epilog="exit status: 0 fine, 1 the program was refused or failed, 2 wrong usage, 130 stopped from the keyboard",
+        allow_abbrev=False,
+    )
+    parser.add_argument("-V", "--version", action="version", version=_version())
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+
+    run = commands.add_parser("run", help="run a program", allow_abbrev=False)
+    run.add_argument("file", metavar="FILE")
+    run.add_argument(
+        "--set", metavar="NAME=VALUE", type=_pair, action="append", default=[], help="set a `param` of the program"
+    )
+    run.add_argument(
+        "--bind", metavar="NAME=PATH", type=_pair, action="append", default=[], help='the file behind bound("NAME")'
+    )
+    run.add_argument("--trace", metavar="PATH", help="write the event stream, one JSON object a line, as it happens")
+    run.add_argument("--format", choices=["text", "json"], default="text", help="json: one object on standard output")
+    run.add_argument(
+        "--simulate", action="store_true", help="open nothing private: rows are made up from the described domains"
+    )
+    run.add_argument("--seed", metavar="N", type=_seed, help="the seed of a simulation (1 where it is left out)")
+
+    check = commands.add_parser("check", help="every error of a program at once, before anything runs")
+    check.add_argument("file", metavar="FILE")
+    check.add_argument("--format", choices=["text", "json"], default="text")
+
+    repl = commands.add_parser("repl", help="an interactive session, in which a file may be loaded first")
+    repl.add_argument("file", metavar="FILE", nargs="?")
+
+    trace = commands.add_parser("trace", help="show what a run did, from the file that `run --trace` wrote")
+    trace.add_argument("file", metavar="RUN.jsonl")
+    which = trace.add_mutually_exclusive_group()
+    which.add_argument("--choice", metavar="NAME", help="only the choices of this name, each as a tree")
+    which.add_argument("--budget", action="store_true", help="only the spending of each source")
+
+    data = commands.add_parser("data", help="for the owner of a file: see how it fits its description")
+    verbs = data.add_subparsers(dest="verb", metavar="VERB", required=True)
+    fits = verbs.add_parser("check", help="how many rows and cells do not fit a schema (private: for the owner's eyes)")
+    fits.add_argument("file", metavar="FILE")
+    fits.add_argument("--schema", metavar="SCHEMA", required=True, help='such as "{age: 17..90, sex: {"F", "M"}}"')
+
+    explain = commands.add_parser("explain", help="the page of a kind of error")
+    explain.add_argument("kind", metavar="KIND", nargs="?", help="such as PrivateValue; without one, a list of all")
+    return parser
+
+
+def _version() -> str:
+    from jostle import __version__
+
+    return f"jostle {__version__}"

@@ -1,0 +1,235 @@
+"""What each command does, once its words are understood: `run`, `check`, `repl`, `trace`, `data check`, `explain`.
+
+Each takes the parsed words and returns an exit status; faults of a program are rendered here or by the caller.
+Results go to standard output, diagnostics and progress to standard error.
+"""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jostle.diagnostics import Diagnostic, did_you_mean, refuse
+from jostle.tools.files import read_program
+from jostle.tools.render import clean, render_all, wants_colour, width_of
+
+if TYPE_CHECKING:
+    from jostle.events import Event
+    from jostle.tools.session import Result
+
+_SHOWN = 5  # calls of one choice whose trace is printed after a run
+
+
+def run(asked: Namespace) -> int:
+    """Runs a program, with its results as text or as one JSON object."""
+    import warnings
+
+    from jostle.tools.progress import progress_on
+    from jostle.tools.session import Session
+    from jostle.trace.jsonl import Writer
+
+    # A warning of a numerical library may quote or depend on private values.
+    warnings.simplefilter("ignore")
+    as_json = asked.format == "json"
+    simulate = (1 if asked.seed is None else asked.seed) if asked.simulate else None
+    source = read_program(asked.file)
+    if simulate is not None and not getattr(Session, "simulates", False):
+        # Never a run on private rows under the name of a simulation.
+        raise refuse("DataError", "this jostle cannot simulate; nothing was opened", help="leave --simulate out")
+    writer = None
+    if asked.trace is not None:
+        writer = Writer(Path(asked.trace), **({} if simulate is None else {"simulated": simulate}))
+    say = _sayer(simulate)
+    bar = progress_on(sys.stderr)
+    session = Session(
+        listeners=[] if writer is None else [writer],
+        progress=bar,
+        out=None if as_json else say,
+        simulate=simulate,
+    )
+    if simulate is not None and not as_json:
+        say("nothing private is opened; rows are made up from the described domains")
+    try:
+        for name, path in asked.bind:
+            session.bind(name, Path(path))
+        result = session.attempt(source, dict(asked.set))
+    finally:
+        if bar is not None:
+            bar.close()
+        if writer is not None:
+            writer.close()
+    if as_json:
+        print(_as_json(result, simulate))
+    else:
+        _as_text(result, say)
+    return 0 if result.ok else 1
+
+
+def _sayer(simulate: int | None) -> Callable[[str], None]:
+    """Prints lines at once; in a simulation every line says that it is one."""
+    lead = "" if simulate is None else f"[simulated, seed {simulate}] "
+
+    def say(text: str) -> None:
+        for line in text.split("\n"):
+            print((lead + clean(line)).rstrip(), flush=True)
+
+    return say
+
+
+def _as_json(result: Result, simulate: int | None) -> str:
+    import json
+
+    from jostle.trace.jsonl import plain
+
+    said: dict[str, Any] = {"ok": result.ok}
+    if not result.ok:
+        said["error"] = result.diagnostics[0].as_json()
+        if len(result.diagnostics) > 1:
+            said["errors"] = [d.as_json() for d in result.diagnostics]
+    if simulate is not None:
+        said["simulated"] = simulate
+    said |= {"released": result.released_json(), "budget": result.budget, "output": result.output}
+    return json.dumps(plain(said), ensure_ascii=False, allow_nan=False)
+
+
+def _as_text(result: Result, say: Callable[[str], None]) -> None:
+    from jostle.tools.show import released
+
+    width = width_of(sys.stdout)
+    values = result.released_json()
+    if values:
+        say("\nreleased")
+        for name, value in values.items():
+            say(_indented(released(name, value, width - 2)))
+    if not result.ok:
+        tell(result.diagnostics)
+    if result.budget:
+        say("\nbudget")
+        say(_indented(budget_text(result.budget)))
+    made = choices_text(result.events)
+    if made:
+        say("\nchoices")
+        say(_indented(made))
+
+
+def tell(diagnostics: Sequence[Diagnostic]) -> None:
+    """Diagnostics on standard error, after what went to standard output before them."""
+    sys.stdout.flush()
+    err = sys.stderr
+    err.write(render_all(diagnostics, colour=wants_colour(err), width=width_of(err)))
+    err.flush()
+
+
+def budget_text(budget: Mapping[str, Mapping[str, Mapping[str, str]]]) -> str:
+    """One line a source: a bar, what was spent, what is left."""
+    from jostle.trace.budget import line
+
+    indent = max((len(name) for name in budget), default=0)
+    return "\n".join(line(name, amounts, indent) for name, amounts in budget.items())
+
+
+def choices_text(events: Sequence[Event]) -> str:
+    """The choices of a run in a few lines each; of one made over and over, the first calls."""
+    from jostle.trace.forest import Forest
+    from jostle.trace.tree import brief
+
+    calls: dict[str, int] = {}
+    lines: list[str] = []
+    for event in Forest.of(events).outermost("choice"):
+        calls[event.name] = calls.get(event.name, 0) + 1
+        if calls[event.name] <= _SHOWN:
+            lines += brief(event)
+    lines += [f"… {name} was called {n - _SHOWN} times more" for name, n in calls.items() if n > _SHOWN]
+    return "\n".join(lines)
+
+
+def _indented(text: str) -> str:
+    return "\n".join("  " + line for line in text.split("\n"))
+
+
+def check(asked: Namespace) -> int:
+    """Every error of a program at once, and what it can cost where that is known."""
+    from jostle.tools.session import Session
+
+    source = read_program(asked.file)
+    session = Session()
+    found = session.check(source)
+    if asked.format == "json":
+        import json
+
+        said: dict[str, Any] = {"ok": not found, "errors": [d.as_json() for d in found]}
+        if found:
+            said["error"] = found[0].as_json()
+        print(json.dumps(said, ensure_ascii=False))
+    elif found:
+        tell(found)
+    else:
+        cost = getattr(session, "cost", None)
+        print(f"{clean(asked.file)}: no errors" + (f"\n{cost(source)}".rstrip() if cost is not None else ""))
+    return 1 if found else 0
+
+
+def repl(asked: Namespace) -> int:
+    """An interactive session."""
+    from jostle.tools.repl import start
+
+    return start(None if asked.file is None else read_program(asked.file))
+
+
+def trace(asked: Namespace) -> int:
+    """What a run did, from its event stream."""
+    from jostle.trace import budget, jsonl, summary, tree
+
+    events = jsonl.read(Path(asked.file))
+    if asked.budget:
+        text = budget.spending(events)
+    elif asked.choice is not None:
+        made = {e.name for e in events if e.kind == "choice"}
+        if asked.choice not in made:
+            known = did_you_mean(asked.choice, made) or (f"there are: {', '.join(sorted(made))}" if made else "")
+            raise refuse("NameError", f"no choice named `{asked.choice}` was made in this run", help=known)
+        text = tree.choices(events, asked.choice)
+    else:
+        text = summary.page(events)
+    sys.stdout.write(clean(text))
+    return 0
+
+
+def explain(asked: Namespace) -> int:
+    """The page of a kind of error, or the list of kinds."""
+    from jostle.diagnostics import KINDS
+    from jostle.tools.explain import index, page
+
+    if asked.kind is None:
+        sys.stdout.write(index())
+        return 0
+    kinds = {kind.lower(): kind for kind in KINDS}
+    kind = kinds.get(asked.kind.lower())
+    if kind is None:
+        hint = did_you_mean(asked.kind, KINDS)
+        sys.stderr.write(clean(f"jostle: `{asked.kind}` is no kind of error{'; ' + hint if hint else ''}\n"))
+        sys.stderr.write("`jostle explain` lists them all\n")
+        return 2
+    sys.stdout.write(page(kind))
+    return 0
+
+
+def data(asked: Namespace) -> int:
+    """How many rows and cells of a file do not fit a schema. Exact: what it prints is private, for the owner."""
+    from jostle.tools.datacheck import report
+
+    sys.stdout.write(report(Path(asked.file), asked.schema))
+    return 0
+
+
+COMMANDS: dict[str, Callable[[Namespace], int]] = {
+    "run": run,
+    "check": check,
+    "repl": repl,
+    "trace": trace,
+    "data": data,
+    "explain": explain,
+}

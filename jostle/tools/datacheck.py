@@ -1,0 +1,77 @@
+"""`jostle data check`: how a file fits the description that its owner has in mind.
+
+What it prints is exact and private: it is for the owner's eyes, and says so. No program can reach it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from jostle.diagnostics import refuse
+from jostle.engine.plan import Categories, Domain, Integer, Open, Real
+from jostle.engine.survey import ColumnSurvey, survey
+from jostle.source import Source
+from jostle.tools.render import clean
+from jostle.trace.text import aligned, number, plural
+
+
+def schema(text: str) -> tuple[tuple[str, Domain], ...]:
+    """The schema that a text says, written as after `described by`. Raises `Refusal` where it says none."""
+    from jostle.run.declare import schema_of
+    from jostle.tools.session import Session
+
+    session = Session()
+    source = Source("--schema", f"schema = {text}\n")
+    found = session.check(source)
+    if found:
+        raise refuse(found[0].kind, found[0].message, found[0].span, label=found[0].label, help=found[0].help)
+    session.execute(source)
+    return schema_of(session.names()["schema"], None)
+
+
+def report(path: Path, described: str) -> str:
+    """A table of what does not fit, a row a column. Raises `Refusal` for a bad schema or an unreadable file."""
+    wanted = schema(described)
+    counted = survey(path, wanted)
+    records = plural(counted.rows, "record")
+    lines = [f"{clean(str(path))}: {records}"]
+    if counted.ragged:
+        lines.append(
+            f"  {counted.ragged} with missing or extra cells (missing ones are `none`, extra ones are dropped)"
+        )
+    if counted.undecodable:
+        lines.append(f"  {counted.undecodable} with bytes that are not UTF-8 (each such byte is replaced)")
+    rows = [["column", "described as", "empty", "no number", "outside", "unlisted"]]
+    rows += [_row(column, domain) for column, (_, domain) in zip(counted.columns, wanted, strict=True)]
+    lines += ["", *aligned(rows, [False, False, True, True, True, True]), ""]
+    lines.append(
+        "empty, no number, unlisted: such cells count as `none`; outside: such cells are moved to the nearest end"
+    )
+    lines.append("these counts are exact, so they are as private as the file: for its owner only")
+    return "\n".join(lines) + "\n"
+
+
+def _row(column: ColumnSurvey, domain: Domain) -> list[str]:
+    numeric = isinstance(domain, Integer | Real) or (isinstance(domain, Open) and domain.kind != "text")
+    numeric = numeric or (isinstance(domain, Categories) and not isinstance(domain.values[0], str))
+    return [
+        clean(column.name),
+        described_as(domain),
+        str(column.empty),
+        str(column.not_numbers) if numeric else "",
+        str(column.outside) if isinstance(domain, Integer | Real) else "",
+        str(column.unlisted) if isinstance(domain, Categories) else "",
+    ]
+
+
+def described_as(domain: Domain) -> str:
+    """A domain as a program writes it; of many categories, the first ones."""
+    if isinstance(domain, Integer):
+        return f"{domain.low}..{domain.high}"
+    if isinstance(domain, Real):
+        return f"{domain.low!r}..{domain.high!r}"
+    if isinstance(domain, Open):
+        return domain.kind
+    shown = [f'"{clean(v)}"' if isinstance(v, str) else number(v) for v in domain.values[:3]]
+    more = f", … {len(domain.values)} in all" if len(domain.values) > 3 else ""
+    return "{" + ", ".join(shown) + more + "}"

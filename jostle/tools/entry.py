@@ -1,0 +1,37 @@
+"""The `jostle` command. `--version` is answered before anything is imported; nothing may be imported at the top here.
+
+Exit status: 0 fine, 1 the program was refused or failed, 2 wrong usage, 130 stopped from the keyboard.
+"""
+
+from __future__ import annotations
+
+import sys
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs one command line and returns its exit status; nothing that goes wrong leaves as an exception."""
+    words = sys.argv[1:] if argv is None else list(argv)
+    if words in (["--version"], ["-V"]):
+        from jostle import __version__
+
+        print(f"jostle {__version__}")
+        return 0
+    from jostle.tools.faults import guarded
+
+    return guarded(lambda: _dispatch(words), json_wanted=_json_wanted(words))
+
+
+def _dispatch(words: list[str]) -> int:
+    from jostle.tools.arguments import parse
+
+    asked = parse(words)
+    if isinstance(asked, int):
+        return asked
+    from jostle.tools.commands import COMMANDS
+
+    return COMMANDS[asked.command](asked)
+
+
+def _json_wanted(words: list[str]) -> bool:
+    """Whether standard output is promised to be one JSON object, known before the words are understood."""
+    return "--format=json" in words or any(words[k : k + 2] == ["--format", "json"] for k in range(len(words)))

@@ -1,0 +1,67 @@
+"""The last wall between a fault of Jostle itself and a person.
+
+Whatever was not foreseen becomes one line that names the class of the exception and nothing more, since its message
+or its traceback could hold values of private rows. JOSTLE_DEBUG=1 shows all, to whoever may see the data.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+
+from jostle.diagnostics import Refusal
+
+_REPORT = (
+    "this is a fault of jostle, not of your program; report it with the command and the program, but no data "
+    "(JOSTLE_DEBUG=1 shows where it happened, and may show private values)"
+)
+
+
+def guarded(action: Callable[[], int], *, json_wanted: bool = False) -> int:
+    """The action's exit status; 1 with one line on standard error for a fault, 130 for an interrupt.
+
+    With `json_wanted`, a fault or a refusal is also one JSON object on standard output.
+    """
+    try:
+        status = action()
+        sys.stdout.flush()
+    except Refusal as refusal:
+        from jostle.tools.render import render_all, wants_colour, width_of
+
+        err = sys.stderr
+        if json_wanted:
+            _print_json({"ok": False, "error": refusal.first.as_json(), "released": {}, "budget": {}})
+        else:
+            err.write(render_all(refusal.diagnostics, colour=wants_colour(err), width=width_of(err)))
+        return 1
+    except KeyboardInterrupt:
+        sys.stderr.write("\njostle: stopped; what was charged stays charged\n")
+        return 130
+    except BrokenPipeError:
+        # Whoever read the output has gone; what Python flushes at its end must not complain about it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    # The one broad clause: beyond it stands only Python's own traceback, which may show private values.
+    except Exception as fault:
+        if json_wanted:
+            error = {"kind": "InternalError", "message": f"internal error ({type(fault).__name__})", "help": _REPORT}
+            _print_json({"ok": False, "error": error, "released": {}, "budget": {}})
+        report(fault)
+        return 1
+    return status
+
+
+def report(fault: Exception) -> None:
+    """One line on standard error; under JOSTLE_DEBUG=1, the traceback before it."""
+    if os.environ.get("JOSTLE_DEBUG") == "1":
+        import traceback
+
+        traceback.print_exception(fault)
+    sys.stderr.write(f"jostle: internal error ({type(fault).__name__}); {_REPORT}\n")
+
+
+def _print_json(said: dict[str, object]) -> None:
+    import json
+
+    print(json.dumps(said, ensure_ascii=False))

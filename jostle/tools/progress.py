@@ -1,0 +1,49 @@
+"""A progress bar on standard error, for training that takes long, where standard error is a terminal.
+
+Counts steps and nothing else: no names of data, no values, no estimates that private work could move.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TextIO
+
+from jostle.trace.text import bar
+
+Progress = Callable[[str, int, int], None]
+_EVERY = 0.1  # seconds between two drawings
+_SILENT = 0.4  # seconds before the first one, so that short work leaves no trace
+
+
+class Bar:
+    """Called with (label, done, total); draws on one line and wipes it at the end (`close`, or done = total)."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream, self._label, self._drawn = stream, "", 0
+        self._began = self._last = time.monotonic()
+
+    def __call__(self, label: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        if label != self._label:
+            self._label, self._began, self._last = label, now, now
+        if done >= total:
+            self.close()
+        elif now - self._began >= _SILENT and now - self._last >= _EVERY:
+            self._last = now
+            text = f"{label}  {bar(done / total, 30)}  {done} of {total}"
+            self._stream.write("\r" + text + " " * max(0, self._drawn - len(text)))
+            self._stream.flush()
+            self._drawn = len(text)
+
+    def close(self) -> None:
+        """Wipes the line."""
+        if self._drawn:
+            self._stream.write("\r" + " " * self._drawn + "\r")
+            self._stream.flush()
+            self._drawn = 0
+
+
+def progress_on(stream: TextIO) -> Bar | None:
+    """A bar for a terminal; none for anything else."""
+    return Bar(stream) if stream.isatty() else None

@@ -1,0 +1,152 @@
+"""A diagnostic as text for a person: the line, a caret, what is wrong, and what to write instead.
+
+Pure functions of diagnostics: whether there is colour, and how wide a line may be, is said by the caller
+(`wants_colour`, `width_of`). Control characters in a program's text never reach the terminal.
+"""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TextIO
+
+from jostle.diagnostics import Diagnostic
+from jostle.source import Span
+from jostle.trace.text import plural
+
+WIDTH = 120
+_TAB = 4
+_NOTES = 8  # other places that are shown
+_STYLES = {"kind": "1;31", "mark": "31", "note": "34", "frame": "34", "help": "32", "bold": "1"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Paint:
+    on: bool
+
+    def __call__(self, style: str, text: str) -> str:
+        return f"\033[{_STYLES[style]}m{text}\033[0m" if self.on and text else text
+
+
+def wants_colour(stream: TextIO) -> bool:
+    """Colour only on a terminal that can show it, and never where NO_COLOR is set to anything."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def width_of(stream: TextIO) -> int:
+    """The columns of a terminal, at least 40; `WIDTH` where the stream is none."""
+    if not stream.isatty():
+        return WIDTH
+    import shutil
+
+    return max(40, shutil.get_terminal_size((WIDTH, 24)).columns)
+
+
+def render_all(diagnostics: Sequence[Diagnostic], *, colour: bool = False, width: int = WIDTH) -> str:
+    """Several diagnostics with an empty line between them, and their number where there is more than one."""
+    text = "\n".join(render(d, colour=colour, width=width) for d in diagnostics)
+    return text + (f"\n{plural(len(diagnostics), 'error')}\n" if len(diagnostics) > 1 else "")
+
+
+def render(diagnostic: Diagnostic, *, colour: bool = False, width: int = WIDTH) -> str:
+    """One diagnostic, each line ended; a place whose text is not known is named without its line."""
+    paint = _Paint(colour)
+    spans = [s for s in (diagnostic.span, *(n.span for n in diagnostic.notes)) if s is not None]
+    gutter = max((len(str(s.line)) for s in spans), default=1)
+    first, *more = clean(diagnostic.message).split("\n")
+    out = [f"{paint('kind', diagnostic.kind)}: {paint('bold', first)}", *(" " * (gutter + 3) + line for line in more)]
+    here = diagnostic.span
+    if here is not None:
+        out.append(" " * gutter + paint("frame", " ┌─ ") + clean(str(here)))
+        out += _marked(here, diagnostic.label, "^", gutter, width, paint)
+    elif diagnostic.label:
+        out.append(" " * gutter + paint("frame", " = ") + clean(diagnostic.label))
+    # Equal notes are one: ten charges in a loop are made at one place.
+    notes = Counter(diagnostic.notes)
+    for note, times in list(notes.items())[:_NOTES]:
+        near = here is not None and note.span.source.name == here.source.name
+        mark, named = (" ·", "") if near else (" ├─ ", clean(str(note.span)))
+        out.append(" " * gutter + paint("frame", mark) + named)
+        out += _marked(note.span, f"{note.text} ×{times}" if times > 1 else note.text, "-", gutter, width, paint)
+    if len(notes) > _NOTES:
+        out.append(" " * gutter + paint("frame", " = ") + f"and {len(notes) - _NOTES} other places")
+    if diagnostic.help:
+        lead = " " * gutter + " = help: "
+        first, *more = clean(diagnostic.help).split("\n")
+        out.append(" " * gutter + paint("frame", " = ") + paint("help", "help: ") + first)
+        out += [" " * len(lead) + line for line in more]
+    return "\n".join(line.rstrip() for line in out) + "\n"
+
+
+def _marked(span: Span, label: str, mark: str, gutter: int, width: int, paint: _Paint) -> list[str]:
+    """The line of a place, and the line of marks with its label under it."""
+    raw = span.source.line(span.line)
+    style = "mark" if mark == "^" else "note"
+    label = clean(label).replace("\n", " ")
+    if not raw.strip():
+        # A place at an empty line, or past the end of the text, or in a text that is not known.
+        return [f"{' ' * gutter} {paint('frame', '│')} {paint(style, label)}"] if label else []
+    start = min(max(span.column, 1), len(raw) + 1)
+    end = span.end_column if span.end_line == span.line else len(raw.rstrip()) + 1
+    end = min(max(end, start + 1), len(raw) + 1 if start <= len(raw) else start + 1)
+    if span.end_line > span.line:
+        label = f"{label} (to line {span.end_line})" if label else f"to line {span.end_line}"
+    before, marked, after = (_cells(raw[a:b]) for a, b in ((0, start - 1), (start - 1, end - 1), (end - 1, len(raw))))
+    before, marked, after = _cut(before, marked, after, width - gutter - 3)
+    line = "".join(before + marked + after)
+    under = " " * _columns(before) + paint(style, mark * max(1, _columns(marked)))
+    number = paint("frame", f"{str(span.line).rjust(gutter)} │")
+    bare = f"{' ' * gutter} {paint('frame', '│')}"
+    return [f"{number} {line}", f"{bare} {under} {paint(style, label)}"]
+
+
+def _cells(text: str) -> list[str]:
+    """Characters as they are shown, tabs as blanks; one list item a character, so that a cut never splits one."""
+    return [" " * _TAB if c == "\t" else clean(c) for c in text]
+
+
+def _columns(cells: Sequence[str]) -> int:
+    """How many terminal columns the cells take: two for wide characters, none for combining marks."""
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for s in cells for c in s
+    )
+
+
+def _cut(before: list[str], marked: list[str], after: list[str], room: int) -> tuple[list[str], list[str], list[str]]:
+    """Leaves out what does not fit in `room` columns, keeping the start of the marked part in sight."""
+    if _columns(before) + _columns(marked) + _columns(after) <= room:
+        return before, marked, after
+    keep = max(room // 3, 8)
+    if _columns(before) > keep:
+        # The marked part may use what the start of the line leaves free.
+        keep = max(keep, room - 2 - _columns(marked) - min(_columns(after), room // 3))
+        while before and _columns(before) > keep - 1:
+            before = before[1:]
+        before = ["…", *before]
+    for part, used in ((marked, _columns(before)), (after, _columns(before) + _columns(marked))):
+        if used + _columns(part) > room - (part is marked and bool(after)):
+            while part and used + _columns(part) > room - 1 - (part is marked and bool(after)):
+                del part[-1]
+            part.append("…")
+            if part is marked:
+                return before, marked, []
+    return before, marked, after
+
+
+def clean(text: str) -> str:
+    """Control characters as their pictures, so that no text of a program can steer a terminal; line ends stay."""
+    if text.isprintable():
+        return text
+    return "".join(_picture(c) for c in text)
+
+
+def _picture(char: str) -> str:
+    if char in "\n\t" or char.isprintable():
+        return char
+    code = ord(char)
+    if code < 0x20:
+        return chr(0x2400 + code)
+    return "␡" if code == 0x7F else "\N{REPLACEMENT CHARACTER}"

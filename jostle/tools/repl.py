@@ -1,0 +1,197 @@
+"""The interactive session: entries are run one by one in one `Session`, and what goes wrong does not end it.
+
+This file is the loop and its commands; how entries are read from a terminal or a pipe stands in `terminal.py`.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jostle.diagnostics import Refusal, did_you_mean
+from jostle.events import Event
+from jostle.source import Source
+from jostle.tools.render import clean, render_all, wants_colour, width_of
+from jostle.trace.text import UNITS, amount, exact
+
+if TYPE_CHECKING:
+    from jostle.tools.session import Session
+
+HELP = """\
+An entry is a statement or an expression; an expression's value is shown. An entry goes on over several lines while a
+bracket is open or its last line is indented; an empty line ends it.
+
+  :help          this page
+  :budget        what each private source has spent and has left
+  :trace [NAME]  the choices made so far, each as a tree
+  :names         what has been defined
+  :load FILE     runs a program here, as if it were typed
+  :time          shows how long each entry takes, from now on (again: no more)
+  :quit          ends the session, as Ctrl-D does; Ctrl-C abandons the entry
+"""
+_COMMANDS = ("help", "budget", "trace", "names", "load", "time", "quit")
+
+Budget = Mapping[str, Mapping[str, Mapping[str, str]]]
+
+
+class Repl:
+    """One session, the events it left, and `handle`, which takes one entry and says whether to go on."""
+
+    def __init__(self, session: Session, say: Callable[[str], None], tell: Callable[[Refusal], None]) -> None:
+        self._session, self._say, self._tell = session, say, tell
+        self._entries = 0
+        self._timed = False
+        self.events: list[Event] = []
+
+    def prompt(self) -> str:
+        """`adult ε 0.60/1.00 › `: what is left of each source's budget; `jostle › ` where there is none."""
+        return prompt(self._session.budget())
+
+    def names(self) -> list[str]:
+        return list(self._session.names())
+
+    def handle(self, entry: str) -> bool:
+        """Runs an entry or a command; False after `:quit`."""
+        text = entry.strip()
+        if not text:
+            return True
+        if text.startswith(":"):
+            return self._command(text[1:])
+        self._entries += 1
+        self.run(Source(f"entry {self._entries}", entry.rstrip() + "\n"))
+        return True
+
+    def run(self, source: Source) -> None:
+        """Runs a text and shows the value of its last expression; a refusal is shown, and the session goes on."""
+        from jostle.tools.faults import report
+
+        began = time.monotonic()
+        try:
+            value = self._session.execute(source)
+            if value is not None:
+                self._say(self._session.show(value))
+        except Refusal as refusal:
+            self._tell(refusal)
+        except KeyboardInterrupt:
+            self._say("stopped; what was charged stays charged")
+        # A fault of Jostle shall not cost a person the names and the trace of a session: one line, and on it goes.
+        except Exception as fault:
+            report(fault)
+        if self._timed:
+            self._say(f"{time.monotonic() - began:.2f} s")
+
+    def _command(self, words: str) -> bool:
+        name, _, rest = words.strip().partition(" ")
+        rest = rest.strip()
+        if name in ("quit", "q", "exit"):
+            return False
+        if name in ("help", "h", ""):
+            self._say(HELP.rstrip())
+        elif name == "budget":
+            self._budget()
+        elif name == "trace":
+            from jostle.trace.tree import choices
+
+            self._say(choices(self.events, rest or None).rstrip())
+        elif name == "names":
+            self._say("\n".join(sorted(self._session.names())) or "nothing has been defined")
+        elif name == "load":
+            self._load(rest)
+        elif name == "time":
+            self._timed = not self._timed
+            self._say("each entry's time is shown" if self._timed else "times are no longer shown")
+        else:
+            hint = did_you_mean(name, _COMMANDS)
+            self._say(f"there is no command :{name}" + (f"; {hint}" if hint else "; :help lists them"))
+        return True
+
+    def _budget(self) -> None:
+        from jostle.tools.commands import budget_text
+
+        budget = self._session.budget()
+        self._say(budget_text(budget) if budget else "no private source was declared")
+
+    def _load(self, path: str) -> None:
+        from jostle.tools.files import read_program
+
+        if not path:
+            self._say(":load takes the path of a program")
+            return
+        try:
+            source = read_program(str(Path(path).expanduser()))
+        except Refusal as refusal:
+            self._tell(refusal)
+            return
+        self.run(source)
+
+
+def prompt(budget: Budget) -> str:
+    """The prompt for a budget; of more than two sources, the first two and how many more."""
+    shown = []
+    for name, amounts in list(budget.items())[:2]:
+        for measure in ("epsilon", "rho"):
+            known = amounts.get(measure, {})
+            total, spent = exact(known.get("total")), exact(known.get("spent"))
+            if total is not None:
+                left = total - (spent or Decimal(0))
+                shown.append(f"{clean(name)} {UNITS[measure]} {_two(left)}/{_two(total)}")
+                break
+    more = f" +{len(budget) - 2}" if len(budget) > 2 else ""
+    return f"{'  '.join(shown) or 'jostle'}{more} › "
+
+
+def _two(value: Decimal) -> str:
+    """Two places where they say it all, else as many as an amount is shown with."""
+    return f"{value:.2f}" if value == round(value, 2) else amount(value)
+
+
+def start(first: Source | None = None) -> int:
+    """The session at a terminal or over a pipe; `first` is run before anything is read."""
+    import warnings
+
+    from jostle.tools.progress import progress_on
+    from jostle.tools.session import Session
+    from jostle.tools.terminal import at_terminal, over_pipe
+
+    warnings.simplefilter("ignore")  # as in `commands.run`: a warning may quote private values
+    bar = progress_on(sys.stderr)
+    heard: list[Event] = []
+    repl = Repl(Session(listeners=[heard.append, _released], progress=bar, out=_say), _say, _tell)
+    repl.events = heard
+    if first is not None:
+        repl.run(first)
+    interactive = sys.stdin.isatty() and sys.stdout.isatty()
+    if interactive:
+        from jostle import __version__
+
+        _say(f"jostle {__version__}; :help for help")
+    entries: Iterable[str] = at_terminal(repl.prompt, repl.names) if interactive else over_pipe(sys.stdin)
+    for entry in entries:
+        going_on = repl.handle(entry)
+        if bar is not None:
+            bar.close()
+        if not going_on:
+            break
+    return 0
+
+
+def _released(event: Event) -> None:
+    if event.kind == "release":
+        from jostle.tools.show import released
+
+        _say(released(event.name, event.fields.get("value"), width_of(sys.stdout)))
+
+
+def _say(text: str) -> None:
+    print(clean(text), flush=True)
+
+
+def _tell(refusal: Refusal) -> None:
+    sys.stdout.flush()
+    err = sys.stderr
+    err.write(render_all(refusal.diagnostics, colour=wants_colour(err), width=width_of(err)))
+    err.flush()

@@ -1,0 +1,123 @@
+"""How released values look in a terminal: small tables, vectors as a line of blocks, numbers in few digits.
+
+Works on plain values (numbers, texts, lists, records: what `Result.released_json()` gives), so that it needs neither
+NumPy nor pandas and sees nothing private.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jostle.tools.render import clean
+from jostle.trace.text import aligned, number, sparkline
+
+ROWS = 20  # rows of a table that are shown
+_ROW = 10  # numbers of a vector that are shown one by one
+_SHADES = " ░▒▓█"
+
+
+def released(name: str, value: Any, width: int = 100) -> str:
+    """`name = value`, on one line where it fits, otherwise the name and an indented block below it."""
+    lines = show(value, width - 4)
+    if len(lines) == 1:
+        return f"{clean(name)} = {lines[0]}"
+    return "\n".join([clean(name), *("  " + line for line in lines)])
+
+
+def show(value: Any, width: int = 100) -> list[str]:
+    """A plain value as lines of text; long vectors and tables are summarised."""
+    if isinstance(value, str):
+        return [f'"{clean(value)}"']
+    if isinstance(value, Mapping):
+        return _record(value, width)
+    if isinstance(value, list | tuple):
+        if value and all(_number(v) for v in value):
+            return _vector(value, width)
+        if _table(value):
+            return _rows(value, width)
+        if _matrix(value):
+            return _grid(value, width)
+        return _mixed(value, width)
+    return [number(value, 6)]
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _table(value: Sequence[Any]) -> bool:
+    """Whether this is a grouped result: records with the same simple fields."""
+    if not value or not all(isinstance(v, Mapping) for v in value):
+        return False
+    keys = list(value[0])
+    return all(list(v) == keys and not any(isinstance(x, list | tuple | Mapping) for x in v.values()) for v in value)
+
+
+def _matrix(value: Sequence[Any]) -> bool:
+    if not value or not all(isinstance(v, list | tuple) and v for v in value):
+        return False
+    return len({len(v) for v in value}) == 1 and all(_number(x) for v in value for x in v)
+
+
+def _vector(value: Sequence[float], width: int) -> list[str]:
+    line = f"[{', '.join(number(v, 5) for v in value)}]"
+    if len(value) <= _ROW or len(line) <= width - 10:
+        return [line]
+    finite = [v for v in value if math.isfinite(v)]
+    ends = f", {number(min(finite), 5)} to {number(max(finite), 5)}" if finite else ""
+    first = ", ".join(number(v, 5) for v in value[:6])
+    return [f"{len(value)} values{ends}", sparkline(value, min(width, 64)), f"[{first}, …]"]
+
+
+def _grid(value: Sequence[Sequence[float]], width: int) -> list[str]:
+    """A matrix: in full where it is small, else shaded cells, each the mean of a rectangle."""
+    if len(value) <= 8 and len(value[0]) <= 8:
+        return aligned([[number(x, 5) for x in row] for row in value], [True] * len(value[0]))
+    high, wide = min(len(value), 16), min(len(value[0]), 48, width)
+    means = []
+    for i in range(high):
+        rows = value[len(value) * i // high : len(value) * (i + 1) // high]
+        for j in range(wide):
+            a, b = len(value[0]) * j // wide, len(value[0]) * (j + 1) // wide
+            cells = [x for row in rows for x in row[a:b] if math.isfinite(x)]
+            means.append(math.fsum(cells) / len(cells) if cells else 0.0)
+    low, top = min(means), max(means)
+    shades = [_SHADES[round((m - low) / (top - low) * 4)] if top > low else _SHADES[0] for m in means]
+    lines = ["".join(shades[i * wide : (i + 1) * wide]).rstrip() for i in range(high)]
+    return [f"{len(value)} × {len(value[0])} values, cells from {number(low, 5)} to {number(top, 5)}", *lines]
+
+
+def _rows(value: Sequence[Mapping[str, Any]], width: int) -> list[str]:
+    names = list(value[0])
+    numeric = [all(_number(row[n]) or row[n] is None for row in value) for n in names]
+    cells = [[clean(str(n)) for n in names]]
+    cells += [[clean(number(row[n], 6)).replace("\n", " ") for n in names] for row in value[:ROWS]]
+    lines = [line if len(line) <= width else line[: width - 1] + "…" for line in aligned(cells, numeric)]
+    return lines + ([f"… {len(value) - ROWS} more rows"] if len(value) > ROWS else [])
+
+
+def _record(value: Mapping[Any, Any], width: int) -> list[str]:
+    if not value:
+        return ["{}"]
+    parts = {clean(str(k)): show(v, width - 4) for k, v in value.items()}
+    line = "{" + ", ".join(f"{k}: {v[0]}" for k, v in parts.items()) + "}"
+    if all(len(v) == 1 for v in parts.values()) and len(line) <= width:
+        return [line]
+    out = []
+    for name, lines in parts.items():
+        if len(lines) == 1:
+            out.append(f"{name}: {lines[0]}")
+        else:
+            out += [f"{name}:", *("  " + line for line in lines)]
+    return out
+
+
+def _mixed(value: Sequence[Any], width: int) -> list[str]:
+    shown = [show(v, width - 4) for v in value[:ROWS]]
+    more = f"… {len(value) - ROWS} more" if len(value) > ROWS else ""
+    line = "[" + ", ".join([*(lines[0] for lines in shown), *([more] if more else [])]) + "]"
+    if all(len(lines) == 1 for lines in shown) and len(line) <= width:
+        return [line]
+    return [line for lines in shown for line in lines] + ([more] if more else [])

@@ -1,0 +1,134 @@
+"""How the REPL reads entries: from a terminal with editing, history and completion, or line by line from a pipe.
+
+Decides where an entry ends; runs nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.history import History
+
+# A line that cannot begin an entry: indented, empty, closing, or opening with a clause of the one before.
+_GOES_ON = re.compile(
+    r"\s|$|[)\]}.]|else\b(?!\s*=)|predict\s*\(|described by\b|protecting\b(?!\s*=)|budget (epsilon|rho)\b"
+    r"|(informed by|trained on)\b|wrt\b(?!\s*=)"
+)
+# What completion offers besides the names of the session.
+_WORDS = re.findall(
+    r"\w+",
+    "among argmax argmin assert budget count described else epsilon false Feature for from groupby histogram informed "
+    "join lambda left MkChoiceMaker none Option over param partition predict print private protecting release return "
+    "select spending spent sum table trained true using Utility where with",
+)
+
+
+def unfinished(text: str) -> bool:
+    """Whether what was typed so far needs another line; an empty last line ends a block, and a command needs none."""
+    from jostle.syntax import incomplete
+
+    return not text.lstrip().startswith(":") and incomplete(text.rstrip(" \t"))
+
+
+def over_pipe(lines: Iterable[str]) -> Iterator[str]:
+    """Entries from lines without a person behind them: an indented line, or one that closes a block, belongs to the
+    entry before it."""
+    from jostle.syntax import incomplete
+
+    entry: list[str] = []
+    for raw in lines:
+        line = raw.rstrip("\r\n")
+        text = "\n".join(entry)
+        goes_on = _GOES_ON.match(line)
+        if entry and (entry[0].lstrip().startswith(":") or not (goes_on or incomplete(text + "\n"))):
+            yield text
+            entry = []
+        if entry or line.strip():
+            entry.append(line)
+    if entry:
+        yield "\n".join(entry)
+
+
+def at_terminal(prompt: Callable[[], str], names: Callable[[], list[str]]) -> Iterator[str]:
+    """Entries typed by a person, until Ctrl-D; Ctrl-C abandons the one that is being typed."""
+    session = _prompt_session(names)
+    while True:
+        try:
+            yield session.prompt(prompt())
+        except KeyboardInterrupt:
+            continue
+        except EOFError:
+            return
+
+
+def _prompt_session(names: Callable[[], list[str]]) -> PromptSession[str]:
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.completion import WordCompleter
+    from prompt_toolkit.key_binding import KeyBindings
+    from prompt_toolkit.key_binding.key_processor import KeyPressEvent
+
+    keys = KeyBindings()
+
+    @keys.add("enter")
+    def _(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        if buffer.document.is_cursor_at_the_end and unfinished(buffer.text):
+            buffer.insert_text("\n" + indent_after(buffer.document.current_line))
+        elif buffer.document.text_after_cursor.strip():
+            buffer.insert_text("\n")
+        else:
+            buffer.validate_and_handle()
+
+    @keys.add("escape", "enter")
+    def _(event: KeyPressEvent) -> None:
+        event.current_buffer.insert_text("\n")
+
+    def words() -> list[str]:
+        return sorted({*_WORDS, *names()})
+
+    options: dict[str, Any] = {"enable_history_search": True, "complete_while_typing": False}
+    return PromptSession(
+        history=_history(),
+        multiline=True,
+        key_bindings=keys,
+        completer=WordCompleter(words),
+        prompt_continuation=lambda width, line, wrapped: "· ".rjust(width),
+        **options,
+    )
+
+
+def indent_after(line: str) -> str:
+    """The indentation that the next line starts with: deeper after `:` and `{`, otherwise the same."""
+    deeper = line.rstrip().endswith((":", "{")) and not line.rstrip().endswith("{{")
+    blank = line[: len(line) - len(line.lstrip())] if line.strip() else ""
+    return blank + ("    " if deeper else "")
+
+
+def _history() -> History:
+    """The history in this user's cache folder; in memory where that cannot be written."""
+    from prompt_toolkit.history import FileHistory, InMemoryHistory
+
+    path = history_path()
+    if path is None:
+        return InMemoryHistory()
+    return FileHistory(str(path))
+
+
+def history_path() -> Path | None:
+    """The file of the history, made where it is missing, for this user's eyes only."""
+    from jostle.syntax.tables import cache_folder
+
+    with contextlib.suppress(OSError, RuntimeError):
+        folder = cache_folder()
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / "history"
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        return path
+    return None

@@ -1,0 +1,154 @@
+"""The event stream on disk: one JSON object a line, written as it happens, and read again.
+
+`Writer` is a listener of the stream; `read` gives back the events it wrote. A damaged file is refused with its place.
+Neither knows what the fields of an event mean.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TextIO
+
+from jostle.diagnostics import Refusal, refuse
+from jostle.events import VERSION, Event
+from jostle.source import Source, Span
+
+_TEXT, _BRACKET, _DEEPEST = re.compile(r'"(?:[^"\\]|\\.)*"'), re.compile(r"[\[\]{}]"), 200
+_OWN = ("v", "id", "parent", "kind", "name", "span")
+
+
+def plain(value: Any) -> Any:
+    """The value as standard JSON can hold it.
+
+    NumPy numbers and arrays become numbers and lists, tuples and sets lists, and what JSON has no number for the
+    texts "inf", "-inf" and "nan"; anything else becomes its text.
+    """
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value + 0.0 if math.isfinite(value) else str(float(value))
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple | set | frozenset | range):
+        return [plain(v) for v in value]
+    tolist = getattr(value, "tolist", None)
+    return plain(tolist()) if callable(tolist) else str(value)
+
+
+class Writer:
+    """A listener that writes each event to `path` at once; `extra` fields stand on every line.
+
+    Raises `Refusal(DataError)` where the file cannot be written.
+    """
+
+    def __init__(self, path: Path, **extra: Any) -> None:
+        self._path, self._extra = path, extra
+        try:
+            self._file: TextIO = path.open("w", encoding="utf-8", newline="\n", buffering=1)
+        except OSError as fault:
+            raise _unwritable(path, fault) from fault
+
+    def __call__(self, event: Event) -> None:
+        line = json.dumps(plain({**event.as_json(), **self._extra}), ensure_ascii=False, allow_nan=False)
+        try:
+            self._file.write(line + "\n")
+        except OSError as fault:
+            raise _unwritable(self._path, fault) from fault
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _unwritable(path: Path, fault: OSError) -> Refusal:
+    reason = (fault.strerror or "the system refused").lower()
+    return refuse("DataError", f"the trace `{path}` cannot be written: {reason}", help="give another path to --trace")
+
+
+def read(path: Path) -> list[Event]:
+    """The events of a file, in the order they were written. Raises `Refusal(DataError)` with the damaged line."""
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except FileNotFoundError as fault:
+        raise refuse(
+            "DataError", f"there is no trace `{path}`", help="write one: jostle run FILE --trace PATH"
+        ) from fault
+    except OSError as fault:
+        reason = (fault.strerror or "the system refused").lower()
+        raise refuse("DataError", f"the trace `{path}` cannot be read: {reason}") from fault
+    except UnicodeDecodeError as fault:
+        raise refuse(
+            "DataError", f"`{path}` is no trace: it is not UTF-8 text", help="jostle run FILE --trace PATH writes one"
+        ) from fault
+    source = Source(str(path), text)
+    lines = text.split("\n")
+    events: list[Event] = []
+    seen: set[int] = set()
+    for n, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        place = Span(source, n, 1, n, len(line) + 1)
+        event = _event(line, place, cut=n == len(lines))
+        if event.id in seen:
+            raise _damaged(place, f"the trace is damaged: event {event.id} stands on a second line")
+        seen.add(event.id)
+        events.append(event)
+    if not events:
+        raise refuse("DataError", f"the trace `{path}` holds no events", help="write one: jostle run FILE --trace PATH")
+    return events
+
+
+def _damaged(place: Span, message: str) -> Refusal:
+    return refuse("DataError", message, place, help="run the program again with --trace PATH")
+
+
+def _event(line: str, place: Span, *, cut: bool) -> Event:
+    """One line as an event; `cut` says that the line is the file's last and has no end."""
+    if _deep(line):
+        raise _damaged(place, "the trace is damaged: this line is not JSON that a run writes")
+    try:
+        said = json.loads(line)
+    except ValueError as fault:
+        what = "the trace is cut short in its last line" if cut else "the trace is damaged: this line is not JSON"
+        raise _damaged(place, what) from fault
+    if not isinstance(said, dict) or any(key not in said for key in _OWN):
+        raise _damaged(place, "this line is no event of a trace: it needs " + ", ".join(f"`{k}`" for k in _OWN))
+    if said["v"] != VERSION:
+        raise refuse(
+            "DataError",
+            f"the trace is of version {said['v']}; this jostle reads version {VERSION}",
+            place,
+            help="read it with the jostle that wrote it, or run the program again",
+        )
+    number, parent, kind, name, span = (said[key] for key in _OWN[1:])
+    fits = _whole(number) and (parent is None or _whole(parent)) and isinstance(kind, str) and isinstance(name, str)
+    if not fits:
+        raise _damaged(place, "the trace is damaged: `id`, `parent`, `kind` or `name` is of the wrong type")
+    fields = {key: value for key, value in said.items() if key not in _OWN}
+    return Event(number, parent, kind, name, _span(span, place), fields)
+
+
+def _deep(line: str) -> bool:
+    """Whether brackets are nested deeper than any event's: the parser of JSON recurses, without a safe end."""
+    depth = 0
+    for char in _BRACKET.findall(_TEXT.sub("", line)):
+        depth += 1 if char in "[{" else -1
+        if depth > _DEEPEST:
+            return True
+    return False
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _span(said: Any, place: Span) -> Span | None:
+    """The place an event names. Its source has a name and no text: the trace does not hold the program."""
+    if said is None:
+        return None
+    if not (isinstance(said, list) and len(said) == 5 and isinstance(said[0], str) and all(map(_whole, said[1:]))):
+        raise _damaged(place, "the trace is damaged: `span` is no place")
+    return Span(Source(said[0], ""), *said[1:])

@@ -1,0 +1,100 @@
+"""A whole run on one page: what happened, in order, with counts, releases and errors.
+
+Pure functions of events.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jostle.events import Event
+from jostle.trace.budget import spending
+from jostle.trace.costs import Costs, granted, unit
+from jostle.trace.forest import Forest, place
+from jostle.trace.text import UNITS, Twig, amount, number, plural
+from jostle.trace.tree import choices, folded, one_line
+
+_ORDER = ("source", "allotment", "query", "measure", "choice", "option", "feature", "train", "release", "error")
+_DEEPEST = 3
+
+
+def page(events: Sequence[Event]) -> str:
+    """The summary, then each choice as a tree where there was one, then the spending."""
+    parts = [summary(events)]
+    if any(e.kind == "choice" for e in events):
+        parts.append(choices(events))
+    if any(e.kind == "source" and e.fields.get("budget") is not None for e in events):
+        parts.append(spending(events))
+    return "\n".join(parts)
+
+
+def summary(events: Sequence[Event]) -> str:
+    """Counts of each kind, and the events as an indented tree, like ones together, cut at a depth."""
+    forest = Forest.of(events)
+    counted = Counter(e.kind for e in events)
+    said = [plural(counted[kind], kind) for kind in _ORDER if counted[kind]]
+    costs = Costs.of(forest)
+    top = Twig(", ".join(said) if said else "nothing happened")
+    for root in forest.roots:
+        _node(forest, costs, top, root, 0)
+    top.twigs = folded(top.twigs)
+    head = (
+        "simulated: nothing private was opened\n" if any(e.fields.get("simulated") is not None for e in events) else ""
+    )
+    return head + "\n".join(top.lines()) + "\n"
+
+
+def _node(forest: Forest, costs: Costs, twig: Twig, event: Event, depth: int) -> None:
+    under = twig.add(_line(costs, event))
+    if event.kind == "choice":
+        return  # it has a tree of its own
+    below = forest.children(event)
+    if depth >= _DEEPEST and below:
+        under.add(f"… {plural(sum(1 for _ in forest.walk(event)) - 1, 'event')} below")
+        return
+    for child in below:
+        _node(forest, costs, under, child, depth + 1)
+    under.twigs = folded(under.twigs)
+
+
+def _line(costs: Costs, event: Event) -> str:
+    fields = event.fields
+    head = f"{event.kind} {event.name}".strip()
+    if event.kind == "release":
+        return f"release {event.name} = {short(fields.get('value'))}  {place(event)}".rstrip()
+    if event.kind == "source":
+        return _source(event)
+    if event.kind == "error":
+        return "  ".join(p for p in (f"error {event.name}", str(fields.get("message") or ""), place(event)) if p)
+    cost = costs.spent[event.id]
+    price = f"{unit(event)} {amount(cost)}" if cost else ""
+    if event.kind == "choice":
+        return "  ".join(p for p in (f"{head} → {fields.get('chosen', 'nothing')}", price, place(event)) if p)
+    return one_line(event, "", price)
+
+
+def _source(event: Event) -> str:
+    """`source adult  protecting rows  budget ε 1`; a source without a budget is public."""
+    budget, protected = event.fields.get("budget"), event.fields.get("unit")
+    if budget is None:
+        parts = ["public"]
+    else:
+        sign, total = granted(budget)
+        words = [UNITS.get(word, word) for word in budget.split()] if isinstance(budget, str) else []
+        price = " ".join(words) if total is None or len(words) > 2 else f"{sign} {amount(total)}"
+        parts = [f"protecting {protected}" if protected else "", f"budget {price}"]
+    return "  ".join(p for p in (f"source {event.name}", *parts, place(event)) if p)
+
+
+def short(value: Any) -> str:
+    """A released value in a few words: `1234.5`, `[1, 2, 3, … 1024 values]`, `3 rows of sex, n`."""
+    if isinstance(value, list | tuple):
+        if value and all(isinstance(v, Mapping) for v in value):
+            return f"{plural(len(value), 'row')} of {', '.join(map(str, value[0]))}"
+        head = ", ".join(short(v) for v in value[:4])
+        return f"[{head}]" if len(value) <= 4 else f"[{head}, … {len(value)} values]"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{k}: {short(v)}" for k, v in value.items()) + "}"
+    return number(value, 6)

@@ -1,0 +1,115 @@
+"""Numbers, bars and trees drawn with characters: what every rendering of a trace shares.
+
+Knows nothing of events. All widths are in characters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from itertools import pairwise
+from typing import Any
+
+_LEVELS = "▁▂▃▄▅▆▇█"
+UNITS = {"epsilon": "ε", "rho": "ρ", "delta": "δ"}
+
+
+def number(value: Any, digits: int = 4) -> str:
+    """A number for a person: whole numbers in full, others to `digits` significant digits, anything else as text."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not isinstance(value, int | float):
+        return str(value)
+    if not math.isfinite(value):
+        return str(value)
+    if value == int(value) and abs(value) < 1e15:
+        return str(int(value))
+    return f"{value:.{digits}g}"
+
+
+def exact(value: Any) -> Decimal | None:
+    """An amount as a decimal: `0.1`, `"0.1"` and `1` are amounts; `None` for anything that is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
+        return None
+    try:
+        amount = Decimal(str(value))
+    except InvalidOperation:
+        return None
+    return amount if amount.is_finite() else None
+
+
+def amount(value: Any) -> str:
+    """A privacy amount without trailing zeros, to 6 significant digits: `0.3`, `1`, `0.0333333`."""
+    found = value if isinstance(value, Decimal) else exact(value)
+    if found is None:
+        return str(value)
+    return "0" if found == 0 else f"{float(found):.6g}"
+
+
+def bar(share: float, width: int = 20) -> str:
+    """A bar filled to `share` (cut to 0..1); a share above 0 fills at least one cell."""
+    share = min(1.0, max(0.0, share))
+    full = round(share * width)
+    if share > 0:
+        full = max(1, full)
+    return "█" * full + "░" * (width - full)
+
+
+def sparkline(values: Sequence[float], width: int = 60) -> str:
+    """Block characters for a series; a longer one is averaged into `width` buckets; infinite values are blank."""
+    if not values:
+        return ""
+    count = min(width, len(values))
+    cuts = [len(values) * k // count for k in range(count + 1)]
+    means: list[float | None] = []
+    for low, high in pairwise(cuts):
+        finite = [v for v in values[low:high] if math.isfinite(v)]
+        means.append(math.fsum(finite) / len(finite) if finite else None)
+    seen = [m for m in means if m is not None]
+    if not seen:
+        return " " * count
+    low_end, spread = min(seen), max(seen) - min(seen)
+    steps = len(_LEVELS) - 1
+    return "".join(" " if m is None else _LEVELS[round((m - low_end) / spread * steps) if spread else 0] for m in means)
+
+
+def plural(count: int, word: str) -> str:
+    """`1 query`, `3 queries`."""
+    many = {"query": "queries", "choice": "choices", "branch": "branches"}.get(word, word + "s")
+    return f"{count} {word if count == 1 else many}"
+
+
+def aligned(rows: Sequence[Sequence[str]], right: Sequence[bool], gap: str = "  ") -> list[str]:
+    """Rows of cells in columns, each padded to the widest of its column; `right` says which columns end flush."""
+    widths = [max(len(row[k]) for row in rows) for k in range(len(right))] if rows else []
+    return [
+        gap.join(cell.rjust(w) if r else cell.ljust(w) for cell, w, r in zip(row, widths, right, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+@dataclass
+class Twig:
+    """A node of a tree to be drawn: one line, and what hangs from it."""
+
+    text: str
+    twigs: list[Twig] = field(default_factory=list)
+
+    def add(self, text: str) -> Twig:
+        """Hangs a new twig under this one and returns it."""
+        self.twigs.append(Twig(text))
+        return self.twigs[-1]
+
+    def lines(self) -> list[str]:
+        """The tree as lines, drawn with `├─` and `└─`."""
+        out = [self.text]
+        for k, twig in enumerate(self.twigs):
+            last = k == len(self.twigs) - 1
+            first, *rest = twig.lines()
+            out.append(("└─ " if last else "├─ ") + first)
+            out += [("   " if last else "│  ") + line for line in rest]
+        return out

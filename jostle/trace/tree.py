@@ -1,0 +1,230 @@
+"""Each choice of a run as a tree: what it looked at and paid for, what it expected, and what it then ran.
+
+Pure functions of events; the same events always give the same text.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jostle.events import Event
+from jostle.trace.costs import Costs, unit
+from jostle.trace.forest import Forest, place, priced
+from jostle.trace.text import Twig, aligned, amount, number, plural
+
+_DEEPEST = 12
+_MOST = 24  # twigs shown under one
+
+
+def choices(events: Sequence[Event], name: str | None = None, most: int = 20) -> str:
+    """Every choice (of the given name) as a tree; those made inside another choice stand inside its tree."""
+    forest = Forest.of(events)
+    asked = [e for e in (forest.walk() if name else forest.outermost("choice")) if e.kind == "choice"]
+    asked = [e for e in asked if name in (None, e.name)]
+    if not asked:
+        return "no choice was made\n" if name is None else f"no choice named `{name}` was made\n"
+    costs = Costs.of(forest)
+    shown = ["\n".join(_choice(forest, costs, e).lines()) for e in asked[:most]]
+    if len(asked) > most:
+        shown.append(f"… and {plural(len(asked) - most, 'more choice')}")
+    return "\n\n".join(shown) + "\n"
+
+
+def _choice(forest: Forest, costs: Costs, event: Event, depth: int = 0) -> Twig:
+    """One choice as a tree to be drawn; fields that the event lacks are left out."""
+    fields = event.fields
+    twig = Twig(_join(f"{event.name} chose {fields.get('chosen', 'nothing')}", place(event)))
+    if fields.get("simulated") is not None:
+        twig.add("simulated: nothing private was opened")
+    _features(twig, fields)
+    _predictions(twig, fields)
+    _path(twig, fields)
+    if (said := _margin(fields)) is not None:
+        twig.add(said)
+    ran = [c for c in forest.children(event) if c.kind != "feature"]
+    for child in ran:
+        _ran(forest, costs, twig, child, depth)
+    total = costs.spent[event.id]
+    if total or fields.get("epsilon") is not None:
+        given = fields.get("epsilon")
+        twig.add(f"spent {unit(event)} {amount(total)}" + (f" of {amount(given)}" if _finite(given) else ""))
+    return twig
+
+
+def brief(event: Event) -> list[str]:
+    """One choice in two or three lines: what was chosen and why, and what it spent."""
+    fields = event.fields
+    options = [str(o) for o in _mapping(fields.get("predictions"))]
+    chosen = str(fields.get("chosen", "nothing"))
+    others = [o for o in options if o != chosen]
+    lines = [f"{event.name} chose {chosen}" + (f" over {', '.join(others)}" if others else "")]
+    steps = [_step(s) for s in _list(fields.get("path"))]
+    why = [s for s in [f"policy: {fields['policy']}" if fields.get("policy") else "", ", ".join(steps)] if s]
+    if (said := _margin(fields)) is not None:
+        why.append(said)
+    if why:
+        lines.append("  because: " + "; ".join(why))
+    features = _list(fields.get("features"))
+    paid = sum(float(f.get("epsilon") or 0) for f in features if _finite(f.get("epsilon")))
+    if fields.get("spent") is not None and not isinstance(fields["spent"], Mapping):
+        lines.append(
+            f"  spent {unit(event)} {amount(fields['spent'])}" + (f", {amount(paid)} on features" if paid else "")
+        )
+    return lines
+
+
+def _features(twig: Twig, fields: Mapping[str, Any]) -> None:
+    features = _list(fields.get("features"))
+    if not features:
+        twig.add("features: none were looked at")
+        return
+    under = twig.add("features")
+    rows = []
+    for feature in features:
+        cost = feature.get("epsilon")
+        free = cost is None or not _finite(cost) or float(cost) == 0
+        rows.append(
+            (f"{feature.get('name')} = {number(feature.get('value'))}", "free" if free else f"ε {amount(cost)}")
+        )
+    for line in aligned(rows, (False, False)):
+        under.add(line)
+
+
+def _predictions(twig: Twig, fields: Mapping[str, Any]) -> None:
+    predictions = _mapping(fields.get("predictions"))
+    if not predictions:
+        return
+    model = fields.get("model")
+    under = twig.add("predicted, larger is better" + (f" ({model})" if isinstance(model, str) and model else ""))
+    spread = _mapping(fields.get("spread"))
+    rows = []
+    for option, score in predictions.items():
+        mark = "▶ " if option == fields.get("chosen") else "  "
+        rows.append((mark + option, number(score), f"± {number(spread[option], 2)}" if option in spread else ""))
+    for line in aligned(rows, (False, True, False)):
+        under.add(line)
+
+
+def _path(twig: Twig, fields: Mapping[str, Any]) -> None:
+    """The tests that led to the predictions: once where all options share them, else for each option."""
+    policy = f"policy: {fields['policy']}" if fields.get("policy") else ""
+    paths = {str(o): _list(steps) for o, steps in _mapping(fields.get("paths")).items()}
+    shared = all(steps == _list(fields.get("path")) for steps in paths.values())
+    if policy:
+        twig.add(policy)
+    if shared and _list(fields.get("path")):
+        under = twig.add("path through the tree")
+        for step in _list(fields.get("path")):
+            under.add(_went(step))
+    elif not shared:
+        for option, steps in paths.items():
+            under = twig.add(f"path through the tree of {option}" + ("" if steps else ": no test"))
+            for step in steps:
+                under.add(_went(step))
+
+
+def _went(step: Mapping[str, Any]) -> str:
+    return _step(step) + (f" → {step['went']}" if step.get("went") is not None else "")
+
+
+def _step(step: Mapping[str, Any]) -> str:
+    value, threshold = step.get("value"), step.get("threshold")
+    if _finite(value) and _finite(threshold):
+        sign = "≤" if float(str(value)) <= float(str(threshold)) else ">"
+        what = f"{step.get('feature')} = {number(value)} {sign} {number(threshold)}"
+    else:
+        what = f"{step.get('feature')} = {number(value)}, threshold {number(threshold)}"
+    return f"{step['option']}: {what}" if step.get("option") else what
+
+
+def _margin(fields: Mapping[str, Any]) -> str | None:
+    """The margin over the next best option, and whether the predictions are surer than that."""
+    margin, predictions = fields.get("margin"), _mapping(fields.get("predictions"))
+    if margin is None or not predictions:
+        return None
+    said = f"margin {number(margin)}"
+    others = {o: s for o, s in predictions.items() if o != fields.get("chosen") and _finite(s)}
+    if not others:
+        return said
+    second = max(others, key=lambda o: float(others[o]))
+    said += f" over {second}"
+    spread = _mapping(fields.get("spread"))
+    widths = [spread.get(str(fields.get("chosen"))), spread.get(second)]
+    if (
+        _finite(margin)
+        and all(_finite(w) for w in widths)
+        and float(margin) < math.hypot(*(float(str(w)) for w in widths))
+    ):
+        said += ", within the uncertainty of the predictions"
+    return said
+
+
+def _ran(forest: Forest, costs: Costs, twig: Twig, event: Event, depth: int) -> None:
+    """Hangs what happened inside a choice under `twig`; runs of like events become one line."""
+    cost = costs.spent[event.id]
+    if event.kind == "choice" and depth < _DEEPEST:
+        twig.twigs.append(_choice(forest, costs, event, depth + 1))
+        return
+    under = twig.add(
+        one_line(event, "ran " if event.kind == "option" else "", f"{unit(event)} {amount(cost)}" if cost else "")
+    )
+    below = forest.children(event)
+    if depth >= _DEEPEST and below:
+        under.add(f"… {plural(sum(1 for _ in forest.walk(event)) - 1, 'event')} below")
+        return
+    for child in below:
+        _ran(forest, costs, under, child, depth + 1)
+    under.twigs = folded(under.twigs)
+
+
+def one_line(event: Event, before: str = "", cost: str = "") -> str:
+    """An event in one line: its kind and name, what it measured and how, its cost and its place."""
+    fields = event.fields
+    parts = [f"{before}{event.name}" if before else f"{event.kind} {event.name}".strip()]
+    if event.kind == "measure":
+        mechanism = fields.get("mechanism")
+        parts = [str(mechanism or event.name)] + ([event.name] if mechanism and event.name != mechanism else [])
+        if fields.get("scale") is not None:
+            parts.append(f"scale {number(fields['scale'])}")
+        if isinstance(fields.get("sources"), list | tuple | Mapping) and fields["sources"]:
+            parts.append("on " + ", ".join(map(str, fields["sources"])))
+    if event.kind == "query":
+        aggregates, keys = (", ".join(map(str, fields.get(k) or ())) for k in ("aggregates", "keys"))
+        parts += [aggregates if aggregates != event.name else "", f"by {keys}" if keys else ""]
+    return _join(*parts, cost or (priced(fields, "epsilon") if event.kind == "measure" else ""), place(event))
+
+
+def folded(twigs: list[Twig]) -> list[Twig]:
+    """Neighbouring twigs that read the same as one with `×n`; of very many, the first ones."""
+    out: list[tuple[list[str], Twig, int]] = []
+    for twig in twigs:
+        lines = twig.lines()
+        if out and out[-1][0] == lines:
+            out[-1] = (lines, twig, out[-1][2] + 1)
+        else:
+            out.append((lines, twig, 1))
+    kept = [Twig(f"{t.text} ×{n}" if n > 1 else t.text, t.twigs) for _, t, n in out[:_MOST]]
+    return kept + ([Twig(f"… and {len(out) - _MOST} more")] if len(out) > _MOST else [])
+
+
+def _join(*parts: str) -> str:
+    return "  ".join(p for p in parts if p)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: Any) -> list[Mapping[str, Any]]:
+    return [v for v in value if isinstance(v, Mapping)] if isinstance(value, list | tuple) else []
+
+
+def _finite(value: Any) -> bool:
+    if isinstance(value, bool) or value is None:
+        return False
+    try:
+        return math.isfinite(float(value))
+    except (TypeError, ValueError):
+        return False

@@ -1,0 +1,247 @@
+"""Which policy wins, and what it does when it is called."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from choice_fakes import CROSSING, SIZES, FakeBench
+
+from jostle.choice import UserModel, forest, learn, regret_tree, train, tree
+from jostle.choice.models import Model
+from jostle.choice.policies import candidates
+from jostle.diagnostics import Refusal
+
+
+@pytest.mark.parametrize("model", [tree(), tree(depth=2), regret_tree(), forest(trees=5)], ids=str)
+def test_a_clear_signal_is_learned_and_paid_for(model: Model) -> None:
+    policy = learn(FakeBench(SIZES, CROSSING), model=model, share=None, epsilon=0.5, store=None)
+    assert policy.learned and 0 < policy.share <= 0.1 and policy.needs == ("size",)
+    assert policy.choose({"size": 5.0}, 0.5).chosen == "Small"
+    assert policy.choose({"size": 5000.0}, 0.5).chosen == "Large"
+
+
+def test_the_named_share_competes_with_the_single_best() -> None:
+    clear = learn(FakeBench(SIZES, CROSSING), model=tree(), share=0.2, epsilon=10, store=None)
+    assert [s.name for s in clear.standings] == ["single best", "features at 20 %"]
+    assert clear.share == 0.2
+    one_sided = {"A": lambda n, e: 1.0, "B": lambda n, e: 2.0}
+    dull = learn(FakeBench(SIZES, one_sided), model=tree(), share=0.2, epsilon=10, store=None)
+    assert (dull.name, dull.share, dull.needs) == ("single best", 0.0, ())
+    assert dull.choose({}, 10).chosen == "A"
+
+
+@pytest.mark.parametrize("model", [tree(), regret_tree(), forest(trees=5)], ids=str)
+def test_a_feature_drowned_in_noise_is_not_bought(model: Model) -> None:
+    drowned = FakeBench(SIZES, CROSSING, sensitivity=1e7)
+    assert learn(drowned, model=model, share=None, epsilon=0.5, store=None).name == "single best"
+    assert learn(drowned, model=model, share=0.2, epsilon=0.5, store=None).name == "single best"
+
+
+def test_free_features_are_preferred_to_paid_ones() -> None:
+    policy = learn(FakeBench(SIZES, CROSSING, public={"hint": lambda n: n}), model=tree(), share=0.2, epsilon=1.0,
+                   store=None)  # fmt: skip
+    assert (policy.name, policy.share, policy.needs) == ("free features", 0.0, ("hint",))
+    assert policy.choose({"hint": 7000.0}, 1.0).chosen == "Large"
+
+
+def test_the_cost_of_features_is_charged() -> None:
+    # The feature tells the better option exactly, but is worth 5 % of error; error goes as ε⁻⁴.
+    steep = {
+        "Small": lambda n, e: (1.0 if n < 300 else 1.05) / e**4,
+        "Large": lambda n, e: (1.05 if n < 300 else 1.0) / e**4,
+    }
+    bench = FakeBench(SIZES, steep, sensitivity=0.0, jitter=0.0)
+    dear = learn(bench, model=tree(), share=0.2, epsilon=1.0, store=None)
+    assert dear.name == "single best"
+    paid = dear.standings[1].regret
+    assert paid == pytest.approx(-4 * math.log(0.8), abs=0.03)
+    # At 1 % the cost is 4 %, and at most 2.5 % are to be won on average.
+    assert learn(bench, model=tree(), share=None, epsilon=1.0, store=None).name == "single best"
+    flat = {name: (lambda n, e, f=f: f(n, e) * e**4) for name, f in steep.items()}
+    bench = FakeBench(SIZES, flat, sensitivity=0.0, jitter=0.0)
+    assert learn(bench, model=tree(), share=0.2, epsilon=1.0, store=None).share == 0.2
+
+
+def test_shares_are_read_off_between_two_levels_as_a_power_of_epsilon() -> None:
+    power = {"A": lambda n, e: n / e**1.5, "B": lambda n, e: 2 * n / e}
+    table = train(FakeBench((10.0, 20.0), power, jitter=0.0), 1.0)
+    assert table.levels == (1.0, 0.9)
+    run = table.runs[0]
+    for share in (0.0, 0.01, 0.05, 0.1):
+        errors = [math.exp(-s) for s in table.scores(run, share, table.scale)]
+        assert errors == pytest.approx([10 / (1 - share) ** 1.5, 20 / (1 - share)], rel=1e-9)
+
+
+def test_one_useful_feature_of_two_is_bought_alone() -> None:
+    policy = learn(FakeBench(SIZES, CROSSING, others=("junk",)), model=tree(), share=None, epsilon=0.5, store=None)
+    assert policy.needs == ("size",)
+    # A named share buys all of them.
+    both = learn(FakeBench(SIZES, CROSSING, others=("junk",)), model=tree(), share=0.1, epsilon=0.5, store=None)
+    assert both.needs == ("size", "junk")
+
+
+def test_a_feature_bought_alone_is_trained_with_the_noise_it_has_alone() -> None:
+    bench = FakeBench((10.0, 20.0), CROSSING, others=("junk",))
+    train(bench, 1.0)
+    asked = {round(e, 12) for what, e in bench.calls if what == "features" and e is not None}
+    # All private features share what they are given: two at 1 % each get half, one alone gets the whole 1 %.
+    assert asked == {0.01, 0.02, 0.04, 0.05, 0.1, 0.2}
+
+
+def test_utilities_that_are_no_errors_are_modelled_as_they_are() -> None:
+    policy = learn(FakeBench(SIZES, CROSSING, positive=True), model=tree(), share=0.05, epsilon=0.5, store=None)
+    assert policy.table.scale.name == "utility"
+    decision = policy.choose({"size": 5.0}, 0.5)
+    assert decision.predictions["Small"] == pytest.approx(1.0, abs=0.1)
+    assert decision.predictions["Large"] == pytest.approx(-3.0, abs=0.2)
+    assert decision.margin == pytest.approx(decision.predictions["Small"] - decision.predictions["Large"])
+
+
+def test_a_decision_says_how_it_came_about() -> None:
+    policy = learn(FakeBench(SIZES, CROSSING), model=tree(), share=0.05, epsilon=1.0, store=None)
+    decision = policy.choose({"size": 5.0}, 1.0)
+    [step] = decision.path
+    assert (step.feature, step.value, step.went) == ("size", 5.0, "<=")
+    assert 150 < step.threshold < 700
+    assert decision.as_json()["path"] == [step.as_json()]
+    assert set(decision.predictions) == set(decision.spread) == {"Small", "Large"}
+    assert all(s >= 0 for s in decision.spread.values())
+    assert (decision.index, decision.chosen) == (0, "Small")
+
+
+def test_on_public_data_features_are_exact_and_free() -> None:
+    bench = FakeBench(SIZES, CROSSING)
+    policy = learn(bench, model=tree(depth=2), share=0.2, epsilon=None, store=None)
+    assert (policy.name, policy.share) == ("exact features", 0.0)
+    assert {e for _, e in bench.calls} == {None}
+    assert policy.choose({"size": 8.0}, None).chosen == "Small"
+    assert policy.choose({"size": 14000.0}, None).chosen == "Large"
+
+
+def test_a_threshold_between_six_public_sizes() -> None:
+    signed = {"one": lambda n, e: 1.0 if n > 10 else 3.0, "two": lambda n, e: 0.0 if n > 10 else 4.0}
+    bench = FakeBench((1, 2, 3, 20, 30, 40), signed, positive=True)
+    policy = learn(bench, model=tree(depth=1), share=None, epsilon=None, store=None)
+    assert policy.choose({"size": 100.0}, None).chosen == "two"
+    assert policy.choose({"size": 2.0}, None).chosen == "one"
+
+
+def test_an_own_predict_takes_the_place_of_the_model() -> None:
+    own = {"Small": lambda f: -1.0 if f["size"] < 30 else -9.0}
+    bench = FakeBench(SIZES, CROSSING, own=own, others=("junk",))
+    assert [c.name for c in candidates(train(bench, 1.0), bench.predicts)] == [
+        "single best", "features at 1 %", "features at 2 %", "features at 5 %", "features at 10 %",
+    ]  # fmt: skip
+    policy = learn(bench, model=tree(), share=0.1, epsilon=1.0, store=None)
+    assert policy.needs == ("size", "junk")
+    decision = policy.choose({"size": 40.0, "junk": 0.0}, 1.0)
+    assert decision.predictions["Small"] == -9.0 and decision.chosen == "Large"
+    assert decision.predictions["Large"] == pytest.approx(-5.0, rel=0.05)
+    assert "Small: predicts for itself" in policy.explain()
+
+
+def test_all_options_may_predict_for_themselves() -> None:
+    own = {"Small": lambda f: f["size"], "Large": lambda f: 300.0}
+    bench = FakeBench((2.0, 5000.0), {"Small": lambda n, e: n, "Large": lambda n, e: 100.0}, own=own)
+    policy = learn(bench, model=tree(), share=0.2, epsilon=4.0, store=None)
+    assert policy.choose({"size": 2.0}, 4.0).chosen in {"Small", "Large"}
+
+
+@pytest.mark.parametrize("model", [tree(), regret_tree(), forest(trees=3)], ids=str)
+def test_one_data_set_leaves_the_model_unvalidated(model: Model) -> None:
+    bench = FakeBench((100.0,), CROSSING, multiples=(0.1, 1.0, 10.0, 100.0))
+    policy = learn(bench, model=model, share=None, epsilon=1.0, store=None)
+    assert policy.standings == () and policy.name == "features at 5 %"
+    assert learn(bench, model=model, share=0.3, epsilon=1.0, store=None).share == 0.3
+
+
+def test_two_data_sets_are_enough_to_go_on() -> None:
+    policy = learn(FakeBench((9.0, 700.0), CROSSING), model=tree(), share=None, epsilon=10, store=None)
+    assert policy.standings and policy.choose({"size": 400.0}, 10).chosen in CROSSING
+
+
+def test_epsilon_is_a_public_feature_within_a_bracket() -> None:
+    # Which option is better depends on ε alone, and changes inside the bracket from 0.316 to 1.
+    by_epsilon = {"Coarse": lambda n, e: 1.0, "Fine": lambda n, e: 0.3 / e**2}
+    policy = learn(FakeBench(SIZES, by_epsilon), model=tree(), share=None, epsilon=0.5, store=None)
+    assert (policy.name, policy.needs, policy.columns) == ("free features", (), ("epsilon",))
+    assert policy.choose({}, 0.33).chosen == "Coarse" and policy.choose({}, 0.97).chosen == "Fine"
+
+
+def test_one_option_is_taken_without_training() -> None:
+    bench = FakeBench((1.0,), {"Only": lambda n, e: 1.0})
+    policy = learn(bench, model=tree(), share=None, epsilon=1.0, store=None)
+    assert policy.choose({}, 1.0).chosen == "Only" and not bench.calls and policy.share == 0
+    assert policy.explain() == "policy: Only, the only option\n"
+
+
+def test_a_users_model_is_fitted_for_each_option_on_pairs() -> None:
+    seen: list[int] = []
+
+    def nearest(pairs):  # type: ignore[no-untyped-def]
+        seen.append(len(pairs))
+        return lambda x: min(pairs, key=lambda p: abs(p[0]["size"] - x["size"]))[1]
+
+    policy = learn(FakeBench(SIZES, CROSSING), model=UserModel("nearest", nearest), share=0.1, epsilon=1.0, store=None)
+    assert policy.model == "nearest" and policy.choose({"size": 4.5}, 1.0).chosen == "Small"
+    assert policy.choose({"size": 4.5}, 1.0).predictions["Small"] == pytest.approx(-1, rel=0.1)
+    # Fourteen folds and the final fit, with three draws of each instance; for two options.
+    assert seen == [39] * 28 + [42] * 2
+    assert "the model is the program's own" in policy.explain()
+
+
+def test_no_features_at_all() -> None:
+    bench = FakeBench(SIZES, CROSSING, private_size=False)
+    policy = learn(bench, model=tree(), share=None, epsilon=1.0, store=None)
+    assert policy.name == "single best" and policy.choose({}, 1.0).chosen in CROSSING
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, -0.1, 2.0, math.nan, math.inf])
+def test_a_share_outside_zero_to_one_is_a_bad_amount(share: float) -> None:
+    with pytest.raises(Refusal) as refusal:
+        learn(FakeBench(SIZES, CROSSING), model=tree(), share=share, epsilon=1.0, store=None)
+    assert refusal.value.first.kind == "BadAmount"
+
+
+def test_nothing_to_choose_from_or_to_train_on() -> None:
+    for bench in (FakeBench(SIZES, {}), FakeBench((), CROSSING)):
+        with pytest.raises(Refusal) as refusal:
+            learn(bench, model=tree(), share=None, epsilon=1.0, store=None)
+        assert refusal.value.first.kind == "ValueError"
+
+
+@pytest.mark.parametrize("make", [lambda: tree(depth=0), lambda: regret_tree(depth=2.5), lambda: forest(trees=-1)])
+def test_parameters_of_models_are_checked(make) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(Refusal) as refusal:
+        make()
+    assert refusal.value.first.kind == "ValueError"
+
+
+def test_a_choice_survives_odd_feature_values() -> None:
+    policy = learn(FakeBench(SIZES, CROSSING), model=tree(), share=0.1, epsilon=1.0, store=None)
+    assert policy.choose({"size": math.inf}, 1.0).chosen == "Large"
+    assert policy.choose({"size": math.nan}, 1.0).chosen == "Small"
+
+
+def test_a_leaf_keeps_a_tenth_of_the_instances() -> None:
+    bench = FakeBench(SIZES, {"A": lambda n, e: n, "B": lambda n, e: 3000.0}, multiples=(0.1, 0.3, 1.0), jitter=0.0)
+    policy = learn(bench, model=tree(depth=6), share=0.1, epsilon=1.0, store=None)
+    assert str(tree(depth=6)) == policy.model == "tree(depth = 6)"
+    [grown] = policy.predictor.ensembles[0]  # type: ignore[union-attr]
+    assert min(n for n, f in zip(grown.n, grown.feature, strict=True) if f < 0) >= 42 // 10 * 3
+    assert learn(bench, model=tree(depth=6, min_leaf=1), share=0.1, epsilon=1.0, store=None).model.endswith("= 1)")
+
+
+def test_a_fit_of_zero_or_one_is_learned_at_every_scale() -> None:
+    # The shapes of the conformance program: the second option fits where there are more than 500 rows.
+    sums = tuple(2.0 * n for n in (1, 2, 3, 5, 10, 20, 50, 1000, 2000, 3000, 5000, 8000, 9000, 20000))
+    fits = {"Low": lambda n, e: 2.0 if n > 500 else 1.0, "High": lambda n, e: 1.0 if n > 500 else 2.0}
+    for multiples in ((1.0,), (0.1, 1.0, 10.0)):
+        bench = FakeBench(sums, fits, positive=True, jitter=0.0, multiples=multiples)
+        for share, epsilon in ((None, None), (0.2, 10.0)):
+            policy = learn(bench, model=tree(depth=2), share=share, epsilon=epsilon, store=None)
+            assert policy.learned
+            assert [policy.choose({"size": n}, epsilon).chosen for n in (8.0, 14000.0, 18000.0)] == [
+                "Low", "High", "High",
+            ]  # fmt: skip

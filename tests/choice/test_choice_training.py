@@ -1,0 +1,140 @@
+"""The table of runs: seeds, workers, errors in workers, odd utilities."""
+
+from __future__ import annotations
+
+import json
+import math
+import multiprocessing
+import os
+import time
+
+import pytest
+from choice_fakes import CROSSING, SIZES, FakeBench
+
+from jostle.choice import epsilon_grid, train, train_event
+from jostle.choice.table import Table
+from jostle.choice.training import seed
+from jostle.diagnostics import Refusal, refuse
+from jostle.source import Source, Span
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "grid"),
+    [(1.0, (1.0,)), (10, (10.0,)), (0.1, (0.1,)), (0.5, (0.316227766017, 1.0)), (0.05, (0.0316227766017, 0.1)),
+     (math.sqrt(10), (3.16227766017,)), (2000.0, (1000.0, 3162.27766017))],
+)  # fmt: skip
+def test_epsilons_are_bracketed_by_half_decades(epsilon: float, grid: tuple[float, ...]) -> None:
+    assert epsilon_grid(epsilon) == pytest.approx(grid)
+    assert len(epsilon_grid(epsilon)) == len(grid)
+
+
+def test_near_by_epsilons_have_the_same_grid() -> None:
+    assert epsilon_grid(0.33) == epsilon_grid(0.5) == epsilon_grid(0.99) != epsilon_grid(1.01)
+
+
+def test_seeds_differ_by_what_they_are_for_and_fit_a_double() -> None:
+    drawn = {seed("k", d, s, o, t) for d in range(5) for s in (0.1, 1.0) for o in "ab" for t in range(5)}
+    assert len(drawn) == 100
+    assert all(0 <= s < 2**53 and float(s) == s for s in drawn)
+    assert seed("k", 1, 2.0) == seed("k", 1, 2.0)
+    assert seed("a", "bc") != seed("ab", "c")
+
+
+def test_the_table_does_not_depend_on_the_number_of_workers() -> None:
+    bench = FakeBench(SIZES[:5], CROSSING, multiples=(0.1, 1.0), others=("junk",))
+    alone = train(bench, 0.5, workers=1)
+    assert len(alone.runs) == 5 * 2 * 2
+    assert train(bench, 0.5, workers=2) == alone
+    assert train(bench, 0.5, workers=5) == alone
+    assert train(bench, 0.5, key="another", workers=1) != alone
+
+
+def test_progress_counts_instances() -> None:
+    for workers in (1, 2):
+        seen: list[tuple[int, int]] = []
+        bench = FakeBench(SIZES[:3], CROSSING, multiples=(0.1, 1.0))
+        train(bench, 1.0, progress=lambda done, total, to=seen: to.append((done, total)), workers=workers)
+        assert seen == [(k, 6) for k in range(7)]
+
+
+def test_options_run_with_what_features_leave() -> None:
+    bench = FakeBench((5.0, 6.0), CROSSING)
+    train(bench, 1.0, 0.2)
+    assert {e for what, e in bench.calls if what == "answer"} == {1.0, 0.8}
+    assert {e and round(e, 12) for what, e in bench.calls if what == "features"} == {0.2}
+
+
+class Refusing(FakeBench):
+    """Its third and fourth data set are refused, each with its own words."""
+
+    def utility(self, instance: float, answers: float) -> float:
+        if instance in (8.0, 20.0):
+            time.sleep(0.2 if instance == 8.0 else 0.0)
+            source = Source("a.jst", "one\ntwo\n")
+            raise refuse("TypeError", f"odd at {instance:g}", Span(source, 2, 1, 2, 4), help="mend it")
+        return super().utility(instance, answers)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_a_refusal_in_a_worker_comes_through_as_it_is(workers: int) -> None:
+    with pytest.raises(Refusal) as refusal:
+        train(Refusing(SIZES, CROSSING), 1.0, workers=workers)
+    first = refusal.value.first
+    assert (first.kind, first.message, first.help) == ("TypeError", "odd at 8", "mend it")
+    assert first.span is not None and first.span.source.line(2) == "two"
+    assert not multiprocessing.active_children()
+
+
+def test_an_interrupt_ends_the_workers() -> None:
+    def stop(done: int, total: int) -> None:
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(FakeBench(SIZES, CROSSING), 1.0, progress=stop, workers=2)
+    assert not multiprocessing.active_children()
+
+
+class Dying(FakeBench):
+    def answer(self, option: int, instance: float, epsilon: float | None, seed: int) -> float:
+        if instance == 8.0:
+            if multiprocessing.parent_process() is not None and self.key == "killed":
+                os.kill(os.getpid(), 9)
+            raise ZeroDivisionError
+        return super().answer(option, instance, epsilon, seed)
+
+
+def test_a_worker_that_is_killed_is_told_of_and_a_fault_is_met_here() -> None:
+    with pytest.raises(Refusal) as refusal:
+        train(Dying(SIZES, CROSSING, key="killed"), 1.0, workers=2)
+    assert refusal.value.first.kind == "DataError"
+    with pytest.raises(ZeroDivisionError):
+        train(Dying(SIZES, CROSSING), 1.0, workers=2)
+
+
+def test_utilities_without_a_value_count_as_the_worst() -> None:
+    odd = {"A": lambda n, e: 1.0, "B": lambda n, e: {2.0: math.nan, 4.0: math.inf, 8.0: 7.0}[n]}
+    table = train(FakeBench((2.0, 4.0, 8.0), odd, jitter=0.0), 1.0)
+    assert [r.utilities[0] for r in table.runs] == [(-1.0, -7.0)] * 3
+    with pytest.raises(Refusal) as refusal:
+        train(FakeBench((2.0,), {"A": lambda n, e: math.nan}), 1.0)
+    assert refusal.value.first.kind == "ValueError"
+
+
+def test_the_table_is_plain_json_and_comes_back() -> None:
+    table = train(FakeBench(SIZES[:3], CROSSING, public={"hint": lambda n: n}), 0.5, 0.1)
+    assert Table.from_json(json.loads(json.dumps(table.as_json()))) == table
+
+
+def test_the_train_event_holds_every_run() -> None:
+    bench = FakeBench(SIZES[:3], CROSSING, multiples=(0.5, 1.0), others=("junk",))
+    event = json.loads(json.dumps(train_event(train(bench, 1.0))))
+    assert len(event["rows"]) == 6 and event["models"] == "log error"
+    row = event["rows"][1]
+    assert (row["database"], row["scale"], row["epsilon"]) == ("data 2", 1.0, 1.0)
+    assert set(row["utilities"]) == set(CROSSING) == set(row["less"]["0.9"])
+    # Twelve settings of three draws; a setting shows only what it paid for.
+    assert len(row["features"]) == 36
+    assert {frozenset(f["values"]) for f in row["features"]} == {
+        frozenset({"size"}), frozenset({"junk"}), frozenset({"size", "junk"}),
+    }  # fmt: skip

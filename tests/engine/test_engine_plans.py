@@ -1,0 +1,313 @@
+"""Bounding, joins, groups, tallies and exact aggregates."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jostle.diagnostics import Refusal
+from jostle.engine.dense import group_dense
+from jostle.engine.duck import Engine
+from jostle.engine.plan import (
+    Apply,
+    Bound,
+    Categories,
+    Column,
+    Constant,
+    Count,
+    Derive,
+    Exact,
+    Filter,
+    FixedSum,
+    Integer,
+    Join,
+    Key,
+    Open,
+    Plan,
+    Real,
+    RowExpr,
+    Scan,
+)
+
+
+@pytest.fixture
+def engine() -> Iterator[Engine]:
+    engine = Engine()
+    yield engine
+    engine.close()
+
+
+def call(op: str, *args: Any) -> RowExpr:
+    return Apply(op, tuple(arg if isinstance(arg, Column | Apply | Constant) else Constant(arg) for arg in args))
+
+
+Row = tuple[Any, ...]
+PEOPLE: list[Row] = [(f"p{i % 37}" if i % 11 else "", f"{i * 7 % 130}", f"{i % 5}") for i in range(300)]
+DOMAINS = (("who", Open("text")), ("age", Integer(0, 99)), ("n", Integer(0, 9)))
+
+
+def scan_of(engine: Engine, rows: list[Row], domains: Any = DOMAINS) -> Scan:
+    columns = {name: np.array([row[i] for row in rows], dtype=object) for i, (name, _) in enumerate(domains)}
+    return Scan(engine.open(columns, public=False).key, domains)
+
+
+def contents(engine: Engine, plan: Plan, names: list[str]) -> Counter[Row]:
+    """The rows of a plan with how often each occurs."""
+    keys, (counts,) = engine.exact(plan, tuple(Column(name) for name in names), (Exact("count"),))
+    return Counter({row: int(n) for *row, n in zip(*keys, counts, strict=True) for row in [tuple(row)]})
+
+
+# Bounding ------------------------------------------------------------------------------------------
+
+
+def portable(rows: list[Row], most: int) -> Counter[Row]:
+    """The rule as its documentation states it, in plain Python."""
+
+    def encoded(row: Row) -> str:
+        age, n, who = row[1], row[2], row[0]
+        return "".join(f"{len(cell.encode())}:{cell}" if cell else "-" for cell in (age, n, who))
+
+    kept: Counter[Row] = Counter()
+    for who in {row[0] for row in rows if row[0]}:
+        mine = sorted((r for r in rows if r[0] == who), key=lambda r: hashlib.sha256(encoded(r).encode()).hexdigest())
+        kept.update((row[0], float(min(99, int(row[1]))), float(row[2])) for row in mine[:most])
+    return kept
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_bounding_is_the_portable_hash_whatever_the_order_of_rows(engine: Engine, most: int) -> None:
+    wanted = portable(PEOPLE, most)
+    for seed in range(3):
+        rows = PEOPLE[:]
+        random.Random(seed).shuffle(rows)
+        bound = Bound(scan_of(engine, rows), ("who",), most)
+        assert contents(engine, bound, ["who", "age", "n"]) == wanted
+
+
+def test_bounding_does_not_look_at_other_people(engine: Engine) -> None:
+    everyone = contents(engine, Bound(scan_of(engine, PEOPLE), ("who",), 2), ["who", "age", "n"])
+    without = contents(
+        engine, Bound(scan_of(engine, [row for row in PEOPLE if row[0] != "p3"]), ("who",), 2), ["who", "age", "n"]
+    )
+    gone = everyone - without
+    assert without - everyone == Counter()
+    assert sum(gone.values()) == 2 and {row[0] for row in gone} == {"p3"}
+
+
+def test_bounding_compares_the_raw_value(engine: Engine) -> None:
+    rows: list[Row] = [("x", str(age), "1") for age in (150, 150, 150, 200, 200, 99)]
+    bound = Bound(scan_of(engine, rows), ("age",), 1)
+    assert engine.rows(bound) == 3  # all three are clamped to 99, and are three different people
+    assert engine.group(bound, (Key(Column("age"), range(99, 100)),), (Count(),))[0].tolist() == [3]
+
+
+def test_bounding_by_two_columns_drops_missing_ones(engine: Engine) -> None:
+    bound = Bound(scan_of(engine, PEOPLE), ("who", "n"), 1)
+    assert engine.rows(bound) == len({(row[0], row[2]) for row in PEOPLE if row[0]})
+
+
+# Joins ---------------------------------------------------------------------------------------------
+
+
+def test_join_keeps_the_left_columns_and_skips_missing_keys(engine: Engine) -> None:
+    left = scan_of(engine, [("a", "1", "1"), ("a", "2", "1"), ("b", "3", "1"), ("", "4", "1")])
+    domains = (("who", Open("text")), ("age", Integer(0, 99)), ("m", Integer(0, 9)))
+    right = scan_of(engine, [("a", "50", "7"), ("", "60", "7"), ("c", "70", "7")], domains)
+    joined = Join(left, right, ("who",))
+    assert contents(engine, joined, ["who", "age", "m"]) == Counter({("a", 1.0, 7.0): 1, ("a", 2.0, 7.0): 1})
+
+
+def test_bounded_joins_bound_both_sides_and_one_row_displaces_few(engine: Engine) -> None:
+    left, right = scan_of(engine, PEOPLE), scan_of(engine, PEOPLE[::2])
+    joined = Join(left, Filter(right, call("<", Column("age"), 90.0)), ("who",), 2)
+    counts = engine.tally(joined, Column("who"))[1]
+    assert counts.max() <= 4
+    before = contents(engine, joined, ["who", "age", "n"])
+    less = Join(scan_of(engine, PEOPLE[1:]), joined.right, ("who",), 2)
+    after = contents(engine, less, ["who", "age", "n"])
+    assert sum((before - after).values()) <= 2 and sum((after - before).values()) <= 2
+
+
+def test_joins_that_do_not_fit_are_refused(engine: Engine) -> None:
+    scan = scan_of(engine, PEOPLE)
+    for on in (("age", "nobody"), ()):
+        with pytest.raises(Refusal):
+            engine.rows(Join(scan, scan, on))
+    other = Scan(scan.data, (("who", Open("real")),))
+    with pytest.raises(Refusal) as refusal:
+        engine.rows(Join(scan, other, ("who",)))
+    assert refusal.value.first.kind == "TypeError"
+
+
+# Groups --------------------------------------------------------------------------------------------
+
+
+def test_groups_are_dense_and_in_the_order_of_the_keys(engine: Engine) -> None:
+    scan = scan_of(engine, [("a", "10", "1"), ("b", "25", "2"), ("a", "", "3"), ("c", "31", "4"), ("a", "10", "")])
+    decade = Key(call("/", Column("age"), 10.0), range(5))
+    who = Key(Column("who"), ("b", "a", "nobody"))
+    count, known, different, total = engine.group(
+        scan, (decade, who), (Count(), Count(Column("n")), Count(Column("age"), True), FixedSum(Column("n"), 0, 9, 0))
+    )
+    assert count.shape == (5, 3) and count.dtype == np.int64
+    assert count.tolist() == [[0, 0, 0], [0, 2, 0], [1, 0, 0], [0, 0, 0], [0, 0, 0]]
+    assert known.tolist() == [[0, 0, 0], [0, 1, 0], [1, 0, 0], [0, 0, 0], [0, 0, 0]]
+    assert different.tolist() == [[0, 0, 0], [0, 1, 0], [1, 0, 0], [0, 0, 0], [0, 0, 0]]
+    assert total.tolist() == [[0, 0, 0], [0, 1, 0], [2, 0, 0], [0, 0, 0], [0, 0, 0]]
+
+
+def test_kinds_of_keys(engine: Engine) -> None:
+    scan = scan_of(engine, [("a", "10", "1"), ("b", "25", "2"), ("a", "", "3")])
+    old = Key(call(">", Column("age"), 18.0), (False, True))
+    assert engine.group(scan, (old,), (Count(),))[0].tolist() == [1, 1]
+    listed = Key(call("/", Column("age"), 2.0), (12.0, 5.0, 99.0))  # 12.5 is taken down to 12
+    assert engine.group(scan, (listed,), (Count(),))[0].tolist() == [1, 1, 0]
+    halves = Key(call("/", Column("age"), 2.0), (12.0, 12.5))  # listed with a fraction: matched as they are
+    assert engine.group(scan, (halves,), (Count(),))[0].tolist() == [0, 1]
+    far = Key(call("*", Column("age"), 1e300), range(-3, 3))
+    assert engine.group(scan, (far,), (Count(),))[0].tolist() == [0] * 6
+    assert engine.group(scan, (Key(Column("age"), range(0)),), (Count(),))[0].tolist() == []
+
+
+def test_fixed_sums_are_exact_beyond_doubles(engine: Engine) -> None:
+    values = np.array([2.0**52 + 0.5, 1 / 3, -1e300, np.nan, 7.125] * 100)
+    scan = Scan(engine.open({"x": values}, public=False).key, (("x", Open("real")),))
+    low, high = -(2.0**50), 2.0**52
+    (total,) = engine.group(scan, (), (FixedSum(Column("x"), low, high, 20),))
+    each = [2**72, round(2**20 / 3), -(2**70), int(7.125 * 2**20)]
+    assert total.dtype == object and total[()] == 100 * sum(each)
+    (squares,) = engine.group(scan, (), (FixedSum(Column("x"), -2.0, 2.0, 10, square=True),))
+    assert squares.dtype == np.int64 and squares[()] == 100 * (4 + round(2**10 / 9) / 2**10 + 4 + 4) * 2**10
+    assert engine.group(Filter(scan, Constant(False)), (), (Count(), FixedSum(Column("x"), 0, 1, 0)))[1][()] == 0
+
+
+def test_sums_that_could_overflow_are_refused(engine: Engine) -> None:
+    scan = scan_of(engine, PEOPLE)
+    for bounds in ((0.0, 1e300), (0.0, float("inf")), (1.0, 0.0), (0.0, float("nan"))):
+        with pytest.raises(Refusal):
+            engine.group(scan, (), (FixedSum(Column("age"), *bounds, bits=30),))
+
+
+def test_sums_do_not_depend_on_threads(engine: Engine) -> None:
+    values = np.random.default_rng(1).normal(size=300_000)
+    scan = Scan(engine.open({"x": values}, public=False).key, (("x", Real(-3.0, 3.0)),))
+    term = FixedSum(Column("x"), -3.0, 3.0, 40)
+    found = {int(engine.group(scan, (), (term,))[0]) for _ in range(3)}
+    engine.fetch("SET threads = 1")
+    found.add(int(engine.group(scan, (), (term,))[0]))
+    clipped = np.clip(values, -3, 3) * 2.0**40
+    assert found == {sum(int(v) for v in np.trunc(clipped + np.copysign(0.5, clipped)))}
+
+
+@pytest.mark.parametrize("sizes", [(10**12,), (2**13, 2**14), (10**400,)])
+def test_too_many_groups_are_refused_before_memory_is_taken(engine: Engine, sizes: tuple[int, ...]) -> None:
+    keys = tuple(Key(Column("age"), range(size)) for size in sizes)
+    scan = scan_of(engine, PEOPLE)
+    with pytest.raises(Refusal) as refusal:
+        engine.group(scan, keys, (Count(),))
+    assert refusal.value.first.kind == "DataError"
+    with pytest.raises(Refusal):
+        engine.exact(scan, keys, (Exact("count"),))
+
+
+def test_filters_and_derived_columns_stack(engine: Engine) -> None:
+    scan = scan_of(engine, PEOPLE)
+    plan: Plan = scan
+    for limit in range(150):
+        plan = Filter(plan, call("<", Column("age"), float(200 - limit)))
+    expected = sum(min(99, int(row[1])) < 51 for row in PEOPLE)
+    assert engine.rows(plan) == expected
+    made = Derive(plan, (("age", call("-", 99.0, Column("age"))), ("young", call("<", Column("age"), 18.0))))
+    assert engine.rows(Filter(made, call("and", Column("young"), call(">", Column("age"), 90.0)))) == sum(
+        min(99, int(row[1])) < 9 for row in PEOPLE
+    )
+    with pytest.raises(Refusal) as refusal:
+        engine.rows(Filter(scan, Column("age")))
+    assert refusal.value.first.kind == "TypeError"
+    for _ in range(250):
+        plan = Derive(plan, (("age", Column("age")),))
+    with pytest.raises(Refusal) as refusal:
+        engine.rows(plan)
+    assert refusal.value.first.kind == "RecursionLimit"
+
+
+def test_cubes_give_the_same_groups_as_rows(engine: Engine) -> None:
+    rng = np.random.default_rng(2)
+    columns = {"x": rng.integers(0, 12, 400), "y": rng.integers(0, 7, 400), "values": rng.integers(0, 50, 400)}
+    domains = (("x", Integer(0, 11)), ("y", Integer(0, 6)), ("values", Integer(0, 49)))
+    scan = Scan(engine.open(columns, public=False).key, domains)
+    keys = (Key(call("/", Column("x"), 5.0), range(3)), Key(call("%", Column("y"), 3.0), (2.0, 0.0)))
+    condition = call("or", call(">", Column("values"), 30.0), call("==", Column("y"), 2.0))
+    count, total = engine.group(Filter(scan, condition), keys, (Count(), FixedSum(Column("values"), 0, 49, 0)))
+    assert np.array_equal(group_dense(columns, keys, None, condition), count)
+    assert np.array_equal(group_dense(columns, keys, columns["values"], condition), total)
+    assert group_dense(columns, (), columns["values"], None)[()] == columns["values"].sum()
+    huge = group_dense({"x": np.zeros(3)}, (), np.array([2**62] * 3), None)
+    assert huge[()] == 3 * 2**62
+
+
+# Tallies and exact aggregates ----------------------------------------------------------------------
+
+
+def test_tallies(engine: Engine) -> None:
+    scan = scan_of(engine, [("b", "10", "1"), ("a", "25", "2"), ("b", "", "3"), ("", "10", "4")])
+    for expr, values, counts in (
+        (Column("age"), [10, 25], [2, 1]),
+        (Column("who"), ["a", "b"], [1, 2]),
+        (call(">", Column("age"), 18.0), [False, True], [2, 1]),
+    ):
+        found = engine.tally(scan, expr)
+        assert (found[0].tolist(), found[1].tolist()) == (values, counts)
+
+
+def test_exact_aggregates(engine: Engine) -> None:
+    rows: list[Row] = [("a", "10", "1"), ("a", "20", "1"), ("b", "30", "2"), ("a", "20", ""), ("", "10", "4")]
+    scan = scan_of(engine, rows)
+    age = Column("age")
+    functions = ["count", "sum", "avg", "var", "stddev", "median", "min", "max", "mode", "count_distinct"]
+    terms = (
+        *(Exact(function, age) for function in functions),
+        Exact("quantile", age, 0.25),
+        Exact("mode", Column("who")),
+    )
+    keys, found = engine.exact(scan, (), terms)
+    assert keys == []
+    values = [column[0] for column in found]
+    assert values[:11] == pytest.approx([5, 90, 18, 70, 70**0.5, 20, 10, 30, 10, 3, 10]) and values[11] == "a"
+    terms = (Exact("count"), Exact("sum", age), Exact("avg", age), Exact("mode", age))
+    keys, found = engine.exact(scan, (Key(Column("who"), ("b", "none", "a")),), terms)
+    assert keys == [["b", "none", "a"]]
+    assert found == [[1, 0, 3], [30, 0, 50], [30, None, 50 / 3], [30, None, 20]]
+    keys, found = engine.exact(scan, (call("/", age, 15.0), Key(Column("who"), ("b", "a"))), (Exact("count"),))
+    assert keys == [[0, 0, 1, 1, 2, 2], ["b", "a"] * 3] and found == [[0, 1, 0, 2, 1, 0]]
+    keys, found = engine.exact(Filter(scan, Constant(False)), (Column("who"),), (Exact("count"),))
+    assert keys == [[]] and found == [[]]
+
+
+def test_exact_aggregates_of_what_they_do_not_fit_are_refused(engine: Engine) -> None:
+    scan = scan_of(engine, PEOPLE)
+    for term in (
+        Exact("sum", Column("who")),
+        Exact("sum"),
+        Exact("quantile", Column("age"), 1.5),
+        Exact("shape", Column("age")),
+    ):
+        with pytest.raises(Refusal):
+            engine.exact(scan, (), (term,))
+
+
+def test_exact_aggregates_that_overflow_are_missing(engine: Engine) -> None:
+    scan = Scan(engine.open({"x": np.array([1e308, 1e308, -1e308])}, public=True).key, (("x", Open("real")),))
+    _, found = engine.exact(scan, (), tuple(Exact(f, Column("x")) for f in ("var", "stddev", "max")))
+    assert found == [[None], [None], [1e308]]
+
+
+def test_number_categories_group_by_value(engine: Engine) -> None:
+    scan = scan_of(engine, [("0.5",), ("1",), ("1.0",), ("x",)], (("x", Categories((0.5, 1.0, 2.0))),))
+    assert engine.group(scan, (Key(Column("x"), (0.5, 1.0, 2.0)),), (Count(),))[0].tolist() == [1, 2, 0]

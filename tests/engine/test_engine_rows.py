@@ -1,0 +1,127 @@
+"""One suite of row expressions, run on DuckDB and on NumPy: the same values, the same missing ones, never an error."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from engine_expressions import COLUMNS, SCHEMA, conditions, numbers, on_sql, smooth
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from jostle.diagnostics import Refusal
+from jostle.engine.bounds import bounds_of, is_integral
+from jostle.engine.dense import evaluate
+from jostle.engine.duck import Engine
+from jostle.engine.plan import Apply, Column, Constant, RowExpr
+from jostle.engine.types import kind_of
+
+SETTINGS = settings(
+    max_examples=60, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+)
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Engine]:
+    engine = Engine()
+    yield engine
+    engine.close()
+
+
+def on_numpy(expr: RowExpr) -> list[Any]:
+    values, valid = evaluate(expr, COLUMNS)
+    return [value if known else None for value, known in zip(values.tolist(), valid.tolist(), strict=True)]
+
+
+@SETTINGS
+@given(st.lists(numbers(), min_size=15, max_size=25))
+def test_arithmetic_agrees_to_the_last_bit(engine: Engine, expressions: list[RowExpr]) -> None:
+    for expr, found in zip(expressions, on_sql(engine, expressions), strict=True):
+        assert found == on_numpy(expr), expr
+
+
+@SETTINGS
+@given(st.lists(conditions(numbers(4)), min_size=15, max_size=25))
+def test_conditions_agree(engine: Engine, expressions: list[RowExpr]) -> None:
+    for expr, found in zip(expressions, on_sql(engine, expressions), strict=True):
+        assert found == on_numpy(expr), expr
+
+
+@settings(SETTINGS, max_examples=30)
+@given(st.lists(smooth(), min_size=10, max_size=20))
+def test_mathematics_agrees_nearly(engine: Engine, expressions: list[RowExpr]) -> None:
+    for expr, found in zip(expressions, on_sql(engine, expressions), strict=True):
+        for left, right in zip(found, on_numpy(expr), strict=True):
+            assert (left is None) == (right is None), expr
+            assert left is None or math.isclose(left, right, rel_tol=1e-12), expr
+
+
+@SETTINGS
+@given(st.lists(st.one_of(numbers(), smooth()), min_size=10, max_size=20))
+def test_bounds_hold_and_whole_numbers_are_whole(engine: Engine, expressions: list[RowExpr]) -> None:
+    for expr in expressions:
+        values, valid = evaluate(expr, COLUMNS)
+        present = values[valid]
+        bounds = bounds_of(expr, SCHEMA)
+        if bounds is not None:
+            assert np.all((present >= bounds[0]) & (present <= bounds[1])), (expr, bounds)
+        if is_integral(expr, SCHEMA):
+            assert np.all(present == np.floor(present)), expr
+
+
+@settings(SETTINGS, max_examples=20)
+@given(st.lists(st.one_of(numbers(40), smooth()), min_size=5, max_size=10))
+def test_whatever_is_not_finite_is_missing(engine: Engine, expressions: list[RowExpr]) -> None:
+    for found in on_sql(engine, expressions):
+        assert all(value is None or math.isfinite(value) for value in found)
+
+
+@pytest.mark.parametrize(
+    ("op", "args", "value"),
+    [
+        ("%", (-7.0, 4.0), 1.0),
+        ("%", (7.0, -4.0), -1.0),
+        ("%", (7.0, 0.0), None),
+        ("/", (1.0, 0.0), None),
+        ("^", (0.0, -1.0), None),
+        ("^", (-8.0, 3.0), -512.0),
+        ("^", (-8.0, 0.5), None),
+        ("round", (2.5,), 2.0),
+        ("round", (-0.5,), 0.0),
+        ("sqrt", (-1.0,), None),
+        ("log", (0.0,), None),
+        ("exp", (1000.0,), None),
+        ("*", (1e308, 10.0), None),
+        ("clamp", (float("inf"), 0.0, 1.0), None),
+        ("clamp", (5.0, 3.0, 1.0), 3.0),
+        ("min", (1.0, None), None),
+        ("in", (2.0, 1.0, 2.0), True),
+        ("in", (None, 1.0), None),
+        ("in", (3.0, None), False),
+        ("if", (None, 1.0, 2.0), None),
+        ("and", (False, None), False),
+        ("and", (True, None), None),
+        ("or", (True, None), True),
+        ("==", (None, 1.0), None),
+        ("<", ("Z", "a"), True),
+    ],
+)
+def test_single_values(engine: Engine, op: str, args: tuple[Any, ...], value: Any) -> None:
+    expr = Apply(op, tuple(Constant(arg) for arg in args))
+    assert on_sql(engine, [expr])[0] == [value] * 14
+    assert on_numpy(expr) == [value] * 14
+
+
+def test_deep_nesting_is_linear_in_text_and_time(engine: Engine) -> None:
+    expr: RowExpr = Column("o")
+    for _ in range(60):
+        expr = Apply("/", (Constant(1.0), Apply("%", (expr, Constant(3.0)))))
+    assert on_sql(engine, [expr])[0] == on_numpy(expr)
+    for _ in range(200):
+        expr = Apply("neg", (expr,))
+    with pytest.raises(Refusal) as refusal:
+        kind_of(expr, SCHEMA)
+    assert refusal.value.first.kind == "RecursionLimit"

@@ -1,0 +1,53 @@
+"""`jostle data check`: what it counts of a file, and what it says of a bad schema or file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jostle.diagnostics import Refusal
+from jostle.engine.plan import Categories, Integer, Open, Real
+from jostle.tools import datacheck
+
+SCHEMA = (("age", Integer(0, 99)), ("sex", Categories(("F", "M"))), ("gain", Real(0.0, 1.5)), ("note", Open("text")))
+ROWS = ["age,sex,gain,note", "12,F,1.0,x", "120,M,nan,", "abc,X,,y", "7,F", "-3,M,0.5,z,extra"]
+
+
+def test_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(datacheck, "schema", lambda text: SCHEMA)
+    path = tmp_path / "people.csv"
+    path.write_bytes("\n".join(ROWS).encode() + b"\n5,M,1,\xff\n")
+    lines = datacheck.report(path, "{…}").splitlines()
+    assert lines[0].endswith("people.csv: 6 records")
+    assert lines[1].startswith("  2 with missing or extra cells") and lines[2].startswith("  1 with bytes")
+    assert [line.split() for line in lines[4:9]] == [
+        ["column", "described", "as", "empty", "no", "number", "outside", "unlisted"],
+        ["age", "0..99", "0", "1", "2"],
+        ["sex", '{"F",', '"M"}', "0", "1"],
+        ["gain", "0.0..1.5", "2", "1", "0"],
+        ["note", "text", "2"],
+    ]
+    assert "as private as the file" in lines[-1]
+
+
+def test_domains_are_shown_as_they_are_written() -> None:
+    assert datacheck.described_as(Categories((1.0, 2.5, 3.0, 4.0))) == "{1, 2.5, 3, … 4 in all}"
+    assert datacheck.described_as(Real(-1.0, 2.0)) == "-1.0..2.0"
+
+
+def test_the_schema_is_the_languages_own() -> None:
+    pytest.importorskip("jostle.tools.session", reason="the interpreter is not here yet")
+    assert datacheck.schema('{age: 0..99, sex: {"F", "M"}, gain: 0.0..1.5, note: text}') == SCHEMA
+    for text in ("{age: }", "{age: 12}", "3", "{}", "{age: nowhere}"):
+        with pytest.raises(Refusal):
+            datacheck.schema(text)
+
+
+def test_a_missing_file_or_column_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(datacheck, "schema", lambda text: SCHEMA)
+    (tmp_path / "p.csv").write_text("age\n1\n")
+    for path in (tmp_path / "absent.csv", tmp_path / "p.csv"):
+        with pytest.raises(Refusal) as caught:
+            datacheck.report(path, "{…}")
+        assert caught.value.first.kind == "DataError"

@@ -1,0 +1,96 @@
+"""The faces in front of the real interpreter: run, check, trace, repl, data check, each as a person calls them."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("jostle.tools.session", reason="the interpreter is not here yet")
+
+Call = Callable[..., tuple[int, str, str]]
+
+PEOPLE = ["age,sex,hours", *(f"{k % 90},{'Female' if k % 2 else 'Male'},{k % 60}" for k in range(400))]
+DECLARED = """private people = table("people.csv")
+    described by {age: 0..99, sex: {"Female", "Male"}, hours: 0..100}
+    protecting rows
+    budget epsilon 100
+"""
+PAID = DECLARED + "n = {{ select count(*) from people with epsilon 50 }}\nprint(1 + 1)\nrelease n\n"
+
+
+@pytest.fixture
+def real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    """The command line in a folder with `people.csv`; `program` is written to `p.jst`, `typed` is standard input."""
+    from jostle.tools.entry import main
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("JOSTLE_DEBUG", raising=False)
+    Path("people.csv").write_text("\n".join(PEOPLE) + "\n")
+
+    def call(*words: str, program: str | None = None, typed: str = "") -> tuple[int, str, str]:
+        if program is not None:
+            Path("p.jst").write_text(program, encoding="utf-8")
+        monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
+        status = main(list(words))
+        told = capsys.readouterr()
+        return status, told.out, told.err
+
+    return call
+
+
+def test_a_paid_query_from_text_to_trace(real: Call) -> None:
+    status, out, err = real("run", "p.jst", "--trace", "t.jsonl", program=PAID)
+    assert (status, err) == (0, "") and out.startswith("2\n\nreleased\n  n = ")
+    assert "people  ██████████░░░░░░░░░░  ε 50 of 100 spent, 50 left" in out
+    status, out, _ = real("trace", "t.jsonl")
+    assert status == 0 and "source people  protecting rows  budget ε 100" in out and "laplace  count" in out
+    assert "ε 50" in real("trace", "t.jsonl", "--budget")[1]
+
+
+def test_json_as_the_conformance_programs_want_it(real: Call) -> None:
+    status, out, _ = real("run", "p.jst", "--format", "json", program=PAID)
+    said = json.loads(out)
+    assert (status, said["ok"], said["output"]) == (0, True, ["2"]) and abs(said["released"]["n"] - 400) < 3
+    assert said["budget"] == {"people": {"epsilon": {"total": "100", "spent": "50"}}}
+    status, out, _ = real("run", "p.jst", "--format", "json", program=PAID + "print(people)\n")
+    error = json.loads(out)["error"]
+    assert (status, error["kind"], error["line"], error["column"]) == (1, "PrivateValue", 8, 7)
+
+
+def test_check_opens_nothing_and_finds_all(real: Call) -> None:
+    Path("people.csv").unlink()
+    status, out, _ = real("check", "p.jst", program=PAID)
+    assert status == 0 and "no errors" in out
+    status, _, err = real("check", "p.jst", program="a = totl\nb = othr\n")
+    assert status == 1 and err.count("NameError") == 2 and err.endswith("2 errors\n")
+
+
+def test_the_repl_keeps_names_and_goes_on_after_errors(real: Call) -> None:
+    typed = (
+        DECLARED
+        + "n = {{ select count(*) from people with epsilon 25 }}\nprint(people)\nm = 20 + 1\nprint(m * 2)\n:budget\n"
+    )
+    status, out, err = real("repl", typed=typed)
+    assert status == 0 and "42\n" in out and "ε 25 of 100 spent, 75 left" in out
+    assert err.count("PrivateValue") == 1 and "^^^^^^" in err
+
+
+def test_a_simulation_does_not_depend_on_the_private_rows(real: Call) -> None:
+    first = real("run", "p.jst", "--simulate", "--seed", "3", program=PAID)
+    Path("people.csv").write_text("age,sex,hours\n1,Male,1\n")
+    assert real("run", "p.jst", "--simulate", "--seed", "3") == first
+    assert first[0] == 0 or "cannot simulate" in first[2]
+
+
+def test_data_check_reads_the_languages_own_schema(real: Call) -> None:
+    status, out, _ = real("data", "check", "people.csv", "--schema", '{age: 0..50, sex: {"Female"}}')
+    assert status == 0 and out.startswith("people.csv: 400 records") and "0..50" in out
+    status, _, err = real("data", "check", "people.csv", "--schema", "{age: }")
+    assert status == 1 and err.startswith("SyntaxError")
+    status, _, err = real("data", "check", "people.csv", "--schema", "{weight: 0..5}")
+    assert status == 1 and err.startswith("DataError")

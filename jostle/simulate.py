@@ -27,7 +27,8 @@ class SeededNoise:
 
         if scale > 1e15:  # beyond what doubles resolve a unit of; the law is the continuous one there
             noise = np.clip(self._rng.laplace(0.0, scale, values.shape), -9e18, 9e18).astype(np.int64)
-            return np.clip(values.astype(float) + noise.astype(float), -9e18, 9e18).astype(np.int64)
+            wide: NDArray[np.int64] = np.clip(values.astype(float) + noise, -9e18, 9e18).astype(np.int64)
+            return wide
         stop = -np.expm1(-1.0 / scale)
         drawn: NDArray[np.int64] = self._rng.geometric(stop, values.shape) - self._rng.geometric(stop, values.shape)
         return values + drawn

@@ -149,7 +149,6 @@ class Flow(Calls):
             return
         found = self.value(value, env)
         self.labels.shown(found, value, value.span, "released")
-        env.values[name] = found
 
     def branches(self, stmt: n.If, env: Env) -> None:
         self.labels.branched(self.value(stmt.test, env), stmt.test)

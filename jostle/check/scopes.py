@@ -44,8 +44,6 @@ def bound_by(stmt: n.Stmt, use_names: UseNames) -> Iterator[str]:
             yield name
         case n.External(name=name):
             yield name
-        case n.Release(name=name, value=value) if value is not None:
-            yield name
         case n.Use():
             yield from use_names(stmt)
         case n.If(then=then, other=other):

@@ -13,18 +13,12 @@ ROW_FUNCTIONS = frozenset(
     {"abs", "floor", "ceil", "round", "sqrt", "log", "exp", "clamp", "if", "min", "max"}
 )  # fmt: skip
 
-# Functions whose arguments after the first are expressions over the rows of the first.
-OVER_ROWS = frozenset(
-    {
-        "histogram", "partition", "where", "derive", "vectors", "join", "columns", "noisy_sum", "entropy", "gini",
-        "max_class",
-    }
-)  # fmt: skip
-
-ROW_CALLS = frozenset({"histogram", "partition", "where"})  # and nothing else than rows stands there
+# Functions whose arguments after the first are expressions over the rows of the first; of ROW_CALLS all of them.
+ROW_CALLS = frozenset({"histogram", "partition", "where", "derive", "pick"})
+OVER_ROWS = ROW_CALLS | {"vectors", "join", "columns", "noisy_sum", "entropy", "gini", "max_class"}
 
 SOURCES = frozenset({"table", "counts", "dataset", "bound"})
-TRANSFORMATIONS = frozenset({"histogram", "where", "derive", "vectors", "join"})
+TRANSFORMATIONS = frozenset({"histogram", "where", "derive", "pick", "vectors", "join"})
 KEEPS_COLUMNS = frozenset({"where"})
 
 # Functions of public values: a handle among their arguments is an error. A container that holds one may be

@@ -11,7 +11,17 @@ from typing import Any
 from jostle.privacy.handles import Cube, Handle, Table
 from jostle.run.scope import MISSING, Scope
 from jostle.run.values import (
-    REQUIRED, Builtin, Function, Grouped, Interval, JSet, Module, Part, RowForm, is_sequence, is_vector,
+    REQUIRED,
+    Builtin,
+    Function,
+    Grouped,
+    Interval,
+    JSet,
+    Module,
+    Part,
+    RowForm,
+    is_sequence,
+    is_vector,
 )  # fmt: skip
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every

@@ -149,7 +149,8 @@ class ChoiceMaker:
 
     def _policy(self, interp: Interpreter, unit: str, stability: int, epsilon: float | None) -> Policy:
         label = self.name or "choice"
-        report = (lambda done, total: self._progress(f"training {label}", done, total)) if self._progress else None
+        tell = self._progress
+        report = (lambda done, total: tell(f"training {label}", done, total)) if tell is not None else None
         policy = learn(
             self._bench(interp, unit, stability), model=self._model, share=self._share, epsilon=epsilon,
             store=self._store, progress=report,
@@ -243,7 +244,7 @@ def _members(value: Any, clause: str, kind: str | None) -> list[Any]:
         value = [value]
     members = list(value)
     for member in members if kind is not None else ():
-        if isinstance(member, Part) and member.kind != kind or not isinstance(member, (Part, Function, Builtin)):
+        if (isinstance(member, Part) and member.kind != kind) or not isinstance(member, (Part, Function, Builtin)):
             raise refuse("TypeError", f"`{clause}` takes {kind}s, and this is {kind_name(member)}")
     return members
 

@@ -38,6 +38,8 @@ def load_counts(path: str | Path, *, private: bool = False) -> NDArray[Any]:
         raise refuse("DataError", f"`{shown}` cannot be read: {error.strerror}") from None
     except (ValueError, EOFError, MemoryError, SyntaxError, TypeError, OverflowError):
         raise refuse("DataError", f"`{shown}` is not a NumPy array file (`.npy`) that can be read") from None
+    if size > _CELLS:
+        raise _wrong_size(f"`{shown}`", size)
     return as_counts(array, f"`{shown}`", private=private)
 
 
@@ -54,7 +56,8 @@ def as_counts(values: Any, shown: str, *, private: bool = False) -> NDArray[Any]
         raise _not_counts(shown)
     if private:
         cells = np.nan_to_num(array.astype(float), nan=0.0, posinf=2.0**31, neginf=0.0)
-        return np.floor(np.clip(cells, 0, 2.0**31)).astype(np.int64)
+        mended: NDArray[Any] = np.floor(np.clip(cells, 0, 2.0**31)).astype(np.int64)
+        return mended
     if not np.all((array >= 0) & (array < _LARGEST)) or (
         array.dtype.kind == "f" and not np.all(array == np.floor(array))
     ):

@@ -39,10 +39,9 @@ def mwem_update(estimate: Floats, lows: Ints, highs: Ints, answers: Floats, tota
     for _ in range(passes):
         for row, target in zip(rows, targets, strict=True):
             held = mass[row]
-            now = float(held.sum())
-            factor = math.exp(min(max((target - now) / (2 * total), -50.0), 50.0))
-            mass[row] = held * factor
-            mass *= total / (total + now * (factor - 1))
+            gap = target - float(held.sum())
+            mass[row] = held * math.exp(min(max(gap / (2 * total), -50.0), 50.0))
+            mass *= total / float(mass.sum())
     factors = np.divide(mass, start, out=np.zeros_like(mass), where=start > 0)
     updated = estimate.ravel() * factors[region]
     return np.asarray((updated * (total / updated.sum())).reshape(estimate.shape))

@@ -74,7 +74,7 @@ class Workload:
         return total
 
     def adjoint(self, r: Floats) -> Floats:
-        """Wᵀr, of the workload's shape; `r` has shape (m,). Entry i is the sum of r over the queries that hold cell i."""
+        """Wᵀr, of the workload's shape: for each cell the sum of `r`, (m,), over the queries that hold it."""
         r = np.asarray(r, dtype=np.float64)
         if self.kind == "identity":
             return r.reshape(self.shape).copy()

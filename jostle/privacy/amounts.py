@@ -38,7 +38,7 @@ def rounded_up(value: float) -> int:
 
 
 def as_float(amount: int) -> float:
-    return amount / QUANTA
+    return float(amount / QUANTA)
 
 
 def as_text(amount: int) -> str:

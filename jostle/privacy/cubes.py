@@ -23,8 +23,8 @@ from jostle.privacy.query import (
     Answer,
     KeyWish,
     Want,
-    key_columns,
     emit_measure,
+    key_columns,
     noise_and_stability,
     open_keys,
 )

@@ -127,7 +127,7 @@ def partition_cells(
     def draw(scale: float, size: int) -> NDArray[np.int64]:
         return noise.laplace(np.zeros(size, dtype=np.int64), scale)
 
-    labels = walk(kernel.vault.cells(cube), as_float(plain.value) / distance, draw, **tuning)
+    labels: NDArray[np.int64] = walk(kernel.vault.cells(cube), as_float(plain.value) / distance, draw, **tuning)
     emit_measure(kernel, cube, "partition", plain, 1, 0.0, span)
     return labels
 

@@ -83,8 +83,7 @@ class Measure:
 
     def admits(self, total: Cost) -> bool:
         if self.kind == "approximate":
-            rho, delta0 = total
-            return delta0 < self.limit.delta and self._epsilon(total) <= as_float(self.limit.value)
+            return total[1] < self.limit.delta and self._epsilon(total) <= as_float(self.limit.value)
         if self.kind == "basic":
             return total[0] <= self.limit.value and total[1] <= self.limit.delta
         return total[0] <= self.limit.value
@@ -113,8 +112,10 @@ def epsilon_of(rho: float, delta: float) -> float:
     def bound(alpha: float) -> float:
         return alpha * rho + math.log1p(-1 / alpha) + (math.log(1 / delta) - math.log(alpha)) / (alpha - 1)
 
+    def at(t: float) -> float:
+        return 1.0 + math.exp(t - 20.0)
+
     low, high = 0.0, 60.0  # of log(α − 1), shifted; the bound is quasi-convex in α
-    at = lambda t: 1.0 + math.exp(t - 20.0)  # noqa: E731
     for _ in range(200):
         third = (high - low) / 3
         a, b = low + third, high - third
@@ -135,4 +136,4 @@ def rho_of(epsilon: float, delta: float) -> float:
             low = middle
         else:
             high = middle
-    return math.floor(low * QUANTA) / QUANTA
+    return float(math.floor(low * QUANTA) / QUANTA)

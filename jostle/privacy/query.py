@@ -245,9 +245,9 @@ def prepare(table: Table, wishes: Sequence[KeyWish], wants: Sequence[Want]) -> R
         if want.expr is None:
             continue
         kind = kind_of(want.expr, domains)
-        if want.function not in ("count", "count_distinct", "mode") and kind != "number":
-            if not (kind == "text" and want.function in ("min", "max") and not table.private):
-                raise refuse("TypeError", f"`{want.function}` takes a number, and this is a {kind}")
+        ordered = kind == "text" and want.function in ("min", "max") and not table.private
+        if want.function not in ("count", "count_distinct", "mode") and kind != "number" and not ordered:
+            raise refuse("TypeError", f"`{want.function}` takes a number, and this is a {kind}")
         if want.function == "quantile" and not (want.argument is not None and 0 <= want.argument <= 1):
             raise refuse("ValueError", "a quantile lies between 0 and 1", help="write `quantile(age, 0.25)`")
     if not table.private:

@@ -44,7 +44,7 @@ class Kind:
 
 
 def _grid(value: float) -> int:
-    return math.floor(value * 2**BITS)
+    return int(math.floor(value * 2**BITS))
 
 
 def _spread(x: NDArray[np.int64]) -> int:
@@ -54,7 +54,7 @@ def _spread(x: NDArray[np.int64]) -> int:
     total = int(x.sum())
     fits = 2 * total * x.size < 2**62
     cells = x.ravel() if fits else x.ravel().astype(object)
-    return int(np.abs(cells * x.size - total).sum()) * 2**BITS // (2 * x.size)
+    return int(int(np.abs(cells * x.size - total).sum()) * 2**BITS // (2 * x.size))
 
 
 def _roughness(x: NDArray[np.int64]) -> int:

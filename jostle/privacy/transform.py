@@ -20,16 +20,33 @@ from typing import Any
 
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.engine.plan import (
-    Apply, Categories, Column, Constant, Derive, Domain, Exact, Filter, Integer, Join, Key, Open, Real, RowExpr,
+    Apply,
+    Categories,
+    Column,
+    Constant,
+    Derive,
+    Exact,
+    Filter,
+    Integer,
+    Join,
+    Key,
+    RowExpr,
 )  # fmt: skip
-from jostle.engine.types import bounds_of, key_values, kind_of
+from jostle.engine.types import derived_domain, key_values, kind_of
 from jostle.privacy.cubes import VALUES, mentions
 from jostle.privacy.handles import (
-    ColumnHandle, Cube, Handle, Restricted, Table, Tallied, extended, join_exposures,
+    ColumnHandle,
+    Cube,
+    Handle,
+    Restricted,
+    Table,
+    Tallied,
+    extended,
+    join_exposures,
 )  # fmt: skip
 from jostle.privacy.kernel import Allotment, Kernel, check_unit
 from jostle.privacy.measures import Amount
-from jostle.privacy.query import MOST_KEYS, holds, is_integral, open_keys
+from jostle.privacy.query import MOST_KEYS, holds, open_keys
 
 MOST_CELLS = 2**26
 
@@ -48,10 +65,11 @@ def where(handle: Table | Cube, condition: RowExpr) -> Table | Cube:
 
 def derive(table: Table, made: Sequence[tuple[str, RowExpr]]) -> Table:
     """The table with columns added or redefined; their bounds are those of their expressions."""
-    domains, exprs = table.domains, {name: Column(name) for name in table.domains}
+    domains = table.domains
+    exprs: dict[str, RowExpr] = {name: Column(name) for name in domains}
     for name, expr in made:
-        exprs[name] = as_column(expr, table)  # type: ignore[assignment]
-        domains[name] = domain_of(expr, table)
+        exprs[name] = as_column(expr, table)
+        domains[name] = derived_domain(exprs[name], table.domains)
     plan = Derive(table.plan, tuple(exprs.items()))
     return Table(table.exposures, plan, tuple(domains.items()))
 
@@ -164,20 +182,6 @@ def as_column(expr: RowExpr, table: Table) -> RowExpr:
     if kind_of(expr, table.domains) == "boolean":
         return Apply("if", (expr, Constant(1.0), Constant(0.0)))
     return expr
-
-
-def domain_of(expr: RowExpr, table: Table) -> Domain:
-    """The domain of a derived column, from its expression alone."""
-    kind = kind_of(expr, table.domains)
-    if kind == "boolean":
-        return Integer(0, 1)
-    if kind == "text":
-        values = key_values(expr, table.domains, MOST_KEYS)
-        return Open("text") if values is None else Categories(tuple(values))
-    bounds = bounds_of(expr, table.domains)
-    if bounds is None:
-        return Open("real")
-    return Integer(int(bounds[0]), int(bounds[1])) if is_integral(expr, table) else Real(*bounds)
 
 
 def _part(handle: Table | Cube, label: object, condition: RowExpr, key: Any) -> Table | Cube:

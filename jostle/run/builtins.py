@@ -18,7 +18,16 @@ from jostle.run.measured import MEASURED
 from jostle.run.operators import need_number
 from jostle.run.scope import Scope
 from jostle.run.values import (
-    Builtin, Grouped, Interval, JSet, Record, is_number, is_sequence, is_vector, kind_name, show,
+    Builtin,
+    Grouped,
+    Interval,
+    JSet,
+    Record,
+    is_number,
+    is_sequence,
+    is_vector,
+    kind_name,
+    show,
 )  # fmt: skip
 
 

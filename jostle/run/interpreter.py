@@ -16,7 +16,19 @@ from jostle.run import declare, operators, selects
 from jostle.run.attributes import attribute, index
 from jostle.run.scope import MISSING, Scope
 from jostle.run.values import (
-    REQUIRED, Builtin, Function, Grouped, Interval, JSet, Module, Part, Record, RowForm, is_sequence, kind_name, show,
+    REQUIRED,
+    Builtin,
+    Function,
+    Grouped,
+    Interval,
+    JSet,
+    Module,
+    Part,
+    Record,
+    RowForm,
+    is_sequence,
+    kind_name,
+    show,
 )  # fmt: skip
 from jostle.source import Span
 from jostle.syntax import nodes as n
@@ -58,6 +70,7 @@ class Interpreter:
         self.bound: dict[str, Any] = {}
         self.folders: list[Any] = []
         self.depth = 0
+        self.simulate: int | None = None
         self.quiet = 0  # print and release are silent in training
         self.bare_left = 0  # bare selects still to come in the query at hand
         self.given: dict[int, Any] = {}  # aggregates of a select that are already measured, by node

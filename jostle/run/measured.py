@@ -6,13 +6,12 @@ stands in, as a bare query does. On public handles each is exact and free.
 
 from __future__ import annotations
 
-
 from typing import Any
 
 from jostle.diagnostics import refuse
 from jostle.privacy import measure, scores, transform
 from jostle.privacy.amounts import as_float, quanta
-from jostle.privacy.handles import Cube, Exposures, Handle, Score, Table, handles_in
+from jostle.privacy.handles import Cube, Exposures, Handle, Score, Scores, Table, handles_in
 from jostle.privacy.measures import Amount
 from jostle.run.values import Builtin, Grouped, JSet, Record, is_number, is_sequence, kind_name
 
@@ -24,7 +23,8 @@ def amount_for(interp: Any, exposures: Exposures, epsilon: Any) -> Amount | None
     if epsilon is not None and not (isinstance(epsilon, float) and epsilon == float("inf") and not exposures):
         given = Amount("epsilon", quanta(epsilon))
         return given if exposures else None
-    return interp.kernel.bare_amount(exposures) if exposures else None  # type: ignore[no-any-return]
+    left: Amount | None = interp.kernel.bare_amount(exposures) if exposures else None
+    return left
 
 
 def _laplace(value: Any, strategy: Any = None, *, epsilon: Any = None, via: str | None = None, at: Any) -> Any:
@@ -41,8 +41,8 @@ def _laplace(value: Any, strategy: Any = None, *, epsilon: Any = None, via: str 
         import numpy as np
 
         cells = [{"kind": "groups", "labels": np.arange(value.size), "size": value.size, "weight": 1.0}]
-        (answers,), _ = measure.noisy_answers(interp.kernel, value, cells, amount, via, span)
-        return answers
+        (noisy,), _ = measure.noisy_answers(interp.kernel, value, cells, amount, via, span)
+        return noisy
     blocks = strategy["blocks"] if isinstance(strategy, dict) and "blocks" in strategy else strategy
     if not isinstance(blocks, (list, tuple)) or not all(isinstance(b, dict) for b in blocks):
         raise refuse("TypeError", f"a strategy comes from a kernel, not from {kind_name(strategy)}")
@@ -66,12 +66,12 @@ def _exp_mech(domain: Any, utilities: Any, epsilon: Any = None, *, at: Any) -> A
 def _noisy_max(utilities: Any, epsilon: Any = None, *, at: Any) -> float:
     """The index of the largest score."""
     interp, span = at
-    length = utilities.length if isinstance(utilities, scores.Scores) else len(_listed(utilities))
+    length = utilities.length if isinstance(utilities, Scores) else len(_listed(utilities))
     return float(_choose(interp, utilities, length, epsilon, span))
 
 
 def _choose(interp: Any, utilities: Any, length: int, epsilon: Any, span: Any) -> int:
-    if isinstance(utilities, scores.Scores):
+    if isinstance(utilities, Scores):
         if utilities.length != length:
             raise refuse("ValueError", f"{utilities.length} scores for {length} elements")
         amount = amount_for(interp, utilities.exposures, epsilon)
@@ -196,10 +196,18 @@ def _cells(cube: Any, *, at: Any) -> Any:
 
 
 BODIES: dict[str, Any] = {
-    "laplace": _laplace, "gaussian": _gaussian, "exp_mech": _exp_mech, "noisy_max": _noisy_max,
-    "least_cost_partition": _least_cost_partition, "misfit": _misfit, "exact": _exact, "answer": _answer, "cells": _cells, "limited": _limited,
+    "laplace": _laplace,
+    "gaussian": _gaussian,
+    "exp_mech": _exp_mech,
+    "noisy_max": _noisy_max,
+    "least_cost_partition": _least_cost_partition,
+    "misfit": _misfit,
+    "exact": _exact,
+    "answer": _answer,
+    "cells": _cells,
+    "limited": _limited,
     **{name: _score(name) for name in ("size", *scores.KINDS)},
     **{name: _workload(name) for name in ("identity", "prefixes", "ranges", "rectangles")},
-}  # fmt: skip
+}
 
 MEASURED = {name: Builtin(name, body, sees_handles=True, wants_call=True) for name, body in BODIES.items()}

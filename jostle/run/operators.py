@@ -84,7 +84,7 @@ def _compare(op: str, left: Any, right: Any) -> bool:
     texts = isinstance(left, str) and isinstance(right, str)
     if not texts and not (is_number(left) and is_number(right)):
         raise refuse("TypeError", f"`{op}` compares numbers or texts, not {kind_name(left)} and {kind_name(right)}")
-    return {"<": left < right, "<=": left <= right, ">": left > right, ">=": left >= right}[op]
+    return bool({"<": left < right, "<=": left <= right, ">": left > right, ">=": left >= right}[op])
 
 
 def contains(container: Any, item: Any) -> bool:

@@ -6,12 +6,13 @@ free, with the same rules of names and types.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from jostle.diagnostics import Refusal, did_you_mean, refuse
-from jostle.engine.plan import Column
+from jostle.engine.plan import Column, Constant, Open
 from jostle.privacy import transform
 from jostle.privacy.amounts import as_float, quanta
 from jostle.privacy.cubes import VALUES, prepare_cube
@@ -114,9 +115,7 @@ def select(interp: Any, node: n.Select, scope: Scope) -> Any:
     compiler = RowCompiler(schema, interp.eval, scope)
     where = None
     if node.where is not None:
-        inner = (
-            RowCompiler({**schema, VALUES: transform.Open("real")}, interp.eval, scope) if _is_cube(table) else compiler
-        )
+        inner = RowCompiler({**schema, VALUES: Open("real")}, interp.eval, scope) if _is_cube(table) else compiler
         where = inner.expression(node.where)
         if isinstance(table, Table):
             try:
@@ -189,8 +188,6 @@ def public_keys(value: Any, span: Span) -> tuple[Any, ...] | range:
     for item in value:
         if not (is_number(item) or isinstance(item, (str, bool))):
             raise refuse("TypeError", f"a key is a number or a text, not {kind_name(item)}", span)
-        import math
-
         keys.append(float(math.floor(item)) if is_number(item) else item)
     if len({type(k) for k in keys}) > 1:
         raise refuse("TypeError", "keys are all numbers or all texts", span)
@@ -214,14 +211,20 @@ def _output(column: n.Column, table: Any, schema: dict[str, Any]) -> Output:
 
 
 def _aggregates(node: n.Node) -> Iterator[n.Call]:
-    if isinstance(node, n.Call) and isinstance(node.function, n.Name) and node.function.id in FUNCTIONS:
-        if not (node.function.id in ("min", "max") and len(node.args) == 2):
-            yield node
-            return
+    if _is_aggregate(node):
+        yield node  # type: ignore[misc]
+        return
     if isinstance(node, n.Select):
         return
     for child in children(node):
         yield from _aggregates(child)
+
+
+def _is_aggregate(node: n.Node) -> bool:
+    """A call of an aggregate by name; `min` and `max` of two are functions of a row."""
+    if not (isinstance(node, n.Call) and isinstance(node.function, n.Name) and node.function.id in FUNCTIONS):
+        return False
+    return node.function.id not in ("min", "max") or len(node.args) != 2
 
 
 def _distinct_names(names: list[str], node: n.Select) -> None:
@@ -314,7 +317,7 @@ def rows_of(interp: Any, handle: Handle, node: n.Index, scope: Scope) -> Handle:
     for condition in node.args:
         compiler = RowCompiler(dict(made.schema), interp.eval, scope)
         expr = compiler.expression(condition)
-        if isinstance(expr, transform.Constant) or isinstance(condition, n.Number):
+        if isinstance(expr, Constant) or isinstance(condition, n.Number):
             raise _by_value(handle, condition)
         made = transform.where(made, expr)
     for keyword in node.keywords:

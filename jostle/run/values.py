@@ -116,7 +116,7 @@ class Part:
 
 @dataclass(slots=True, eq=False)
 class Builtin:
-    """A function of the runtime. `sees_handles`: may be given private values; `wants_call`: gets (interpreter, span)."""
+    """A function of the runtime. `sees_handles`: takes private values too; `wants_call`: gets (interpreter, span)."""
 
     name: str
     body: Callable[..., Any]

@@ -133,15 +133,18 @@ def budget_text(budget: Mapping[str, Mapping[str, Mapping[str, str]]]) -> str:
 
 def choices_text(events: Sequence[Event]) -> str:
     """The choices of a run in a few lines each; of one made over and over, the first calls."""
+    from jostle.trace.costs import Costs
     from jostle.trace.forest import Forest
     from jostle.trace.tree import brief
 
     calls: dict[str, int] = {}
     lines: list[str] = []
-    for event in Forest.of(events).outermost("choice"):
+    forest = Forest.of(events)
+    costs = Costs.of(forest)
+    for event in forest.outermost("choice"):
         calls[event.name] = calls.get(event.name, 0) + 1
         if calls[event.name] <= _SHOWN:
-            lines += brief(event)
+            lines += brief(event, costs.spent[event.id])
     lines += [f"… {name} was called {n - _SHOWN} times more" for name, n in calls.items() if n > _SHOWN]
     return "\n".join(lines)
 

@@ -25,15 +25,15 @@ class Forest:
     def of(events: Iterable[Event]) -> Forest:
         ordered = sorted(events, key=lambda e: e.id)
         ids = {e.id for e in ordered}
-        children: dict[int, list[Event]] = {}
-        roots = []
+        # A parent always began earlier: anything else is damage, and could make a circle.
+        parents = {e.id: e.parent if e.parent in ids and e.parent < e.id else None for e in ordered}
+        children: dict[int | None, list[Event]] = {}
         for event in ordered:
-            # A parent always began earlier: anything else is damage, and could make a circle.
-            if event.parent is None or event.parent not in ids or event.parent >= event.id:
-                roots.append(event)
-            else:
-                children.setdefault(event.parent, []).append(event)
-        return Forest(tuple(roots), {k: tuple(v) for k, v in children.items()})
+            children.setdefault(parents[event.id], []).append(event)
+        for siblings in list(children.values()):
+            _adopt(siblings, children)
+        roots = tuple(children.pop(None, ()))
+        return Forest(roots, {k: tuple(v) for k, v in children.items() if k is not None})
 
     def children(self, event: Event) -> tuple[Event, ...]:
         return self._children.get(event.id, ())
@@ -56,6 +56,23 @@ class Forest:
             else:
                 waiting.extend(reversed(self.children(here)))
         return found
+
+
+def _adopt(siblings: list[Event], children: dict[int | None, list[Event]]) -> None:
+    """Hangs what belongs to a choice under it, where it stands beside it.
+
+    A choice that is told when it is made stands between the features it paid for and the option that it then ran.
+    """
+    for event in [e for e in siblings if e.kind == "choice" and e.id not in children]:
+        at = next(k for k, e in enumerate(siblings) if e is event)
+        first = at
+        while first > 0 and siblings[first - 1].kind == "feature":
+            first -= 1
+        after = siblings[at + 1 : at + 2]
+        ran = [e for e in after if e.kind == "option" and e.name == event.fields.get("chosen")]
+        if own := siblings[first:at] + ran:
+            children[event.id] = own
+            siblings[first : at + 1 + len(ran)] = [event]
 
 
 def place(event: Event) -> str:

@@ -17,7 +17,7 @@ from jostle.trace.text import UNITS, Twig, amount, number, plural
 from jostle.trace.tree import choices, folded, one_line
 
 _ORDER = ("source", "allotment", "query", "measure", "choice", "option", "feature", "train", "release", "error")
-_DEEPEST = 3
+_DEEPEST = 5
 
 
 def page(events: Sequence[Event]) -> str:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 from jostle.events import Event
 from jostle.trace.costs import Costs, unit
 from jostle.trace.forest import Forest, place, priced
-from jostle.trace.text import Twig, aligned, amount, number, plural
+from jostle.trace.text import Twig, aligned, amount, exact, number, plural
 
 _DEEPEST = 12
 _MOST = 24  # twigs shown under one
@@ -47,31 +48,25 @@ def _choice(forest: Forest, costs: Costs, event: Event, depth: int = 0) -> Twig:
     for child in ran:
         _ran(forest, costs, twig, child, depth)
     total = costs.spent[event.id]
-    if total or fields.get("epsilon") is not None:
+    if total or fields.get("spent") is not None:
         given = fields.get("epsilon")
         twig.add(f"spent {unit(event)} {amount(total)}" + (f" of {amount(given)}" if _finite(given) else ""))
     return twig
 
 
-def brief(event: Event) -> list[str]:
-    """One choice in two or three lines: what was chosen and why, and what it spent."""
+def brief(event: Event, total: Decimal) -> list[str]:
+    """One choice in two or three lines: what was chosen and why, and that it spent `total` in all."""
     fields = event.fields
-    options = [str(o) for o in _mapping(fields.get("predictions"))]
     chosen = str(fields.get("chosen", "nothing"))
-    others = [o for o in options if o != chosen]
+    others = [o for o in _mapping(fields.get("predictions")) if o != chosen]
     lines = [f"{event.name} chose {chosen}" + (f" over {', '.join(others)}" if others else "")]
-    steps = [_step(s) for s in _list(fields.get("path"))]
-    why = [s for s in [f"policy: {fields['policy']}" if fields.get("policy") else "", ", ".join(steps)] if s]
-    if (said := _margin(fields)) is not None:
-        why.append(said)
-    if why:
-        lines.append("  because: " + "; ".join(why))
-    features = _list(fields.get("features"))
-    paid = sum(float(f.get("epsilon") or 0) for f in features if _finite(f.get("epsilon")))
-    if fields.get("spent") is not None and not isinstance(fields["spent"], Mapping):
-        lines.append(
-            f"  spent {unit(event)} {amount(fields['spent'])}" + (f", {amount(paid)} on features" if paid else "")
-        )
+    why = [f"policy: {fields['policy']}"] if fields.get("policy") else []
+    why += [", ".join(_step(s) for s in _list(fields.get("path"))), _margin(fields) or ""]
+    if any(why):
+        lines.append("  because: " + "; ".join(w for w in why if w))
+    paid = sum((exact(f.get("epsilon")) or Decimal(0) for f in _list(fields.get("features"))), Decimal(0))
+    if total:
+        lines.append(f"  spent {unit(event)} {amount(total)}" + (f", {amount(paid)} of it on features" if paid else ""))
     return lines
 
 
@@ -109,10 +104,10 @@ def _predictions(twig: Twig, fields: Mapping[str, Any]) -> None:
 
 def _path(twig: Twig, fields: Mapping[str, Any]) -> None:
     """The tests that led to the predictions: once where all options share them, else for each option."""
-    policy = f"policy: {fields['policy']}" if fields.get("policy") else ""
+    policy = ": ".join(str(w) for w in ("policy", fields.get("policy"), fields.get("why")) if w)
     paths = {str(o): _list(steps) for o, steps in _mapping(fields.get("paths")).items()}
     shared = all(steps == _list(fields.get("path")) for steps in paths.values())
-    if policy:
+    if fields.get("policy"):
         twig.add(policy)
     if shared and _list(fields.get("path")):
         under = twig.add("path through the tree")
@@ -126,7 +121,8 @@ def _path(twig: Twig, fields: Mapping[str, Any]) -> None:
 
 
 def _went(step: Mapping[str, Any]) -> str:
-    return _step(step) + (f" → {step['went']}" if step.get("went") is not None else "")
+    side = step.get("went")
+    return _step(step) + ("" if side in (None, "<=", "≤", ">") else f" → {side}")
 
 
 def _step(step: Mapping[str, Any]) -> str:

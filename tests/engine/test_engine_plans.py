@@ -304,8 +304,13 @@ def test_exact_aggregates_of_what_they_do_not_fit_are_refused(engine: Engine) ->
 
 def test_exact_aggregates_that_overflow_are_missing(engine: Engine) -> None:
     scan = Scan(engine.open({"x": np.array([1e308, 1e308, -1e308])}, public=True).key, (("x", Open("real")),))
-    _, found = engine.exact(scan, (), tuple(Exact(f, Column("x")) for f in ("var", "stddev", "max")))
-    assert found == [[None], [None], [1e308]]
+    assert engine.exact(scan, (), (Exact("max", Column("x")),))[1] == [[1e308]]
+    try:
+        _, found = engine.exact(scan, (), (Exact("var", Column("x")), Exact("stddev", Column("x"))))
+    except Refusal as refusal:  # older versions of DuckDB
+        assert refusal.first.kind == "DataError"
+    else:
+        assert found == [[None], [None]]
 
 
 def test_number_categories_group_by_value(engine: Engine) -> None:

@@ -96,7 +96,7 @@ def test_brackets_name_where_they_were_opened() -> None:
     assert [(note.span.line, note.span.column) for note in said.notes] == [(1, 5)]
 
 
-@pytest.mark.parametrize("bracket", ["(", "[", "{", "{ {a:", "f(", "{{ ("])
+@pytest.mark.parametrize("bracket", ["(", "[", "{ ", "{ {a:", "f(", "{{ ("])
 @pytest.mark.parametrize("times", [250, 10_000])
 def test_nested_brackets_are_one_diagnostic(bracket: str, times: int) -> None:
     assert refused("x = " + bracket * times).kind == "RecursionLimit"

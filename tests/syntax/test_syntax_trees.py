@@ -9,7 +9,7 @@ import pytest
 from jostle.source import Source
 from jostle.syntax import nodes as n
 from jostle.syntax import parse
-from jostle.syntax.walk import every
+from jostle.syntax.walk import children, every
 
 
 def tree(text: str) -> n.Program:
@@ -32,7 +32,10 @@ SPELLINGS = [
     ("def f():\n    if a:\n        return 1\n    return 2", "def f() {\n  if a { return 1 }\n  return 2\n}"),
     ("x = (a,\n     b)", "x = [a, b]"),
     ("x = 1 +\n    2", "x = 1 + 2"),
-    ("private p = counts([1])\n    protecting rows\n    budget rho 1", "private p = counts([1]) protecting rows budget rho 1"),
+    (
+        "private p = counts([1])\n    protecting rows\n    budget rho 1",
+        "private p = counts([1]) protecting rows budget rho 1",
+    ),
     ("x = {{ SELECT count(*) AS n FROM t GROUP BY a }}", "x = {{ select count(*) as n from t groupby a }}"),
     ("// one\nx = 1  # two", "x = 1"),
     ("x = not (a AND b)", "x = NOT (a and b)"),
@@ -164,12 +167,11 @@ def test_spans() -> None:
 
 
 def test_every_span_lies_inside_its_parent() -> None:
-    text = "def f(a, b = 2):\n    for i in 1..3:\n        if a { return (b + i) * 2 }\n    return {r: [x for x in a if x > 1]}\n"
+    text = "def f(a, b = 2):\n    for i in 1..3:\n        if a { return (b + i) * 2 }\n"
+    text += "    return {r: [x for x in a if x > 1]}\n"
     waiting: list[n.Node] = [tree(text)]
     while waiting:
         node = waiting.pop()
-        from jostle.syntax.walk import children
-
         for child in children(node):
             inner, outer = child.span, node.span
             assert (outer.line, outer.column) <= (inner.line, inner.column), child

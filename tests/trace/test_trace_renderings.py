@@ -34,11 +34,11 @@ def test_golden(name: str, text: str) -> None:
 
 def test_a_choice_in_three_lines() -> None:
     made = [e for e in sample_run.events() if e.kind == "choice"]
-    assert tree.brief(made[0]) == [
+    assert tree.brief(made[0], Decimal("0.5")) == [
         "noisyHistChoice chose DAWA over MWEM",
         "  because: policy: paid features, share 0.1; uniformity = 12.38 > 3.2, sparsity = 0.3125 ≤ 0.5; "
         "margin 0.89 over MWEM",
-        "  spent ε 0.5, 0.05 on features",
+        "  spent ε 0.5, 0.05 of it on features",
     ]
 
 
@@ -79,6 +79,24 @@ def test_choices_inside_a_choice_stand_in_its_tree() -> None:
     assert said.startswith("outer chose A") and "   └─ inner chose B" in said and said.count("inner") == 1
     assert tree.choices(heard, "inner").startswith("inner chose B")
     assert tree.choices(heard, "other") == "no choice named `other` was made\n"
+
+
+def test_a_choice_told_beside_its_features_and_option_has_them_hung_under_it() -> None:
+    stream = Stream(listeners=[(heard := []).append])
+    with stream.within("allotment", "epsilon 1"):
+        stream.emit("train", "c")
+        for name in ("f", "g"):
+            with stream.within("feature", name):
+                stream.emit("measure", "sum", mechanism="laplace", epsilon=0.1, sources=["p"])
+        stream.emit("choice", "c", chosen="A", epsilon=1.0)
+        with stream.within("option", "A"):
+            stream.emit("measure", "sum", mechanism="laplace", epsilon=0.8, sources=["p"])
+        stream.emit("choice", "d", chosen="B")
+        with stream.within("option", "other"):
+            stream.emit("query", "q")
+    first, second = tree.choices(heard).split("\n\n")
+    assert "├─ ran A  ε 0.8\n" in first and first.endswith("└─ spent ε 1 of 1") and "ran" not in second
+    assert [e.name for e in Forest.of(heard).children(Forest.of(heard).roots[0])] == ["c", "c", "d", "other"]
 
 
 def test_deep_and_long_traces_are_cut() -> None:

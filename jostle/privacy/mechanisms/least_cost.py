@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,7 @@ class Constants:
     decay: int
 
 
+@lru_cache(maxsize=256)
 def constants(epsilon: float, decay: float = DECAY) -> Constants:
     """The smallest λ for which the proof gives a loss of at most `epsilon`, with δ = `decay`·λ rounded up.
 

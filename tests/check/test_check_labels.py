@@ -1,0 +1,229 @@
+"""Labels, amounts, keys, bounds and declarations: what is caught, where, and what must be let through."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from jostle.check import check
+from jostle.diagnostics import Diagnostic
+from jostle.source import Source
+from jostle.syntax import parse
+
+BUILTINS = frozenset(
+    [
+        "print",
+        "len",
+        "sqrt",
+        "sum",
+        "max",
+        "abs",
+        "append",
+        "table",
+        "counts",
+        "dataset",
+        "bound",
+        "histogram",
+        "partition",
+        "where",
+        "columns",
+        "exp_mech",
+        "tree",
+        "spent",
+        "left",
+        "clamp",
+        "MkChoiceMaker",
+    ]
+)
+PEOPLE = (
+    'private people = table("p.csv") described by {age: 0..99, gain: real, city: text, sex: {"f", "m"}} '
+    "protecting rows budget epsilon 1\n"
+)
+
+
+def said(text: str, private: str = PEOPLE) -> list[Diagnostic]:
+    return check(parse(Source("test.jst", private + text)), builtins=BUILTINS, load_module=lambda path: None)
+
+
+# what is wrong, its kind, its line (the declaration is line 1)
+WRONG = [
+    ("p = people\nq = p\nprint(q)", "PrivateValue", 4),
+    ("print([1, {a: people}])", "PrivateValue", 2),
+    ("release x = histogram(people, x = age)", "PrivateValue", 2),
+    ("x = people < 3", "PrivateValue", 2),
+    ("x = 1 if people else 2", "PrivateValue", 2),
+    ("x = not people", "PrivateValue", 2),
+    ("assert people", "PrivateValue", 2),
+    ("x = [r for r in people]", "PrivateValue", 2),
+    ("x = max over r in people of 1", "PrivateValue", 2),
+    ("x = sum(people)", "PrivateValue", 2),
+    ("x = people[0]", "PrivateValue", 2),
+    ("x = len(people[sex = 'f'])", "PrivateValue", 2),
+    ("for k, part in partition(people, sex): print(part)", "PrivateValue", 2),
+    ("x = [print(part) for k, part in partition(people, sex)]", "PrivateValue", 2),
+    ("def f(): print(people)", "PrivateValue", 2),
+    ("def show(t) {\n    print(t)\n}\nshow(people)", "PrivateValue", 3),
+    ("def id(t): return t\ndef id2(t): return id(t)\nx = len(id2(people))", "PrivateValue", 4),
+    (
+        "def pick(t, b):\n    if b:\n        return t\n    else:\n        return t\nprint(pick(people, 1))",
+        "PrivateValue",
+        7,
+    ),
+    ("xs = append([], people)\nprint(xs)", "PrivateValue", 3),
+    ("x = {{ select age, sex from people with epsilon 0.1 }}", "PrivateValue", 2),
+    ("with epsilon people { f = 1 }", "PrivateValue", 2),
+    ("public = table('./p.csv')", "PrivateValue", 2),
+    ("n = {{ select count(*) from people }}", "NoEpsilon", 2),
+    ("if 1 < 2 { n = {{ select count(*) from people }} }", "NoEpsilon", 2),
+    ("n = {{ select count(*) from people with epsilon 0 }}", "BadAmount", 2),
+    ("n = {{ select count(*) from people with epsilon 0.1 - 0.1 }}", "BadAmount", 2),
+    ("n = {{ select count(*) from people with epsilon true }}", "BadAmount", 2),
+    ("n = {{ select count(*) from people with epsilon 1e-300 }}", "BadAmount", 2),
+    ("n = {{ select count(*) from people with epsilon 1 delta 0 }}", "BadAmount", 2),
+    ("with epsilon -1 { x = 1 }", "BadAmount", 2),
+    ("x = left(people) with epsilon 1e400", "BadAmount", 2),
+    ("n = {{ select avg(gain) from people with epsilon 1 }}", "UnboundedSum", 2),
+    ("n = {{ select 2 * stddev(gain) as s from people where age > 3 with epsilon 1 }}", "UnboundedSum", 2),
+    ("n = {{ select count(*) from people groupby city with epsilon 1 }}", "OpenKeys", 2),
+    ("with epsilon 1 {\n    n = {{ select count(*) from people groupby gain }}\n}", "OpenKeys", 3),
+    ("def f(a, b = 2): return a\nx = f()", "TypeError", 3),
+    ("def f(a, b = 2): return a\nx = f(1, 2, 3)", "TypeError", 3),
+    ("def f(a, b = 2): return a\nx = f(1, c = 2)", "TypeError", 3),
+    ("def f(a, b = 2): return a\nx = f(1, a = 2)", "TypeError", 3),
+    ("f = lambda a: a\nx = f(1, 2)", "TypeError", 3),
+    ("def f(a): return a\ndef g(): return f(1, 2)", "TypeError", 3),
+    ("x = biggest over i in [1] of i", "TypeError", 2),
+    ("private again = people protecting rows budget epsilon 1", "TypeError", 2),
+    ("if 1 < 2 { private x = dataset('x') }", "TypeError", 2),
+    ("private people = dataset('x')", "TypeError", 2),
+    ("private x = table('x') described by {a: 0..1} protecting rows", "DataError", 2),
+    ("private x = counts([1]) budget epsilon 1", "DataError", 2),
+    ("private x = table('p.csv') described by {a: 0..1} protecting a up to 2 rows budget epsilon 1", "DataError", 2),
+    ("private x = table('p.csv') described by {a: 0..1} protecting rows budget rho 1", "DataError", 2),
+    ("private x = dataset('x') budget epsilon 0", "BadAmount", 2),
+]
+
+
+@pytest.mark.parametrize(("text", "kind", "line"), WRONG, ids=[case[0][-45:] for case in WRONG])
+def test_wrong(text: str, kind: str, line: int) -> None:
+    (found,) = said(text)
+    assert found.span is not None
+    assert (found.kind, found.span.line) == (kind, line)
+    assert found.message
+
+
+FINE = [
+    "x = {{ select count(*) from people with epsilon 0.1 }}\nprint(x)\nrelease x",
+    "d = {database: people}\nprint(len(d))\nx = [1 for k in [d]]",
+    "x = partition(people, sex)\nfor key, part in x: print(key)",
+    "h = histogram(people, x = age)\nprint(h.x_range)",
+    "print(spent(people), left(people))",
+    "people2 = 3\nif 1 < 2 { people2 = people }\nprint(people2)",
+    "x = people\nx = 4\nprint(x)",
+    "x = people\nfor i in 1..2 {\n    x = 3\n}\nprint(x)",
+    "def f(t, show):\n    if show:\n        print(t)\n    return 1\nx = f(people, false)",
+    "def f(t, stop):\n    if stop:\n        return 1\n    print(t)\n    return 2\nx = f(people, true)",
+    "def f(t): return {{ select count(*) from t with epsilon 0.1 }}\nprint(f(people))",
+    "def f(t): return {{ select count(*) from t }}\nx = f(people) with epsilon 0.5",
+    "with epsilon 0.5 { n = {{ select count(*) from people }} }",
+    "n = {{ select count(*) from people }} with epsilon 0.5",
+    "def f(): return {{ select count(*) from people }}",
+    "n = {{ select sum(clamp(gain, 0, 10)) from people with epsilon 1 }}",
+    "n = {{ select sum(age) from people with epsilon 1 }}",
+    "n = {{ select median(gain) from people with epsilon 1 }}",
+    "n = {{ select count(*) from people groupby city over {'a'} with epsilon 1 }}",
+    "n = {{ select count(*) from people groupby city with epsilon 1 delta 1e-6 }}",
+    "with epsilon 1 delta 1e-6 { n = {{ select count(*) from people groupby city }} }",
+    "def f(): return {{ select count(*) from people groupby city }}",
+    "n = {{ select sex, count(*) as n from people groupby sex with epsilon 1 }}",
+    "inf = 1e400\nn = {{ select count(*) from people with epsilon inf - inf }}",
+    "def len(x): return 3\nx = len(people)",
+    "f = [1]\nx = f[0](1, 2, 3)",
+    "private x = dataset('x')",
+    "private x = bound('x') protecting rows budget epsilon 1",
+    "private x = counts('x.npy') protecting rows budget rho 1",
+    "pub = table('q.csv') described by {a: real, b: text}\nn = {{ select sum(a) as s from pub groupby b }}",
+    "def loop(t): return loop(t)\nx = loop(people)",
+    "def f(g, t): return g(g, t)\nx = f(f, people)",
+]
+
+
+@pytest.mark.parametrize("text", FINE, ids=[text[-45:] for text in FINE])
+def test_let_through(text: str) -> None:
+    assert said(text) == []
+
+
+def test_open_keys_are_left_to_the_run_where_the_budget_has_delta() -> None:
+    private = PEOPLE.replace("epsilon 1", "epsilon 1, delta 1e-6")
+    assert said("n = {{ select count(*) from people groupby city with epsilon 1 }}", private) == []
+
+
+def test_the_path_is_named() -> None:
+    (found,) = said("h = histogram(people, x = age)\ndef show(t):\n    print(t)\nshow(h)")
+    assert found.message == "`t` is private and cannot be printed"
+    assert found.label == "private since line 1"
+    assert found.help == "measure it: {{ select count(*) from people with epsilon 0.1 }}"
+    assert [note.span.line for note in found.notes] == [1, 2, 2, 5]
+    assert "passed on as `t` of `show`" in found.notes[-1].text
+
+
+CHOICE = (
+    "A = Option (data) { return 1 }\nf = Feature (data) { return 1 }\nu = Utility (data, answers) { return 1 }\n"
+    "pub = [{database: counts([1])}]\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("choice", "kind"),
+    [
+        ("among {A} informed by {f} trained on pub wrt u", None),
+        ("among {A} informed by {} trained on pub using tree(depth = 2) spending 0.5 wrt u", None),
+        ("among {A} informed by {f} trained on pub wrt lambda d, a: 1", None),
+        ("among {} informed by {f} trained on pub wrt u", "ValueError"),
+        ("among {f} informed by {f} trained on pub wrt u", "TypeError"),
+        ("among {A} informed by {A} trained on pub wrt u", "TypeError"),
+        ("among {A} informed by {f} trained on pub wrt f", "TypeError"),
+        ("among {A} informed by {f} trained on pub wrt 3", "TypeError"),
+        ("among {A} informed by {f} trained on pub using 3 wrt u", "TypeError"),
+        ("among {A} informed by {f} trained on pub spending 1 wrt u", "BadAmount"),
+        ("among {A} informed by {f} trained on pub spending people wrt u", "PrivateValue"),
+        ("among {A} informed by {f} trained on [{database: people}] wrt u", "PrivateValue"),
+        ("among {A} informed by {f} trained on [{database: d} for d in [people]] wrt u", "PrivateValue"),
+    ],
+)
+def test_choice(choice: str, kind: str | None) -> None:
+    assert [d.kind for d in said(CHOICE + "c = MkChoiceMaker " + choice)] == ([kind] if kind else [])
+
+
+def test_calling_a_choice() -> None:
+    made = CHOICE + "c = MkChoiceMaker among {A} informed by {f} trained on pub wrt u\n"
+    assert [d.kind for d in said(made + "x = c({database: people})")] == ["NoEpsilon"]
+    assert said(made + "x = c({database: people}) with epsilon 1") == []
+    assert said(made + "x = c(pub[0])") == []
+    assert [d.kind for d in said(CHOICE + "x = u({database: people}, 1)")] == ["PrivateValue"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = people\n" + "x = [x]\n" * 3_000 + "y = 1",
+        "x = 1\n" + "x = [x, x]\n" * 60 + "print(x)",
+        "def f0(x): return x\n"
+        + "".join(f"def f{i}(x): return f{i - 1}(x) + f{i - 1}(x)\n" for i in range(1, 40))
+        + "y = f39(people)",
+        "def f(g): return lambda x: g(g(x))\nh = lambda x: x\n" + "h = f(h)\n" * 40 + "y = h(1)",
+        "y = " + "(" * 199 + "people" + ")" * 199,
+        "y = " + "-" * 480 + "people",
+        "x = 1\n" + "if x > 1 { x = 2 }\n" * 1_500,
+    ],
+    ids=["deep list", "wide list", "calls", "towers", "brackets", "minus", "ifs"],
+)
+def test_the_walk_is_bounded(text: str) -> None:
+    start = time.process_time()
+    assert said(text) == []
+    assert time.process_time() - start < 6
+
+
+def test_a_container_that_grew_large_still_holds_what_it_holds() -> None:
+    assert [d.kind for d in said("x = people\n" + "x = [x]\n" * 1_000 + "print(x)")] == ["PrivateValue"]

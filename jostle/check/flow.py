@@ -252,7 +252,8 @@ class Flow(Calls):
         with self.perhaps():
             if expr.condition is not None:
                 self.labels.branched(self.value(expr.condition, inner), expr.condition)
-            return many((self.value(expr.item, inner),), uniform=True)
+            made = self.value(expr.item, inner)
+            return made if expr.flat else many((made,), uniform=True)
 
     def over(self, expr: n.Over, env: Env) -> Value:
         if expr.fold not in FOLDS:

@@ -144,5 +144,5 @@ def _candidates(n: int) -> list[int]:
 
 def _grid_cost(shape: tuple[int, ...], side: int) -> float:
     h = max(height(cells, side) for cells in shape)
-    b = side ** len(shape)
+    b = float(side ** len(shape))
     return (b - 1) * h**3 - 2 * (b + 1) * h**2 / 3

@@ -31,8 +31,8 @@ def mwem_update(estimate: Floats, lows: Ints, highs: Ints, answers: Floats, tota
     estimate = np.asarray(estimate, dtype=np.float64)
     lows, highs = (np.asarray(bound, dtype=np.int64).reshape(-1, estimate.ndim) for bound in (lows, highs))
     region, inside = _regions(estimate.shape, lows, highs)
-    start = np.bincount(region, weights=estimate.ravel(), minlength=inside.shape[1])
-    start *= total / start.sum()
+    start: Floats = np.bincount(region, weights=estimate.ravel(), minlength=inside.shape[1]).astype(np.float64)
+    start = start * (total / start.sum())
     mass = start.copy()
     rows = [np.flatnonzero(row) for row in inside]
     targets = [float(answer) for answer in answers]

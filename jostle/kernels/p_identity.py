@@ -79,9 +79,9 @@ def strategy(labels: Ints, theta: Floats) -> Strategy:
 
 
 def starting_point(gram: Gram, most: int = 32) -> Floats:
-    """Tiles in two sizes, at most `most` and an eighth of that, under the better of a few weights."""
+    """Tiles in two sizes, at most `most` and an eighth of that, and the total, under the best of a few weights."""
     fine = int(np.clip(gram.buckets // 16, 1, most))
-    ones = tiles(gram.labels, gram.workload.shape, (fine, fine // 8) if fine >= 8 else (fine,))
+    ones = tiles(gram.labels, gram.workload.shape, (fine, fine // 8, 1) if fine >= 8 else (fine,))
     diagonal = gram.diagonal()
     starts = [weight * ones for weight in (0.1, 0.2, 0.35, 0.7)]
     return min(starts, key=lambda theta: objective(theta, gram, diagonal)[0])

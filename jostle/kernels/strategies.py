@@ -21,7 +21,7 @@ MOST_BUCKETS = 16384
 """Beyond this many buckets p weighted sums over all of them cost too much: a hierarchy is measured instead."""
 
 
-def hdmm_strategy(workload: Workload, iterations: int = 100, most: int = 64) -> Strategy:
+def hdmm_strategy(workload: Workload, iterations: int = 100, most: int = 32) -> Strategy:
     """The p-identity strategy for a workload on cells, with p about n/16 and at most `most` plus an eighth.
 
     About 0.1 s for 1024 cells; it depends on public things only, so a caller may keep it. More than `MOST_BUCKETS`

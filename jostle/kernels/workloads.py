@@ -193,9 +193,9 @@ def _range_gram(n: int, lows: Ints, highs: Ints) -> Floats:
 
 
 def _kronecker(factors: list[Floats]) -> Floats:
-    out = factors[0]
-    for factor in factors[1:]:
-        out = np.kron(out, factor)
+    out = np.ones((1, 1))
+    for factor in factors:
+        out = np.asarray(np.kron(out, factor), dtype=np.float64)
     return out
 
 

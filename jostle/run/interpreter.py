@@ -257,7 +257,8 @@ class Interpreter:
         for item in self.walk(self.eval(node.source, scope), node.source.span):
             self._bind(node.names, item, inner, node.source.span)
             if node.condition is None or self.truth(self.eval(node.condition, inner), node.condition):
-                out.append(self.eval(node.item, Scope(inner)))
+                made = self.eval(node.item, Scope(inner))
+                out.extend(made if node.flat else [made])
         return JSet(out) if node.kind == "set" else out
 
     def _range(self, node: n.Range, scope: Scope) -> Interval:

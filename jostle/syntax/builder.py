@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from lark import Token, Transformer, v_args
 
@@ -257,8 +257,8 @@ class Builder(Transformer):  # type: ignore[type-arg]
     def keyword(self, name: Token, _equal: Token, value: n.Expr) -> n.Keyword:
         return n.Keyword(str(name), value, span=self._span(name, value))
 
-    def generator(self, item: n.Expr, rest: Any) -> n.Comprehension:
-        return self._comprehension("generator", item, rest, self._at(item).to(rest[-1]))
+    def generator(self, item: n.Expr, *rest: Any) -> n.Comprehension:
+        return self._comprehension("generator", item, rest, self._at(item).to(rest[-1][-1]))
 
     # Atoms -------------------------------------------------------------------------------------
 
@@ -281,14 +281,14 @@ class Builder(Transformer):  # type: ignore[type-arg]
     def list_literal(self, open: Token, *rest: Any) -> n.ListOf:
         return n.ListOf(_only(n.Expr, rest), span=self._span(open, rest[-1]))
 
-    def list_of(self, open: Token, item: n.Expr, rest: Any, close: Token) -> n.Comprehension:
-        return self._comprehension("list", item, rest, self._span(open, close))
+    def list_of(self, open: Token, item: n.Expr, *rest: Any) -> n.Comprehension:
+        return self._comprehension("list", item, rest[:-1], self._span(open, rest[-1]))
 
     def set_literal(self, open: Token, *rest: Any) -> n.SetOf:
         return n.SetOf(_only(n.Expr, rest), span=self._span(open, rest[-1]))
 
-    def set_of(self, open: Token, item: n.Expr, rest: Any, close: Token) -> n.Comprehension:
-        return self._comprehension("set", item, rest, self._span(open, close))
+    def set_of(self, open: Token, item: n.Expr, *rest: Any) -> n.Comprehension:
+        return self._comprehension("set", item, rest[:-1], self._span(open, rest[-1]))
 
     def record(self, open: Token, *rest: Any) -> n.RecordOf:
         pairs = tuple(child for child in rest if isinstance(child, tuple))
@@ -303,8 +303,12 @@ class Builder(Transformer):  # type: ignore[type-arg]
         return names, source, condition, (condition or source).span
 
     def _comprehension(self, kind: str, item: n.Expr, rest: Any, span: Span) -> n.Comprehension:
-        names, source, condition, _ = rest
-        return n.Comprehension(kind, item, names, source, condition, span=span)
+        """`item for a in A for b in B` is `[item for b in B] for a in A`, with the inner lists laid end to end."""
+        made = item
+        for place, (names, source, condition, _) in reversed(list(enumerate(rest))):
+            flat = place < len(rest) - 1
+            made = n.Comprehension(kind if place == 0 else "list", made, names, source, condition, flat, span=span)
+        return cast(n.Comprehension, made)
 
     # Queries -----------------------------------------------------------------------------------
 

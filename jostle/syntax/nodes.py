@@ -70,6 +70,7 @@ class Comprehension(Expr):
     names: tuple[str, ...]
     source: Expr
     condition: Expr | None
+    flat: bool = False  # `item` is the comprehension of a further `for`, laid end to end
 
 
 @dataclass(frozen=True, slots=True)

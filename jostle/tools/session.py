@@ -129,7 +129,7 @@ class Session:
         from jostle.syntax import parse
 
         self._interp.folders = [self._cwd]
-        tree = parse(source)
+        tree = parse(source, interactive=True)
         found = self._check(tree, self._scope.names)
         if found:
             raise Refusal(*found)

@@ -59,9 +59,27 @@ def resample(counts: NDArray[np.int64], rows: int, seed: int) -> NDArray[np.int6
     return drawn.reshape(counts.shape).astype(np.int64)
 
 
-def rows_of(domains: dict[str, tuple[object, ...]], rows: int, seed: int) -> dict[str, list[object]]:
-    """Rows with each column drawn evenly from its public values: what `--simulate` stands in for a private table."""
+Wish = tuple[str, object, object]  # ("integer" | "real", low, high) or ("listed", values, None)
+
+
+def rows_of(columns: dict[str, Wish], rows: int, seed: int) -> dict[str, object]:
+    """Made-up rows, one array a column, each drawn evenly from its public domain: what stands in for private data."""
     import numpy as np
 
     rng = np.random.default_rng(seed)
-    return {name: [values[i] for i in rng.integers(0, len(values), rows)] for name, values in domains.items()}
+    made: dict[str, object] = {}
+    for name, (kind, low, high) in columns.items():
+        if kind == "integer":
+            made[name] = rng.integers(low, high, rows, endpoint=True)  # type: ignore[call-overload]
+        elif kind == "real":
+            made[name] = rng.uniform(low, high, rows)  # type: ignore[call-overload]
+        else:
+            made[name] = np.array(low)[rng.integers(0, len(low), rows)]  # type: ignore[arg-type]
+    return made
+
+
+def counts_of(shape: tuple[int, ...], rows: int, seed: int) -> NDArray[np.int64]:
+    """A made-up cube: `rows` rows spread evenly at random."""
+    import numpy as np
+
+    return resample(np.ones(shape, dtype=np.int64), rows, seed)

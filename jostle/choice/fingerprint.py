@@ -8,8 +8,9 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+from jostle.engine.plan import Scan
 from jostle.privacy.handles import Cube, Handle, Table
-from jostle.run.scope import MISSING, Scope
+from jostle.run.scope import MISSING
 from jostle.run.values import (
     REQUIRED,
     Builtin,
@@ -70,7 +71,7 @@ class _Reader:
         defaults = ",".join(self.read(default) for _, default in function.params)
         free = []
         for name in sorted(self._names(function.body) - own):
-            meant = _find(function.scope, name)
+            meant = function.scope.find(name)
             if meant is not MISSING:
                 free.append(f"{name}={self.read(meant)}")
         return f"function({tree};{defaults};{';'.join(free)})"
@@ -85,9 +86,14 @@ class _Reader:
             cells = self._kernel.vault.cells(handle)
             return f"cube{handle.shape}:{hashlib.sha256(cells.tobytes()).hexdigest()}"
         if isinstance(handle, Table):
-            return f"table:{handle.plan!r}:{self._kernel.engine.stamp(handle.plan)}"
+            stamps = [self._kernel.engine.stamp(key) for key in scans(handle.plan)]
+            return f"table:{handle.plan!r}:{stamps}"
         return type(handle).__name__
 
 
-def _find(scope: Scope, name: str) -> Any:
-    return scope.find(name)
+def scans(plan: Any) -> list[str]:
+    """The data sets that a plan reads."""
+    if isinstance(plan, Scan):
+        return [plan.data]
+    parts = [getattr(plan, name) for name in ("scan", "source", "left", "right") if hasattr(plan, name)]
+    return [key for part in parts for key in scans(part)]

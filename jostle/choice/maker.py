@@ -13,12 +13,12 @@ from typing import Any
 from jostle.choice.learning import learn
 from jostle.choice.models import Model, UserModel, forest, regret_tree, tree
 from jostle.choice.policy import Decision, Policy
-from jostle.choice.program import Parts, ProgramBench
+from jostle.choice.program import Parts, ProgramBench, all_handles
 from jostle.choice.store import Store
 from jostle.choice.table import train_event
 from jostle.diagnostics import refuse
 from jostle.privacy.amounts import as_float, quanta
-from jostle.privacy.handles import handles_in
+from jostle.privacy.handles import Exposures, Table, handles_in
 from jostle.privacy.measures import Amount
 from jostle.run.interpreter import Interpreter, exposures_of
 from jostle.run.scope import Scope
@@ -47,13 +47,18 @@ class ChoiceMaker:
         self._store = Store()
         self._policies: list[Policy] = []
         self._benches: dict[tuple[str, int], ProgramBench] = {}
+        # An embedded database is not promised to work across a fork: with tables among the data, one process trains.
+        held = [h for data in parts.databases for h in all_handles(data)]
+        self._workers = 1 if any(isinstance(h, Table) for h in held) else None
         self._bench(interp, "epsilon", 1)
 
     # Called by the interpreter ---------------------------------------------------------------------
 
     def jostle_call(self, interp: Interpreter, args: Any, span: Span | None) -> Any:
         """`choice(data)`: features, prediction, and the chosen Option's answers."""
-        decision, data = self._decide(interp, args, span)
+        return self._chosen(interp, args, span, self._run)
+
+    def _run(self, interp: Interpreter, decision: Decision, data: Any, span: Span | None) -> Any:
         option = self._parts.options[decision.index]
         with interp.kernel.events.within("option", decision.chosen, span):
             if handles_in(data):
@@ -70,8 +75,7 @@ class ChoiceMaker:
     def jostle_fields(self) -> dict[str, Any]:
         def pick(data: Any, *, at: Any) -> Any:
             interp, span = at
-            decision, _ = self._decide(interp, [data], span)
-            return self._parts.options[decision.index]
+            return self._chosen(interp, [data], span, lambda _, decision, *rest: self._parts.options[decision.index])
 
         return {
             "pick": Builtin("pick", pick, sees_handles=True, wants_call=True),
@@ -89,18 +93,32 @@ class ChoiceMaker:
 
     # Deciding --------------------------------------------------------------------------------------
 
-    def _decide(self, interp: Interpreter, args: Any, span: Span | None) -> tuple[Decision, Any]:
+    def _chosen(self, interp: Interpreter, args: Any, span: Span | None, then: Callable[..., Any]) -> Any:
+        """Decides and goes on with `then`, all within one `choice` event."""
         if len(args) != 1:
             raise refuse("TypeError", f"a choice takes its data, one record, and {len(args)} were given")
         (data,) = args
         exposures = exposures_of([data])
+        unit, whole = self._whole(interp, exposures)
+        stability = max((e.stability for e in exposures), default=1)
+        policy = self._policy(interp, unit, stability, whole)
+        with interp.kernel.events.within("choice", self.name or "choice", span) as event:
+            values, costs = self._look(interp, policy, data, exposures, unit, whole, span)
+            decision = policy.choose(values, whole)
+            event.update(
+                features=[{"name": k, "value": v, "epsilon": costs.get(k, 0.0)} for k, v in values.items()],
+                **decision.as_json(), model=policy.model, policy=policy.name, why=policy.why, share=policy.share,
+            )  # fmt: skip
+            event[unit] = whole
+            made = then(interp, decision, data, span)
+            if whole is not None:
+                event["spent"] = whole - interp.kernel.left_of_allotment(exposures, unit)
+        return made
+
+    def _whole(self, interp: Interpreter, exposures: Exposures) -> tuple[str, float | None]:
+        """The unit and amount of a call on private data; on public data there is no amount."""
         if not exposures:
-            policy = self._policy(interp, "epsilon", 1, None)
-            with interp.kernel.allot(None, None):
-                values = {name: self._feature(interp, name, data) for name in policy.needs}
-            decision = policy.choose(values, None)
-            self._event(interp, policy, decision, values, {}, None, span)
-            return decision, data
+            return "epsilon", None
         if interp.kernel.allotment is None:
             raise refuse(
                 "NoEpsilon", "this choice is called on private data without an allotment",
@@ -110,11 +128,21 @@ class ChoiceMaker:
         whole = interp.kernel.left_of_allotment(exposures, unit)
         if whole <= 0:
             raise refuse("BudgetExceeded", "nothing is left of the allotment for this choice")
-        policy = self._policy(interp, unit, max(e.stability for e in exposures), whole)
+        return unit, whole
+
+    def _look(
+        self, interp: Interpreter, policy: Policy, data: Any, exposures: Exposures, unit: str, whole: float | None,
+        span: Span | None,
+    ) -> tuple[dict[str, float], dict[str, float]]:  # fmt: skip
+        """The features that the policy needs, and what each cost: the private ones share the policy's part equally."""
+        if whole is None:
+            with interp.kernel.allot(None, None):
+                return {name: self._feature(interp, name, data) for name in policy.needs}, {}
         bench = self._bench(interp, unit, max(e.stability for e in exposures))
         free = dict(zip(bench.feature_names, bench.feature_is_public, strict=True))
         paying = [name for name in policy.needs if not free[name]]
-        values, costs = {}, {}
+        values: dict[str, float] = {}
+        costs: dict[str, float] = {}
         for name in policy.needs:
             with interp.kernel.events.within("feature", name, span) as event:
                 if name in paying:
@@ -125,9 +153,7 @@ class ChoiceMaker:
                 else:
                     values[name] = self._feature(interp, name, data)
                 event.update(value=values[name], epsilon=costs.get(name, 0.0))
-        decision = policy.choose(values, whole)
-        self._event(interp, policy, decision, values, costs, whole, span)
-        return decision, data
+        return values, costs
 
     def _feature(self, interp: Interpreter, name: str, data: Any) -> float:
         feature = self._parts.features[self._parts.feature_names.index(name)]
@@ -136,24 +162,13 @@ class ChoiceMaker:
             raise refuse("TypeError", f"the Feature `{name}` gives {kind_name(value)}, and a number is needed")
         return float(value)
 
-    def _event(
-        self, interp: Interpreter, policy: Policy, decision: Decision, values: dict[str, float],
-        costs: dict[str, float], epsilon: float | None, span: Span | None,
-    ) -> None:  # fmt: skip
-        interp.kernel.events.emit(
-            "choice", self.name or "choice", span,
-            features=[{"name": k, "value": v, "epsilon": costs.get(k, 0.0)} for k, v in values.items()],
-            **decision.as_json(), model=policy.model, policy=policy.name, why=policy.why, epsilon=epsilon,
-            share=policy.share,
-        )  # fmt: skip
-
     def _policy(self, interp: Interpreter, unit: str, stability: int, epsilon: float | None) -> Policy:
         label = self.name or "choice"
         tell = self._progress
         report = (lambda done, total: tell(f"training {label}", done, total)) if tell is not None else None
         policy = learn(
             self._bench(interp, unit, stability), model=self._model, share=self._share, epsilon=epsilon,
-            store=self._store, progress=report,
+            store=self._store, progress=report, workers=self._workers,
         )  # fmt: skip
         if all(policy is not known for known in self._policies):
             self._policies.append(policy)

@@ -17,17 +17,15 @@ from typing import Any
 
 from jostle.choice.policy import Policy
 from jostle.diagnostics import Refusal, refuse
+from jostle.jsontext import loads
+from jostle.resources import cache_folder
 
 FORMAT = 1
 
 
 def default_folder() -> Path:
-    """`$JOSTLE_CACHE/models`, else `jostle/models` in `$XDG_CACHE_HOME` or `~/.cache`."""
-    own = os.environ.get("JOSTLE_CACHE")
-    if own:
-        return Path(own) / "models"
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "jostle" / "models"
+    """`models` in this user's cache folder."""
+    return cache_folder() / "models"
 
 
 def digest(*parts: Any) -> str:
@@ -82,14 +80,14 @@ class Store:
 
 def _read(data: bytes, key: str, path: Path) -> Policy:
     try:
-        document = json.loads(data)
-    except (ValueError, RecursionError):
+        document = loads(data.decode())
+    except ValueError:
         raise _damaged(path) from None
     if not isinstance(document, dict) or not {"format", "key", "digest", "policy"} <= document.keys():
         raise _damaged(path)
     try:
         known = digest(document["format"], document["key"], document["policy"])
-    except (ValueError, RecursionError):
+    except ValueError:
         raise _damaged(path) from None
     if known != document["digest"] or document["key"] != key or document["format"] != FORMAT:
         raise _damaged(path)

@@ -43,6 +43,12 @@ def load_counts(path: str | Path, *, private: bool = False) -> NDArray[Any]:
     return as_counts(array, f"`{shown}`", private=private)
 
 
+def file_identity(path: str | Path) -> object:
+    """Equal for two names of one file."""
+    status = Path(path).stat()
+    return ("file", status.st_dev, status.st_ino)
+
+
 def as_counts(values: Any, shown: str, *, private: bool = False) -> NDArray[Any]:
     """The same for an array in memory. Of a private one only shape and kind may be refused: its cells are mended."""
     import numpy as np

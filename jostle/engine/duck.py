@@ -14,16 +14,17 @@ import os
 import shutil
 import tempfile
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
-from jostle.engine import csvfile, groups, sql
+from jostle.engine import csvfile, groups, parquetfile, sql
 from jostle.engine.clean import clean, number, text
 from jostle.engine.kinds import domain_kind, kind_of
 from jostle.engine.plan import Bound, Count, Domain, Exact, Key, Open, Plan, RowExpr, Scan, Term
-from jostle.engine.rowsql import Physical, text_literal
+from jostle.engine.rowsql import Physical
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,6 +53,7 @@ class Raw:
     shown: str
     path: Path | None = None
     parsed: bool = False  # whether all cells are text by origin
+    parquet: str | None = None  # a file whose texts may yet turn out to be no UTF-8
     size: int | None = None
     irregular: csvfile.Irregular = field(default_factory=csvfile.Irregular)
 
@@ -135,14 +137,13 @@ class Engine:
         return raw
 
     def _open_parquet(self, real: str, shown: str) -> Raw:
-        escaped = "".join(f"[{c}]" if c in "*?[" else c for c in real)
-        reader = f"read_parquet({text_literal(escaped)}, hive_partitioning = false, filename = false)"
+        reader = parquetfile.reader(real)
         described = self.fetch(f"DESCRIBE SELECT * FROM {reader}", shown)
         names, types = tuple(str(row[0]) for row in described), [str(row[1]) for row in described]
         table = self._next()
         aliases = ", ".join(f"c{i}" for i in range(len(names)))
         self.fetch(f"CREATE VIEW {table} AS SELECT * FROM {reader} AS t({aliases})", shown)
-        return Raw(table, names, types, shown)
+        return Raw(table, names, types, shown, parquet=real if "VARCHAR" in types else None)
 
     def _open_frame(self, origin: Any) -> Opened:
         from jostle.engine.frames import as_arrow
@@ -188,6 +189,13 @@ class Engine:
         tests = [f"count({text(c, kind)}) = count({number(c, kind)})" for c, kind in cells]
         (row,) = self.fetch(f"SELECT {', '.join(tests)} FROM {raw.table}", raw.shown)
         return tuple((name, Open("real" if real else "text")) for name, real in zip(raw.columns, row, strict=True))
+
+    def stamp(self, key: str) -> str:
+        """A text that changes when the cells of a public data set do, whatever the order of rows."""
+        raw = self.raw(key)
+        cells = ", ".join(f"c{i}" for i in range(len(raw.types)))
+        (row,) = self.fetch(f"SELECT count(*), sum(hash({cells})::HUGEINT) FROM {raw.table}", raw.shown)
+        return f"{raw.columns}:{row[0]}:{row[1]}"
 
     # Asking ------------------------------------------------------------------------------------------
 
@@ -282,16 +290,32 @@ class Engine:
 
     def fetch(self, query: str, shown: str = "the data") -> list[tuple[Any, ...]]:
         """The rows of a query of our own making."""
-        try:
-            return self._connection.execute(query).fetchall()
-        except self._error:
-            raise refuse("DataError", f"{shown} cannot be read, or there is not enough memory for it") from None
+        return self._run(query, shown, lambda result: result.fetchall())
 
     def _columns(self, query: str) -> list[Any]:
-        try:
-            return list(self._connection.execute(query).fetchnumpy().values())
-        except self._error:
-            raise refuse("DataError", "the data cannot be read, or there is not enough memory for it") from None
+        return self._run(query, "the data", lambda result: list(result.fetchnumpy().values()))
+
+    def _run(self, query: str, shown: str, read: Callable[[Any], list[Any]]) -> list[Any]:
+        while True:
+            try:
+                return read(self._connection.execute(query))
+            except self._error:
+                if not self._repair():
+                    message = f"{shown} cannot be read, or there is not enough memory for it"
+                    raise refuse("DataError", message) from None
+
+    def _repair(self) -> bool:
+        """Whether a Parquet file had text that is no UTF-8, and now has none; each file is looked at once."""
+        for raw in self._raw.values():
+            path, raw.parquet = raw.parquet, None
+            found = None if path is None else parquetfile.repaired(path)
+            if found is not None:
+                name = self._next()
+                self._connection.register(name, found)
+                cells = ", ".join(f"TRY_CAST(c{i} AS {kind}) AS c{i}" for i, kind in enumerate(raw.types))
+                self._connection.execute(f"CREATE OR REPLACE VIEW {raw.table} AS SELECT {cells} FROM {name}")
+                return True
+        return False
 
 
 def _close(connection: Any, spill: str) -> None:

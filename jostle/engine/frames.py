@@ -85,10 +85,29 @@ def _arrow_array(column: Any) -> Any:
     plain = (types.is_integer, types.is_float32, types.is_float64, types.is_boolean, types.is_string,
              types.is_large_string, types.is_date, types.is_decimal128)  # fmt: skip
     if any(test(kind) for test in plain):
-        return column
+        return as_utf8(column)
     if types.is_floating(kind):
         return column.cast(pa.float64())
     return _texts(column.to_pylist())
+
+
+def as_utf8(column: Any) -> Any:
+    """The same Arrow column where it is not text or is valid; else a new one in which bad bytes are U+FFFD.
+
+    Arrow's files and buffers may hold anything as text, and DuckDB either refuses the lot or misreads the cell.
+    """
+    import pyarrow as pa
+
+    kind, types = column.type, pa.types
+    texts = column.cast(kind.value_type) if types.is_dictionary(kind) else column
+    if not (types.is_string(texts.type) or types.is_large_string(texts.type)):
+        return column
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        cells = texts.cast(pa.binary() if types.is_string(texts.type) else pa.large_binary()).to_pylist()
+        return _texts(cells)
+    return column
 
 
 def _texts(values: list[Any]) -> Any:

@@ -37,7 +37,7 @@ class Categories:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """No public bound: `text`, `integer` or `real`."""
+    """No public bound: `text`, `integer` or `real`; a derived column may be `boolean` too."""
 
     kind: str
 

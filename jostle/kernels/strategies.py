@@ -13,6 +13,7 @@ import numpy as np
 
 from jostle.kernels import hierarchy, p_identity, projection
 from jostle.kernels.grams import Gram, on_buckets, on_cells
+from jostle.kernels.threads import on_one_thread
 from jostle.kernels.workloads import Floats, Ints, Workload
 
 Strategy = list[dict[str, Any]]
@@ -21,6 +22,7 @@ MOST_BUCKETS = 16384
 """Beyond this many buckets p weighted sums over all of them cost too much: a hierarchy is measured instead."""
 
 
+@on_one_thread
 def hdmm_strategy(workload: Workload, iterations: int = 100, most: int = 32) -> Strategy:
     """The p-identity strategy for a workload on cells, with p about n/16 and at most `most` plus an eighth.
 
@@ -33,6 +35,7 @@ def hdmm_strategy(workload: Workload, iterations: int = 100, most: int = 32) -> 
     return _p_identity(gram, most, iterations if gram.buckets <= 2048 else min(iterations, 20))
 
 
+@on_one_thread
 def bucket_strategy(labels: Ints, workload: Workload) -> Strategy:
     """A p-identity strategy for the workload on the buckets of `labels`, quickly: a few steps from tiles.
 
@@ -45,6 +48,7 @@ def bucket_strategy(labels: Ints, workload: Workload) -> Strategy:
     return _p_identity(gram, 32, int(np.clip(8000 // gram.buckets, 3, 30)))
 
 
+@on_one_thread
 def estimate(strategy: Strategy, answers: list[Floats], workload: Workload, nonnegative: bool = True) -> Floats:
     """The cube of counts, of the workload's shape, from noisy answers to any strategy of this folder.
 
@@ -61,11 +65,17 @@ def estimate(strategy: Strategy, answers: list[Floats], workload: Workload, nonn
 def expected_rmse(strategy: Strategy, workload: Workload, scale: float) -> float:
     """The root mean square error of a query under Laplace noise of `scale`, by the least-squares estimate.
 
-    For strategies of `hdmm_strategy` and `bucket_strategy`; what buckets smooth away is not in it.
+    For strategies of one block or of `hdmm_strategy` and `bucket_strategy` (a `ValueError` for a hierarchy); what
+    buckets smooth away is not in it.
     """
     gram = on_buckets(workload, strategy[0]["labels"])
-    theta = strategy[1]["matrix"] / strategy[0]["weight"]
-    value, _ = p_identity.objective(theta, gram, gram.diagonal())
+    if len(strategy) == 1:
+        value = float((gram.diagonal() / np.asarray(strategy[0]["weight"]) ** 2).sum())
+    elif strategy[1]["kind"] == "matrix":
+        theta = strategy[1]["matrix"] / strategy[0]["weight"]
+        value, _ = p_identity.objective(theta, gram, gram.diagonal())
+    else:
+        raise ValueError("the expected error of a hierarchy is not computed")
     return float(np.sqrt(2 * value / workload.size) * scale)
 
 

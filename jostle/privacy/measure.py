@@ -6,7 +6,7 @@ itself, the best candidate, every cell a bucket of its own where no noise would 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
@@ -120,16 +120,31 @@ def partition_cells(
     asked = need(amount)
     if asked.unit != "epsilon":
         raise refuse("TypeError", "this partition is an ε-DP mechanism", help="give it epsilon")
+    _check_tuning(tuning)
     plain = Amount(asked.unit, asked.value)
     kernel.charge(cube.exposures, pure_price(plain), "partition", span)
     noise, distance = noise_and_stability(cube)
 
     def draw(scale: float, size: int) -> NDArray[np.int64]:
-        return noise.laplace(np.zeros(size, dtype=np.int64), scale)
+        drawn: NDArray[np.int64] = noise.laplace(np.zeros(size, dtype=np.int64), scale)
+        return drawn
 
     labels: NDArray[np.int64] = walk(kernel.vault.cells(cube), as_float(plain.value) / distance, draw, **tuning)
     emit_measure(kernel, cube, "partition", plain, 1, 0.0, span)
     return labels
+
+
+def _check_tuning(tuning: Mapping[str, Any]) -> None:
+    """The walk counts levels in whole numbers: a half one would bring doubles, which round, into its decisions."""
+    splits, theta, decay = (tuning.get(name) for name in ("public_splits", "theta", "decay"))
+    if set(tuning) - {"public_splits", "theta", "decay"}:
+        raise refuse("TypeError", "a partition is tuned by `theta`, `public_splits` and `decay`")
+    if splits is not None and not (float(splits).is_integer() and 0 <= splits <= 64):
+        raise refuse("ValueError", "`public_splits` is a whole number from 0 to 64")
+    if theta is not None and not -1e3 <= theta <= 1e3:
+        raise refuse("ValueError", "`theta` is between -1000 and 1000")
+    if decay is not None and not 0.1 <= decay <= 100:
+        raise refuse("ValueError", "`decay` is between 0.1 and 100")
 
 
 def need(amount: Amount | None) -> Amount:

@@ -3,8 +3,10 @@
 A mechanism says what it costs as a `Price`: the amount in the unit that was asked (for allotments, which add
 plainly) and its cost in zCDP. Facts used, each for neighbours at the distance that the noise was scaled to:
 
-* an ε-DP mechanism is ε²/2-zCDP (Bun & Steinke 2016, Prop. 1.4); the exponential mechanism and report noisy max
-  have range ε and are ε²/8-zCDP (Cesar & Rogers 2021, Lemma 3.4);
+* an ε-DP mechanism is ε²/2-zCDP (Bun & Steinke 2016, Prop. 1.4), and so is our report noisy max. The ε²/8 of the
+  exponential mechanism (Cesar & Rogers 2021, Lemma 3.4) rests on a bounded range, which Gumbel noise has and the
+  exponential noise drawn here has not: of two equal scores, moved apart by Δ each, the loser falls to e^-ε/2 and the
+  winner rises to 1 − e^-ε/2, a range above ε and a divergence that tends to ε²/2 for small ε;
 * Gaussian noise of deviation σ on an ℓ₂-sensitivity Δ is Δ²/(2σ²)-zCDP (discrete: Canonne, Kamath & Steinke 2020);
 * ρ-zCDP implies (ε, δ) with δ = inf_α exp((α−1)(αρ−ε)) / (α−1) · (1−1/α)^α (Canonne et al. 2020, Cor. 13).
 """
@@ -41,10 +43,9 @@ class Price:
     delta0: int = 0
 
 
-def pure_price(amount: Amount, *, selection: bool = False) -> Price:
-    """Of an ε-DP mechanism; `selection` for the exponential mechanism and report noisy max."""
-    epsilon = as_float(amount.value)
-    return Price(amount, rounded_up(epsilon * epsilon / (8 if selection else 2)))
+def pure_price(amount: Amount) -> Price:
+    """Of an ε-DP mechanism: ε²/2, in whole numbers throughout so that no rounding is lost."""
+    return Price(amount, -(-amount.value * amount.value // (2 * QUANTA)))
 
 
 def gaussian_price(amount: Amount) -> Price:
@@ -90,11 +91,14 @@ class Measure:
 
     def spent(self, total: Cost) -> dict[str, float]:
         """What was lost, in the budget's own words."""
+        value, delta = self.spent_exactly(total)
+        return {self.unit: as_float(value)} | ({"delta": as_float(delta)} if self.width == 2 else {})
+
+    def spent_exactly(self, total: Cost) -> tuple[int, int]:
+        """The same in quanta: of the unit, and of δ."""
         if self.kind == "approximate":
-            return {"epsilon": self._epsilon(total), "delta": as_float(self.limit.delta if total[0] else total[1])}
-        if self.kind == "basic":
-            return {"epsilon": as_float(total[0]), "delta": as_float(total[1])}
-        return {self.unit: as_float(total[0])}
+            return rounded_up(self._epsilon(total)), self.limit.delta if total[0] else total[1]
+        return total[0], total[1] if self.width == 2 else 0
 
     def _epsilon(self, total: Cost) -> float:
         rho, delta0 = total

@@ -34,6 +34,7 @@ ADDITIVE = {"count": 1, "count_distinct": 1, "sum": 1, "avg": 2, "var": 3, "stdd
 SELECTED = ("median", "quantile", "min", "max", "mode")
 FUNCTIONS = (*ADDITIVE, *SELECTED)
 MOST_KEYS = 2**24
+MOST_BOUND = 2.0**60  # of a summand: its square is still added exactly
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +159,8 @@ class Request:
                 "UnboundedSum", f"the terms of this {want.function} have no known bound",
                 help="describe the column with a range, or bound them: `clamp(E, low, high)`",
             )  # fmt: skip
+        if max(abs(b) for b in found) >= MOST_BOUND:
+            raise refuse("ValueError", "the bounds of this sum are too wide to add exactly", help="clamp(x, low, high)")
         return found
 
     def _additive(
@@ -198,7 +201,7 @@ class Request:
         self, kernel: Kernel, want: Want, amount: Amount, keys: tuple[Key, ...], span: Span | None
     ) -> list[Any]:
         noise, stability = noise_and_stability(self.table)
-        answers = []
+        answers, scale = [], 0.0
         for combination in zip(*key_columns([list(k.values) for k in keys]), strict=True) if keys else [()]:
             plan = self.table.plan
             for key, value in zip(keys, combination, strict=True):

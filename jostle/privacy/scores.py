@@ -43,10 +43,6 @@ class Kind:
     bits: int = 0
 
 
-def _grid(value: float) -> int:
-    return int(math.floor(value * 2**BITS))
-
-
 def _spread(x: NDArray[np.int64]) -> int:
     """⌊2^BITS · ½Σ|x − N/n|⌋, by exact integers: Σ|n·x_i − N| / 2n."""
     import numpy as np

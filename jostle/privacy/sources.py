@@ -62,8 +62,10 @@ class Register:
         self._public: set[Hashable] = set()
         self.names: dict[str, Source] = {}
 
-    def declare(self, name: str, identity: Hashable, measure: Measure, unit: Unit, span: Span | None) -> Source:
-        """The source of `identity`, new or as it was first declared."""
+    def declare(
+        self, name: str, identity: Hashable, measure: Measure, unit: Unit, span: Span | None, noise: Noise | None = None
+    ) -> Source:
+        """The source of `identity`, new or as it was first declared; seeded `noise` makes it a simulated one."""
         if identity in self._public:
             raise refuse(
                 "PrivateValue", f"`{name}` is declared private, yet the same data were read as public before", span,
@@ -71,7 +73,8 @@ class Register:
             )  # fmt: skip
         found = self._private.get(identity)
         if found is None:
-            found = self._private[identity] = Source(name, measure, unit, span, SecureNoise())
+            found = Source(name, measure, unit, span, noise or SecureNoise(), simulated=noise is not None)
+            self._private[identity] = found
         elif found.unit != unit or found.measure.kind != measure.kind or found.measure.unit != measure.unit:
             raise refuse(
                 "DataError", f"`{name}` and `{found.name}` are the same data with another unit or measure", span,

@@ -32,6 +32,7 @@ from jostle.engine.plan import (
     Key,
     RowExpr,
 )  # fmt: skip
+from jostle.engine.sql import floors
 from jostle.engine.types import derived_domain, key_values, kind_of
 from jostle.privacy.cubes import VALUES, mentions
 from jostle.privacy.handles import (
@@ -56,7 +57,8 @@ def where(handle: Table | Cube, condition: RowExpr) -> Table | Cube:
     if isinstance(handle, Cube):
         if mentions(condition, VALUES):
             raise refuse("TypeError", "a condition on `values` is only for `count(values)`, within a query")
-        kind_of(condition, dict(handle.schema))
+        if kind_of(condition, dict(handle.schema)) != "boolean":
+            raise refuse("TypeError", "a condition must be true or false", help="compare: `where x > 3`")
         return replace(handle, cells=Restricted(handle.cells, condition))
     if kind_of(condition, handle.domains) != "boolean":
         raise refuse("TypeError", "a condition must be true or false", help="compare: `where age > 40`")
@@ -92,8 +94,8 @@ def partition(kernel: Kernel, handle: Table | Cube, expr: RowExpr, name: str, ov
             raise open_keys(name)
         keys, _ = kernel.engine.exact(handle.plan, (expr,), (Exact("count"),))
         values = tuple(keys[0])
-    label = _partition_label(handle, expr)
     key = Key(expr, values)
+    label = _partition_label(handle, expr, exact=not floors(key))
     return [(_plain(value), _part(handle, label, holds(key, value), _plain(value))) for value in values]
 
 
@@ -106,9 +108,7 @@ def rows_where(handle: Table | Cube, column: str, value: Any) -> Table | Cube:
     expr = Column(column)
     condition = Apply("==", (expr, Constant(value)))
     kind_of(condition, dict(handle.schema))
-    domain = dict(handle.schema)[column]
-    # Floors are the parts of `partition`, so a value that is no whole number is a part of another partition.
-    label = _partition_label(handle, expr, exact=not isinstance(domain, (Integer, Categories)))
+    label = _partition_label(handle, expr, exact=True)
     return _part(handle, label, condition, _plain(value))
 
 
@@ -191,10 +191,19 @@ def _part(handle: Table | Cube, label: object, condition: RowExpr, key: Any) -> 
     return replace(handle, exposures=exposures, plan=Filter(handle.plan, condition))
 
 
-def _partition_label(handle: Table | Cube, expr: RowExpr, *, exact: bool = False) -> object:
-    if handle.origin is not None and isinstance(expr, Column):
-        return (handle.origin, expr.name, "exact" if exact else "floor")
-    return object()
+def _partition_label(handle: Table | Cube, expr: RowExpr, *, exact: bool) -> object:
+    """The partition that a part belongs to: parts under one label must be disjoint, whoever made them.
+
+    `exact` parts are where the column equals the key, the others where its floor does. The two agree where every
+    value of the column is whole or a text; elsewhere 1.5 would be both in part 1 and in part 1.5, so they differ.
+    """
+    if handle.origin is None or not isinstance(expr, Column):
+        return object()
+    domain = dict(handle.schema)[expr.name]
+    agree = isinstance(domain, Integer) or (
+        isinstance(domain, Categories) and all(isinstance(v, str) or float(v).is_integer() for v in domain.values)
+    )
+    return (handle.origin, expr.name, "exact" if exact and not agree else "floor")
 
 
 def _plain(value: Any) -> Any:

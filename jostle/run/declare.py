@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from jostle.diagnostics import Refusal, did_you_mean, refuse
+from jostle.engine.counts import file_identity
 from jostle.engine.plan import Bound, Categories, Domain, Integer, Open, Plan, Real, Scan
 from jostle.privacy.amounts import quanta
 from jostle.privacy.handles import Cube, Exposure, Handle, Table, handles_in
@@ -43,6 +44,8 @@ def private(interp: Any, node: n.Private, scope: Scope) -> Handle:
             help="add `described by {age: 0..99, sex: {\"Female\", \"Male\"}}`: only described columns exist",
         )  # fmt: skip
     measure, unit = _measure(interp, node.budget, scope), _unit(interp, node.protecting, scope)
+    if interp.simulate is not None:
+        return simulated(interp, node, kind, measure, unit, scope)
     origin = _origin(interp, call, scope)
     if kind == "dataset":
         raise refuse("LedgerError", f"no dataset `{origin}` is registered", call.span, help='use `table("file.csv")`')
@@ -52,12 +55,12 @@ def private(interp: Any, node: n.Private, scope: Scope) -> Handle:
         raise refuse("DataError", f"`{node.name}` is not described", node.span, help="add `described by {…}`")
     schema = schema_of(interp.eval(node.described, scope), node.described.span)
     opened = _open(interp, origin, call.span, public=False)
-    _check_columns(schema, opened.columns, node.described.span)
+    _check_columns(schema, opened.columns, node.described.span, private=True)
     source = interp.kernel.register.declare(node.name, opened.identity, measure, unit, node.span)
     scan = Scan(opened.key, schema)
     plan: Plan = scan
     if unit.columns:
-        _check_columns(tuple((c, Open("text")) for c in unit.columns), dict(schema), node.protecting.span)
+        _check_columns([(column, None) for column in unit.columns], opened.columns, node.protecting.span, private=True)
         plan = Bound(scan, unit.columns, unit.rows)
     _announce(interp, source, node, [name for name, _ in schema])
     return Table((Exposure(source, (), unit.distance),), plan, schema, origin=(opened.key, schema, unit))
@@ -71,6 +74,59 @@ def _private_counts(interp: Any, node: n.Private, origin: Any, measure: Measure,
     _announce(interp, source, node, list(DIMENSIONS[: array.ndim]))
     cells = interp.kernel.vault.keep(array)
     return Cube((Exposure(source, (), unit.distance),), cells, DIMENSIONS[: array.ndim], array.shape, origin=identity)
+
+
+MADE_UP_ROWS = 1000
+
+
+def simulated(interp: Any, node: n.Private, kind: str, measure: Measure, unit: Unit, scope: Scope) -> Handle:
+    """What `--simulate` puts in place of a private source: a public stand-in given with `--bind`, or made-up rows.
+
+    The private source itself is not opened. Noise is seeded.
+    """
+    from jostle.simulate import SeededNoise, counts_of, rows_of
+
+    if kind == "dataset":
+        raise refuse("LedgerError", "a registered dataset cannot be simulated on", node.source.span)
+    seed = interp.simulate + len(interp.kernel.register.names)
+    source = interp.kernel.register.declare(
+        node.name, ("simulated", node.name), measure, unit, node.span, SeededNoise(seed)
+    )
+    exposures = (Exposure(source, (), unit.distance),)
+    given = interp.bound.get(node.name)
+    if kind == "counts" or _is_array(given):
+        if given is None and not (isinstance(node.source, n.Call) and isinstance(node.source.args[0], n.ListOf)):
+            raise refuse(
+                "DataError", f"the shape of `{node.name}` is in a file that is not opened in a simulation", node.span,
+                help=f"give a public stand-in: `--bind {node.name}=FILE`",
+            )  # fmt: skip
+        stand_in = given if given is not None else interp.eval(node.source.args[0], scope)  # type: ignore[attr-defined]
+        array, _ = _array(interp, stand_in, node.source.span, private=True)
+        cells = array if given is not None else counts_of(array.shape, MADE_UP_ROWS, seed)
+        _announce(interp, source, node, list(DIMENSIONS[: array.ndim]))
+        return Cube(exposures, interp.kernel.vault.keep(cells), DIMENSIONS[: array.ndim], array.shape, origin=source)
+    if node.described is None:
+        raise refuse("DataError", f"`{node.name}` is not described", node.span, help="add `described by {…}`")
+    schema = schema_of(interp.eval(node.described, scope), node.described.span)
+    rows = given if given is not None else rows_of({name: _wish(d) for name, d in schema}, MADE_UP_ROWS, seed)
+    opened = _open(interp, rows, node.source.span, public=False)
+    _check_columns(schema, opened.columns, node.described.span)
+    scan = Scan(opened.key, schema)
+    _announce(interp, source, node, [name for name, _ in schema])
+    plan: Plan = Bound(scan, unit.columns, unit.rows) if unit.columns else scan
+    return Table(exposures, plan, schema, origin=(opened.key, schema, unit))
+
+
+def _wish(domain: Domain) -> tuple[str, object, object]:
+    if isinstance(domain, Integer):
+        return ("integer", domain.low, domain.high)
+    if isinstance(domain, Real):
+        return ("real", domain.low, domain.high)
+    if isinstance(domain, Categories):
+        return ("listed", list(domain.values), None)
+    return {"integer": ("integer", 0, 99), "real": ("real", 0.0, 1.0)}.get(
+        domain.kind, ("listed", [f"made up {i}" for i in range(20)], None)
+    )
 
 
 def _announce(interp: Any, source: Source, node: n.Private, columns: list[str]) -> None:
@@ -243,7 +299,7 @@ def _array(interp: Any, origin: Any, span: Span | None, *, private: bool = False
 
     try:
         if isinstance(origin, str):
-            return load_counts(origin, private=private), ("file", str(Path(origin).resolve()))
+            return load_counts(origin, private=private), file_identity(origin)
         if isinstance(origin, Record) or not (is_sequence(origin) or _is_array(origin)):
             raise refuse("TypeError", f"`counts` takes a list of counts or a file, not {kind_name(origin)}")
         identity = ("array", id(origin)) if _is_array(origin) else ("literal", object())
@@ -254,10 +310,11 @@ def _array(interp: Any, origin: Any, span: Span | None, *, private: bool = False
         raise refuse("DataError", "counts are numbers in rows of one length", span) from None
 
 
-def _check_columns(schema: Any, known: Any, span: Span | None) -> None:
+def _check_columns(schema: Any, known: Any, span: Span | None, *, private: bool = False) -> None:
+    """Of a private file nothing is listed: without a header, its first line would be a row."""
     for name, _ in schema:
         if name not in known:
+            listed = "" if private else did_you_mean(name, known) or f"the columns are {', '.join(list(known)[:12])}"
             raise refuse(
-                "DataError" if not isinstance(known, dict) else "NameError", f"there is no column `{name}`", span,
-                help=did_you_mean(name, known) or f"the columns are {', '.join(list(known)[:12])}",
-            )  # fmt: skip
+                "DataError", f"there is no column `{name}`", span, help=listed or "does the file have a header?"
+            )

@@ -253,7 +253,8 @@ class Interpreter:
         return Record((name, self.eval(item, scope)) for name, item in node.items)
 
     def _comprehension(self, node: n.Comprehension, scope: Scope) -> Any:
-        out, inner = [], Scope(scope)
+        out: list[Any] = []
+        inner = Scope(scope)
         for item in self.walk(self.eval(node.source, scope), node.source.span):
             self._bind(node.names, item, inner, node.source.span)
             if node.condition is None or self.truth(self.eval(node.condition, inner), node.condition):

@@ -7,15 +7,16 @@ may name external kernels.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jostle import resources
 from jostle.diagnostics import did_you_mean, refuse
-from jostle.run.scope import Scope
-from jostle.run.values import Module
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.syntax import parse
+
+if TYPE_CHECKING:
+    from jostle.run.values import Module
 
 
 class Modules:
@@ -53,6 +54,9 @@ class Modules:
                 raise refuse("TypeError", "`external` is for the standard library", statement.span)
 
     def load(self, interp: Any, path: tuple[str, ...], span: Span) -> Module:
+        from jostle.run.scope import Scope
+        from jostle.run.values import Module
+
         name = ".".join(path)
         if name in self._loaded:
             return self._loaded[name]

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import lark
 
-from jostle.resources import folder
+from jostle.resources import cache_folder, folder
 from jostle.syntax.builder import Builder
 from jostle.syntax.layout import Layout
 
@@ -28,15 +28,6 @@ DAMAGED = (OSError, pickle.UnpicklingError, EOFError, AttributeError, ImportErro
 def grammar_text() -> str:
     """The text of the grammar."""
     return (folder("grammar") / "jostle.lark").read_text(encoding="utf-8")
-
-
-def cache_folder() -> Path:
-    """The folder of this user in which the table is kept; it need not exist."""
-    own = os.environ.get("JOSTLE_CACHE")
-    if own:
-        return Path(own)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "jostle"
 
 
 def load(builder: Builder, layout: Layout) -> lark.Lark:

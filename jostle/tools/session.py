@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.events import Event, Stream
+from jostle.run.modules import Modules
+from jostle.run.names import BUILTINS
 from jostle.source import Source
 from jostle.syntax import nodes as n
+from jostle.tools.files import read_program
 
-DEEP = 200_000  # frames: 1,000 nested calls of a program take about 20 each
+if TYPE_CHECKING:
+    from jostle.run.interpreter import Interpreter
+    from jostle.run.scope import Scope
+
+DEEP = 60_000  # frames: 1,000 nested calls of a program take 10 to 30 each
 
 
 @dataclass
 class Result:
-    """What a run left: `released` by name, the budget of every source, diagnostics, events, printed lines."""
+    """What a run left: what was released by name, the budget of every source, diagnostics, events, printed lines."""
 
     ok: bool
-    released: dict[str, Any]
+    values: dict[str, Any] = field(repr=False)
     budget: dict[str, dict[str, dict[str, str]]]
     diagnostics: tuple[Diagnostic, ...]
     events: list[Event] = field(repr=False)
@@ -31,17 +40,27 @@ class Result:
     def trace(self) -> list[Event]:
         return self.events
 
+    @property
+    def released(self) -> dict[str, Any]:
+        """By name: numbers, NumPy arrays for vectors and lists of numbers, pandas frames for grouped results."""
+        return {name: to_python(value) for name, value in self.values.items()}
+
     def released_json(self) -> dict[str, Any]:
         from jostle.run.values import plain
 
-        return {name: plain(value) for name, value in self.released.items()}
+        return {name: plain(value) for name, value in self.values.items()}
 
     def __getitem__(self, name: str) -> Any:
-        return self.released[name]
+        return to_python(self.values[name])
 
 
 class Session:
-    """Runs programs. Sources that programs of one session declare share their budgets."""
+    """Runs programs. Sources that programs of one session declare share their budgets.
+
+    `simulate`, a seed, puts made-up rows (or what `bind` gives under a source's name) in place of every private source.
+    """
+
+    simulates = True
 
     def __init__(
         self,
@@ -52,40 +71,53 @@ class Session:
         simulate: int | None = None,
         cwd: Path | None = None,
     ) -> None:
-        sys.setrecursionlimit(max(sys.getrecursionlimit(), DEEP))
+        self._events: list[Event] = []
+        self._output: list[str] = []
+        self._listeners, self._progress, self._out = list(listeners), progress, out
+        self._simulate = simulate
+        self._bound: dict[str, Any] = {}
+        self._modules = Modules()
+        self._cwd = Path(cwd) if cwd is not None else Path.cwd()
+        self._folders: list[Path] = [self._cwd]
+
+    @cached_property
+    def _stream(self) -> Stream:
+        return Stream([self._events.append, *self._listeners])
+
+    @cached_property
+    def _interp(self) -> Interpreter:
+        """Made when something first runs: a check needs neither the engine nor the kernel."""
         from jostle.choice.maker import constructors, maker
         from jostle.engine.duck import Engine
         from jostle.privacy.kernel import Kernel
         from jostle.run.builtins import base_scope
         from jostle.run.interpreter import Interpreter
-        from jostle.run.modules import Modules
+
+        base = base_scope()
+        base.names.update(constructors(self._progress))
+        made = Interpreter(
+            Kernel(Engine(), self._stream), base,
+            load_module=lambda path, span: self._modules.load(made, path, span),
+            choose=maker(self._progress), out=self._print,
+        )  # fmt: skip
+        made.simulate, made.bound, made.folders = self._simulate, self._bound, self._folders
+        return made
+
+    @cached_property
+    def _scope(self) -> Scope:
         from jostle.run.scope import Scope
 
-        self._events: list[Event] = []
-        self._output: list[str] = []
-        self._out = out
-        self._stream = Stream([self._events.append, *listeners])
-        self._modules = Modules()
-        base = base_scope()
-        base.names.update(constructors(progress))
-        self._interp = Interpreter(
-            Kernel(Engine(), self._stream), base,
-            load_module=lambda path, span: self._modules.load(self._interp, path, span),
-            choose=maker(progress), out=self._print,
-        )  # fmt: skip
-        self._interp.simulate = simulate
-        self._cwd = Path(cwd) if cwd is not None else Path.cwd()
-        self._scope = Scope(base)
+        return Scope(self._interp.base)
 
     # Public ----------------------------------------------------------------------------------------
 
     def bind(self, name: str, value: object) -> None:
         """Hands data over: a program reads them with `bound("name")`. A path, or a table or array in memory."""
-        self._interp.bound[name] = str(value) if isinstance(value, Path) else value
+        self._bound[name] = str(value) if isinstance(value, Path) else value
 
     def run(self, program: str | Path | Source, **params: Any) -> Result:
         """Runs a program; raises `Refusal` where it is refused."""
-        source = program if isinstance(program, Source) else read_source(Path(program))
+        source = program if isinstance(program, Source) else read_program(Path(program))
         result = self.attempt(source, params)
         if not result.ok:
             raise Refusal(*result.diagnostics)
@@ -98,13 +130,17 @@ class Session:
         first_event, first_line = len(self._events), len(self._output)
         self._interp.released, self._interp.params = {}, set()
         self._interp.settings = dict(settings or {})
-        self._interp.folders = [Path(source.name).resolve().parent, self._cwd]
+        self._look_in(Path(source.name).resolve().parent, self._cwd)
         found: tuple[Diagnostic, ...] = ()
         try:
-            with self._stream.within("run", source.name):
-                tree = self._checked(source)
-                self._declared_settings(tree)
-                self._interp.block(tree.body, Scope(self._interp.base))
+            with self._stream.within("run", source.name) as fields:
+                try:
+                    with deep():
+                        tree = self._checked(source)
+                        self._declared_settings(tree)
+                        self._interp.block(tree.body, Scope(self._interp.base))
+                finally:
+                    fields["budget"] = self.budget()
         except Refusal as refusal:
             found = refusal.diagnostics
             for diagnostic in found:
@@ -118,7 +154,7 @@ class Session:
         """Every error that can be found before anything runs."""
         from jostle.syntax import parse
 
-        self._interp.folders = [Path(source.name).resolve().parent, self._cwd]
+        self._look_in(Path(source.name).resolve().parent, self._cwd)
         try:
             return self._check(parse(source))
         except Refusal as refusal:
@@ -128,18 +164,19 @@ class Session:
         """One entry of a REPL: keeps its names; gives the value of a last bare expression."""
         from jostle.syntax import parse
 
-        self._interp.folders = [self._cwd]
+        self._look_in(self._cwd)
         tree = parse(source, interactive=True)
         found = self._check(tree, self._scope.names)
         if found:
             raise Refusal(*found)
         value = None
-        for statement in tree.body:
-            value = None
-            if isinstance(statement, n.Bare):
-                value = self._interp.eval(statement.value, self._scope)
-            else:
-                self._interp.statement(statement, self._scope)
+        with deep():
+            for statement in tree.body:
+                value = None
+                if isinstance(statement, n.Bare):
+                    value = self._interp.eval(statement.value, self._scope)
+                else:
+                    self._interp.statement(statement, self._scope)
         return value
 
     def names(self) -> dict[str, Any]:
@@ -147,14 +184,14 @@ class Session:
 
     def budget(self) -> dict[str, dict[str, dict[str, str]]]:
         """For each declared name, what it may lose and has lost, as exact decimals."""
-        from jostle.privacy.amounts import as_text, rounded_up
+        from jostle.privacy.amounts import as_text
 
         out: dict[str, dict[str, dict[str, str]]] = {}
         for name, source in self._interp.kernel.register.names.items():
-            limit, spent = source.measure.limit, source.measure.spent(source.meter.spent)
-            lines = {limit.unit: {"total": as_text(limit.value), "spent": as_text(_quanta(spent[limit.unit]))}}
+            limit, spent = source.measure.limit, source.measure.spent_exactly(source.meter.spent)
+            lines = {limit.unit: {"total": as_text(limit.value), "spent": as_text(spent[0])}}
             if limit.delta:
-                lines["delta"] = {"total": as_text(limit.delta), "spent": as_text(rounded_up(spent["delta"]))}
+                lines["delta"] = {"total": as_text(limit.delta), "spent": as_text(spent[1])}
             out[name] = lines
         return out
 
@@ -169,6 +206,9 @@ class Session:
         return self._events
 
     # Inside ----------------------------------------------------------------------------------------
+
+    def _look_in(self, *folders: Path) -> None:
+        self._folders[:] = folders
 
     def _print(self, line: str) -> None:
         self._output.append(line)
@@ -188,8 +228,8 @@ class Session:
         from jostle.check import check
 
         return check(
-            tree, builtins=list(self._interp.base.names), modules=self._modules.known(),
-            load_module=lambda path: self._modules.tree(path, self._interp.folders),
+            tree, builtins=BUILTINS, modules=self._modules.known(),
+            load_module=lambda path: self._modules.tree(path, self._folders),
             predefined=list(predefined or ()),
         )  # fmt: skip
 
@@ -205,17 +245,34 @@ class Session:
                 )  # fmt: skip
 
 
-def _quanta(value: float) -> int:
-    return round(value * 10**12)
+def to_python(value: Any) -> Any:
+    """A public value of a program as Python users expect it."""
+    from jostle.run.values import Grouped, Interval, JSet, is_number, is_sequence
+
+    if isinstance(value, Grouped):
+        import pandas
+
+        return pandas.DataFrame(value.columns)
+    if isinstance(value, dict):
+        return {name: to_python(item) for name, item in value.items()}
+    if isinstance(value, (JSet, Interval)) or (is_sequence(value) and isinstance(value, (list, tuple))):
+        items = list(value)
+        if items and all(is_number(item) for item in items):
+            import numpy as np
+
+            return np.array(items, dtype=float)
+        return [to_python(item) for item in items]
+    return value
 
 
-def read_source(path: Path) -> Source:
-    """A program's text; refused in one diagnostic where it cannot be read."""
+@contextmanager
+def deep() -> Iterator[None]:
+    """Room for 1,000 nested calls of a program; what is deeper still is refused, and Python's own limit restored."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, DEEP))
     try:
-        return Source(str(path), path.read_bytes().decode("utf-8"))
-    except FileNotFoundError:
-        raise refuse("DataError", f"there is no file `{path}`") from None
-    except UnicodeDecodeError:
-        raise refuse("SyntaxError", f"`{path}` is not UTF-8 text", help="save the program as UTF-8") from None
-    except OSError as error:
-        raise refuse("DataError", f"`{path}` cannot be read: {error.strerror}") from None
+        yield
+    except RecursionError:
+        raise refuse("RecursionLimit", "the program is nested too deeply", help="does the recursion end?") from None
+    finally:
+        sys.setrecursionlimit(before)

@@ -123,7 +123,7 @@ def _history() -> History:
 
 def history_path() -> Path | None:
     """The file of the history, made where it is missing, for this user's eyes only."""
-    from jostle.syntax.tables import cache_folder
+    from jostle.resources import cache_folder
 
     with contextlib.suppress(OSError, RuntimeError):
         folder = cache_folder()

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
 from jostle.diagnostics import Refusal, refuse
 from jostle.events import VERSION, Event
+from jostle.jsontext import loads
 from jostle.source import Source, Span
 
-_TEXT, _BRACKET, _DEEPEST = re.compile(r'"(?:[^"\\]|\\.)*"'), re.compile(r"[\[\]{}]"), 200
 _OWN = ("v", "id", "parent", "kind", "name", "span")
 
 
@@ -107,10 +106,8 @@ def _damaged(place: Span, message: str) -> Refusal:
 
 def _event(line: str, place: Span, *, cut: bool) -> Event:
     """One line as an event; `cut` says that the line is the file's last and has no end."""
-    if _deep(line):
-        raise _damaged(place, "the trace is damaged: this line is not JSON that a run writes")
     try:
-        said = json.loads(line)
+        said = loads(line)
     except ValueError as fault:
         what = "the trace is cut short in its last line" if cut else "the trace is damaged: this line is not JSON"
         raise _damaged(place, what) from fault
@@ -129,16 +126,6 @@ def _event(line: str, place: Span, *, cut: bool) -> Event:
         raise _damaged(place, "the trace is damaged: `id`, `parent`, `kind` or `name` is of the wrong type")
     fields = {key: value for key, value in said.items() if key not in _OWN}
     return Event(number, parent, kind, name, _span(span, place), fields)
-
-
-def _deep(line: str) -> bool:
-    """Whether brackets are nested deeper than any event's: the parser of JSON recurses, without a safe end."""
-    depth = 0
-    for char in _BRACKET.findall(_TEXT.sub("", line)):
-        depth += 1 if char in "[{" else -1
-        if depth > _DEEPEST:
-            return True
-    return False
 
 
 def _whole(value: Any) -> bool:

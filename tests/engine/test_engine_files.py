@@ -37,6 +37,11 @@ def test_what_are_no_counts_is_refused(tmp_path: Path, array: Any) -> None:
     assert refusal.value.first.kind == "DataError"
 
 
+def test_no_cell_of_private_counts_is_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.array([3.7, NAN, np.inf, -np.inf, -1, 0, 2.0**60]))
+    assert load_counts(tmp_path / "x.npy", private=True).tolist() == [3, 0, 2**31, 0, 0, 0, 2**31]
+
+
 @pytest.mark.parametrize("data", [b"", b"a,b\n1,2\n", b"\x93NUMPY", b"\x93NUMPY\x01\x00\x10\x00{'descr': '<i8'", None])
 def test_what_is_no_array_file_is_refused(tmp_path: Path, data: bytes | None) -> None:
     if data is not None:

@@ -286,6 +286,8 @@ def test_exact_aggregates(engine: Engine) -> None:
     assert found == [[1, 0, 3], [30, 0, 50], [30, None, 50 / 3], [30, None, 20]]
     keys, found = engine.exact(scan, (call("/", age, 15.0), Key(Column("who"), ("b", "a"))), (Exact("count"),))
     assert keys == [[0, 0, 1, 1, 2, 2], ["b", "a"] * 3] and found == [[0, 1, 0, 2, 1, 0]]
+    ties = scan_of(engine, [("a", str(i * 37 % 100), "1") for i in range(100)])
+    assert engine.exact(ties, (Column("who"),), (Exact("mode", age),))[1] == [[0]]
     keys, found = engine.exact(Filter(scan, Constant(False)), (Column("who"),), (Exact("count"),))
     assert keys == [[]] and found == [[]]
 

@@ -219,6 +219,20 @@ def test_a_damaged_parquet_file_is_refused(engine: Engine, tmp_path: Path) -> No
     assert refusal.value.first.kind == "DataError"
 
 
+def test_one_bad_text_in_a_parquet_file_decides_about_itself_only(engine: Engine, tmp_path: Path) -> None:
+    offsets = np.array([0, 2, 4, 6], dtype=np.int32)
+    texts = pa.StringArray.from_buffers(3, pa.py_buffer(offsets), pa.py_buffer(b"ab\xff\xfecd"))
+    table = pa.table({"x": texts, "n": pa.array([1, 2, 3], pa.int8()), "d": pa.array([datetime.date(2024, 2, 29)] * 3)})
+    pq.write_table(table, tmp_path / "x.parquet")
+    key = engine.open(tmp_path / "x.parquet", public=False).key
+    scan = Scan(key, (("n", Integer(0, 2)), ("x", Open("text")), ("d", Open("text"))))
+    assert engine.rows(scan) == 3
+    assert engine.tally(scan, Column("x"))[0].tolist() == ["ab", "cd", "��"]
+    assert engine.tally(scan, Column("n"))[0].tolist() == [1, 2]
+    assert engine.tally(scan, Column("d"))[0].tolist() == ["2024-02-29"]
+    assert cleaned(engine, {"x": table["x"]}, Open("text")) == ["ab", "cd", "��"]
+
+
 def test_a_column_that_is_not_there(engine: Engine) -> None:
     key = engine.open({"a": [1]}, public=False).key
     with pytest.raises(Refusal) as refusal:

@@ -90,6 +90,8 @@ def test_what_does_not_fit_is_refused(expr: RowExpr, kind: str) -> None:
         (call("if", call(">", AGE, 3.0), AGE, None), (0.0, 99.0)),
         (call("clamp", FAR, 0.0, 10.0), (0.0, 10.0)),
         (call("clamp", AGE, 50.0, 200.0), (50.0, 99.0)),
+        (call("clamp", FAR, 50.0, AGE), (50.0, 99.0)),
+        (call("clamp", FAR, 50.0, 10.0), (50.0, 50.0)),
         (call("+", FAR, 1.0), None),
         (call("exp", call("*", AGE, 100.0)), None),
         (call("sqrt", call("+", AGE, 1.0)), (1.0, 10.0)),

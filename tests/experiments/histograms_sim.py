@@ -19,7 +19,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "kernels")]
 
-from strategies import discrete_laplace, measure  # noqa: E402
+from dense_core import discrete_laplace, measure  # noqa: E402
 
 from jostle.kernels import hierarchy, mwem, workloads  # noqa: E402
 from jostle.kernels import strategies as kernels  # noqa: E402

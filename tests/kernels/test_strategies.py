@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jostle.kernels import grams, hierarchy, p_identity, projection, strategies, workloads
+from jostle.kernels import grams, hierarchy, p_identity, projection, strategies, threads, workloads
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from strategies import matrix_of, measure, sensitivity
+from dense_core import matrix_of, measure, sensitivity
 
 
 def test_branching_minimises_the_formula():
@@ -69,6 +69,14 @@ def test_hdmm_reaches_the_known_error(n, known):
     blocks = strategies.hdmm_strategy(workload)
     assert sensitivity(blocks, n) == pytest.approx(1)
     assert strategies.expected_rmse(blocks, workload, 1.0) < known * 1.01
+
+
+def test_expected_error_of_cells_and_of_hierarchies():
+    workload = workloads.ranges(256)
+    cells = strategies.expected_rmse(hierarchy.identity_strategy(256), workload, 1.0)
+    assert cells == pytest.approx(np.sqrt(2 * workload.mean_length))
+    with pytest.raises(ValueError):
+        strategies.expected_rmse(hierarchy.hb_strategy(256), workload, 1.0)
 
 
 def test_expected_error_is_met():
@@ -161,3 +169,14 @@ def test_a_hierarchy_may_be_projected_too():
     assert plain.shape == kept.shape == (16, 16) and (kept >= 0).all() and (plain < 0).any()
     true = workload.answers(x)
     assert np.linalg.norm(workload.answers(kept) - true) < np.linalg.norm(workload.answers(plain) - true)
+
+
+def test_linear_algebra_runs_on_one_thread():
+    from threadpoolctl import threadpool_info
+
+    @threads.on_one_thread
+    def inside():
+        return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+    threads._libraries.cache_clear()  # it knows the libraries that were loaded when it was first asked
+    assert set(inside()) <= {1}

@@ -50,7 +50,10 @@ class Additive:
             raise refuse("TypeError", "Gaussian noise needs rho, or epsilon with delta", help="add `delta 1e-6`")
         if amount.value == 0:
             raise refuse("BadAmount", "too little epsilon to share among the parts of this measurement")
-        return cls(amount, via or ("gaussian" if can_gauss else "laplace"))
+        made = cls(amount, via or ("gaussian" if can_gauss else "laplace"))
+        if made.mechanism == "gaussian" and made.price.rho == 0:
+            raise refuse("BadAmount", "too little epsilon and delta for Gaussian noise", help="write `via laplace`")
+        return made
 
     @property
     def price(self) -> Price:
@@ -80,10 +83,11 @@ class Additive:
 
 
 def selection_epsilon(amount: Amount) -> float:
-    """The ε of an exponential mechanism or noisy max within this amount: ε²/8-zCDP under rho."""
+    """The ε of a noisy max within this amount: ε²/2-zCDP under rho."""
     value = as_float(amount.value)
-    return math.sqrt(8 * value) if amount.unit == "rho" else value
+    return math.sqrt(2 * value) if amount.unit == "rho" else value
 
 
 def selection_price(amount: Amount) -> Price:
-    return Price(amount, amount.value) if amount.unit == "rho" else pure_price(amount, selection=True)
+    """Of a noisy max with exponential noise. It is ε-DP but not of bounded range ε (see `measures`), so ε²/2."""
+    return Price(amount, amount.value) if amount.unit == "rho" else pure_price(amount)

@@ -39,13 +39,21 @@ class Strategy:
         if not blocks:
             raise refuse("ValueError", "an empty strategy measures nothing")
         self.shape, self.cells = shape, int(np.prod(shape))
-        most = max(_largest_weight(block) for block in blocks)
-        if not 0 < most < math.inf:
+        try:
+            weights = [_largest_weight(block) for block in blocks]
+        except (KeyError, TypeError, ValueError):
+            raise refuse("ValueError", "a strategy has a block that cannot be read") from None
+        # Each is looked at by itself: `max` passes over a NaN, which would become −2^63 on the grid.
+        if not all(math.isfinite(w) for w in weights) or not 2.0**-500 < max(weights) < 2.0**500:
             raise refuse("ValueError", "a strategy needs finite weights that are not all zero")
+        most = max(weights)
         # whole · 2^31 · cells < 2^62, and a grid no coarser than 2^-30 of the largest weight is pointless to refine
         whole = self._whole(blocks)
         self.bits = 0 if whole else max(0, min(30, 30 - math.ceil(math.log2(self.cells)))) - math.frexp(most)[1]
-        self.blocks = [self._integers(block) for block in blocks]
+        try:
+            self.blocks = [self._integers(block) for block in blocks]
+        except (KeyError, TypeError, ValueError, OverflowError):
+            raise refuse("ValueError", "a strategy has a block that cannot be read") from None
 
     def _whole(self, blocks: Sequence[Block]) -> bool:
         import numpy as np

@@ -70,7 +70,7 @@ def choose_quantile(
     a, d = part.numerator, part.denominator
     sensitivity = max(a, d - a)
     scale = 2 * sensitivity * stability / selection_epsilon(amount)
-    aim = math.ceil(scale * math.log(len(grid)) / 2) if a in (0, d) else 0
+    aim = math.ceil(min(scale * math.log(len(grid)) / 2, 2.0**61)) if a in (0, d) else 0
     scores = -np.abs((d - a) * below - a * above + (aim if a == d else -aim))
     return Noised(float(grid[noise.noisy_max(scores, scale)]), "selection", scale / d, len(grid)), scale / d
 

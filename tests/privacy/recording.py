@@ -1,0 +1,123 @@
+"""Runs a program with noise that adds nothing and writes down what it was given.
+
+From two such records, of neighbouring databases, follows what each charge really loses: for Laplace noise
+‖x − x′‖₁ over the scale, for Gaussian noise ‖x − x′‖₂² over 2σ², and for a noisy max with exponential noise the range
+of the differences of the scores over the scale. Nothing here reads a sensitivity that the program under test states.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jostle.privacy import sources
+from jostle.privacy.kernel import Kernel
+from jostle.source import Source
+from jostle.tools.session import Result, Session
+
+
+@dataclass
+class Draw:
+    kind: str
+    values: np.ndarray
+    scale: float
+
+    def loss(self, other: Draw) -> float:
+        """Pure ε of a Laplace draw or a selection; ρ of a Gaussian one."""
+        assert (self.kind, self.scale, self.values.shape) == (other.kind, other.scale, other.values.shape)
+        gap = self.values.astype(float) - other.values.astype(float)
+        if not np.any(gap):
+            return 0.0
+        if self.kind == "laplace":
+            return float(np.abs(gap).sum()) / self.scale
+        if self.kind == "gaussian":
+            return float((gap**2).sum()) / (2 * self.scale**2)
+        return float(gap.max() - gap.min()) / self.scale
+
+
+@dataclass
+class Charge:
+    title: str
+    value: float
+    draws: list[Draw] = field(default_factory=list)
+
+
+class Recorder:
+    """Stands in for `SecureNoise`; also sees every charge, so that a draw belongs to the charge before it."""
+
+    def __init__(self) -> None:
+        self.charges: list[Charge] = []
+
+    def laplace(self, values: np.ndarray, scale: float) -> np.ndarray:
+        return self._keep("laplace", values, scale)
+
+    def gaussian(self, values: np.ndarray, sigma: float) -> np.ndarray:
+        return self._keep("gaussian", values, sigma)
+
+    def noisy_max(self, scores: np.ndarray, scale: float) -> int:
+        self._keep("selection", scores, scale)
+        return 0  # a fixed choice: what follows a selection must not depend on the data through it
+
+    def _keep(self, kind: str, values: np.ndarray, scale: float) -> np.ndarray:
+        assert self.charges, "noise was drawn before anything was charged"
+        assert scale > 0
+        self.charges[-1].draws.append(Draw(kind, values.copy(), scale))
+        # Zeros, not the values: a program that goes on with what it measured then goes on in the same way.
+        return np.zeros_like(values)
+
+
+@dataclass
+class Record:
+    result: Result
+    charges: list[Charge]
+    spent: float
+
+
+class Bench:
+    """Runs programs on small tables in a folder, recording."""
+
+    def __init__(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
+        self.folder = folder
+        self._recorder = Recorder()
+        patch.setattr(sources, "SecureNoise", lambda: self._recorder)
+        charge = Kernel.charge
+
+        def recorded(kernel: Kernel, exposures: Any, price: Any, what: str, span: Any) -> None:
+            charge(kernel, exposures, price, what, span)
+            self._recorder.charges.append(Charge(what, price.amount.value / 1e12))
+
+        patch.setattr(Kernel, "charge", recorded)
+
+    def table(self, rows: Iterable[Sequence[object]], header: Sequence[str]) -> None:
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(rows)
+        (self.folder / "t.csv").write_text(text.getvalue())
+
+    def run(self, program: str) -> Record:
+        self._recorder.charges = []
+        session = Session(cwd=self.folder)
+        result = session.attempt(Source("p.jst", program))
+        assert result.ok, result.diagnostics
+        (budget,) = (b for name, b in result.budget.items() if name == "t")
+        (unit,) = (u for u in budget if u != "delta")
+        return Record(result, self._recorder.charges, float(budget[unit]["spent"]))
+
+
+def worst_losses(a: Record, b: Record) -> list[tuple[str, float, float]]:
+    """(title, what was lost, what was charged) of every charge, for two neighbours."""
+    assert [(c.title, c.value) for c in a.charges] == [(c.title, c.value) for c in b.charges]
+    found = []
+    for one, other in zip(a.charges, b.charges, strict=True):
+        assert len(one.draws) == len(other.draws)
+        lost = sum(x.loss(y) for x, y in zip(one.draws, other.draws, strict=True))
+        found.append((one.title, lost, one.value))
+    return found

@@ -1,0 +1,88 @@
+"""The Python face: data handed over by name, results as NumPy, pandas and plain numbers."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import jostle
+from jostle.run.builtins import base_scope
+from jostle.run.names import BUILTINS
+from jostle.source import Source
+
+PROGRAM = """
+private people = bound("people") described by {age: 0..99, sex: {"F", "M"}} protecting rows budget epsilon 2000
+private cells = bound("cells") protecting rows budget epsilon 2000
+param eps = 500
+n = {{ select count(*) from people with epsilon eps }}
+by_sex = {{ select count(*) as n, avg(age) as age from people groupby sex with epsilon 1000 }}
+h = laplace(cells) with epsilon 1000
+both = [n, 1]
+release n
+release by_sex
+release h
+release both
+"""
+
+
+@pytest.fixture
+def frame() -> pd.DataFrame:
+    return pd.DataFrame({"age": [30, 40, 50, 60], "sex": ["F", "F", "M", None]})
+
+
+def test_results_are_arrays_frames_and_numbers(frame: pd.DataFrame, tmp_path: Path) -> None:
+    session = jostle.Session()
+    session.bind("people", frame)
+    session.bind("cells", np.array([3, 0, 5]))
+    program = tmp_path / "program.jst"
+    program.write_text(PROGRAM)
+    result = session.run(program, eps=400)
+    assert abs(result["n"] - 4) < 1 and isinstance(result["n"], float)
+    grouped = result.released["by_sex"]
+    assert list(grouped.columns) == ["sex", "n", "age"] and list(grouped["sex"]) == ["F", "M"]
+    assert abs(grouped["n"][0] - 2) < 1
+    assert isinstance(result["h"], np.ndarray) and np.abs(result["h"] - [3, 0, 5]).max() < 1
+    assert isinstance(result["both"], np.ndarray)
+    assert result.budget["people"]["epsilon"] == {"total": "2000", "spent": "1400"}
+    assert any(event.kind == "measure" for event in result.trace)
+
+
+def test_a_refusal_is_raised_from_run_and_returned_by_attempt() -> None:
+    session = jostle.Session()
+    with pytest.raises(jostle.Refusal) as refused:
+        session.run(Source("p.jst", "print(nothing)\n"))
+    assert refused.value.first.kind == "NameError"
+    assert not session.attempt(Source("p.jst", "print(nothing)\n")).ok
+
+
+def test_programs_of_one_session_share_a_budget(frame: pd.DataFrame) -> None:
+    session = jostle.Session()
+    session.bind("people", frame)
+    text = (
+        'private p = bound("people") described by {age: 0..99} protecting rows budget epsilon 1\n'
+        "n = {{ select count(*) from p with epsilon 0.6 }}\n"
+    )
+    assert session.attempt(Source("a.jst", text)).ok
+    second = session.attempt(Source("b.jst", text))
+    assert [d.kind for d in second.diagnostics] == ["BudgetExceeded"]
+
+
+def test_an_unknown_parameter_is_refused_with_the_known_ones() -> None:
+    result = jostle.Session().attempt(Source("p.jst", "param eps = 1\n"), {"epz": 2})
+    assert result.diagnostics[0].kind == "NameError" and "eps" in result.diagnostics[0].help
+
+
+def test_the_closed_list_of_names_is_what_the_interpreter_starts_from() -> None:
+    from jostle.choice.maker import constructors
+
+    assert {*base_scope().names, *constructors(None)} == BUILTINS
+
+
+def test_the_recursion_limit_of_python_is_restored() -> None:
+    import sys
+
+    before = sys.getrecursionlimit()
+    result = jostle.Session().attempt(Source("p.jst", "def f(x): return f(x)\nf(1)\n"))
+    assert result.diagnostics[0].kind == "RecursionLimit"
+    assert sys.getrecursionlimit() == before

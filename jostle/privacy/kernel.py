@@ -36,6 +36,10 @@ class Allotment:
     opened_for: Exposures = ()
     meters: dict[int, tuple[Source, Meter]] = field(default_factory=dict)
 
+    @property
+    def unit(self) -> str | None:
+        return self.amount.unit if self.amount is not None else None
+
     def meter(self, source: Source) -> Meter:
         if id(source) not in self.meters:
             limit = self.amount

@@ -122,7 +122,9 @@ class Interpreter:
                 for handle in handles_in([*args, *keywords.values()]):
                     raise private_value(handle, f"cannot be passed to `{function.name}`")
             extra = {"at": (self, span)} if function.wants_call else {}
-            return operators.guarded(function.name, function.body, args, {**keywords, **extra})
+            return operators.guarded(
+                function.name, function.body, args, {**keywords, **extra}, quote=not function.sees_handles
+            )
         if isinstance(function, Part):
             if function.kind == "Utility" and handles_in(list(args)):
                 raise private_value(handles_in(list(args))[0], "cannot be valued: a Utility is for public data")

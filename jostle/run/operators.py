@@ -137,8 +137,10 @@ def fold(name: str, items: Sequence[Any], values: Sequence[Any]) -> Any:
     return items[best] if name.startswith("arg") else values[best]
 
 
-def guarded(name: str, body: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any]) -> Any:
-    """Calls a Python body; what it raises on wrong public values becomes a diagnostic."""
+def guarded(
+    name: str, body: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any], *, quote: bool = True
+) -> Any:
+    """Calls a Python body; what it raises on wrong values becomes a diagnostic, which quotes it only if all is public."""
     try:
         return body(*args, **keywords)
     except Refusal:
@@ -149,4 +151,5 @@ def guarded(name: str, body: Callable[..., Any], args: Sequence[Any], keywords: 
             raise refuse("TypeError", f"`{name}` does not take these arguments") from error
         raise refuse("TypeError", f"`{name}` cannot work with these values") from error
     except (ValueError, ArithmeticError, IndexError, KeyError) as error:
-        raise refuse("ValueError", f"`{name}` has no value here: {error}") from error
+        why = f": {error}" if quote else ""
+        raise refuse("ValueError", f"`{name}` has no value here{why}") from error

@@ -21,7 +21,7 @@ from jostle.privacy.kernel import Kernel
 from jostle.privacy.measures import Amount
 from jostle.privacy.query import FUNCTIONS, Answer, KeyWish, Want, prepare
 from jostle.run.rows import RowCompiler
-from jostle.run.scope import Scope
+from jostle.run.scope import MISSING, Scope
 from jostle.run.values import Grouped, Interval, JSet, Record, is_number, is_sequence, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
@@ -54,11 +54,9 @@ class Allotted:
 
 def amount_of(interp: Any, node: n.Amount, scope: Scope, met: Exposures) -> Amount:
     """The amount written, with `epsilon` in it as what is left on the paths of `met`."""
-    inner = Scope(scope)
-    if not met and interp.kernel.allotment is None:
-        pass  # the name is resolved dynamically, and refused as NoEpsilon where it is used
-    elif scope.find(node.unit).__class__.__name__ == "Missing" and interp.kernel.allotment is not None:
-        inner.set(node.unit, interp.kernel.left_of_allotment(met, node.unit) if _unit_fits(interp, node.unit) else None)
+    inner, opened = Scope(scope), interp.kernel.allotment
+    if opened is not None and scope.find(node.unit) is MISSING and opened.unit in (None, node.unit):
+        inner.set(node.unit, interp.kernel.left_of_allotment(met, node.unit))
     value = interp.eval(node.value, inner)
     for handle in handles_in(value):
         raise _private_amount(handle, node)
@@ -67,11 +65,6 @@ def amount_of(interp: Any, node: n.Amount, scope: Scope, met: Exposures) -> Amou
         return Amount(node.unit, quanta(value, node.unit), quanta(delta, "delta") if delta is not None else 0)
     except Refusal as refusal:
         raise refusal.at(node.span) from None
-
-
-def _unit_fits(interp: Any, unit: str) -> bool:
-    inner = interp.kernel.allotment
-    return inner is not None and (inner.amount is None or inner.amount.unit == unit)
 
 
 def _private_amount(handle: Handle, node: n.Amount) -> Refusal:

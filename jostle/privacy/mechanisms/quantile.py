@@ -1,9 +1,11 @@
 """Quantiles and modes: report noisy max over public candidates.
 
 *Quantile.* Candidates are public values of the expression's bounds: every integer where there are at most 4,096,
-else 4,096 evenly spaced values. With q = a/d, the score of c is −|(d − a)·#{v < c} − a·#{v > c}|; one row moves it
-by at most max(a, d − a), either way, so that noise of scale 2·max(a, d − a)·k/ε is ε-DP for k changed rows.
-A minimum or maximum would pick the edge of the domain at any noise, so it aims at the rank that noise can resolve.
+else 4,096 evenly spaced values. With q = a/d, the score of c is minus the distance from 0 to the interval
+[d·#{v < c} − a·N, d·#{v ≤ c} − a·N]. One row moves each end by −a or by d − a, hence the score by at most
+max(a, d − a), either way, so that noise of scale 2·max(a, d − a)·k/ε is ε-DP for k changed rows. A minimum or
+maximum would pick the edge of the domain at any noise, so it aims, by a public shift, at the rank that noise can
+resolve, and at the first or last row where that is finer.
 
 *Mode.* The candidates are the public keys, the scores their counts. One more row raises one count and lowers none:
 the scores are monotone and move by at most k, so that scale k/ε is ε-DP (Dwork & Roth 2014, 3.3; one-sided
@@ -70,8 +72,13 @@ def choose_quantile(
     a, d = part.numerator, part.denominator
     sensitivity = max(a, d - a)
     scale = 2 * sensitivity * stability / selection_epsilon(amount)
-    aim = math.ceil(min(scale * math.log(len(grid)) / 2, 2.0**61)) if a in (0, d) else 0
-    scores = -np.abs((d - a) * below - a * above + (aim if a == d else -aim))
+    least = (d - a) * below - a * (running[-1] - below)  # d times the ranks that c may take, less d·q·N
+    most = least + d * (running[-1] - below - above)
+    if a in (0, d):
+        aim = max(1, math.ceil(min(scale * math.log(len(grid)) / 2, 2.0**61)))
+        shift = aim if a == 0 else -aim
+        least, most = least - shift, most - shift
+    scores = -np.maximum(0, np.maximum(least, -most))
     return Noised(float(grid[noise.noisy_max(scores, scale)]), "selection", scale / d, len(grid)), scale / d
 
 

@@ -335,7 +335,9 @@ class Flow(Calls):
         wrong = self.labels.sure and self.wrong_select(select, whole, env)
         if select.spend is not None:
             self.spend(select.spend, env, quiet=wrong)
-        elif not wrong and whole.declared is not None and not self.paid and not self.calls and not self.defining:
+        elif not wrong and whole.declared is not None and not (self.paid or self.calls or self.defining):
+            if whole.declared.protecting is not None and whole.declared.protecting.public_size:
+                return  # its undivided count is free, and the kernel knows which that is
             help = "write `with epsilon 0.1` at the end of the select, or put it into `with epsilon 0.1 { … }`"
             message = f"this query reads `{whole.declared.name}`, which is private, and nothing pays for it"
             self.report.add("NoEpsilon", message, select.span, label="no epsilon", help=help, notes=whole.trail)

@@ -15,7 +15,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
-from jostle.engine.plan import Apply, Constant, Count, Exact, Filter, FixedSum, Key, RowExpr, Term
+from jostle.engine.plan import Apply, Constant, Count, Exact, Filter, FixedSum, Key, RowExpr, Scan, Term
 from jostle.engine.types import bounds_of, is_integral, key_values, kind_of
 from jostle.privacy.handles import Table
 from jostle.privacy.kernel import Kernel
@@ -84,6 +84,15 @@ class Request:
     def _public_key(self, wish: KeyWish) -> Key | RowExpr:
         values = wish.over if wish.over is not None else key_values(wish.expr, self.table.domains, MOST_KEYS)
         return wish.expr if values is None else Key(wish.expr, values)
+
+    @property
+    def free(self) -> bool:
+        """Whether this is the undivided count of a source whose size is public: all that such a source gives away."""
+        whole = isinstance(self.table.plan, Scan) and not self.wishes and self.wants == (Want("count"),)
+        return whole and self.table.private and all(e.source.unit.public_size for e in self.table.exposures)
+
+    def size(self, kernel: Kernel) -> Answer:
+        return Answer([], [[float(kernel.engine.rows(self.table.plan))]])
 
     # Private ---------------------------------------------------------------------------------------
 

@@ -140,7 +140,7 @@ def fold(name: str, items: Sequence[Any], values: Sequence[Any]) -> Any:
 def guarded(
     name: str, body: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any], *, quote: bool = True
 ) -> Any:
-    """Calls a Python body; what it raises on wrong values becomes a diagnostic, which quotes it only if all is public."""
+    """Calls a Python body; what it raises on wrong values becomes a diagnostic, quoted only where all is public."""
     try:
         return body(*args, **keywords)
     except Refusal:

@@ -129,7 +129,10 @@ def select(interp: Any, node: n.Select, scope: Scope) -> Any:
     own = amount_of(interp, node.spend.amount, scope, table.exposures) if node.spend is not None else None
     via = mechanism_of(interp, node.spend) if node.spend is not None else None
     with interp.kernel.events.within("query", ", ".join(w.function for w in wants), node.span) as event:
-        if table.private:
+        if getattr(request, "free", False):
+            answer = request.size(interp.kernel)
+            event["public"] = True
+        elif table.private:
             amount = own
             if amount is None:
                 amount = interp.kernel.bare_amount(table.exposures, max(1, interp.bare_left))

@@ -10,6 +10,7 @@ from typing import Any
 
 from jostle.engine.plan import Scan
 from jostle.privacy.handles import Cube, Handle, Table
+from jostle.privacy.measure import public_cells
 from jostle.run.scope import MISSING
 from jostle.run.values import (
     REQUIRED,
@@ -83,7 +84,7 @@ class _Reader:
         if handle.private:
             return f"private:{handle.exposures[0].source.name}"
         if isinstance(handle, Cube):
-            cells = self._kernel.vault.cells(handle)
+            cells = public_cells(self._kernel, handle)
             return f"cube{handle.shape}:{hashlib.sha256(cells.tobytes()).hexdigest()}"
         if isinstance(handle, Table):
             stamps = [self._kernel.engine.stamp(key) for key in scans(handle.plan)]

@@ -20,6 +20,7 @@ from jostle.choice.fingerprint import fingerprint
 from jostle.diagnostics import refuse
 from jostle.privacy.amounts import quanta
 from jostle.privacy.handles import Cube, Exposure, Handle, handles_in
+from jostle.privacy.measure import public_cells
 from jostle.privacy.measures import Amount, Measure
 from jostle.privacy.sources import Source, Unit
 from jostle.run.values import JSet, Part, Record, is_number, kind_name
@@ -62,13 +63,14 @@ class ProgramBench:
         data = self._parts.databases[database]
         if scale == 1.0:
             return data
-        vault = self._interp.kernel.vault
+        kernel = self._interp.kernel
 
         def resized(handle: Handle) -> Handle:
             if not isinstance(handle, Cube):
                 return handle
-            cells = vault.cells(handle)
-            return replace(handle, cells=vault.keep(resample(cells, max(1, round(scale * int(cells.sum()))), seed)))
+            cells = public_cells(kernel, handle)
+            rows = max(1, round(scale * int(cells.sum())))
+            return replace(handle, cells=kernel.vault.keep(resample(cells, rows, seed)))
 
         return mapped(data, resized)
 

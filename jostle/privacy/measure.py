@@ -147,6 +147,14 @@ def _check_tuning(tuning: Mapping[str, Any]) -> None:
         raise refuse("ValueError", "`decay` is between 0.1 and 100")
 
 
+def public_cells(kernel: Kernel, cube: Cube) -> NDArray[np.int64]:
+    """The exact counts of a public cube, in its shape; of a private one nothing but a refusal."""
+    if cube.private:
+        name = cube.exposures[0].source.name
+        raise refuse("PrivateValue", f"counts of `{name}` are private and cannot be read", help="measure them")
+    return kernel.vault.cells(cube)
+
+
 def need(amount: Amount | None) -> Amount:
     if amount is None:
         raise refuse("NoEpsilon", "this reads private data and says no epsilon", help="add `with epsilon 0.1`")

@@ -52,7 +52,8 @@ def gaussian_price(amount: Amount) -> Price:
     """Of Gaussian noise: ρ itself, or the ρ that lies within the (ε, δ) asked for."""
     if amount.unit == "rho":
         return Price(amount, amount.value)
-    return Price(amount, rounded_up(rho_of(as_float(amount.value), as_float(amount.delta))))
+    # `rho_of` is a whole number of quanta as a double: rounding gives that number back, where a ceiling would add one
+    return Price(amount, round(rho_of(as_float(amount.value), as_float(amount.delta)) * QUANTA))
 
 
 def stability_price(amount: Amount) -> Price:

@@ -195,7 +195,23 @@ def _npy_vectors(folder: str) -> list[Any]:
     return [load_counts(path) for path in found]
 
 
+def _accounting(*, epsilon: Any = None, sigma: Any = None, times: Any = 1.0, delta: Any = 1e-6) -> Record:
+    """What `times` equal measurements lose together, as the least ε at `delta`, under each way of adding up."""
+    from jostle.privacy import accounting
+
+    if (epsilon is None) == (sigma is None):
+        raise refuse(
+            "TypeError", "`accounting` takes either `epsilon` or `sigma` of one measurement",
+            help="`accounting(sigma = 5, times = 100, delta = 1e-6)`",
+        )  # fmt: skip
+    runs, chance = int(need_number(times, "`times`")), need_number(delta, "`delta`")
+    if sigma is not None:
+        return Record(accounting.of_gaussian(need_number(sigma, "`sigma`"), runs, chance))
+    return Record(accounting.of_pure(need_number(epsilon, "`epsilon`"), runs, chance))
+
+
 PUBLIC: dict[str, Any] = {
+    "accounting": _accounting,
     "abs": _elementwise("abs", abs), "sqrt": _elementwise("sqrt", math.sqrt), "exp": _elementwise("exp", math.exp),
     "log": _elementwise("log", math.log), "floor": _elementwise("floor", math.floor),
     "ceil": _elementwise("ceil", math.ceil), "round": _round, "clamp": _clamp,

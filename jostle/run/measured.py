@@ -134,7 +134,7 @@ def _exact(queries: Any, cube: Any, *, at: Any) -> Any:
     need_cube(cube, "exact")
     if cube.private:
         raise private_value(cube, "has no exact answers")
-    return need_workload(queries, cube).answers(interp.kernel.vault.cells(cube).astype(float))
+    return need_workload(queries, cube).answers(measure.public_cells(interp.kernel, cube).astype(float))
 
 
 def _answer(queries: Any, cells: Any, *, at: Any) -> Any:
@@ -192,7 +192,7 @@ def _cells(cube: Any, *, at: Any) -> Any:
     need_cube(cube, "cells")
     if cube.private:
         raise private_value(cube, "cannot be read")
-    return interp.kernel.vault.cells(cube).astype(float).ravel()
+    return measure.public_cells(interp.kernel, cube).astype(float).ravel()
 
 
 BODIES: dict[str, Any] = {

@@ -6,7 +6,7 @@ A test holds it against the scope that the interpreter starts from.
 from __future__ import annotations
 
 _WORDS = """
-    MkChoiceMaker MkFeatures MkModel MkOption MkScore abs answer append avg bound ceil cells clamp columns counts
+    MkChoiceMaker MkFeatures MkModel MkOption MkScore abs accounting answer append avg bound ceil cells clamp columns counts
     dataset derive enumerate error exact exp exp_mech explain floor forest gaussian histogram identity idxmax idxmin
     integer keys l2 laplace least_cost_partition left len limited list log max median min misfit noisy_max nonzero
     number partition peak pi pick prefixes print quantile ranges real record rectangles regret_tree reversed rmse

@@ -179,16 +179,18 @@ def test_all_rows_of_a_person(bench: Bench) -> None:
             check(without, bench.run(PEOPLE + OF_PEOPLE))
 
 
+PLAIN = """
+a = {{ select count(*) from t with epsilon 0.5 }}
+b = {{ select sum(v) from t with epsilon 0.5 }}
+c = {{ select mode(v) from t with epsilon 0.5 }}
+d = {{ select median(v) from t with epsilon 0.5 }}
+e = laplace(histogram(t, x = v)) with epsilon 0.5
+f = noisy_max([roughness(histogram(t, x = v))]) with epsilon 0.5
+"""
+
+
 def test_the_scale_is_the_sensitivity_over_the_charge(bench: Bench) -> None:
     """Where the sensitivity is plain to see, the scale is not larger than it has to be either."""
     bench.table([KINDS[0]], HEADER)
-    program = source() + """
-    a = {{ select count(*) from t with epsilon 0.5 }}
-    b = {{ select sum(v) from t with epsilon 0.5 }}
-    c = {{ select mode(v) from t with epsilon 0.5 }}
-    d = {{ select median(v) from t with epsilon 0.5 }}
-    e = laplace(histogram(t, x = v)) with epsilon 0.5
-    f = noisy_max([roughness(histogram(t, x = v))]) with epsilon 0.5
-    """
-    scales = [draw.scale for charge in bench.run(program).charges for draw in charge.draws]
+    scales = [draw.scale for charge in bench.run(source() + PLAIN).charges for draw in charge.draws]
     assert scales == [2.0, 4.0, 2.0, 4.0, 2.0, 8.0]

@@ -1,0 +1,134 @@
+"""Planning: what many equal measurements lose together, under each way of adding up.
+
+Nothing here is charged and nothing is read: `accounting(…)` tells a program what a budget in one measure means in
+another. For `times` runs of one mechanism, each with sensitivity 1, the least ε at `delta` by
+
+* `linear`: ε's and δ's add (Dwork et al. 2006);
+* `advanced`: Dwork, Rothblum & Vadhan 2010, Thm. III.3, with the better of it and `linear`;
+* `rdp`: Rényi DP of the mechanism, added up, converted at the best order (Mironov 2017; Canonne et al. 2020);
+* `zcdp`: ρ's add, converted tightly (Bun & Steinke 2016; Canonne et al. 2020, Cor. 13);
+* `exact`: for Gaussian noise the exact curve (Balle & Wang 2018, Thm. 8); for pure ε the best possible bound
+  (Kairouz, Oh & Viswanath 2015, Thm. 3.3), which randomised response attains.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from jostle.diagnostics import refuse
+from jostle.privacy.measures import epsilon_of
+
+WAYS = ("linear", "advanced", "rdp", "zcdp", "exact")
+_ORDERS = [1 + x / 10 for x in range(1, 100)] + [float(a) for a in range(11, 64)] + [2.0**k for k in range(6, 21)]
+
+
+def of_gaussian(sigma: float, times: int, delta: float) -> dict[str, float]:
+    """ε of `times` Gaussian measurements of deviation `sigma` and ℓ₂-sensitivity 1."""
+    _check(sigma, "sigma", times, delta)
+    each, rho = delta / (2 * times), times / (2 * sigma * sigma)
+    once = exact_gaussian(1 / sigma, each)
+    linear = times * exact_gaussian(1 / sigma, delta / times)
+    return {
+        "linear": linear,
+        "advanced": min(linear, advanced(once, times, delta / 2)),
+        "rdp": from_rdp(lambda alpha: rho * alpha, delta),
+        "zcdp": epsilon_of(rho, delta),
+        "exact": exact_gaussian(math.sqrt(times) / sigma, delta),
+    }
+
+
+def of_pure(epsilon: float, times: int, delta: float) -> dict[str, float]:
+    """ε of `times` measurements that are `epsilon`-DP each."""
+    _check(epsilon, "epsilon", times, delta)
+    linear = times * epsilon
+    return {
+        "linear": linear,
+        "advanced": min(linear, advanced(epsilon, times, delta)),
+        "rdp": min(linear, from_rdp(lambda alpha: times * rdp_of_pure(epsilon, alpha), delta)),
+        "zcdp": min(linear, epsilon_of(times * epsilon * epsilon / 2, delta)),
+        "exact": exact_pure(epsilon, times, delta),
+    }
+
+
+def advanced(epsilon: float, times: int, delta: float) -> float:
+    """ε√(2k ln(1/δ)) + kε(e^ε − 1)/(e^ε + 1) (Dwork, Rothblum & Vadhan, with the tighter mean of Kairouz et al.)."""
+    return epsilon * math.sqrt(2 * times * math.log(1 / delta)) + times * epsilon * math.tanh(epsilon / 2)
+
+
+def from_rdp(curve: Callable[[float], float], delta: float) -> float:
+    """The least ε over orders: R(α) + ln(1 − 1/α) − (ln δ + ln α)/(α − 1) (Canonne et al. 2020, Prop. 12)."""
+    return max(0.0, min(
+        curve(a) + math.log1p(-1 / a) - (math.log(delta) + math.log(a)) / (a - 1) for a in _ORDERS
+    ))  # fmt: skip
+
+
+def rdp_of_pure(epsilon: float, alpha: float) -> float:
+    """The Rényi divergence of randomised response at ε, the worst of all ε-DP mechanisms."""
+    low = -epsilon - math.log1p(math.exp(-epsilon))  # ln 1/(1 + e^ε)
+    high = -math.log1p(math.exp(-epsilon))
+    a, b = alpha * high + (1 - alpha) * low, alpha * low + (1 - alpha) * high
+    top = max(a, b)
+    return (top + math.log(math.exp(a - top) + math.exp(b - top))) / (alpha - 1)
+
+
+def exact_gaussian(mu: float, delta: float) -> float:
+    """The least ε with Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ) ≤ δ, by bisection from above."""
+
+    def lost(epsilon: float) -> float:
+        first = _tail(epsilon / mu - mu / 2)
+        second = math.exp(epsilon + _log_tail(epsilon / mu + mu / 2))
+        return first - second
+
+    return _bisect(lost, delta, mu * mu / 2 + mu * math.sqrt(2 * math.log(1 / delta)) + 1)
+
+
+def exact_pure(epsilon: float, times: int, delta: float) -> float:
+    """The best bound for k-fold composition of ε-DP: over j, ε_j = (k − 2j)ε and its δ_j."""
+
+    def lost(total: float) -> float:
+        scale = -times * math.log1p(math.exp(epsilon))  # of ln(1 + e^ε)^−k
+        terms = []
+        for j in range(times + 1):
+            gain, other = (times - j) * epsilon, total + j * epsilon
+            if gain <= other:
+                break
+            ways = math.lgamma(times + 1) - math.lgamma(j + 1) - math.lgamma(times - j + 1)
+            terms.append(math.exp(ways + scale + gain) * -math.expm1(other - gain))
+        return math.fsum(terms)
+
+    return _bisect(lost, delta, times * epsilon)
+
+
+def _bisect(lost: Callable[[float], float], delta: float, high: float) -> float:
+    low = 0.0
+    if lost(low) <= delta:
+        return 0.0
+    for _ in range(100):
+        middle = (low + high) / 2
+        if lost(middle) <= delta:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _tail(x: float) -> float:
+    return math.erfc(x / math.sqrt(2)) / 2
+
+
+def _log_tail(x: float) -> float:
+    """ln of the Gaussian tail; far out by its asymptotic series, where erfc underflows."""
+    if x < 30:
+        return math.log(_tail(x))
+    square = 1 / (x * x)
+    return -x * x / 2 - math.log(x * math.sqrt(2 * math.pi)) + math.log1p(-square * (1 - 3 * square * (1 - 5 * square)))
+
+
+def _check(value: float, name: str, times: int, delta: float) -> None:
+    if not (math.isfinite(value) and value > 0):
+        raise refuse("ValueError", f"`{name}` is a positive number")
+    if times < 1:
+        raise refuse("ValueError", "`times` is a whole number, at least 1")
+    if not 0 < delta < 1:
+        raise refuse("ValueError", "`delta` lies between 0 and 1", help="something like `delta = 1e-6`")

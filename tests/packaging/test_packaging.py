@@ -1,0 +1,86 @@
+"""The wheel and the sdist, built here, each installed in an environment of its own, where they run the main program.
+
+The environments see this one's dependencies (through a `.pth` file, nothing is downloaded) but not its Jostle, so
+that what runs is what was packaged. The first run trains (under a minute); both share one store of models, since
+the same code and program have the same key.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("hatchling", reason="hatchling builds the packages: pip install '.[test]'")
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def command(*words: object, cwd: Path, cache: Path | None = None) -> str:
+    """Runs a command away from the checkout, which must not be on its path."""
+    environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")}
+    if cache is not None:
+        environment["JOSTLE_CACHE"] = str(cache)
+    done = subprocess.run(
+        [str(w) for w in words], cwd=cwd, env=environment, capture_output=True, encoding="utf-8", timeout=400
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The two packages, built by hatchling from this checkout."""
+    folder = tmp_path_factory.mktemp("dist")
+    command(sys.executable, "-m", "hatchling", "build", "-d", folder, cwd=ROOT)
+    (wheel,) = folder.glob("*.whl")
+    (sdist,) = folder.glob("*.tar.gz")
+    return {"wheel": wheel, "sdist": sdist}
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("packaged-cache")
+
+
+def installed(package: Path, folder: Path) -> Path:
+    """An environment with the package and this environment's dependencies; its folder of commands."""
+    home = folder / "environment"
+    command(sys.executable, "-m", "venv", "--without-pip", home, cwd=folder)
+    scripts = home / ("Scripts" if os.name == "nt" else "bin")
+    python = scripts / "python"
+    site = Path(command(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder).strip())
+    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
+    command(
+        sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-deps", "--no-index",
+        "--no-build-isolation", "--ignore-installed", package, cwd=folder,
+    )  # fmt: skip
+    where = command(python, "-c", "import jostle; print(jostle.__file__)", cwd=folder).strip()
+    assert Path(where).is_relative_to(home), f"{where} is not what was installed"
+    return scripts
+
+
+def test_the_wheel_holds_the_language_and_its_library(built: dict[str, Path]) -> None:
+    names = set(zipfile.ZipFile(built["wheel"]).namelist())
+    for path in (*(ROOT / "grammar").iterdir(), *(ROOT / "stdlib").glob("*.jst")):
+        if path.is_file():
+            assert f"jostle/_{path.parent.name}/{path.name}" in names
+    for path in (ROOT / "jostle").rglob("*.py"):
+        assert path.relative_to(ROOT).as_posix() in names
+    assert not any(name.startswith(("tests/", "programs/", "stdlib/", "grammar/")) for name in names)
+
+
+@pytest.mark.parametrize("kind", ["wheel", "sdist"])
+def test_the_main_program_runs_where_it_is_installed(
+    kind: str, built: dict[str, Path], cache: Path, tmp_path: Path
+) -> None:
+    scripts = installed(built[kind], tmp_path)
+    said = command(scripts / "jostle", "run", ROOT / "programs" / "figure_1_2.jst", cwd=tmp_path, cache=cache)
+    assert "answered 500 range queries" in said
+    assert "noisyHistChoice chose " in said
+    assert said.rstrip().splitlines()[-1].strip() == "spent ε 1"

@@ -1,0 +1,67 @@
+"""Imports run one way: source, diagnostics, events, syntax, check, engine, privacy, run, choice, trace, tools.
+
+`resources` and `jsontext` stand beside `source`; `simulate` and `kernels` import nothing of ours.
+"""
+
+from __future__ import annotations
+
+import pytest
+from package_code import Import, files, imports, shown
+
+ORDER = (
+    "source", "resources", "jsontext", "diagnostics", "events", "syntax", "check", "engine", "privacy", "run", "choice",
+    "trace", "tools",
+)  # fmt: skip
+ALONE = ("kernels", "simulate")
+
+
+def part_of(name: str) -> str:
+    """`jostle.privacy.kernel` is of `privacy`; `jostle.__version__` is of the package itself."""
+    parts = name.split(".")
+    known = (*ORDER, *ALONE)
+    return parts[1] if len(parts) > 1 and parts[1] in known else "jostle"
+
+
+def allowed(importer: str, imported: Import) -> bool:
+    target = part_of(imported.name)
+    if target == "jostle":
+        return imported.name in ("jostle", "jostle.__version__") and importer not in ALONE
+    if importer in ALONE:
+        return target == importer
+    if target in ALONE:
+        return ORDER.index(importer) >= ORDER.index("privacy")
+    return ORDER.index(target) <= ORDER.index(importer)
+
+
+def ours(part: str) -> list[Import]:
+    name = part if (files()[0].parents[0] / part).is_dir() else f"{part}.py"
+    return [i for path in files(name) for i in imports(path) if i.name.split(".")[0] == "jostle"]
+
+
+@pytest.mark.parametrize("part", [*ORDER, *ALONE])
+def test_no_arrow_runs_back(part: str) -> None:
+    wrong = [f"{i.place}: {i.name}" for i in ours(part) if not allowed(part, i)]
+    assert wrong == []
+
+
+def test_every_file_belongs_to_a_part() -> None:
+    tops = {shown(path).split("/")[1].removesuffix(".py") for path in files()}
+    assert tops <= {*ORDER, *ALONE, "__init__", "__main__"}
+
+
+def test_no_import_is_hidden() -> None:
+    hidden = [i.place for path in files() for i in imports(path) if i.name == "?"]
+    assert hidden == []
+
+
+def test_the_reader_sees_imports_inside_functions() -> None:
+    """The walls stand on `imports`: it must see more than the top of a file."""
+    session = [i.name for i in imports(files("tools/session.py")[0])]
+    assert "jostle.privacy.kernel.Kernel" in session
+
+
+def test_it_would_see_an_arrow_that_runs_back() -> None:
+    assert not allowed("privacy", Import("jostle.run.values.Record", "", False))
+    assert not allowed("kernels", Import("jostle.source", "", False))
+    assert not allowed("engine", Import("jostle.kernels.mwem", "", False))
+    assert allowed("run", Import("jostle.kernels", "", False))

@@ -1,0 +1,90 @@
+"""One door to private data: only `privacy` holds rows or exact private aggregates, and only it draws noise.
+
+What others may do is named here, one by one, with the reason.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+from package_code import PACKAGE, files, imports, shown, tree
+
+RANDOM = ("random", "secrets", "uuid", "opendp", "numpy.random", "scipy.stats", "hashlib.shake_256")
+MAY_DRAW = {
+    "jostle/privacy/noise.py",  # the noise of every private release
+    "jostle/simulate.py",  # seeded, on public arrays
+    "jostle/kernels/workloads.py",  # seeded: which ranges a random workload asks
+}
+# What of the engine and the vault gives exact numbers of rows.
+EXACT = {"cells", "group", "exact", "tally", "fetch", "survey"}
+MAY_ASK = {
+    "jostle/choice/fingerprint.py": {"stamp"},  # when a public file was written
+    "jostle/choice/program.py": {"keep"},  # resampled public arrays go in
+    "jostle/run/declare.py": {"open", "guess", "keep"},  # headers, the kinds of a public file's columns; arrays go in
+    "jostle/tools/datacheck.py": {"survey"},  # for the owner of a file, and said to be private
+}
+
+
+def outside() -> list[Path]:
+    """The files that may not hold anything private."""
+    return [path for path in files() if not shown(path).startswith(("jostle/privacy/", "jostle/engine/"))]
+
+
+def chain(node: ast.AST) -> list[str]:
+    """`a.b.c` as its names; empty where it is something else."""
+    names: list[str] = []
+    while isinstance(node, ast.Attribute):
+        names.append(node.attr)
+        node = node.value
+    return [*([node.id] if isinstance(node, ast.Name) else [""]), *reversed(names)]
+
+
+@pytest.mark.parametrize("path", files(), ids=shown)
+def test_nothing_else_draws_random_numbers(path: Path) -> None:
+    if shown(path) in MAY_DRAW:
+        return
+    imported = [i.place for i in imports(path) if i.name in RANDOM or i.name.startswith(tuple(f"{r}." for r in RANDOM))]
+    assert imported == []
+    used = [chain(n) for n in ast.walk(tree(path)) if isinstance(n, ast.Attribute)]
+    drawn = [names for names in used if names[-2:] in (["np", "random"], ["numpy", "random"], ["os", "urandom"])]
+    assert drawn == []
+
+
+def test_those_that_may_draw_do() -> None:
+    """A name that stays on the list without need would let the next thing in."""
+    for name in MAY_DRAW:
+        text = (PACKAGE.parent / name).read_text(encoding="utf-8")
+        assert "default_rng" in text or "opendp" in text
+
+
+@pytest.mark.parametrize("path", outside(), ids=shown)
+def test_nothing_else_asks_for_exact_numbers(path: Path) -> None:
+    """Outside `privacy` and `engine`, no attribute of a vault or an engine that gives exact numbers."""
+    asked: set[str] = set()
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Attribute):
+            names = chain(node)
+            owner = names[-2] if len(names) > 1 else ""
+            if owner.lstrip("_") in ("vault", "engine") or (owner == "" and node.attr in EXACT & {"tally"}):
+                asked.add(node.attr)
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            kept = chain(node.value) if isinstance(node.value, ast.Attribute) else []
+            assert not kept or kept[-1].lstrip("_") not in ("vault", "engine"), f"{shown(path)}:{node.lineno}"
+    assert asked <= MAY_ASK.get(shown(path), set())
+
+
+@pytest.mark.parametrize("path", outside(), ids=shown)
+def test_nothing_else_imports_the_inside(path: Path) -> None:
+    """The vault, the noise, and the engine itself are made in one place: the session."""
+    inside = ("jostle.privacy.vault", "jostle.privacy.noise", "jostle.engine.duck")
+    found = [i for i in imports(path) if i.name.startswith(inside) and not i.typing_only]
+    if shown(path) in ("jostle/tools/session.py", "jostle/tools/datacheck.py"):
+        found = [i for i in found if not i.name.startswith("jostle.engine.duck")]
+    assert [i.place for i in found] == []
+
+
+def test_kernels_and_the_simulator_see_no_handles() -> None:
+    for path in files("kernels", "simulate.py"):
+        assert [i.place for i in imports(path) if i.name.startswith("jostle") and "kernels" not in i.name] == []

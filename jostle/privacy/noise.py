@@ -1,7 +1,8 @@
-"""Noise for private releases: OpenDP's low-level mechanisms on integers, nothing else.
+"""Noise for private releases: OpenDP's low-level mechanisms on integers, and for vectors our own exact sampler.
 
 The mechanisms add exact discrete noise drawn from the operating system's generator and saturate at 64 bits, which
-is post-processing. Scales are rounded up here, so that noise never under-covers a charge. `SeededNoise` in
+is post-processing. OpenDP takes about 6 µs a value; `privacy.sampler` draws the same law for a whole vector in a
+ninth of that (docs/decisions/vector_noise.md). Scales are rounded up here, so that noise never under-covers a charge. `SeededNoise` in
 `jostle.simulate` has the same three verbs for public data.
 """
 
@@ -10,6 +11,8 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
+
+from jostle.privacy import sampler
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,11 +27,16 @@ class Noise(Protocol):
     def noisy_max(self, scores: NDArray[np.int64], scale: float) -> int: ...
 
 
+VECTOR = 64  # from this many values on, the sampler for vectors
+
+
 class SecureNoise:
-    """Draws through OpenDP: about 6 µs a value."""
+    """Draws single values through OpenDP and vectors of Laplace noise through `privacy.sampler`."""
 
     def laplace(self, values: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
-        """Adds discrete Laplace noise; ε = sensitivity / scale in ℓ₁."""
+        """Adds discrete Laplace noise; ε = sensitivity / scale in ℓ₁. Values lie within ±2^62."""
+        if values.size >= VECTOR and sampler.fits(scale):
+            return values + sampler.discrete_laplace(values.size, scale).reshape(values.shape)
         return _apply(_laplace(_up(scale)), values)
 
     def gaussian(self, values: NDArray[np.int64], sigma: float) -> NDArray[np.int64]:

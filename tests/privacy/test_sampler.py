@@ -1,0 +1,92 @@
+"""The sampler for vectors: exact against the closed form and against OpenDP's own draws.
+
+Chi-square tests at p = 1e-9 each: with about a dozen of them a false alarm has probability below 2e-8.
+"""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from jostle.privacy import noise, sampler
+
+DRAWS = 300_000
+ALARM = 1e-9
+
+
+def _chi_square(seen: np.ndarray, expected: np.ndarray) -> float:
+    return float(stats.chi2.sf(((seen - expected) ** 2 / expected).sum(), len(expected) - 1))
+
+
+def _cells(draws: np.ndarray, reach: int) -> np.ndarray:
+    """Counts of −reach … reach, with both tails in the end cells."""
+    return np.bincount(np.clip(draws, -reach, reach) + reach, minlength=2 * reach + 1)
+
+
+def _law(scale: float, reach: int) -> np.ndarray:
+    q = math.exp(-1 / scale)
+    k = np.abs(np.arange(-reach, reach + 1))
+    law = (1 - q) / (1 + q) * q**k
+    law[[0, -1]] = q**reach / (1 + q)
+    return law
+
+
+@pytest.mark.parametrize("scale", [0.3, 0.5, 1.0, 3.7, 26.7, 1000.25])
+def test_draws_follow_the_closed_form(scale: float) -> None:
+    t, s = sampler.fraction(scale)
+    draws = sampler.discrete_laplace(DRAWS, scale)
+    width = max(1, round(scale / 8))
+    binned = np.floor_divide(draws + width // 2, width)
+    reach = max(1, int(5 * scale / width))
+    fine = _law(t / s, (reach + 1) * width)
+    k = np.arange(-(reach + 1) * width, (reach + 1) * width + 1)
+    at = np.clip(np.floor_divide(k + width // 2, width), -reach, reach) + reach
+    expected = np.bincount(at, weights=fine, minlength=2 * reach + 1) * DRAWS
+    assert _chi_square(_cells(binned, reach), expected) > ALARM
+
+
+@pytest.mark.parametrize("scale", [0.7, 5.0])
+def test_draws_are_distributed_as_opendps(scale: float) -> None:
+    ours = sampler.discrete_laplace(100_000, scale)
+    theirs = noise._apply(noise._laplace(scale), np.zeros(100_000, dtype=np.int64))
+    reach = max(2, int(4 * scale))
+    table = np.stack([_cells(ours, reach), _cells(theirs, reach)])
+    assert stats.chi2_contingency(table).pvalue > ALARM
+
+
+def test_the_chi_square_would_notice_a_scale_that_is_two_per_cent_off() -> None:
+    draws = sampler.discrete_laplace(DRAWS, 3.7)
+    assert _chi_square(_cells(draws, 18), _law(3.7 * 1.02, 18) * DRAWS) < ALARM
+
+
+@pytest.mark.parametrize("bound", [1, 2, 3, 5, 2**33 - 1, 3 * 2**61])
+def test_integers_below_a_bound_are_even(bound: int) -> None:
+    draws = sampler._below(np.full(60_000, bound, dtype=np.uint64))
+    assert int(draws.max()) < bound
+    cells = min(bound, 16)
+    seen = np.bincount((draws.astype(float) / bound * cells).astype(int), minlength=cells)
+    if cells > 1:
+        edges = np.array([math.ceil(i * bound / cells) for i in range(cells + 1)], dtype=float)
+        assert _chi_square(seen[:cells], np.diff(edges) / bound * 60_000) > ALARM
+
+
+@pytest.mark.parametrize(("n", "d"), [(0, 7), (1, 7), (6, 7), (7, 7)])
+def test_bernoulli_of_an_exponential(n: int, d: int) -> None:
+    hits = int(sampler._bernoulli_exp(np.full(200_000, n, dtype=np.uint64), d).sum())
+    assert stats.binomtest(hits, 200_000, math.exp(-n / d)).pvalue > ALARM
+
+
+@pytest.mark.parametrize("scale", [2.0**-16, 0.1, 1 / 3, 1.0, 7.0, 1e5 / 3, 2.0**32])
+def test_a_scale_is_rounded_up_and_never_down(scale: float) -> None:
+    t, s = sampler.fraction(scale)
+    assert t >= scale * s and t < 2**33
+    assert scale < 1 or t / s <= scale * (1 + 2**-30)
+
+
+def test_vectors_go_through_it_and_single_values_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(sampler, "discrete_laplace", lambda size, scale: asked.append(size) or np.zeros(size, np.int64))
+    noise.SecureNoise().laplace(np.zeros((8, 8), dtype=np.int64), 2.0)
+    noise.SecureNoise().laplace(np.zeros(1, dtype=np.int64), 2.0)
+    assert asked == [64]

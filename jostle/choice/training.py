@@ -18,7 +18,7 @@ from jostle.choice.table import Run, Setting, Table
 from jostle.choice.workers import Progress, run_all
 from jostle.diagnostics import refuse
 
-SHARES = (0.01, 0.02, 0.05, 0.1)
+SHARES = (0.005, 0.01, 0.02, 0.05, 0.1)
 """The shares of epsilon for features that compete when the program names none."""
 
 REPEATS = 3

@@ -7,6 +7,7 @@ core, or little work, everything happens here.
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -110,7 +111,9 @@ def _hand_out(ours: Connection, todo: Any, doing: dict[Connection, int]) -> None
 
 
 def _work(task: Callable[[int], Any], theirs: Connection, inherited: list[Connection]) -> None:
-    """The life of a worker. Inherited ends are closed, so that it notices when its parent is gone."""
+    """The life of a worker. Inherited ends are closed, so that it notices when its parent is gone; what the parent
+    made is never collected here, since an embedded database may not be closed in another process than its own."""
+    gc.freeze()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     for connection in inherited:

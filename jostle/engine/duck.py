@@ -122,7 +122,7 @@ class Engine:
             raw = self._open_parquet(real, quoted) if _is_parquet(path) else self._open_csv(path, quoted, public)
         except OSError as error:
             raise refuse("DataError", f"`{shown}` cannot be read: {_reason(error)}") from None
-        opened = self._add(raw, ("file", real, status.st_dev, status.st_ino))
+        opened = self._add(raw, ("file", status.st_dev, status.st_ino))  # as of a file of counts
         self._opened.update(dict.fromkeys(names, opened))
         return opened
 

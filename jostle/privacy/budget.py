@@ -24,6 +24,7 @@ class Node:
     own: list[int]
     spent: list[int]
     partitions: dict[Hashable, dict[Hashable, Node]] = field(default_factory=dict)
+    most: dict[Hashable, list[int]] = field(default_factory=dict)  # the largest `spent` of each partition's parts
 
 
 class Meter:
@@ -67,11 +68,14 @@ class Meter:
         growth = list(cost)
         for level in range(len(nodes) - 1, -1, -1):
             node = nodes[level]
-            before = self._most(nodes[level - 1], path[level - 1][0]) if level else None
             for place in range(self._width):
                 node.spent[place] += growth[place]
-            if before is not None:
-                after = self._most(nodes[level - 1], path[level - 1][0])
+            if level:
+                above, partition = nodes[level - 1], path[level - 1][0]
+                before = self._most(above, partition)
+                # what is spent only grows, so no other part needs to be looked at
+                after = [max(a, s) for a, s in zip(before, node.spent, strict=True)]
+                above.most[partition] = after
                 growth = [b - a for a, b in zip(before, after, strict=True)]
 
     def _growth(self, path: Path, cost: Cost) -> Cost:
@@ -85,8 +89,8 @@ class Meter:
         return nodes
 
     def _most(self, node: Node | None, partition: Hashable) -> list[int]:
-        parts = node.partitions.get(partition, {}) if node is not None else {}
-        return [max((p.spent[place] for p in parts.values()), default=0) for place in range(self._width)]
+        found = node.most.get(partition) if node is not None else None
+        return found if found is not None else [0] * self._width
 
     def _new(self) -> Node:
         return Node([0] * self._width, [0] * self._width)

@@ -16,7 +16,7 @@ from jostle.engine.plan import Apply, Column, Key, RowExpr
 from jostle.engine.types import key_values
 from jostle.privacy.handles import Cube
 from jostle.privacy.kernel import Kernel
-from jostle.privacy.measures import Amount
+from jostle.privacy.measures import Amount, Asked
 from jostle.privacy.mechanisms.additive import Additive, share, sum_prices
 from jostle.privacy.query import (
     MOST_KEYS,
@@ -55,7 +55,8 @@ class CubeRequest:
     def run(self, kernel: Kernel, amount: Amount, via: str | None, span: Span | None) -> Answer:
         each = Additive.of(share(amount, len(self.wants)), via)
         title = ", ".join(w.function for w in self.wants)
-        kernel.charge(self.cube.exposures, sum_prices(amount, [each.price] * len(self.wants)), title, span)
+        price = sum_prices(amount, [each.price] * len(self.wants))
+        kernel.charge(self.cube.exposures, price, title, span, Asked(each.mechanism, self))
         noise, stability = noise_and_stability(self.cube)
         scale = each.scale(stability, stability)
         columns = []

@@ -164,14 +164,22 @@ class Scores(Score):
     length: int = 1
 
 
-def handles_in(value: object, depth: int = 8) -> list[Handle]:
-    """Every private handle inside public containers, for labels and for the paths of a call's arguments."""
+def handles_in(value: object) -> list[Handle]:
+    """Every private handle inside public containers, for labels and for the paths of a call's arguments.
+
+    At any depth, and each container once, however often it is shared.
+    """
     if isinstance(value, Handle):
         return [value] if value.private else []
-    if depth == 0:
-        return []
-    if isinstance(value, dict):
-        return [h for item in value.values() for h in handles_in(item, depth - 1)]
-    if isinstance(value, (list, tuple)) or getattr(value, "is_container", False):
-        return [h for item in value for h in handles_in(item, depth - 1)]  # type: ignore[attr-defined]
-    return []
+    found: list[Handle] = []
+    waiting: list[object] = [value]
+    seen: set[int] = set()
+    while waiting:
+        here = waiting.pop()
+        if isinstance(here, Handle):
+            if here.private:
+                found.append(here)
+        elif (isinstance(here, (dict, list, tuple)) or getattr(here, "is_container", False)) and id(here) not in seen:
+            seen.add(id(here))
+            waiting.extend(reversed(list(here.values() if isinstance(here, dict) else here)))  # type: ignore[call-overload]
+    return found

@@ -18,13 +18,15 @@ from jostle.events import Stream
 from jostle.privacy.amounts import as_float, as_text
 from jostle.privacy.budget import Meter, Path
 from jostle.privacy.handles import Exposures
-from jostle.privacy.measures import Amount, Price, rho_of
+from jostle.privacy.measures import NOT_SAID, Amount, Asked, Price, rho_of
 from jostle.privacy.sources import Register, Source
 from jostle.privacy.vault import Vault
+from jostle.source import Source as Text
 from jostle.source import Span
 
 if TYPE_CHECKING:
     from jostle.engine.duck import Engine
+    from jostle.privacy.ledger import Ledger
 
 
 @dataclass(slots=True, eq=False)
@@ -65,6 +67,8 @@ class Kernel:
         self.register = Register()
         self._stack: list[Allotment] = []
         self._training = 0
+        self.ledger: Ledger | None = None
+        self._program: Text | None = None
 
     # Allotments ----------------------------------------------------------------------------------
 
@@ -154,16 +158,11 @@ class Kernel:
 
     # Charges -------------------------------------------------------------------------------------
 
-    def charge(self, exposures: Exposures, price: Price, what: str, span: Span | None) -> None:
+    def charge(self, exposures: Exposures, price: Price, what: str, span: Span | None, asked: Asked = NOT_SAID) -> None:
         """Charges every source met, or none: all meters are tested before anything is added."""
+        self._refuse_training(exposures, span)
         for exposure in exposures:
-            source = exposure.source
-            if self._training and not source.simulated:
-                raise refuse(
-                    "PrivateValue", f"training reaches the private source `{source.name}`", span,
-                    help="train on public data: `counts(…)` or `table(…)` without `private`",
-                )  # fmt: skip
-            check_unit(price.amount, source, span)
+            check_unit(price.amount, exposure.source, span)
         plain = (price.amount.value, price.amount.delta)
         for exposure in exposures:
             source, path = exposure.source, exposure.path
@@ -175,12 +174,53 @@ class Kernel:
             if not source.meter.admits(path, source.measure.cost(price)):
                 left = self.left_of_source(source, path)
                 raise self._exceeded(price.amount, left, f"the budget of `{source.name}`", span, source)
+        self._settle(exposures, price, what, span, asked)
         for exposure in exposures:
             source, path = exposure.source, exposure.path
             for allotment in (*self._stack, *exposure.agents):
                 allotment.meter(source).add(path, plain)
             source.meter.add(path, source.measure.cost(price))
             source.charges.append((f"{what}: {price.amount}", span))
+
+    def _refuse_training(self, exposures: Exposures, span: Span | None) -> None:
+        for exposure in exposures:
+            if self._training and not exposure.source.simulated:
+                raise refuse(
+                    "PrivateValue", f"training reaches the private source `{exposure.source.name}`", span,
+                    help="train on public data: `counts(…)` or `table(…)` without `private`",
+                )  # fmt: skip
+
+    def _settle(self, exposures: Exposures, price: Price, what: str, span: Span | None, asked: Asked) -> None:
+        """What registered sources lose is on disk when this returns; where it is not, nothing was charged."""
+        if any(e.source.account is not None for e in exposures):
+            from jostle.privacy.account import settle
+
+            full = settle(exposures, price, what, span, self._program, asked)
+            if full is not None:
+                path = next(e.path for e in exposures if e.source is full)
+                left = self.left_of_source(full, path)
+                raise self._exceeded(price.amount, left, f"the budget of `{full.name}`", span, full)
+
+    def charge_again(self, exposures: Exposures, amount: Amount, what: str, span: Span | None) -> None:
+        """For an answer given before: the allotments are charged as they were then, and the sources are not."""
+        self._refuse_training(exposures, span)
+        plain = (amount.value, amount.delta)
+        pairs = [(e, a) for e in exposures for a in (*self._stack, *e.agents) if a.amount is not None]
+        for exposure, allotment in pairs:
+            if not allotment.meter(exposure.source).admits(exposure.path, plain):
+                left = allotment.left(exposure.source, exposure.path)
+                raise self._exceeded(amount, left, f"the allotment of {allotment.amount}", span, exposure.source)
+        for exposure, allotment in pairs:
+            allotment.meter(exposure.source).add(exposure.path, plain)
+        for exposure in exposures:
+            exposure.source.charges.append((f"{what}: {amount}, given before", span))
+
+    def begin(self, program: Text) -> None:
+        """A program begins: what registered sources are charged from here on is its doing."""
+        self._program = program
+        for source in self.register.names.values():
+            if source.account is not None:
+                source.account.begin()
 
     def left_of_source(self, source: Source, path: Path = ()) -> int:
         """The most that can still be charged at `path`, in quanta of the unit (pure ε for an approximate budget)."""

@@ -13,7 +13,7 @@ from jostle.diagnostics import refuse
 from jostle.privacy.amounts import as_float
 from jostle.privacy.handles import Cube, Score, Scores, join_exposures
 from jostle.privacy.kernel import Kernel
-from jostle.privacy.measures import Amount, pure_price
+from jostle.privacy.measures import Amount, Asked, pure_price
 from jostle.privacy.mechanisms.additive import Additive, selection_epsilon, selection_price
 from jostle.privacy.mechanisms.linear import Block, Strategy
 from jostle.privacy.noise import SecureNoise
@@ -38,7 +38,7 @@ def noisy_answers(
         return [np.ldexp(a.astype(float), -strategy.bits) for a in strategy.answers(kernel.vault.cells(cube))], 0.0
     how = Additive.of(need(amount), via)
     l1, l2 = strategy.norms()
-    kernel.charge(cube.exposures, how.price, "vector", span)
+    kernel.charge(cube.exposures, how.price, "vector", span, Asked(how.mechanism, (cube, blocks)))
     noise, stability = noise_and_stability(cube)
     exact = strategy.answers(kernel.vault.cells(cube))
     drawn = how.draw(noise, np.concatenate(exact), l1 * stability, l2 * stability)
@@ -57,7 +57,7 @@ def noisy_score(kernel: Kernel, one: Score, amount: Amount | None, via: str | No
     if not one.private:
         return float(values_of(kernel, [one])[0]) / 2.0**one.bits
     how = Additive.of(need(amount), via)
-    kernel.charge(one.exposures, how.price, one.of, span)
+    kernel.charge(one.exposures, how.price, one.of, span, Asked(how.mechanism, one))
     noise, stability = noise_and_stability(one)
     reach = one.sensitivity * stability
     drawn = how.draw(noise, values_of(kernel, [one]), reach, reach)
@@ -89,7 +89,7 @@ def noisy_argmax(kernel: Kernel, scores: Sequence[Score], amount: Amount | None,
     monotone = all(s.monotone for s in scores) and not any(e.source.unit.public_size for e in exposures)
     asked = need(amount)
     plain = Amount(asked.unit, asked.value)
-    kernel.charge(exposures, selection_price(plain), "selection", span)
+    kernel.charge(exposures, selection_price(plain), "selection", span, Asked("noisy max", tuple(scores)))
     scale = (1 if monotone else 2) * sensitivity * stability / selection_epsilon(plain)
     chosen = exposures[0].source.noise.noisy_max(values_of(kernel, scores), scale)
     emit_measure(kernel, scores[0], "selection", plain, sensitivity / 2.0**bits, scale / 2.0**bits, span)
@@ -122,7 +122,7 @@ def partition_cells(
         raise refuse("TypeError", "this partition is an ε-DP mechanism", help="give it epsilon")
     _check_tuning(tuning)
     plain = Amount(asked.unit, asked.value)
-    kernel.charge(cube.exposures, pure_price(plain), "partition", span)
+    kernel.charge(cube.exposures, pure_price(plain), "partition", span, Asked("laplace", (cube, tuning)))
     noise, distance = noise_and_stability(cube)
 
     def draw(scale: float, size: int) -> NDArray[np.int64]:
@@ -143,8 +143,8 @@ def _check_tuning(tuning: Mapping[str, Any]) -> None:
         raise refuse("ValueError", "`public_splits` is a whole number from 0 to 64")
     if theta is not None and not -1e3 <= theta <= 1e3:
         raise refuse("ValueError", "`theta` is between -1000 and 1000")
-    if decay is not None and not 0.1 <= decay <= 100:
-        raise refuse("ValueError", "`decay` is between 0.1 and 100")
+    if decay is not None and not 0.1 <= decay <= 10:
+        raise refuse("ValueError", "`decay` is between 0.1 and 10")
 
 
 def public_cells(kernel: Kernel, cube: Cube) -> NDArray[np.int64]:

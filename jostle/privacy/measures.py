@@ -62,6 +62,17 @@ def stability_price(amount: Amount) -> Price:
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """What a charge is for, as a history tells it: the mechanism's name, and the plan it measures. Public."""
+
+    mechanism: str = ""
+    plan: object = None
+
+
+NOT_SAID = Asked()
+
+
+@dataclass(frozen=True, slots=True)
 class Measure:
     """A budget: its unit, its limit, and whether (ε, δ) is counted by zCDP or by plain sums (`basic`)."""
 

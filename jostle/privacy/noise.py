@@ -36,7 +36,7 @@ class SecureNoise:
     def laplace(self, values: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
         """Adds discrete Laplace noise; ε = sensitivity / scale in ℓ₁. Values lie within ±2^62."""
         if values.size >= VECTOR and sampler.fits(scale):
-            return values + sampler.discrete_laplace(values.size, scale).reshape(values.shape)
+            return values + sampler.discrete_laplace(values.size, _up(scale)).reshape(values.shape)
         return _apply(_laplace(_up(scale)), values)
 
     def gaussian(self, values: NDArray[np.int64], sigma: float) -> NDArray[np.int64]:

@@ -19,7 +19,7 @@ from jostle.engine.plan import Apply, Constant, Count, Exact, Filter, FixedSum, 
 from jostle.engine.types import bounds_of, is_integral, key_values, kind_of
 from jostle.privacy.handles import Table
 from jostle.privacy.kernel import Kernel
-from jostle.privacy.measures import Amount, Price, stability_price
+from jostle.privacy.measures import Amount, Asked, Price, stability_price
 from jostle.privacy.mechanisms.additive import Additive, selection_price, share, sum_prices
 from jostle.privacy.mechanisms.quantile import candidates_of, choose_mode, choose_quantile
 from jostle.privacy.mechanisms.stability import select_keys
@@ -101,7 +101,8 @@ class Request:
         if self.open_key is not None:
             return self._run_open(kernel, amount, via, span)
         noises = [self._noise_for(want, share(amount, len(self.wants)), via) for want in self.wants]
-        kernel.charge(self.table.exposures, sum_prices(amount, [p for p, _ in noises]), self._title(), span)
+        price, how = sum_prices(amount, [p for p, _ in noises]), self._asked([how for _, how in noises])
+        kernel.charge(self.table.exposures, price, self._title(), span, how)
         return self._measure(kernel, [how for _, how in noises], self.keys, span)
 
     def _measure(
@@ -235,7 +236,8 @@ class Request:
         rest = share(Amount(amount.unit, amount.value - mine.value, 0), max(1, len(self.wants)))
         hows = [] if alone else [self._noise_for(want, rest, via) for want in self.wants]
         price = sum_prices(amount, [stability_price(mine), *(p for p, _ in hows)])
-        kernel.charge(self.table.exposures, price, self._title(), span)
+        asked = self._asked([mine, *(how for _, how in hows)])
+        kernel.charge(self.table.exposures, price, self._title(), span, asked)
         noise, stability = noise_and_stability(self.table)
         found, counts, scale = select_keys(kernel, self.table.plan, expr, mine, noise, stability)
         emit_measure(kernel, self.table, "keys", mine, 1, scale, span)
@@ -245,6 +247,10 @@ class Request:
         return (
             self._measure(kernel, [how for _, how in hows], (key,), span) if found else Answer([[]], [[] for _ in hows])
         )
+
+    def _asked(self, hows: Sequence[Additive | Amount]) -> Asked:
+        names = [how.mechanism if isinstance(how, Additive) else "selection" for how in hows]
+        return Asked(", ".join(dict.fromkeys(names)), self)
 
     def _title(self) -> str:
         return ", ".join(w.function for w in self.wants)
@@ -272,6 +278,9 @@ def prepare(table: Table, wishes: Sequence[KeyWish], wants: Sequence[Want]) -> R
                 raise open_keys(wish.name)
             unlisted = wish.expr
             continue
+        if not isinstance(values, range):
+            for value in values:
+                need_unicode(value)
         keys.append(Key(wish.expr, values))
     request = Request(table, tuple(keys), unlisted, tuple(wishes), tuple(wants))
     for want in wants:
@@ -282,8 +291,20 @@ def prepare(table: Table, wishes: Sequence[KeyWish], wants: Sequence[Want]) -> R
     return request
 
 
+def need_unicode(value: Any) -> None:
+    """Refuses a text key that the engine could not tell from another: half a surrogate pair has no encoding, and
+    stands in SQL for the same replacement character as every other half, so that parts by them would not be disjoint.
+    """
+    if isinstance(value, str):
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError:
+            raise refuse("ValueError", "a key has a character that no text can have") from None
+
+
 def holds(key: Key, value: Any) -> RowExpr:
     """The condition of one group: numeric keys are taken down to integers first."""
+    need_unicode(value)
     numeric = isinstance(value, (int, float)) and not isinstance(value, bool)
     whole = isinstance(key.values, range) or all(float(v).is_integer() for v in key.values) if numeric else False
     left = Apply("floor", (key.expr,)) if whole else key.expr

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from jostle.diagnostics import refuse
 from jostle.privacy.budget import Meter
 from jostle.privacy.measures import Measure
 from jostle.privacy.noise import Noise, SecureNoise
 from jostle.source import Span
+
+if TYPE_CHECKING:
+    from jostle.privacy.account import Account
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,8 @@ class Unit:
 
 @dataclass(slots=True, eq=False)
 class Source:
-    """One protected thing. `simulated` sources stand for public data in training and take seeded noise."""
+    """One protected thing. `simulated` sources stand for public data in training and take seeded noise; those with
+    an `account` are registered, and counted in the ledger too."""
 
     name: str
     measure: Measure
@@ -49,9 +54,24 @@ class Source:
     meter: Meter = field(init=False)
     simulated: bool = False
     charges: list[tuple[str, Span | None]] = field(default_factory=list)
+    account: Account | None = None
 
     def __post_init__(self) -> None:
         self.meter = Meter(self.measure.width, self.measure.admits)
+
+    def join(self, account: Account, span: Span | None) -> None:
+        """Counts this source in the ledger too, from its total there on."""
+        from jostle.privacy.account import catch_up
+
+        if self.account is None and self.charges:
+            raise refuse(
+                "DataError", f"`{self.name}` was spent from before it was registered", span, help="start a new session"
+            )
+        if self.account is None:
+            self.account = account
+        elif self.account.version != account.version:
+            raise refuse("LedgerError", f"the data of `{account.name}` were updated", span, help="start a new session")
+        catch_up(self.meter, account.dataset.state.spent, account.name)
 
 
 class Register:

@@ -47,7 +47,7 @@ from jostle.privacy.handles import (
 )  # fmt: skip
 from jostle.privacy.kernel import Allotment, Kernel, check_unit
 from jostle.privacy.measures import Amount
-from jostle.privacy.query import MOST_KEYS, holds, open_keys
+from jostle.privacy.query import MOST_KEYS, holds, need_unicode, open_keys
 
 MOST_CELLS = 2**26
 
@@ -105,6 +105,7 @@ def rows_where(handle: Table | Cube, column: str, value: Any) -> Table | Cube:
         need_column(handle, column)
     elif column not in handle.names:
         raise refuse("NameError", f"the cube has no dimension `{column}`", help=did_you_mean(column, handle.names))
+    need_unicode(value)
     expr = Column(column)
     condition = Apply("==", (expr, Constant(value)))
     kind_of(condition, dict(handle.schema))

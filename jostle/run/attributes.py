@@ -6,8 +6,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from jostle.diagnostics import did_you_mean, refuse
+from jostle.engine.plan import Integer
 from jostle.privacy.handles import ColumnHandle, Cube, Table
-from jostle.run.values import Grouped, Interval, Module, Record, is_number, is_sequence, is_vector, kind_name
+from jostle.run.values import (
+    Grouped,
+    Interval,
+    Module,
+    Record,
+    is_number,
+    is_sequence,
+    is_vector,
+    is_workload,
+    kind_name,
+    need_room,
+    show_number,
+)  # fmt: skip
 
 
 def attribute(value: Any, name: str) -> Any:
@@ -37,11 +50,13 @@ def _fields(value: Any) -> Mapping[str, Any] | None:
     if isinstance(value, Table):
         return {"columns": list(value.domains)}
     if isinstance(value, ColumnHandle):
+        if isinstance(value.domain, Integer):
+            need_room(value.domain.high - value.domain.low + 1)
         finite = value.categories
         return {"name": value.name} | ({"categories": list(finite)} if finite is not None else {})
     if isinstance(value, Interval):
         return {"low": value.low, "high": value.high}
-    if hasattr(value, "bounds") and hasattr(value, "answers"):  # a workload
+    if is_workload(value):
         return {"kind": value.kind, "size": float(value.size), "mean_length": float(value.mean_length)}
     return getattr(value, "jostle_fields", None)
 
@@ -67,8 +82,10 @@ def index(value: Any, at: Any) -> Any:
 
 def _place(at: Any, length: int) -> int:
     if not is_number(at) or not float(at).is_integer():
-        raise refuse("TypeError", f"an index is a whole number, not {kind_name(at) if not is_number(at) else at}")
+        raise refuse(
+            "TypeError", f"an index is a whole number, not {kind_name(at) if not is_number(at) else show_number(at)}"
+        )
     place = int(at)
     if not -length <= place < length:
-        raise refuse("ValueError", f"index {place} is outside a list of {length}")
+        raise refuse("ValueError", f"index {show_number(float(at))} is outside a list of {length}")
     return place

@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from jostle.diagnostics import refuse
-from jostle.engine.plan import Open
+from jostle.engine.plan import Categories, Integer, Open
 from jostle.privacy.handles import ColumnHandle, Handle, handles_in
 from jostle.privacy.released import half_width
 from jostle.run.forms import FORMS
 from jostle.run.measured import MEASURED
-from jostle.run.operators import need_number
+from jostle.run.operators import need_number, total
 from jostle.run.scope import Scope
 from jostle.run.values import (
     Builtin,
@@ -27,6 +27,7 @@ from jostle.run.values import (
     is_sequence,
     is_vector,
     kind_name,
+    need_room,
     show,
 )  # fmt: skip
 
@@ -53,6 +54,8 @@ def numbers(value: Any, what: str) -> list[float]:
         return [float(v) for v in value.ravel()]
     if not (is_sequence(value) or isinstance(value, (JSet, Interval))):
         raise refuse("TypeError", f"`{what}` takes a list of numbers, not {kind_name(value)}")
+    if isinstance(value, Interval):
+        need_room(value.count)
     return [need_number(v, f"`{what}`") for v in value if v is not None]
 
 
@@ -93,8 +96,14 @@ def _best(name: str, choose: Any) -> Any:
     return body
 
 
+def _average(found: list[float]) -> float:
+    return total(found) / len(found)
+
+
 def _variance(value: Any, what: str = "var") -> float:
     found = numbers(value, what)
+    if not all(map(math.isfinite, found)):
+        return math.nan
     if len(found) < 2:
         raise refuse("ValueError", f"`{what}` takes at least two numbers")
     mean = math.fsum(found) / len(found)
@@ -104,20 +113,29 @@ def _variance(value: Any, what: str = "var") -> float:
 def _quantile(value: Any, q: float) -> float:
     import numpy as np
 
-    return float(np.quantile(_some(value, "quantile"), need_number(q, "`quantile`")))
+    share = need_number(q, "`quantile`")
+    if not 0 <= share <= 1:
+        raise refuse("ValueError", "a quantile lies between 0 and 1", help="write `quantile(xs, 0.25)`")
+    with np.errstate(all="ignore"):
+        return float(np.quantile(_some(value, "quantile"), share))
 
 
 def _round(value: Any, digits: float = 0) -> float:
-    return float(round(need_number(value, "`round`"), int(need_number(digits, "`round`"))))
+    number, places = need_number(value, "`round`"), need_number(digits, "`round`")
+    if not places.is_integer() or abs(places) > 400:
+        raise refuse("ValueError", "`round` takes a whole number of digits", help="`round(x, 2)`")
+    return float(round(number, int(places))) if math.isfinite(number) else number
 
 
 def _clamp(value: Any, low: float, high: float) -> float:
-    return min(max(need_number(value, "`clamp`"), low), high)
+    least, most = need_number(low, "`clamp`"), need_number(high, "`clamp`")
+    return min(max(need_number(value, "`clamp`"), least), most)
 
 
 def _append(items: Any, item: Any) -> list[Any]:
     if not is_sequence(items):
         raise refuse("TypeError", f"`append` takes a list, not {kind_name(items)}")
+    need_room(len(items) + 1)
     return [*items, item]
 
 
@@ -137,9 +155,12 @@ def _sorted(value: Any) -> list[Any]:
 
 
 def _list(value: Any) -> list[Any]:
-    if not isinstance(value, Iterable) or isinstance(value, str):
+    if isinstance(value, Handle) or not isinstance(value, Iterable) or isinstance(value, str):
         raise refuse("TypeError", f"{kind_name(value)} has no items")
-    return list(value)
+    if isinstance(value, Interval):
+        need_room(value.count)
+    items = list(value)
+    return [float(v) for v in items] if is_vector(value) and items and not is_vector(items[0]) else items
 
 
 def _number(value: Any) -> float:
@@ -154,7 +175,7 @@ def _number(value: Any) -> float:
 
 
 def _zip(*columns: Any) -> list[list[Any]]:
-    return [list(row) for row in zip(*(_list(c) for c in columns), strict=False)]
+    return [list(row) for row in zip(*[_list(c) for c in columns], strict=False)]
 
 
 def _keys(value: Any) -> list[str]:
@@ -163,11 +184,21 @@ def _keys(value: Any) -> list[str]:
     return list(value)
 
 
+def _record(pairs: Any) -> Record:
+    """A record of [name, value] pairs."""
+    made = Record()
+    for pair in _list(pairs):
+        if not is_sequence(pair) or len(pair) != 2 or not isinstance(pair[0], str):
+            raise refuse("TypeError", "`record` takes pairs of a name and a value", help='`record([["a", 1]])`')
+        made[pair[0]] = pair[1]
+    return made
+
+
 def _rmse(a: Any, b: Any) -> float:
     """Root mean square error between two vectors of one length."""
     import numpy as np
 
-    x, y = (v if is_vector(v) else np.array(numbers(v, "rmse")) for v in (a, b))
+    x, y = [v if is_vector(v) else np.array(numbers(v, "rmse")) for v in (a, b)]
     if x.size != y.size or not x.size:
         raise refuse("ValueError", f"`rmse` takes vectors of one length, not {x.size} and {y.size}")
     return float(np.sqrt(np.mean((x.ravel() - y.ravel()) ** 2)))
@@ -177,22 +208,25 @@ def _scaled_error(answers: Any, truth: Any, total: float) -> float:
     """DPBench's error: ‖answers − truth‖₂ / (number of queries · total)."""
     import numpy as np
 
-    x, y = (v if is_vector(v) else np.array(numbers(v, "scaled_error")) for v in (answers, truth))
-    if x.size != y.size or not x.size or total <= 0:
+    x, y = [v if is_vector(v) else np.array(numbers(v, "scaled_error")) for v in (answers, truth)]
+    if x.size != y.size or not x.size or not need_number(total, "`scaled_error`") > 0:
         raise refuse("ValueError", "`scaled_error` takes two vectors of one length and a positive total")
     return float(np.linalg.norm(x.ravel() - y.ravel()) / (x.size * total))
 
 
-def _npy_vectors(folder: str) -> list[Any]:
-    """The arrays of all `.npy` files in a folder, by name."""
+def _npy_vectors(folder: str, at: Any) -> list[Any]:
+    """The arrays of all `.npy` files in a folder, by name: each is read as public, and refused where it is private."""
     from pathlib import Path
 
-    from jostle.engine.counts import load_counts
+    from jostle.run.declare import public_array
 
-    found = sorted(Path(folder).glob("*.npy"))
+    if not isinstance(folder, str):
+        raise refuse("TypeError", f"`vectors_in` takes the path of a folder, not {kind_name(folder)}")
+    found = sorted(Path(folder).glob("*.npy")) if "\0" not in folder else []
     if not found:
         raise refuse("DataError", f"there are no `.npy` files in `{folder}`")
-    return [load_counts(path) for path in found]
+    interp, span = at
+    return [public_array(interp, str(path), span) for path in found]
 
 
 def _accounting(*, epsilon: Any = None, sigma: Any = None, times: Any = 1.0, delta: Any = 1e-6) -> Record:
@@ -215,13 +249,12 @@ PUBLIC: dict[str, Any] = {
     "abs": _elementwise("abs", abs), "sqrt": _elementwise("sqrt", math.sqrt), "exp": _elementwise("exp", math.exp),
     "log": _elementwise("log", math.log), "floor": _elementwise("floor", math.floor),
     "ceil": _elementwise("ceil", math.ceil), "round": _round, "clamp": _clamp,
-    "min": _best("min", min), "max": _best("max", max), "sum": lambda v: math.fsum(numbers(v, "sum")),
-    "avg": lambda v: math.fsum(_some(v, "avg")) / len(_some(v, "avg")), "var": _variance,
+    "min": _best("min", min), "max": _best("max", max), "sum": lambda v: total(numbers(v, "sum")),
+    "avg": lambda v: _average(_some(v, "avg")), "var": _variance,
     "stddev": lambda v: math.sqrt(_variance(v, "stddev")), "median": lambda v: _quantile(v, 0.5),
     "quantile": _quantile, "idxmax": _index_of_best("idxmax", max), "idxmin": _index_of_best("idxmin", min),
     "sorted": _sorted, "number": _number, "keys": _keys, "rmse": _rmse,
-    "scaled_error": _scaled_error, "set": lambda v: JSet(_list(v)), "vectors_in": _npy_vectors,
-    "record": lambda pairs: Record((str(k), v) for k, v in pairs),
+    "scaled_error": _scaled_error, "set": lambda v: JSet(_list(v)),
 }  # fmt: skip
 
 
@@ -242,24 +275,33 @@ def _len(value: Any, at: Any) -> float:
     from jostle.run.interpreter import private_value
 
     if isinstance(value, ColumnHandle):
-        finite = value.categories
-        if finite is None:
+        many = listed_values(value)
+        if many is None:
             raise refuse(
                 "TypeError", f"`{value.name}` has no listed values", help="describe it with categories or a range"
             )
-        return float(len(finite))
+        return float(many)
     if isinstance(value, Handle):
         if value.private:
             raise private_value(value, "has no public number of rows")
         raise refuse(
             "TypeError", f"{kind_name(value)} has no length", help="count its rows: `{{ select count(*) from t }}`"
         )
+    if isinstance(value, Interval):
+        return value.count
     size = getattr(value, "size", None) if not is_vector(value) else len(value)
-    if isinstance(value, (str, dict, JSet, Interval, Grouped)) or is_sequence(value):
+    if isinstance(value, (str, dict, JSet, Grouped)) or is_sequence(value):
         return float(len(value))
     if isinstance(size, int):
         return float(size)
     raise refuse("TypeError", f"{kind_name(value)} has no length")
+
+
+def listed_values(column: ColumnHandle) -> int | None:
+    """How many values a column's domain lists, without listing them."""
+    if isinstance(column.domain, Integer):
+        return column.domain.high - column.domain.low + 1
+    return len(column.domain.values) if isinstance(column.domain, Categories) else None
 
 
 def _error(value: Any, at: Any) -> float:
@@ -309,8 +351,9 @@ def _explain(value: Any, at: Any) -> str:
 
 SEEING: dict[str, Any] = {
     "print": _print, "len": _len, "error": _error, "str": _str, "spent": _spent, "left": _left, "explain": _explain,
-    "append": lambda items, item, at: _append(items, item), "list": lambda v, at: _list(v),
+    "record": lambda pairs, at: _record(pairs), "append": lambda items, item, at: _append(items, item),
+    "list": lambda v, at: _list(v),
     "zip": lambda *c, at: _zip(*c), "reversed": lambda v, at: _list(v)[::-1],
     "enumerate": lambda v, at: [[float(i), x] for i, x in enumerate(_list(v))],
-    "values": lambda v, at: list(v.values()) if isinstance(v, dict) else _list(v),
+    "values": lambda v, at: list(v.values()) if isinstance(v, dict) else _list(v), "vectors_in": _npy_vectors,
 }  # fmt: skip

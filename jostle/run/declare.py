@@ -6,6 +6,7 @@ and its header.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from jostle.engine.plan import Bound, Categories, Domain, Integer, Open, Plan, R
 from jostle.privacy.amounts import quanta
 from jostle.privacy.handles import Cube, Exposure, Handle, Table, handles_in
 from jostle.privacy.measures import Amount, Measure
+from jostle.privacy.registered import Clauses
 from jostle.privacy.sources import Source, Unit
 from jostle.run.scope import Scope
 from jostle.run.values import Interval, JSet, Record, is_number, is_sequence, kind_name
@@ -34,6 +36,8 @@ def private(interp: Any, node: n.Private, scope: Scope) -> Handle:
             help="a table made from another one has that one's budget, and needs no declaration",
         )  # fmt: skip
     kind = call.function.id
+    if kind == "dataset":
+        return registered(interp, node, call, scope)
     if node.protecting is None or node.budget is None:
         missing = "protecting" if node.protecting is None else "budget"
         wanted = "protecting rows" if node.protecting is None else "budget epsilon 1.0"
@@ -47,8 +51,6 @@ def private(interp: Any, node: n.Private, scope: Scope) -> Handle:
     if interp.simulate is not None:
         return simulated(interp, node, kind, measure, unit, scope)
     origin = _origin(interp, call, scope)
-    if kind == "dataset":
-        raise refuse("LedgerError", f"no dataset `{origin}` is registered", call.span, help='use `table("file.csv")`')
     if kind == "counts" or _is_array(origin):
         return _private_counts(interp, node, origin, measure, unit)
     if node.described is None:
@@ -76,6 +78,67 @@ def _private_counts(interp: Any, node: n.Private, origin: Any, measure: Measure,
     return Cube((Exposure(source, (), unit.distance),), cells, DIMENSIONS[: array.ndim], array.shape, origin=identity)
 
 
+def registered(interp: Any, node: n.Private, call: n.Call, scope: Scope) -> Handle:
+    """`dataset("name")`: schema, unit, budget and file are the owner's, from the ledger; a program adds nothing."""
+    from jostle.privacy.account import Account
+
+    if interp.simulate is not None:
+        raise refuse("LedgerError", "a registered dataset cannot be simulated on", call.span)
+    name = _origin(interp, call, scope)
+    if not isinstance(name, str):
+        raise refuse("TypeError", f"`dataset` takes a name, not {kind_name(name)}", call.span)
+    try:
+        dataset = interp.kernel.ledger.open(name)
+    except Refusal as refusal:
+        raise refusal.at(call.span) from None
+    for what, clause in (("described by", node.described), ("protecting", node.protecting), ("budget", node.budget)):
+        if clause is not None:
+            raise refuse(
+                "DataError", f"`{name}` is registered, and its owner has said what `{what}` says", clause.span,
+                help=f'leave the clauses out: `private {node.name} = dataset("{name}")`',
+            )  # fmt: skip
+    terms = dataset.terms
+    made: Handle
+    if terms.kind == "counts":
+        array, identity, data = *_counted(interp, terms.path, call.span), ""
+    else:
+        opened = _opened(interp, terms.path, call.span, public=False)
+        identity, data = opened.identity, opened.key
+        _check_columns(terms.schema, opened.columns, call.span, private=True)
+    source = interp.kernel.register.declare(node.name, identity, terms.measure, terms.unit, node.span)
+    source.join(Account(interp.kernel.ledger, dataset, data), call.span)
+    exposures = (Exposure(source, (), terms.unit.distance),)
+    if terms.kind == "counts":
+        names = DIMENSIONS[: array.ndim]
+        made = Cube(exposures, interp.kernel.vault.keep(array), names, array.shape, origin=identity)
+    else:
+        plan: Plan = Scan(data, terms.schema)
+        if terms.unit.columns:
+            plan = Bound(Scan(data, terms.schema), terms.unit.columns, terms.unit.rows)
+        names = tuple(column for column, _ in terms.schema)
+        made = Table(exposures, plan, terms.schema, origin=(data, terms.schema, terms.unit))
+    _announce(interp, source, node, list(names), dataset=name)
+    return made
+
+
+def clauses(interp: Any, node: n.Private, scope: Scope) -> Clauses:
+    """What a declaration's clauses say, for an owner who registers a dataset with them."""
+    if node.protecting is None or node.budget is None:
+        raise refuse("DataError", "a dataset needs `protecting` and `budget`", node.span)
+    function = node.source.function if isinstance(node.source, n.Call) else None
+    is_counts = isinstance(function, n.Name) and function.id == "counts"
+    measure, unit = _measure(interp, node.budget, scope), _unit(interp, node.protecting, scope)
+    if is_counts != (node.described is None):
+        raise refuse(
+            "DataError", "tables are described, and counts are not", node.span, help="add --schema, or leave it"
+        )
+    if node.described is None:
+        if unit.columns:
+            raise refuse("DataError", "counts have no columns to protect", node.span, help="write `protecting rows`")
+        return Clauses((), unit, measure)
+    return Clauses(schema_of(interp.eval(node.described, scope), node.described.span), unit, measure)
+
+
 MADE_UP_ROWS = 1000
 
 
@@ -86,8 +149,6 @@ def simulated(interp: Any, node: n.Private, kind: str, measure: Measure, unit: U
     """
     from jostle.simulate import SeededNoise, counts_of, rows_of
 
-    if kind == "dataset":
-        raise refuse("LedgerError", "a registered dataset cannot be simulated on", node.source.span)
     seed = interp.simulate + len(interp.kernel.register.names)
     source = interp.kernel.register.declare(
         node.name, ("simulated", node.name), measure, unit, node.span, SeededNoise(seed)
@@ -129,9 +190,9 @@ def _wish(domain: Domain) -> tuple[str, object, object]:
     )
 
 
-def _announce(interp: Any, source: Source, node: n.Private, columns: list[str]) -> None:
+def _announce(interp: Any, source: Source, node: n.Private, columns: list[str], **more: Any) -> None:
     interp.kernel.events.emit(
-        "source", node.name, node.span, unit=str(source.unit), budget=str(source.measure.limit), schema=columns
+        "source", node.name, node.span, unit=str(source.unit), budget=str(source.measure.limit), schema=columns, **more
     )
 
 
@@ -139,6 +200,11 @@ def public(interp: Any, source: n.Expr, described: n.Expr | None, scope: Scope) 
     """A public table, with a schema where one is given: `table("x.csv") described by {…}`."""
     if not (isinstance(source, n.Call) and isinstance(source.function, n.Name) and source.function.id in SOURCES):
         raise refuse("TypeError", "only a source is described", source.span, help='`table("x.csv") described by {…}`')
+    if source.function.id == "dataset":
+        raise refuse(
+            "PrivateValue", "a registered dataset is private", source.span,
+            help='declare it: `private people = dataset("people")`',
+        )  # fmt: skip
     domains = interp.eval(described, scope) if described is not None else None
     span = described.span if described is not None else source.span
     origin = _origin(interp, source, scope)
@@ -151,6 +217,7 @@ def open_public(interp: Any, origin: Any, domains: Any, span: Span | None, domai
     """Opens a public table or cube; its identity may not be private in this session."""
     if _is_array(origin):
         return public_counts(interp, origin, span)
+    _refuse_private(interp, origin, span)
     opened = _open(interp, origin, span, public=True)
     interp.kernel.register.read_publicly(opened.identity, span)
     if domains is None:
@@ -161,7 +228,16 @@ def open_public(interp: Any, origin: Any, domains: Any, span: Span | None, domai
     return Table((), Scan(opened.key, schema), schema, origin=(opened.key, schema))
 
 
+def public_array(interp: Any, path: str, span: Span | None) -> Any:
+    """The public counts in a file, as an array; its identity may not be private in this session."""
+    _refuse_private(interp, path, span)
+    array, identity = _array(interp, path, span)
+    interp.kernel.register.read_publicly(identity, span)
+    return array
+
+
 def public_counts(interp: Any, origin: Any, span: Span | None) -> Cube:
+    _refuse_private(interp, origin, span)
     array, identity = _array(interp, origin, span)
     interp.kernel.register.read_publicly(identity, span)
     return Cube((), interp.kernel.vault.keep(array), DIMENSIONS[: array.ndim], array.shape, origin=identity)
@@ -278,8 +354,47 @@ def _path(interp: Any, text: str) -> Any:
 
 
 def _open(interp: Any, origin: Any, span: Span | None, *, public: bool) -> Any:
+    _not_registered(interp, origin, span)
+    return _opened(interp, origin, span, public=public)
+
+
+def _opened(interp: Any, origin: Any, span: Span | None, *, public: bool) -> Any:
     try:
         return interp.kernel.engine.open(origin, public=public)
+    except Refusal as refusal:
+        raise refusal.at(span) from None
+
+
+def _not_registered(interp: Any, origin: Any, span: Span | None) -> None:
+    """A file that an owner has registered is read through its dataset only, by whatever path it is named."""
+    if not isinstance(origin, str) or interp.kernel.ledger is None:
+        return
+    try:
+        name = interp.kernel.ledger.named(origin)
+    except Refusal as refusal:
+        raise refusal.at(span) from None
+    if name is not None:
+        raise refuse(
+            "PrivateValue", f"this file is registered as the dataset `{name}`", span,
+            help=f'read it as that: `private {name} = dataset("{name}")`',
+        )  # fmt: skip
+
+
+def _refuse_private(interp: Any, origin: Any, span: Span | None) -> None:
+    """Before a public source is read: what is wrong in its cells is told, and of private data would be a leak."""
+    _not_registered(interp, origin, span)
+    if isinstance(origin, str) and os.path.isfile(origin):
+        interp.kernel.register.read_publicly(file_identity(origin), span)
+    elif _is_array(origin):
+        interp.kernel.register.read_publicly(("array", id(origin)), span)
+
+
+def _counted(interp: Any, path: str, span: Span | None) -> tuple[Any, Any]:
+    """The registered counts in a file, and its identity."""
+    from jostle.engine.counts import load_counts
+
+    try:
+        return load_counts(path, private=True), file_identity(path)
     except Refusal as refusal:
         raise refusal.at(span) from None
 
@@ -297,6 +412,7 @@ def _array(interp: Any, origin: Any, span: Span | None, *, private: bool = False
 
     from jostle.engine.counts import as_counts, load_counts
 
+    _not_registered(interp, origin, span)
     try:
         if isinstance(origin, str):
             return load_counts(origin, private=private), file_identity(origin)

@@ -35,7 +35,10 @@ def external(name: str) -> Builtin:
         module = importlib.import_module(f"jostle.kernels.{KERNELS[name]}")
         given = [_to_python(a) for a in args]
         named = {k: _to_python(v) for k, v in keywords.items()}
-        return _to_jostle(guarded(name, getattr(module, name), given, named))
+        import numpy as np
+
+        with np.errstate(all="ignore"):
+            return _to_jostle(guarded(name, getattr(module, name), given, named))
 
     return Builtin(name, body, sees_handles=True)
 

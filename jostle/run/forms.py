@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from jostle.diagnostics import refuse
+from jostle.engine.types import key_values
 from jostle.privacy import transform
 from jostle.privacy.handles import Cube, Handle, Table
 from jostle.run import declare
@@ -50,6 +51,9 @@ def _histogram(interp: Any, node: n.Call, scope: Scope) -> Cube:
     return transform.histogram(table, dims)
 
 
+MOST_PARTS = 100_000
+
+
 def _partition(interp: Any, node: n.Call, scope: Scope) -> list[list[Any]]:
     handle = _first(interp, node, scope)
     if len(node.args) != 2 or any(k.name != "over" for k in node.keywords):
@@ -58,6 +62,12 @@ def _partition(interp: Any, node: n.Call, scope: Scope) -> list[list[Any]]:
     over = None
     for keyword in node.keywords:
         over = public_keys(interp.eval(keyword.value, scope), keyword.span)
+    keys = over if over is not None else key_values(expr, dict(handle.schema), MOST_PARTS)
+    if keys is not None and len(keys) > MOST_PARTS:
+        raise refuse(
+            "DataError", f"a partition into {len(keys):,} parts is too large to hold", node.span,
+            help=f"at most {MOST_PARTS:,}: group the values, as `partition(people, age / 10)` does",
+        )  # fmt: skip
     parts = transform.partition(interp.kernel, handle, expr, column or "this key", over)
     return [[key, part] for key, part in parts]
 

@@ -28,6 +28,7 @@ from jostle.run.values import (
     RowForm,
     is_sequence,
     kind_name,
+    need_room,
     show,
 )  # fmt: skip
 from jostle.source import Span
@@ -196,8 +197,9 @@ class Interpreter:
             raise private_value(handle, "cannot be released")
         if self.quiet:
             return
+        shown = _event_value(value)
         self.released[node.name] = value
-        self.kernel.events.emit("release", node.name, node.span, value=_event_value(value))
+        self.kernel.events.emit("release", node.name, node.span, value=shown)
 
     def _assert(self, node: n.Assert, scope: Scope) -> None:
         if not self.truth(self.eval(node.value, scope), node.value):
@@ -257,11 +259,15 @@ class Interpreter:
     def _comprehension(self, node: n.Comprehension, scope: Scope) -> Any:
         out: list[Any] = []
         inner = Scope(scope)
-        for item in self.walk(self.eval(node.source, scope), node.source.span):
+        source = self.eval(node.source, scope)
+        if isinstance(source, Interval) and not source.real and node.condition is None and not node.flat:
+            need_room(source.count)
+        for item in self.walk(source, node.source.span):
             self._bind(node.names, item, inner, node.source.span)
             if node.condition is None or self.truth(self.eval(node.condition, inner), node.condition):
                 made = self.eval(node.item, Scope(inner))
                 out.extend(made if node.flat else [made])
+                need_room(len(out))
         return JSet(out) if node.kind == "set" else out
 
     def _range(self, node: n.Range, scope: Scope) -> Interval:
@@ -306,9 +312,13 @@ class Interpreter:
     def _over(self, node: n.Over, scope: Scope) -> Any:
         inner = Scope(scope)
         items, values = [], []
-        for item in self.walk(self.eval(node.source, scope), node.source.span):
+        source = self.eval(node.source, scope)
+        if isinstance(source, Interval) and not source.real:
+            need_room(source.count)
+        for item in self.walk(source, node.source.span):
             inner.set(node.name, item)
             items.append(item)
+            need_room(len(items))
             values.append(self.eval(node.body, Scope(inner)))
         for handle in handles_in(values):
             raise private_value(handle, f"cannot be compared by `{node.fold} over`")

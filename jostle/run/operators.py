@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import dis
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
 from jostle.privacy.handles import handles_in
-from jostle.run.values import Interval, JSet, is_number, is_sequence, is_vector, kind_name, same
+from jostle.run.values import (
+    Interval,
+    JSet,
+    is_number,
+    is_sequence,
+    is_vector,
+    kind_name,
+    need_room,
+    same,
+    weight,
+)  # fmt: skip
 
 
 def need_number(value: Any, what: str) -> float:
@@ -26,10 +37,9 @@ def unary(op: str, value: Any) -> Any:
 
 def binary(op: str, left: Any, right: Any) -> Any:
     match op:
-        case "==":
-            return same(left, right)
-        case "!=":
-            return not same(left, right)
+        case "==" | "!=":
+            need_room(weight(left), "a value")
+            return same(left, right) == (op == "==")
         case "in" | "not in":
             return contains(right, left) == (op == "in")
         case "<" | "<=" | ">" | ">=":
@@ -37,11 +47,14 @@ def binary(op: str, left: Any, right: Any) -> Any:
     if isinstance(left, JSet) and op in "+-":
         return _sets(op, left, right)
     if op == "+" and isinstance(left, str) and isinstance(right, str):
+        need_room(len(left) + len(right), "a text")
         return left + right
     if op == "+" and isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
+        need_room(len(left) + len(right))
         return [*left, *right]
     if op == "-" and isinstance(left, (list, tuple)) and isinstance(right, (JSet, list, tuple)):
-        return [item for item in left if not contains(right, item)]
+        gone = right if isinstance(right, JSet) else JSet(right)
+        return [item for item in left if item not in gone]
     if is_vector(left) or is_vector(right):
         return _vectors(op, left, right)
     if handles_in([left, right]):
@@ -72,7 +85,7 @@ def arithmetic(op: str, a: float, b: float) -> float:
             case _:
                 power = a**b
     except OverflowError:
-        return math.inf
+        return -math.inf if a < 0 and b % 2 == 1 else math.inf
     except ZeroDivisionError:
         raise refuse("ValueError", "zero has no negative power") from None
     if isinstance(power, complex):
@@ -110,6 +123,11 @@ def _sets(op: str, left: JSet, right: Any) -> JSet:
 def _vectors(op: str, left: Any, right: Any) -> Any:
     import numpy as np
 
+    for handle in handles_in([left, right]):
+        raise refuse(
+            "PrivateValue", f"a private value of `{handle.exposures[0].source.name}` cannot be calculated with"
+        )
+
     for side in (left, right):
         if not (is_vector(side) or is_number(side) or isinstance(side, list)):
             raise refuse("TypeError", f"`{op}` of a vector takes numbers, not {kind_name(side)}")
@@ -119,17 +137,32 @@ def _vectors(op: str, left: Any, right: Any) -> Any:
             made = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "%": np.mod, "^": np.power}[op](
                 a, b
             )
-    except ValueError:
-        raise refuse("ValueError", f"vectors of {len(left)} and {len(right)} do not fit together") from None
+    except (ValueError, TypeError):
+        raise refuse("ValueError", f"{_sized(left)} and {_sized(right)} do not fit together") from None
     if op == "/" and not bool(np.all(b)):
         raise refuse("ValueError", "division by zero")
     return made
 
 
+def _sized(value: Any) -> str:
+    if is_number(value):
+        return "a number"
+    numbers = is_vector(value) or all(is_number(v) for v in value)
+    return f"a vector of {len(value)}" if numbers else "a list that is not of numbers"
+
+
+def total(values: Sequence[float]) -> float:
+    """The sum, exactly rounded; infinite on overflow, undefined where infinities of both signs meet."""
+    try:
+        return math.fsum(values)
+    except (OverflowError, ValueError):
+        return float(sum(values))
+
+
 def fold(name: str, items: Sequence[Any], values: Sequence[Any]) -> Any:
     """`max over`, `min over`, `sum over`, `argmax over`, `argmin over`; the first of equals wins."""
     if name == "sum":
-        return math.fsum(need_number(v, "`sum over`") for v in values)
+        return total([need_number(v, "`sum over`") for v in values])
     if not values:
         raise refuse("ValueError", f"`{name} over` nothing has no value")
     numbers = [need_number(v, f"`{name} over`") for v in values]
@@ -150,6 +183,18 @@ def guarded(
         if "argument" in text or "positional" in text:
             raise refuse("TypeError", f"`{name}` does not take these arguments") from error
         raise refuse("TypeError", f"`{name}` cannot work with these values") from error
-    except (ValueError, ArithmeticError, IndexError, KeyError) as error:
-        why = f": {error}" if quote else ""
+    except MemoryError:
+        raise refuse("ValueError", f"`{name}` needs more memory here than there is") from None
+    except (ValueError, ArithmeticError, IndexError, KeyError, AttributeError) as error:
+        why = f": {error}" if quote and isinstance(error, ValueError) and _said_by_a_kernel(error) else ""
         raise refuse("ValueError", f"`{name}` has no value here{why}") from error
+
+
+def _said_by_a_kernel(error: BaseException) -> bool:
+    """Whether the words are ours: a `raise` of a kernel, and not what Python or NumPy say below it."""
+    at = error.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    if at is None or not at.tb_frame.f_globals.get("__name__", "").startswith("jostle.kernels"):
+        return False
+    return at.tb_frame.f_code.co_code[at.tb_lasti] == dis.opmap["RAISE_VARARGS"]

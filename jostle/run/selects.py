@@ -13,7 +13,7 @@ from typing import Any
 
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.engine.plan import Column, Constant, Open
-from jostle.privacy import transform
+from jostle.privacy import replay, transform
 from jostle.privacy.amounts import as_float, quanta
 from jostle.privacy.cubes import VALUES, prepare_cube
 from jostle.privacy.handles import ColumnHandle, Cube, Exposures, Handle, Table, handles_in
@@ -22,7 +22,7 @@ from jostle.privacy.measures import Amount
 from jostle.privacy.query import FUNCTIONS, Answer, KeyWish, Want, prepare
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import MISSING, Scope
-from jostle.run.values import Grouped, Interval, JSet, Record, is_number, is_sequence, kind_name
+from jostle.run.values import Grouped, Interval, JSet, Record, is_number, is_sequence, kind_name, need_room
 from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import children
@@ -137,7 +137,8 @@ def select(interp: Any, node: n.Select, scope: Scope) -> Any:
             if amount is None:
                 amount = interp.kernel.bare_amount(table.exposures, max(1, interp.bare_left))
                 interp.bare_left = max(0, interp.bare_left - 1)
-            answer = request.run(interp.kernel, amount, via, node.span)
+            answer, again = replay.run(interp.kernel, request, amount, via, node.span)
+            event.update({"replayed": True} if again else {})
             event[amount.unit] = as_float(amount.value)
         else:
             answer = request.exact(interp.kernel)
@@ -177,7 +178,8 @@ def _key(interp: Any, key: n.GroupKey, at: int, compiler: RowCompiler, scope: Sc
 def public_keys(value: Any, span: Span) -> tuple[Any, ...] | range:
     """Listed keys: numbers are taken down to integers, and each stands once."""
     if isinstance(value, Interval):
-        return tuple(float(v) for v in value)
+        need_room(value.count, "a list of keys")
+        return tuple([float(v) for v in value])
     if not (isinstance(value, JSet) or is_sequence(value)):
         raise refuse("TypeError", f"`over` takes a set of keys, not {kind_name(value)}", span)
     keys: list[Any] = []

@@ -31,16 +31,17 @@ class JSet:
     """A set that keeps the order of insertion; values are equal as `==` says, handles by identity."""
 
     is_container = True
-    __slots__ = ("items",)
+    __slots__ = ("_keys", "items")
 
     def __init__(self, items: Iterable[Any] = ()) -> None:
-        self.items: list[Any] = []
+        kept: dict[Any, Any] = {}
         for item in items:
-            if item not in self:
-                self.items.append(item)
+            kept.setdefault(identity(item), item)
+        self._keys = frozenset(kept)
+        self.items: list[Any] = list(kept.values())
 
     def __contains__(self, wanted: object) -> bool:
-        return any(same(item, wanted) for item in self.items)
+        return identity(wanted) in self._keys
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.items)
@@ -49,8 +50,8 @@ class JSet:
         return len(self.items)
 
     def minus(self, other: Iterable[Any]) -> JSet:
-        gone = list(other)
-        return JSet(item for item in self.items if not any(same(item, g) for g in gone))
+        gone = {identity(item) for item in other}
+        return JSet(item for item in self.items if identity(item) not in gone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +63,18 @@ class Interval:
     real: bool = False
 
     def __iter__(self) -> Iterator[float]:
-        if self.real or not (self.low.is_integer() and self.high.is_integer()):
-            raise refuse("TypeError", "a range of reals cannot be walked through", help="write whole numbers: `1..10`")
+        self._need_whole("cannot be walked through")
         return (float(i) for i in range(int(self.low), int(self.high) + 1))
 
-    def __len__(self) -> int:
-        return max(0, int(self.high) - int(self.low) + 1)
+    @property
+    def count(self) -> float:
+        """How many whole numbers it holds; a double, since `1..1e300` holds more than Python's `len` can say."""
+        self._need_whole("has no length")
+        return float(max(0, int(self.high) - int(self.low) + 1))
+
+    def _need_whole(self, cannot: str) -> None:
+        if self.real or not (self.low.is_integer() and self.high.is_integer()):
+            raise refuse("TypeError", f"a range of reals {cannot}", help="write whole numbers: `1..10`")
 
 
 @dataclass(slots=True, eq=False)
@@ -147,6 +154,79 @@ class Required:
 REQUIRED = Required()
 
 
+MOST_ITEMS = 10**7
+"""The most items of a list, set or text that a program may make: what is refused before memory goes."""
+
+
+def need_room(items: float, what: str = "a list") -> None:
+    """Refuses a container of more than `MOST_ITEMS` items."""
+    if items > MOST_ITEMS:
+        many = f"{int(items):,}" if items < 1e15 else f"{items:.3g}"
+        raise refuse(
+            "ValueError", f"{what} of {many} items is too large to hold",
+            help=f"at most {MOST_ITEMS:,}: walk through the range itself, `for i in 1..n`",
+        )  # fmt: skip
+
+
+MOST_NESTED = 500
+
+
+def weight(value: Any) -> float:
+    """How many values there are to see in a value, nested ones counted as often as they stand in it.
+
+    Each container is visited once, however often it is shared, so that this ends where a walk would not. Refuses
+    what is nested too deeply for a walk.
+    """
+    known: dict[int, float] = {}
+
+    def weigh(one: Any, depth: int) -> float:
+        parts = _parts_of(one)
+        if parts is None:
+            if isinstance(one, Interval):
+                return 1.0 if one.real else one.count
+            return float(one.size) if is_vector(one) else 1.0
+        if depth > MOST_NESTED:
+            raise refuse(
+                "RecursionLimit", f"values are nested more than {MOST_NESTED} deep", help="keep them in one list"
+            )
+        if id(one) not in known:
+            known[id(one)] = 1.0 + sum([weigh(part, depth + 1) for part in parts])
+        return known[id(one)]
+
+    return weigh(value, 0)
+
+
+def _parts_of(value: Any) -> Iterable[Any] | None:
+    if isinstance(value, dict):
+        return value.values()
+    if isinstance(value, Grouped):
+        return value.columns.values()
+    return value if isinstance(value, (list, tuple, JSet)) else None
+
+
+def identity(value: Any) -> Any:
+    """A key that two values share exactly when they are the `same`."""
+    if _parts_of(value) is not None:
+        need_room(weight(value))
+    return _key(value)
+
+
+def _key(value: Any) -> Any:
+    if isinstance(value, bool) or value is None or isinstance(value, (str, Interval)):
+        return (type(value).__name__, value)
+    if isinstance(value, (int, float)):
+        return float(value) if value == value else object()
+    if is_vector(value):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return ("list", *[_key(item) for item in value])
+    if isinstance(value, dict):
+        return ("record", frozenset([(name, _key(item)) for name, item in value.items()]))
+    if isinstance(value, JSet):
+        return ("set", frozenset([_key(item) for item in value]))
+    return ("one", id(value))
+
+
 def same(a: Any, b: Any) -> bool:
     """`==`: by value, deep; a boolean is no number; handles and functions by identity."""
     if isinstance(a, Handle) or isinstance(b, Handle):
@@ -211,7 +291,20 @@ def kind_name(value: Any) -> str:
             return f"a {value.kind}"
         case Open():
             return "a domain"
-    return "a list" if is_sequence(value) else f"a {type(value).__name__.lower()}"
+        case Module():
+            return "a module"
+    if is_sequence(value):
+        return "a list"
+    if hasattr(value, "jostle_call"):
+        return "a ChoiceMaker"
+    return "a workload" if is_workload(value) else "a value of another kind"
+
+
+def is_workload(value: Any) -> bool:
+    return hasattr(value, "bounds") and hasattr(value, "answers")
+
+
+SHOWN = 20  # items of a list or set
 
 
 def show(value: Any, depth: int = 4) -> str:
@@ -226,27 +319,35 @@ def _show(value: Any, depth: int) -> str:
         return {None: "none", True: "true", False: "false"}[value]
     if is_number(value):
         return show_number(float(value))
+    if type(value).__module__ == "numpy" and not is_vector(value):
+        return show_number(float(value))
     if depth == 0:
         return "…"
     if isinstance(value, dict):
         return "{" + ", ".join(f"{k}: {_show(v, depth - 1)}" for k, v in value.items()) + "}"
     if isinstance(value, JSet):
-        return "{" + ", ".join(_show(v, depth - 1) for v in value) + "}"
+        return "{" + _items(value.items, depth) + "}"
     if isinstance(value, Grouped):
         return _show_table(value)
     if isinstance(value, Interval):
         return f"{show_number(value.low)}..{show_number(value.high)}"
     if is_sequence(value):
-        items = [_show(v, depth - 1) for v in value[:20]]
-        return "[" + ", ".join(items) + (f", … {len(value)} in all" if len(value) > 20 else "") + "]"
+        return "[" + _items(value, depth) + "]"
     if isinstance(value, Table):
         return "table(" + ", ".join(value.domains) + ")"
     if isinstance(value, Cube):
         return "counts(" + " × ".join(str(s) for s in value.shape) + ")"
     if isinstance(value, ColumnHandle):
         return f"column {value.name}"
+    if is_workload(value):
+        return f"{value.kind}({value.size} queries)"
     name = getattr(value, "name", "")
-    return f"<{kind_name(value)[2:]}{' ' + name if name else ''}>"
+    return f"<{kind_name(value).removeprefix('a ')}{' ' + name if name else ''}>"
+
+
+def _items(value: Any, depth: int) -> str:
+    shown = ", ".join([_show(v, depth - 1) for v in value[:SHOWN]])
+    return shown + (f", … {len(value)} in all" if len(value) > SHOWN else "")
 
 
 def show_number(value: float) -> str:
@@ -266,7 +367,12 @@ def _show_table(value: Grouped) -> str:
 
 
 def plain(value: Any) -> Any:
-    """The JSON-ready form of a public value: what a release is written as."""
+    """The JSON-ready form of a public value: what a release is written as; refused where it is too large."""
+    need_room(weight(value), "a value")
+    return _plain(value)
+
+
+def _plain(value: Any) -> Any:
     if value is None or isinstance(value, (bool, str)):
         return value
     if is_number(value):
@@ -275,9 +381,9 @@ def plain(value: Any) -> Any:
             return None
         return int(number) if number.is_integer() and abs(number) < 2**53 else number
     if isinstance(value, dict):
-        return {k: plain(v) for k, v in value.items()}
+        return {k: _plain(v) for k, v in value.items()}
     if isinstance(value, Grouped):
-        return [{k: plain(v) for k, v in row.items()} for row in value]
-    if isinstance(value, (JSet, Interval)) or is_sequence(value):
-        return [plain(v) for v in value]
+        return [{k: _plain(v) for k, v in row.items()} for row in value]
+    if isinstance(value, JSet) or is_sequence(value) or (isinstance(value, Interval) and not value.real):
+        return [_plain(v) for v in value]
     return show(value)

@@ -63,6 +63,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--seed", metavar="N", type=_seed, help="the seed of a simulation (1 where it is left out)")
 
+    run.add_argument("--ledger", metavar="PATH", help="where registered datasets are counted ($JOSTLE_LEDGER)")
+
     check = commands.add_parser("check", help="every error of a program at once, before anything runs")
     check.add_argument("file", metavar="FILE")
     check.add_argument("--format", choices=["text", "json"], default="text")
@@ -82,9 +84,43 @@ def _parser() -> argparse.ArgumentParser:
     fits.add_argument("file", metavar="FILE")
     fits.add_argument("--schema", metavar="SCHEMA", required=True, help='such as "{age: 17..90, sex: {"F", "M"}}"')
 
+    _ledger_verbs(verbs)
+
     explain = commands.add_parser("explain", help="the page of a kind of error")
     explain.add_argument("kind", metavar="KIND", nargs="?", help="such as PrivateValue; without one, a list of all")
     return parser
+
+
+def _ledger_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """What an owner does with the ledger of registered datasets."""
+
+    def verb(name: str, help: str, *, dataset: bool = True) -> argparse.ArgumentParser:
+        made = verbs.add_parser(name, help=help, allow_abbrev=False)
+        made.add_argument("--ledger", metavar="PATH", help="the ledger file ($JOSTLE_LEDGER, else this user's own)")
+        if dataset:
+            made.add_argument("name", metavar="NAME", type=_dataset)
+        return made
+
+    register = verb("register", "put a file under a budget that lasts for ever")
+    register.add_argument("file", metavar="FILE", help="CSV, Parquet, or counts in a .npy file (which need no schema)")
+    register.add_argument("--schema", metavar="SCHEMA", help='such as \'{age: 17..90, sex: {"F", "M"}}\'')
+    register.add_argument("--protecting", metavar="UNIT", required=True, help="such as 'rows', 'person up to 5 rows'")
+    register.add_argument("--budget", metavar="BUDGET", required=True, help="such as 'epsilon 3', 'rho 0.5'")
+    verb("list", "every dataset, its budget and what was spent", dataset=False)
+    verb("show", "what was registered of a dataset")
+    verb("update", "take the file as it is now; what was spent stays spent")
+    history = verb("history", "every charge on a dataset")
+    history.add_argument("--verify", action="store_true", help="follow the chain to its sealed end")
+    certificate = verb("certificate", "write what a run was charged, to go out with its numbers")
+    certificate.add_argument("--run", metavar="RUN.jsonl", help="the trace that `run --trace` wrote")
+    certificate.add_argument("-o", "--out", metavar="FILE", help="the certificate to write")
+    certificate.add_argument("--check", metavar="FILE", help="a certificate to read and check")
+
+
+def _dataset(text: str) -> str:
+    if not _NAME.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no name: letters, digits and _")
+    return text
 
 
 def _version() -> str:

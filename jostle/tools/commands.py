@@ -1,4 +1,4 @@
-"""What each command does, once its words are understood: `run`, `check`, `repl`, `trace`, `data check`, `explain`.
+"""What each command does, once its words are understood: `run`, `check`, `repl`, `trace`, `data …`, `explain`.
 
 Each takes the parsed words and returns an exit status; faults of a program are rendered here or by the caller.
 Results go to standard output, diagnostics and progress to standard error.
@@ -49,6 +49,7 @@ def run(asked: Namespace) -> int:
         progress=bar,
         out=None if as_json else say,
         simulate=simulate,
+        **({} if asked.ledger is None else {"ledger": Path(asked.ledger)}),
     )
     if simulate is not None and not as_json:
         say("nothing private is opened; rows are made up from the described domains")
@@ -160,18 +161,25 @@ def check(asked: Namespace) -> int:
     source = read_program(asked.file)
     session = Session()
     found = session.check(source)
+    costs = session.costs(source) if not found else []
     if asked.format == "json":
         import json
 
         said: dict[str, Any] = {"ok": not found, "errors": [d.as_json() for d in found]}
         if found:
             said["error"] = found[0].as_json()
+        else:
+            said["cost"] = [cost.as_json() for cost in costs]
         print(json.dumps(said, ensure_ascii=False))
     elif found:
         tell(found)
     else:
-        cost = getattr(session, "cost", None)
-        print(f"{clean(asked.file)}: no errors" + (f"\n{cost(source)}".rstrip() if cost is not None else ""))
+        print(f"{clean(asked.file)}: no errors")
+        if costs:
+            from jostle.check.cost import table
+
+            given = ", its parameters as they are written" if "param " in source.text else ""
+            print(f"cost of a run that comes to its end{given}\n{clean(table(costs))}")
     return 1 if found else 0
 
 
@@ -221,10 +229,15 @@ def explain(asked: Namespace) -> int:
 
 
 def data(asked: Namespace) -> int:
-    """How many rows and cells of a file do not fit a schema. Exact: what it prints is private, for the owner."""
-    from jostle.tools.datacheck import report
+    """For owners: how a file fits a schema (exact, and so private), and what stands in the ledger."""
+    if asked.verb == "check":
+        from jostle.tools.datacheck import report
 
-    sys.stdout.write(report(Path(asked.file), asked.schema))
+        sys.stdout.write(report(Path(asked.file), asked.schema))
+        return 0
+    from jostle.tools.data import VERBS
+
+    sys.stdout.write(VERBS[asked.verb](asked))
     return 0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,6 +19,8 @@ from jostle.syntax import nodes as n
 from jostle.tools.files import read_program
 
 if TYPE_CHECKING:
+    from jostle.check.cost import Cost
+    from jostle.privacy.registered import Clauses
     from jostle.run.interpreter import Interpreter
     from jostle.run.scope import Scope
 
@@ -58,6 +60,7 @@ class Session:
     """Runs programs. Sources that programs of one session declare share their budgets.
 
     `simulate`, a seed, puts made-up rows (or what `bind` gives under a source's name) in place of every private source.
+    `ledger` is the file in which registered datasets are counted; left out, `$JOSTLE_LEDGER` or this user's own.
     """
 
     simulates = True
@@ -69,12 +72,13 @@ class Session:
         progress: Callable[[str, int, int], None] | None = None,
         out: Callable[[str], None] | None = None,
         simulate: int | None = None,
+        ledger: str | Path | None = None,
         cwd: Path | None = None,
     ) -> None:
         self._events: list[Event] = []
         self._output: list[str] = []
         self._listeners, self._progress, self._out = list(listeners), progress, out
-        self._simulate = simulate
+        self._simulate, self._ledger = simulate, ledger
         self._bound: dict[str, Any] = {}
         self._modules = Modules()
         self._cwd = Path(cwd) if cwd is not None else Path.cwd()
@@ -90,6 +94,7 @@ class Session:
         from jostle.choice.maker import constructors, maker
         from jostle.engine.duck import Engine
         from jostle.privacy.kernel import Kernel
+        from jostle.privacy.ledger import Ledger
         from jostle.run.builtins import base_scope
         from jostle.run.interpreter import Interpreter
 
@@ -100,6 +105,7 @@ class Session:
             load_module=lambda path, span: self._modules.load(made, path, span),
             choose=maker(self._progress), out=self._print,
         )  # fmt: skip
+        made.kernel.ledger = Ledger(self._ledger)
         made.simulate, made.bound, made.folders = self._simulate, self._bound, self._folders
         return made
 
@@ -130,6 +136,7 @@ class Session:
         first_event, first_line = len(self._events), len(self._output)
         self._interp.released, self._interp.params = {}, set()
         self._interp.settings = dict(settings or {})
+        self._interp.kernel.begin(source)
         self._look_in(Path(source.name).resolve().parent, self._cwd)
         found: tuple[Diagnostic, ...] = ()
         try:
@@ -141,6 +148,7 @@ class Session:
                         self._interp.block(tree.body, Scope(self._interp.base))
                 finally:
                     fields["budget"] = self.budget()
+                    fields.update(self._charges())
         except Refusal as refusal:
             found = refusal.diagnostics
             for diagnostic in found:
@@ -160,12 +168,34 @@ class Session:
         except Refusal as refusal:
             return list(refusal.diagnostics)
 
+    def costs(self, source: Source, settings: Mapping[str, Any] | None = None) -> list[Cost]:
+        """What a program can cost each private source, before it runs; nothing is opened (bound names apart are two).
+
+        `settings` are those of `param`; without, their defaults. Raises `Refusal` for what cannot be parsed.
+        """
+        from jostle.check.cost import costs
+        from jostle.syntax import parse
+
+        self._look_in(Path(source.name).resolve().parent, self._cwd)
+        with deep():
+            return costs(
+                parse(source), builtins=BUILTINS, settings=settings,
+                load_module=lambda path: self._modules.tree(path, self._folders), identity=self._identity,
+            )  # fmt: skip
+
+    def cost(self, source: Source) -> str:
+        """The same as text, a line a source; empty where nothing is private."""
+        from jostle.check.cost import table
+
+        return table(self.costs(source))
+
     def execute(self, source: Source) -> Any:
         """One entry of a REPL: keeps its names; gives the value of a last bare expression."""
         from jostle.syntax import parse
 
         self._look_in(self._cwd)
         tree = parse(source, interactive=True)
+        self._interp.kernel.begin(source)
         found = self._check(tree, self._scope.names)
         if found:
             raise Refusal(*found)
@@ -178,6 +208,15 @@ class Session:
                 else:
                     self._interp.statement(statement, self._scope)
         return value
+
+    def clauses(self, source: Source) -> Clauses:
+        """What the clauses of one declaration say; its source is not opened. Raises `Refusal`."""
+        from jostle.run.declare import clauses
+
+        tree = self._checked(source)
+        if len(tree.body) != 1 or not isinstance(tree.body[0], n.Private):
+            raise refuse("SyntaxError", "a dataset is described by one clause of each kind, and nothing else")
+        return clauses(self._interp, tree.body[0], self._scope)
 
     def names(self) -> dict[str, Any]:
         return dict(self._scope.names)
@@ -207,8 +246,37 @@ class Session:
 
     # Inside ----------------------------------------------------------------------------------------
 
+    def _charges(self) -> dict[str, Any]:
+        """For the trace: where charges on registered datasets stand in their histories."""
+        from jostle.privacy.account import receipts_of
+
+        told = receipts_of(list(self._interp.kernel.register.names.values()))
+        return {"ledger": told} if told else {}
+
     def _look_in(self, *folders: Path) -> None:
         self._folders[:] = folders
+
+    def _identity(self, kind: str, args: list[Any]) -> Hashable:
+        """Equal for two names of one file or one bound object; None where it is not known. Looks up names only."""
+        from jostle.check.cost import written
+
+        if len(args) != 1 or not isinstance(args[0], str):
+            return written(kind, args)
+        named: Any = args[0]
+        if kind == "bound":
+            named = self._bound.get(args[0])
+            if named is None:
+                return written(kind, args)
+            if not isinstance(named, str):
+                return ("object", id(named))
+        elif kind == "dataset":
+            return written(kind, args)
+        places = [folder / named for folder in self._folders]
+        found = next((place for place in places if place.exists()), Path(named))
+        if not found.exists():
+            return ("path", str(found.resolve()))
+        status = found.stat()
+        return ("file", status.st_dev, status.st_ino)
 
     def _print(self, line: str) -> None:
         self._output.append(line)

@@ -1,4 +1,4 @@
-"""Empirical lower bounds on privacy loss: run on two neighbours, choose an event on half of the runs, test it on the rest.
+"""Lower bounds on privacy loss by experiment: choose an event on half of the runs, test it on the rest.
 
 A mechanism is audited through a statistic of its output, one number or one label a run. On the first half of the runs
 the event is chosen that looks worst (a threshold, either side, or a set of labels); on the other half its probability
@@ -20,8 +20,9 @@ FAILURE = 1e-9
 SMALL = 1e-4
 """Events rarer than this on the first half are not tried: there would be too little to see on the second."""
 
-Runs = Callable[[int, np.random.Generator], np.ndarray]
-"""`runs` outputs as a statistic, shape (runs,)."""
+Pair = tuple[np.ndarray, np.ndarray]
+Runs = Callable[[int, np.random.Generator], Pair]
+"""A statistic of the output on one database and on its neighbour, each of shape (runs,)."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,7 @@ class Case:
 
     name: str
     epsilon: float
-    one: Runs
-    other: Runs
+    draw: Runs
     runs: int
     delta: float = 0.0
     broken: bool = False
@@ -57,7 +57,7 @@ def audit(case: Case, share: float = 1.0, seed: int = 0) -> Finding:
     """Audits with `share` of the runs that the case asks for, and never fewer than 2,000."""
     runs = max(2000, int(case.runs * share))
     rng = np.random.default_rng(seed)
-    one, other = case.one(runs, rng), case.other(runs, rng)
+    one, other = case.draw(runs, rng)
     half = runs // 2
     best, event = 0.0, "none"
     for first, second, name in ((one, other, "first over second"), (other, one, "second over first")):
@@ -99,7 +99,9 @@ def _worst(first: np.ndarray, second: np.ndarray, delta: float) -> tuple[Event |
         order = np.argsort(-np.log((a + 1) / (b + 1)), kind="stable")
         for size in range(1, len(values)):
             some = values[order[:size]]
-            candidates.append((_score(a[order[:size]].sum(), b[order[:size]].sum(), n, delta), _among(some), f"{size} labels"))
+            candidates.append(
+                (_score(a[order[:size]].sum(), b[order[:size]].sum(), n, delta), _among(some), f"{size} labels")
+            )
     for up in (True, False):
         one = np.cumsum(a[::-1])[::-1] if up else np.cumsum(a)
         two = np.cumsum(b[::-1])[::-1] if up else np.cumsum(b)

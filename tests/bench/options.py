@@ -22,6 +22,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import numpy as np  # noqa: E402
 
 GOALS = {"dawa": 0.12, "mwem": 0.25, "hb": 0.1, "hdmm": None, "flat": None, "uniform": None}
+CALLS = {"mwem": "mwem(db, queries, rounds = 10)"}
+"""How an option is called where it is not `NAME(db, queries)`."""
 PROGRAM = """\
 use histograms
 private db = bound("cells") protecting rows budget epsilon 1000
@@ -47,7 +49,7 @@ def calls(names: list[str], n: int, rows: int) -> dict[str, Callable[[], object]
     session.execute(Source("bench", PROGRAM + "queries = ranges(db)\n"))
 
     def call(name: str) -> Callable[[], object]:
-        program = Source("bench", f"answers = {name}(db, queries) with epsilon 0.1\n")
+        program = Source("bench", f"answers = {CALLS.get(name, f'{name}(db, queries)')} with epsilon 0.1\n")
         return lambda: session.execute(program)
 
     return {name: call(name) for name in names}

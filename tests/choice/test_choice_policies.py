@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from choice_fakes import CROSSING, SIZES, FakeBench
 
 from jostle.choice import UserModel, forest, learn, regret_tree, train, tree
 from jostle.choice.models import Model
-from jostle.choice.policies import candidates
+from jostle.choice.policies import candidates, convinces
 from jostle.diagnostics import Refusal
 
 
@@ -86,7 +87,7 @@ def test_a_feature_bought_alone_is_trained_with_the_noise_it_has_alone() -> None
     train(bench, 1.0)
     asked = {round(e, 12) for what, e in bench.calls if what == "features" and e is not None}
     # All private features share what they are given: two at 1 % each get half, one alone gets the whole 1 %.
-    assert asked == {0.01, 0.02, 0.04, 0.05, 0.1, 0.2}
+    assert asked == {0.005, 0.01, 0.02, 0.04, 0.05, 0.1, 0.2}
 
 
 def test_utilities_that_are_no_errors_are_modelled_as_they_are() -> None:
@@ -131,7 +132,7 @@ def test_an_own_predict_takes_the_place_of_the_model() -> None:
     own = {"Small": lambda f: -1.0 if f["size"] < 30 else -9.0}
     bench = FakeBench(SIZES, CROSSING, own=own, others=("junk",))
     assert [c.name for c in candidates(train(bench, 1.0), bench.predicts)] == [
-        "single best", "features at 1 %", "features at 2 %", "features at 5 %", "features at 10 %",
+        "single best", "features at 0.5 %", "features at 1 %", "features at 2 %", "features at 5 %", "features at 10 %",
     ]  # fmt: skip
     policy = learn(bench, model=tree(), share=0.1, epsilon=1.0, store=None)
     assert policy.needs == ("size", "junk")
@@ -245,3 +246,14 @@ def test_a_fit_of_zero_or_one_is_learned_at_every_scale() -> None:
             assert [policy.choose({"size": n}, epsilon).chosen for n in (8.0, 14000.0, 18000.0)] == [
                 "Low", "High", "High",
             ]  # fmt: skip
+
+
+def test_a_small_saving_must_be_beyond_chance_and_a_large_one_beyond_one_standard_error() -> None:
+    plain = np.array([0.10, 0.12, 0.09, 0.11, 0.10, 0.08, 0.12, 0.10])
+    mostly = plain - np.array([0.05, 0.06, 0.05, -0.02, -0.02, -0.01, 0.06, 0.01])  # less on half the data sets
+    assert convinces(plain, mostly, dearer=False)
+    assert not convinces(plain, mostly, dearer=True)
+    assert convinces(plain, plain - 0.02, dearer=True)  # small, and the same everywhere
+    halved = np.array([1.0, 0.0, 1.5, 0.0]) * 0.1
+    assert convinces(np.array([1.0, 0.0, 1.5, 0.0]), halved, dearer=True)  # large, on half the data sets
+    assert not convinces(plain, plain, dearer=False)

@@ -13,7 +13,7 @@ from jostle.diagnostics import Refusal
 
 LEARNED = """\
 policy: features at 20 %, by tree(depth = 3)
-why: the least mean regret by cross-validation, beyond one standard error of all cheaper ones
+why: the least mean regret by cross-validation, beyond chance for all cheaper ones
 reads size (paid); features take 20 % of epsilon
 
 trained on 14 data sets at 1 scale, epsilon 1: 14 rows, 3 runs of each option in each

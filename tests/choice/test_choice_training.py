@@ -133,8 +133,8 @@ def test_the_train_event_holds_every_run() -> None:
     row = event["rows"][1]
     assert (row["database"], row["scale"], row["epsilon"]) == ("data 2", 1.0, 1.0)
     assert set(row["utilities"]) == set(CROSSING) == set(row["less"]["0.9"])
-    # Twelve settings of three draws; a setting shows only what it paid for.
-    assert len(row["features"]) == 36
+    # Fifteen settings of three draws; a setting shows only what it paid for.
+    assert len(row["features"]) == 45
     assert {frozenset(f["values"]) for f in row["features"]} == {
         frozenset({"size"}), frozenset({"junk"}), frozenset({"size", "junk"}),
     }  # fmt: skip

@@ -1,6 +1,6 @@
 """The choice among histogram options on DPBench's data: mean regret by leave-one-data-set-out.
 
-    python -m tests.experiments.regret [--dimension 1] [--among dawa,mwem] [--features rows] [--models …] [--runs FOLDER]
+    python -m tests.experiments.regret [--dimension 1] [--among dawa,mwem] [--features rows] [--runs FOLDER]
 
 The table of runs is filled by the training that a program's MkChoiceMaker has (`jostle.choice.training`), on public
 data with the noise that options and features would have; features are paid out of the call's ε. For each data set,
@@ -15,13 +15,13 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
-from jostle.choice.evaluation import Report, evaluate
+from jostle.choice.evaluation import evaluate
 from jostle.choice.models import Model, forest, regret_tree, tree
+from jostle.choice.policies import decide
 from jostle.choice.store import digest
-from jostle.choice.table import Table
+from jostle.choice.table import Setting, Table
 from jostle.choice.training import train
 from tests.experiments import dpbench
 from tests.experiments.program_bench import OPTIONS, ScaledBench, bench
@@ -44,20 +44,35 @@ def table_of(
     return table
 
 
-def report(made: ScaledBench, table: Table, model: Model) -> Report:
-    return evaluate(table, model, group=made.rows_at)
+def choice_errors(made: ScaledBench, table: Table, model: Model) -> dict[float, float]:
+    """By number of rows, the choice's error: the geometric mean over data sets, each left out of its training."""
+    found: dict[float, list[float]] = {}
+    predicts = (None,) * len(table.options)
+    for database in range(len(table.databases)):
+        policy = decide(table.without(database), model, predicts)
+        setting = next(k for k, s in enumerate(table.settings) if s.share == policy.share or not policy.share)
+        if policy.share:
+            paid = tuple(name for name in policy.needs if not table.public[table.features.index(name)])
+            setting = table.settings.index(Setting(policy.share, paid))
+        for run in (r for r in table.runs if r.database == database):
+            scores = table.scores(run, policy.share, table.scale)
+            for values in run.features[setting]:
+                features = dict(zip(table.features, values, strict=True))
+                taken = policy.choose({name: features[name] for name in policy.needs}, run.epsilon).index
+                found.setdefault(made.rows_at(database, run.scale), []).append(-table.scale.utility(scores[taken]))
+    return {rows: dpbench.geometric_mean(errors) for rows, errors in sorted(found.items())}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--dimension", type=int, choices=(1, 2), default=1)
     parser.add_argument("--among", default=",".join(OPTIONS))
-    parser.add_argument("--features", default="rows", help="of stdlib/features.jst, and uniformity and sparsity")
-    parser.add_argument("--models", default="tree,regret_tree,forest")
+    parser.add_argument("--features", default="rows,unevenness", help="of stdlib/features.jst; uniformity, sparsity")
+    parser.add_argument("--models", default="tree,regret_tree")
     parser.add_argument("--epsilon", type=float, default=0.1)
     parser.add_argument("--share", type=float, default=None, help="left out, cross-validation finds it")
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--draws", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=8)
+    parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--scales", default="1e3,1e4,1e5,1e6")
     parser.add_argument("--runs", default="")
     chosen = parser.parse_args()
@@ -69,11 +84,13 @@ def main() -> None:
     made = bench(chosen.dimension, chosen.among.split(","), chosen.features.split(","), rows=rows)
     folder = Path(chosen.runs) if chosen.runs else None
     table = table_of(made, chosen.epsilon, chosen.share, chosen.repeats, chosen.draws, folder)
-    print(f"{len(table.databases)} data sets × {len(rows)} scales × {chosen.repeats} runs of {len(table.options)} options"
-          f" at ε = {chosen.epsilon:g}: {time.process_time() - began:.0f} s of CPU")  # fmt: skip
+    print(f"{len(table.databases)} data sets × {len(rows)} scales × {chosen.repeats} runs of {len(table.options)}")
+    print(f"options at ε = {chosen.epsilon:g}: {time.process_time() - began:.0f} s of CPU; features: {chosen.features}")
     for name in chosen.models.split(","):
         model = MODELS[name]()
-        print(f"\n{model}, features: {chosen.features}\n{report(made, table, model).text()}", flush=True)
+        print(f"\n{model}: {evaluate(table, model, group=made.rows_at).text()}", end="")
+        errors = choice_errors(made, table, model)
+        print("scaled error of the choice × 1e6:", ", ".join(f"{r:g}: {e:.4g}" for r, e in errors.items()), flush=True)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from chunks import shared_cache
 
 pytest.importorskip("hatchling", reason="hatchling builds the packages: pip install '.[test]'")
 
@@ -45,7 +46,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("packaged-cache")
+    return shared_cache(tmp_path_factory)
 
 
 def installed(package: Path, folder: Path) -> Path:

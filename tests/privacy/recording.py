@@ -89,8 +89,8 @@ class Bench:
         patch.setattr(sources, "SecureNoise", lambda: self._recorder)
         charge = Kernel.charge
 
-        def recorded(kernel: Kernel, exposures: Any, price: Any, what: str, span: Any) -> None:
-            charge(kernel, exposures, price, what, span)
+        def recorded(kernel: Kernel, exposures: Any, price: Any, what: str, *rest: Any, **more: Any) -> None:
+            charge(kernel, exposures, price, what, *rest, **more)
             self._recorder.charges.append(Charge(what, price.amount.value / 1e12))
 
         patch.setattr(Kernel, "charge", recorded)

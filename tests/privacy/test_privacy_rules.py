@@ -32,14 +32,26 @@ def spent(result: Result, name: str = "t", unit: str = "epsilon") -> str:
 
 ACCEPTED = {
     # (budget, program, what is spent in the end)
-    "amounts are exact decimals": ("epsilon 1", "for i in 1..10 { x = {{ select count(*) from t with epsilon 0.1 }} }", "1"),
-    "thirds fit": ("epsilon 1", "for i in 1..3 { x = {{ select count(*) from t with epsilon 1 / 3 }} }", "0.999999999999"),
+    "amounts are exact decimals": (
+        "epsilon 1",
+        "for i in 1..10 { x = {{ select count(*) from t with epsilon 0.1 }} }",
+        "1",
+    ),
+    "thirds fit": (
+        "epsilon 1",
+        "for i in 1..3 { x = {{ select count(*) from t with epsilon 1 / 3 }} }",
+        "0.999999999999",
+    ),
     "what is left of an allotment": (
         "epsilon 1",
         "with epsilon 0.6 { x = {{ select count(*) from t with epsilon 0.2 }}\ny = {{ select count(*) from t }} }",
         "0.6",
     ),
-    "only what was spent is charged": ("epsilon 1", "with epsilon 0.9 { x = {{ select count(*) from t with epsilon 0.2 }} }", "0.2"),
+    "only what was spent is charged": (
+        "epsilon 1",
+        "with epsilon 0.9 { x = {{ select count(*) from t with epsilon 0.2 }} }",
+        "0.2",
+    ),
     "parts count as their maximum": (
         "epsilon 1",
         "for k, p in partition(t, v) { x = {{ select count(*) from p with epsilon 0.1 * (k + 1) }} }",
@@ -47,7 +59,8 @@ ACCEPTED = {
     ),
     "nested parts": (
         "epsilon 1",
-        "for k, p in partition(t, v) { for l, q in partition(p, c) { x = {{ select count(*) from q with epsilon 0.1 }} }\n"
+        "for k, p in partition(t, v) { for l, q in partition(p, c) {\n"
+        "x = {{ select count(*) from q with epsilon 0.1 }} }\n"
         "  y = {{ select count(*) from p with epsilon 0.1 }} }",
         "0.2",
     ),
@@ -81,9 +94,13 @@ ACCEPTED = {
         "y = {{ select count(*) from a with epsilon 0.1 }}\nz = {{ select count(*) from b with epsilon 0.1 }}",
         "0.4",
     ),
-    "groups are one charge": ("epsilon 1", "x = {{ select count(*), sum(r) from t groupby v, c with epsilon 0.5 }}", "0.5"),
+    "groups are one charge": (
+        "epsilon 1",
+        "x = {{ select count(*), sum(r) from t groupby v, c with epsilon 0.5 }}",
+        "0.5",
+    ),
     "rho": ("rho 1", "x = {{ select count(*) from t with rho 0.25 }}\nn = noisy_max([size(t)]) with rho 0.25", "0.5"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", ACCEPTED)
@@ -95,14 +112,21 @@ def test_spending(attempt: Attempt, name: str) -> None:
 
 
 REFUSED = {
-    "an eleventh tenth": ("BudgetExceeded", "for i in 1..11 { x = {{ select count(*) from t with epsilon 0.1 }} }", "1"),
+    "an eleventh tenth": (
+        "BudgetExceeded",
+        "for i in 1..11 { x = {{ select count(*) from t with epsilon 0.1 }} }",
+        "1",
+    ),
     "an allotment inside a smaller one": ("BudgetExceeded", "with epsilon 0.1 { with epsilon 0.2 { print(1) } }", "0"),
     "more than the allotment": (
-        "BudgetExceeded", "with epsilon 0.1 { x = {{ select count(*) from t with epsilon 0.2 }} }", "0",
+        "BudgetExceeded",
+        "with epsilon 0.1 { x = {{ select count(*) from t with epsilon 0.2 }} }",
+        "0",
     ),
     "nothing left": (
         "BudgetExceeded",
-        "with epsilon 0.1 { x = {{ select count(*) from t }}\ny = {{ select count(*) from t }} }", "0.1",
+        "with epsilon 0.1 { x = {{ select count(*) from t }}\ny = {{ select count(*) from t }} }",
+        "0.1",
     ),
     "epsilon outside an allotment": ("NoEpsilon", "print(epsilon)", "0"),
     "a select that nothing pays for": ("NoEpsilon", "x = {{ select count(*) from t }}", "0"),
@@ -119,45 +143,62 @@ REFUSED = {
     "a file that is private already": ("PrivateValue", 'u = table("t.csv")', "0"),
     "the same file by another path": ("PrivateValue", 'u = table("./t.csv")', "0"),
     "another unit for one file": (
-        "DataError", 'private u = table("t.csv") described by {v: 0..3} protecting rows, public size budget epsilon 1',
+        "DataError",
+        'private u = table("t.csv") described by {v: 0..3} protecting rows, public size budget epsilon 1',
         "0",
     ),
     "another measure for one file": (
-        "DataError", 'private u = table("t.csv") described by {v: 0..3} protecting rows budget rho 1', "0",
+        "DataError",
+        'private u = table("t.csv") described by {v: 0..3} protecting rows budget rho 1',
+        "0",
     ),
     "two private sides without a bound": (
-        "TypeError", "x = {{ select count(*) from t join t on c with epsilon 0.1 }}", "0",
+        "TypeError",
+        "x = {{ select count(*) from t join t on c with epsilon 0.1 }}",
+        "0",
     ),
     "a condition on values under a sum": (
-        "TypeError", "h = histogram(t, x = v)\nx = {{ select sum(values) from h where values > 1 with epsilon 0.1 }}", "0",
+        "TypeError",
+        "h = histogram(t, x = v)\nx = {{ select sum(values) from h where values > 1 with epsilon 0.1 }}",
+        "0",
     ),
     "grouping by values": (
-        "TypeError", "h = histogram(t, x = v)\nx = {{ select sum(values) from h groupby values with epsilon 0.1 }}", "0",
+        "TypeError",
+        "h = histogram(t, x = v)\nx = {{ select sum(values) from h groupby values with epsilon 0.1 }}",
+        "0",
     ),
     "rows of a table": ("PrivateValue", "x = {{ select v from t with epsilon 0.1 }}", "0"),
     "a score by itself": ("PrivateValue", "print(total(histogram(t, x = v)))", "0"),
     "a private condition": ("PrivateValue", "if total(histogram(t, x = v)) > 3 { print(1) }", "0"),
     "a private amount": (
-        "PrivateValue", "s = size(t)\nx = {{ select count(*) from t with epsilon s }}", "0",
+        "PrivateValue",
+        "s = size(t)\nx = {{ select count(*) from t with epsilon s }}",
+        "0",
     ),
     "error after arithmetic": (
-        "TypeError", "n = {{ select count(*) from t with epsilon 0.1 }}\nprint(error(n + 1))", "0.1",
+        "TypeError",
+        "n = {{ select count(*) from t with epsilon 0.1 }}\nprint(error(n + 1))",
+        "0.1",
     ),
     "an agent has its own limit": (
         "BudgetExceeded",
-        "u = limited(t, 0.2)\nx = {{ select count(*) from u with epsilon 0.2 }}\ny = {{ select count(*) from u with epsilon 0.1 }}",
+        "u = limited(t, 0.2)\nx = {{ select count(*) from u with epsilon 0.2 }}\n"
+        "y = {{ select count(*) from u with epsilon 0.1 }}",
         "0.2",
     ),
     "half a level": (
-        "ValueError", "h = histogram(t, x = v)\np = least_cost_partition(h, public_splits = 0.5) with epsilon 0.1", "0",
+        "ValueError",
+        "h = histogram(t, x = v)\np = least_cost_partition(h, public_splits = 0.5) with epsilon 0.1",
+        "0",
     ),
     "a weight that is no number": (
         "ValueError",
         "a = 1e999\nh = histogram(t, x = v)\n"
         'x = laplace(h, [{kind: "groups", labels: [0, 0, -1, -1], size: 1, weight: 1},'
-        ' {kind: "groups", labels: [-1, -1, 0, 0], size: 1, weight: a - a}]) with epsilon 0.1', "0",
+        ' {kind: "groups", labels: [-1, -1, 0, 0], size: 1, weight: a - a}]) with epsilon 0.1',
+        "0",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -180,6 +221,23 @@ def test_parts_under_one_label_are_disjoint(attempt: Attempt) -> None:
     assert spent(attempt(whole + "y = {{ select count(*) from t[v = 1.5] with epsilon 0.5 }}", t="v\n1.5\n")) == "0.9"
     # what partition gives by default are the listed values themselves, so that a part may meet its namesake
     assert spent(attempt(whole + "y = {{ select count(*) from t[v = 3] with epsilon 0.4 }}", t="v\n1.5\n")) == "0.8"
+
+
+def test_two_texts_that_sql_cannot_tell_apart(attempt: Attempt) -> None:
+    """Every half of a surrogate pair would become the same replacement characters, in parts charged as disjoint."""
+    text = "c,v\n\ufffd\ufffd\ufffd,1\n"
+    declared = 'private t = table("t.csv") described by {c: DOMAIN, v: 0..3} protecting rows budget epsilon 1\n'
+    halves = r'{"\ud800", "\ud801"}'
+    for domain, program in [
+        ("text", r'x = {{ select count(*) from t[c = "\ud800"] with epsilon 0.5 }}'),
+        (
+            "text",
+            f"for k, p in partition(t, c, over = {halves}) {{ x = {{{{ select count(*) from p with epsilon 0.5 }}}} }}",
+        ),
+        (halves, "x = {{ select median(v) from t groupby c with epsilon 0.5 }}"),
+    ]:
+        result = attempt(declared.replace("DOMAIN", domain) + program, t=text)
+        assert kinds(result) == ["ValueError"] and spent(result) == "0"
 
 
 def test_bounds_do_not_outlive_a_column(attempt: Attempt) -> None:
@@ -212,7 +270,8 @@ peek = Feature (data) { return {{ select sum(values) from data.database }} }
 one = Option (data) { return {{ select count(*) from t with epsilon 0.1 }} }
 two = Option (data) { return 0 }
 good = Utility (data, answers) { return answers }
-m = MkChoiceMaker among {one, two} informed by {peek} trained on { {database: counts([1])}, {database: counts([5])} } wrt good
+shapes = { {database: counts([1])}, {database: counts([5])} }
+m = MkChoiceMaker among {one, two} informed by {peek} trained on shapes wrt good
 x = m({database: counts([1, 2, 3])})
 """
     result = attempt(DECLARED + "epsilon 1\n" + program, t=ROWS)

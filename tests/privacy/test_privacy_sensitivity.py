@@ -30,7 +30,8 @@ d = {{ select median(v) as a, quantile(r, 0.3) as b, min(v) as c, max(r) as d fr
 e = {{ select mode(c) as c, mode(v) as v from t with epsilon 1 }}
 f = {{ select count(*) as n, avg(v) as a, median(v) as m, mode(v) as o from t groupby c with epsilon 1 }}
 g = {{ select sum(r * v) from t where r > 0 and v != 1 groupby v / 2, c with epsilon 1 }}
-h = {{ select sum(clamp(r * 1000, -3, 12)) as s, count(distinct c) as d from t groupby v over {2, 0, 2} with epsilon 1 }}
+h = {{ select sum(clamp(r * 1000, -3, 12)) as s, count(distinct c) as d from t
+       groupby v over {2, 0, 2} with epsilon 1 }}
 i = {{ select sum(v ^ 2) from t with epsilon 0.01 }}
 """
 

@@ -87,6 +87,8 @@ class Strategy:
             return {"kind": kind, "labels": labels, "size": size, "weight": weight.astype(np.int64)}
         if kind == "matrix":
             matrix = np.rint(np.asarray(block["matrix"], dtype=float) * scale).astype(np.int64)
+            if matrix.ndim != 2:
+                raise refuse("ValueError", "the matrix of a strategy has two dimensions")
             _check_labels(labels, matrix.shape[1])
             return {"kind": kind, "labels": labels, "matrix": matrix}
         raise refuse("ValueError", f"unknown kind of block `{kind}` in a strategy")

@@ -1,0 +1,167 @@
+"""What a program can cost each of its private sources, said before anything runs.
+
+`costs` gives for every source the least and the most that a run can spend which comes to its end; one that is cut
+short spends no more. The bound is exact where both are equal. A source never loses more than its budget, so that is a
+bound always; where a program has no other, the place that is to blame is told. Amounts are exact decimals in the unit
+of the source; for budgets with a delta they are plain sums of what is asked, whatever the budget is counted by.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from jostle.check.cost_ledger import DELTA, SOURCE
+from jostle.check.cost_tree import Most, Why, as_text
+from jostle.check.cost_values import ANYTHING, PUBLIC, Builtin, Scope, SourceFact
+from jostle.check.cost_walk import Walker
+from jostle.check.cost_ways import TooLong
+from jostle.syntax import nodes as n
+
+Identity = Callable[[str, list[Any]], Hashable]
+
+
+def written(kind: str, args: list[Any]) -> Hashable:
+    """The identity of a source as it is written: None where it is not known."""
+    if len(args) == 1 and isinstance(args[0], str):
+        return (kind, args[0])
+    return object() if args and isinstance(args[0], list) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one source can lose: `asked` is infinite where there is no bound but the budget."""
+
+    name: str
+    unit: str
+    limit: int | None
+    least: int
+    asked: Most
+    delta: Most | None  # of what is asked, where the budget has a delta
+    exact: bool
+    why: Why | None
+    plain_sum: bool
+
+    @property
+    def most(self) -> Most:
+        """No run spends more. Not of budgets counted by zCDP, for which only the limit is in their own words."""
+        return self.asked if self.limit is None else min(self.asked, self.limit)
+
+    @property
+    def fits(self) -> bool:
+        return self.limit is None or self.asked <= self.limit
+
+    def __str__(self) -> str:
+        whole = f" of {as_text(self.limit)}" if self.limit is not None else ""
+        if self.asked == math.inf:
+            bound = f"its budget of {as_text(self.limit)} is the only bound" if self.limit is not None else "no bound"
+            return f"{bound}: {self.why.reason} ({self.why.span})" if self.why is not None else bound
+        asked = f"{self.unit} {as_text(int(self.asked))}".strip()
+        if self.asked == 0:
+            said = f"nothing{whole}"
+        elif self.exact and self.fits:
+            said = f"exactly {asked}{whole}"
+        elif self.fits:
+            said = f"at most {asked}{whole}"
+        elif self.limit is not None and self.least > self.limit:
+            said = f"refused before its end: it asks for {self.unit} {as_text(self.least)}{whole}"
+        else:
+            said = f"may be refused: it asks for up to {asked}{whole}"
+        if self.plain_sum and self.asked:
+            tail = f" and delta {as_text(int(self.delta))}" if self.delta and self.delta < math.inf else ""
+            said += f"{tail}, as a plain sum; the budget is counted in zCDP"
+        return said
+
+    def as_json(self) -> dict[str, Any]:
+        """Amounts as exact decimals, null where there is no bound."""
+        place = self.why.span if self.why is not None else None
+        return {
+            "source": self.name, "unit": self.unit, "budget": None if self.limit is None else as_text(self.limit),
+            "asks": None if self.asked == math.inf else as_text(int(self.asked)),
+            "exact": self.exact and self.fits, "fits": self.fits, "plain_sum": self.plain_sum,
+            "why": self.why.reason if self.why is not None else "", "at": str(place) if place is not None else "",
+        }  # fmt: skip
+
+
+@dataclass(slots=True)
+class World:
+    """What lies outside a program: modules, files by identity, settings. It opens no data."""
+
+    load_module: Callable[[tuple[str, ...]], n.Program | None]
+    identity: Identity = written
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def module(self, path: tuple[str, ...]) -> n.Program | None:
+        return self.load_module(path)
+
+    def setting(self, name: str, default: Any) -> Any:
+        given = self.settings.get(name)
+        if given is None:
+            return default
+        if isinstance(given, str) and isinstance(default, str):
+            return given
+        if isinstance(given, str) and isinstance(default, bool):
+            return given == "true"
+        try:
+            return float(given) if isinstance(given, (str, int, float)) and not isinstance(given, bool) else PUBLIC
+        except ValueError:
+            return PUBLIC
+
+
+def costs(
+    program: n.Program,
+    *,
+    builtins: frozenset[str],
+    load_module: Callable[[tuple[str, ...]], n.Program | None],
+    identity: Identity = written,
+    settings: Mapping[str, Any] | None = None,
+) -> list[Cost]:
+    """The cost of every private source of a program that has passed the check, by declared name."""
+    base = Scope(None, {name: Builtin(name) for name in builtins} | {"pi": math.pi})
+    base.names |= dict.fromkeys(("text", "integer", "real"), PUBLIC)
+    walker = Walker(World(load_module, identity, settings or {}), base)
+    scope = Scope(base)
+    for at, statement in enumerate(program.body):
+        try:
+            if not walker.statement(statement, scope):
+                break
+        except (TooLong, RecursionError) as fault:
+            why = fault.why if isinstance(fault, TooLong) else Why("it is nested too deeply to follow", statement.span)
+            _give_up(walker, program.body[at:], scope, why)
+            break
+    for _, ledger in walker.returns:
+        walker.ledger = walker.ledger.either(ledger)
+    return [_cost(walker, source, name) for source in walker.sources for name in source.names]
+
+
+def _give_up(walker: Walker, rest: tuple[n.Stmt, ...], scope: Scope, why: Why) -> None:
+    """From here on any source may be charged anything; those still to be declared are looked at for their limits."""
+    walker.stack.clear()
+    for statement in rest:
+        if isinstance(statement, n.Private):
+            walker.fuel = 1_000
+            try:
+                walker.statement(statement, scope)
+            except TooLong:
+                walker.sources.append(SourceFact(statement.name, [statement.name], "epsilon", None, None, False, ""))
+        elif isinstance(statement, n.Assign):
+            scope.names[statement.name] = ANYTHING
+    walker.charge_everything(math.inf, math.inf, why)
+
+
+def _cost(walker: Walker, source: SourceFact, name: str) -> Cost:
+    tally = walker.ledger.tally(SOURCE, source)
+    least, most = tally.total()
+    delta = walker.ledger.tally(DELTA, source).total()[1] if source.delta is not None else None
+    exact = least == most and not source.vague
+    why = tally.why if most == math.inf else None
+    plain = source.delta is not None and source.counted_by != "basic"
+    return Cost(name, source.unit, source.limit, 0 if source.vague else least, most, delta, exact, why, plain)
+
+
+def table(found: list[Cost]) -> str:
+    """A line a source."""
+    width = max((len(cost.name) for cost in found), default=0)
+    return "\n".join(f"  {cost.name:<{width}}  {cost}" for cost in found)

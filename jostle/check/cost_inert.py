@@ -1,0 +1,92 @@
+"""Which expressions and functions cannot charge anything, whatever they compute.
+
+Of such a part the value may be given up (`PUBLIC`) where computing it would take long: training data made by a
+program, tables of numbers. Only names are looked at, and where one could stand for something else, the answer is no.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jostle.check.cost_values import MISSING, Builtin, Closure, Module, Part, Scope, harmless
+from jostle.syntax import nodes as n
+from jostle.syntax.walk import children, every
+
+_COSTLY = (n.Query, n.Select, n.Spending, n.With, n.Private, n.Choice, n.Use, n.External, n.Part)
+MEASURING = frozenset({"laplace", "gaussian", "exp_mech", "noisy_max", "least_cost_partition"})
+_MAKING = frozenset({"MkChoiceMaker", "MkFeatures", "MkOption", "MkScore", "limited"})
+_ROWS = frozenset({"histogram", "partition", "where", "derive", "pick", "columns", "bound", "dataset"})
+
+
+class Inert:
+    """Remembers what it found out about functions."""
+
+    def __init__(self) -> None:
+        self._known: dict[Closure, bool] = {}
+
+    def value(self, value: Any) -> bool:
+        return harmless(value, self.function)
+
+    def function(self, function: Any) -> bool:
+        if isinstance(function, Builtin):
+            return function.name not in MEASURING | _MAKING | _ROWS
+        if isinstance(function, Part):
+            return self.function(function.run)
+        if not isinstance(function, Closure):
+            return False
+        if function not in self._known:
+            self._known[function] = True  # of itself, a function may suppose it
+            own = {name for name, _ in function.params}
+            self._known[function] = all(
+                default is MISSING or self.value(default) for _, default in function.params
+            ) and self.node(function.body, function.scope, own)
+        return self._known[function]
+
+    def node(self, node: n.Node, scope: Scope, own: set[str] | None = None) -> bool:
+        """Whether an expression or a body is inert in a scope; `own` names hold inert values."""
+        names = set(own or ())
+        used: list[str] = []
+        for part in every(node):
+            if isinstance(part, _COSTLY):
+                return False
+            if isinstance(part, n.Index) and (part.keywords or part.trailing_comma):
+                return False
+            if isinstance(part, n.Name):
+                used.append(part.id)
+            names |= _bound(part)
+        if "epsilon" in used or "rho" in used:
+            return False
+        return all(self._name(name, scope, name in names) for name in used)
+
+    def _name(self, name: str, scope: Scope, bound: bool) -> bool:
+        """A name that is bound inside may still mean, elsewhere inside, what it means around."""
+        value = scope.find(name)
+        if value is MISSING:
+            return bound
+        return not isinstance(value, Module) and self.value(value)
+
+
+def _bound(node: n.Node) -> set[str]:
+    match node:
+        case n.Comprehension(names=names) | n.For(names=names):
+            return set(names)
+        case n.Over(name=name) | n.Assign(name=name) | n.Def(name=name):
+            return {name} | ({p.name for p in node.params} if isinstance(node, n.Def) else set())
+        case n.Lambda(params=params):
+            return set(params)
+    return set()
+
+
+def assigned(body: n.Node) -> set[str]:
+    """The names that running a block may set in its own scope."""
+    found: set[str] = set()
+    waiting: list[n.Node] = [body]
+    while waiting:
+        here = waiting.pop()
+        if isinstance(here, (n.Assign, n.Def, n.ParamDecl, n.Private, n.External)):
+            found.add(here.name)
+        elif isinstance(here, n.For):
+            found |= set(here.names)
+        if isinstance(here, (n.Block, n.If, n.For, n.With)):
+            waiting.extend(children(here))
+    return found

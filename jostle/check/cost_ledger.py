@@ -1,0 +1,231 @@
+"""What a program has spent so far, on every source and in every allotment that is open: bounds of it.
+
+Mirrors `privacy.kernel`: a charge goes to each open allotment and to the source, at the handle's path. When an
+allotment closes, what was spent inside is no more than it held, for a run refuses what does not fit. A recorder is
+opened around the body of a loop to see what one round adds. A `Ledger` is copied where ways part and joined where
+they meet again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from jostle.check.cost_tree import EACH, NOTHING, Generic, Most, Own, Path, Place, Tally, Tree, Why, joined
+from jostle.check.cost_values import Exposure, Handle, Met, SourceFact
+from jostle.source import Span
+
+SOURCE, DELTA = 0, 1  # the meters of a source itself; others are numbered from 2
+_keys = itertools.count(2)
+
+
+@dataclass(slots=True, eq=False)
+class Opened:
+    """An open allotment of between `least` and `most`, or a recorder (no amount)."""
+
+    least: int
+    most: Most
+    delta: Most
+    unit: str
+    span: Span | None
+    opened_for: Met
+    recorder: bool = False
+    boundless: bool = False  # around calls on public data: no amount at all
+    key: int = field(default_factory=lambda: next(_keys))
+    before: Ledger | None = None
+    agents: int = 0  # how many there were when it opened
+
+
+Key = tuple[int, int]  # (meter, source)
+
+
+class Ledger:
+    """Tallies by meter and source."""
+
+    __slots__ = ("tallies",)
+
+    def __init__(self, tallies: dict[Key, Tally] | None = None) -> None:
+        self.tallies: dict[Key, Tally] = {} if tallies is None else tallies
+
+    def copy(self) -> Ledger:
+        return Ledger(dict(self.tallies))
+
+    def tally(self, meter: int, source: SourceFact) -> Tally:
+        return self.tallies.get((meter, id(source)), EMPTY)
+
+    def either(self, other: Ledger) -> Ledger:
+        if other is self or other.tallies == self.tallies:
+            return self
+        keys = dict.fromkeys((*self.tallies, *other.tallies))
+        return Ledger({k: self.tallies.get(k, EMPTY).either(other.tallies.get(k, EMPTY)) for k in keys})
+
+    def add(self, stack: Iterable[Opened], source: SourceFact, place: Place, own: Own, delta: Most) -> None:
+        for meter in (SOURCE, *(opened.key for opened in stack)):
+            self.tallies[meter, id(source)] = self.tally(meter, source).plus(place, own)
+        if delta:
+            self.tallies[DELTA, id(source)] = self.tally(DELTA, source).plus(place, Own(0, delta, own.why))
+
+
+EMPTY = Tally()
+
+
+class Spending:
+    """The ledger of the way that is being followed, and the allotments open on it."""
+
+    def __init__(self) -> None:
+        self.sources: list[SourceFact] = []
+        self.ledger = Ledger()
+        self.stack: list[Opened] = []
+        self.active: set[Generic] = set()
+        self.agents = 0
+        self.overflows: list[tuple[Opened, Most]] = []
+
+    # Charges -------------------------------------------------------------------------------------
+
+    def charge(self, met: Met, least: int, most: Most, delta: Most = 0, why: Why | None = None) -> None:
+        """A measurement of between `least` and `most` on what is met."""
+        whole = why if most == math.inf else None
+        for exposure in met.exposures:
+            place = self._place(exposure)
+            known = met.certain and all(part is not EACH for _, part in place.path)
+            own = Own(least if known else 0, most, whole)
+            self.ledger.add(self.stack, exposure.source, place, own, delta)
+        if met.open:
+            self.charge_everything(most, delta, why)
+
+    def charge_everything(self, most: Most, delta: Most = 0, why: Why | None = None) -> None:
+        """At most so much on every source, where it is not known which."""
+        for source in self.sources:
+            self.ledger.add(self.stack, source, Place(), Own(0, most, why if most == math.inf else None), delta)
+
+    def _place(self, exposure: Exposure) -> Place:
+        path = current(exposure.path, self.active)
+        exposure.source.vague = exposure.source.vague or any(part is EACH for _, part in path)
+        cap = min((cap for _, cap in exposure.agents), default=math.inf)
+        return Place(path, tuple(key for key, _ in exposure.agents), cap)
+
+    # Allotments ----------------------------------------------------------------------------------
+
+    @property
+    def allotment(self) -> Opened | None:
+        return next((opened for opened in reversed(self.stack) if not opened.recorder), None)
+
+    def open(self, opened: Opened) -> Opened:
+        opened.before, opened.agents = self.ledger.copy(), self.agents
+        self.stack.append(opened)
+        return opened
+
+    def close(self, opened: Opened, ledgers: Iterable[Ledger]) -> None:
+        """Ends an allotment, on the way at hand and on those (`ledgers`) that ended inside it."""
+        self.stack.remove(opened)
+        for ledger in (self.ledger, *ledgers):
+            for source in self.sources:
+                if not opened.recorder and not opened.boundless:
+                    self._held(opened, ledger, source)
+                ledger.tallies.pop((opened.key, id(source)), None)
+
+    def _held(self, opened: Opened, ledger: Ledger, source: SourceFact) -> None:
+        inside = ledger.tally(opened.key, source)
+        asked = inside.total()[1]
+        if asked <= opened.most:
+            return
+        self.overflows.append((opened, asked))
+        place, own = Place(inside.common_prefix()), Own(0, opened.most)
+        before = opened.before or Ledger()
+        for meter in (SOURCE, *(o.key for o in self.stack)):
+            ledger.tallies[meter, id(source)] = before.tally(meter, source).plus(place, own)
+
+    def left(self, opened: Opened, met: Met) -> tuple[int, Most]:
+        """Between what amounts are left in an allotment on the paths of what is met."""
+        exposures = met.exposures or opened.opened_for.exposures
+        if not exposures:
+            exposures = tuple(Exposure(s) for s in self.sources if (opened.key, id(s)) in self.ledger.tallies)
+        low, high = opened.least, opened.most
+        for exposure in exposures:
+            least, most = self.ledger.tally(opened.key, exposure.source).load(self._place(exposure).path)
+            low = min(low, int(max(0, opened.least - most)) if most < math.inf else 0)
+            high = min(high, max(0, opened.most - (0 if exposure.source.vague else least)))
+        return (low, high) if met.certain and opened.opened_for.certain else (0, opened.most)
+
+    # Loops ---------------------------------------------------------------------------------------
+
+    def widen(self, source: SourceFact, path: Path = ()) -> None:
+        """As if rounds before had charged any amount there: for what is left in the allotments around a loop."""
+        for opened in self.stack:
+            if not opened.recorder:
+                tally = self.ledger.tally(opened.key, source)
+                self.ledger.tallies[opened.key, id(source)] = tally.plus(Place(path), Own(0, math.inf))
+
+    def repeat(
+        self, recorder: Opened, ended: list[Ledger], once: Generic | None, least: int, most: int | None, why: Why
+    ) -> list[Ledger]:
+        """After one round, seen by `recorder`: as if there had been between `least` and `most` of them.
+
+        What was charged in the part that the round stands for (`once`) counts once, as the largest part does. Gives
+        the ledgers of the ways that `ended` in a round: that round comes after any number of the others.
+        """
+        before = recorder.before or Ledger()
+        made = self._after(recorder, before, self.ledger, once, (least, most), why)
+        self.stack.remove(recorder)
+        self.ledger = made
+        return [
+            self._after(recorder, before, last, once, (0, 1), why).either(
+                self._after(recorder, made, last, once, (0, 1), why)
+            )
+            for last in ended
+        ]
+
+    def _after(
+        self, recorder: Opened, before: Ledger, round: Ledger, once: Generic | None, times: tuple[int, int | None],
+        why: Why,
+    ) -> Ledger:  # fmt: skip
+        """`before` with the charges of a round, so many times."""
+        made, start = before.copy(), recorder.before or Ledger()
+        for source in self.sources:
+            added = self._all_rounds(round.tally(recorder.key, source), recorder, once, *times, why)
+            for meter in (SOURCE, *(o.key for o in self.stack if o is not recorder)):
+                if added:
+                    made.tallies[meter, id(source)] = before.tally(meter, source).plus_tree(added)
+            if round.tally(DELTA, source).total()[1] > start.tally(DELTA, source).total()[1]:
+                unknown = before.tally(DELTA, source).plus(Place(), Own(0, math.inf, why))
+                made.tallies[DELTA, id(source)] = unknown
+        return made
+
+    def outside(self, recorder: Opened, once: Generic | None) -> list[SourceFact]:
+        """The sources that a round charges elsewhere than in the part that it stands for."""
+        return [
+            source for source in self.sources
+            if any(
+                own.most and all(part is not once for _, part in place.path)
+                for tree in self.ledger.tally(recorder.key, source).trees for place, own in tree.items()
+            )
+        ]  # fmt: skip
+
+    def _all_rounds(
+        self, tally: Tally, recorder: Opened, once: Generic | None, least: int, most: int | None, why: Why
+    ) -> Tree:
+        made: Tree = {}
+        for place, own in joined(tally.trees).items():
+            path = tuple((label, EACH if part is once else part) for label, part in place.path)
+            here = Place(path, place.agents, place.cap)
+            if any(agent > recorder.agents for agent in place.agents):  # each round makes its own
+                here, own = Place(path), Own(own.least, min(own.most, place.cap), own.why)
+            if once is not None and any(part is once for _, part in place.path):
+                grown = own if least else Own(0, own.most, own.why)
+            else:
+                grown = own.times(least, math.inf if most is None else most, why)
+            made[here] = made.get(here, NOTHING).plus(grown)
+        return made
+
+
+def current(path: Path, active: set[Generic]) -> Path:
+    """A path on which parts of loops that are over stand for any part."""
+    return tuple((label, EACH if isinstance(part, Generic) and part not in active else part) for label, part in path)
+
+
+def settled(value: Handle, active: set[Generic]) -> Handle:
+    """A handle as it is once the loops that are not `active` are over."""
+    kept = tuple(Exposure(e.source, current(e.path, active), e.agents) for e in value.exposures)
+    return Handle(value.kind, kept, value.schema, value.origin, value.whole, value.name)

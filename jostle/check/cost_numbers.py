@@ -1,0 +1,231 @@
+"""Operators and functions on values known before the run: what a run computes, or bounds of it, or `PUBLIC`.
+
+Follows `run.operators`. A wrong use, which ends a run, gives `PUBLIC`: nothing after it is reached. Bounds are taken
+at the ends: each operation rounds monotonically, so that a result lies between the rounded ends.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from jostle.check.cost_values import (
+    PUBLIC,
+    Closure,
+    Handle,
+    Items,
+    Part,
+    Range,
+    Set,
+    Within,
+    any_of,
+    blurred,
+    ends,
+    is_constant,
+)  # fmt: skip
+
+MOST_COMPARED = 200
+
+
+def same(a: Any, b: Any) -> bool | None:
+    """`==`, or None where it is not known."""
+    if not (is_constant(a) and is_constant(b)):
+        return None
+    return type(a) is type(b) and bool(a == b)
+
+
+def unary(op: str, value: Any) -> Any:
+    if isinstance(value, Within):
+        return Within(-value.high, -value.low) if op == "-" else value
+    if isinstance(value, float):
+        return -value if op == "-" else value
+    return PUBLIC
+
+
+def binary(op: str, left: Any, right: Any) -> Any:
+    if op in ("==", "!="):
+        equal = same(left, right)
+        return PUBLIC if equal is None else equal == (op == "==")
+    if op in ("in", "not in"):
+        found = _contains(right, left)
+        return PUBLIC if found is None else found == (op == "in")
+    if op in ("<", "<=", ">", ">="):
+        return _compare(op, left, right)
+    if isinstance(left, (float, Within)) and isinstance(right, (float, Within)):
+        return _arithmetic(op, left, right)
+    if op == "+" and isinstance(left, str) and isinstance(right, str):
+        return left + right
+    if isinstance(left, Set):
+        return _sets(op, left, right)
+    if isinstance(left, list) and isinstance(right, list) and op == "+":
+        return [*left, *right]
+    if isinstance(left, list) and isinstance(right, (list, Set)) and op == "-":
+        gone = right if isinstance(right, list) else right.items
+        return _without(left, gone)
+    if isinstance(left, (list, Items)) and isinstance(right, (list, Items)) and op in "+-":
+        both = [x for side in ((left, right) if op == "+" else (left,)) for x in _items(side)]
+        return Items(any_of(both))
+    return blurred([left, right])
+
+
+def _items(value: list[Any] | Items) -> list[Any]:
+    return value if isinstance(value, list) else [value.item]
+
+
+def distinct(items: Sequence[Any]) -> Set | Items:
+    """The set of these items; where they may be equal, between one and all of them."""
+    if all(is_constant(item) for item in items):
+        return Set(list({(type(item), item): item for item in items}.values()))
+    made: list[Any] = []
+    for item in items:
+        if any(item is old or same(item, old) for old in made):
+            continue
+        made.append(item)
+        if len(made) > MOST_COMPARED or any(
+            same(item, old) is None and not _by_identity(item, old) for old in made[:-1]
+        ):
+            return Items(any_of(items), 1, len(items))
+    return Set(made)
+
+
+def _sets(op: str, left: Set, right: Any) -> Any:
+    other = right.items if isinstance(right, Set) else right
+    if not isinstance(other, list) or op not in "+-":
+        return blurred([left, right])
+    if op == "+":
+        return distinct([*left.items, *other])
+    kept = _without(left.items, other)
+    return Set(kept) if isinstance(kept, list) else kept
+
+
+def _without(items: list[Any], gone: list[Any]) -> Any:
+    kept, unsure = [], False
+    for item in items:
+        if any(item is g or same(item, g) for g in gone):
+            continue
+        unsure = unsure or any(same(item, g) is None and not _by_identity(item, g) for g in gone)
+        kept.append(item)
+    return Items(any_of(kept), 0, len(kept)) if unsure else kept
+
+
+def _by_identity(a: Any, b: Any) -> bool:
+    """Two things that a run tells apart by identity: different here, different there."""
+    kinds = (Handle, Closure, Part)
+    return (isinstance(a, kinds) or is_constant(a)) and (isinstance(b, kinds) or is_constant(b))
+
+
+def _contains(container: Any, item: Any) -> bool | None:
+    if isinstance(container, Set):
+        container = container.items
+    if isinstance(container, dict):
+        return item in container if isinstance(item, str) else None
+    if isinstance(container, str) and isinstance(item, str):
+        return item in container
+    if isinstance(container, Range) and isinstance(container.low, float) and isinstance(container.high, float):
+        return container.low <= item <= container.high if isinstance(item, float) else None
+    if not isinstance(container, list):
+        return None
+    found = [same(x, item) for x in container]
+    return True if True in found else None if None in found else False
+
+
+def _compare(op: str, left: Any, right: Any) -> Any:
+    if isinstance(left, str) and isinstance(right, str):
+        return {"<": left < right, "<=": left <= right, ">": left > right, ">=": left >= right}[op]
+    if isinstance(left, float) and isinstance(right, float):
+        return {"<": left < right, "<=": left <= right, ">": left > right, ">=": left >= right}[op]
+    return PUBLIC  # also where bounds would decide: a number between bounds may be none (NaN)
+
+
+def _arithmetic(op: str, left: Any, right: Any) -> Any:
+    if isinstance(left, float) and isinstance(right, float):
+        made = _exact(op, left, right)
+        return PUBLIC if made is None else made
+    (a, b), (c, d) = ends(left), ends(right)
+    if op not in "+-*/" or (op == "/" and c <= 0 <= d):
+        return PUBLIC
+    corners = [_exact(op, x, y) for x in (a, b) for y in (c, d)]
+    known = [x for x in corners if x is not None and not math.isnan(x)]
+    return Within(min(known), max(known)) if len(known) == 4 else PUBLIC
+
+
+def _exact(op: str, a: float, b: float) -> float | None:
+    if op in ("/", "%") and b == 0:
+        return None
+    try:
+        match op:
+            case "+":
+                return a + b
+            case "-":
+                return a - b
+            case "*":
+                return a * b
+            case "/":
+                return a / b
+            case "%":
+                return math.fmod(a, b) + (b if math.fmod(a, b) * b < 0 else 0.0) if math.isfinite(a) else math.nan
+            case _:
+                power = a**b
+    except OverflowError:
+        return math.inf
+    except ZeroDivisionError:
+        return None
+    return None if isinstance(power, complex) else float(power)
+
+
+# Functions ---------------------------------------------------------------------------------------
+
+
+def _round(value: float, digits: float = 0.0) -> float:
+    return float(round(value, int(digits)))
+
+
+_MONOTONE: dict[str, Callable[..., Any]] = {
+    "sqrt": math.sqrt, "exp": math.exp, "log": math.log, "floor": math.floor, "ceil": math.ceil, "round": _round,
+}  # fmt: skip
+
+
+def function(name: str, args: list[Any]) -> Any:
+    """A builtin on numbers, `PUBLIC` where it is not followed."""
+    if name in ("min", "max") and len(args) == 1 and isinstance(args[0], list):
+        args = args[0]
+    if name == "sum" and len(args) == 1 and isinstance(args[0], list) and all(isinstance(v, float) for v in args[0]):
+        return math.fsum(args[0])
+    if len(args) > 1 and name in ("min", "max", "clamp"):
+        args = [Within(-math.inf, math.inf) if v is PUBLIC else v for v in args]
+    if not args or not all(isinstance(v, (float, Within)) for v in args):
+        return PUBLIC
+    lows, highs = [ends(v)[0] for v in args], [ends(v)[1] for v in args]
+    try:
+        low, high = _at(name, lows), _at(name, highs)
+    except (ValueError, OverflowError):
+        return PUBLIC
+    if low is None or high is None or math.isnan(low) or math.isnan(high):
+        return PUBLIC
+    return low if all(isinstance(v, float) for v in args) else Within(low, high)
+
+
+def _at(name: str, values: list[float]) -> float | None:
+    """The value at numbers, for functions that grow with each argument."""
+    if name in ("min", "max"):
+        return (min if name == "min" else max)(values)
+    if name == "clamp" and len(values) == 3:
+        return min(max(values[0], values[1]), values[2])
+    if name in _MONOTONE and (len(values) == 1 or (name == "round" and values[1:] == [float(int(values[1]))])):
+        return float(_MONOTONE[name](*values))
+    return None
+
+
+def fold(name: str, items: list[Any], values: list[Any]) -> Any:
+    """`max over` and its kin."""
+    if not values:
+        return 0.0 if name == "sum" else PUBLIC
+    if all(isinstance(v, float) for v in values):
+        if name == "sum":
+            return math.fsum(values)
+        best = (max if name.endswith("max") else min)(range(len(values)), key=values.__getitem__)
+        return items[best] if name.startswith("arg") else values[best]
+    if name.startswith("arg"):
+        return any_of(items)
+    return PUBLIC if name == "sum" else function(name, values)

@@ -1,0 +1,208 @@
+"""What can have been spent, as trees of lower and upper bounds: the static side of `privacy.budget`.
+
+A tally holds a few alternative trees, of which a run has one at most (branches not known before the run); a tree
+says for each path how little and how much was spent right there. Totals add along a path and take the largest part
+of each partition, as the meter of a run does; both are monotone in what a place has, so bounds of places give bounds
+of totals. Amounts are whole quanta; without a bound they are infinite, and a `Why` says which place is to blame.
+Tallies never change: an operation gives a new one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from decimal import ROUND_DOWN, Decimal
+
+from jostle.source import Span
+
+PLACES = 12
+QUANTA = 10**PLACES
+MOST_TREES = 4
+
+Path = tuple[tuple[Hashable, Hashable], ...]  # (partition, part) from the root down
+Most = int | float  # quanta, or infinity
+
+
+class Generic:
+    """A part that stands for each part of its partition: what is spent on it, any part may have."""
+
+
+EACH = Generic()  # of every partition; others stand for the part that a loop is at
+
+
+def quanta(value: float) -> int | None:
+    """An amount in quanta, cut after the twelfth place; None where a run would refuse it."""
+    if not math.isfinite(value) or value <= 0:
+        return None
+    return int((Decimal(repr(float(value))) * QUANTA).to_integral_value(ROUND_DOWN)) or None
+
+
+def as_text(amount: int) -> str:
+    """The exact decimal: `1`, `0.3`."""
+    whole, part = divmod(amount, QUANTA)
+    return f"{whole}.{part:0{PLACES}d}".rstrip("0").rstrip(".")
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """Why there is no bound: a reason and its place."""
+
+    reason: str
+    span: Span | None
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """What was spent at one place: at least `least`, at most `most`."""
+
+    least: int
+    most: Most
+    why: Why | None = None
+
+    def plus(self, other: Own) -> Own:
+        return Own(self.least + other.least, self.most + other.most, self.why or other.why)
+
+    def times(self, least: int, most: Most, why: Why | None) -> Own:
+        grown = 0 if not self.most else self.most * most
+        return Own(self.least * least, grown, self.why or (why if grown == math.inf else None))
+
+    def either(self, other: Own) -> Own:
+        return Own(min(self.least, other.least), max(self.most, other.most), self.why or other.why)
+
+
+NOTHING = Own(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where spending is written down: a path, and the agents it went through, which hold it to `cap` together."""
+
+    path: Path = ()
+    agents: tuple[int, ...] = ()
+    cap: Most = math.inf
+
+
+Tree = dict[Place, Own]
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """The trees that a meter can have."""
+
+    trees: tuple[Tree, ...] = ({},)
+
+    def plus(self, place: Place, own: Own) -> Tally:
+        return Tally(tuple({**tree, place: tree.get(place, NOTHING).plus(own)} for tree in self.trees))
+
+    def plus_tree(self, added: Tree) -> Tally:
+        made = self
+        for place, own in added.items():
+            made = made.plus(place, own)
+        return made
+
+    def either(self, other: Tally) -> Tally:
+        """Of two ways to get here, either."""
+        if other.trees == self.trees:
+            return self
+        trees: list[Tree] = list(self.trees)
+        for tree in other.trees:
+            _add_tree(trees, tree)
+        while len(trees) > MOST_TREES:
+            trees[-2:] = [joined(trees[-2:])]
+        return Tally(tuple(trees))
+
+    def total(self) -> tuple[int, Most]:
+        """What the meter's root can have in all."""
+        ends = [(_spent(_leasts(tree)), _spent(_mosts(tree))) for tree in self.trees]
+        return int(min(low for low, _ in ends)), max(high for _, high in ends)
+
+    def load(self, path: Path) -> tuple[int, Most]:
+        """What a charge at `path` adds to before the root grows: an amount less this is left there."""
+        ends = [(_load(_leasts(tree), path), _load(_mosts(tree), path)) for tree in self.trees]
+        return int(min(low for low, _ in ends)), max(high for _, high in ends)
+
+    def common_prefix(self) -> Path:
+        paths = [place.path for tree in self.trees for place, own in tree.items() if own.most]
+        return common_prefix(paths)
+
+    @property
+    def why(self) -> Why | None:
+        whys = [own.why for tree in self.trees for own in tree.values() if own.why is not None]
+        return whys[0] if whys else None
+
+
+def joined(trees: Iterable[Tree]) -> Tree:
+    """One tree that bounds all of these."""
+    found = list(trees)
+    made: Tree = {}
+    for place in dict.fromkeys(place for tree in found for place in tree):
+        owns = [tree.get(place, NOTHING) for tree in found]
+        made[place] = owns[0]
+        for own in owns[1:]:
+            made[place] = made[place].either(own)
+    return made
+
+
+def common_prefix(paths: Iterable[Path]) -> Path:
+    shared: Path | None = None
+    for path in paths:
+        if shared is None:
+            shared = path
+        else:
+            most = min(len(shared), len(path))
+            shared = shared[: next((i for i in range(most) if shared[i] != path[i]), most)]
+    return shared or ()
+
+
+def _add_tree(trees: list[Tree], new: Tree) -> None:
+    """A tree that another one covers is taken into it."""
+    for i, old in enumerate(trees):
+        if _covers(old, new) or _covers(new, old):
+            trees[i] = joined([old, new])
+            return
+    trees.append(new)
+
+
+def _covers(a: Tree, b: Tree) -> bool:
+    return all(place in a and a[place].most >= own.most for place, own in b.items())
+
+
+Spent = list[tuple[Path, Most]]
+
+
+def _leasts(tree: Tree) -> Spent:
+    return [(place.path, own.least) for place, own in tree.items() if own.least]
+
+
+def _mosts(tree: Tree) -> Spent:
+    return [(place.path, min(own.most, place.cap)) for place, own in tree.items() if own.most]
+
+
+def _spent(spent: Spent) -> Most:
+    own, partitions = _parts(spent)
+    return own + sum(max(_spent(below) for below in parts.values()) for parts in partitions.values())
+
+
+def _load(spent: Spent, path: Path) -> Most:
+    own, partitions = _parts(spent)
+    for label, parts in partitions.items():
+        if path and path[0][0] == label:
+            part = EACH if isinstance(path[0][1], Generic) else path[0][1]
+            own += _load(parts.get(part, []), path[1:])
+        else:
+            own += max(_spent(below) for below in parts.values())
+    return own
+
+
+def _parts(spent: Spent) -> tuple[Most, dict[Hashable, dict[Hashable, Spent]]]:
+    own: Most = 0
+    partitions: dict[Hashable, dict[Hashable, Spent]] = {}
+    for path, amount in spent:
+        if path:
+            (label, part), rest = path[0], path[1:]
+            part = EACH if isinstance(part, Generic) else part
+            partitions.setdefault(label, {}).setdefault(part, []).append((rest, amount))
+        else:
+            own += amount
+    return own, partitions

@@ -1,0 +1,110 @@
+"""The history of a registered dataset: a chain of entries in which nothing can be changed unnoticed.
+
+Every charge is an entry. An entry's `digest` is SHA-256 over the canonical JSON of what it says, and its `hash` is
+SHA-256 over the previous entry's hash and that digest: whoever holds one hash holds all that came before it. A stretch
+can be shown to others with foreign entries as digests alone, and still be checked.
+
+The *seal* binds the end of the chain to the dataset: HMAC-SHA256, under a random key of the dataset, over what was
+registered, the total, the data's code and the last hash. The data's *code* is an HMAC of the file's digest under the
+same key, since a bare digest would let anybody test a guess of the data. The key stands in the ledger and is never
+shown; who can copy the ledger file has it.
+
+Nothing here reads or writes a file or a database.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jostle.diagnostics import refuse
+
+FIRST = hashlib.sha256(b"jostle history 1").hexdigest()  # stands before the first entry
+
+
+def canonical(value: Any) -> bytes:
+    """JSON with sorted names and no spaces: one text for one value."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+
+
+def digest(value: Any) -> str:
+    return hashlib.sha256(canonical(value)).hexdigest()
+
+
+def chained(previous: str, said: str) -> str:
+    """The hash of an entry whose digest is `said`."""
+    return digest({"previous": previous, "digest": said})
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One row of a history. `content` says what happened; numbers count from 1, which is the registration."""
+
+    number: int
+    content: Mapping[str, Any]
+    previous: str
+    hash: str
+
+    @classmethod
+    def after(cls, number: int, previous: str, content: Mapping[str, Any]) -> Entry:
+        return cls(number, content, previous, chained(previous, digest(content)))
+
+    @property
+    def growth(self) -> tuple[int, ...]:
+        """By how much it moved the total, place by place."""
+        return tuple(self.content.get("grows", ()))
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What a chain that holds says: how many entries, the last hash, and the total of all charges."""
+
+    entries: int
+    head: str
+    spent: tuple[int, ...]
+
+
+def verify(name: str, entries: Iterable[Entry], width: int) -> Verified:
+    """Follows a chain from its first entry. `LedgerError` names the first entry that does not hold."""
+    number, head, spent = 0, FIRST, [0] * width
+    for entry in entries:
+        number += 1
+        good = entry.number == number and entry.previous == head
+        if not good or entry.hash != chained(head, digest(entry.content)):
+            raise broken(name, f"entry {number} does not follow from what stands before it")
+        if len(entry.growth) not in (0, width) or min(entry.growth, default=0) < 0:
+            raise broken(name, f"entry {number} counts something else than this budget")
+        for place, grown in enumerate(entry.growth):
+            spent[place] += grown
+        head = entry.hash
+    return Verified(number, head, tuple(spent))
+
+
+def broken(name: str, why: str) -> Exception:
+    return refuse(
+        "LedgerError",
+        f"the history of `{name}` is damaged: {why}",
+        help="the owner restores the ledger; nothing is read",
+    )
+
+
+# Under the key -----------------------------------------------------------------------------------
+
+
+def new_key() -> bytes:
+    """32 bytes of the operating system's generator. They key a code; no noise is made of them."""
+    return os.urandom(32)
+
+
+def sealed(key: bytes, what: str, value: Any) -> str:
+    """HMAC-SHA256 over a value; `what` keeps codes of different purposes apart."""
+    return hmac.new(key, canonical({"what": what, "value": value}), hashlib.sha256).hexdigest()
+
+
+def holds(key: bytes, what: str, value: Any, seal: object) -> bool:
+    return isinstance(seal, str) and hmac.compare_digest(sealed(key, what, value).encode(), seal.encode())

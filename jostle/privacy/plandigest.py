@@ -1,0 +1,64 @@
+"""A plan as JSON that means the same in every session, so that histories and repeated requests can speak of it.
+
+The engine's keys of data sets are replaced by the names of registered datasets. What comes from elsewhere (a public
+table in a join) is left without a name, and the plan is then said not to be `closed`: its digest is good for a history,
+not for telling that two requests are the same. Everything in a plan is public.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+from jostle.engine.plan import Scan
+from jostle.privacy.handles import Exposure
+from jostle.privacy.history import digest
+
+
+@dataclass(frozen=True, slots=True)
+class PlanDigest:
+    """`closed`: the digest stands for everything that decides the answer, but for the data themselves."""
+
+    digest: str
+    closed: bool
+
+
+def plan_digest(plan: object, names: Mapping[str, str]) -> PlanDigest:
+    """The digest of a plan over the data sets that `names` (by the engine's key) knows."""
+    reader = _Reader(names)
+    said = reader.plain(plan)
+    return PlanDigest(digest(said), reader.closed)
+
+
+class _Reader:
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self._names = names
+        self.closed = True
+
+    def plain(self, value: Any) -> Any:
+        if value is None or isinstance(value, (bool, int, str)):
+            return value
+        if isinstance(value, float):
+            return ["float", float(value).hex()]
+        if isinstance(value, Scan):
+            self.closed &= value.data in self._names
+            return ["Scan", self._names.get(value.data, ""), self.plain(value.columns)]
+        if isinstance(value, Exposure):
+            return ["Exposure", value.stability]
+        if isinstance(value, (tuple, list)):
+            return [self.plain(item) for item in value]
+        if isinstance(value, Mapping):
+            return {str(name): self.plain(item) for name, item in value.items()}
+        if isinstance(value, range):
+            return ["range", value.start, value.stop, value.step]
+        if is_dataclass(value):
+            parts = [f.name for f in fields(value) if f.name != "origin"]
+            self.closed &= bool(parts)
+            return [type(value).__name__, *(self.plain(getattr(value, name)) for name in parts)]
+        tobytes = getattr(value, "tobytes", None)
+        if callable(tobytes) and hasattr(value, "dtype"):
+            return ["array", str(value.dtype), list(value.shape), hashlib.sha256(tobytes()).hexdigest()]
+        self.closed = False
+        return type(value).__name__

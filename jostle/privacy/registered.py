@@ -1,0 +1,136 @@
+"""What an owner said when a dataset was registered, and what is known of its file since.
+
+`Terms` never change: schema, protected unit, budget and file. A `State` is what a charge or an update moves. Both
+are stored as JSON; what cannot be read back exactly is a damaged ledger. Nothing here decides about spending.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from jostle.diagnostics import refuse
+from jostle.engine.plan import Categories, Domain, Integer, Open, Real
+from jostle.privacy.measures import Amount, Measure
+from jostle.privacy.sources import Unit
+
+Schema = tuple[tuple[str, Domain], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Clauses:
+    """What follows a source in a declaration, understood. Counts have no schema."""
+
+    schema: Schema
+    unit: Unit
+    measure: Measure
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """A registered dataset: `kind` is `table` or `counts`, `path` the file's real path."""
+
+    name: str
+    kind: str
+    path: str
+    schema: Schema
+    unit: Unit
+    measure: Measure
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name, "kind": self.kind, "path": self.path,
+            "schema": [[name, _domain_json(domain)] for name, domain in self.schema],
+            "unit": asdict(self.unit),
+            "measure": {"kind": self.measure.kind, "limit": asdict(self.measure.limit)},
+        }  # fmt: skip
+
+    @classmethod
+    def from_json(cls, said: Mapping[str, Any]) -> Terms:
+        """Raises KeyError, TypeError or ValueError where `said` is something else."""
+        unit, measure = dict(said["unit"]), said["measure"]
+        unit["columns"] = tuple(unit["columns"])
+        schema = tuple((str(name), _domain(domain)) for name, domain in said["schema"])
+        limit = Amount(**measure["limit"])
+        return cls(said["name"], said["kind"], said["path"], schema, Unit(**unit), Measure(measure["kind"], limit))
+
+
+@dataclass(frozen=True, slots=True)
+class FileMark:
+    """What tells a file from another without reading it: device, inode, size in bytes, time of change in ns."""
+
+    device: int
+    inode: int
+    size: int
+    changed: int
+
+    @classmethod
+    def of(cls, path: str | Path) -> FileMark:
+        status = os.stat(path)
+        return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Moved by charges (`spent`, `entries`, `head`) and by the owner's updates (the rest).
+
+    `code` is the keyed code of the file's bytes, `version` counts the owner's updates from 1.
+    """
+
+    mark: FileMark
+    version: int
+    code: str
+    spent: tuple[int, ...]
+    entries: int
+    head: str
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "mark": asdict(self.mark), "version": self.version, "code": self.code, "spent": list(self.spent),
+            "entries": self.entries, "head": self.head,
+        }  # fmt: skip
+
+    @classmethod
+    def from_json(cls, said: Mapping[str, Any]) -> State:
+        """Raises KeyError, TypeError or ValueError where `said` is something else."""
+        spent = tuple(said["spent"])
+        if not all(type(n) is int and n >= 0 for n in (*spent, said["entries"], said["version"])):
+            raise ValueError("no state")
+        return cls(FileMark(**said["mark"]), said["version"], said["code"], spent, said["entries"], said["head"])
+
+
+def file_digest(path: str | Path) -> str:
+    """SHA-256 of a file's bytes. Only its keyed code may be stored or shown."""
+    try:
+        with Path(path).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        reason = (error.strerror or "the system refused").lower()
+        raise refuse("DataError", f"`{path}` cannot be read: {reason}") from None
+
+
+def _domain_json(domain: Domain) -> dict[str, Any]:
+    if isinstance(domain, Integer):
+        return {"integer": [domain.low, domain.high]}
+    if isinstance(domain, Real):
+        return {"real": [domain.low, domain.high]}
+    if isinstance(domain, Categories):
+        return {"categories": list(domain.values)}
+    return {"open": domain.kind}
+
+
+def _domain(said: Mapping[str, Any]) -> Domain:
+    ((kind, value),) = said.items()
+    if kind == "integer":
+        return Integer(*map(int, value))
+    if kind == "real":
+        return Real(*map(float, value))
+    if kind == "categories":
+        return Categories(tuple(value))
+    if kind == "open":
+        return Open(value)
+    raise ValueError(kind)

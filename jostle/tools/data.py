@@ -1,0 +1,163 @@
+"""`jostle data register | update | list | show | history | certificate`: what an owner does with the ledger.
+
+What these print is for owners. Registration is where promises are tested: the file opens, every described and
+protected column is there, and `at most N rows` holds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+from jostle.diagnostics import refuse
+from jostle.engine.plan import Open
+from jostle.privacy.amounts import as_text
+from jostle.privacy.certificate import check, is_ours, made
+from jostle.privacy.ledger import Dataset, Ledger
+from jostle.privacy.registered import Clauses, Terms
+from jostle.source import Source
+from jostle.tools.datacheck import described_as
+from jostle.tools.render import clean
+from jostle.trace.text import aligned
+
+
+def register(asked: Namespace) -> str:
+    """Puts a dataset into the ledger, which is made where there is none."""
+    path = Path(asked.file)
+    kind = "counts" if path.suffix == ".npy" else "table"
+    clauses = understood(asked.name, kind, asked.schema, asked.protecting, asked.budget)
+    terms = Terms(asked.name, kind, os.path.realpath(path), clauses.schema, clauses.unit, clauses.measure)
+    keeps_promises(terms)
+    ledger = Ledger(asked.ledger)
+    ledger.register(terms)
+    return (
+        f"registered `{asked.name}` with budget {clauses.measure.limit}, in {clean(str(ledger.file.path))}\n"
+        f'a program says: private {asked.name} = dataset("{asked.name}")\n'
+    )
+
+
+def update(asked: Namespace) -> str:
+    """The file as it is now becomes the dataset's data; what was spent stays spent."""
+    found = Ledger(asked.ledger).update(asked.name, keeps_promises)
+    return f"`{asked.name}` is at version {found.state.version}\n"
+
+
+def listed(asked: Namespace) -> str:
+    """One line a dataset."""
+    rows = [["dataset", "budget", "spent", "charges", "version"]]
+    for dataset in Ledger(asked.ledger).datasets():
+        state, measure = dataset.state, dataset.terms.measure
+        rows.append(
+            [dataset.terms.name, str(measure.limit), spent(dataset), str(state.entries - 1), str(state.version)]
+        )
+    return _lines(rows, [False, False, False, True, True])
+
+
+def show(asked: Namespace) -> str:
+    """What was registered, and what is left."""
+    dataset = Ledger(asked.ledger).dataset(asked.name)
+    terms = dataset.terms
+    rows = [
+        ["file", clean(terms.path)],
+        ["protecting", str(terms.unit)],
+        ["budget", f"{terms.measure.limit}, counted {terms.measure.kind}"],
+        ["spent", spent(dataset)],
+        ["version", str(dataset.state.version)],
+        ["history", f"{dataset.state.entries} entries, the last {dataset.state.head[:16]}"],
+        *([f"  {clean(name)}", described_as(domain)] for name, domain in terms.schema),
+    ]
+    return _lines([[terms.name, terms.kind], *rows], [False, False])
+
+
+def told(asked: Namespace) -> str:
+    """The entries of a history, the oldest first; with `--verify`, whether the chain holds."""
+    ledger = Ledger(asked.ledger)
+    rows = [["", "time", "what", "amount", "mechanism", "program", "line", "hash"]]
+    for entry in ledger.history(asked.name):
+        said = entry.content
+        what = said.get("asked") or said.get("did")
+        more = [said.get(key) or "" for key in ("amount", "mechanism", "program", "line")]
+        rows.append([str(entry.number), *(clean(str(v)) for v in (said.get("time"), what, *more)), entry.hash[:12]])
+    text = _lines(rows, [True, False, False, False, False, False, True, False])
+    if asked.verify:
+        held = ledger.verify(asked.name)
+        text += f"\nthe chain holds: {held.entries} entries, up to {held.head}\n"
+    return text
+
+
+def certificate(asked: Namespace) -> str:
+    """Writes the certificate of a run; with `--check`, reads one again."""
+    if asked.check is not None:
+        document = _read(Path(asked.check))
+        charges = check(document)
+        ours = is_ours(Ledger(asked.ledger), document)
+        return f"the certificate holds: {charges} charges, {'' if ours else 'not '}made by this ledger as it stands\n"
+    from jostle.trace import jsonl
+
+    if asked.run is None or asked.out is None:
+        raise refuse(
+            "DataError", "a certificate is of a run", help="jostle data certificate NAME --run RUN.jsonl -o FILE"
+        )
+    document = made(Ledger(asked.ledger), asked.name, jsonl.read(Path(asked.run)))
+    text = json.dumps(document, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+    try:
+        Path(asked.out).write_text(text, encoding="utf-8")
+    except OSError as fault:
+        raise refuse("DataError", f"`{asked.out}` cannot be written: {(fault.strerror or '').lower()}") from None
+    return f"{clean(asked.out)}: {len(document['charges'])} charges on `{asked.name}`\n"
+
+
+VERBS = {
+    "register": register,
+    "update": update,
+    "list": listed,
+    "show": show,
+    "history": told,
+    "certificate": certificate,
+}
+
+
+def understood(name: str, kind: str, schema: str | None, protecting: str, budget: str) -> Clauses:
+    """The clauses as the language reads them, which checks them as in a program."""
+    from jostle.tools.session import Session
+
+    described = f"    described by {schema}\n" if schema is not None else ""
+    text = f'private {name} = {kind}("file")\n{described}    protecting {protecting}\n    budget {budget}\n'
+    return Session().clauses(Source("jostle data register", text))
+
+
+def keeps_promises(terms: Terms) -> None:
+    """Whether the file is as was said: readable, with these columns, and with no more rows than promised."""
+    from jostle.engine.counts import load_counts
+    from jostle.engine.survey import survey
+
+    if terms.kind == "counts":
+        rows = int(load_counts(terms.path, private=True).sum())
+    else:
+        known = {name for name, _ in terms.schema}
+        extra = tuple((column, Open("text")) for column in terms.unit.columns if column not in known)
+        rows = survey(terms.path, (*terms.schema, *extra)).rows
+    most = terms.unit.at_most
+    if most is not None and rows > most:
+        raise refuse("DataError", f"the file has {rows:,} rows, and at most {most:,} were promised")
+
+
+def spent(dataset: Dataset) -> str:
+    value, delta = dataset.terms.measure.spent_exactly(dataset.state.spent)
+    return f"{dataset.terms.measure.unit} {as_text(value)}" + (f", delta {as_text(delta)}" if delta else "")
+
+
+def _lines(rows: list[list[str]], right: list[bool]) -> str:
+    return "\n".join(aligned(rows, right)) + "\n"
+
+
+def _read(path: Path) -> Any:
+    from jostle.jsontext import loads
+
+    try:
+        return loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise refuse("DataError", f"`{path}` cannot be read as a certificate") from None

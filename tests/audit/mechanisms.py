@@ -1,0 +1,202 @@
+"""What is audited: every mechanism of the kernel, and whole options of the standard library, on neighbouring inputs."""
+
+from __future__ import annotations
+
+import tempfile
+from types import SimpleNamespace
+
+import numpy as np
+from batched import BatchedNoise, Drawn, batched, batched_table, likelihood_ratio, repeated
+from harness import Case, Pair
+
+from jostle.privacy.amounts import QUANTA
+from jostle.privacy.measures import Amount
+from jostle.privacy.mechanisms.least_cost import walk
+from jostle.privacy.mechanisms.stability import select_keys
+from jostle.simulate import SeededNoise
+
+
+def _seeds(rng: np.random.Generator) -> tuple[int, int]:
+    return int(rng.integers(2**31)), int(rng.integers(2**31))
+
+
+def _both(one: list[Drawn], other: list[Drawn]) -> Pair:
+    return likelihood_ratio(one, one, other), likelihood_ratio(other, one, other)
+
+
+def on_counts(
+    name: str, epsilon: float, program: str, x: list[int], y: list[int], runs: int = 400_000, *,
+    measure: str = "epsilon", delta: float = 0.0, secure: bool = False,
+) -> Case:  # fmt: skip
+    """A program that does not adapt, over two neighbouring count vectors."""
+
+    def draw(runs: int, rng: np.random.Generator) -> Pair:
+        found = [
+            batched(program, counts, BatchedNoise(runs, seed, secure), measure)
+            for counts, seed in zip((x, y), _seeds(rng), strict=True)
+        ]
+        return _both(*found)
+
+    return Case(name, epsilon, draw, runs, delta)
+
+
+def on_rows(name: str, epsilon: float, program: str, x: list[str], y: list[str], clause: str = "rows") -> Case:
+    def draw(runs: int, rng: np.random.Generator) -> Pair:
+        with tempfile.TemporaryDirectory() as folder:
+            found = [
+                batched_table(program, rows, BatchedNoise(runs, seed, False), folder, clause)
+                for rows, seed in zip((x, y), _seeds(rng), strict=True)
+            ]
+        return _both(*found)
+
+    return Case(name, epsilon, draw, 400_000)
+
+
+def adaptive(name: str, epsilon: float, setting: str, expression: str, x: list[int], y: list[int], runs: int) -> Case:
+    """A program whose later draws depend on earlier ones: run whole, again and again."""
+
+    def draw(runs: int, rng: np.random.Generator) -> Pair:
+        a, b = (repeated(setting, expression, c, runs, s) for c, s in zip((x, y), _seeds(rng), strict=True))
+        return np.round(a, 6), np.round(b, 6)
+
+    return Case(name, epsilon, draw, runs)
+
+
+def partition(epsilon: float, x: list[int], y: list[int]) -> Case:
+    """Walks over many copies of the cells at once: public splits come down to one copy, then each walks by itself."""
+
+    def labels(counts: list[int], runs: int, seed: int) -> np.ndarray:
+        copies = 1 << (runs - 1).bit_length()
+        noise = SeededNoise(seed)
+        found = walk(
+            np.tile(np.array(counts), copies), epsilon,
+            lambda scale, size: noise.laplace(np.zeros(size, dtype=np.int64), scale),
+            public_splits=copies.bit_length() - 1,
+        ).reshape(copies, -1)[:runs]  # fmt: skip
+        cuts = np.diff(found, axis=1) != 0
+        return (cuts * (1 << np.arange(cuts.shape[1]))).sum(axis=1)
+
+    def draw(runs: int, rng: np.random.Generator) -> Pair:
+        a, b = _seeds(rng)
+        return labels(x, runs, a), labels(y, runs, b)
+
+    return Case(f"least_cost_partition {x} | {y}", epsilon, draw, 400_000)
+
+
+def stability(epsilon: float, delta: float) -> Case:
+    """A key that one person alone has, over many copies of it: shown with probability at most δ."""
+
+    def draw(runs: int, rng: np.random.Generator) -> Pair:
+        amount = Amount("epsilon", round(epsilon * QUANTA), round(delta * QUANTA))
+        engine = SimpleNamespace(tally=lambda plan, expr: (np.arange(runs), np.ones(runs, dtype=np.int64)))
+        noise = SeededNoise(_seeds(rng)[0])
+        shown, _, _ = select_keys(SimpleNamespace(engine=engine), None, None, amount, noise, 1)
+        one = np.zeros(runs)
+        one[np.array(shown, dtype=int)] = 1
+        return one, np.zeros(runs)
+
+    return Case("stability selection of a lone key", epsilon, draw, 1_000_000, delta)
+
+
+CHOICE = """
+peek = Feature (data) { return {{ select sum(values) from data.database }} }
+Low = Option (data) { return sum(laplace(data.database)) }
+High = Option (data) { return 100 + sum(laplace(data.database)) }
+fits = Utility (data, answers) {
+    big = {{ select sum(values) from data.database }} > 4
+    return 1 if (answers > 50) == big else 0
+}
+shapes = { {database: counts([n, n])} for n in [0, 1, 1, 2, 2, 3, 3, 5, 6, 8] }
+choose = MkChoiceMaker among {Low, High} informed by {peek} trained on shapes
+    using tree(depth = 2) spending 0.5 wrt fits
+warm = (choose({database: c}) with epsilon 1)
+"""
+
+ZEROS, ONE = [0, 0, 0, 0], [0, 1, 0, 0]
+SPREAD, MORE = [3, 1, 0, 2], [3, 1, 1, 2]
+QUERIES = "q = prefixes(c)\n"
+TOTAL = "n = {{ select sum(values) from c with epsilon 1 }}"
+GAUSSIAN = "n = {{ select sum(values) from c with epsilon 1 delta 0.001 }}"
+GAUSSIANS = "n = {{ select sum(values) from c groupby x with epsilon 1 delta 0.001 }}"
+WEIGHTED = """
+n = laplace(c, [{kind: "boxes", lows: [[0], [1]], highs: [[2], [3]], weight: 0.3},
+                {kind: "groups", labels: [0, 0, 1, 1], size: 2, weight: 1.7}]) with epsilon 1
+"""
+
+
+def select(aggregate: str) -> str:
+    return f"n = {{{{ select {aggregate} from t with epsilon 1 }}}}"
+
+
+def cases() -> list[Case]:
+    found = [
+        on_counts("laplace, sum(values)", 1, TOTAL, ZEROS, ONE),
+        on_counts("laplace, sum(values), secure noise", 1, TOTAL, ZEROS, ONE, 100_000, secure=True),
+        on_counts("laplace, a vector", 1, "n = laplace(c) with epsilon 1", SPREAD, MORE),
+        on_counts("laplace, weighted strategy", 1, WEIGHTED, SPREAD, MORE),
+        on_counts("gaussian, grouped sums", 1, GAUSSIANS, ZEROS, ONE, measure="delta", delta=0.001),
+        on_counts(
+            "gaussian, secure noise", 1, GAUSSIAN, ZEROS, ONE, 100_000, measure="delta", delta=0.001, secure=True
+        ),
+        on_counts("max(values)", 1, "n = {{ select max(values) from c with epsilon 1 }}", [2, 2, 1, 0], [2, 3, 1, 0]),
+        on_counts("noisy max, monotone", 1, "n = noisy_max([total(c), nonzero(c)]) with epsilon 1", ONE, [0, 2, 0, 0]),
+        on_counts(
+            "noisy max, not monotone",
+            1,
+            "n = noisy_max(misfit(c, prefixes(c), [2, -2, 0, 0])) with epsilon 1",
+            [1, 0, 0, 0],
+            [2, 0, 0, 0],
+        ),
+        on_counts(
+            "noisy max, secure noise",
+            1,
+            "n = noisy_max(misfit(c, prefixes(c), [2, -2, 0, 0])) with epsilon 1",
+            [1, 0, 0, 0],
+            [2, 0, 0, 0],
+            100_000,
+            secure=True,
+        ),
+        on_counts("score, spread", 1, "n = laplace(spread(c)) with epsilon 1", [8, 0, 0, 0], [9, 0, 0, 0]),
+        on_counts("score, roughness", 1, "n = laplace(roughness(c)) with epsilon 1", ZEROS, ONE),
+        on_counts("score, l2", 1, "n = laplace(l2(c)) with epsilon 1", ZEROS, ONE),
+        on_rows("laplace, sum(v)", 1, select("sum(v)"), ["A,3"], ["A,3", "B,7"]),
+        on_rows("avg(v)", 1, select("avg(v)"), ["A,3"], ["A,3", "B,7"]),
+        on_rows("stddev(v)", 1, select("stddev(v)"), ["A,3"], ["A,3", "B,7"]),
+        on_rows("quantile, median(v)", 1, select("median(v)"), ["A,0"] * 3, ["A,0"] * 4),
+        on_rows("quantile, q = 0.9", 1, select("quantile(v, 0.9)"), ["A,0"], ["A,0", "B,7"]),
+        on_rows("mode(v)", 1, select("mode(v)"), ["A,5"] * 2, ["A,5", "A,5", "B,3"]),
+        on_rows(
+            "count by person, two rows",
+            1,
+            select("count(*)"),
+            ["A,3"],
+            ["A,3", "B,3", "B,3", "B,5"],
+            "who up to 2 rows",
+        ),
+        on_rows("mode, public size", 1, select("mode(v)"), ["A,3"], ["A,5"], "rows, public size"),
+        on_rows(
+            "self-join, up to 1",
+            1,
+            "n = {{ select count(*) from t join t on v up to 1 with epsilon 1 }}",
+            ["A,3"],
+            ["A,3", "B,5"],
+        ),
+        partition(0.5, ZEROS, ONE),
+        partition(1, ZEROS, ONE),
+        partition(2, ZEROS, ONE),
+        partition(1, [0, 4, 0, 0], [0, 5, 0, 0]),
+        partition(1, [0, 0, 6, 6, 0, 0, 1, 0], [0, 0, 6, 7, 0, 0, 1, 0]),
+        stability(1, 0.01),
+    ]
+    for epsilon in (0.5, 1, 2):
+        for option in ("flat", "uniform", "hb", "hdmm"):
+            program = QUERIES + f"n = {option}(c, q) with epsilon {epsilon}"
+            found.append(on_counts(f"option {option}", epsilon, program, ZEROS, ONE))
+        for option, runs in (("dawa(c, q)", 12_000), ("mwem(c, q, 2)", 12_000)):
+            cells, other = (ZEROS * 4, [*ZEROS, *ONE, *ZEROS, *ZEROS]) if "dawa" in option else (ZEROS, ONE)
+            place = len(cells) // 4 + 1 if "dawa" in option else 1
+            value = f"(lambda a: a[{place}] - a[{place - 1}])({option} with epsilon {epsilon})"
+            found.append(adaptive(f"option {option[:4]}", epsilon, QUERIES, value, cells, other, runs))
+    value = "(choose({database: c}) with epsilon 1)"
+    found.append(adaptive("a choice with a paid feature", 1, CHOICE, value, [1, 1], [2, 1], 30_000))
+    return found

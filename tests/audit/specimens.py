@@ -1,0 +1,110 @@
+"""Broken mechanisms, most of them published or shipped by somebody. The harness must convict every one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from harness import Case, Pair
+
+Sampler = Callable[[np.ndarray, int, np.random.Generator], np.ndarray]
+
+
+def _case(name: str, epsilon: float, sample: Sampler, x: list[float], y: list[float], runs: int = 400_000) -> Case:
+    def draw(runs: int, rng: np.random.Generator) -> Pair:
+        return sample(np.array(x, float), runs, rng), sample(np.array(y, float), runs, rng)
+
+    return Case(name, epsilon, draw, runs, broken=True)
+
+
+def half_scale(x: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """A count with Laplace noise of scale 1/(2ε), ε = 1."""
+    return np.round(x.sum() + rng.laplace(0, 0.5, runs), 3)
+
+
+def exact_phases(x: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """EFPA as published: noise on the amplitudes of the kept Fourier coefficients, none on their phases."""
+    second = np.fft.fft(x)[1]
+    amplitude = np.abs(second) + rng.laplace(0, np.sqrt(2), runs)
+    return np.round(np.angle(second) + np.where(amplitude < 0, np.pi, 0), 6)
+
+
+def max_at_half_scale(x: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """Report noisy max of scores that may move either way, with the scale for monotone ones, ε = 1."""
+    scores = np.array([x[0], 2 - x[0]])  # one row raises the first and lowers the second
+    return np.argmax(scores + rng.exponential(1.0, (runs, 2)), axis=1)
+
+
+def public_dawa(x: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """The first stage of DAWA in its public codes, n = 4, ε = 2, half of it here; 1 where all cells stay alone.
+
+    Cost of an interval of 2 or 4 cells: the deviation from its mean plus Lap((2 − 1/len − 1/n)/ε₁),
+    not below 0, plus 1/ε₂; a single cell costs 1/ε₂ without noise.
+    """
+    first, second = 1.0, 1.0
+
+    def cost(start: int, length: int) -> np.ndarray:
+        part = x[start : start + length]
+        noise = rng.laplace(0, (2 - 1 / length - 1 / len(x)) / first, runs)
+        return np.maximum(0, np.abs(part - part.mean()).sum() + noise) + 1 / second
+
+    pairs = [cost(i, 2) for i in range(3)]
+    alone = 1 / second
+    partitions = [
+        np.full(runs, 4 * alone), pairs[0] + 2 * alone, pairs[1] + 2 * alone, pairs[2] + 2 * alone, pairs[0] + pairs[2],
+        cost(0, 4),
+    ]  # fmt: skip
+    return (np.argmin(partitions, axis=0) == 0).astype(float)
+
+
+def refunded(x: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """Twenty tries at a count above 2 with ε = 1, of which all that fail are given back; 1 where none succeeded."""
+    tries = x.sum() + rng.laplace(0, 1.0, (runs, 20))
+    return (tries <= 2).all(axis=1).astype(float)
+
+
+def stale_bounds(x: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """sum(age) after age = age · 100, with the noise for the old bounds 0..99, ε = 1."""
+    return np.round(x.sum() * 100 + rng.laplace(0, 99.0, runs))
+
+
+def no_decay(x: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """A walk without decay and with scale 1/ε, ε = 1: every level of the path pays the whole amount again."""
+    alive, depth = np.ones(runs, dtype=bool), np.zeros(runs)
+    cells = x
+    while len(cells) > 1:
+        score = np.abs(cells - np.median(cells)).sum()
+        alive &= score + rng.laplace(0, 1.0, runs) > 6
+        depth += alive
+        cells = cells[: len(cells) // 2]
+    return depth
+
+
+ROUNDS = 40
+
+
+def half_price_selection(x: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """Noisy maxima with exponential noise, 1-zCDP in all if each were ε²/8-zCDP as the exponential mechanism is."""
+    scores, scale = np.array([x[0], 1 - x[0]]), 2 / np.sqrt(8 / ROUNDS)
+    wins = np.zeros(runs)
+    for _ in range(ROUNDS):
+        wins += np.argmax(scores + rng.exponential(scale, (runs, 2)), axis=1)
+    return wins
+
+
+def specimens() -> list[Case]:
+    from jostle.privacy.measures import epsilon_of
+
+    delta = 1e-3
+    name = f"noisy max priced at ε²/8 ({ROUNDS} of them, ρ = 1)"
+    zcdp = _case(name, epsilon_of(1.0, delta), half_price_selection, [0], [1])
+    return [
+        _case("laplace at half the scale", 1, half_scale, [0, 0], [0, 1]),
+        _case("EFPA with exact phases", 1, exact_phases, [1, 0, 0, 0], [1, 1, 0, 0]),
+        _case("noisy max at half the scale", 1, max_at_half_scale, [0], [1]),
+        _case("DAWA's public first stage", 1, public_dawa, [0, 0, 0, 0], [0, 1, 0, 0], 4_000_000),
+        _case("refund on failure", 1, refunded, [0], [1]),
+        _case("bounds kept after a column is redefined", 1, stale_bounds, [0], [99]),
+        _case("a walk without decay", 1, no_decay, [6, 0, 0, 0, 0, 0, 0, 0], [5, 0, 0, 0, 0, 0, 0, 0]),
+        Case(zcdp.name, zcdp.epsilon, zcdp.draw, zcdp.runs, delta, broken=True),
+    ]

@@ -1,0 +1,46 @@
+"""The fast part of the audit: fewer runs, the same failure probability. The full one is `python -m tests.audit`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from harness import Case, audit, lower, upper
+from mechanisms import cases
+from specimens import specimens
+
+SLOW = ("option dawa", "option mwem")  # run whole, thousands of times: only in the full audit
+
+
+@pytest.mark.parametrize("case", [c for c in cases() if c.name not in SLOW], ids=lambda c: f"{c.name}, {c.epsilon:g}")
+def test_no_mechanism_shows_more_than_it_charges(case: Case) -> None:
+    finding = audit(case, share=0.05)
+    assert finding.bound <= case.epsilon, finding
+
+
+@pytest.mark.parametrize("case", specimens(), ids=lambda c: c.name)
+def test_every_specimen_is_convicted(case: Case) -> None:
+    finding = audit(case, share=0.5)
+    assert finding.convicted, finding
+
+
+def test_the_bounds_are_those_of_clopper_and_pearson() -> None:
+    assert lower(0, 100, 0.025) == 0 and upper(100, 100, 0.025) == 1
+    assert lower(10, 100, 0.025) == pytest.approx(0.0490, abs=1e-4)  # the textbook's 95 % interval of 10 in 100
+    assert upper(10, 100, 0.025) == pytest.approx(0.1762, abs=1e-4)
+
+
+def test_a_mechanism_that_ignores_its_input_shows_nothing() -> None:
+    case = Case("noise alone", 0.01, lambda runs, rng: (rng.laplace(size=runs), rng.laplace(size=runs)), 100_000)
+    for seed in range(5):
+        assert audit(case, seed=seed).bound == 0
+
+
+def test_the_audit_comes_close_to_the_truth() -> None:
+    case = Case("laplace", 1, lambda runs, rng: (rng.laplace(0, 1, runs), rng.laplace(1, 1, runs)), 400_000)
+    assert 0.9 < audit(case).bound < 1
+    assert np.isclose(audit(case).bound, audit(case).bound)

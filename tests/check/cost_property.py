@@ -1,0 +1,338 @@
+"""Random small programs, their cost as `jostle check` tells it, and what a run of each spends.
+
+The run may never spend more than the bound, nor less than the least of a run that ends well; where the bound is said
+to be exact, it spends just that. Programs run in a simulation, whose noise is seeded, so that a failure can be made
+again from its number. What rows are there is not under test: unless `--rows` asks for the engine, there are none and
+every exact count is 0, which takes a fifth of the time:
+
+    python -m tests.check.cost_property --programs 10000
+    python -m tests.check.cost_property --first 4711 --programs 1 --show
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from collections import Counter
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from jostle import syntax
+from jostle.engine.groups import shape
+from jostle.engine.plan import Key, Plan, Term
+from jostle.run import declare
+from jostle.source import Source
+from jostle.tools.session import Session
+
+AMOUNTS = ("0.01", "0.02", "0.05", "0.1", "1 / 3", "0.3 / 7")
+LARGE = ("0.5", "1", "2 / 3", "2", "5")
+TREES: dict[str, Any] = {}
+CITIES = ("Ames", "Bergen", "Cork")
+
+
+class Maker:
+    """Writes one program. `tables` and `numbers` are what the names at hand stand for."""
+
+    def __init__(self, seed: int) -> None:
+        self.r = random.Random(seed)
+        self.lines: list[str] = []
+        self.names = 0
+        self.functions: list[str] = []
+        self.depth = 0
+        self.allotted = False
+        self.size = 0
+
+    def program(self) -> str:
+        budget = self.r.choice(["0.3", "3", "100", "100", "1000", "1000"])
+        size = self.r.choice(["rows", "rows", "rows", "rows, public size"])
+        columns = 'age: 0..99, sex: {"Female", "Male"}, city: {"Ames", "Bergen", "Cork"}, pay: 0.0..9.5, part: 0..3'
+        table = f'table("people.csv") described by {{{columns}}}'
+        self.put(f"private people = {table} protecting {size} budget epsilon {budget}", 0)
+        self.put("private cells = counts([[3, 0, 2], [1, 5, 0]]) protecting rows budget epsilon 200", 0)
+        self.put("use pinq", 0)
+        for _ in range(self.r.randrange(3)):
+            self.function()
+        tables, numbers = ["people"], ["0.02"]
+        for _ in range(self.r.randint(2, 5)):
+            self.statement(0, tables, numbers)
+        return "\n".join(self.lines) + "\n"
+
+    # Pieces ----------------------------------------------------------------------------------------
+
+    def put(self, line: str, indent: int) -> None:
+        self.lines.append("    " * indent + line)
+
+    def name(self, lead: str) -> str:
+        self.names += 1
+        return f"{lead}{self.names}"
+
+    def amount(self, numbers: list[str]) -> str:
+        kind = self.r.random()
+        if self.allotted and kind < 0.75:
+            return self.r.choice(["epsilon / 3", "epsilon / 3", "0.1 * epsilon", "epsilon / 8", "0.01 + epsilon / 50"])
+        if self.allotted and kind < 0.8:
+            return "epsilon"
+        if kind < 0.4:
+            return f"clamp({self.r.choice(numbers)}, 0.01, 0.05)"
+        return self.r.choice(AMOUNTS)
+
+    def allotment(self, numbers: list[str]) -> str:
+        return self.amount(numbers) if self.allotted else self.r.choice(LARGE)
+
+    def table(self, tables: list[str]) -> str:
+        kind, base = self.r.random(), self.r.choice(tables)
+        if kind < 0.15:
+            return f'{base}[city = "{self.r.choice(CITIES)}"]'
+        if kind < 0.25:
+            return f"{base}[age > {self.r.randint(10, 90)}, ]"
+        if kind < 0.3:
+            return f"where({base}, part == 2)"
+        if kind < 0.33:
+            return f"derive({base}, decade = age / 10)"
+        if kind < 0.36:
+            return f"{base}[pay = 1.5]"
+        return base
+
+    def measurement(self, tables: list[str], numbers: list[str]) -> str:
+        bare = self.allotted and self.r.random() < 0.12
+        spend = "" if bare else f" with epsilon {self.amount(numbers)}"
+        given = "" if bare else f", epsilon = {self.amount(numbers)}"
+        kind, table = self.r.random(), self.table(tables)
+        if kind < 0.08:
+            return f"laplace(total(cells){given})"
+        if kind < 0.14:
+            return f"noisy_max([total(cells), nonzero(cells)]{given})"
+        if kind < 0.2:
+            return f"sum(laplace(histogram({table}, x = part){given}))"
+        if kind < 0.26:
+            return f"noisy_max([size({table}), size({self.table(tables)})]{given})"
+        if kind < 0.32:
+            other = self.table(tables)
+            return (
+                f"{{{{ (select count(*) from {table}{spend}) + (select count(*) from {other}) }}}}"
+                if bare
+                else (f"{{{{ (select count(*) from {table}{spend}) + (select sum(age) from {other}{spend}) }}}}")
+            )
+        if kind < 0.38:
+            return f"sum({{{{ select count(*) as n from {table} groupby sex{spend} }}}}.n)"
+        if kind < 0.42:
+            return f"{{{{ select count(*) from {table} where age > {self.r.choice(numbers)}{spend} }}}}"
+        if kind < 0.46:
+            return f"{{{{ select count(*) from {table} join {table} on part up to 2{spend} }}}}"
+        if kind < 0.52:
+            return f"noisyCount({table}, {self.amount(numbers)})"
+        if kind < 0.56:
+            return f"noisyCount(limited({table}, {self.r.choice(AMOUNTS)}), {self.amount(numbers)})"
+        if self.functions and kind < 0.8:
+            function = self.r.choice(self.functions)
+            called = f"{function}({table}, {self.r.randint(0, 3)})"
+            needs = function.startswith("g") or self.r.random() < 0.3
+            return f"({called} with epsilon {self.allotment(numbers)})" if needs else called
+        return f"{{{{ select count(*) from {table}{spend} }}}}"
+
+    # Statements ------------------------------------------------------------------------------------
+
+    def function(self) -> None:
+        inside, self.allotted = self.allotted, self.r.random() < 0.5
+        name = self.name("g" if self.allotted else "f")
+        self.put(f"def {name}(t, depth):", 0)
+        self.put("if depth <= 0: return 0", 1)
+        tables, numbers = ["t"], ["depth"]
+        for _ in range(self.r.randint(1, 2)):
+            self.statement(1, tables, numbers)
+        rest = self.r.random()
+        if rest < 0.3:
+            self.put(f"return {name}(t, depth - 1) + {self.r.choice(numbers)}", 1)
+        elif rest < 0.5:
+            self.put(f"return sum([{name}(p, depth - 1) for k, p in partition(t, {self.key()})])", 1)
+        elif rest < 0.6 and self.allotted:
+            self.put(f"if {self.r.choice(numbers)} > 20: return {name}(t, depth - 1) with epsilon epsilon / 2", 1)
+            self.put("return 1", 1)
+        else:
+            self.put(f"return {self.r.choice(numbers)}", 1)
+        self.allotted = inside
+        self.functions.append(name)
+
+    def key(self) -> str:
+        return self.r.choice(["sex", "city", "part", "part", "age / 40", "pay", 'city, over = {"Ames", "Delft"}'])
+
+    def statement(self, indent: int, tables: list[str], numbers: list[str]) -> None:
+        self.size += 1
+        kind = self.r.random()
+        if self.size > 30 or self.depth >= 3 or kind < 0.35:
+            number = self.name("n")
+            self.put(f"{number} = {self.measurement(tables, numbers)}", indent)
+            numbers.append(number)
+        elif kind < 0.5:
+            self.branch(indent, tables, numbers)
+        elif kind < 0.6:
+            self.put(
+                f"for i in 1..{self.r.choice(['2', '3', 'clamp(round(' + self.r.choice(numbers) + '), 1, 3)'])}:",
+                indent,
+            )
+            self.body(indent, tables, [*numbers, "i"])
+        elif kind < 0.73:
+            part = self.name("p")
+            self.put(f"for k, {part} in partition({self.table(tables)}, {self.key()}):", indent)
+            self.body(indent, [*tables, part, part], numbers)
+        elif kind < 0.85:
+            self.put(f"with epsilon {self.allotment(numbers)}:", indent)
+            inside, self.allotted = self.allotted, True
+            self.body(indent, tables, numbers)
+            self.allotted = inside
+        else:
+            self.odd(indent, tables, numbers)
+
+    def branch(self, indent: int, tables: list[str], numbers: list[str]) -> None:
+        self.put(f"if {self.r.choice(numbers)} > {self.r.choice(['0.5', '1', '40', '1000'])}:", indent)
+        self.body(indent, tables, numbers)
+        if self.r.random() < 0.7:
+            self.put("else:", indent)
+            self.body(indent, tables, numbers)
+
+    def body(self, indent: int, tables: list[str], numbers: list[str]) -> None:
+        self.depth += 1
+        tables, numbers = list(tables), list(numbers)
+        for _ in range(self.r.randint(1, 2)):
+            self.statement(indent + 1, tables, numbers)
+        self.depth -= 1
+
+    def odd(self, indent: int, tables: list[str], numbers: list[str]) -> None:
+        kind, table, made = self.r.randrange(15), self.table(tables), self.name("x")
+        if kind == 0:
+            self.put(
+                f"{made} = [{{{{ select count(*) from p with epsilon 0.02 }}}} for k, p in partition({table}, part)]",
+                indent,
+            )
+            self.put(f"{made}s = sum({made})", indent)
+            numbers.append(f"{made}s")
+        elif kind == 1:
+            self.put(f"{made} = [p for k, p in partition({table}, part)]", indent)
+            self.put(f"{made}t = {made}[{self.r.randrange(4)}]", indent)
+            tables.append(f"{made}t")
+        elif kind == 2:
+            self.put(f"{made} = {table} if {self.r.choice(numbers)} > 1 else {self.table(tables)}", indent)
+            tables.append(made)
+        elif kind == 3:
+            self.put(f"{made} = lambda t: {{{{ select count(*) from t with epsilon 0.03 }}}}", indent)
+            self.put(f"{made}n = {made}({table}) + {made}({self.table(tables)})", indent)
+            numbers.append(f"{made}n")
+        elif kind == 4:
+            self.put(f"{made} = limited({table}, {self.r.choice(AMOUNTS)})", indent)
+            tables.append(made)
+        elif kind == 5:
+            self.put(f'{made} = exp_mech(domain = ["sex", "city", "part"], utilities = [1, 1, 1], epsilon = 1)', indent)
+            self.put(f"for k, q in partition({table}, {made}): {made}n = noisyCount(q, 0.02)", indent)
+        elif kind == 6:
+            self.put(f"{made} = []", indent)
+            self.put(f"for k, q in partition({table}, part): {made} = append({made}, q)", indent)
+            self.put(f"for q in {made}: {made}n = noisyCount(q, 0.01)", indent)
+        elif kind == 7:
+            self.put(f"{made} = {table}", indent)
+            self.put(f"for k, q in partition({made}, {self.key()}):", indent)
+            self.put(f"{made}n = noisyCount({made}, 0.01)", indent + 1)
+            self.put(f"if {made}n > 30 {{ {made} = q }}", indent + 1)
+        elif kind == 8:
+            self.put(f"{made} = clamp(left({table}), 0.01, 0.04)", indent)
+            self.put(f"{made}n = noisyCount({table}, {made})", indent)
+            numbers.append(f"{made}n")
+        elif kind == 9:
+            self.put(f'{made} = exp_mech(domain = ["Ames", "Cork"], utilities = [1, 1], epsilon = 1)', indent)
+            self.put(f"{made}t = {table}[city = {made}]", indent)
+            tables.append(f"{made}t")
+        elif kind == 10:
+            self.put(f"{made} = exp_mech(domain = columns(people), utilities = [1, 2, 3, 4, 1], epsilon = 1)", indent)
+            self.put(f"for k, q in partition({table}, {made}): {made}n = noisyCount(q, {self.amount(numbers)})", indent)
+        elif kind == 11:
+            key = self.r.choice(["x", "y"])
+            self.put(f"for k, q in partition(cells, {key}): {made}n = laplace(total(q[y = 1]), epsilon = 0.02)", indent)
+            self.put(f"{made}m = laplace(total(cells[{key} = 1]), epsilon = 0.03)", indent)
+        elif kind == 12:
+            self.put(f"def {made}(t):", indent)
+            self.put(f"for k, q in partition(t, {self.key()}):", indent + 1)
+            self.put("n = noisyCount(q, 0.01)", indent + 2)
+            self.put(f"if n > {self.r.choice(['0', '300', '2000'])} {{ return n + noisyCount(t, 0.02) }}", indent + 2)
+            self.put("return noisyCount(t, 0.01)", indent + 1)
+            self.put(f"{made}n = {made}({table})", indent)
+            numbers.append(f"{made}n")
+        elif kind == 13:
+            self.put(f"{made} = {{first: {table}, rest: [{table}, {self.table(tables)}]}}", indent)
+            self.put(f"{made}n = noisyCount({made}.rest[{self.r.randrange(2)}], 0.02)", indent)
+            self.put(f"{made}m = [noisyCount(q, 0.01) for q in {made}.rest if {self.r.choice(numbers)} > 30]", indent)
+            tables.append(f"{made}.first")
+        else:
+            function = self.r.choice(["noisyCount", "noisyCount", "noisyAvg"])
+            self.put(f"{made} = {self.r.choice(numbers)} > 0.5 and noisyCount({table}, 0.02) > 1", indent)
+            self.put(f"{made}n = noisyCount({table}, 0.03) if {made} else 1", indent)
+            if function == "noisyAvg":
+                self.put(f'{made}m = noisyAvg({table}, "age", 0.03)', indent)
+            numbers.append(f"{made}n")
+
+
+def quanta(text: str) -> int:
+    return int(Decimal(text) * 10**12)
+
+
+def zeros(plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[Any]:
+    """What the engine finds in a table without rows."""
+    return [np.zeros(shape(keys), dtype=np.int64) for _ in terms]
+
+
+def failures(seed: int, rows: bool = False) -> tuple[list[str], str]:
+    """What is wrong with the cost of program number `seed`, and how its run and its cost came out."""
+    source = Source(f"program {seed}", Maker(seed).program())
+    session = Session(simulate=seed)
+    session._modules._trees = TREES  # a module is parsed once for all programs
+    if not rows:
+        session._interp.kernel.engine.group = zeros  # type: ignore[method-assign]
+    costs = session.costs(source)
+    result = session.attempt(source)
+    if not result.budget:
+        return [f"it does not run at all: {result.diagnostics[0]}"], "unwritten"
+    wrong = []
+    for cost in costs:
+        spent = quanta(result.budget[cost.name]["epsilon"]["spent"]) if cost.name in result.budget else 0
+        if spent > cost.most:
+            wrong.append(f"{cost.name}: spent {spent}, and the bound is {cost.most}")
+        if result.ok and spent < cost.least:
+            wrong.append(f"{cost.name}: spent {spent}, and the least is {cost.least}")
+        if result.ok and cost.exact and cost.fits and spent != cost.asked:
+            wrong.append(f"{cost.name}: spent {spent}, and exactly {cost.asked} was said")
+    ended = "well" if result.ok else result.diagnostics[0].kind
+    bound = "exact" if costs[0].exact else "boundless" if costs[0].asked == float("inf") else "bounded"
+    return wrong, f"{ended}, {bound}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--programs", type=int, default=10_000)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--show", action="store_true", help="print each program and its cost")
+    parser.add_argument("--rows", action="store_true", help="with the engine, on made-up rows")
+    asked = parser.parse_args()
+    if not asked.rows:
+        declare.MADE_UP_ROWS = 3
+    syntax.parse = lru_cache(maxsize=4)(syntax.parse)  # for its cost and for its run
+    count: Counter[str] = Counter()
+    bad = 0
+    for seed in range(asked.first, asked.first + asked.programs):
+        wrong, came = failures(seed, asked.rows)
+        count[came] += 1
+        bad += bool(wrong)
+        if seed % 500 == 499:
+            print(f"… {seed + 1 - asked.first}, {bad} wrong", flush=True)
+        if wrong or asked.show:
+            text = Maker(seed).program()
+            print(f"--- {seed} ({came})\n{text}{Session().cost(Source('p', text))}\n" + "\n".join(wrong), flush=True)
+    for came, many in count.most_common():
+        print(f"{many:6} {came}")
+    print(f"{asked.programs} programs, {bad} wrong")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,354 @@
+"""What `jostle check` says a program can cost: by programs, each with the line that is said of its source."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import time
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from cost_property import failures
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jostle.check import cost_tree
+from jostle.check.cost import Cost
+from jostle.check.cost_tree import EACH, Own, Place, Tally
+from jostle.diagnostics import Refusal
+from jostle.privacy import amounts
+from jostle.privacy.budget import Meter
+from jostle.source import Source
+from jostle.tools.session import Session
+
+PEOPLE = (
+    'private people = table("people.csv") described by {age: 0..99, sex: {"Female", "Male"}, '
+    'city: {"Ames", "Bergen", "Cork"}, pay: 0.0..9.5, part: 0..3} protecting rows budget epsilon 1\n'
+)
+
+
+def about_people(program: str) -> str:
+    """`[[people, 0.1]]` stands for a count of them with epsilon 0.1."""
+    return PEOPLE + re.sub(
+        r"\[\[(\w+(?:\[.+?\])*), (.+?)\]\]", r"{{ select count(*) from \1 with epsilon \2 }}", program
+    )
+
+
+def cost_of(program: str, **settings: object) -> Cost:
+    return Session().costs(Source("p.jst", about_people(program)), settings)[0]
+
+
+def said(program: str) -> str:
+    return str(cost_of(program))
+
+
+# Exactly -----------------------------------------------------------------------------------------
+
+EXACT = {
+    "nothing": ("x = 1", "0"),
+    "one query": ("n = [[people, 0.1]]", "0.1"),
+    "a third is cut after the twelfth place": (
+        "n = [[people, 1 / 3]]", "0.333333333333"
+    ),
+    "a constant loop": ("for i in 1..8: n = [[people, 0.1 * i / 8]]", "0.45"),
+    "groups are one charge": (
+        "g = {{ select count(*) as n, avg(age) as a from people groupby sex with epsilon 0.2 }}", "0.2"
+    ),
+    "parts count as their largest": (
+        "for key, part in partition(people, city):\n    e = 0.3 if key == \"Cork\" else 0.2\n"
+        "    n = [[part, e]]", "0.3",
+    ),
+    "nested parts": (
+        "for k, a in partition(people, sex):\n    for l, b in partition(a, city):\n"
+        "        n = [[b, 0.2]]\n    m = [[a, 0.1]]",
+        "0.3",
+    ),
+    "parts of one column are one partition": (
+        'a = {{ select count(*) from people[city = "Ames"] with epsilon 0.4 }}\n'
+        'b = {{ select count(*) from people[age > 40, ][city = "Cork"] with epsilon 0.3 }}', "0.4",
+    ),
+    "of two columns they are two": (
+        'a = {{ select count(*) from people[city = "Ames"] with epsilon 0.4 }}\n'
+        'b = {{ select count(*) from people[sex = "Male"] with epsilon 0.3 }}', "0.7",
+    ),
+    "keys that are not known beforehand": (
+        "for k, a in partition(people, age / 10): n = [[a, 0.2]]", "0.2"
+    ),
+    "both branches alike": (
+        "n = [[people, 0.1]]\n"
+        "if n > 5 { m = [[people, 0.2]] }\n"
+        "else { m = {{ select sum(age) from people with epsilon 0.2 }} }", "0.3",
+    ),
+    "what is left of an allotment": (
+        "with epsilon 0.4:\n    a = [[people, epsilon / 4]]\n"
+        "    b = {{ (select count(*) from people) / (select sum(age) from people) }}", "0.4",
+    ),
+    "recursion of a public depth": (
+        "def f(t, d):\n    if d == 0: return 0\n    n = [[t, 0.1]]\n"
+        "    return sum([f(part, d - 1) for k, part in partition(t, sex)])\nf(people, 4)", "0.4",
+    ),
+    "a module of the library": ("use pinq\nn = noisyCount(people, 0.1) + noisyAvg(people, age, 0.2)", "0.3"),
+    "closures use the allotment they are called in": (
+        "def later(t): return lambda: {{ select count(*) from t }}\nwith epsilon 0.2 { f = later(people) }\n"
+        "with epsilon 0.3 { n = f() }", "0.3",
+    ),
+    "mechanisms": (
+        "cells = histogram(people, x = age)\na = laplace(cells, epsilon = 0.1)\n"
+        "b = noisy_max([total(cells), peak(cells)], epsilon = 0.2)\n"
+        "c = least_cost_partition(cells) with epsilon 0.3", "0.6",
+    ),
+    "a join of a table with itself": (
+        "n = {{ select count(*) from people join people on age up to 2 with epsilon 0.5 }}", "0.5"
+    ),
+    "public choices are free": ("b = exp_mech(domain = [1, 2], utilities = [1, 2], epsilon = 5)", "0"),
+    "a branch whose test is known": (
+        "if 1 > 2 { n = [[people, 0.9]] }", "0"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", EXACT)
+def test_exact(case: str) -> None:
+    program, asked = EXACT[case]
+    cost = cost_of(program)
+    assert cost.exact
+    assert cost.asked == Decimal(asked) * 10**12
+
+
+# At most -----------------------------------------------------------------------------------------
+
+N = "n = [[people, 0.1]]\n"
+BOUNDED = {
+    "the dearer branch": (
+        N + "if n > 5 { m = [[people, 0.2]] }", "at most epsilon 0.3 of 1"
+    ),
+    "branches in different places": (
+        N + "if n > 5 { m = [[people, 0.2]] }\n"
+        'else { m = {{ select count(*) from people[city = "Ames"] with epsilon 0.3 }} }', "at most epsilon 0.4 of 1",
+    ),
+    "one operand or both": (
+        N + "def f(): return [[people, 0.2]] > 3\nb = n > 5 and f()",
+        "at most epsilon 0.3 of 1",
+    ),
+    "rounds between two numbers": (
+        N + "for i in 1..clamp(round(n), 1, 4): m = [[people, 0.1]]",
+        "at most epsilon 0.5 of 1",
+    ),
+    "an amount between two numbers": (
+        N + "m = [[people, clamp(1 / max(n, 1), 0.1, 0.2)]]", "at most epsilon 0.3 of 1"
+    ),
+    "an allotment bounds what is in it": (
+        N + "with epsilon 0.5:\n    for i in 1..n: m = [[people, 0.01]]",
+        "at most epsilon 0.6 of 1",
+    ),
+    "around a call, too": (
+        N + "def f(t, k): return 0 if k > n else [[t, 0.01]] + f(t, k + 1)\n"
+        "m = f(people, 0) with epsilon 0.5", "at most epsilon 0.6 of 1",
+    ),
+    "in each part": (
+        N + "for k, a in partition(people, sex):\n    with epsilon 0.5:\n"
+        "        for i in 1..n: m = [[a, 0.01]]", "at most epsilon 0.6 of 1",
+    ),
+    "an agent bounds what goes through it": (
+        N + "mine = limited(people, 0.25)\nfor i in 1..n: m = [[mine, 0.01]]",
+        "at most epsilon 0.35 of 1",
+    ),
+    "agents made in a loop are as many": (
+        N + "for i in 1..clamp(n, 3, 4):\n    mine = limited(people, 0.1)\n"
+        "    for j in 1..n: m = [[mine, 0.01]]", "at most epsilon 0.5 of 1",
+    ),
+    "a part that noise has chosen": (
+        N + 'a = {{ select count(*) from people[city = "Ames"] with epsilon 0.2 }}\n'
+        "p = [q for k, q in partition(people, city)][clamp(round(n), 0, 2)]\n"
+        "b = [[p, 0.3]]", "at most epsilon 0.6 of 1",
+    ),
+    "a source named twice": (
+        'private again = table("people.csv") described by {age: 0..99} protecting rows budget epsilon 1\n'
+        "a = [[people, 0.3]]\nb = [[again, 0.3]]",
+        "at most epsilon 0.6 of 1",
+    ),
+    "more than there is": (
+        N + "if n > 5 { m = [[people, 1.1]] }", "may be refused: it asks for up to epsilon 1.2 of 1"
+    ),
+    "much more than there is": (N * 12, "refused before its end: it asks for epsilon 1.2 of 1"),
+    "parts of parts are parts of their own": (
+        'a = [[people[city = "Ames"], 0.3]]\nn = 0\n'
+        'for k, p in partition(people, pay): n = [[p[city = "Cork"], 0.3]]', "at most epsilon 0.6 of 1",
+    ),
+    "what is left after other parts": (
+        "with epsilon 0.8:\n    for k, p in partition(people, pay):\n        n = [[p, epsilon / 2]]\n"
+        "    m = {{ select count(*) from people }}", "at most epsilon 0.8 of 1",
+    ),
+    "a form that is not known": (
+        N + "f = partition if n > 5 else columns\np = f(people, city)\nm = [[p[0][1], 0.2]]", "at most epsilon 0.3 of 1"
+    ),
+    "a long constant loop": (
+        "for i in 1..1000000: n = [[people, 1e-9]]", "exactly epsilon 0.001 of 1"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BOUNDED)
+def test_bounded(case: str) -> None:
+    program, line = BOUNDED[case]
+    assert said(program) == line
+
+
+# No bound ----------------------------------------------------------------------------------------
+
+BOUNDLESS = {
+    "a loop of unknown length": (
+        N + "for i in 1..n: m = [[people, 0.01]]",
+        "its budget of 1 is the only bound: a loop of unknown length charges it (p.jst:3:1)",
+    ),
+    "an amount that is not known": (
+        N + "m = [[people, abs(n)]]",
+        "its budget of 1 is the only bound: an amount is not known (p.jst:3:8)",
+    ),
+    "a recursion that noise ends": (
+        N + "def f(k): return 0 if k > n else [[people, 0.001]] + f(k + 1)\nm = f(0)",
+        "its budget of 1 is the only bound: `f` calls itself more than 200 deep, or without end (p.jst:3:89)",
+    ),
+    "a tree of calls": (
+        "def f(d): return [[people, 1e-9]] if d == 0 else f(d - 1) + f(d - 1)\nm = f(30)",
+        "its budget of 1 is the only bound: it is too long to follow",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BOUNDLESS)
+def test_no_bound_and_why(case: str) -> None:
+    program, line = BOUNDLESS[case]
+    started = time.process_time()
+    assert said(program).startswith(line)
+    assert cost_of(program).most == 10**12
+    assert time.process_time() - started < 10
+
+
+def test_after_what_is_too_long_every_source_is_without_bound() -> None:
+    late = 'private late = table("late.csv") described by {age: 0..99} protecting rows budget epsilon 2\n'
+    program = "def f(d): return d if d == 0 else f(d - 1) + f(d - 1) + len([people])\nm = f(40)\n" + late
+    costs = Session().costs(Source("p.jst", PEOPLE + program))
+    assert [(c.name, c.asked, c.limit) for c in costs] == [("people", math.inf, 10**12), ("late", math.inf, 2 * 10**12)]
+
+
+# Other units, parameters, faces ------------------------------------------------------------------
+
+
+def test_rho_adds_plainly() -> None:
+    program = (
+        'private p = table("p.csv") described by {age: 0..99} protecting rows budget rho 1\n'
+        "with rho 0.5:\n    n = {{ select count(*) from p with rho rho / 2 }}\n    m = {{ select count(*) from p }}\n"
+    )
+    assert str(Session().costs(Source("p.jst", program))[0]) == "exactly rho 0.5 of 1"
+
+
+def test_with_a_delta_it_is_the_plain_sum_and_says_so() -> None:
+    program = (
+        'private p = table("p.csv") described by {age: 0..99} protecting rows budget epsilon 2, delta 1e-6\n'
+        "n = {{ select count(*) from p with epsilon 0.5 delta 1e-7 }}\n"
+        "m = {{ select count(*) from p with epsilon 0.25 }}\n"
+    )
+    assert str(Session().costs(Source("p.jst", program))[0]) == (
+        "exactly epsilon 0.75 of 2 and delta 0.0000001, as a plain sum; the budget is counted in zCDP"
+    )
+
+
+def test_the_undivided_count_of_a_public_size_is_free() -> None:
+    program = (
+        'private p = table("p.csv") described by {age: 0..99} protecting rows, public size budget epsilon 1\n'
+        "n = {{ select count(*) from p with epsilon 0.1 }}\n"
+        "m = {{ select count(*) from p where age > 3 with epsilon 0.1 }}\n"
+    )
+    assert str(Session().costs(Source("p.jst", program))[0]) == "exactly epsilon 0.1 of 1"
+
+
+def test_parameters_are_at_their_defaults_unless_set() -> None:
+    program = "param rounds = 2\nfor i in 1..rounds: n = {{ select count(*) from people with epsilon 0.1 }}"
+    assert cost_of(program).asked == 2 * 10**11
+    assert cost_of(program, rounds="5").asked == 5 * 10**11
+
+
+def test_a_choice_costs_its_allotment_at_most() -> None:
+    path = Path(__file__).resolve().parents[2] / "programs" / "figure_1_2.jst"
+    (cost,) = Session().costs(Source(str(path), path.read_text(encoding="utf-8")))
+    assert (cost.asked, cost.limit) == (10**12, 2 * 10**12)
+
+
+def test_it_opens_nothing(tmp_path: Path) -> None:
+    """The files of these programs are not there."""
+    program = 'private p = table("none.csv") described by {a: 0..9} protecting rows budget epsilon 1\nuse pinq\n'
+    source = Source(str(tmp_path / "p.jst"), program + "n = noisyCount(p, 0.5)")
+    assert str(Session(cwd=tmp_path).costs(source)[0]) == "exactly epsilon 0.5 of 1"
+
+
+def test_the_command_says_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from jostle.tools.entry import main
+
+    path = tmp_path / "p.jst"
+    path.write_text(about_people(N), encoding="utf-8")
+    assert main(["check", str(path)]) == 0
+    assert "  people  exactly epsilon 0.1 of 1\n" in capsys.readouterr().out
+    assert main(["check", str(path), "--format", "json"]) == 0
+    (cost,) = json.loads(capsys.readouterr().out)["cost"]
+    assert (cost["source"], cost["asks"], cost["budget"], cost["exact"]) == ("people", "0.1", "1", True)
+
+
+# Against the run ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seeds", [range(i, i + 50) for i in range(0, 300, 50)], ids=lambda s: f"from {s[0]}")
+def test_random_programs_never_cost_more(seeds: range) -> None:
+    """All 10,000: `python -m tests.check.cost_property`."""
+    wrong = {seed: found for seed in seeds if (found := failures(seed)[0])}
+    assert wrong == {}
+
+
+@given(st.floats(allow_nan=True, allow_infinity=True))
+def test_quanta_are_those_of_a_run(value: float) -> None:
+    try:
+        expected = amounts.quanta(value)
+    except Refusal:
+        expected = None
+    assert cost_tree.quanta(value) == expected
+
+
+@given(st.integers(min_value=0, max_value=10**20))
+def test_amounts_read_as_those_of_a_run(value: int) -> None:
+    assert cost_tree.as_text(value) == amounts.as_text(value)
+
+
+steps = st.tuples(st.sampled_from("ab"), st.integers(0, 1))
+charges = st.lists(st.tuples(st.lists(steps, max_size=3).map(tuple), st.integers(1, 9)), max_size=12)
+
+
+@given(charges, st.lists(steps, max_size=3).map(tuple))
+def test_a_tally_of_known_charges_is_the_meter_of_a_run(spent: list[tuple[tuple, int]], path: tuple) -> None:
+    meter, tally = Meter(1, lambda total: True), Tally()
+    for at, amount in spent:
+        meter.add(at, (amount,))
+        tally = tally.plus(Place(at), Own(amount, amount))
+    assert tally.total() == (meter.spent[0], meter.spent[0])
+    load = meter.spent[0] - meter.slack(path)[0]
+    assert tally.load(path) == (load, load)
+
+
+@given(charges, charges, charges)
+def test_ways_that_meet_again_bound_both(before: list, one: list, other: list) -> None:
+    def grown(tally: Tally, spent: list) -> Tally:
+        for at, amount in spent:
+            tally = tally.plus(Place(at), Own(amount, amount))
+        return tally
+
+    start = grown(Tally(), before)
+    ways = [grown(start, one), grown(start, other)]
+    low, high = ways[0].either(ways[1]).total()
+    assert high >= max(way.total()[1] for way in ways)
+    assert low <= min(way.total()[0] for way in ways)
+
+
+def test_each_part_and_one_of_them_are_added() -> None:
+    tally = Tally().plus(Place((("k", EACH),)), Own(3, 3)).plus(Place((("k", EACH),)), Own(2, 2))
+    assert tally.total() == (5, 5)

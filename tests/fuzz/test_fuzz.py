@@ -1,0 +1,111 @@
+"""A few hundred made-up programs, always the same: none may raise, hang, leak or overspend.
+
+`python -m tests.fuzz` goes on with other seeds.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from fuzz_oracle import Fault, Watch, databases, examine, watched
+from fuzz_programs import conversation, program
+from fuzz_soup import DEEP, soup
+
+from jostle.privacy import measure
+from jostle.privacy.kernel import Kernel
+from jostle.privacy.query import Request
+
+PATIENT = 20.0  # seconds: the machine that runs the tests may be busy
+
+PAID = """
+private t = table("rows.csv") described by {age: 0..99} protecting rows budget epsilon 1
+release n = {{ select count(*) from t with epsilon 0.5 }}
+"""
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    return databases(tmp_path_factory.mktemp("fuzz"))
+
+
+@pytest.fixture
+def watch(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Watch]:
+    monkeypatch.setenv("JOSTLE_CACHE", str(tmp_path / "cache"))
+    yield watched(monkeypatch)
+
+
+def faults(texts: list[Any], folders: tuple[Path, Path], watch: Watch) -> list[tuple[int, Fault]]:
+    found = []
+    for number, text in enumerate(texts):
+        wrong, _ = examine(text, folders, watch, PATIENT, checked=number % 2 == 0)
+        found.extend((number, fault) for fault in wrong)
+    return found
+
+
+@pytest.mark.parametrize("first", range(0, 100, 20))
+def test_programs(first: int, folders: tuple[Path, Path], watch: Watch) -> None:
+    assert faults([program(seed) for seed in range(first, first + 20)], folders, watch) == []
+
+
+@pytest.mark.parametrize("first", range(0, 60, 15))
+def test_conversations(first: int, folders: tuple[Path, Path], watch: Watch) -> None:
+    assert faults([conversation(seed) for seed in range(first, first + 15)], folders, watch) == []
+
+
+@pytest.mark.parametrize("first", range(0, 200, 50))
+def test_soup(first: int, folders: tuple[Path, Path], watch: Watch) -> None:
+    assert faults([soup(seed) for seed in range(first, first + 50)], folders, watch) == []
+
+
+@pytest.mark.parametrize("form", range(len(DEEP)))
+def test_deep_and_large(form: int, folders: tuple[Path, Path], watch: Watch) -> None:
+    assert faults([DEEP[form](300)], folders, watch) == []
+
+
+# The oracle sees what it is for ------------------------------------------------------------------------
+
+
+def one(text: str, folders: tuple[Path, Path], watch: Watch) -> str:
+    found, _ = examine(text, folders, watch, PATIENT)
+    assert found, "the fault was not seen"
+    return found[0].signature
+
+
+def test_a_paid_query_is_no_fault(folders: tuple[Path, Path], watch: Watch) -> None:
+    found, result = examine(PAID, folders, watch, PATIENT)
+    assert found == []
+    assert result is not None
+    assert result.ok
+
+
+def test_noise_without_a_charge_is_seen(
+    folders: tuple[Path, Path], watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Kernel, "charge", lambda *_: None)
+    assert one(PAID, folders, watch).startswith("unpaid")
+
+
+def test_an_exact_answer_is_seen(folders: tuple[Path, Path], watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Request, "run", lambda request, kernel, *_: request.exact(kernel))
+    text = PAID.replace("count(*)", "sum(age)")
+    assert one(text, folders, watch).startswith("differs with the data: released")
+
+
+def test_another_exception_is_seen(folders: tuple[Path, Path], watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> Any:
+        raise KeyError("nothing")
+
+    monkeypatch.setattr(measure, "noisy_answers", broken)
+    monkeypatch.setattr(Request, "run", broken)
+    assert one(PAID, folders, watch).startswith("KeyError in")
+
+
+def test_a_program_without_end_is_seen(folders: tuple[Path, Path], watch: Watch) -> None:
+    found, _ = examine("for i in 1..1e12: x = i\n", folders, watch, 0.3)
+    assert [fault.signature[:4] for fault in found] == ["slow"]

@@ -1,0 +1,164 @@
+"""What the ledger counts: runs add, parts count as their maximum within one run, and nothing fits twice."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+from storm import opened, registered
+
+from jostle.diagnostics import Refusal
+from jostle.privacy.account import Account
+from jostle.privacy.amounts import QUANTA
+from jostle.privacy.handles import Exposure
+from jostle.privacy.kernel import Kernel
+from jostle.privacy.ledger import Growth, Ledger
+from jostle.privacy.measures import Amount, gaussian_price, pure_price, stability_price
+from jostle.privacy.sources import Source
+
+ONE = Amount("epsilon", QUANTA)
+
+
+def spend(kernel: Kernel, source: Source, epsilon: float, *path: tuple[str, str]) -> None:
+    amount = Amount("epsilon", round(epsilon * QUANTA))
+    kernel.charge((Exposure(source, path),), pure_price(amount), "count", None)
+
+
+def total(ledger: Ledger) -> tuple[float, ...]:
+    return tuple(place / QUANTA for place in ledger.dataset("people").state.spent)
+
+
+def refused(kind: str, *args: object) -> str:
+    with pytest.raises(Refusal) as caught:
+        spend(*args)  # type: ignore[arg-type]
+    assert caught.value.first.kind == kind
+    return caught.value.first.message
+
+
+def test_runs_add_and_parts_count_as_their_maximum(tmp_path: Path) -> None:
+    ledger = registered(tmp_path, Amount("epsilon", 3 * QUANTA))
+    for run in (1, 2):
+        mine = opened(Ledger(ledger.file.path))
+        spend(*mine, 0.25)
+        spend(*mine, 0.5, ("sex", "F"))
+        spend(*mine, 0.75, ("sex", "M"))
+        spend(*mine, 0.25, ("sex", "F"))
+        assert total(ledger) == (run * 1.0,)
+    entries = ledger.history("people")
+    assert [e.growth[0] / QUANTA for e in entries[1:]] == [0.25, 0.5, 0.25, 0.0] * 2
+    assert ledger.verify("people").spent == (2 * QUANTA,)
+
+
+def test_what_does_not_fit_leaves_nothing(tmp_path: Path) -> None:
+    ledger = registered(tmp_path, ONE)
+    first, second = opened(ledger), opened(Ledger(ledger.file.path))
+    spend(*first, 0.75)
+    before = ledger.dataset("people").state
+    message = refused("BudgetExceeded", *second, 0.5)  # the second session knew of nothing spent
+    assert "0.25 is left of the budget of `people`" in message
+    assert ledger.dataset("people").state == before
+    spend(*second, 0.25)
+    assert total(ledger) == (1.0,)
+    refused("BudgetExceeded", *first, 0.000001)
+
+
+def test_what_others_spend_is_known_after_the_next_charge(tmp_path: Path) -> None:
+    ledger = registered(tmp_path, Amount("epsilon", 3 * QUANTA))
+    first, second = opened(ledger), opened(Ledger(ledger.file.path))
+    spend(*first, 1.0)
+    spend(*second, 0.5, ("sex", "F"))
+    kernel, source = second
+    assert source.meter.spent == (1.5 * QUANTA,)
+    assert kernel.left_of_source(source) == 1.5 * QUANTA
+    assert kernel.left_of_source(source, (("sex", "M"),)) == 2 * QUANTA  # slack beside its own part only
+
+
+def test_two_datasets_in_one_measurement_are_charged_both_or_not(tmp_path: Path) -> None:
+    ledger = registered(tmp_path, ONE)
+    registered(tmp_path, Amount("epsilon", 2 * QUANTA), name="others")
+    kernel, people = opened(ledger)
+    dataset = ledger.open("others")
+    others = kernel.register.declare("others", "others", dataset.terms.measure, dataset.terms.unit, None)
+    others.join(Account(ledger, dataset), None)
+    both = (Exposure(others), Exposure(people))
+    kernel.charge(both, pure_price(ONE), "join", None)
+    with pytest.raises(Refusal) as caught:
+        kernel.charge(both, pure_price(Amount("epsilon", QUANTA // 2)), "join", None)
+    assert "`people`" in caught.value.first.message
+    assert ledger.dataset("others").state.spent == (QUANTA,)
+    assert len(ledger.history("others")) == 2
+    growths = [Growth("others", 1, (QUANTA // 2,), {}), Growth("people", 1, (QUANTA // 2,), {})]
+    assert ledger.charge(growths).refused == 1 and len(ledger.history("others")) == 2
+
+
+@pytest.mark.parametrize("kind", ["zcdp", "approximate", "basic"])
+def test_other_measures_hold_over_runs(tmp_path: Path, kind: str) -> None:
+    limit = Amount("rho", QUANTA) if kind == "zcdp" else Amount("epsilon", 2 * QUANTA, QUANTA // 10**6)
+    asked = Amount("rho", QUANTA // 4) if kind == "zcdp" else Amount("epsilon", QUANTA // 4, QUANTA // 10**7)
+    price = gaussian_price(asked) if kind == "zcdp" else stability_price(asked)
+    ledger = registered(tmp_path, limit, kind)
+    charged = 0
+    while True:
+        kernel, source = opened(Ledger(ledger.file.path))
+        try:
+            kernel.charge((Exposure(source),), price, "keys", None)
+        except Refusal as refusal:
+            assert refusal.first.kind == "BudgetExceeded"
+            break
+        charged += 1
+    held = ledger.verify("people")
+    measure = ledger.dataset("people").terms.measure
+    assert held.entries == charged + 1 and measure.admits(held.spent)
+    assert not measure.admits(tuple(s + c for s, c in zip(held.spent, measure.cost(price), strict=True)))
+    assert charged == {"zcdp": 4, "basic": 8}.get(kind, 2)
+
+
+def test_threads_with_one_ledger_cannot_overspend(tmp_path: Path) -> None:
+    ledger = registered(tmp_path, Amount("epsilon", 10 * QUANTA))
+    done: list[int] = []
+
+    def spender() -> None:
+        kernel, source = opened(ledger)
+        for _ in range(8):
+            try:
+                spend(kernel, source, 0.5)
+            except Refusal:
+                return
+            done.append(1)
+
+    threads = [threading.Thread(target=spender) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(done) == 20 and total(ledger) == (10.0,)
+
+
+def test_a_charge_on_data_that_were_updated_meanwhile_is_refused(tmp_path: Path) -> None:
+    ledger = registered(tmp_path, ONE)
+    mine = opened(ledger)
+    spend(*mine, 0.25)
+    (tmp_path / "people.csv").write_text("age\n50\n", encoding="utf-8")
+    ledger.update("people", lambda terms: None)
+    assert "changed while" in refused("LedgerError", *mine, 0.25)
+    with pytest.raises(Refusal) as caught:  # as if the file had kept its size and times
+        ledger.charge([Growth("people", 1, (QUANTA // 4,), {})])
+    assert "updated while" in caught.value.first.message
+    assert total(ledger) == (0.25,)
+    spend(*opened(ledger), 0.25)
+    assert [e.content["version"] for e in ledger.history("people")] == [1, 1, 2, 2]
+
+
+def test_an_older_copy_put_in_the_ledgers_place_is_noticed_by_who_spent(tmp_path: Path) -> None:
+    ledger = registered(tmp_path, ONE)
+    ledger.file.close()
+    shutil.copy(ledger.file.path, tmp_path / "old.db")
+    mine = opened(ledger)
+    spend(*mine, 0.5)
+    ledger.file.close()
+    for name in ("ledger.db-wal", "ledger.db-shm"):
+        (tmp_path / name).unlink(missing_ok=True)
+    shutil.copy(tmp_path / "old.db", ledger.file.path)
+    assert "knows less" in refused("LedgerError", *mine, 0.5)

@@ -1,0 +1,125 @@
+"""An owner's commands, as typed."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+from conftest import DATASET, Place
+
+from jostle.privacy.amounts import QUANTA
+from jostle.privacy.ledger import Ledger
+from jostle.privacy.measures import Amount
+from jostle.tools.entry import main
+
+COUNT = DATASET + "n = {{ select count(*) from people where age > 30 with epsilon 0.5 }}\nrelease n\n"
+
+
+def test_registration_makes_a_ledger_for_its_owner_alone(owned: Place) -> None:
+    assert stat.S_IMODE(owned.path.stat().st_mode) == 0o600
+    terms = Ledger(owned.path).dataset("people").terms
+    assert terms.measure.limit == Amount("epsilon", 3 * QUANTA) and terms.measure.kind == "pure"
+    assert str(terms.unit) == "rows" and [name for name, _ in terms.schema] == ["age", "sex"]
+
+
+@pytest.mark.parametrize(
+    ("budget", "kind", "limit"),
+    [
+        ("rho 0.5", "zcdp", Amount("rho", QUANTA // 2)),
+        ("epsilon 1, delta 1e-6", "approximate", Amount("epsilon", QUANTA, QUANTA // 10**6)),
+        ("epsilon 1, delta 1e-6 counted by basic", "basic", Amount("epsilon", QUANTA, QUANTA // 10**6)),
+    ],
+)
+def test_budgets_are_read_as_in_a_program(place: Place, budget: str, kind: str, limit: Amount) -> None:
+    place.register(budget)
+    measure = Ledger(place.path).dataset("people").terms.measure
+    assert (measure.kind, measure.limit) == (kind, limit)
+
+
+REFUSED = [
+    ("{age: 17..90}", "rows", "epsilon 0", "BadAmount"),
+    ("{age: 17..90}", "rows", "epsilon", "SyntaxError"),
+    ("{age: 17..90}", "persons", "epsilon 1", "SyntaxError"),
+    ("{age: 17..90}", "person up to 3 rows", "epsilon 1", "DataError"),
+    ("{age: 17..90}", "rows, at most 399 rows", "epsilon 1", "DataError"),
+    ("{height: 17..90}", "rows", "epsilon 1", "DataError"),
+    ("{age: 90..17}", "rows", "epsilon 1", "DataError"),
+    ("[1, 2]", "rows", "epsilon 1", "DataError"),
+    ("{age: 17..90}", 'rows\nprivate q = table("x") protecting rows', "epsilon 1", "DataError"),
+    ("{age: 17..90}", "rows", "epsilon 1\nprint(1)", "SyntaxError"),
+]
+
+
+@pytest.mark.parametrize(("schema", "protecting", "budget", "kind"), REFUSED)
+def test_what_cannot_be_registered(place: Place, schema: str, protecting: str, budget: str, kind: str) -> None:
+    words = ("register", "people", str(place.folder / "people.csv"), "--schema", schema)
+    status, _, said = place.data(*words, "--protecting", protecting, "--budget", budget)
+    assert status == 1 and said.startswith(kind), said
+    assert not place.path.exists()
+
+
+def test_a_promise_of_rows_is_tested_again_at_an_update(place: Place) -> None:
+    place.register(protecting="rows, at most 400 rows")
+    with (place.folder / "people.csv").open("a") as file:
+        file.write("20,F\n")
+    status, _, said = place.data("update", "people")
+    assert status == 1 and "at most 400" in said
+    assert Ledger(place.path).dataset("people").state.version == 1
+
+
+def test_one_name_and_one_file_are_registered_once(owned: Place) -> None:
+    (owned.folder / "copy.csv").hardlink_to(owned.folder / "people.csv")
+    clauses = ("--schema", "{age: 0..99}", "--protecting", "rows", "--budget", "epsilon 9")
+    for name, file in (("people", "people.csv"), ("others", "people.csv"), ("others", "copy.csv")):
+        status, _, said = owned.data("register", name, str(owned.folder / file), *clauses)
+        assert status == 1 and "registered already" in said
+    assert [d.terms.name for d in Ledger(owned.path).datasets()] == ["people"]
+
+
+def test_list_show_and_history_say_what_was_spent(owned: Place) -> None:
+    assert owned.run(COUNT).ok
+    assert "epsilon 0.5" in owned.data("list")[1]
+    shown = owned.data("show", "people")[1]
+    assert "epsilon 3" in shown and "epsilon 0.5" in shown and "17..90" in shown
+    status, told, _ = owned.data("history", "people", "--verify")
+    assert status == 0 and "the chain holds: 2 entries" in told
+    assert [word for word in ("registered", "count", "laplace", "p.jst") if word in told] == [
+        "registered", "count", "laplace", "p.jst",
+    ]  # fmt: skip
+    key = Ledger(owned.path).dataset("people").key.hex()
+    assert key not in shown + told
+
+
+def test_unknown_datasets_and_ledgers(owned: Place) -> None:
+    status, _, said = owned.data("show", "peple")
+    assert status == 1 and "did you mean `people`" in said
+    status = main(["data", "list", "--ledger", str(owned.folder / "none.db")])
+    assert status == 1 and not (owned.folder / "none.db").exists()
+
+
+def test_run_and_certificate_from_the_command_line(owned: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    program, trace, out = (owned.folder / name for name in ("p.jst", "run.jsonl", "c.json"))
+    program.write_text(COUNT, encoding="utf-8")
+    assert main(["run", str(program), "--ledger", str(owned.path), "--trace", str(trace)]) == 0
+    assert "0.5 of 3" in capsys.readouterr().out
+    status, told, said = owned.data("certificate", "people", "--run", str(trace), "-o", str(out))
+    assert status == 0 and "1 charges" in told, said
+    document = json.loads(out.read_text(encoding="utf-8"))
+    assert document["charges"][0]["amount"] == "epsilon 0.5"
+    status, told, _ = owned.data("certificate", "people", "--check", str(out))
+    assert status == 0 and "made by this ledger" in told
+    out.write_text(out.read_text().replace("epsilon 0.5", "epsilon 0.4"))
+    assert owned.data("certificate", "people", "--check", str(out))[0] == 1
+    assert owned.data("certificate", "people")[0] == 1
+
+
+def test_the_ledger_of_the_environment_is_used(owned: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    from jostle.tools.session import Session
+
+    monkeypatch.setenv("JOSTLE_LEDGER", str(owned.path))
+    from jostle.source import Source
+
+    assert Session(cwd=owned.folder).attempt(Source(str(Path(owned.folder) / "p.jst"), COUNT)).ok
+    assert Ledger(owned.path).verify("people").entries == 2

@@ -1,0 +1,47 @@
+"""Every block of Jostle in README.md and docs/ is a program that runs, or is refused where it says so.
+
+The files that blocks may read are those of `programs/data` (as `data/…`) and of the language's own tests.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from chunks import Chunk, run_chunk
+
+ROOT = Path(__file__).resolve().parents[2]
+BLOCK = re.compile(r"^```jostle\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+OURS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "decisions").glob("*.md"))]
+
+
+def blocks() -> list[Chunk]:
+    found = []
+    for path in OURS:
+        text = path.read_text(encoding="utf-8")
+        for match in BLOCK.finditer(text):
+            line = text.count("\n", 0, match.start()) + 2
+            found.append(Chunk(path.relative_to(ROOT).as_posix(), line, match.group(1)))
+    return found
+
+
+@pytest.mark.parametrize("block", blocks(), ids=lambda c: f"{c.file}:{c.line}")
+def test_a_block(block: Chunk, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "programs" / "data", tmp_path / "data")
+    assert run_chunk(block, ROOT / "tests" / "language" / "data", tmp_path) is None
+
+
+def test_links_lead_somewhere() -> None:
+    for path in OURS:
+        for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text(encoding="utf-8")):
+            assert (path.parent / target).exists(), f"{path.name}: {target}"
+
+
+def test_the_list_of_builtins_is_whole() -> None:
+    """Every name that a program starts with stands in the language reference or in that of the library."""
+    from jostle.run.builtins import base_scope
+
+    words = set(re.findall(r"\w+", (ROOT / "docs" / "language.md").read_text(encoding="utf-8")))
+    assert sorted(set(base_scope().names) - words) == []

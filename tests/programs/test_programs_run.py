@@ -1,0 +1,138 @@
+"""The programs that a user reads first run as they say, from anywhere."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jostle.tools.session import Result, Session
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = ROOT / "programs"
+
+
+def run(name: str, cwd: Path, **settings: Any) -> Result:
+    """The whole program, from another working directory."""
+    return Session(cwd=cwd).run(PROGRAMS / name, **settings)
+
+
+def choices(result: Result) -> list[Any]:
+    return [event.fields for event in result.trace if event.kind == "choice"]
+
+
+def test_first(tmp_path: Path) -> None:
+    result = run("first.jst", tmp_path)
+    assert set(result.released) == {"by_city", "over40"}
+    assert result.budget == {"people": {"epsilon": {"total": "1", "spent": "0.8"}}}
+    assert result.output[-1] == "spent 0.8 left 0.2"
+    assert abs(result["over40"] - 1731) < 200  # Laplace noise of scale 10: outside once in 10⁸ runs
+
+
+@pytest.fixture
+def vectors(tmp_path: Path) -> Path:
+    """Three public vectors of 8 by 8 cells."""
+    import numpy as np
+
+    folder = tmp_path / "vectors"
+    folder.mkdir()
+    peak = np.zeros((8, 8), dtype=int)
+    peak[3, 4] = 900
+    for name, array in {"even": np.full((8, 8), 20), "peak": peak, "slope": np.arange(64).reshape(8, 8)}.items():
+        np.save(folder / f"{name}.npy", array)
+    return folder
+
+
+def test_figure_1_2_on_a_folder_of_vectors(vectors: Path, tmp_path: Path) -> None:
+    """Its own training data are too many for here: the packaging tests run it as it stands."""
+    result = run("figure_1_2.jst", tmp_path, folder=str(vectors))
+    (choice,) = choices(result)
+    assert set(choice["predictions"]) == {"DAWA", "MWEM"}
+    assert result.budget["people"]["epsilon"] == {"total": "2", "spent": "1"}
+    assert "answered 500 range queries" in result.output[-1]
+
+
+def test_a_stored_choice_is_not_trained_again(vectors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = run("figure_1_2.jst", tmp_path, folder=str(vectors))
+
+    def trained(*_: object, **__: object) -> None:
+        raise AssertionError("this trained again")
+
+    monkeypatch.setattr("jostle.choice.learning.train", trained)
+    second = run("figure_1_2.jst", tmp_path, folder=str(vectors))
+    assert choices(first)[0]["policy"] == choices(second)[0]["policy"]
+
+
+def test_choose_1d(tmp_path: Path) -> None:
+    result = run("choose_1d.jst", tmp_path)
+    (choice,) = choices(result)
+    assert set(choice["predictions"]) == {"Flat", "Uniform", "Hb", "Dawa", "Mwem", "Hdmm"}
+    assert len(result["answers"]) == 200
+    assert float(result.budget["people"]["epsilon"]["spent"]) <= 1
+
+
+def test_the_people_are_made_as_is_said(tmp_path: Path) -> None:
+    spec = importlib.util.spec_from_file_location("make_people", PROGRAMS / "data" / "make_people.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.write(tmp_path / "people.csv")
+    assert (tmp_path / "people.csv").read_bytes() == (PROGRAMS / "data" / "people.csv").read_bytes()
+
+
+@pytest.mark.parametrize("path", sorted(PROGRAMS.glob("*.jst")), ids=lambda p: p.name)
+def test_the_checker_is_content(path: Path) -> None:
+    from jostle.tools.files import read_program
+
+    assert Session().check(read_program(path)) == []
+
+
+def fences() -> list[str]:
+    """The fenced blocks of README.md, in order."""
+    blocks: list[str] = []
+    inside = False
+    for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines():
+        if line.startswith("```"):
+            inside = not inside
+            if inside:
+                blocks.append("")
+        elif inside:
+            blocks[-1] += line + "\n"
+    return blocks
+
+
+def test_the_first_two_blocks_of_the_readme_are_one_command_each() -> None:
+    main, tests = fences()[:2]
+    assert main.count("\n") == tests.count("\n") == 1
+    assert "programs/figure_1_2.jst" in main
+    assert "pytest" in tests
+
+
+def test_continuous_integration_runs_what_the_readme_says() -> None:
+    done = subprocess.run(["bash", ROOT / ".ci" / "run", "--show"], capture_output=True, encoding="utf-8", check=True)
+    assert done.stdout == fences()[1]
+
+
+def test_a_table_handed_over_by_python(tmp_path: Path) -> None:
+    """What README.md says of Python."""
+    import pandas as pd
+
+    import jostle
+
+    (tmp_path / "count.jst").write_text(
+        "param share = 0.1\n"
+        'private survey = bound("survey") described by {age: 0..99} protecting rows budget epsilon 100\n'
+        "release n = {{ select count(*) from survey where age > 40 with epsilon 100 * share }}\n",
+        encoding="utf-8",
+    )
+    session = jostle.Session()
+    session.bind("survey", pd.DataFrame({"age": [20, 30, 50, 60, 70] * 10}))
+    result = session.run(tmp_path / "count.jst", share=0.5)
+    assert result.released == {"n": 30.0}  # at ε = 50 the noise is 0
+    assert result.budget == {"survey": {"epsilon": {"total": "100", "spent": "50"}}}
+    assert [event.kind for event in result.trace if event.kind == "release"] == ["release"]
+    with pytest.raises(jostle.Refusal):
+        session.run(tmp_path / "count.jst", share=0.6)  # one session, one budget

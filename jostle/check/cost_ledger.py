@@ -178,17 +178,17 @@ class Spending:
         ]
 
     def _after(
-        self, recorder: Opened, before: Ledger, round: Ledger, once: Generic | None, times: tuple[int, int | None],
+        self, recorder: Opened, before: Ledger, seen: Ledger, once: Generic | None, times: tuple[int, int | None],
         why: Why,
     ) -> Ledger:  # fmt: skip
         """`before` with the charges of a round, so many times."""
         made, start = before.copy(), recorder.before or Ledger()
         for source in self.sources:
-            added = self._all_rounds(round.tally(recorder.key, source), recorder, once, *times, why)
+            added = self._all_rounds(seen.tally(recorder.key, source), recorder, once, *times, why)
             for meter in (SOURCE, *(o.key for o in self.stack if o is not recorder)):
                 if added:
                     made.tallies[meter, id(source)] = before.tally(meter, source).plus_tree(added)
-            if round.tally(DELTA, source).total()[1] > start.tally(DELTA, source).total()[1]:
+            if seen.tally(DELTA, source).total()[1] > start.tally(DELTA, source).total()[1]:
                 unknown = before.tally(DELTA, source).plus(Place(), Own(0, math.inf, why))
                 made.tallies[DELTA, id(source)] = unknown
         return made

@@ -46,6 +46,7 @@ MOST_ROUNDS = 2_000  # of one loop that are followed one by one
 TRIALS, TRIAL = 6_000, 1_500  # steps on values that cannot cost anything: in all, and on one of them
 NO_MET = Met(())
 MOST_GUESSES = 8
+FEW_ROUNDS = 20  # that are followed one by one at any price
 T = TypeVar("T")
 
 
@@ -90,20 +91,29 @@ class Following(Spending):
     def maybe(self, thunk: Callable[[], Any]) -> Any:
         return self.ways([lambda: MISSING, thunk])
 
+    def here(self) -> Callable[[], None]:
+        """Gives a function that comes back to this point of the way, from wherever following it broke off."""
+        ledger, returns, mark = self.ledger.copy(), self.returns, len(self.returns)
+        stack, active, depth = list(self.stack), set(self.active), self.depth
+        given, bare_left = self.given, self.bare_left
+
+        def back() -> None:
+            self.ledger, self.returns, self.stack, self.active = ledger.copy(), returns, list(stack), set(active)
+            self.depth, self.given, self.bare_left = depth, given, bare_left
+            del returns[mark:]
+
+        return back
+
     def allotted(self, opened: Opened, body: Callable[[], T], ruined: Callable[[], T]) -> T:
         """Follows what stands in an allotment; where that takes too long, it may spend all of it on any source."""
-        stack, active, depth, returns = list(self.stack), set(self.active), self.depth, self.returns
-        mark, trying, given, bare = len(returns), self.trying, self.given, self.bare_left
+        back, returns, mark = self.here(), self.returns, len(self.returns)
         self.open(opened)
         kept = self.fuel - self.fuel // 2
         self.fuel -= kept
         try:
             made = body()
         except TooLong as too_long:
-            self.stack, self.active, self.depth, self.returns = stack, active, depth, returns
-            self.trying, self.given, self.bare_left = trying, given, bare
-            del returns[mark:]
-            self.ledger = opened.before.copy() if opened.before is not None else Ledger()
+            back()
             most = math.inf if opened.boundless else opened.most
             self.charge_everything(most, opened.delta, too_long.why)
             return ruined()
@@ -114,16 +124,13 @@ class Following(Spending):
 
     def trial(self, thunk: Callable[[], Any]) -> Any:
         """The value of something inert, or `PUBLIC` where it takes long."""
-        outer, depth, returns = self.fuel, self.depth, self.returns
+        outer, back = self.fuel, self.here()
         allowed = min(outer, max(100, min(TRIAL, self.trials // 4)))
         self.fuel, self.trying = allowed, True
-        names, ledger, stack, active = len(returns), self.ledger, list(self.stack), set(self.active)
         try:
             return thunk()
         except TooLong:
-            self.depth, self.returns, self.ledger = depth, returns, ledger
-            self.stack, self.active = stack, active
-            del returns[names:]
+            back()
             return PUBLIC
         finally:
             used = allowed - max(0, self.fuel)
@@ -167,7 +174,18 @@ class Following(Spending):
         source = walked(value)
         if isinstance(source, Items):
             return self._rounds(scope, span, source, own, each)
-        return all(each(item) for item in source)
+        if len(source) <= FEW_ROUNDS:
+            return all(each(item) for item in source)
+        names, back, kept = dict(scope.names), self.here(), self.fuel - self.fuel // 2
+        self.fuel -= kept
+        try:
+            return all(each(item) for item in source)
+        except TooLong:
+            back()
+            scope.names = names
+        finally:
+            self.fuel += kept
+        return self._rounds(scope, span, Items(any_of(source), len(source), len(source)), own, each)
 
     def _rounds(self, scope: Scope, span: Span, source: Items, own: set[str], each: Callable[[Any], bool]) -> bool:
         start = names = dict(scope.names)

@@ -16,7 +16,8 @@ from jostle.diagnostics import refuse
 from jostle.privacy import history
 from jostle.privacy.budget import Cost, Meter
 from jostle.privacy.handles import Exposures
-from jostle.privacy.ledger import Dataset, Growth, Ledger, Receipt
+from jostle.privacy.ledger import Growth, Ledger, Receipt
+from jostle.privacy.ledgerrows import Dataset
 from jostle.privacy.measures import Asked, Price
 from jostle.privacy.plandigest import plan_digest
 from jostle.privacy.sources import Source

@@ -14,33 +14,18 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from jostle.diagnostics import did_you_mean, refuse
+from jostle.diagnostics import refuse
 from jostle.privacy import history
 from jostle.privacy.budget import Cost
 from jostle.privacy.history import Entry, Verified
 from jostle.privacy.ledgerfile import LedgerFile, default_path
+from jostle.privacy.ledgerrows import Dataset, Rows, now, plus
 from jostle.privacy.registered import FileMark, State, Terms, file_digest
 
-if TYPE_CHECKING:
-    import sqlite3
-
 MOST_ANSWER = 2**20  # characters of a stored answer
-
-
-@dataclass(frozen=True, slots=True)
-class Dataset:
-    """A registered dataset as it stands. `key` codes and seals; it is not to be shown."""
-
-    terms: Terms
-    state: State
-    key: bytes
-
-    def __repr__(self) -> str:
-        return f"Dataset({self.terms.name!r})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,18 +67,18 @@ class Ledger:
     def open(self, name: str) -> Dataset:
         """A dataset, after its file was found to be the one that was registered; its `mark` is that of this moment."""
         with self.file.reading() as connection:
-            found = self._find(connection, name)
-        now = _mark(found.terms.path)
-        if now is None:
+            found = Rows(self.file, connection).find(name)
+        here = _mark(found.terms.path)
+        if here is None:
             raise refuse("LedgerError", f"the file of `{name}` is not where it was registered", help="ask its owner")
-        if now == found.state.mark:
+        if here == found.state.mark:
             return found
         if history.sealed(found.key, "data", file_digest(found.terms.path)) != found.state.code:
             raise refuse(
                 "LedgerError", f"the file of `{name}` has changed since it was registered",
                 help=f"its owner looks at it and runs: jostle data update {name}",
             )  # fmt: skip
-        return replace(found, state=replace(found.state, mark=now))
+        return replace(found, state=replace(found.state, mark=here))
 
     def same_file(self, dataset: Dataset) -> None:
         """Refuses where the file is not as it was when `dataset` was opened: before data are read, and by `stat`."""
@@ -120,13 +105,14 @@ class Ledger:
     def charge(self, growths: Sequence[Growth]) -> Outcome:
         """Writes all of these down, or none of them where one does not fit or anything is wrong."""
         with self.file.writing() as connection:
-            found = [self._find(connection, growth.name) for growth in growths]
+            rows = Rows(self.file, connection)
+            found = [rows.find(growth.name) for growth in growths]
             before = tuple(dataset.state.spent for dataset in found)
             for at, (dataset, growth) in enumerate(zip(found, growths, strict=True)):
                 _check(dataset, growth)
-                if not dataset.terms.measure.admits(_sum(dataset.state.spent, growth.amount)):
+                if not dataset.terms.measure.admits(plus(dataset.state.spent, growth.amount)):
                     return Outcome((), before, at)
-            receipts = tuple(self._append(connection, *pair) for pair in zip(found, growths, strict=True))
+            receipts = tuple(_charged(rows, *pair) for pair in zip(found, growths, strict=True))
         return Outcome(receipts, before)
 
     def answer(self, name: str, request: str) -> tuple[Any, Receipt] | None:
@@ -138,7 +124,7 @@ class Ledger:
             ).fetchone()  # fmt: skip
             if row is None:
                 return None
-            key = self._find(connection, name).key
+            key = Rows(self.file, connection).find(name).key
         if not history.holds(key, "answer", [name, request, row[0], row[1]], row[2]):
             raise history.broken(name, "a stored answer was changed")
         return json.loads(row[1]), Receipt(name, row[0], row[3])
@@ -150,7 +136,7 @@ class Ledger:
             return
         name, number = receipt.dataset, receipt.number
         with self.file.writing() as connection:
-            key = self._find(connection, name).key
+            key = Rows(self.file, connection).find(name).key
             code = history.sealed(key, "answer", [name, request, number, text])
             connection.execute(
                 "INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?)", (name, request, number, text, code)
@@ -164,7 +150,8 @@ class Ledger:
         mark, bytes_digest, key = FileMark.of(terms.path), file_digest(terms.path), history.new_key()
         code = history.sealed(key, "data", bytes_digest)
         with self.file.writing() as connection:
-            for other in self._all(connection):
+            rows = Rows(self.file, connection)
+            for other in rows.all():
                 if other.terms.name == terms.name:
                     raise refuse("DataError", f"`{terms.name}` is registered already", help="give another name")
                 same = (other.state.mark.device, other.state.mark.inode) == (mark.device, mark.inode)
@@ -173,49 +160,46 @@ class Ledger:
                         "DataError", f"this file is registered already, as `{other.terms.name}`",
                         help="one file has one budget",
                     )  # fmt: skip
-            said = terms.as_json()
-            content = {"did": "registered", "time": now(), "version": 1, "data": code, "terms": history.digest(said)}
+            told = history.digest(terms.as_json())
+            content = {"did": "registered", "time": now(), "version": 1, "data": code, "terms": told}
             entry = Entry.after(1, history.FIRST, content)
             state = State(mark, 1, code, (0,) * terms.measure.width, 1, entry.hash)
-            made = Dataset(terms, state, key)
-            connection.execute(
-                "INSERT INTO datasets VALUES (?, ?, ?, ?, ?)",
-                (terms.name, json.dumps(said), json.dumps(state.as_json()), _seal(made), key),
-            )
-            _insert(connection, terms.name, entry)
-        return made
+            return rows.add(terms, state, key, entry)
 
     def update(self, name: str, check: Callable[[Terms], None]) -> Dataset:
         """Takes the file as it is now for the dataset's data; what was spent stays spent. `check` looks at it first."""
         with self.file.reading() as connection:
-            terms = self._find(connection, name).terms
+            terms = Rows(self.file, connection).find(name).terms
         check(terms)
         with self.file.writing() as connection:
-            found = self._find(connection, name)
+            rows = Rows(self.file, connection)
+            found = rows.find(name)
             mark, code = FileMark.of(terms.path), history.sealed(found.key, "data", file_digest(terms.path))
             version = found.state.version + (code != found.state.code)
             content = {"did": "updated", "time": now(), "version": version, "data": code}
             made = replace(found, state=replace(found.state, mark=mark, version=version, code=code))
-            return self._moved(connection, made, content, ())[0]
+            rows.move(made, content)
+            return rows.find(name)
 
     def datasets(self) -> list[Dataset]:
         with self.file.reading() as connection:
-            return self._all(connection)
+            return Rows(self.file, connection).all()
 
     def dataset(self, name: str) -> Dataset:
         with self.file.reading() as connection:
-            return self._find(connection, name)
+            return Rows(self.file, connection).find(name)
 
     def history(self, name: str) -> list[Entry]:
         with self.file.reading() as connection:
-            self._find(connection, name)
-            return _entries(connection, name)
+            rows = Rows(self.file, connection)
+            rows.find(name)
+            return rows.entries(name)
 
     def verify(self, name: str) -> Verified:
         """Follows the whole chain to the sealed end. Raises `LedgerError` where anything does not hold."""
         with self.file.reading() as connection:
-            found = self._find(connection, name)
-            entries = _entries(connection, name)
+            rows = Rows(self.file, connection)
+            found, entries = rows.find(name), rows.entries(name)
         held = history.verify(name, entries, found.terms.measure.width)
         if (held.entries, held.head) != (found.state.entries, found.state.head):
             raise history.broken(name, f"it ends after entry {held.entries} of {found.state.entries}")
@@ -225,62 +209,11 @@ class Ledger:
             raise history.broken(name, "what was registered is not what stands there now")
         return held
 
-    # Inside ----------------------------------------------------------------------------------------
 
-    def _all(self, connection: sqlite3.Connection) -> list[Dataset]:
-        rows = connection.execute("SELECT name, terms, state, seal, key FROM datasets ORDER BY name").fetchall()
-        return [self._read(*row) for row in rows]
-
-    def _find(self, connection: sqlite3.Connection, name: str) -> Dataset:
-        row = connection.execute(
-            "SELECT name, terms, state, seal, key FROM datasets WHERE name = ?", (name,)
-        ).fetchone()
-        if row is None:
-            known = [str(other) for (other,) in connection.execute("SELECT name FROM datasets")]
-            raise refuse(
-                "LedgerError", f"no dataset `{name}` is registered",
-                help=did_you_mean(name, known) or f"its owner registers it: jostle data register {name} FILE …",
-            )  # fmt: skip
-        return self._read(*row)
-
-    def _read(self, name: str, terms: str, state: str, seal: str, key: bytes) -> Dataset:
-        try:
-            found = Dataset(Terms.from_json(json.loads(terms)), State.from_json(json.loads(state)), key)
-            good = found.terms.name == name and len(found.state.spent) == found.terms.measure.width
-            if good and history.holds(key, "state", [found.terms.as_json(), found.state.as_json()], seal):
-                return found
-        except (KeyError, TypeError, ValueError, AttributeError):
-            pass
-        raise self.file.refusal(f"is damaged: what it says of `{name}` does not hold", "its owner restores it")
-
-    def _append(self, connection: sqlite3.Connection, dataset: Dataset, growth: Growth) -> Receipt:
-        content = {"did": "charged", "time": now(), "version": growth.version, **growth.content}
-        _, entry = self._moved(connection, dataset, content, growth.amount)
-        return Receipt(growth.name, entry.number, entry.hash)
-
-    def _moved(
-        self, connection: sqlite3.Connection, dataset: Dataset, content: dict[str, Any], amount: Cost
-    ) -> tuple[Dataset, Entry]:
-        """The dataset with one entry more."""
-        name, state = dataset.terms.name, dataset.state
-        if amount:
-            content = {**content, "grows": list(amount)}
-        entry = Entry.after(state.entries + 1, state.head, content)
-        spent = _sum(state.spent, amount) if amount else state.spent
-        made = replace(dataset, state=replace(state, spent=spent, entries=entry.number, head=entry.hash))
-        changed = connection.execute(
-            "UPDATE datasets SET state = ?, seal = ? WHERE name = ?",
-            (json.dumps(made.state.as_json()), _seal(made), name),
-        )
-        if changed.rowcount != 1:
-            raise self.file.refusal("cannot be written")
-        _insert(connection, name, entry)
-        return made, entry
-
-
-def now() -> str:
-    """The time to the minute: a history is no clock for private work."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%MZ")
+def _charged(rows: Rows, dataset: Dataset, growth: Growth) -> Receipt:
+    content = {"did": "charged", "time": now(), "version": growth.version, **growth.content}
+    entry = rows.move(dataset, content, growth.amount)
+    return Receipt(growth.name, entry.number, entry.hash)
 
 
 def _check(dataset: Dataset, growth: Growth) -> None:
@@ -292,33 +225,8 @@ def _check(dataset: Dataset, growth: Growth) -> None:
         raise refuse("LedgerError", f"this charge on `{growth.name}` is no charge", help="nothing was charged")
 
 
-def _seal(dataset: Dataset) -> str:
-    return history.sealed(dataset.key, "state", [dataset.terms.as_json(), dataset.state.as_json()])
-
-
-def _sum(a: Cost, b: Cost) -> Cost:
-    return tuple(x + y for x, y in zip(a, b, strict=True))
-
-
 def _mark(path: str | Path) -> FileMark | None:
     try:
         return FileMark.of(path)
     except (OSError, ValueError):
         return None
-
-
-def _insert(connection: sqlite3.Connection, name: str, entry: Entry) -> None:
-    connection.execute(
-        "INSERT INTO history VALUES (?, ?, ?, ?, ?)",
-        (name, entry.number, history.canonical(entry.content).decode(), entry.previous, entry.hash),
-    )
-
-
-def _entries(connection: sqlite3.Connection, name: str) -> list[Entry]:
-    rows = connection.execute(
-        "SELECT number, content, previous, hash FROM history WHERE dataset = ? ORDER BY number", (name,)
-    ).fetchall()
-    try:
-        return [Entry(number, dict(json.loads(content)), previous, hash) for number, content, previous, hash in rows]
-    except (TypeError, ValueError):
-        raise history.broken(name, "an entry cannot be read") from None

@@ -103,13 +103,13 @@ class Interpreter:
         try:
             return self._statements[type(node)](node, scope)
         except Refusal as refusal:
-            raise _placed(refusal, node.span) from None
+            raise refusal.at(node.span) from None
 
     def eval(self, node: n.Expr, scope: Scope) -> Any:
         try:
             return self._expressions[type(node)](node, scope)
         except Refusal as refusal:
-            raise _placed(refusal, node.span) from None
+            raise refusal.at(node.span) from None
 
     def call(
         self, function: Any, args: Sequence[Any], keywords: dict[str, Any] | None = None, span: Span | None = None
@@ -296,7 +296,7 @@ class Interpreter:
             try:
                 value = operators.binary(link.op, value, right)
             except Refusal as refusal:
-                raise _placed(refusal, link.span) from None
+                raise refusal.at(link.span) from None
         return value
 
     def _logic(self, node: n.Logic, scope: Scope) -> bool:
@@ -396,7 +396,7 @@ class Interpreter:
             try:
                 return self._finish_call(call, function, args, keywords, scope)
             except Refusal as refusal:
-                raise _placed(refusal, call.span) from None
+                raise refusal.at(call.span) from None
 
     def _query(self, node: n.Query, scope: Scope) -> Any:
         outer, self.bare_left = self.bare_left, selects.count_bare(node.body)
@@ -475,10 +475,6 @@ def private_value(handle: Handle, cannot: str) -> Refusal:
         "PrivateValue", f"{what or 'this'} of `{source.name}` {cannot}", notes=notes,
         help=f"measure it: `{{{{ select {measured} from … with epsilon 0.1 }}}}`",
     )  # fmt: skip
-
-
-def _placed(refusal: Refusal, span: Span) -> Refusal:
-    return refusal.at(span)
 
 
 def _moved(first: Diagnostic, span: Span, where: str) -> Diagnostic:

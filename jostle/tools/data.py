@@ -16,7 +16,8 @@ from jostle.diagnostics import refuse
 from jostle.engine.plan import Open
 from jostle.privacy.amounts import as_text
 from jostle.privacy.certificate import check, is_ours, made
-from jostle.privacy.ledger import Dataset, Ledger
+from jostle.privacy.ledger import Ledger
+from jostle.privacy.ledgerrows import Dataset
 from jostle.privacy.registered import Clauses, Terms
 from jostle.source import Source
 from jostle.tools.datacheck import described_as

@@ -81,6 +81,7 @@ class Session:
         self._simulate, self._ledger = simulate, ledger
         self._bound: dict[str, Any] = {}
         self._modules = Modules()
+        self._last: tuple[Source, n.Program] | None = None
         self._cwd = Path(cwd) if cwd is not None else Path.cwd()
         self._folders: list[Path] = [self._cwd]
 
@@ -160,11 +161,9 @@ class Session:
 
     def check(self, source: Source) -> list[Diagnostic]:
         """Every error that can be found before anything runs."""
-        from jostle.syntax import parse
-
         self._look_in(Path(source.name).resolve().parent, self._cwd)
         try:
-            return self._check(parse(source))
+            return self._check(self._parsed(source))
         except Refusal as refusal:
             return list(refusal.diagnostics)
 
@@ -174,12 +173,11 @@ class Session:
         `settings` are those of `param`; without, their defaults. Raises `Refusal` for what cannot be parsed.
         """
         from jostle.check.cost import costs
-        from jostle.syntax import parse
 
         self._look_in(Path(source.name).resolve().parent, self._cwd)
         with deep():
             return costs(
-                parse(source), builtins=BUILTINS, settings=settings,
+                self._parsed(source), builtins=BUILTINS, settings=settings,
                 load_module=lambda path: self._modules.tree(path, self._folders), identity=self._identity,
             )  # fmt: skip
 
@@ -255,6 +253,14 @@ class Session:
 
     def _look_in(self, *folders: Path) -> None:
         self._folders[:] = folders
+
+    def _parsed(self, source: Source) -> n.Program:
+        """The tree of a program; of the one parsed last, it is kept."""
+        from jostle.syntax import parse
+
+        if self._last is None or self._last[0] is not source:
+            self._last = source, parse(source)
+        return self._last[1]
 
     def _identity(self, kind: str, args: list[Any]) -> Hashable:
         """Equal for two names of one file or one bound object; None where it is not known. Looks up names only."""

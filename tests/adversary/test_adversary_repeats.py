@@ -122,7 +122,7 @@ def test_a_file_of_counts_is_not_read_as_a_table_too(attempt: Attempt, tmp_path:
     """A `.npy` file opens with a line of text, and so passes for a CSV file: one file, one budget all the same."""
     np.save(tmp_path / "c.npy", np.array([3, 4, 5, 6]))
     counts = 'private c = counts("c.npy") protecting rows budget epsilon 1\n'
-    as_table = "private d = table(\"c.npy\") described by {\"'shape': (4\": text} protecting rows budget epsilon 1\n"
+    as_table = 'private d = table("c.npy") described by {"\'shape\': (4": text} protecting rows budget epsilon 1\n'
     asked = "x = laplace(c, epsilon = 0.7)\ny = {{ select count(*) from d with epsilon 0.7 }}\n"
     for program in (counts + as_table + asked, as_table + counts + asked):
         assert [d.kind for d in attempt(program).diagnostics] == ["BudgetExceeded"]
@@ -137,7 +137,9 @@ def test_private_counts_are_not_read_as_public(attempt: Attempt, tmp_path: Path,
     session = Session(cwd=tmp_path)
     session.bind("c", array)
     for origin in ('counts("c.npy")', 'bound("c")'):
-        roads = ['counts("./c.npy")', 'table("c.npy")', f'vectors_in("{tmp_path}")'] if "npy" in origin else ['bound("c")']
+        roads = (
+            ['counts("./c.npy")', 'table("c.npy")', f'vectors_in("{tmp_path}")'] if "npy" in origin else ['bound("c")']
+        )
         for road in roads:
             program = f"private c = {origin} protecting rows budget epsilon 1\nprint({road})\n"
             result = attempt(program, session=session)
@@ -209,7 +211,9 @@ def test_a_copy_is_other_data_and_this_is_not_promised_otherwise(attempt: Attemp
 
 
 @pytest.mark.attack("several names of one file")
-def test_a_registered_file_is_read_through_its_dataset_only(tmp_path: Path, cli: Callable[..., tuple[int, str, str]]) -> None:
+def test_a_registered_file_is_read_through_its_dataset_only(
+    tmp_path: Path, cli: Callable[..., tuple[int, str, str]]
+) -> None:
     """By no path, as private or public, as table or counts; its terms stand; it is neither simulated on nor seeded."""
     (tmp_path / "t.csv").write_text(ROWS)
     (tmp_path / "v").mkdir()
@@ -229,10 +233,14 @@ def test_a_registered_file_is_read_through_its_dataset_only(tmp_path: Path, cli:
     ):  # fmt: skip
         result = Session(cwd=tmp_path).attempt(Source("p.jst", program + "\n"))
         assert [d.kind for d in result.diagnostics] == [kind], (program, result.diagnostics)
-    (tmp_path / "p.jst").write_text('private u = dataset("t")\nrelease n = {{ select count(*) from u with epsilon 1 }}\n')
+    (tmp_path / "p.jst").write_text(
+        'private u = dataset("t")\nrelease n = {{ select count(*) from u with epsilon 1 }}\n'
+    )
     assert cli(tmp_path, "run", "p.jst", "--simulate", "--seed", "1")[0] == 1
     assert cli(tmp_path, "run", "p.jst", "--seed", "1")[0] == 2
     assert "n =" in cli(tmp_path, "run", "p.jst")[1]
-    (tmp_path / "q.jst").write_text('private u = dataset("t")\nrelease m = {{ select sum(v) from u with epsilon 0.1 }}\n')
+    (tmp_path / "q.jst").write_text(
+        'private u = dataset("t")\nrelease m = {{ select sum(v) from u with epsilon 0.1 }}\n'
+    )
     status, _, err = cli(tmp_path, "run", "q.jst")
     assert status == 1 and "BudgetExceeded" in err

@@ -103,6 +103,7 @@ EXACT = {
         "n = {{ select count(*) from people join people on age up to 2 with epsilon 0.5 }}", "0.5"
     ),
     "public choices are free": ("b = exp_mech(domain = [1, 2], utilities = [1, 2], epsilon = 5)", "0"),
+    "two hundred thousand rounds": ("for i in 1..2000:\n    for j in 1..100: n = [[people, 1e-6]]", "0.2"),
     "a branch whose test is known": (
         "if 1 > 2 { n = [[people, 0.9]] }", "0"
     ),

@@ -21,7 +21,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 BATCH = 50
 MEMORY = 4 * 2**30
-PATIENCE = 12.0  # seconds for one program, beyond the alarm, before its process is ended
+LOADING = 300.0  # seconds for a process to load what it needs, on a busy machine
+PATIENCE = 30.0  # seconds for one program, beyond the alarm, before its process is ended
 
 
 def text_of(seed: int) -> str | list[str]:
@@ -60,17 +61,19 @@ def run_batch(first: int, count: int, folder: Path, slow: float) -> list[tuple[i
         process = context.Process(target=batch, args=(start, count - len(done), folder, slow, theirs))
         process.start()
         theirs.close()
-        at = start
+        at = start - 1  # nothing was begun yet
         try:
-            while ours.poll(PATIENCE):
+            while ours.poll(LOADING if at == start - 1 else PATIENCE):
                 seed, outcome, faults = ours.recv()
                 at = seed
                 if outcome is not None:
                     done.append((seed, outcome, faults))
-            done.append((at, "hung", [("hung", "no answer to the alarm")]))
+                if len(done) == count:
+                    raise EOFError
+            done.append((max(at, start), "hung", [("hung", "no answer to the alarm")]))
         except EOFError:
             if len(done) < count:
-                done.append((at, "died", [("died", "its process ended")]))
+                done.append((max(at, start), "died", [("died", "its process ended")]))
         process.kill()
         process.join()
     return done

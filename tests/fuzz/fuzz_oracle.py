@@ -111,6 +111,9 @@ class Watch:
 def watched(patch: pytest.MonkeyPatch) -> Watch:
     """Puts made-up noise and the watch into the kernel for as long as the patch holds."""
     watch = Watch()
+    Session().attempt(
+        Source("p.jst", "use histograms\nx = counts([1, 2])\n")
+    )  # loads grammar and engine before any alarm
     patch.setattr(sources, "SecureNoise", lambda: MadeUp(watch))
 
     class Free(MadeUp):

@@ -48,17 +48,17 @@ def faults(texts: list[Any], folders: tuple[Path, Path], watch: Watch) -> list[t
     return found
 
 
-@pytest.mark.parametrize("first", range(0, 100, 20))
+@pytest.mark.parametrize("first", range(0, 60, 20))
 def test_programs(first: int, folders: tuple[Path, Path], watch: Watch) -> None:
     assert faults([program(seed) for seed in range(first, first + 20)], folders, watch) == []
 
 
-@pytest.mark.parametrize("first", range(0, 60, 15))
+@pytest.mark.parametrize("first", range(0, 30, 15))
 def test_conversations(first: int, folders: tuple[Path, Path], watch: Watch) -> None:
     assert faults([conversation(seed) for seed in range(first, first + 15)], folders, watch) == []
 
 
-@pytest.mark.parametrize("first", range(0, 200, 50))
+@pytest.mark.parametrize("first", range(0, 100, 50))
 def test_soup(first: int, folders: tuple[Path, Path], watch: Watch) -> None:
     assert faults([soup(seed) for seed in range(first, first + 50)], folders, watch) == []
 

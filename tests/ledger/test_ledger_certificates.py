@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from conftest import DATASET, Place
+from ledger_place import DATASET, Place
 
 from jostle.diagnostics import Refusal
 from jostle.events import Event

@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from conftest import DATASET, Place
+from ledger_place import DATASET, Place
 
 from jostle.privacy.amounts import QUANTA
 from jostle.privacy.ledger import Ledger

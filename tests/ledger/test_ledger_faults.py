@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from conftest import DATASET, Place, kind
+from ledger_place import DATASET, Place, kind
 from storm import opened, registered
 
 from jostle.diagnostics import Refusal

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import DATASET, Place, kind
+from ledger_place import DATASET, Place, kind
 
 from jostle.privacy.ledger import Ledger
 

@@ -73,7 +73,8 @@ class Additive:
     def draw(self, noise: Noise, exact: NDArray[np.int64], l1: float, l2: float) -> NDArray[np.int64]:
         import numpy as np
 
-        safe = np.clip(exact, -CLAMP, CLAMP).astype(np.int64)
+        # of one sum too wide for 64 bits, `clip` gives a bare integer
+        safe = np.asarray(np.clip(exact, -CLAMP, CLAMP)).astype(np.int64)
         scale = self.scale(l1, l2)
         return noise.laplace(safe, scale) if self.mechanism == "laplace" else noise.gaussian(safe, scale)
 

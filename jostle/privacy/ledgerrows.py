@@ -1,0 +1,123 @@
+"""The rows of a ledger: reading a dataset and testing its seal, and adding an entry to its history.
+
+A dataset and the entry that moved it are always written together, within a transaction that the caller has opened;
+nothing is decided here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from jostle.diagnostics import did_you_mean, refuse
+from jostle.privacy import history
+from jostle.privacy.budget import Cost
+from jostle.privacy.history import Entry
+from jostle.privacy.ledgerfile import LedgerFile
+from jostle.privacy.registered import State, Terms
+
+if TYPE_CHECKING:
+    import sqlite3
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """A registered dataset as it stands. `key` codes and seals; it is not to be shown."""
+
+    terms: Terms
+    state: State
+    key: bytes
+
+    def __repr__(self) -> str:
+        return f"Dataset({self.terms.name!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows that one open transaction sees."""
+
+    file: LedgerFile
+    connection: sqlite3.Connection
+
+    def all(self) -> list[Dataset]:
+        rows = self.connection.execute("SELECT name, terms, state, seal, key FROM datasets ORDER BY name").fetchall()
+        return [self._read(*row) for row in rows]
+
+    def find(self, name: str) -> Dataset:
+        row = self.connection.execute(
+            "SELECT name, terms, state, seal, key FROM datasets WHERE name = ?", (name,)
+        ).fetchone()
+        if row is None:
+            known = [str(other) for (other,) in self.connection.execute("SELECT name FROM datasets")]
+            raise refuse(
+                "LedgerError", f"no dataset `{name}` is registered",
+                help=did_you_mean(name, known) or f"its owner registers it: jostle data register {name} FILE …",
+            )  # fmt: skip
+        return self._read(*row)
+
+    def entries(self, name: str) -> list[Entry]:
+        rows = self.connection.execute(
+            "SELECT number, content, previous, hash FROM history WHERE dataset = ? ORDER BY number", (name,)
+        ).fetchall()
+        try:
+            return [Entry(number, dict(json.loads(said)), previous, hash) for number, said, previous, hash in rows]
+        except (TypeError, ValueError):
+            raise history.broken(name, "an entry cannot be read") from None
+
+    def add(self, terms: Terms, state: State, key: bytes, entry: Entry) -> Dataset:
+        """A dataset that was not there, with its first entry."""
+        made = Dataset(terms, state, key)
+        self.connection.execute(
+            "INSERT INTO datasets VALUES (?, ?, ?, ?, ?)",
+            (terms.name, json.dumps(terms.as_json()), json.dumps(state.as_json()), _seal(made), key),
+        )
+        self._insert(terms.name, entry)
+        return made
+
+    def move(self, dataset: Dataset, content: Mapping[str, Any], amount: Cost = ()) -> Entry:
+        """Writes `dataset` with one entry more, which grew its total by `amount`."""
+        name, state = dataset.terms.name, dataset.state
+        said = {**content, "grows": list(amount)} if amount else dict(content)
+        entry = Entry.after(state.entries + 1, state.head, said)
+        spent = plus(state.spent, amount) if amount else state.spent
+        made = replace(dataset, state=replace(state, spent=spent, entries=entry.number, head=entry.hash))
+        changed = self.connection.execute(
+            "UPDATE datasets SET state = ?, seal = ? WHERE name = ?",
+            (json.dumps(made.state.as_json()), _seal(made), name),
+        )
+        if changed.rowcount != 1:
+            raise self.file.refusal("cannot be written")
+        self._insert(name, entry)
+        return entry
+
+    def _read(self, name: str, terms: str, state: str, seal: str, key: bytes) -> Dataset:
+        try:
+            found = Dataset(Terms.from_json(json.loads(terms)), State.from_json(json.loads(state)), key)
+            good = found.terms.name == name and len(found.state.spent) == found.terms.measure.width
+            if good and history.holds(key, "state", [found.terms.as_json(), found.state.as_json()], seal):
+                return found
+        except (KeyError, TypeError, ValueError, AttributeError):
+            pass
+        raise self.file.refusal(f"is damaged: what it says of `{name}` does not hold", "its owner restores it")
+
+    def _insert(self, name: str, entry: Entry) -> None:
+        self.connection.execute(
+            "INSERT INTO history VALUES (?, ?, ?, ?, ?)",
+            (name, entry.number, history.canonical(entry.content).decode(), entry.previous, entry.hash),
+        )
+
+
+def now() -> str:
+    """The time to the minute: a history is no clock for private work."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%MZ")
+
+
+def plus(a: Cost, b: Cost) -> Cost:
+    return tuple(x + y for x, y in zip(a, b, strict=True))
+
+
+def _seal(dataset: Dataset) -> str:
+    return history.sealed(dataset.key, "state", [dataset.terms.as_json(), dataset.state.as_json()])

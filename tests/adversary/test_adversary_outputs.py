@@ -1,0 +1,147 @@
+"""Everything that a person can see is an output: messages, progress bars, faults, files left behind, what Python gets.
+
+`test_adversary_neighbours` compares whole runs; here are the channels that need a hand of their own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from arena import Arena
+from hostile import people, versions
+from programs import PROGRAMS, ROWS
+from test_adversary_choice import CALL, CHOICE, HEAD, model_file, planted, run
+
+from jostle.source import Source
+from jostle.tools.session import Session
+
+pytestmark = pytest.mark.attack("messages, traces, bars, exit codes")
+Cli = Callable[..., tuple[int, str, str]]
+
+
+def test_the_progress_bar_counts_public_work(arena: Arena) -> None:
+    """What a bar is told, and when, in between the other events."""
+
+    def told(content: bytes) -> list[object]:
+        heard: list[object] = []
+        for path in (arena.folder / "cache").rglob("*.json"):
+            path.unlink()
+        arena.write({"t.csv": content})
+        session = Session(
+            cwd=arena.folder, progress=lambda *step: heard.append(step), listeners=[lambda e: heard.append(e.kind)]
+        )
+        seen = arena.see(PROGRAMS["a choice"], session=session)
+        assert seen.result.ok, seen.text
+        return heard
+
+    expected = told(people())
+    assert any(isinstance(step, tuple) for step in expected)
+    for content in versions().values():
+        assert told(content) == expected
+
+
+def test_a_fault_of_the_runtime_names_nothing(
+    arena: Arena, cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Were there a mistake in the kernel that quotes a cell, the command line would not pass the quotation on."""
+    from jostle.engine.duck import Engine
+
+    def broken(self: object, *rest: object) -> None:
+        raise ValueError("the cell is 'Ann Xaver, 42'")
+
+    monkeypatch.setattr(Engine, "group", broken)
+    arena.write({"t.csv": people(), "p.jst": (ROWS + "x = {{ select count(*) from t with epsilon 1 }}\n").encode()})
+    status, out, err = cli(tmp_path, "run", "p.jst", "--trace", "r.jsonl")
+    assert status not in (0, 2)
+    assert "Xaver" not in out + err + (tmp_path / "r.jsonl").read_text()
+
+
+def test_what_the_engine_says_is_not_passed_on(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DuckDB's messages may quote cells; ours are fixed texts."""
+    from jostle.engine import sql
+
+    whole = sql.group
+
+    def wrong(*given: object) -> sql.Grouped:
+        made = whole(*given)  # type: ignore[arg-type]
+        return sql.Grouped(f"SELECT error(note) FROM ({made.sql}), (SELECT 'Ann Xaver' AS note)", made.as_text)
+
+    monkeypatch.setattr(sql, "group", wrong)
+    arena.write({"t.csv": people()})
+    seen = arena.see(ROWS + "x = {{ select count(*) from t with epsilon 1 }}\n")
+    assert seen.kinds == ["DataError"] and "Xaver" not in seen.text
+
+
+def test_a_run_leaves_no_rows_behind(arena: Arena) -> None:
+    """In no file of the working folder or the cache is there a cell of a private file, nor a temporary copy of it."""
+    arena.write({"t.csv": people(b"1,2,Male,Ames,3,4,5,Ann Xaver")})
+    seen = arena.see(PROGRAMS["a choice"])
+    assert seen.result.ok
+    for path in arena.folder.rglob("*"):
+        if path.is_file() and path.name != "t.csv":
+            assert b"Xaver" not in path.read_bytes(), path
+
+
+def test_what_python_is_given_holds_no_rows(tmp_path: Path) -> None:
+    """Results, names and the values of a session's entries: the texts and documents made of them are public."""
+    (tmp_path / "t.csv").write_bytes(people(b"1,2,Male,Ames,3,4,5,Ann Xaver"))
+    session = Session(cwd=tmp_path)
+    session.execute(Source("repl", ROWS))
+    for entry in (
+        "t",
+        "histogram(t, x = age)",
+        "columns(t)",
+        "total(histogram(t, x = age))",
+        "[t, {a: t}]",
+        "partition(t, sex)",
+    ):
+        value = session.execute(Source("repl", entry))
+        assert "Xaver" not in session.show(value) + repr(value) + str(session.names())
+    result = session.attempt(Source("p.jst", ROWS + "release n = {{ select count(*) from t with epsilon 1 }}\n"))
+    assert "Xaver" not in repr(result) + json.dumps(result.released_json()) + repr(result.events)
+
+
+def test_a_simulation_opens_nothing_private(arena: Arena, cli: Cli) -> None:
+    """The same seed gives the same bytes with other rows, and with no file at all."""
+    arena.write({"p.jst": PROGRAMS["groups"].encode(), "t.csv": people()})
+    expected = cli(arena.folder, "run", "p.jst", "--simulate", "--seed", "4")
+    assert expected[0] == 0, expected
+    for content in versions().values():
+        arena.write({"t.csv": content})
+        assert cli(arena.folder, "run", "p.jst", "--simulate", "--seed", "4") == expected
+    (arena.folder / "t.csv").unlink()
+    assert cli(arena.folder, "run", "p.jst", "--simulate", "--seed", "4") == expected
+
+
+def test_real_noise_cannot_be_seeded(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes(people())
+    (tmp_path / "p.jst").write_text(ROWS + "print({{ select count(*) from t with epsilon 1e-6 }})\n")
+    assert cli(tmp_path, "run", "p.jst", "--seed", "1")[0] == 2
+    assert len({cli(tmp_path, "run", "p.jst")[1] for _ in range(4)}) == 4
+
+
+@pytest.mark.parametrize("policy", [{}, {"share": "a"}, {"needs": ["nobody"]}, {"predictor": 0}, {"needs": 5}])
+def test_a_planted_model_that_is_no_model(tmp_path: Path, cli: Cli, policy: dict[str, object]) -> None:
+    """With a digest that fits: the run may end in a fault, and then nothing of it is shown."""
+    assert run(tmp_path, HEAD + CHOICE + CALL).ok
+    path = model_file(tmp_path)
+    document = json.loads(path.read_text())
+    document["policy"] = {**document["policy"], "share": 0.5, "needs": ["many"], **policy} if policy else {}
+    path.write_text(planted(document))
+    (tmp_path / "q.jst").write_text(HEAD + CHOICE + CALL)
+    status, out, err = cli(tmp_path, "run", "q.jst")
+    assert status not in (0, 2) and "Traceback" not in err
+    assert not [line for line in out.split("\n") if line.strip().isdigit()], out
+
+
+def test_check_opens_no_private_file(arena: Arena, cli: Cli) -> None:
+    """Errors and costs of a program are the same whatever the file holds, and where there is none."""
+    for name in ("a choice", "joins", "mistakes after looking"):
+        arena.write({"p.jst": PROGRAMS[name].encode(), "t.csv": people()})
+        expected = cli(arena.folder, "check", "p.jst")
+        for content in versions().values():
+            arena.write({"t.csv": content})
+            assert cli(arena.folder, "check", "p.jst") == expected

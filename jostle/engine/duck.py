@@ -81,7 +81,7 @@ class Engine:
         self._connection.execute("SET enable_progress_bar = false")
         with contextlib.suppress(duckdb.Error):  # a build without time zones prints UTC anyway
             self._connection.execute("SET TimeZone = 'UTC'")
-        self._close = weakref.finalize(self, _close, self._connection, self._spill)
+        self._close = weakref.finalize(self, _close, self._connection, self._spill, os.getpid())
 
     def close(self) -> None:
         """Frees the database; nothing can be asked of the engine afterwards."""
@@ -318,7 +318,9 @@ class Engine:
         return False
 
 
-def _close(connection: Any, spill: str) -> None:
+def _close(connection: Any, spill: str, owner: int) -> None:
+    if os.getpid() != owner:  # a forked child: the database and its folder are the parent's
+        return
     connection.close()
     shutil.rmtree(spill, ignore_errors=True)
 

@@ -7,6 +7,7 @@ has scale 1/ε.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ MOST_BUCKETS = 16384
 
 
 @on_one_thread
+@lru_cache(maxsize=8)
 def hdmm_strategy(workload: Workload, iterations: int = 100, most: int = 32) -> Strategy:
     """The p-identity strategy for a workload on cells, with p about n/16 and at most `most` plus an eighth.
 

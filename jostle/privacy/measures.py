@@ -96,7 +96,8 @@ class Measure:
 
     def admits(self, total: Cost) -> bool:
         if self.kind == "approximate":
-            return total[1] < self.limit.delta and self._epsilon(total) <= as_float(self.limit.value)
+            left = self.limit.delta - total[1]
+            return left > 0 and total[0] <= round(rho_of(as_float(self.limit.value), as_float(left)) * QUANTA)
         if self.kind == "basic":
             return total[0] <= self.limit.value and total[1] <= self.limit.delta
         return total[0] <= self.limit.value

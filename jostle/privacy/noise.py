@@ -2,8 +2,8 @@
 
 The mechanisms add exact discrete noise drawn from the operating system's generator and saturate at 64 bits, which
 is post-processing. OpenDP takes about 6 µs a value; `privacy.sampler` draws the same law for a whole vector in a
-ninth of that (docs/decisions/vector_noise.md). Scales are rounded up here, so that noise never under-covers a charge. `SeededNoise` in
-`jostle.simulate` has the same three verbs for public data.
+ninth of that (docs/decisions/vector_noise.md). Scales are rounded up here, so that noise never under-covers a charge.
+`SeededNoise` in `jostle.simulate` has the same three verbs for public data.
 """
 
 from __future__ import annotations

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 ADDITIVE = {"count": 1, "count_distinct": 1, "sum": 1, "avg": 2, "var": 3, "stddev": 3}  # parts an amount is split in
 SELECTED = ("median", "quantile", "min", "max", "mode")
 FUNCTIONS = (*ADDITIVE, *SELECTED)
-MOST_KEYS = 2**24
+MOST_KEYS = 2**20
+MOST_SELECTED = 1000  # groups of a selection: each is chosen by itself
 MOST_BOUND = 2.0**60  # of a summand: its square is still added exactly
 
 
@@ -283,7 +284,15 @@ def prepare(table: Table, wishes: Sequence[KeyWish], wants: Sequence[Want]) -> R
                 need_unicode(value)
         keys.append(Key(wish.expr, values))
     request = Request(table, tuple(keys), unlisted, tuple(wishes), tuple(wants))
+    groups = math.prod(len(key.values) for key in keys)
+    if groups > MOST_KEYS:
+        raise refuse("DataError", f"{groups:,} groups are too many", help=f"at most {MOST_KEYS:,}: group more coarsely")
     for want in wants:
+        if want.function in SELECTED and groups > MOST_SELECTED:
+            raise refuse(
+                "DataError", f"a {want.function} in each of {groups:,} groups is too much to choose",
+                help=f"at most {MOST_SELECTED:,} groups: group more coarsely",
+            )  # fmt: skip
         if want.function in ("sum", "avg", "var", "stddev"):
             request._bounds(want)
         elif want.function in SELECTED:

@@ -31,13 +31,13 @@ from jostle.syntax.walk import children
 class Allotted:
     """`kernel.allot` as a context whose refusal is placed at its `with`."""
 
-    def __init__(self, kernel: Kernel, amount: Amount, span: Span, met: Exposures) -> None:
+    def __init__(self, kernel: Kernel, amount: Amount | None, span: Span, met: Exposures) -> None:
         self._kernel, self._amount, self._span, self._met = kernel, amount, span, met
 
     def __enter__(self) -> None:
-        self._event = self._kernel.events.within(
-            "allotment", str(self._amount), self._span, **{self._amount.unit: as_float(self._amount.value)}
-        )
+        asked = self._amount
+        told = {asked.unit: as_float(asked.value)} if asked is not None else {}
+        self._event = self._kernel.events.within("allotment", str(asked or "without limit"), self._span, **told)
         self._opened = self._kernel.allot(self._amount, self._span, self._met)
         try:
             self._allotment = self._opened.__enter__()
@@ -52,14 +52,19 @@ class Allotted:
         self._opened.__exit__(None, None, None)
 
 
-def amount_of(interp: Any, node: n.Amount, scope: Scope, met: Exposures) -> Amount:
-    """The amount written, with `epsilon` in it as what is left on the paths of `met`."""
+def amount_of(interp: Any, node: n.Amount, scope: Scope, met: Exposures) -> Amount | None:
+    """The amount written, with `epsilon` in it as what is left on the paths of `met`.
+
+    In a choice called on public data ε is infinite, and a part of it is without limit too: `None`.
+    """
     inner, opened = Scope(scope), interp.kernel.allotment
     if opened is not None and scope.find(node.unit) is MISSING and opened.unit in (None, node.unit):
         inner.set(node.unit, interp.kernel.left_of_allotment(met, node.unit))
     value = interp.eval(node.value, inner)
     for handle in handles_in(value):
         raise _private_amount(handle, node)
+    if opened is not None and opened.amount is None and not met and value == math.inf:
+        return None
     delta = interp.eval(node.delta, inner) if node.delta is not None else None
     try:
         return Amount(node.unit, quanta(value, node.unit), quanta(delta, "delta") if delta is not None else 0)

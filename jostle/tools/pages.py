@@ -159,7 +159,7 @@ PAGES: dict[str, Page] = {
         "a ledger that is missing, locked, full or damaged",
         "Data sets that an owner has registered are counted for ever, in a ledger: one file that all programs "
         "share. It could not be read or written, or knows nothing of the data set.",
-        'private people = dataset("people") protecting rows budget epsilon 1\n',
+        'private people = dataset("people")\n',
         "Ask the owner of the data to register the data set, or to look at the ledger. A program that is to be "
         "counted for one run only declares a `table` in place of a `dataset`.",
         _PEOPLE % ("age: 0..99", "1"),

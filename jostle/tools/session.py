@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jostle import resources
 from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.events import Event, Stream
 from jostle.run.modules import Modules
@@ -301,8 +302,9 @@ class Session:
     def _check(self, tree: n.Program, predefined: Mapping[str, Any] | None = None) -> list[Diagnostic]:
         from jostle.check import check
 
+        own = Path(tree.span.source.name).resolve().is_relative_to(resources.folder("stdlib").resolve())
         return check(
-            tree, builtins=BUILTINS, modules=self._modules.known(),
+            tree, builtins=BUILTINS, modules=self._modules.known(), library=own,
             load_module=lambda path: self._modules.tree(path, self._folders),
             predefined=list(predefined or ()),
         )  # fmt: skip

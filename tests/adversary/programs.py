@@ -54,8 +54,8 @@ release j
 """,
     "row functions at their edges": ROWS
     + "".join(
-        f"w = derive(t, w = ({e}))\nprint({{{{ select count(w) as n, sum(clamp({e}, 0, 9)) as s, count(distinct w) as d "
-        f"from w where ({e}) < 1e9 or w != ({e}) with epsilon 1.5 }}}})\n"
+        f"w = derive(t, w = ({e}))\nprint({{{{ select count(w) as n, sum(clamp({e}, 0, 9)) as s, "
+        f"count(distinct w) as d from w where ({e}) < 1e9 or w != ({e}) with epsilon 1.5 }}}})\n"
         for e in WILD
     ),
     "texts": ROWS
@@ -144,7 +144,8 @@ for f in [cells, questions, reach, rows, occupied, unevenness, height]: print(f(
 """,
     "joins": ROWS
     + """
-private u = table("t.csv") described by {id: integer, age: 0..99, city: {"Ames", "Cork"}} protecting rows budget epsilon 50
+private u = table("t.csv") described by {id: integer, age: 0..99, city: {"Ames", "Cork"}}
+    protecting rows budget epsilon 50
 cities = table("cities.csv")
 a = {{ select count(*) as n, sum(age) as s from t join cities on city with epsilon 2 }}
 b = {{ select count(*) from t join u on id up to 2 with epsilon 2 }}

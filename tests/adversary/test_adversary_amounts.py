@@ -55,8 +55,8 @@ def test_bad_budgets(attempt: Attempt) -> None:
 @pytest.mark.attack("amounts")
 @pytest.mark.parametrize(
     ("amount", "times", "spent"),
-    [("0.1", 10, "1"), ("1 / 3", 3, "0.999999999999"), ("0.7 - 0.6", 10, "0.99999999999"), ("1e-12", 40, "0.00000000004"),
-     ("1 / 7", 7, "0.999999999999"), ("0.1 + 0.2 - 0.2", 10, None)],
+    [("0.1", 10, "1"), ("1 / 3", 3, "0.999999999999"), ("0.7 - 0.6", 10, "0.99999999999"),
+     ("1e-12", 40, "0.00000000004"), ("1 / 7", 7, "0.999999999999"), ("0.1 + 0.2 - 0.2", 10, None)],
 )  # fmt: skip
 def test_sums_of_amounts_neither_gain_nor_exceed(attempt: Attempt, amount: str, times: int, spent: str | None) -> None:
     """What fits is charged to the quantum; once more of what fills the budget does not fit."""
@@ -78,7 +78,7 @@ def test_an_amount_is_what_the_noise_is_made_for(arena: object) -> None:
 
     arena.write({"t.csv": ROWS.encode()})  # type: ignore[attr-defined]
     for amount in ("1 / 3", "0.1 + 0.2", "1e-12", "0.9999999999999", "2 / 3"):
-        seen = arena.see(T + f"x = {{{{ select count(*) from t with epsilon {amount} }}}}")  # type: ignore[attr-defined]
+        seen = arena.see(T + (f"x = {{{{ select count(*) from t with epsilon {amount} }}}}"))  # type: ignore[attr-defined]
         charged = Fraction(seen.result.budget["t"]["epsilon"]["spent"])
         (draw,) = seen.draws
         assert Fraction(draw.scale) * charged >= 1 - Fraction(1, 2**50)

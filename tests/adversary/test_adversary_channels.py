@@ -24,7 +24,8 @@ T = (
 REFUSED = {
     "state: a function of the program on every row": (
         "TypeError",
-        "seen = []\ndef note(a) { return append(seen, a) }\nx = {{ select count(*) from t where note(age) == 1 with epsilon 0.1 }}",
+        "seen = []\ndef note(a) { return append(seen, a) }\n"
+"x = {{ select count(*) from t where note(age) == 1 with epsilon 0.1 }}",
     ),
     "state: a closure that leaks what it is shown": (
         "TypeError",
@@ -52,10 +53,14 @@ REFUSED = {
         "PrivateValue",
         "h = histogram(t, x = age)\nx = {{ select count(*) from t with epsilon total(h) }}",
     ),
-    "state: the same handle under `private` again": ("TypeError", "private u = t[age > 3, ] protecting rows budget epsilon 9"),
+    "state: the same handle under `private` again": (
+        "TypeError",
+        "private u = t[age > 3, ] protecting rows budget epsilon 9",
+    ),
     "state: a new budget inside a function": (
         "TypeError",
-        'def fresh() {\n private u = table("t.csv") described by {age: 0..99} protecting rows budget epsilon 1\n return u }\n'
+        'def fresh() {\n private u = table("t.csv") described by {age: 0..99} protecting rows budget '
+'epsilon 1\n return u }\n'
         "x = fresh()",
     ),
     "error: fail where a person is there": (
@@ -97,16 +102,20 @@ def test_refused(attempt: Attempt, name: str) -> None:
 
 
 HARMLESS = {
-    "error: no row can fail": "x = {{ select count(1 / age) as a, sum(clamp(1 / (age - 3), 0, 1)) as b from t with epsilon 0.5 }}",
-    "error: a private key that is in no group": 'x = {{ select count(*) from t groupby name over {"p7"} with epsilon 0.5 }}',
+    "error: no row can fail": "x = {{ select count(1 / age) as a, sum(clamp(1 / (age - 3), 0, 1)) as b "
+"from t with epsilon 0.5 }}",
+    "error: a private key that is in no group": 'x = {{ select count(*) from t groupby name over {"p7"} '
+'with epsilon 0.5 }}',
     "loop: an expression that costs more for one person": (
         'x = {{ select sum(clamp(exp(log(age) ^ 3) if name == "p7" else 0, 0, 1)) from t with epsilon 0.5 }}'
     ),
     "budget: spending that depends on what was paid for": (
-        "x = {{ select count(*) from t with epsilon 0.1 }}\nif x > 0 { y = {{ select count(*) from t with epsilon 0.4 }} }"
+        "x = {{ select count(*) from t with epsilon 0.1 }}\n"
+"if x > 0 { y = {{ select count(*) from t with epsilon 0.4 }} }"
     ),
     "budget: `left` and `spent` watch other people's rows": (
-        'for k, p in partition(t, sick) { x = {{ select count(*) from p with epsilon 0.5 }}\n print(left(p), spent(p)) }'
+        'for k, p in partition(t, sick) { x = {{ select count(*) from p with epsilon 0.5 }}\n'
+' print(left(p), spent(p)) }'
     ),
     "state: a file of the program's own making": 'print(t.columns, histogram(t, x = age).x_range)',
 }  # fmt: skip

@@ -48,14 +48,18 @@ def test_the_call_pays_for_all(tmp_path: Path) -> None:
 
 
 GREEDY = {
-    "a Feature that asks for more than its share": "many = Feature (data) { return laplace(total(data.database), epsilon = 0.9) }",
+    "a Feature that asks for more than its share": (
+        "many = Feature (data) { return laplace(total(data.database), epsilon = 0.9) }"
+    ),
     "a Feature that asks again and again": (
         "many = Feature (data) { return max over i in 1..9 of laplace(total(data.database), epsilon = 0.2) }"
     ),
     "a Feature that opens an allotment of its own": (
         "many = Feature (data) { with epsilon 0.9 { return laplace(total(data.database)) } }"
     ),
-    "an Option that asks for more than is left": "A = Option (data) { return laplace(total(data.database), epsilon = 1.5) }\nB = A",
+    "an Option that asks for more than is left": (
+        "A = Option (data) { return laplace(total(data.database), epsilon = 1.5) }\nB = A"
+    ),
 }
 
 
@@ -96,7 +100,8 @@ UNPAID = {
     "an Option that hands out the data": ("A = Option (data) { return data.database }\nB = A", None),
     "an Option that hands out the data in a record": ("A = Option (data) { return {x: [data.database]} }\nB = A", None),
     "a `predict` that looks at the data": (
-        "A = Option (data) { return laplace(total(data.database)) } predict (F) { return laplace(total(c), epsilon = 0.1) }",
+        "A = Option (data) { return laplace(total(data.database)) } predict (F) { return "
+"laplace(total(c), epsilon = 0.1) }",
         "PrivateValue",
     ),
     "a model that looks at the data, and pays for it": (None, None),
@@ -162,7 +167,7 @@ def test_a_planted_model_spends_no_more(tmp_path: Path, name: str) -> None:
     path.write_text(planted(document))
     result = run(tmp_path, HEAD + CHOICE + CALL)
     assert spent(result) <= 1
-    assert result.ok or [d.kind for d in result.diagnostics][0] in ("BudgetExceeded", "BadAmount", "DataError")
+    assert result.ok or result.diagnostics[0].kind in ("BudgetExceeded", "BadAmount", "DataError")
 
 
 @pytest.mark.attack("the choice as a channel")

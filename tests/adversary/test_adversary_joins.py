@@ -9,7 +9,10 @@ from __future__ import annotations
 import pytest
 from arena import Arena, Seen, lost, table
 
-PERSON = 'private t = table("t.csv") described by {who: integer, v: 0..9, c: {"x", "y"}} protecting who up to 3 rows budget epsilon 50\n'
+PERSON = (
+    'private t = table("t.csv") described by {who: integer, v: 0..9, c: {"x", "y"}} protecting who '
+    "up to 3 rows budget epsilon 50\n"
+)
 ROW = (
     'private t = table("t.csv") described by {who: integer, v: 0..9, c: {"x", "y"}} protecting rows budget epsilon 50\n'
 )
@@ -35,7 +38,8 @@ REDEFINED = {
         "d = derive(t, who = v)\nx = {{ select count(distinct who) as a, count(*) as b from d with epsilon 1 }}"
     ),
     "every row gets a person of its own": (
-        "d = derive(t, who = who * 10 + v)\nx = {{ select count(*) as n from d groupby who over 9990..9999 with epsilon 1 }}"
+        "d = derive(t, who = who * 10 + v)\nx = {{ select count(*) as n from d groupby who over "
+"9990..9999 with epsilon 1 }}"
     ),
     "the person in a key": "x = {{ select count(*) as n from t groupby who over {998, 999, 1000} with epsilon 1 }}",
     "parts by the person": (
@@ -58,7 +62,8 @@ REDEFINED = {
         'd = derive(t, c = 5000 if c == "x" else -5000)\nx = {{ select sum(c) from d with epsilon 1 }}'
     ),
     "columns picked away and made again": (
-        "d = derive(pick(t, v), who = v, c = v * 777)\nx = {{ select sum(c) as a, count(distinct who) as b from d with epsilon 1 }}"
+        "d = derive(pick(t, v), who = v, c = v * 777)\n"
+"x = {{ select sum(c) as a, count(distinct who) as b from d with epsilon 1 }}"
     ),
     "a histogram of a redefined column": (
         "x = laplace(histogram(derive(t, v = v % 3), x = v, y = c), epsilon = 1)"
@@ -131,9 +136,11 @@ JOINS = {
     "itself by all columns": "x = {{ select count(*) from t join t on who, v, c up to 5 with epsilon 1 }}",
     "three deep": "x = {{ select count(*) from t join u on who up to 2 join t on who up to 1 with epsilon 1 }}",
     "after a redefinition that makes all keys one": (
-        "d = derive(t, who = 0)\ne = derive(u, who = 0)\nx = {{ select count(*) from d join e on who up to 3 with epsilon 1 }}"
+        "d = derive(t, who = 0)\ne = derive(u, who = 0)\n"
+"x = {{ select count(*) from d join e on who up to 3 with epsilon 1 }}"
     ),
-    "with a public table of large fan-out": "x = {{ select count(*) as n, sum(clamp(w, 0, 9)) as s from t join p on who with epsilon 1 }}",
+    "with a public table of large fan-out": "x = {{ select count(*) as n, sum(clamp(w, 0, 9)) as s from "
+"t join p on who with epsilon 1 }}",
     "with a public table, filtered": "x = {{ select count(*) from t join where(p, w > 3) on who with epsilon 1 }}",
     "with a public table, on a key that is none": (
         "d = derive(t, who = 1 / (who - who))\nx = {{ select count(*) from d join p on who with epsilon 1 }}"

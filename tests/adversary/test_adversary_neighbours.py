@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from arena import Arena, table
 from hostile import DESCRIBED, PEOPLE, ROWS, people, versions
+
 from programs import PROGRAMS
 
 pytestmark = pytest.mark.attack("neighbouring inputs, compared byte for byte")
@@ -32,7 +33,7 @@ def same(one: str, other: str, what: str) -> None:
 def test_every_row_is_hidden(arena: Arena, name: str) -> None:
     arena.write({"cities.csv": CITIES, "t.csv": people()})
     expected = arena.see(PROGRAMS[name])
-    stops = name.startswith("stopped") or name.startswith("mistakes")
+    stops = name.startswith(("stopped", "mistakes"))
     assert expected.result.ok != stops, expected.text[-3000:]
     assert expected.draws or expected.kinds == ["UnboundedSum"]
     for what, content in versions().items():

@@ -26,7 +26,8 @@ T = 'private t = table("t.csv") described by {r: -1.0..1.0, v: 0..1000000, w: re
 
 def rows(*more: str) -> bytes:
     rng = random.Random(5)
-    return table("r", "v", "w", "k", rows=[f"{rng.uniform(-1, 1)!r},{k * 37},{rng.uniform(-1e6, 1e6)!r},{k % 4}" for k in range(50)] + list(more))  # fmt: skip
+    made = [f"{rng.uniform(-1, 1)!r},{k * 37},{rng.uniform(-1e6, 1e6)!r},{k % 4}" for k in range(50)]
+    return table("r", "v", "w", "k", rows=[*made, *more])
 
 
 GRIDS = {
@@ -48,7 +49,10 @@ GRIDS = {
 def test_every_released_value_is_on_its_public_grid(attempt: Attempt, aggregate: str, epsilon: str) -> None:
     """With real noise, and whatever the rows: the low-order bits are those of the grid."""
     step = Fraction(2) ** GRIDS[aggregate]
-    program = f"{T}epsilon 1e6\ng = {{{{ select {aggregate} as s from t groupby k with epsilon {epsilon} }}}}\nrelease x = g.s\n"
+    program = (
+        f"{T}epsilon 1e6\ng = "
+        f"{{{{ select {aggregate} as s from t groupby k with epsilon {epsilon} }}}}\nrelease x = g.s\n"
+    )
     for more in ((), ("1e-300,1,5e-324,1", "0.1234567890123456,1,1e308,2", "nan,1,nan,3")):
         result = attempt(program, t=rows(*more).decode())
         assert result.ok, result.diagnostics
@@ -58,9 +62,10 @@ def test_every_released_value_is_on_its_public_grid(attempt: Attempt, aggregate:
 @pytest.mark.attack("precision and rounding")
 def test_scales_are_functions_of_public_facts(arena: Arena) -> None:
     """And at least what the charge asks for, as fractions: no rounding makes noise too small."""
-    program = T + "epsilon 9\nx = {{ select sum(r), sum(v), count(*), sum(clamp(w, -0.1, 0.3)) from t with epsilon 1 / 3 }}".replace(
-        "sum(r), sum(v), count(*), sum(clamp(w, -0.1, 0.3))", "sum(r) as a, sum(v) as b, count(*) as c, sum(clamp(w, -0.1, 0.3)) as d"
-    )  # fmt: skip
+    program = T + (
+        "epsilon 9\nx = {{ select sum(r) as a, sum(v) as b, count(*) as c, sum(clamp(w, -0.1, 0.3)) as d from t "
+        "with epsilon 1 / 3 }}"
+    )
     arena.write({"t.csv": rows()})
     one = arena.see(program)
     arena.write({"t.csv": rows("1,1000000,1e300,0")})
@@ -99,12 +104,14 @@ BOUNDED = {
 @pytest.mark.attack("overflow and order of sums")
 @pytest.mark.parametrize("name", BOUNDED)
 def test_one_row_moves_what_noise_is_given_by_no_more_than_was_charged(arena: Arena, name: str) -> None:
-    """Row by row: the exact values given to noise, with and without the last row, over the scale, against the charge."""
+    """The exact values given to noise, with and without the last row, over the scale, against the charge."""
     program = T + (
-        "epsilon 90\nx = {{ select sum(r) as a, sum(v) as b, avg(clamp(w, -1e9, 1e9)) as c, var(r) as d, stddev(v) as e, "
-        "sum(clamp(w * w * w, -5, 7)) as f, sum(v * v) as g, sum(1 / r if r > 0.5 else 0) as h from t groupby k with epsilon 8 }}\n"
+        "epsilon 90\nx = {{ select sum(r) as a, sum(v) as b, avg(clamp(w, -1e9, 1e9)) as c, var(r) as d, "
+        "stddev(v) as e, "
+        "sum(clamp(w * w * w, -5, 7)) as f, sum(v * v) as g, sum(clamp(1 / r, 0, 9)) as h from t groupby "
+        "k with epsilon 8 }}\n"
         "y = {{ select median(clamp(w, 0, 1e9)) as m, max(v) as n, min(r) as o, mode(k) as p from t with epsilon 4 }}\n"
-    ).replace("sum(1 / r if r > 0.5 else 0)", "sum(clamp(1 / r, 0, 9))")
+    )
     arena.write({"t.csv": rows(*BOUNDED[name])})
     one = arena.see(program)
     assert one.result.ok, one.text
@@ -142,7 +149,8 @@ def test_counts_at_the_edge_of_what_is_held(arena: Arena) -> None:
     """Cells of 10³⁰⁰ are mended to a bound, so that totals of cubes stay exact."""
     np.save(arena.folder / "c.npy", np.array([1e300, 2.0**31, -5.0, np.inf]))
     seen = arena.see(
-        'private c = counts("c.npy") protecting rows budget epsilon 9\nx = {{ select sum(values) from c with epsilon 1 }}\n'
+        'private c = counts("c.npy") protecting rows budget epsilon 9\n'
+        "x = {{ select sum(values) from c with epsilon 1 }}\n"
         "y = laplace(total(c), epsilon = 1)\nz = laplace(l2(c), epsilon = 1)\nw = laplace(spread(c), epsilon = 1)\n"
     )
     assert seen.result.ok, seen.text
@@ -150,12 +158,13 @@ def test_counts_at_the_edge_of_what_is_held(arena: Arena) -> None:
 
 
 ORDERED = (
-    "epsilon 90\nx = {{ select sum(r) as a, avg(clamp(w, -1e6, 1e6)) as b, stddev(w) as c, sum(clamp(w ^ 3, -1, 1)) as d, "
+    "epsilon 90\nx = {{ select sum(r) as a, avg(clamp(w, -1e6, 1e6)) as b, stddev(clamp(w, -1e6, 1e6)) "
+    "as c, sum(clamp(w ^ 3, -1, 1)) as d, "
     "count(distinct r) as e from t groupby k with epsilon 9 }}\n"
     "y = {{ select median(r) as m, quantile(clamp(w, 0, 1), 0.9) as n from t with epsilon 2 }}\n"
     "z = {{ select count(*) from t join t on k up to 3 with epsilon 2 }}\n"
     "h = laplace(histogram(t, x = v / 1000, y = k), epsilon = 1)\n"
-).replace("stddev(w)", "stddev(clamp(w, -1e6, 1e6))")
+)
 
 
 def given(arena: Arena, program: str, content: bytes) -> list[list[int]]:

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from arena import Arena
 from hostile import people, versions
-from programs import PROGRAMS, ROWS
 from test_adversary_choice import CALL, CHOICE, HEAD, model_file, planted, run
 
 from jostle.source import Source
 from jostle.tools.session import Session
+from programs import PROGRAMS, ROWS
 
 pytestmark = pytest.mark.attack("messages, traces, bars, exit codes")
 Cli = Callable[..., tuple[int, str, str]]

@@ -92,7 +92,8 @@ def names_of_one_file(folder: Path) -> dict[str, str]:
     os.symlink(folder, folder / "sub" / "up")
     os.link(folder / "t.csv", folder / "hard.csv")
     return {
-        "a path with a dot": "./t.csv", "a path through a folder": "sub/../t.csv", "an absolute path": str(folder / "t.csv"),
+        "a path with a dot": "./t.csv", "a path through a folder": "sub/../t.csv",
+        "an absolute path": str(folder / "t.csv"),
         "a symbolic link": "soft.csv", "a link to a link": "softer.csv", "a link to the folder": "sub/up/t.csv",
         "a hard link": "hard.csv", "doubled slashes": f"{folder}//t.csv",
     }  # fmt: skip
@@ -188,7 +189,7 @@ def test_programs_of_one_session_share_a_budget(tmp_path: Path, attempt: Attempt
 
 @pytest.mark.attack("several names of one file")
 def test_a_file_that_is_replaced_between_two_reads(tmp_path: Path, attempt: Attempt) -> None:
-    """Other rows under the same path are under the same budget, and the rows that were read stay the ones that count."""
+    """Other rows under the same path are under the same budget, and the rows that were read stay."""
     session = Session(cwd=tmp_path)
     asked = T + "x = {{ select count(*) from t with epsilon 0.7 }}\n"
     assert attempt(asked, session=session, t=ROWS).ok

@@ -19,7 +19,10 @@ from jostle.tools.session import Result, Session
 
 Attempt = Callable[..., Result]
 
-T = 'private t = table("t.csv") described by {a: 0..9, r: real, c: {"x", "y"}, d: text} protecting rows budget epsilon 90\n'
+T = (
+    'private t = table("t.csv") described by {a: 0..9, r: real, c: {"x", "y"}, d: text} protecting rows '
+    "budget epsilon 90\n"
+)
 PLAIN = [f"{k % 10},{k / 3!r},{'xy'[k % 2]},20{10 + k}-01-01" for k in range(30)]
 
 
@@ -34,7 +37,8 @@ def test_a_line_is_worth_a_line(arena: Arena, name: str) -> None:
         "z = {{ select sum(a) as s, count(r) as m, count(distinct d) as e from t groupby c with epsilon 3 }}\n"
     )
     for place in (0, 7, 30):
-        arena.write({"t.csv": table("a", "r", "c", "d", rows=[*(p.encode() for p in PLAIN[:place]), row, *(p.encode() for p in PLAIN[place:])])})  # fmt: skip
+        plain = [p.encode() for p in PLAIN]
+        arena.write({"t.csv": table("a", "r", "c", "d", rows=[*plain[:place], row, *plain[place:]])})
         one = arena.see(program)
         arena.write({"t.csv": table("a", "r", "c", "d", rows=PLAIN)})
         other = arena.see(program)
@@ -57,7 +61,8 @@ def test_a_quote_swallows_no_other_row(arena: Arena) -> None:
 def test_values_are_settled_by_the_description(arena: Arena) -> None:
     """Numbers are clamped, what is none is none, and none is skipped: in the exact values that noise is given."""
     cells = {"-5": 0, "12": 9, "1e400": None, "nan": None, "inf": None, "": None, " 7 ": 7, "3.99": 3, "0x3": None,
-             "1e1": 9, "-0": 0, "1_0": None, "٣": None, "7e-400": 0, "9007199254740993": 9, "+4": 4, ".5": 0}  # fmt: skip
+             "1e1": 9, "-0": 0, "1_0": None, "٣": None, "7e-400": 0, "9007199254740993": 9, "+4": 4,
+             ".5": 0}  # fmt: skip
     for cell, value in cells.items():
         arena.write({"t.csv": table("a", "r", "c", "d", rows=[f"{cell},1,x,y"])})
         seen = arena.see(T + "x = {{ select sum(a) as s, count(a) as n from t with epsilon 1 }}")
@@ -136,7 +141,7 @@ def test_every_key_is_reported_and_none_from_the_data(arena: Arena) -> None:
 
 @pytest.mark.attack("private keys, schema and header")
 def test_keys_of_one_person_stay_below_the_threshold(arena: Arena) -> None:
-    """Under δ a key is found by its noisy count: at the threshold that k rows of one person do not reach without noise."""
+    """Under δ a key is found by its noisy count, at a threshold that k rows of one person do not reach."""
     for unit, k in (("rows", 1), ("a up to 5 rows", 5)):
         declared = T.replace("protecting rows budget epsilon 90", f"protecting {unit} budget epsilon 20, delta 1e-5")
         arena.write({"t.csv": table("a", "r", "c", "d", rows=[*PLAIN, *["7,1,x,secret"] * k])})
@@ -165,8 +170,12 @@ HEADERLESS = {
 def test_a_file_without_a_header_shows_nothing_of_its_first_row(tmp_path: Path, name: str) -> None:
     (tmp_path / "t.csv").write_bytes(HEADERLESS[name].encode("utf-8", "surrogateescape"))
     for clause in ("described by {name: text} protecting rows", "described by {Ann: text, age: 0..9} protecting rows",
-                   "described by {age: 0..9} protecting who up to 3 rows", "described by {xaver: text} protecting rows"):  # fmt: skip
-        program = f'private t = table("t.csv") {clause} budget epsilon 1\nx = {{{{ select count(*) from t with epsilon 1 }}}}\n'
+                   "described by {age: 0..9} protecting who up to 3 rows",
+                   "described by {xaver: text} protecting rows"):  # fmt: skip
+        program = (
+            f'private t = table("t.csv") {clause} budget epsilon 1\n'
+            f"x = {{{{ select count(*) from t with epsilon 1 }}}}\n"
+        )
         result = Session(cwd=tmp_path).attempt(Source("p.jst", program + "print(t.columns)\n"))
         told = render_all(result.diagnostics, colour=False, width=200) + str(result.output) + str(result.events)
         assert [d.kind for d in result.diagnostics] == ["DataError"]
@@ -178,9 +187,12 @@ def test_a_file_without_a_header_shows_nothing_of_its_first_row(tmp_path: Path, 
 def test_columns_that_are_not_described_do_not_exist(attempt: Attempt) -> None:
     rows = "a,r,c,d,salary\n1,1,x,2010,123456\n"
     for program in (
-        "x = {{ select sum(salary) from t with epsilon 1 }}", "x = {{ select count(*) from t where salry > 1 with epsilon 1 }}",
-        'x = t[salary = 1]', 'for k, p in partition(t, salary, over = {1}) { print(k) }', "h = histogram(t, x = salary)",
-        "d = pick(t, salary)", "d = derive(t, e = salary)", 'n = "salary"\nx = {{ select sum(n) from t with epsilon 1 }}',
+        "x = {{ select sum(salary) from t with epsilon 1 }}",
+        "x = {{ select count(*) from t where salry > 1 with epsilon 1 }}",
+        'x = t[salary = 1]', 'for k, p in partition(t, salary, over = {1}) { print(k) }',
+        "h = histogram(t, x = salary)",
+        "d = pick(t, salary)", "d = derive(t, e = salary)",
+        'n = "salary"\nx = {{ select sum(n) from t with epsilon 1 }}',
     ):  # fmt: skip
         result = attempt(T + program, t=rows)
         told = render_all(result.diagnostics, colour=False, width=200).replace(program, "")

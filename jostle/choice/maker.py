@@ -20,7 +20,8 @@ from jostle.diagnostics import refuse
 from jostle.privacy.amounts import as_float, quanta
 from jostle.privacy.handles import Exposures, Table, handles_in
 from jostle.privacy.measures import Amount
-from jostle.run.interpreter import Interpreter, exposures_of
+from jostle.run.faults import exposures_of
+from jostle.run.interpreter import Interpreter
 from jostle.run.scope import Scope
 from jostle.run.values import Builtin, Function, JSet, Part, Record, is_number, is_sequence, kind_name
 from jostle.source import Span

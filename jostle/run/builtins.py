@@ -13,6 +13,7 @@ from jostle.diagnostics import refuse
 from jostle.engine.plan import Categories, Integer, Open
 from jostle.privacy.handles import ColumnHandle, Handle, handles_in
 from jostle.privacy.released import half_width
+from jostle.run.faults import private_value
 from jostle.run.forms import FORMS
 from jostle.run.measured import MEASURED
 from jostle.run.operators import need_number, total
@@ -262,8 +263,6 @@ PUBLIC: dict[str, Any] = {
 
 
 def _print(*values: Any, at: Any) -> None:
-    from jostle.run.interpreter import private_value
-
     interp, _ = at
     for handle in handles_in(list(values)):
         raise private_value(handle, "cannot be printed")
@@ -272,8 +271,6 @@ def _print(*values: Any, at: Any) -> None:
 
 
 def _len(value: Any, at: Any) -> float:
-    from jostle.run.interpreter import private_value
-
     if isinstance(value, ColumnHandle):
         many = listed_values(value)
         if many is None:
@@ -309,8 +306,6 @@ def _error(value: Any, at: Any) -> float:
 
 
 def _str(value: Any, at: Any) -> str:
-    from jostle.run.interpreter import private_value
-
     for handle in handles_in(value):
         raise private_value(handle, "cannot be turned into a text")
     return show(value)

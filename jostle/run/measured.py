@@ -13,6 +13,7 @@ from jostle.privacy import measure, scores, transform
 from jostle.privacy.amounts import as_float, quanta
 from jostle.privacy.handles import Cube, Exposures, Handle, Score, Scores, Table, handles_in
 from jostle.privacy.measures import Amount
+from jostle.run.faults import exposures_of, private_value
 from jostle.run.values import Builtin, Grouped, JSet, Record, is_number, is_sequence, kind_name
 
 
@@ -86,8 +87,6 @@ def _choose(interp: Any, utilities: Any, length: int, epsilon: Any, span: Any) -
         return measure.choose_publicly([float(u) for u in listed], public)
     if not all(isinstance(u, Score) for u in listed):
         raise refuse("TypeError", "utilities are all public numbers or all scores")
-    from jostle.run.interpreter import exposures_of
-
     amount = amount_for(interp, exposures_of(listed), epsilon)
     return measure.noisy_argmax(interp.kernel, listed, amount, span)
 
@@ -128,8 +127,6 @@ def _misfit(cube: Any, queries: Any, estimate: Any, *, at: Any) -> Any:
 
 def _exact(queries: Any, cube: Any, *, at: Any) -> Any:
     """The exact answers of a workload on public counts."""
-    from jostle.run.interpreter import private_value
-
     interp, _ = at
     need_cube(cube, "exact")
     if cube.private:
@@ -186,8 +183,6 @@ def _limited(handle: Any, amount: Any, *, at: Any) -> Any:
 
 def _cells(cube: Any, *, at: Any) -> Any:
     """The counts of a public cube as a vector."""
-    from jostle.run.interpreter import private_value
-
     interp, _ = at
     need_cube(cube, "cells")
     if cube.private:

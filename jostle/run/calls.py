@@ -1,0 +1,137 @@
+"""Calls: of functions of the program, builtins, parts of a choice, and ChoiceMakers; with and without an allotment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from jostle.diagnostics import Refusal, did_you_mean, refuse
+from jostle.privacy.handles import handles_in
+from jostle.run import operators, selects
+from jostle.run.faults import exposures_of, in_the_users_program, private_value
+from jostle.run.scope import Scope
+from jostle.run.values import REQUIRED, Builtin, Function, Part, RowForm, kind_name
+from jostle.source import Span
+from jostle.syntax import nodes as n
+
+if TYPE_CHECKING:
+    from jostle.run.interpreter import Interpreter
+
+MOST_CALLS = 1000
+
+
+def call(
+    interp: Interpreter,
+    function: Any,
+    args: Sequence[Any],
+    keywords: dict[str, Any] | None = None,
+    span: Span | None = None,
+) -> Any:
+    """Calls any callable value."""
+    keywords = keywords or {}
+    if isinstance(function, Function):
+        return _call_function(interp, function, args, keywords)
+    if isinstance(function, Builtin):
+        if not function.sees_handles:
+            for handle in handles_in([*args, *keywords.values()]):
+                raise private_value(handle, f"cannot be passed to `{function.name}`")
+        extra = {"at": (interp, span)} if function.wants_call else {}
+        return operators.guarded(
+            function.name, function.body, args, {**keywords, **extra}, quote=not function.sees_handles
+        )
+    if isinstance(function, Part):
+        if function.kind == "Utility" and handles_in(list(args)):
+            raise private_value(handles_in(list(args))[0], "cannot be valued: a Utility is for public data")
+        return interp.call(function.run, args, keywords, span)
+    called = getattr(function, "jostle_call", None)
+    if called is not None:
+        return called(interp, args, span)
+    raise refuse("TypeError", f"{kind_name(function)} cannot be called")
+
+
+def _call_function(interp: Interpreter, function: Function, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
+    names = [name for name, _ in function.params]
+    if len(args) > len(names):
+        raise refuse("TypeError", f"`{function.name}` takes {_count(len(names))}, and {len(args)} were given")
+    local = dict(zip(names, args, strict=False))
+    for name, value in keywords.items():
+        if name not in names:
+            raise refuse("TypeError", f"`{function.name}` has no argument `{name}`", help=did_you_mean(name, names))
+        if name in local:
+            raise refuse("TypeError", f"`{function.name}` got `{name}` twice")
+        local[name] = value
+    for name, default in function.params:
+        if name not in local:
+            if default is REQUIRED:
+                raise refuse("TypeError", f"`{function.name}` needs `{name}`", help=f"it takes {', '.join(names)}")
+            local[name] = default
+    if interp.depth >= MOST_CALLS:
+        raise refuse(
+            "RecursionLimit", f"more than {MOST_CALLS:,} calls are open", help="does the recursion come to an end?"
+        )
+    interp.depth += 1
+    try:
+        scope = Scope(function.scope, local)
+        if isinstance(function.body, n.Block):
+            ended = interp.block(function.body.body, scope)
+            return ended.value if ended is not None else None
+        return interp.eval(function.body, scope)
+    finally:
+        interp.depth -= 1
+
+
+def _call(interp: Interpreter, node: n.Call, scope: Scope) -> Any:
+    if id(node) in interp.given:
+        return interp.given[id(node)]
+    function, args, keywords = _prepare_call(interp, node, scope)
+    return _finish_call(interp, node, function, args, keywords, scope)
+
+
+def _prepare_call(interp: Interpreter, node: n.Call, scope: Scope) -> tuple[Any, list[Any], dict[str, Any]]:
+    function = interp.eval(node.function, scope)
+    if isinstance(function, RowForm):
+        return function, [], {}
+    args = [interp.eval(a, scope) for a in node.args]
+    keywords: dict[str, Any] = {}
+    for keyword in node.keywords:
+        if keyword.name in keywords:
+            raise refuse("TypeError", f"`{keyword.name}` is given twice", keyword.span)
+        keywords[keyword.name] = interp.eval(keyword.value, scope)
+    return function, args, keywords
+
+
+def _finish_call(
+    interp: Interpreter, node: n.Call, function: Any, args: list[Any], keywords: dict[str, Any], scope: Scope
+) -> Any:
+    if isinstance(function, RowForm):
+        return function.body(interp, node, scope)
+    try:
+        return interp.call(function, args, keywords, node.span)
+    except Refusal as refusal:
+        raise in_the_users_program(refusal, node.span, function) from None
+
+
+def _spending(interp: Interpreter, node: n.Spending, scope: Scope) -> Any:
+    """`f(x) with epsilon e`: callee, arguments and amount are evaluated before the allotment opens."""
+    if not isinstance(node.value, n.Call):
+        amount = selects.amount_of(interp, node.spend.amount, scope, ())
+        with interp.allotted(amount, node.spend.span, ()):
+            return interp.eval(node.value, scope)
+    call = node.value
+    function, args, keywords = _prepare_call(interp, call, scope)
+    met = exposures_of([*args, *keywords.values()])
+    amount = selects.amount_of(interp, node.spend.amount, scope, met)
+    if node.spend.via is not None:
+        keywords["via"] = selects.mechanism_of(interp, node.spend)
+    with interp.allotted(amount, node.spend.span, met):
+        try:
+            return _finish_call(interp, call, function, args, keywords, scope)
+        except Refusal as refusal:
+            raise refusal.at(call.span) from None
+
+
+def _count(many: int) -> str:
+    return "no arguments" if many == 0 else f"{many} argument{'s' if many > 1 else ''}"
+
+
+CALLS: dict[type, Callable[..., Any]] = {n.Call: _call, n.Spending: _spending}

@@ -1,0 +1,182 @@
+"""Expressions, one function a form: what each is worth. Calls are in `calls`, queries in `selects`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from jostle.diagnostics import Refusal, refuse
+from jostle.privacy.handles import Handle, handles_in
+from jostle.run import declare, operators, selects
+from jostle.run.attributes import attribute, index
+from jostle.run.faults import private_value
+from jostle.run.scope import MISSING, Scope
+from jostle.run.values import REQUIRED, Function, Interval, JSet, Part, Record, kind_name, need_room
+from jostle.syntax import nodes as n
+
+if TYPE_CHECKING:
+    from jostle.run.interpreter import Interpreter
+
+
+def _literal(interp: Interpreter, node: n.Number | n.String | n.Constant, scope: Scope) -> Any:
+    return node.value
+
+
+def _name(interp: Interpreter, node: n.Name, scope: Scope) -> Any:
+    found = scope.find(node.id)
+    if found is not MISSING:
+        return found
+    if node.id in ("epsilon", "rho"):
+        return interp.kernel.left_of_allotment((), node.id)
+    return scope.get(node.id)
+
+
+def _list(interp: Interpreter, node: n.ListOf, scope: Scope) -> list[Any]:
+    return [interp.eval(item, scope) for item in node.items]
+
+
+def _set(interp: Interpreter, node: n.SetOf, scope: Scope) -> Any:
+    return JSet([interp.eval(item, scope) for item in node.items]) if node.items else Record()
+
+
+def _record(interp: Interpreter, node: n.RecordOf, scope: Scope) -> Record:
+    return Record((name, interp.eval(item, scope)) for name, item in node.items)
+
+
+def _comprehension(interp: Interpreter, node: n.Comprehension, scope: Scope) -> Any:
+    out: list[Any] = []
+    inner = Scope(scope)
+    source = interp.eval(node.source, scope)
+    if isinstance(source, Interval) and not source.real and node.condition is None and not node.flat:
+        need_room(source.count)
+    for item in interp.walk(source, node.source.span):
+        interp.bind(node.names, item, inner, node.source.span)
+        if node.condition is None or interp.truth(interp.eval(node.condition, inner), node.condition):
+            made = interp.eval(node.item, Scope(inner))
+            out.extend(made if node.flat else [made])
+            need_room(len(out))
+    return JSet(out) if node.kind == "set" else out
+
+
+def _range(interp: Interpreter, node: n.Range, scope: Scope) -> Interval:
+    low, high = interp.eval(node.low, scope), interp.eval(node.high, scope)
+    for value in (low, high):
+        operators.need_number(value, "a range")
+    real = _written_real(node.low) or _written_real(node.high)
+    return Interval(float(low), float(high), real or not (float(low).is_integer() and float(high).is_integer()))
+
+
+def _unary(interp: Interpreter, node: n.Unary, scope: Scope) -> Any:
+    value = interp.eval(node.operand, scope)
+    return not interp.truth(value, node.operand) if node.op == "not" else operators.unary(node.op, value)
+
+
+def _binary(interp: Interpreter, node: n.Binary, scope: Scope) -> Any:
+    # A long chain of sums leans to the left: walked by a loop, it needs no depth.
+    chain: list[n.Binary] = []
+    at: n.Expr = node
+    while isinstance(at, n.Binary):
+        chain.append(at)
+        at = at.left
+    value = interp.eval(at, scope)
+    for link in reversed(chain):
+        right = interp.eval(link.right, scope)
+        for handle in handles_in([value, right]) if link.op not in ("-", "+", "in", "not in") else ():
+            raise private_value(handle, "cannot be compared or calculated with").at(link.span)
+        try:
+            value = operators.binary(link.op, value, right)
+        except Refusal as refusal:
+            raise refusal.at(link.span) from None
+    return value
+
+
+def _logic(interp: Interpreter, node: n.Logic, scope: Scope) -> bool:
+    decided = node.op == "or"
+    for operand in node.operands:
+        if interp.truth(interp.eval(operand, scope), operand) == decided:
+            return decided
+    return not decided
+
+
+def _conditional(interp: Interpreter, node: n.Conditional, scope: Scope) -> Any:
+    return interp.eval(node.then if interp.truth(interp.eval(node.test, scope), node.test) else node.other, scope)
+
+
+def _over(interp: Interpreter, node: n.Over, scope: Scope) -> Any:
+    inner = Scope(scope)
+    items, values = [], []
+    source = interp.eval(node.source, scope)
+    if isinstance(source, Interval) and not source.real:
+        need_room(source.count)
+    for item in interp.walk(source, node.source.span):
+        inner.set(node.name, item)
+        items.append(item)
+        need_room(len(items))
+        values.append(interp.eval(node.body, Scope(inner)))
+    for handle in handles_in(values):
+        raise private_value(handle, f"cannot be compared by `{node.fold} over`")
+    return operators.fold(node.fold, items, values)
+
+
+def _lambda(interp: Interpreter, node: n.Lambda, scope: Scope) -> Function:
+    return Function("this lambda", tuple((p, REQUIRED) for p in node.params), node.body, scope)
+
+
+def _part(interp: Interpreter, node: n.Part, scope: Scope) -> Part:
+    run = Function(node.kind, interp.params_of(node.params, scope), node.body, scope)
+    predict = None
+    if node.predict is not None and node.predict_params is not None:
+        predict = Function("predict", interp.params_of(node.predict_params, scope), node.predict, scope)
+    return Part(node.kind, run, predict)
+
+
+def _choice(interp: Interpreter, node: n.Choice, scope: Scope) -> Any:
+    return interp.choose(interp, node, scope)
+
+
+def _attribute(interp: Interpreter, node: n.Attribute, scope: Scope) -> Any:
+    return attribute(interp.eval(node.value, scope), node.name)
+
+
+def _index(interp: Interpreter, node: n.Index, scope: Scope) -> Any:
+    value = interp.eval(node.value, scope)
+    if isinstance(value, Handle):
+        return selects.rows_of(interp, value, node, scope)
+    if node.keywords or len(node.args) != 1:
+        raise refuse("TypeError", f"{kind_name(value)} takes one index", node.span)
+    return index(value, interp.eval(node.args[0], scope))
+
+
+def _query(interp: Interpreter, node: n.Query, scope: Scope) -> Any:
+    outer, interp.bare_left = interp.bare_left, selects.count_bare(node.body)
+    try:
+        return interp.eval(node.body, scope)
+    finally:
+        interp.bare_left = outer
+
+
+def _select(interp: Interpreter, node: n.Select, scope: Scope) -> Any:
+    return selects.select(interp, node, scope)
+
+
+def _described(interp: Interpreter, node: n.Described, scope: Scope) -> Any:
+    return declare.public(interp, node.source, node.domains, scope)
+
+
+def _star(interp: Interpreter, node: n.Expr, scope: Scope) -> Any:
+    raise refuse("TypeError", "`*` and `distinct` stand only in the count of a select", node.span)
+
+
+def _written_real(node: n.Expr) -> bool:
+    while isinstance(node, n.Unary):
+        node = node.operand
+    return isinstance(node, n.Number) and node.real
+
+
+EXPRESSIONS: dict[type, Callable[..., Any]] = {
+    n.Name: _name, n.Number: _literal, n.String: _literal, n.Constant: _literal, n.ListOf: _list, n.SetOf: _set,
+    n.RecordOf: _record, n.Comprehension: _comprehension, n.Range: _range, n.Unary: _unary, n.Binary: _binary,
+    n.Logic: _logic, n.Conditional: _conditional, n.Over: _over, n.Lambda: _lambda, n.Part: _part, n.Choice: _choice,
+    n.Attribute: _attribute, n.Index: _index, n.Query: _query, n.Select: _select, n.Described: _described,
+    n.Star: _star, n.Distinct: _star,
+}  # fmt: skip

@@ -1,0 +1,120 @@
+"""Statements, one function a form: what each does to the names in scope and to the session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from jostle.diagnostics import refuse
+from jostle.privacy.handles import Handle, handles_in
+from jostle.run import declare, selects
+from jostle.run.faults import private_value
+from jostle.run.scope import Scope
+from jostle.run.values import Function, Module, plain, show
+from jostle.syntax import nodes as n
+
+if TYPE_CHECKING:
+    from jostle.run.interpreter import Interpreter
+
+
+class Returned:
+    """What a block gives back when a `return` ended it."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def _assign(interp: Interpreter, node: n.Assign, scope: Scope) -> None:
+    value = interp.eval(node.value, scope)
+    if hasattr(value, "name") and value.name == "" and not isinstance(value, Handle):
+        value.name = node.name
+    scope.set(node.name, value)
+
+
+def _bare(interp: Interpreter, node: n.Bare, scope: Scope) -> None:
+    interp.eval(node.value, scope)
+
+
+def _return(interp: Interpreter, node: n.Return, scope: Scope) -> Returned:
+    return Returned(interp.eval(node.value, scope) if node.value is not None else None)
+
+
+def _use(interp: Interpreter, node: n.Use, scope: Scope) -> None:
+    module = interp.load_module(node.path, node.span)
+    scope.set(node.path[-1], module)
+    for name, value in module.names.items():
+        if name not in scope.names or isinstance(scope.names[name], Module):
+            scope.set(name, value)
+
+
+def _param(interp: Interpreter, node: n.ParamDecl, scope: Scope) -> None:
+    default = interp.eval(node.default, scope)
+    interp.params.add(node.name)
+    scope.set(node.name, declare.setting(interp.settings.get(node.name), default, node.name))
+
+
+def _release(interp: Interpreter, node: n.Release, scope: Scope) -> None:
+    value = interp.eval(node.value, scope) if node.value is not None else scope.get(node.name)
+    for handle in handles_in(value):
+        raise private_value(handle, "cannot be released")
+    if interp.quiet:
+        return
+    shown = _event_value(value)
+    interp.released[node.name] = value
+    interp.kernel.events.emit("release", node.name, node.span, value=shown)
+
+
+def _assert(interp: Interpreter, node: n.Assert, scope: Scope) -> None:
+    if not interp.truth(interp.eval(node.value, scope), node.value):
+        said = show(interp.eval(node.message, scope)) if node.message is not None else "this does not hold"
+        raise refuse("AssertionFailed", said, node.value.span)
+
+
+def _def(interp: Interpreter, node: n.Def, scope: Scope) -> None:
+    scope.set(node.name, Function(node.name, interp.params_of(node.params, scope), node.body, scope))
+
+
+def _if(interp: Interpreter, node: n.If, scope: Scope) -> Returned | None:
+    if interp.truth(interp.eval(node.test, scope), node.test):
+        return interp.block(node.then.body, scope)
+    return interp.block(node.other.body, scope) if node.other is not None else None
+
+
+def _for(interp: Interpreter, node: n.For, scope: Scope) -> Returned | None:
+    for item in interp.walk(interp.eval(node.source, scope), node.source.span):
+        interp.bind(node.names, item, scope, node.source.span)
+        ended = interp.block(node.body.body, scope)
+        if ended is not None:
+            return ended
+    return None
+
+
+def _with(interp: Interpreter, node: n.With, scope: Scope) -> Returned | None:
+    amount = selects.amount_of(interp, node.spend.amount, scope, ())
+    with interp.allotted(amount, node.spend.span, ()):
+        return interp.block(node.body.body, scope)
+
+
+def _private(interp: Interpreter, node: n.Private, scope: Scope) -> None:
+    if scope.parent is not interp.base:
+        raise refuse("TypeError", "`private` stands at the top level of a program", node.span)
+    scope.set(node.name, declare.private(interp, node, scope))
+
+
+def _external(interp: Interpreter, node: n.External, scope: Scope) -> None:
+    from jostle.run.externals import external
+
+    scope.set(node.name, external(node.name))
+
+
+def _event_value(value: Any) -> Any:
+    made = plain(value)
+    return made[:2000] if isinstance(made, list) else made
+
+
+STATEMENTS: dict[type, Callable[..., Returned | None]] = {
+    n.Assign: _assign, n.Bare: _bare, n.Return: _return, n.Use: _use, n.ParamDecl: _param, n.Release: _release,
+    n.Assert: _assert, n.Def: _def, n.If: _if, n.For: _for, n.With: _with, n.Private: _private, n.External: _external,
+}  # fmt: skip

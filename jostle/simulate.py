@@ -46,6 +46,12 @@ class SeededNoise:
 
         return int(np.argmax(scores + self._rng.exponential(scale, scores.shape)))
 
+    def gumbel_max(self, scores: NDArray[np.int64], scale: float) -> int:
+        """The same with Gumbel noise: the exponential mechanism's law."""
+        import numpy as np
+
+        return int(np.argmax(scores + self._rng.gumbel(0.0, scale, scores.shape)))
+
 
 def resample(counts: NDArray[np.int64], rows: int, seed: int) -> NDArray[np.int64]:
     """`rows` draws from the shape counts/Σcounts (DPBench's protocol); an empty array stays empty."""

@@ -13,14 +13,10 @@ Features = Mapping[str, float]
 Predict = Callable[[Features], float]
 
 
-class Instance(Protocol):
-    """One training data set at one scale; opaque here."""
-
-
 class Bench(Protocol):
     """The options, features and training data sets of one ChoiceMaker.
 
-    All sequences over options, features and databases are in the order of the program. Methods may raise
+    An instance is one training data set at one scale, opaque here. All sequences over options, features and databases are in the order of the program. Methods may raise
     `Refusal`, which comes through as it is.
     """
 

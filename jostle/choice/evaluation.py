@@ -15,7 +15,8 @@ import numpy as np
 
 from jostle.choice.grow import Array
 from jostle.choice.models import AnyModel
-from jostle.choice.policies import SINGLE_BEST, Candidate, Predicts, candidates, decide, fitted, regrets, view_of
+from jostle.choice.policies import Candidate, Predicts, candidates, decide, fitted, regrets, view_of
+from jostle.choice.policy import SINGLE_BEST
 from jostle.choice.scale import Scale
 from jostle.choice.table import Table
 from jostle.diagnostics import refuse

@@ -5,13 +5,9 @@ Renders what the policy holds; calculates nothing but summaries.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from jostle.choice.models import Trees
+from jostle.choice.policy import SINGLE_BEST, Policy
 from jostle.choice.trees import Tree
-
-if TYPE_CHECKING:
-    from jostle.choice.policy import Policy
 
 
 def explain(policy: Policy) -> str:
@@ -24,7 +20,7 @@ def explain(policy: Policy) -> str:
 def _head(policy: Policy) -> list[str]:
     table = policy.table
     if not policy.learned:
-        name = f"single best ({policy.choose({}, None).chosen})"
+        name = f"{SINGLE_BEST} ({policy.choose({}, None).chosen})"
         return [f"policy: {name}", f"why: {policy.why}", "reads no feature; all of epsilon goes to the option"]
     public = dict(zip(table.features, table.public, strict=True))
     reads = [f"{n} ({'exact' if table.exact else 'free' if public.get(n, True) else 'paid'})" for n in policy.columns]

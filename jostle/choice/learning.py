@@ -8,7 +8,7 @@ from __future__ import annotations
 import jostle
 from jostle.choice.bench import Bench
 from jostle.choice.models import AnyModel, UserModel
-from jostle.choice.policy import Policy
+from jostle.choice.policy import SINGLE_BEST, Policy
 from jostle.choice.store import Store, digest
 from jostle.choice.table import Table
 from jostle.choice.training import DRAWS, REPEATS, SHARES, epsilon_grid, settings_of, train
@@ -93,4 +93,4 @@ def _only(bench: Bench) -> Policy:
         bench.option_names, bench.feature_names, bench.feature_is_public, bench.database_names,
         (), (1.0,), settings_of(bench, None, True), 0, 0, bench.key, (),
     )  # fmt: skip
-    return Policy("single best", "single best", 0.0, (), (), None, table, (), "there is only one option")
+    return Policy(SINGLE_BEST, SINGLE_BEST, 0.0, (), (), None, table, (), "there is only one option")

@@ -16,12 +16,11 @@ from jostle.choice.bench import Predict
 from jostle.choice.fitting import fit
 from jostle.choice.grow import Array
 from jostle.choice.models import AnyModel, Predictor, constant
-from jostle.choice.policy import Policy, Standing
+from jostle.choice.policy import SINGLE_BEST, Policy, Standing
 from jostle.choice.scale import Scale, finite
 from jostle.choice.table import EPSILON, Table
 
 Predicts = tuple[Predict | None, ...]
-SINGLE_BEST = "single best"
 FALLBACK_SHARE = 0.05
 """The share taken where nothing can be cross-validated and nothing is free."""
 

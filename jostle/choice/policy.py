@@ -18,6 +18,10 @@ from jostle.choice.table import EPSILON, Table
 from jostle.choice.trees import Step
 
 
+SINGLE_BEST = "single best"
+"""The policy that looks at nothing: always the option that was the best on average."""
+
+
 @dataclass(frozen=True, slots=True)
 class Standing:
     """How a candidate did in cross-validation: mean regret over data sets, and its standard error."""
@@ -80,7 +84,7 @@ class Policy:
     @property
     def learned(self) -> bool:
         """Whether it looks at anything, rather than always taking the single best option."""
-        return self.name != "single best"
+        return self.name != SINGLE_BEST
 
     def choose(self, features: Mapping[str, float], epsilon: float | None) -> Decision:
         """The option to run, given the features named in `needs` and the call's whole `epsilon` (None: public)."""

@@ -23,9 +23,12 @@ from jostle.resources import cache_folder
 FORMAT = 1
 
 
-def default_folder() -> Path:
-    """`models` in this user's cache folder."""
-    return cache_folder() / "models"
+def default_folder() -> Path | None:
+    """`models` in this user's cache folder; None for who has no home, whose models live in memory only."""
+    try:
+        return cache_folder() / "models"
+    except RuntimeError:
+        return None
 
 
 def digest(*parts: Any) -> str:

@@ -11,9 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import did_you_mean, refuse
-from jostle.engine.groups import shape
-from jostle.engine.plan import Column, Constant, Key, RowExpr
-from jostle.engine.sql import floors
+from jostle.engine.plan import Column, Constant, RowExpr
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -163,62 +161,3 @@ def _clamp(x: Any, low: Any, high: Any) -> Any:
 
 
 _COMPARE, _NUMERIC = _numeric()
-
-
-# Groups --------------------------------------------------------------------------------------------
-
-
-def group_dense(
-    columns: Mapping[str, NDArray[Any]],
-    keys: tuple[Key, ...],
-    weights: NDArray[Any] | None,
-    condition: RowExpr | None,
-) -> NDArray[Any]:
-    """Exact sums of integer `weights` (or the numbers of rows) by key, over the rows where the condition holds.
-
-    Shape (len(key.values), …), () without keys; int64 where they fit, else Python integers.
-    """
-    import numpy as np
-
-    size = len(next(iter(columns.values()))) if columns else 0
-    kept = np.ones(size, dtype=bool)
-    if condition is not None:
-        values, valid = evaluate(condition, columns)
-        kept &= values.astype(bool) & valid
-    dimensions = shape(keys)
-    codes = []
-    for key in keys:
-        code = _codes(key, columns)
-        kept &= code >= 0
-        codes.append(code)
-    at = (
-        np.ravel_multi_index([c[kept] for c in codes], dimensions)
-        if keys
-        else np.zeros(int(kept.sum()), dtype=np.int64)
-    )
-    cells = math.prod(dimensions)
-    if weights is None:
-        return np.bincount(at, minlength=cells).astype(np.int64).reshape(dimensions)
-    amounts = np.asarray(weights).astype(np.int64)[kept]
-    fits = len(amounts) * int(np.max(np.abs(amounts.astype(np.float64)), initial=0.0)) < 2**62
-    sums = np.zeros(cells, dtype=np.int64 if fits else object)
-    np.add.at(sums, at, amounts if fits else amounts.astype(object))
-    return sums.reshape(dimensions)
-
-
-def _codes(key: Key, columns: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
-    """The position of each row's key among its values, -1 for none or unlisted."""
-    import numpy as np
-
-    values, valid = evaluate(key.expr, columns)
-    if not len(key.values):
-        return np.full(len(values), -1, dtype=np.int64)
-    if isinstance(key.values, range):
-        with np.errstate(all="ignore"):
-            whole = np.floor(values)
-            inside = valid & (whole >= key.values[0]) & (whole <= key.values[-1])
-        return np.where(inside, np.where(inside, whole, 0).astype(np.int64) - key.values[0], -1)
-    listed = np.floor(values) if values.dtype.kind == "f" and floors(key) else values
-    place = {value: i for i, value in reversed(list(enumerate(key.values)))}
-    found = np.fromiter((place.get(value, -1) for value in listed.tolist()), dtype=np.int64, count=len(listed))
-    return np.where(valid, found, -1)

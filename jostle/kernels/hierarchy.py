@@ -78,11 +78,6 @@ def identity_buckets(labels: Ints) -> Strategy:
     return [_groups(np.asarray(labels, dtype=np.int64).ravel(), 1.0)]
 
 
-def total_strategy(shape: int | tuple[int, ...]) -> Strategy:
-    """The number of rows, once."""
-    return [_groups(np.zeros(int(np.prod(shape)), dtype=np.int64), 1.0)]
-
-
 def tree_least_squares(blocks: Strategy, answers: list[Floats]) -> Floats:
     """The least-squares counts of the finest level's groups, shape (m,), from noisy answers to a hierarchy.
 

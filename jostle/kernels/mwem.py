@@ -47,11 +47,6 @@ def mwem_update(estimate: Floats, lows: Ints, highs: Ints, answers: Floats, tota
     return np.asarray((updated * (total / updated.sum())).reshape(estimate.shape))
 
 
-def average(estimates: list[Floats]) -> Floats:
-    """The mean of the rounds' estimates."""
-    return np.asarray(np.mean(np.stack(estimates), axis=0))
-
-
 def _regions(shape: tuple[int, ...], lows: Ints, highs: Ints) -> tuple[Ints, Floats]:
     """The region of each flat cell, and for every box (a row) whether it holds each region, (t, regions)."""
     region = np.zeros((1,) * len(shape), dtype=np.int64)

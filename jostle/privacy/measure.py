@@ -14,8 +14,9 @@ from jostle.privacy.amounts import as_float
 from jostle.privacy.handles import Cube, Score, Scores, join_exposures
 from jostle.privacy.kernel import Kernel
 from jostle.privacy.measures import Amount, Asked, pure_price
-from jostle.privacy.mechanisms.additive import Additive, selection_epsilon, selection_price
+from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.mechanisms.linear import Block, Strategy
+from jostle.privacy.mechanisms.selection import Selection
 from jostle.privacy.noise import SecureNoise
 from jostle.privacy.query import emit_measure, noise_and_stability
 from jostle.privacy.released import Noised
@@ -67,10 +68,9 @@ def noisy_score(kernel: Kernel, one: Score, amount: Amount | None, via: str | No
 
 
 def noisy_argmax(kernel: Kernel, scores: Sequence[Score], amount: Amount | None, span: Span | None) -> int:
-    """The index of the largest score, by report noisy max (permute-and-flip's law).
+    """The index of the largest score (`mechanisms.selection`).
 
-    *Argument.* With sensitivity Δ for every score and k changed rows, exponential noise of scale 2kΔ/ε is ε-DP;
-    kΔ/ε where all scores are monotone (they move the same way), which needs neighbours that only add or remove.
+    Monotone scores need half the noise, where neighbours only add or only remove rows.
     """
     if not scores:
         raise refuse("ValueError", "there is nothing to choose from")
@@ -87,12 +87,11 @@ def noisy_argmax(kernel: Kernel, scores: Sequence[Score], amount: Amount | None,
     bits = max(s.bits for s in scores)
     sensitivity = max(s.sensitivity << (bits - s.bits) for s in scores)
     monotone = all(s.monotone for s in scores) and not any(e.source.unit.public_size for e in exposures)
-    asked = need(amount)
-    plain = Amount(asked.unit, asked.value)
-    kernel.charge(exposures, selection_price(plain), "selection", span, Asked("noisy max", tuple(scores)))
-    scale = (1 if monotone else 2) * sensitivity * stability / selection_epsilon(plain)
-    chosen = exposures[0].source.noise.noisy_max(values_of(kernel, scores), scale)
-    emit_measure(kernel, scores[0], "selection", plain, sensitivity / 2.0**bits, scale / 2.0**bits, span)
+    how = Selection.of(need(amount), exposures)
+    kernel.charge(exposures, how.price, "selection", span, Asked("noisy max", tuple(scores)))
+    scale = how.scale(sensitivity * stability, monotone)
+    chosen = how.choose(exposures[0].source.noise, values_of(kernel, scores), scale)
+    emit_measure(kernel, scores[0], "selection", how, sensitivity / 2.0**bits, scale / 2.0**bits, span)
     return chosen
 
 
@@ -130,7 +129,7 @@ def partition_cells(
         return drawn
 
     labels: NDArray[np.int64] = walk(kernel.vault.cells(cube), as_float(plain.value) / distance, draw, **tuning)
-    emit_measure(kernel, cube, "partition", plain, 1, 0.0, span)
+    emit_measure(kernel, cube, "partition", Additive(plain, "laplace"), 1, 0.0, span)
     return labels
 
 

@@ -3,10 +3,10 @@
 A mechanism says what it costs as a `Price`: the amount in the unit that was asked (for allotments, which add
 plainly) and its cost in zCDP. Facts used, each for neighbours at the distance that the noise was scaled to:
 
-* an ε-DP mechanism is ε²/2-zCDP (Bun & Steinke 2016, Prop. 1.4), and so is our report noisy max. The ε²/8 of the
-  exponential mechanism (Cesar & Rogers 2021, Lemma 3.4) rests on a bounded range, which Gumbel noise has and the
-  exponential noise drawn here has not: of two equal scores, moved apart by Δ each, the loser falls to e^-ε/2 and the
-  winner rises to 1 − e^-ε/2, a range above ε and a divergence that tends to ε²/2 for small ε;
+* an ε-DP mechanism is ε²/2-zCDP (Bun & Steinke 2016, Prop. 1.4), report noisy max with exponential noise among them.
+  The ε²/8 of the exponential mechanism (Cesar & Rogers 2021, Lemma 3.4) rests on a bounded range, which Gumbel noise
+  has and exponential noise has not: of two equal scores, moved apart by Δ each, the loser falls to e^-ε/2 and the
+  winner rises to 1 − e^-ε/2, a range above ε and a divergence that tends to ε²/2 for small ε (`mechanisms.selection`);
 * Gaussian noise of deviation σ on an ℓ₂-sensitivity Δ is Δ²/(2σ²)-zCDP (discrete: Canonne, Kamath & Steinke 2020);
 * ρ-zCDP implies (ε, δ) with δ = inf_α exp((α−1)(αρ−ε)) / (α−1) · (1−1/α)^α (Canonne et al. 2020, Cor. 13).
 """

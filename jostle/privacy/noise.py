@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 
 
 class Noise(Protocol):
-    """The three draws that mechanisms are made of; all on int64 arrays, element by element."""
+    """The draws that mechanisms are made of; all on int64 arrays, element by element."""
 
     def laplace(self, values: NDArray[np.int64], scale: float) -> NDArray[np.int64]: ...
     def gaussian(self, values: NDArray[np.int64], sigma: float) -> NDArray[np.int64]: ...
     def noisy_max(self, scores: NDArray[np.int64], scale: float) -> int: ...
+    def gumbel_max(self, scores: NDArray[np.int64], scale: float) -> int: ...
 
 
 VECTOR = 64  # from this many values on, the sampler for vectors
@@ -45,7 +46,11 @@ class SecureNoise:
 
     def noisy_max(self, scores: NDArray[np.int64], scale: float) -> int:
         """Selects by report noisy max with exponential noise; ε = 2·sensitivity / scale, or half when monotone."""
-        return int(_selection(_up(scale))(scores.ravel().tolist()))
+        return int(_selection(_up(scale), "exponential")(scores.ravel().tolist()))
+
+    def gumbel_max(self, scores: NDArray[np.int64], scale: float) -> int:
+        """The exponential mechanism, P(i) ∝ exp(score/scale): ε as above, and a range of it (ε²/8-zCDP)."""
+        return int(_selection(_up(scale), "gumbel")(scores.ravel().tolist()))
 
 
 def _up(scale: float) -> float:
@@ -87,7 +92,8 @@ def _gaussian(sigma: float) -> Any:
 
 
 @lru_cache(maxsize=256)
-def _selection(scale: float) -> Any:
+def _selection(scale: float, law: str) -> Any:
     make, domains, metrics, measures = _parts()
     space = domains.vector_domain(domains.atom_domain(T="i64"))
-    return make.make_noisy_max(space, metrics.linf_distance(T="i64"), measures.max_divergence(), scale)
+    measure = measures.max_divergence() if law == "exponential" else measures.zero_concentrated_divergence()
+    return make.make_noisy_max(space, metrics.linf_distance(T="i64"), measure, scale)

@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any
 from jostle.diagnostics import refuse
 from jostle.engine.plan import Apply, Constant, Count, Exact, Filter, FixedSum, Key, RowExpr, Scan, Term
 from jostle.engine.types import bounds_of, is_integral, key_values, kind_of
+from jostle.privacy.amounts import as_float
 from jostle.privacy.handles import Table
 from jostle.privacy.kernel import Kernel
 from jostle.privacy.measures import Amount, Asked, Price, stability_price
-from jostle.privacy.mechanisms.additive import Additive, selection_price, share, sum_prices
+from jostle.privacy.mechanisms.additive import Additive, share, sum_prices
 from jostle.privacy.mechanisms.quantile import candidates_of, choose_mode, choose_quantile
+from jostle.privacy.mechanisms.selection import Selection
 from jostle.privacy.mechanisms.stability import select_keys
 from jostle.privacy.released import Noised
 from jostle.source import Span
@@ -107,7 +109,7 @@ class Request:
         return self._measure(kernel, [how for _, how in noises], self.keys, span)
 
     def _measure(
-        self, kernel: Kernel, hows: list[Additive | Amount], keys: tuple[Key, ...], span: Span | None
+        self, kernel: Kernel, hows: list[Additive | Selection], keys: tuple[Key, ...], span: Span | None
     ) -> Answer:
         terms: list[Term] = []
         at: dict[int, int] = {}
@@ -124,11 +126,12 @@ class Request:
             columns.append(numbers)
         return Answer(key_columns([list(k.values) for k in keys]), columns)
 
-    def _noise_for(self, want: Want, amount: Amount, via: str | None) -> tuple[Price, Additive | Amount]:
+    def _noise_for(self, want: Want, amount: Amount, via: str | None) -> tuple[Price, Additive | Selection]:
         if want.function in SELECTED:
             if via is not None:
                 raise refuse("TypeError", f"`{want.function}` is a selection, and takes no `via`")
-            return selection_price(Amount(amount.unit, amount.value)), Amount(amount.unit, amount.value)
+            how = Selection.of(amount, self.table.exposures)
+            return how.price, how
         parts = ADDITIVE[want.function]
         each = Additive.of(share(amount, parts), via)
         return sum_prices(amount, [each.price] * parts), each
@@ -209,7 +212,7 @@ class Request:
         return [float(v) for v in (np.sqrt(variance) if want.function == "stddev" else variance)]
 
     def _selected(
-        self, kernel: Kernel, want: Want, amount: Amount, keys: tuple[Key, ...], span: Span | None
+        self, kernel: Kernel, want: Want, how: Selection, keys: tuple[Key, ...], span: Span | None
     ) -> list[Any]:
         noise, stability = noise_and_stability(self.table)
         answers, scale = [], 0.0
@@ -218,14 +221,14 @@ class Request:
             for key, value in zip(keys, combination, strict=True):
                 plan = Filter(plan, holds(key, value))
             if want.function == "mode":
-                chosen, scale = choose_mode(kernel, self.table, plan, _need(want.expr), amount, noise, stability)
+                chosen, scale = choose_mode(kernel, self.table, plan, _need(want.expr), how, noise, stability)
             else:
                 q = {"median": 0.5, "min": 0.0, "max": 1.0}.get(want.function, want.argument)
                 chosen, scale = choose_quantile(
-                    kernel, self.table, plan, _need(want.expr), float(q or 0.0), amount, noise, stability
+                    kernel, self.table, plan, _need(want.expr), float(q or 0.0), how, noise, stability
                 )
             answers.append(chosen)
-        emit_measure(kernel, self.table, want.function, amount, 1, scale, span)
+        emit_measure(kernel, self.table, want.function, how, 1, scale, span)
         return answers
 
     def _run_open(self, kernel: Kernel, amount: Amount, via: str | None, span: Span | None) -> Answer:
@@ -237,11 +240,12 @@ class Request:
         rest = share(Amount(amount.unit, amount.value - mine.value, 0), max(1, len(self.wants)))
         hows = [] if alone else [self._noise_for(want, rest, via) for want in self.wants]
         price = sum_prices(amount, [stability_price(mine), *(p for p, _ in hows)])
-        asked = self._asked([mine, *(how for _, how in hows)])
+        finding = Additive(mine, "laplace")
+        asked = self._asked([finding, *(how for _, how in hows)])
         kernel.charge(self.table.exposures, price, self._title(), span, asked)
         noise, stability = noise_and_stability(self.table)
         found, counts, scale = select_keys(kernel, self.table.plan, expr, mine, noise, stability)
-        emit_measure(kernel, self.table, "keys", mine, 1, scale, span)
+        emit_measure(kernel, self.table, "keys", finding, 1, scale, span)
         if alone:
             return Answer([found], [counts])
         key = Key(expr, tuple(found))
@@ -249,9 +253,8 @@ class Request:
             self._measure(kernel, [how for _, how in hows], (key,), span) if found else Answer([[]], [[] for _ in hows])
         )
 
-    def _asked(self, hows: Sequence[Additive | Amount]) -> Asked:
-        names = [how.mechanism if isinstance(how, Additive) else "selection" for how in hows]
-        return Asked(", ".join(dict.fromkeys(names)), self)
+    def _asked(self, hows: Sequence[Additive | Selection]) -> Asked:
+        return Asked(", ".join(dict.fromkeys(how.mechanism for how in hows)), self)
 
     def _title(self) -> str:
         return ", ".join(w.function for w in self.wants)
@@ -336,13 +339,11 @@ def noise_and_stability(handle: Any) -> tuple[Any, int]:
 
 
 def emit_measure(
-    kernel: Kernel, handle: Any, what: str, how: Additive | Amount, sensitivity: float, scale: float, span: Span | None
-) -> None:
-    amount, mechanism = (how.amount, how.mechanism) if isinstance(how, Additive) else (how, "selection")
-    from jostle.privacy.amounts import as_float
-
+    kernel: Kernel, handle: Any, what: str, how: Additive | Selection, sensitivity: float, scale: float,
+    span: Span | None,
+) -> None:  # fmt: skip
     kernel.events.emit(
-        "measure", what, span, mechanism=mechanism, **{amount.unit: as_float(amount.value)},
+        "measure", what, span, mechanism=how.mechanism, **{how.amount.unit: as_float(how.amount.value)},
         sources=[e.source.name for e in handle.exposures], sensitivity=sensitivity,
         stability=max(e.stability for e in handle.exposures), scale=scale,
     )  # fmt: skip

@@ -14,7 +14,6 @@ from jostle.run.operators import guarded
 from jostle.run.values import Builtin, Interval, is_number, is_vector
 
 KERNELS: dict[str, str] = {
-    "average": "mwem",
     "bucket_strategy": "strategies",
     "estimate": "strategies",
     "hb_strategy": "hierarchy",

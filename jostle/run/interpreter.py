@@ -43,7 +43,6 @@ class Interpreter:
         self.choose = choose
         self.out = out
         self.settings = settings or {}
-        self.params: set[str] = set()
         self.released: dict[str, Any] = {}
         self.bound: dict[str, Any] = {}
         self.folders: list[Any] = []

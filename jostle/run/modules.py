@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 
 class Modules:
+    """The modules of one session, each parsed once and run once."""
+
     def __init__(self) -> None:
         self._trees: dict[str, n.Program | None] = {}
         self._loaded: dict[str, Module] = {}
@@ -43,7 +45,7 @@ class Modules:
         for folder in folders:
             found = Path(folder) / relative
             if found.is_file():
-                tree = parse(Source(str(found), found.read_text(encoding="utf-8")))
+                tree = parse(Source(str(found), _text_of(found)))
                 self._no_externals(tree)
                 return tree
         return None
@@ -77,3 +79,13 @@ class Modules:
         public = {k: v for k, v in scope.names.items() if not k.startswith("_") and not isinstance(v, Module)}
         self._loaded[name] = Module(name, public)
         return self._loaded[name]
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise refuse("ImportError", f"the module `{path}` is not UTF-8 text", help="save it as UTF-8") from None
+    except OSError as fault:
+        reason = (fault.strerror or "the system refused").lower()
+        raise refuse("ImportError", f"the module `{path}` cannot be read: {reason}") from None

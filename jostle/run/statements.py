@@ -51,7 +51,6 @@ def _use(interp: Interpreter, node: n.Use, scope: Scope) -> None:
 
 def _param(interp: Interpreter, node: n.ParamDecl, scope: Scope) -> None:
     default = interp.eval(node.default, scope)
-    interp.params.add(node.name)
     scope.set(node.name, declare.setting(interp.settings.get(node.name), default, node.name))
 
 

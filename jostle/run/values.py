@@ -108,7 +108,6 @@ class Function:
     params: tuple[tuple[str, Any], ...]  # (name, default or REQUIRED)
     body: Block | Expr
     scope: Scope
-    uses_handles: bool = False
 
 
 @dataclass(slots=True, eq=False)

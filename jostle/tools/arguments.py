@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
+_SCHEMA = """such as '{age: 17..90, sex: {"F", "M"}}'"""
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace | int:
@@ -62,7 +63,6 @@ def _parser() -> argparse.ArgumentParser:
         "--simulate", action="store_true", help="open nothing private: rows are made up from the described domains"
     )
     run.add_argument("--seed", metavar="N", type=_seed, help="the seed of a simulation (1 where it is left out)")
-
     run.add_argument("--ledger", metavar="PATH", help="where registered datasets are counted ($JOSTLE_LEDGER)")
 
     check = commands.add_parser("check", help="every error of a program at once, before anything runs")
@@ -78,11 +78,13 @@ def _parser() -> argparse.ArgumentParser:
     which.add_argument("--choice", metavar="NAME", help="only the choices of this name, each as a tree")
     which.add_argument("--budget", action="store_true", help="only the spending of each source")
 
-    data = commands.add_parser("data", help="for the owner of a file: see how it fits its description")
+    data = commands.add_parser(
+        "data", help="for the owner of a file: how it fits a description, and registered datasets"
+    )
     verbs = data.add_subparsers(dest="verb", metavar="VERB", required=True)
     fits = verbs.add_parser("check", help="how many rows and cells do not fit a schema (private: for the owner's eyes)")
     fits.add_argument("file", metavar="FILE")
-    fits.add_argument("--schema", metavar="SCHEMA", required=True, help='such as "{age: 17..90, sex: {"F", "M"}}"')
+    fits.add_argument("--schema", metavar="SCHEMA", required=True, help=_SCHEMA)
 
     _ledger_verbs(verbs)
 
@@ -103,7 +105,7 @@ def _ledger_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
     register = verb("register", "put a file under a budget that lasts for ever")
     register.add_argument("file", metavar="FILE", help="CSV, Parquet, or counts in a .npy file (which need no schema)")
-    register.add_argument("--schema", metavar="SCHEMA", help='such as \'{age: 17..90, sex: {"F", "M"}}\'')
+    register.add_argument("--schema", metavar="SCHEMA", help=_SCHEMA)
     register.add_argument("--protecting", metavar="UNIT", required=True, help="such as 'rows', 'person up to 5 rows'")
     register.add_argument("--budget", metavar="BUDGET", required=True, help="such as 'epsilon 3', 'rho 0.5'")
     verb("list", "every dataset, its budget and what was spent", dataset=False)

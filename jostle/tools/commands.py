@@ -36,9 +36,6 @@ def run(asked: Namespace) -> int:
     as_json = asked.format == "json"
     simulate = (1 if asked.seed is None else asked.seed) if asked.simulate else None
     source = read_program(asked.file)
-    if simulate is not None and not getattr(Session, "simulates", False):
-        # Never a run on private rows under the name of a simulation.
-        raise refuse("DataError", "this jostle cannot simulate; nothing was opened", help="leave --simulate out")
     writer = None
     if asked.trace is not None:
         writer = Writer(Path(asked.trace), **({} if simulate is None else {"simulated": simulate}))
@@ -49,7 +46,7 @@ def run(asked: Namespace) -> int:
         progress=bar,
         out=None if as_json else say,
         simulate=simulate,
-        **({} if asked.ledger is None else {"ledger": Path(asked.ledger)}),
+        ledger=asked.ledger,
     )
     if simulate is not None and not as_json:
         say("nothing private is opened; rows are made up from the described domains")
@@ -161,8 +158,7 @@ def check(asked: Namespace) -> int:
     source = read_program(asked.file)
     session = Session()
     found = session.check(source)
-    tell_costs = getattr(session, "costs", None)
-    costs = tell_costs(source) if not found and tell_costs is not None else []
+    costs = session.costs(source) if not found else []
     if asked.format == "json":
         import json
 

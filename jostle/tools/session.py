@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle import resources
-from jostle.diagnostics import Diagnostic, Refusal, refuse
+from jostle.diagnostics import Diagnostic, Refusal, did_you_mean, refuse
 from jostle.events import Event, Stream
 from jostle.run.modules import Modules
 from jostle.run.names import BUILTINS
@@ -63,8 +63,6 @@ class Session:
     `simulate`, a seed, puts made-up rows (or what `bind` gives under a source's name) in place of every private source.
     `ledger` is the file in which registered datasets are counted; left out, `$JOSTLE_LEDGER` or this user's own.
     """
-
-    simulates = True
 
     def __init__(
         self,
@@ -136,10 +134,10 @@ class Session:
         from jostle.run.scope import Scope
 
         first_event, first_line = len(self._events), len(self._output)
-        self._interp.released, self._interp.params = {}, set()
+        self._interp.released = {}
         self._interp.settings = dict(settings or {})
         self._interp.kernel.begin(source)
-        self._look_in(Path(source.name).resolve().parent, self._cwd)
+        self._look_beside(source)
         found: tuple[Diagnostic, ...] = ()
         try:
             with self._stream.within("run", source.name) as fields:
@@ -162,20 +160,20 @@ class Session:
 
     def check(self, source: Source) -> list[Diagnostic]:
         """Every error that can be found before anything runs."""
-        self._look_in(Path(source.name).resolve().parent, self._cwd)
+        self._look_beside(source)
         try:
             return self._check(self._parsed(source))
         except Refusal as refusal:
             return list(refusal.diagnostics)
 
     def costs(self, source: Source, settings: Mapping[str, Any] | None = None) -> list[Cost]:
-        """What a program can cost each private source, before it runs; nothing is opened (bound names apart are two).
+        """What a program can cost each private source, before it runs; nothing is opened.
 
         `settings` are those of `param`; without, their defaults. Raises `Refusal` for what cannot be parsed.
         """
         from jostle.check.cost import costs
 
-        self._look_in(Path(source.name).resolve().parent, self._cwd)
+        self._look_beside(source)
         with deep():
             return costs(
                 self._parsed(source), builtins=BUILTINS, settings=settings,
@@ -189,10 +187,12 @@ class Session:
         return table(self.costs(source))
 
     def execute(self, source: Source) -> Any:
-        """One entry of a REPL: keeps its names; gives the value of a last bare expression."""
+        """One entry of a REPL, or a program loaded there: keeps its names; gives the value of a last bare expression."""
         from jostle.syntax import parse
 
-        self._look_in(self._cwd)
+        self._folders[:] = [self._cwd]
+        if Path(source.name).is_file():
+            self._look_beside(source)
         tree = parse(source, interactive=True)
         self._interp.kernel.begin(source)
         found = self._check(tree, self._scope.names)
@@ -252,8 +252,9 @@ class Session:
         told = receipts_of(list(self._interp.kernel.register.names.values()))
         return {"ledger": told} if told else {}
 
-    def _look_in(self, *folders: Path) -> None:
-        self._folders[:] = folders
+    def _look_beside(self, source: Source) -> None:
+        """Files and modules are looked for in a program's own folder first, then in the working directory."""
+        self._folders[:] = [Path(source.name).resolve().parent, self._cwd]
 
     def _parsed(self, source: Source) -> n.Program:
         """The tree of a program; of the one parsed last, it is kept."""
@@ -291,9 +292,7 @@ class Session:
             self._out(line)
 
     def _checked(self, source: Source) -> n.Program:
-        from jostle.syntax import parse
-
-        tree = parse(source)
+        tree = self._parsed(source)
         found = self._check(tree)
         if found:
             raise Refusal(*found)
@@ -313,8 +312,6 @@ class Session:
         declared = [s.name for s in tree.body if isinstance(s, n.ParamDecl)]
         for name in self._interp.settings:
             if name not in declared:
-                from jostle.diagnostics import did_you_mean
-
                 raise refuse(
                     "NameError", f"the program has no `param {name}`",
                     help=did_you_mean(name, declared) or (f"it has {', '.join(declared)}" if declared else ""),

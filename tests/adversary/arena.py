@@ -37,7 +37,7 @@ class Draw:
     scale: float
 
     def loss(self, other: Draw) -> float:
-        """Pure ε of a Laplace draw, ρ of a Gaussian one, the range over the scale of a selection."""
+        """Pure ε of a Laplace draw or of a selection with exponential noise; ρ of Gaussian and of Gumbel noise."""
         assert (self.kind, self.scale, self.values.shape) == (other.kind, other.scale, other.values.shape)
         gap = self.values.astype(float) - other.values.astype(float)
         if not gap.size:
@@ -46,7 +46,8 @@ class Draw:
             return float(np.abs(gap).sum()) / self.scale
         if self.kind == "gaussian":
             return float((gap**2).sum()) / (2 * self.scale**2)
-        return float(max(gap.max(), 0) - min(gap.min(), 0)) / self.scale
+        moved = float(max(gap.max(), 0) - min(gap.min(), 0)) / self.scale
+        return moved**2 / 8 if self.kind == "gumbel" else moved
 
 
 @dataclass
@@ -63,6 +64,10 @@ class Blind:
 
     def noisy_max(self, scores: np.ndarray, scale: float) -> int:
         self._answer("selection", scores, scale)
+        return 7 * len(self.draws) % int(np.size(scores))
+
+    def gumbel_max(self, scores: np.ndarray, scale: float) -> int:
+        self._answer("gumbel", scores, scale)
         return 7 * len(self.draws) % int(np.size(scores))
 
     def _answer(self, kind: str, values: np.ndarray, scale: float) -> np.ndarray:

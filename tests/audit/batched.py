@@ -51,13 +51,21 @@ class BatchedNoise:
         return outcomes[0].reshape(values.shape)
 
     def noisy_max(self, scores: np.ndarray, scale: float) -> int:
+        return self._select(scores, scale, "noisy_max")
+
+    def gumbel_max(self, scores: np.ndarray, scale: float) -> int:
+        return self._select(scores, scale, "gumbel_max")
+
+    def _select(self, scores: np.ndarray, scale: float, law: str) -> int:
         flat = scores.ravel()
         if self._secure:
-            outcomes = np.array([self._noise.noisy_max(flat, scale) for _ in range(self._runs)])
+            outcomes = np.array([getattr(self._noise, law)(flat, scale) for _ in range(self._runs)])
         else:
             outcomes = np.empty(self._runs, dtype=np.int64)
             for start in range(0, self._runs, 10_000):
-                noise = self._rng.exponential(scale, (min(10_000, self._runs - start), flat.size))
+                shape = (min(10_000, self._runs - start), flat.size)
+                exponential = law == "noisy_max"
+                noise = self._rng.exponential(scale, shape) if exponential else self._rng.gumbel(0, scale, shape)
                 outcomes[start : start + 10_000] = np.argmax(flat + noise, axis=1)
         self.drawn.append(Drawn("selection", flat.astype(float), scale, outcomes))
         return int(outcomes[0])

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from jostle.diagnostics import Refusal
-from jostle.engine.dense import group_dense
 from jostle.engine.duck import Engine
 from jostle.engine.plan import (
     Apply,
@@ -235,21 +234,6 @@ def test_filters_and_derived_columns_stack(engine: Engine) -> None:
     with pytest.raises(Refusal) as refusal:
         engine.rows(plan)
     assert refusal.value.first.kind == "RecursionLimit"
-
-
-def test_cubes_give_the_same_groups_as_rows(engine: Engine) -> None:
-    rng = np.random.default_rng(2)
-    columns = {"x": rng.integers(0, 12, 400), "y": rng.integers(0, 7, 400), "values": rng.integers(0, 50, 400)}
-    domains = (("x", Integer(0, 11)), ("y", Integer(0, 6)), ("values", Integer(0, 49)))
-    scan = Scan(engine.open(columns, public=False).key, domains)
-    keys = (Key(call("/", Column("x"), 5.0), range(3)), Key(call("%", Column("y"), 3.0), (2.0, 0.0)))
-    condition = call("or", call(">", Column("values"), 30.0), call("==", Column("y"), 2.0))
-    count, total = engine.group(Filter(scan, condition), keys, (Count(), FixedSum(Column("values"), 0, 49, 0)))
-    assert np.array_equal(group_dense(columns, keys, None, condition), count)
-    assert np.array_equal(group_dense(columns, keys, columns["values"], condition), total)
-    assert group_dense(columns, (), columns["values"], None)[()] == columns["values"].sum()
-    huge = group_dense({"x": np.zeros(3)}, (), np.array([2**62] * 3), None)
-    assert huge[()] == 3 * 2**62
 
 
 # Tallies and exact aggregates ----------------------------------------------------------------------

@@ -72,6 +72,8 @@ class MadeUp:
         self._watch.draws(scale)
         return self._watch.random.randrange(max(1, len(np.ravel(scores))))
 
+    gumbel_max = noisy_max
+
     def _like(self, values: Any, scale: float) -> Any:
         flat = [self._watch.random.randrange(-5, 60) for _ in range(min(values.size, 1000))]
         spread = int(min(max(1.0, scale), 2**40))

@@ -65,6 +65,8 @@ class Recorder:
         self._keep("selection", scores, scale)
         return 0  # a fixed choice: what follows a selection must not depend on the data through it
 
+    gumbel_max = noisy_max
+
     def _keep(self, kind: str, values: np.ndarray, scale: float) -> np.ndarray:
         assert self.charges, "noise was drawn before anything was charged"
         assert scale > 0

@@ -9,7 +9,7 @@ import pytest
 
 from jostle.privacy.amounts import QUANTA
 from jostle.privacy.measures import Amount, Measure, Price, epsilon_of, gaussian_price, pure_price, rho_of
-from jostle.privacy.mechanisms.additive import selection_epsilon, selection_price
+from jostle.privacy.mechanisms.selection import Selection
 
 
 def gaussian_delta(epsilon: float, sigma: float) -> float:
@@ -41,7 +41,8 @@ def test_zcdp_to_approximate(rho: float, delta: float) -> None:
 
 
 def renyi(p: np.ndarray, q: np.ndarray, order: float) -> float:
-    return float(np.log((p**order * q ** (1 - order)).sum()) / (order - 1))
+    terms = order * np.log(p) + (1 - order) * np.log(q)
+    return float((terms.max() + np.log(np.exp(terms - terms.max()).sum())) / (order - 1))
 
 
 def permute_and_flip(scores: np.ndarray, scale: float) -> np.ndarray:
@@ -61,11 +62,65 @@ def test_what_a_selection_costs_in_zcdp(epsilon: float) -> None:
         for order in (1.001, 1.5, 2, 4, 16, 64):
             worst = max(worst, renyi(p, q, order) / order, renyi(q, p, order) / order)
     amount = Amount("epsilon", round(epsilon * QUANTA))
-    charged = selection_price(amount).rho / QUANTA
+    charged = Selection(amount, gumbel=False).price.rho / QUANTA
     assert worst <= charged
     assert worst > epsilon**2 / 8  # so the cheaper price is refuted
-    under_rho = selection_epsilon(Amount("rho", selection_price(amount).rho))
+    under_rho = Selection(Amount("rho", round(charged * QUANTA)), gumbel=False).epsilon
     assert under_rho == pytest.approx(epsilon, rel=1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 0.3, 1.0, 3.0])
+def test_what_the_exponential_mechanism_costs_in_zcdp(epsilon: float) -> None:
+    """Gumbel noise: P(i) ∝ exp(score/scale). Three scores, every way in which they can move apart by 1 each."""
+    scale, worst = 2 / epsilon, 0.0
+
+    def law(scores: np.ndarray) -> np.ndarray:
+        weights = np.exp((scores - scores.max()) / scale)
+        return weights / weights.sum()
+
+    for first, second in [(a, b) for a in np.linspace(-4, 4, 9) for b in np.linspace(-4, 4, 9)]:
+        base = np.array([0.0, first, second])
+        for moved in np.array(np.meshgrid([-1, 0, 1], [-1, 0, 1], [-1, 0, 1])).reshape(3, -1).T:
+            p, q = law(base), law(base + moved)
+            assert np.abs(np.log(p / q)).max() <= epsilon * (1 + 1e-12)
+            worst = max(worst, *(renyi(p, q, order) / order for order in (1.001, 2, 8, 64)))
+    charged = Selection(Amount("epsilon", round(epsilon * QUANTA)), gumbel=True).price.rho / QUANTA
+    assert worst <= charged and worst > 0.8 * charged * min(1.0, 1 / epsilon)
+    under_rho = Selection(Amount("rho", round(charged * QUANTA)), gumbel=True).epsilon
+    assert under_rho == pytest.approx(epsilon, rel=1e-6)
+
+
+def test_gumbel_selection_is_drawn_by_its_law() -> None:
+    """OpenDP's draws and the seeded ones, against P(i) ∝ exp(score/scale): chi-square at 1e-9 each."""
+    from scipy.stats import chisquare
+
+    from jostle.privacy.noise import SecureNoise
+    from jostle.simulate import SeededNoise
+
+    scores, scale = np.array([0, 3, 5, 1]), 2.5
+    weights = np.exp(scores / scale)
+    for noise in (SecureNoise(), SeededNoise(7)):
+        seen = np.bincount([noise.gumbel_max(scores, scale) for _ in range(20_000)], minlength=4)
+        assert chisquare(seen, 20_000 * weights / weights.sum()).pvalue > 1e-9
+        flipped = np.bincount([noise.noisy_max(scores, scale) for _ in range(20_000)], minlength=4)
+        assert chisquare(flipped, 20_000 * weights / weights.sum()).pvalue < 1e-9  # the other law is another
+
+
+def test_a_selection_draws_gumbel_noise_where_zcdp_counts_it() -> None:
+    from jostle.privacy.handles import Exposure
+    from jostle.privacy.noise import SecureNoise
+    from jostle.privacy.sources import Source, Unit
+
+    def law(*measures: Measure) -> bool:
+        sources = [Source(f"s{i}", m, Unit(), None, SecureNoise()) for i, m in enumerate(measures)]
+        amount = Amount(measures[0].unit, QUANTA)
+        return Selection.of(amount, tuple(Exposure(s) for s in sources)).gumbel
+
+    pure, zcdp = Measure("pure", Amount("epsilon", QUANTA)), Measure("zcdp", Amount("rho", QUANTA))
+    both = Measure("approximate", Amount("epsilon", QUANTA, QUANTA // 1000))
+    basic = Measure("basic", both.limit)
+    assert law(zcdp) and law(both) and law(both, both)
+    assert not law(pure) and not law(basic) and not law(both, pure)
 
 
 def test_prices_are_never_below_the_true_cost() -> None:

@@ -31,8 +31,6 @@ class Result:
 
 
 class Session:
-    simulates = True
-
     def __init__(
         self,
         *,
@@ -40,6 +38,7 @@ class Session:
         progress: Callable[[str, int, int], None] | None = None,
         out: Callable[[str], None] | None = None,
         simulate: int | None = None,
+        ledger: str | Path | None = None,
         cwd: Path | None = None,
     ) -> None:
         self.result = Result()
@@ -67,6 +66,9 @@ class Session:
             if line.startswith("refuse "):
                 found.append(Diagnostic(line.split()[1], "as ordered", Span(source, n, 1, n, len(line) + 1)))
         return found
+
+    def costs(self, source: Source) -> list[object]:
+        return []
 
     def execute(self, source: Source) -> object:
         value = None

@@ -81,14 +81,3 @@ class Additive:
     def _epsilon(self) -> float:
         value = as_float(self.amount.value)
         return math.sqrt(2 * value) if self.amount.unit == "rho" else value
-
-
-def selection_epsilon(amount: Amount) -> float:
-    """The ε of a noisy max within this amount: ε²/2-zCDP under rho."""
-    value = as_float(amount.value)
-    return math.sqrt(2 * value) if amount.unit == "rho" else value
-
-
-def selection_price(amount: Amount) -> Price:
-    """Of a noisy max with exponential noise. It is ε-DP but not of bounded range ε (see `measures`), so ε²/2."""
-    return Price(amount, amount.value) if amount.unit == "rho" else pure_price(amount)

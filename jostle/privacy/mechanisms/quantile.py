@@ -22,8 +22,7 @@ from jostle.diagnostics import refuse
 from jostle.engine.plan import Plan, RowExpr
 from jostle.engine.types import bounds_of, is_integral, key_values
 from jostle.privacy.handles import Table
-from jostle.privacy.measures import Amount
-from jostle.privacy.mechanisms.additive import selection_epsilon
+from jostle.privacy.mechanisms.selection import Selection
 from jostle.privacy.noise import Noise
 from jostle.privacy.released import Noised
 
@@ -56,7 +55,7 @@ def candidates_of(table: Table, expr: RowExpr, function: str) -> Any:
 
 
 def choose_quantile(
-    kernel: Kernel, table: Table, plan: Plan, expr: RowExpr, q: float, amount: Amount, noise: Noise, stability: int
+    kernel: Kernel, table: Table, plan: Plan, expr: RowExpr, q: float, how: Selection, noise: Noise, stability: int
 ) -> tuple[Noised, float]:
     """The chosen candidate and the scale of the noise in ranks. Charged by the caller."""
     import numpy as np
@@ -71,7 +70,7 @@ def choose_quantile(
     part = Fraction(q).limit_denominator(1000)
     a, d = part.numerator, part.denominator
     sensitivity = max(a, d - a)
-    scale = 2 * sensitivity * stability / selection_epsilon(amount)
+    scale = how.scale(sensitivity * stability, monotone=False)
     least = (d - a) * below - a * (running[-1] - below)  # d times the ranks that c may take, less d·q·N
     most = least + d * (running[-1] - below - above)
     if a in (0, d):
@@ -79,11 +78,11 @@ def choose_quantile(
         shift = aim if a == 0 else -aim
         least, most = least - shift, most - shift
     scores = -np.maximum(0, np.maximum(least, -most))
-    return Noised(float(grid[noise.noisy_max(scores, scale)]), "selection", scale / d, len(grid)), scale / d
+    return Noised(float(grid[how.choose(noise, scores, scale)]), "selection", scale / d, len(grid)), scale / d
 
 
 def choose_mode(
-    kernel: Kernel, table: Table, plan: Plan, expr: RowExpr, amount: Amount, noise: Noise, stability: int
+    kernel: Kernel, table: Table, plan: Plan, expr: RowExpr, how: Selection, noise: Noise, stability: int
 ) -> tuple[Any, float]:
     """The chosen key and the scale of the noise in rows. Charged by the caller."""
     import numpy as np
@@ -93,8 +92,8 @@ def choose_mode(
     values = candidates_of(table, expr, "mode")
     (counts,) = kernel.engine.group(plan, (Key(expr, values),), (Count(),))
     monotone = not any(e.source.unit.public_size for e in table.exposures)
-    scale = (1 if monotone else 2) * stability / selection_epsilon(amount)
-    chosen = values[noise.noisy_max(np.asarray(counts, dtype=np.int64), scale)]
+    scale = how.scale(stability, monotone)
+    chosen = values[how.choose(noise, np.asarray(counts, dtype=np.int64), scale)]
     return (float(chosen) if isinstance(chosen, int) and not isinstance(chosen, bool) else chosen), scale
 
 

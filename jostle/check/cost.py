@@ -58,7 +58,8 @@ class Cost:
         if self.asked == math.inf:
             bound = f"its budget of {as_text(self.limit)} is the only bound" if self.limit is not None else "no bound"
             return f"{bound}: {self.why.reason} ({self.why.span})" if self.why is not None else bound
-        asked = f"{self.unit} {as_text(int(self.asked))}".strip()
+        much = as_text(int(self.asked))
+        asked = f"{self.unit} {much}" if self.unit else f"{much}, in the unit that its owner gave"
         if self.asked == 0:
             said = f"nothing{whole}"
         elif self.exact and self.fits:

@@ -16,8 +16,8 @@ Predict = Callable[[Features], float]
 class Bench(Protocol):
     """The options, features and training data sets of one ChoiceMaker.
 
-    An instance is one training data set at one scale, opaque here. All sequences over options, features and databases are in the order of the program. Methods may raise
-    `Refusal`, which comes through as it is.
+    An instance is one training data set at one scale, opaque here. All sequences over options, features and
+    databases are in the order of the program. Methods may raise `Refusal`, which comes through as it is.
     """
 
     @property

@@ -13,7 +13,7 @@ from typing import Any
 from jostle.choice.learning import learn
 from jostle.choice.models import Model, UserModel, forest, regret_tree, tree
 from jostle.choice.policy import Decision, Policy
-from jostle.choice.program import Parts, ProgramBench, all_handles
+from jostle.choice.program import Parts, ProgramBench, all_handles, public_only
 from jostle.choice.store import Store
 from jostle.choice.table import train_event
 from jostle.diagnostics import refuse
@@ -240,10 +240,12 @@ def make(
 
 def user_model(interp: Interpreter, function: Any) -> UserModel:
     def fit(pairs: Any) -> Callable[[Any], float]:
-        predictor = interp.call(function, [[[Record(x), y] for x, y in pairs]])
+        with public_only(interp):
+            predictor = interp.call(function, [[[Record(x), y] for x, y in pairs]])
 
         def predict(x: Any) -> float:
-            value = interp.call(predictor, [Record(x)])
+            with public_only(interp):
+                value = interp.call(predictor, [Record(x)])
             if not is_number(value):
                 raise refuse("TypeError", f"a model predicts numbers, and this one gives {kind_name(value)}")
             return float(value)

@@ -17,7 +17,6 @@ from jostle.choice.scale import LIMIT, finite
 from jostle.choice.table import EPSILON, Table
 from jostle.choice.trees import Step
 
-
 SINGLE_BEST = "single best"
 """The policy that looks at nothing: always the option that was the best on average."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -96,14 +96,8 @@ class ProgramBench:
 
     # Inside ----------------------------------------------------------------------------------------
 
-    @contextmanager
-    def _training(self) -> Iterator[None]:
-        self._interp.quiet += 1
-        try:
-            with self._interp.kernel.training():
-                yield
-        finally:
-            self._interp.quiet -= 1
+    def _training(self) -> AbstractContextManager[None]:
+        return public_only(self._interp)
 
     def _run(self, part: Any, instance: Any, epsilon: float | None, seed: int) -> Any:
         if epsilon is None:
@@ -144,6 +138,17 @@ class ProgramBench:
         data = [fingerprint(v, self._interp.kernel) for v in parts.databases]
         whole = "\n".join([*parts.option_names, *parts.feature_names, *said, *data, self._unit, str(self._stability)])
         return hashlib.sha256((whole + library_digest()).encode()).hexdigest()
+
+
+@contextmanager
+def public_only(interp: Any) -> Iterator[None]:
+    """While this is open no private source can be charged, and nothing is printed or released."""
+    interp.quiet += 1
+    try:
+        with interp.kernel.training():
+            yield
+    finally:
+        interp.quiet -= 1
 
 
 def simulated(data: Any, amount: Amount, stability: int, seed: int) -> tuple[Any, Source]:

@@ -94,7 +94,14 @@ def _read(data: bytes, key: str, path: Path) -> Policy:
         raise _damaged(path) from None
     if known != document["digest"] or document["key"] != key or document["format"] != FORMAT:
         raise _damaged(path)
-    return Policy.from_json(document["policy"])
+    try:
+        policy = Policy.from_json(document["policy"])
+        sound = 0 <= policy.share < 1 and set(policy.needs) <= set(policy.table.features)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError):
+        raise _damaged(path) from None
+    if not sound:
+        raise _damaged(path)
+    return policy
 
 
 def _damaged(path: Path) -> Refusal:

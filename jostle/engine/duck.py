@@ -108,11 +108,14 @@ class Engine:
             status = path.stat()
             real = os.path.realpath(path)
         except (FileNotFoundError, NotADirectoryError):
-            raise refuse("DataError", f"there is no file `{shown}`", help="a path is relative to the program") from None
+            help = "paths in a program start at its folder"
+            raise refuse("DataError", f"there is no file `{shown}`", help=help) from None
         except (OSError, ValueError) as error:
             raise refuse("DataError", f"`{shown}` cannot be read: {_reason(error)}") from None
         if path.is_dir():
             raise refuse("DataError", f"`{shown}` is a folder, not a file")
+        if not path.is_file():
+            raise refuse("DataError", f"`{shown}` is a device or a pipe, not a file")
         quoted = f"`{shown}`"
         names: list[object] = [("path", real), ("inode", status.st_dev, status.st_ino)]
         for name in names:

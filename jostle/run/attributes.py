@@ -7,7 +7,8 @@ from typing import Any
 
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.engine.plan import Integer
-from jostle.privacy.handles import ColumnHandle, Cube, Table
+from jostle.privacy.handles import ColumnHandle, Cube, Table, handles_in
+from jostle.run.faults import private_value
 from jostle.run.values import (
     Grouped,
     Interval,
@@ -81,6 +82,8 @@ def index(value: Any, at: Any) -> Any:
 
 
 def _place(at: Any, length: int) -> int:
+    if handles_in(at):
+        raise private_value(handles_in(at)[0], "cannot be an index")
     if not is_number(at) or not float(at).is_integer():
         raise refuse(
             "TypeError", f"an index is a whole number, not {kind_name(at) if not is_number(at) else show_number(at)}"

@@ -83,7 +83,10 @@ def registered(interp: Any, node: n.Private, call: n.Call, scope: Scope) -> Hand
     from jostle.privacy.account import Account
 
     if interp.simulate is not None:
-        raise refuse("LedgerError", "a registered dataset cannot be simulated on", call.span)
+        raise refuse(
+            "LedgerError", "a registered dataset is not opened in a simulation", call.span,
+            help="its schema is in the ledger: declare a `table` with clauses of its own to simulate on",
+        )  # fmt: skip
     name = _origin(interp, call, scope)
     if not isinstance(name, str):
         raise refuse("TypeError", f"`dataset` takes a name, not {kind_name(name)}", call.span)

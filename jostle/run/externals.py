@@ -14,14 +14,27 @@ from jostle.run.operators import guarded
 from jostle.run.values import Builtin, Interval, is_number, is_vector
 
 KERNELS: dict[str, str] = {
+    "agrid_first": "grids",
+    "agrid_second": "grids",
+    "ahp_labels": "clusters",
     "bucket_strategy": "strategies",
     "estimate": "strategies",
+    "greedy_h_strategy": "greedy",
+    "grid_strategy": "grids",
+    "group_strategy": "clusters",
     "hb_strategy": "hierarchy",
     "hdmm_strategy": "strategies",
     "identity_strategy": "hierarchy",
+    "kd_labels": "clusters",
+    "mwem_start": "grids",
     "mwem_update": "mwem",
+    "nonnegative": "wavelets",
+    "pooled": "clusters",
+    "privelet_strategy": "wavelets",
+    "quadtree_strategy": "grids",
     "query_box": "workloads",
     "uniform_estimate": "mwem",
+    "wavelet_cells": "wavelets",
 }
 
 

@@ -177,6 +177,8 @@ def _limited(handle: Any, amount: Any, *, at: Any) -> Any:
     """The same handle under a smaller budget of its own, in the unit of its source."""
     if not isinstance(handle, (Table, Cube)):
         raise refuse("TypeError", f"an agent is made of a table or a cube, not of {kind_name(handle)}")
+    for other in handles_in(amount):
+        raise private_value(other, "cannot be an amount")
     unit = handle.exposures[0].source.measure.unit if handle.private else "epsilon"
     return transform.limited(handle, Amount(unit, quanta(amount, unit)))
 

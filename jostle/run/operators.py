@@ -9,6 +9,7 @@ from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
 from jostle.privacy.handles import handles_in
+from jostle.run.faults import private_value
 from jostle.run.values import (
     Interval,
     JSet,
@@ -24,6 +25,8 @@ from jostle.run.values import (
 
 def need_number(value: Any, what: str) -> float:
     if not is_number(value):
+        for handle in handles_in(value):
+            raise private_value(handle, f"cannot be a number of {what}")
         raise refuse("TypeError", f"{what} takes numbers, not {kind_name(value)}")
     return float(value)
 

@@ -187,7 +187,7 @@ class Session:
         return table(self.costs(source))
 
     def execute(self, source: Source) -> Any:
-        """One entry of a REPL, or a program loaded there: keeps its names; gives the value of a last bare expression."""
+        """One entry of a REPL, or a program loaded there: keeps its names; gives a last bare expression's value."""
         from jostle.syntax import parse
 
         self._folders[:] = [self._cwd]

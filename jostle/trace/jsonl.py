@@ -110,6 +110,8 @@ def _event(line: str, place: Span, *, cut: bool) -> Event:
         said = loads(line)
     except ValueError as fault:
         what = "the trace is cut short in its last line" if cut else "the trace is damaged: this line is not JSON"
+        if place.line == 1:
+            what = f"`{place.source.name}` is no trace: this line is not JSON"
         raise _damaged(place, what) from fault
     if not isinstance(said, dict) or any(key not in said for key in _OWN):
         raise _damaged(place, "this line is no event of a trace: it needs " + ", ".join(f"`{k}`" for k in _OWN))

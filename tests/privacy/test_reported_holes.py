@@ -1,0 +1,74 @@
+"""Holes and crashes that reviews found, each kept shut by the program that showed it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jostle.choice.store import FORMAT, Store, digest
+from jostle.diagnostics import Refusal
+from jostle.source import Source
+from jostle.tools.session import Session
+
+PRIVATE = "private c = counts([5, 6]) protecting rows budget epsilon 10\n"
+CHOICE = """
+f = Feature (data) { return {{ select sum(values) from data.database }} }
+A = Option (data) { return 1 }
+B = Option (data) { return {{ select sum(values) from data.database }} }
+u = Utility (data, answers) { return answers }
+dbs = [{database: counts([n])} for n in [1, 5, 9, 20]]
+"""
+
+
+def kinds(program: str) -> list[str]:
+    return [d.kind for d in Session().attempt(Source("p.jst", program)).diagnostics]
+
+
+def test_a_users_model_cannot_reach_private_data_while_it_is_fitted_or_predicts() -> None:
+    fitted = "using (lambda pairs: (lambda F: laplace(total(c), epsilon = 0.1)))"
+    program = PRIVATE + CHOICE + f"ch = MkChoiceMaker among {{A, B}} informed by {{f}} trained on dbs {fitted} wrt u\n"
+    assert kinds(program + "x = ch({database: c}) with epsilon 1\n") == ["PrivateValue"]
+    public = program.replace("laplace(total(c), epsilon = 0.1)", "1")
+    assert kinds(public + "x = ch({database: c}) with epsilon 1\n") == []
+
+
+@pytest.mark.parametrize("use", ["xs[size(c)]", "[i for i in 1..size(c)]", "limited(c, size(c))"])
+def test_a_score_is_private_wherever_it_stands(use: str) -> None:
+    assert kinds(PRIVATE + f"xs = [1, 2]\ny = {use}\n") == ["PrivateValue"]
+
+
+def test_a_device_is_no_file() -> None:
+    if not Path("/dev/zero").exists():
+        pytest.skip("no /dev/zero here")
+    assert kinds('x = table("/dev/zero")\n') == ["DataError"]
+
+
+@pytest.mark.parametrize("content", [{}, {"share": "a"}, {"needs": 5}, {"needs": ["nobody"]}, {"predictor": 0}, []])
+def test_a_stored_model_with_a_right_digest_and_wrong_content_is_damaged(content: object, tmp_path: Path) -> None:
+    import json
+
+    key = "k" * 64
+    document = {"format": FORMAT, "key": key, "digest": digest(FORMAT, key, content), "policy": content}
+    (tmp_path / f"{key}.json").write_text(json.dumps(document))
+    with pytest.raises(Refusal) as refused:
+        Store(tmp_path).load(key)
+    assert refused.value.first.kind == "DataError" and "damaged" in refused.value.first.message
+
+
+def test_a_part_of_an_infinite_epsilon_is_infinite_on_public_data() -> None:
+    halves = "H = Option (data) { n = laplace(total(data.database)) with epsilon epsilon / 4\n  return n }\n"
+    program = CHOICE + halves + "ch = MkChoiceMaker among {H, A} informed by {} trained on dbs wrt u\n"
+    assert kinds(program + "assert ch({database: counts([7])}) in {7, 1}\n") == []
+
+
+def test_groups_of_a_selection_are_bounded_before_anything_is_read() -> None:
+    program = (
+        'private t = bound("t") described by {g: 0..99999} protecting rows budget epsilon 1\n'
+        "x = {{ select max(g) from t groupby g with epsilon 0.1 }}\n"
+    )
+    session = Session()
+    session.bind("t", {"g": np.array([1, 2])})
+    result = session.attempt(Source("p.jst", program))
+    assert [d.kind for d in result.diagnostics] == ["DataError"] and result.budget["t"]["epsilon"]["spent"] == "0"

@@ -112,7 +112,7 @@ def partition_cells(
     """DAWA's first stage, the sound walk of `mechanisms.least_cost`: a bucket label for every flattened cell."""
     import numpy as np
 
-    from jostle.privacy.mechanisms.least_cost import walk
+    from jostle.privacy.mechanisms.least_cost import DECAY, GRID, constants, walk
 
     if not cube.private:
         return np.arange(cube.size, dtype=np.int64)
@@ -121,15 +121,17 @@ def partition_cells(
         raise refuse("TypeError", "this partition is an ε-DP mechanism", help="give it epsilon")
     _check_tuning(tuning)
     plain = Amount(asked.unit, asked.value)
-    kernel.charge(cube.exposures, pure_price(plain), "partition", span, Asked("laplace", (cube, tuning)))
     noise, distance = noise_and_stability(cube)
+    epsilon = as_float(plain.value) / distance
+    scale = constants(epsilon, float(tuning.get("decay", DECAY))).scale * GRID
+    kernel.charge(cube.exposures, pure_price(plain), "partition", span, Asked("laplace", (cube, tuning)))
 
     def draw(scale: float, size: int) -> NDArray[np.int64]:
         drawn: NDArray[np.int64] = noise.laplace(np.zeros(size, dtype=np.int64), scale)
         return drawn
 
-    labels: NDArray[np.int64] = walk(kernel.vault.cells(cube), as_float(plain.value) / distance, draw, **tuning)
-    emit_measure(kernel, cube, "partition", Additive(plain, "laplace"), 1, 0.0, span)
+    labels: NDArray[np.int64] = walk(kernel.vault.cells(cube), epsilon, draw, **tuning)
+    emit_measure(kernel, cube, "partition", Additive(plain, "laplace"), 1, scale, span)
     return labels
 
 

@@ -47,7 +47,7 @@ def _comprehension(interp: Interpreter, node: n.Comprehension, scope: Scope) -> 
     out: list[Any] = []
     inner = Scope(scope)
     source = interp.eval(node.source, scope)
-    if isinstance(source, Interval) and not source.real and node.condition is None and not node.flat:
+    if isinstance(source, Interval) and not source.real:
         need_room(source.count)
     for item in interp.walk(source, node.source.span):
         interp.bind(node.names, item, inner, node.source.span)

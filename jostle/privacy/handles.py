@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jostle.engine.plan import Categories, Domain, Integer, Key, Plan, RowExpr
 from jostle.privacy.budget import Path
@@ -154,7 +154,7 @@ class Score(Handle):
     sensitivity: int
     monotone: bool
     bits: int = 0
-    arguments: tuple[object, ...] = ()
+    arguments: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from jostle.diagnostics import refuse
 from jostle.engine.plan import Count
 from jostle.privacy.handles import Cube, Handle, Score, Scores, Table
-from jostle.privacy.mechanisms.linear import _box_sums
+from jostle.privacy.mechanisms.linear import box_sums
 
 if TYPE_CHECKING:
     import numpy as np
@@ -95,7 +95,7 @@ def misfit(cube: Cube, lows: NDArray[Any], highs: NDArray[Any], estimate: NDArra
     lows, highs = (np.asarray(a, dtype=np.int64).reshape(-1, len(cube.shape)) for a in (lows, highs))
     if (lows < 0).any() or (highs >= np.array(cube.shape)).any() or (lows > highs).any():
         raise refuse("ValueError", "a query lies outside the cube")
-    public = np.rint(np.clip(np.nan_to_num(_box_floats(estimate.reshape(cube.shape), lows, highs)), -4e18, 4e18))
+    public = np.rint(np.clip(np.nan_to_num(box_sums(estimate.reshape(cube.shape), lows, highs)), -4e18, 4e18))
     return Scores(cube.exposures, "misfit", cube, 1, False, 0, (lows, highs, public.astype(np.int64)), length=len(lows))
 
 
@@ -116,7 +116,7 @@ def _exact(kernel: Kernel, one: Score) -> list[int]:
 
     if isinstance(one, Scores) and isinstance(one.base, Cube):
         lows, highs, public = one.arguments
-        return [int(v) for v in np.abs(_box_sums(kernel.vault.cells(one.base), lows, highs) - public)]  # type: ignore[arg-type, operator]
+        return [int(v) for v in np.abs(box_sums(kernel.vault.cells(one.base), lows, highs) - public)]
     if isinstance(one.base, Table):
         (count,) = kernel.engine.group(one.base.plan, (), (Count(),))
         return [int(count)]
@@ -124,7 +124,3 @@ def _exact(kernel: Kernel, one: Score) -> list[int]:
         cells = kernel.vault.cells(one.base)
         return [int(cells.sum()) if one.of == "size" else KINDS[one.of].compute(cells)]
     raise refuse("TypeError", f"`{one.of}` has nothing to measure")
-
-
-def _box_floats(x: NDArray[np.float64], lows: NDArray[np.int64], highs: NDArray[np.int64]) -> NDArray[np.float64]:
-    return _box_sums(x, lows, highs)  # type: ignore[arg-type, return-value]

@@ -43,7 +43,7 @@ def _laplace(value: Any, strategy: Any = None, *, epsilon: Any = None, via: str 
 
         cells = [{"kind": "groups", "labels": np.arange(value.size), "size": value.size, "weight": 1.0}]
         (noisy,), _ = measure.noisy_answers(interp.kernel, value, cells, amount, via, span)
-        return noisy
+        return noisy.reshape(value.shape)
     blocks = strategy["blocks"] if isinstance(strategy, dict) and "blocks" in strategy else strategy
     if not isinstance(blocks, (list, tuple)) or not all(isinstance(b, dict) for b in blocks):
         raise refuse("TypeError", f"a strategy comes from a kernel, not from {kind_name(strategy)}")
@@ -184,12 +184,12 @@ def _limited(handle: Any, amount: Any, *, at: Any) -> Any:
 
 
 def _cells(cube: Any, *, at: Any) -> Any:
-    """The counts of a public cube as a vector."""
+    """The counts of a public cube, in its shape."""
     interp, _ = at
     need_cube(cube, "cells")
     if cube.private:
         raise private_value(cube, "cannot be read")
-    return measure.public_cells(interp.kernel, cube).astype(float).ravel()
+    return measure.public_cells(interp.kernel, cube).astype(float)
 
 
 BODIES: dict[str, Any] = {

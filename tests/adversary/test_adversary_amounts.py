@@ -39,7 +39,7 @@ def test_bad_amounts(attempt: Attempt, amount: str) -> None:
             continue  # a default that says nothing: as if it were not given
         result = attempt(T + NAN + form.format(amount) + "\nrelease x\n", t=ROWS)
         told = (place, [(d.kind, d.message) for d in result.diagnostics])
-        kind = "BadAmount" if place == "an agent" else BAD[amount]  # its amount is an argument like another
+        kind = BAD[amount]
         assert [d.kind for d in result.diagnostics][:1] == [kind], told
         assert result.values == {} and (not result.budget or result.budget["t"]["epsilon"]["spent"] == "0"), told
 

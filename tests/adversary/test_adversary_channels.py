@@ -67,9 +67,9 @@ REFUSED = {
         "PrivateValue",
         'if size(t[name = "p7", ]) > 0 { assert false }',
     ),
-    "error: index by a score": ("TypeError", 'xs = [1, 2, 3]\nprint(xs[size(t)])'),
+    "error: index by a score": ("PrivateValue", 'xs = [1, 2, 3]\nprint(xs[size(t)])'),
     "error: divide by a score": ("PrivateValue", "print(1 / size(t))"),
-    "loop: as often as there are rows": ("TypeError", "for i in 1..size(t) { x = 1 }"),
+    "loop: as often as there are rows": ("PrivateValue", "for i in 1..size(t) { x = 1 }"),
     "loop: as often as there are rows, by `len`": ("PrivateValue", "for i in 1..len(t) { x = 1 }"),
     "loop: recursion until a private condition holds": (
         "PrivateValue",

@@ -125,7 +125,7 @@ class Strategy:
         out = []
         for block in self.blocks:
             if block["kind"] == "boxes":
-                out.append(block["weight"] * _box_sums(cells, block["lows"], block["highs"]))
+                out.append(block["weight"] * box_sums(cells, block["lows"], block["highs"]))
                 continue
             size = block["size"] if block["kind"] == "groups" else block["matrix"].shape[1]
             covered = block["labels"] >= 0
@@ -168,8 +168,8 @@ def _coverage(block: dict[str, Any], shape: tuple[int, ...]) -> NDArray[np.int64
     return marks[tuple(slice(0, s) for s in shape)]
 
 
-def _box_sums(cells: NDArray[np.int64], lows: NDArray[np.int64], highs: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Sums over boxes by prefix sums."""
+def box_sums(cells: NDArray[Any], lows: NDArray[np.int64], highs: NDArray[np.int64]) -> NDArray[Any]:
+    """Sums over boxes by prefix sums, of the kind of `cells`: exact where those are integers."""
     import numpy as np
 
     prefix = cells

@@ -15,6 +15,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from jostle.diagnostics import refuse
 from jostle.privacy.amounts import QUANTA, as_float
 from jostle.privacy.handles import Exposures
 from jostle.privacy.measures import Amount, Price, pure_price
@@ -36,6 +37,8 @@ class Selection:
 
     @classmethod
     def of(cls, amount: Amount, exposures: Exposures) -> Selection:
+        if amount.value == 0:
+            raise refuse("BadAmount", "too little to share among the parts of this measurement")
         plain = Amount(amount.unit, amount.value)
         return cls(plain, all(e.source.measure.kind in COUNTED_IN_ZCDP for e in exposures))
 

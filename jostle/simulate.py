@@ -6,7 +6,7 @@ handle, and imports nothing that could.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
@@ -65,7 +65,7 @@ def resample(counts: NDArray[np.int64], rows: int, seed: int) -> NDArray[np.int6
     return drawn.reshape(counts.shape).astype(np.int64)
 
 
-Wish = tuple[str, object, object]  # ("integer" | "real", low, high) or ("listed", values, None)
+Wish = tuple[str, Any, Any]  # ("integer" | "real", low, high) or ("listed", values, None)
 
 
 def rows_of(columns: dict[str, Wish], rows: int, seed: int) -> dict[str, object]:
@@ -76,11 +76,11 @@ def rows_of(columns: dict[str, Wish], rows: int, seed: int) -> dict[str, object]
     made: dict[str, object] = {}
     for name, (kind, low, high) in columns.items():
         if kind == "integer":
-            made[name] = rng.integers(low, high, rows, endpoint=True)  # type: ignore[call-overload]
+            made[name] = rng.integers(low, high, rows, endpoint=True)
         elif kind == "real":
-            made[name] = rng.uniform(low, high, rows)  # type: ignore[call-overload]
+            made[name] = rng.uniform(low, high, rows)
         else:
-            made[name] = np.array(low)[rng.integers(0, len(low), rows)]  # type: ignore[arg-type]
+            made[name] = np.array(low)[rng.integers(0, len(low), rows)]
     return made
 
 

@@ -30,15 +30,13 @@ from jostle.check.cost_values import (
     joined_exposures,
     met_in,
 )  # fmt: skip
+from jostle.check.words import AGGREGATES
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import children
 
 if TYPE_CHECKING:
     from jostle.check.cost_walk import Walker
 
-AGGREGATES = frozenset(
-    {"count", "sum", "avg", "var", "stddev", "median", "quantile", "min", "max", "mode", "count_distinct"}
-)
 MOST_PARTS = 400  # of one partition that are told apart
 
 

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from jostle.check.modules import Modules
 from jostle.check.report import Report
 from jostle.check.scopes import Scope, bound_in
-from jostle.check.words import AGGREGATES, ALWAYS, COMPARISONS, DOMAIN_WORDS, OVER_ROWS, ROW_FUNCTIONS
+from jostle.check.words import AGGREGATES, ALWAYS, COMPARISONS, OPEN_DOMAINS, OVER_ROWS, ROW_FUNCTIONS
 from jostle.diagnostics import did_you_mean
 from jostle.source import Span
 from jostle.syntax import nodes as n
@@ -109,7 +109,7 @@ class Names:
         """`rows`: names may be columns. `domains`: the words of a description are known."""
         match expr:
             case n.Name(id=name):
-                if not (rows or (domains and name in DOMAIN_WORDS)):
+                if not (rows or (domains and name in OPEN_DOMAINS)):
                     self._name(name, expr.span, scope)
             case n.Lambda(params=params, body=body):
                 ready, self._ready = self._ready, None

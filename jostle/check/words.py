@@ -5,34 +5,29 @@ Only what helps to find an error before the run stands here; a word that is miss
 
 from __future__ import annotations
 
-AGGREGATES = frozenset(
-    {"count", "sum", "avg", "var", "stddev", "median", "quantile", "min", "max", "mode", "argmax"}
-)  # fmt: skip
+AGGREGATES = frozenset({"count", "sum", "avg", "var", "stddev", "median", "quantile", "min", "max", "mode"})
 BOUNDED = frozenset({"sum", "avg", "var", "stddev"})  # aggregates whose terms need known bounds
-ROW_FUNCTIONS = frozenset(
-    {"abs", "floor", "ceil", "round", "sqrt", "log", "exp", "clamp", "if", "min", "max"}
-)  # fmt: skip
+ROW_FUNCTIONS = frozenset({"abs", "floor", "ceil", "round", "sqrt", "log", "exp", "clamp", "min", "max"})
 
 # Functions whose arguments after the first are expressions over the rows of the first; of ROW_CALLS all of them.
 ROW_CALLS = frozenset({"histogram", "partition", "where", "derive", "pick"})
-OVER_ROWS = ROW_CALLS | {"vectors", "join", "columns", "noisy_sum", "entropy", "gini", "max_class"}
+OVER_ROWS = ROW_CALLS | {"columns"}
 
 SOURCES = frozenset({"table", "counts", "dataset", "bound"})
-TRANSFORMATIONS = frozenset({"histogram", "where", "derive", "pick", "vectors", "join"})
+TRANSFORMATIONS = frozenset({"histogram", "where", "derive", "pick"})
 KEEPS_COLUMNS = frozenset({"where"})
 
 # Functions of public values: a handle among their arguments is an error. A container that holds one may be
 # counted and put in order of length, so only the handle itself is looked at.
 PUBLIC_ONLY = frozenset(
     {
-        "len", "sqrt", "abs", "floor", "ceil", "round", "exp", "log", "sum", "max", "min", "mean", "sorted", "range",
-        "str", "string", "number", "int", "float", "text", "idxmax", "argmax", "argmin",
+        "len", "sqrt", "abs", "floor", "ceil", "round", "exp", "log", "sum", "max", "min", "sorted", "str", "number",
+        "idxmax", "idxmin",
     }
 )  # fmt: skip
 
 FOLDS = ("max", "min", "sum", "argmax", "argmin")
 OPEN_DOMAINS = frozenset({"text", "integer", "real"})
-DOMAIN_WORDS = OPEN_DOMAINS | {"boolean", "date"}
 ALWAYS = frozenset({"epsilon", "rho"})  # names of what is left of an allotment
 COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
 QUANTUM = 1e-12  # no amount may be smaller

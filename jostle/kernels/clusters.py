@@ -1,9 +1,9 @@
 """Groups of cells that look alike in a first noisy look: AHP's clusters and DPCube's boxes.
 
 Zhang, Chen, Xu, Meng and Xie, *Towards accurate histogram publication under differential privacy*, SDM 2014, sort the
-noisy counts and cut them into clusters; Xiao, Xiong, Fan and Goryczka, *DPCube: differentially private histogram release
-through multidimensional partitioning*, TDP 2014, split the cube by a kd-tree over them. Both then measure the groups
-anew. Everything here sees released numbers and the scale of their noise; no parameter comes from a true total.
+noisy counts and cut them into clusters; Xiao, Xiong, Fan and Goryczka, *DPCube: differentially private histogram
+release through multidimensional partitioning*, TDP 2014, split the cube by a kd-tree over them. Both then measure the
+groups anew. Everything here sees released numbers and the scale of their noise, and no true total.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ Strategy = list[dict[str, Any]]
 def ahp_labels(cells: Floats, scale: float, next_scale: float) -> Ints:
     """A cluster, 0 … c − 1, for each of `cells` (any shape; the labels are flat), whose noise has `scale`.
 
-    Cells below scale·ln n count as 0. Down the sorted counts, a cell joins the open cluster where that costs less than a
-    cluster of its own: squares about the mean, and the noise of `next_scale` that a cluster's total will have.
+    Cells below scale·√ln n count as 0. Down the sorted counts, a cell joins the open cluster where that costs less
+    than a cluster of its own: squares about the mean, and the noise of `next_scale` of a cluster's total.
     """
     flat = np.asarray(cells, dtype=np.float64).ravel()
-    flat = np.where(flat < scale * math.log(max(flat.size, 2)), 0.0, flat)
+    flat = np.where(flat < scale * math.sqrt(math.log(max(flat.size, 2))), 0.0, flat)
     order = np.argsort(-flat, kind="stable")
     noise = 2 * float(next_scale) ** 2
     values = flat[order].tolist()
@@ -67,20 +67,6 @@ def kd_labels(shape: int | tuple[int, ...], cells: Floats, scale: float) -> Ints
         for half in (slice(middle, box[axis].stop), slice(box[axis].start, middle)):
             waiting.append((*box[:axis], half, *box[axis + 1 :]))
     return found.ravel()
-
-
-def pooled(strategy: Strategy, answers: list[Floats], scale: float, cells: Floats, cell_scale: float) -> list[Floats]:
-    """The counts of a strategy's groups, measured under noise of `scale`, averaged with sums of noisy cells.
-
-    Each is weighted by its precision: a sum of k cells has k times the variance of one.
-    """
-    labels = np.asarray(strategy[0]["labels"])
-    sizes = np.bincount(labels, minlength=strategy[0]["size"])
-    sums = np.bincount(labels, weights=np.asarray(cells).ravel(), minlength=strategy[0]["size"])
-    if scale <= 0 or cell_scale <= 0:
-        return [np.asarray(answers[0])]
-    own, theirs = 1 / scale**2, 1 / (sizes * cell_scale**2)
-    return [np.asarray((own * np.asarray(answers[0]) + theirs * sums) / (own + theirs))]
 
 
 def group_strategy(labels: Ints) -> Strategy:

@@ -53,16 +53,16 @@ def agrid_second(shape: int | tuple[int, ...], first: Strategy, answers: list[Fl
     `estimate` takes both levels as one strategy.
     """
     axes = (shape,) if isinstance(shape, int) else tuple(shape)
-    labels = np.asarray(first[0]["labels"]).reshape(axes)
-    counts = np.asarray(answers[0]) / FIRST
+    labels = np.asarray(first[0]["labels"])
+    lows, highs = extents(axes, labels)
     found = np.zeros(axes, dtype=np.int64)
     used = 0
-    for cell, count in enumerate(counts):
-        at = _extent(labels, cell)
-        part = found[at].shape
-        inner = uniform_grid(part, _finite(max(0.0, float(count)) * epsilon) / 5).reshape(part)
-        found[at] = used + inner
-        used += int(inner.max()) + 1
+    for low, high, answer in zip(lows, highs, answers[0], strict=True):
+        part = tuple(int(side) for side in high - low + 1)
+        wanted = max(0.0, float(answer) / FIRST) * epsilon / 5
+        inner = uniform_grid(part, wanted).reshape(part)
+        found[tuple(slice(a, b + 1) for a, b in zip(low, high, strict=True))] = used + inner
+        used += int(inner[(-1,) * len(part)]) + 1
     return [_block(found.ravel(), 1 - FIRST)]
 
 
@@ -87,21 +87,13 @@ def uniform_grid(shape: int | tuple[int, ...], wanted: float) -> Ints:
     return np.ascontiguousarray(np.broadcast_to(found, axes)).ravel()
 
 
-def mwem_start(shape: int | tuple[int, ...], cells: Floats, total: float, evenly: float = 0.1) -> Floats:
-    """Where multiplicative weights may start: `cells` at the given total, mixed with as many rows spread evenly.
-
-    A cell of 0 would stay 0 whatever is measured later, hence the mixture; `evenly` is its share.
-    """
-    total = max(float(total), 1.0)
-    cells = np.maximum(np.asarray(cells, dtype=np.float64).reshape(shape), 0.0)
-    even = np.full(cells.shape, 1 / cells.size)
-    shape_of = cells / cells.sum() if cells.sum() > 0 else even
-    return np.asarray(total * ((1 - evenly) * shape_of + evenly * even))
-
-
-def _extent(labels: Ints, cell: int) -> tuple[slice, ...]:
-    where = np.nonzero(labels == cell)
-    return tuple(slice(int(w.min()), int(w.max()) + 1) for w in where)
+def extents(shape: tuple[int, ...], labels: Ints) -> tuple[Ints, Ints]:
+    """The lowest and the highest cell, (m, d) each, of every group of `labels`, (n,); groups are boxes."""
+    size = len(labels)
+    _, first = np.unique(labels, return_index=True)
+    _, last = np.unique(labels[::-1], return_index=True)
+    lows, highs = (np.stack(np.unravel_index(at, shape), axis=1) for at in (first, size - 1 - last))
+    return lows.astype(np.int64), highs.astype(np.int64)
 
 
 def _block(labels: Ints, weight: float) -> dict[str, Any]:

@@ -14,10 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from jostle.kernels import hierarchy, projection
-from jostle.kernels.grams import on_cells
-from jostle.kernels.threads import on_one_thread
-from jostle.kernels.workloads import Floats, Ints, Workload
+from jostle.kernels import hierarchy
+from jostle.kernels.workloads import Floats, Ints
 
 Strategy = list[dict[str, Any]]
 
@@ -69,13 +67,6 @@ def wavelet_cells(shape: int | tuple[int, ...], answers: list[Floats]) -> Floats
     for axis in range(len(axes)):
         cube = np.moveaxis(_undone(np.moveaxis(cube, axis, 0)), 0, axis)
     return np.ascontiguousarray(cube).ravel()
-
-
-@on_one_thread
-def nonnegative(cells: Floats, workload: Workload) -> Floats:
-    """The estimate `cells`, projected onto nowhere-negative cells in the workload's metric; of the workload's shape."""
-    z = projection.project(np.asarray(cells, dtype=np.float64).ravel(), on_cells(workload))
-    return z.reshape(workload.shape)
 
 
 def _levels(cells: int) -> list[tuple[Ints, Ints, int]]:

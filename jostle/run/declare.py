@@ -181,7 +181,7 @@ def simulated(interp: Any, node: n.Private, kind: str, measure: Measure, unit: U
     return Table(exposures, plan, schema, origin=(opened.key, schema, unit))
 
 
-def _wish(domain: Domain) -> tuple[str, object, object]:
+def _wish(domain: Domain) -> tuple[str, Any, Any]:
     if isinstance(domain, Integer):
         return ("integer", domain.low, domain.high)
     if isinstance(domain, Real):
@@ -434,6 +434,5 @@ def _check_columns(schema: Any, known: Any, span: Span | None, *, private: bool 
     for name, _ in schema:
         if name not in known:
             listed = "" if private else did_you_mean(name, known) or f"the columns are {', '.join(list(known)[:12])}"
-            raise refuse(
-                "DataError", f"there is no column `{name}`", span, help=listed or "does the file have a header?"
-            )
+            hint = "names are as in the file's header: its first line, cells separated by commas"
+            raise refuse("DataError", f"there is no column `{name}`", span, help=listed or hint)

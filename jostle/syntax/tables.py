@@ -1,9 +1,10 @@
 """Where the parser comes from: Lark's table for `grammar/jostle.lark`, kept on disk between runs.
 
-Reading the grammar from its text costs about a quarter of a second, reading the finished table a tenth of that. The
-table is kept in the user's own cache folder (`JOSTLE_CACHE`, else `XDG_CACHE_HOME/jostle`, else `~/.cache/jostle`)
-under a name that holds a hash of the grammar and of the versions it was made with. It is a pickle, so it may never
-be kept in a folder that others can write to; where it cannot be read or written, the parser does without.
+Reading the grammar from its text costs about a quarter of a second (4 s where `interegular` is installed, as for the
+tests: Lark then compares all terminals), reading the finished table a tenth of that. The table is kept in the user's
+own cache folder (`JOSTLE_CACHE`, else `XDG_CACHE_HOME/jostle`, else `~/.cache/jostle`) under a name that holds a hash
+of the grammar and of the versions it was made with. It is a pickle, so it may never be kept in a folder that others
+can write to; where it cannot be read or written, the parser does without.
 """
 
 from __future__ import annotations

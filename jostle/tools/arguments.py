@@ -78,9 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     which.add_argument("--choice", metavar="NAME", help="only the choices of this name, each as a tree")
     which.add_argument("--budget", action="store_true", help="only the spending of each source")
 
-    data = commands.add_parser(
-        "data", help="for the owner of a file: how it fits a description, and the ledger"
-    )
+    data = commands.add_parser("data", help="for the owner of a file: how it fits a description, and the ledger")
     verbs = data.add_subparsers(dest="verb", metavar="VERB", required=True)
     fits = verbs.add_parser("check", help="how many rows and cells do not fit a schema (private: for the owner's eyes)")
     fits.add_argument("file", metavar="FILE")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import textwrap
 
 from jostle.diagnostics import KINDS
-from jostle.tools.pages import PAGES, Page
+from jostle.tools.pages import PAGES
 
 _WIDTH = 88
 
@@ -39,6 +39,3 @@ def _paragraphs(text: str) -> list[str]:
 
 def _program(text: str) -> str:
     return textwrap.indent(text.strip("\n"), "    ")
-
-
-__all__ = ["Page", "index", "page"]

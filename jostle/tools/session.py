@@ -121,7 +121,7 @@ class Session:
         """Hands data over: a program reads them with `bound("name")`. A path, or a table or array in memory."""
         self._bound[name] = str(value) if isinstance(value, Path) else value
 
-    def run(self, program: str | Path | Source, **params: Any) -> Result:
+    def run(self, program: str | Path | Source, /, **params: Any) -> Result:
         """Runs a program; raises `Refusal` where it is refused."""
         source = program if isinstance(program, Source) else read_program(Path(program))
         result = self.attempt(source, params)

@@ -9,6 +9,7 @@ import pytest
 
 from jostle.check import check
 from jostle.diagnostics import Diagnostic, Refusal
+from jostle.run.names import BUILTINS
 from jostle.source import Source
 from jostle.syntax import nodes, parse
 
@@ -21,50 +22,6 @@ CHUNKS = [
 ]
 CAUGHT_AT_LEAST = 34  # of 46 programs that are refused, syntax errors included
 
-BUILTINS = frozenset(
-    [
-        "print",
-        "len",
-        "sqrt",
-        "abs",
-        "floor",
-        "ceil",
-        "round",
-        "exp",
-        "log",
-        "sum",
-        "max",
-        "min",
-        "sorted",
-        "append",
-        "idxmax",
-        "clamp",
-        "histogram",
-        "partition",
-        "where",
-        "join",
-        "vectors",
-        "columns",
-        "spent",
-        "left",
-        "error",
-        "accounting",
-        "table",
-        "counts",
-        "dataset",
-        "bound",
-        "tree",
-        "regret_tree",
-        "forest",
-        "MkFeatures",
-        "MkOption",
-        "MkScore",
-        "MkModel",
-        "MkChoiceMaker",
-        "exp_mech",
-        "noisy_max",
-    ]
-)
 LIBRARY = {
     "histograms": "external dawa(database, queries)\ndef mwem(a, b): return 1\ndef exact(a, b): return 1\n"
     "def rmse(a, b): return 1\ndef identity(a): return 1\ndef prefixes(a): return 1\n",

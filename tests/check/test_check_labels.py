@@ -8,34 +8,10 @@ import pytest
 
 from jostle.check import check
 from jostle.diagnostics import Diagnostic
+from jostle.run.names import BUILTINS
 from jostle.source import Source
 from jostle.syntax import parse
 
-BUILTINS = frozenset(
-    [
-        "print",
-        "len",
-        "sqrt",
-        "sum",
-        "max",
-        "abs",
-        "append",
-        "table",
-        "counts",
-        "dataset",
-        "bound",
-        "histogram",
-        "partition",
-        "where",
-        "columns",
-        "exp_mech",
-        "tree",
-        "spent",
-        "left",
-        "clamp",
-        "MkChoiceMaker",
-    ]
-)
 PEOPLE = (
     'private people = table("p.csv") described by {age: 0..99, gain: real, city: text, sex: {"f", "m"}} '
     "protecting rows budget epsilon 1\n"

@@ -142,3 +142,16 @@ def test_the_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch, tmp
     assert default_folder() == tmp_path / "jostle" / "models"
     monkeypatch.delenv("XDG_CACHE_HOME")
     assert default_folder() == Path.home() / ".cache" / "jostle" / "models"
+
+
+def test_who_has_no_home_keeps_models_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("JOSTLE_CACHE", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", homeless)
+    store = Store()
+    assert store.folder is None
+    policy = learn(FakeBench(SIZES, CROSSING), model=tree(), share=0.1, epsilon=1.0, store=store)
+    assert learn(FakeBench(SIZES, CROSSING), model=tree(), share=0.1, epsilon=1.0, store=store) is policy

@@ -15,7 +15,7 @@ import time
 import numpy as np
 
 from tests.experiments import dpbench
-from tests.experiments.program_bench import OPTIONS, bench
+from tests.experiments.program_bench import MORE, OPTIONS, bench
 
 
 def errors(
@@ -56,7 +56,8 @@ def main() -> None:
     data = chosen.data.split(",") if chosen.data else list(dpbench.SIX if chosen.dimension == 1 else dpbench.names(2))
     print(f"scaled error × 1e6, ε = {chosen.epsilon:g}, {chosen.trials} trials, data sets: {', '.join(data)}")
     print(f"{'option':>12}", *(f"{scale:>10.0e}" for scale in rows), f"{'CPU s':>10}")
-    errors(chosen.options.split(","), chosen.dimension, rows, chosen.trials, chosen.epsilon, data)
+    options = list(MORE) if chosen.options == "more" else chosen.options.split(",")
+    errors(options, chosen.dimension, rows, chosen.trials, chosen.epsilon, data)
 
 
 if __name__ == "__main__":

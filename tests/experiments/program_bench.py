@@ -1,4 +1,4 @@
-"""The options of `stdlib/histograms.jst` on DPBench's data, run by the interpreter as training runs them.
+"""The options of `stdlib/` for histograms on DPBench's data, run by the interpreter as training runs them.
 
 Options, features and the utility are written in the language; the data are public, given to the options as if
 private, with a budget of the amount at hand and seeded noise of the same law. Nothing here may tell an option a true
@@ -22,9 +22,14 @@ from jostle.tools.session import Session
 from tests.experiments import dpbench
 
 OPTIONS = ("flat", "uniform", "hb", "hdmm", "dawa", "mwem")
+MORE = ("privelet", "greedy_h", "quadtree", "ugrid", "agrid", "mwem_star", "ahp", "dpcube")
+"""Those of `hierarchies`, `grids` and `clusters`; `--options more` measures them."""
 
 PROGRAM = """\
 use histograms
+use hierarchies
+use grids
+use clusters
 use features
 
 error = Utility (data, answers) {

@@ -8,15 +8,10 @@ line (`### Kind anywhere`: on any line). Nothing may be released by a refused ch
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import pytest
 
 EXPECT = re.compile(r"###\s*(\w+)(\s+anywhere)?(\s+nothing)?")
 
@@ -92,11 +87,3 @@ def run_chunk(chunk: Chunk, data: Path, folder: Path) -> str | None:
     if want.nothing and (result.released or result.output):
         return f"refused, yet it gave {result.released or result.output}"
     return None
-
-
-def shared_cache(factory: pytest.TempPathFactory) -> Path:
-    """One folder for all processes of a run of the tests: the parser's table and trained models are made once."""
-    base = factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "jostle-cache"
-    folder.mkdir(exist_ok=True)
-    return folder

@@ -56,6 +56,14 @@ def test_a_module_that_does_not_parse(tmp_path: Path) -> None:
     assert span is not None and span.source.name.endswith("mine.jst")
 
 
+def test_a_module_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "mine.jst").write_bytes(b"x = 1  # caf\xe9\n")
+    result = attempt(tmp_path, "use mine\n")
+    assert kinds(result) == ["ImportError"] and "is not UTF-8" in result.diagnostics[0].message
+    (tmp_path / "mine.jst").write_bytes(b"\xef\xbb\xbfseven = 7\n")
+    assert attempt(tmp_path, "use mine\nrelease a = seven\n").released == {"a": 7.0}
+
+
 def test_modules_that_use_each_other(tmp_path: Path) -> None:
     (tmp_path / "one.jst").write_text("use two\na = 1\n", encoding="utf-8")
     (tmp_path / "two.jst").write_text("use one\nb = 2\n", encoding="utf-8")

@@ -1,8 +1,8 @@
 """The wheel and the sdist, built here, each installed in an environment of its own, where they run the main program.
 
 The environments see this one's dependencies (through a `.pth` file, nothing is downloaded) but not its Jostle, so
-that what runs is what was packaged. The first run trains (under a minute); both share one store of models, since
-the same code and program have the same key.
+that what runs is what was packaged. The first run trains (under a minute); both share the
+models stored in this run of the tests, since the same code and program have the same key.
 """
 
 from __future__ import annotations
@@ -15,18 +15,15 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from chunks import shared_cache
 
 pytest.importorskip("hatchling", reason="hatchling builds the packages: pip install '.[test]'")
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def command(*words: object, cwd: Path, cache: Path | None = None) -> str:
+def command(*words: object, cwd: Path) -> str:
     """Runs a command away from the checkout, which must not be on its path."""
     environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")}
-    if cache is not None:
-        environment["JOSTLE_CACHE"] = str(cache)
     done = subprocess.run(
         [str(w) for w in words], cwd=cwd, env=environment, capture_output=True, encoding="utf-8", timeout=400
     )
@@ -42,11 +39,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     (wheel,) = folder.glob("*.whl")
     (sdist,) = folder.glob("*.tar.gz")
     return {"wheel": wheel, "sdist": sdist}
-
-
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return shared_cache(tmp_path_factory)
 
 
 def installed(package: Path, folder: Path) -> Path:
@@ -77,11 +69,9 @@ def test_the_wheel_holds_the_language_and_its_library(built: dict[str, Path]) ->
 
 
 @pytest.mark.parametrize("kind", ["wheel", "sdist"])
-def test_the_main_program_runs_where_it_is_installed(
-    kind: str, built: dict[str, Path], cache: Path, tmp_path: Path
-) -> None:
+def test_the_main_program_runs_where_it_is_installed(kind: str, built: dict[str, Path], tmp_path: Path) -> None:
     scripts = installed(built[kind], tmp_path)
-    said = command(scripts / "jostle", "run", ROOT / "programs" / "figure_1_2.jst", cwd=tmp_path, cache=cache)
+    said = command(scripts / "jostle", "run", ROOT / "programs" / "figure_1_2.jst", cwd=tmp_path)
     assert "answered 500 range queries" in said
     assert "noisyHistChoice chose " in said
     assert said.rstrip().splitlines()[-1].strip() == "spent ε 1"

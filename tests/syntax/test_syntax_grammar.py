@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import time
 from pathlib import Path
@@ -72,12 +71,6 @@ def test_without_a_place_to_keep_it(strict: lark.Lark, tmp_path: Path, monkeypat
     monkeypatch.setenv("JOSTLE_CACHE", str(tmp_path / "file" / "cache"))
     monkeypatch.setattr(tables, "_from_text", lambda *_: strict)
     assert tables.load(Builder(), Layout()) is strict
-
-
-def test_the_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("JOSTLE_CACHE", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", os.path.join("some", "where"))
-    assert tables.cache_folder() == Path("some") / "where" / "jostle"
 
 
 WORDS = [

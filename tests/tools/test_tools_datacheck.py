@@ -37,7 +37,6 @@ def test_domains_are_shown_as_they_are_written() -> None:
 
 
 def test_the_schema_is_the_languages_own() -> None:
-    pytest.importorskip("jostle.tools.session", reason="the interpreter is not here yet")
     assert datacheck.schema('{age: 0..99, sex: {"F", "M"}, gain: 0.0..1.5, note: text}') == SCHEMA
     for text in ("{age: }", "{age: 12}", "3", "{}", "{age: nowhere}"):
         with pytest.raises(Refusal):

@@ -10,6 +10,7 @@ from jostle.diagnostics import KINDS
 from jostle.source import Source
 from jostle.tools.explain import index, page
 from jostle.tools.pages import PAGES
+from jostle.tools.session import Session
 
 PEOPLE = ["person,age,sex,city,hours,gain", *(f"p{k // 2},{k % 90},F,Ames,40,{k % 10}" for k in range(200))]
 
@@ -40,8 +41,7 @@ def test_the_mended_program_runs(kind: str, tmp_path: Path, monkeypatch: pytest.
 
 def attempt(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str | None:
     """The kind that a program is refused with, or None where it runs."""
-    session = pytest.importorskip("jostle.tools.session", reason="the interpreter is not here yet")
     (folder / "people.csv").write_text("\n".join(PEOPLE) + "\n")
     monkeypatch.chdir(folder)
-    result = session.Session().attempt(Source("page.jst", text))
+    result = Session().attempt(Source("page.jst", text))
     return None if result.ok else result.diagnostics[0].kind

@@ -1,0 +1,176 @@
+"""Wavelets, weighted trees, grids and clusters against dense linear algebra and what their papers say."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jostle.kernels import clusters, estimates, greedy, grids, hierarchy, strategies, wavelets, workloads
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from dense_core import matrix_of, sensitivity
+
+SHAPES = [(1,), (2,), (3,), (8,), (100,), (1, 1), (1, 6), (5, 9), (8, 8), (2, 3, 4)]
+
+
+def wavelet_matrix(blocks, cells):
+    """As `matrix_of`, for blocks that leave cells out."""
+    rows = []
+    for block in blocks:
+        inside = np.flatnonzero(block["labels"] >= 0)
+        held = np.zeros((block["matrix"].shape[1], cells))
+        held[block["labels"][inside], inside] = 1
+        rows.append(block["matrix"] @ held)
+    return np.concatenate(rows)
+
+
+def error(a, workload):
+    """The root mean square error of a query by least squares, at ε = 1."""
+    scale = np.abs(a).sum(axis=0).max()
+    return scale * np.sqrt(2 * np.trace(workload.gram() @ np.linalg.inv(a.T @ a)) / workload.size)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_wavelets_are_undone(shape):
+    blocks, n = wavelets.privelet_strategy(shape), int(np.prod(shape))
+    a = wavelet_matrix(blocks, n)
+    assert a.shape == (n, n)
+    assert np.abs(a).sum(axis=0).max() == pytest.approx(1)
+    answers = [np.random.default_rng(0).normal(size=len(block["matrix"])) for block in blocks]
+    expected = np.linalg.solve(a, np.concatenate(answers))
+    np.testing.assert_allclose(wavelets.wavelet_cells(shape, answers), expected, atol=1e-9)
+
+
+def test_a_row_touches_one_coefficient_a_level():
+    a = wavelet_matrix(wavelets.privelet_strategy(64), 64)
+    assert ((a != 0).sum(axis=0) == 7).all()
+    np.testing.assert_allclose(np.unique(np.abs(a)), [0, 1 / 7])
+
+
+def test_wavelets_are_better_than_the_tree_of_the_same_halves():
+    workload = workloads.ranges(256, 500)
+    tree = matrix_of(hierarchy.tree_strategy((256,), 2, root=True), 256)
+    assert error(wavelet_matrix(wavelets.privelet_strategy(256), 256), workload) < error(tree, workload)
+
+
+def test_many_cells_get_the_tree(monkeypatch):
+    monkeypatch.setattr(wavelets, "MOST_CELLS", 50)
+    blocks, x = wavelets.privelet_strategy(100), np.arange(100.0)
+    assert all(block["kind"] == "groups" for block in blocks)
+    answers = [np.bincount(b["labels"], weights=x) * b["weight"] for b in blocks]
+    np.testing.assert_allclose(wavelets.wavelet_cells(100, answers), x, atol=1e-9)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("kind", ["ranges", "prefixes", "identity"])
+def test_every_column_of_a_weighted_tree_has_norm_one(shape, kind):
+    workload, n = getattr(workloads, kind)(shape), int(np.prod(shape))
+    a = matrix_of(greedy.greedy_h_strategy(workload), n)
+    assert (a >= 0).all()
+    np.testing.assert_allclose(a.sum(axis=0), 1)
+
+
+@pytest.mark.parametrize("shape", [(256,), (200,), (16, 16), (5, 9)])
+def test_weights_for_the_workload_are_better_than_equal_ones(shape):
+    n = int(np.prod(shape))
+    for workload in (workloads.ranges(shape, 500), workloads.prefixes(shape), workloads.identity(shape)):
+        equal = error(matrix_of(hierarchy.tree_strategy(shape, 2, root=True), n), workload)
+        found = error(matrix_of(greedy.greedy_h_strategy(workload), n), workload)
+        assert found < 0.99 * equal
+    # For single cells nothing but single cells should be measured.
+    assert found == pytest.approx(np.sqrt(2), rel=0.05)
+
+
+@pytest.mark.parametrize("kind", ["ranges", "prefixes", "identity"])
+@pytest.mark.parametrize("shape", [(40,), (6, 10)])
+def test_what_queries_hold_of_nodes(shape, kind, monkeypatch):
+    monkeypatch.setattr(greedy, "OVERLAPS", 64)  # several pieces
+    workload, n = getattr(workloads, kind)(shape), int(np.prod(shape))
+    w = np.stack([workload.answers(unit) for unit in np.eye(n)], axis=1)
+    for block in hierarchy.tree_strategy(shape, 2, root=True):
+        inside = np.zeros((n, block["size"]))
+        inside[np.arange(n), block["labels"]] = 1
+        squares, covered = greedy._asked(workload, block)
+        np.testing.assert_allclose(squares, ((w @ inside) ** 2).sum(axis=0))
+        np.testing.assert_allclose(covered, (w @ inside == inside.sum(axis=0)).sum(axis=0))
+
+
+def test_levels_of_a_quadtree_get_geometric_shares():
+    blocks = grids.quadtree_strategy((16, 16))
+    weights = [block["weight"] for block in blocks]
+    np.testing.assert_allclose(np.array(weights[1:]) / weights[:-1], 2 ** (1 / 3))
+    assert [block["size"] for block in blocks] == [1, 4, 16, 64, 256]
+    assert sensitivity(blocks, 256) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("shape", [*SHAPES, (64, 64), (3, 1000)])
+@pytest.mark.parametrize("wanted", [0, 1, 5, 40, 1000, 1e15, np.inf, np.nan])
+def test_a_grid_is_of_boxes_and_about_as_many_as_wanted(shape, wanted):
+    labels, n = grids.uniform_grid(shape, wanted), int(np.prod(shape))
+    lows, highs = grids.extents(shape, labels)
+    assert np.prod(highs - lows + 1, axis=1).sum() == n
+    assert sorted(set(labels)) == list(range(len(lows)))
+    if len(shape) == 1 and np.isfinite(wanted):
+        assert len(lows) == min(n, max(1, wanted))
+    if shape == (64, 64) and np.isfinite(wanted):
+        assert 0.8 <= len(lows) / min(4096, max(1, wanted)) <= 1.2
+    if shape == (3, 1000) and wanted == 1000:
+        assert 900 <= len(lows) <= 1100
+
+
+def test_fine_grids_stand_where_rows_are():
+    first = grids.agrid_first((64, 64), 1000)
+    assert first[0]["size"] == 100
+    counts = np.zeros(100)
+    counts[0], counts[99] = 1e9, -5
+    second = grids.agrid_second((64, 64), first, [counts * 0.5], 0.05)[0]
+    inside = second["labels"][first[0]["labels"] == 0]
+    assert len(np.unique(inside)) == len(inside)
+    assert second["size"] == 99 + len(inside)
+    both = [first[0], second]
+    assert sensitivity(both, 4096) == pytest.approx(1)
+    answers = [np.bincount(b["labels"]) * b["weight"] for b in both]
+    np.testing.assert_allclose(strategies.estimate(both, answers, workloads.ranges((64, 64), 50)), 1)
+
+
+def test_clusters_are_those_of_clear_data():
+    cells = np.array([100.0, 0.3, 50.5, 99.5, -0.2, 49.5, 0.1])
+    labels = clusters.ahp_labels(cells, 0.5, 5.0)
+    np.testing.assert_array_equal(labels, [0, 2, 1, 0, 2, 1, 2])
+    np.testing.assert_array_equal(clusters.ahp_labels(cells, 0.0, 0.0), [0, 4, 2, 1, 6, 3, 5])
+
+
+def test_noise_alone_is_one_box_and_plain_steps_are_cut():
+    rng = np.random.default_rng(0)
+    assert clusters.kd_labels((32, 32), rng.laplace(0, 1, 1024), 1.0).max() == 0
+    x = np.zeros((16, 16))
+    x[:5], x[5:, 9:] = 100, 40
+    found = clusters.kd_labels((16, 16), (x + rng.laplace(0, 1, x.shape)).ravel(), 1.0).reshape(16, 16)
+    assert found.max() == 2 and all(len(np.unique(x[found == k])) == 1 for k in range(3))
+    np.testing.assert_array_equal(clusters.kd_labels(4, np.array([1.0, 2, 2, 3]), 0.0), [0, 1, 1, 2])
+
+
+def test_pooling_weighs_by_precision():
+    strategy = clusters.group_strategy(np.array([0, 0, 0, 0, 1]))
+    cells = np.array([1.0, 2, 3, 4, 7])
+    (found,) = estimates.pooled(strategy, [np.array([20.0, 5.0])], 2.0, cells, 1.0)
+    # four cells of variance 1 against one count of variance 4; then one against 4
+    np.testing.assert_allclose(found, [15, (5 / 4 + 7) / (1 / 4 + 1)])
+    (same,) = estimates.pooled(strategy, [np.array([20.0, 5.0])], 0.0, cells, 0.0)
+    np.testing.assert_array_equal(same, [20, 5])
+
+
+def test_a_start_has_its_total_and_no_zero():
+    found = estimates.mwem_start((2, 2), np.array([0.0, 6, -1, 2]), 100.0, 0.1)
+    np.testing.assert_allclose(found, [[2.5, 70], [2.5, 25]])
+    np.testing.assert_allclose(estimates.mwem_start(4, np.zeros(4), -3.0, 0.1), 0.25)
+
+
+def test_projection_keeps_what_is_feasible():
+    workload = workloads.ranges((4, 5), 30)
+    cells = np.random.default_rng(0).random(20)
+    np.testing.assert_allclose(estimates.nonnegative(cells, workload), cells.reshape(4, 5))
+    assert estimates.nonnegative(cells - 0.5, workload).min() >= 0

@@ -1,0 +1,24 @@
+"""The fast part of the audit: options of one measurement. The whole is `python -m tests.stdlib.audit_options`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from audit_options import at_once
+from harness import Case, audit
+
+
+@pytest.mark.parametrize("case", at_once(), ids=lambda c: c.name)
+def test_no_option_shows_more_than_it_charges(case: Case) -> None:
+    finding = audit(case, share=0.05)
+    assert finding.bound <= case.epsilon, finding
+
+
+def test_the_audit_sees_these_options() -> None:
+    """A bound of nothing would pass as well: an option charged half of what it spends is convicted."""
+    case = at_once()[1]
+    assert audit(Case(case.name, 0.5, case.draw, case.runs, broken=True), share=0.05).convicted

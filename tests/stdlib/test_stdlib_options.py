@@ -1,0 +1,88 @@
+"""Every option of the histogram modules: what it spends, that it finds the truth, and that it takes any shape."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jostle.source import Source
+from jostle.tools.session import Session
+
+OPTIONS = ("privelet", "greedy_h", "quadtree", "ugrid", "agrid", "mwem_star", "ahp", "dpcube")
+USES = "use hierarchies\nuse grids\nuse clusters\n"
+SHAPES = [(1,), (2,), (7,), (100,), (1, 1), (1, 9), (5, 9), (3, 50), (16, 16)]
+
+
+@lru_cache(maxsize=len(SHAPES))
+def ran(shape: tuple[int, ...]) -> tuple[np.ndarray, dict[str, Any]]:
+    """All options at an epsilon that leaves no noise to speak of, on one source."""
+    x = np.random.default_rng(0).integers(0, 50, shape)
+    session = Session()
+    session.bind("c", x)
+    text = [USES, 'private c = bound("c") protecting rows budget epsilon 1000000', "q = ranges(c, 50)"]
+    for name in OPTIONS:
+        text += [
+            f"before = spent(c)\n{name}_answers = {name}(c, q) with epsilon 10000\n{name}_spent = spent(c) - before",
+            f"{name}_found = {name}_cells(c, q) with epsilon 100000",
+        ]
+    session.execute(Source("options", "\n".join(text) + "\n"))
+    return x, session.names()
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("name", OPTIONS)
+def test_an_option_finds_the_truth_and_spends_its_allotment(name: str, shape: tuple[int, ...]) -> None:
+    x, known = ran(shape)
+    assert known[f"{name}_spent"] == 10000
+    cells = np.asarray(known[f"{name}_found"])
+    assert cells.shape == shape and cells.min() >= 0
+    # Noise of scale 1/100,000 times levels and cells; 0.1 is hundreds of scales away for each of them. Multiplicative
+    # weights only approach the answers that they were given.
+    np.testing.assert_allclose(cells, x, atol=0.1)
+    exact = known["q"].answers(x)
+    np.testing.assert_allclose(known[f"{name}_answers"], exact, atol=1, rtol=0.01)
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_an_option_is_refused_more_than_there_is(name: str) -> None:
+    session = Session()
+    session.bind("c", np.array([3, 1, 0, 2]))
+    program = (
+        f'{USES}private c = bound("c") protecting rows budget epsilon 1\na = {name}(c, ranges(c, 5)) with epsilon 2\n'
+    )
+    result = session.attempt(Source("options", program))
+    assert [d.kind for d in result.diagnostics] == ["BudgetExceeded"]
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_an_option_works_under_noise_and_on_public_data(name: str) -> None:
+    session = Session()
+    session.bind("c", np.random.default_rng(1).integers(0, 5, (6, 7)))
+    session.bind("d", np.random.default_rng(1).integers(0, 5, (6, 7)))
+    session.execute(
+        Source(
+            "options",
+            f'{USES}private c = bound("c") protecting rows budget epsilon 1\nd = bound("d")\nq = rectangles(c, 20)\n'
+            f"noisy = {name}_cells(c, q) with epsilon 0.01\npublic = {name}_cells(d, q) with epsilon 1\n",
+        )
+    )
+    for found in ("noisy", "public"):
+        cells = np.asarray(session.names()[found])
+        assert cells.shape == (6, 7) and np.isfinite(cells).all() and cells.min() >= 0
+
+
+def test_boxes_beat_single_cells_on_even_data() -> None:
+    """One box is found and its count is shared: seventy times less error than single cells in a typical run."""
+    x = np.full((32, 32), 10)
+    errors = {}
+    for name in ("flat", "dpcube"):
+        session = Session()
+        session.bind("c", x)
+        program = f'{USES}private c = bound("c") protecting rows budget epsilon 1\nq = rectangles(c, 300)\n'
+        session.execute(Source("options", f"{program}a = {name}(c, q) with epsilon 0.1\n"))
+        known = session.names()
+        errors[name] = float(np.abs(np.asarray(known["a"]) - known["q"].answers(x)).mean())
+    assert errors["dpcube"] < errors["flat"], errors

@@ -13,8 +13,9 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from jostle.amounts import as_text
 from jostle.check.cost_ledger import DELTA, SOURCE
-from jostle.check.cost_tree import Most, Why, as_text
+from jostle.check.cost_tree import Most, Why
 from jostle.check.cost_values import ANYTHING, PUBLIC, Builtin, Scope, SourceFact
 from jostle.check.cost_walk import Walker
 from jostle.check.cost_ways import TooLong

@@ -231,7 +231,7 @@ def _limited(w: Walker, handle: Any, amount: Any) -> Any:
 
 def _told(args: list[Any]) -> Any:
     """`spent` and `left`: a number up to the limit."""
-    from jostle.check.cost_tree import QUANTA
+    from jostle.amounts import QUANTA
 
     met = met_in(*args)
     limits = [e.source.limit for e in met.exposures]

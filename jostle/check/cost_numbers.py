@@ -24,6 +24,8 @@ from jostle.check.cost_values import (
     ends,
     is_constant,
 )  # fmt: skip
+from jostle.diagnostics import Refusal
+from jostle.doubles import arithmetic
 
 MOST_COMPARED = 200
 
@@ -151,27 +153,11 @@ def _arithmetic(op: str, left: Any, right: Any) -> Any:
 
 
 def _exact(op: str, a: float, b: float) -> float | None:
-    if op in ("/", "%") and b == 0:
-        return None
+    """None where a run would refuse it."""
     try:
-        match op:
-            case "+":
-                return a + b
-            case "-":
-                return a - b
-            case "*":
-                return a * b
-            case "/":
-                return a / b
-            case "%":
-                return math.fmod(a, b) + (b if math.fmod(a, b) * b < 0 else 0.0) if math.isfinite(a) else math.nan
-            case _:
-                power = a**b
-    except OverflowError:
-        return math.inf
-    except ZeroDivisionError:
+        return arithmetic(op, a, b)
+    except Refusal:
         return None
-    return None if isinstance(power, complex) else float(power)
 
 
 # Functions ---------------------------------------------------------------------------------------

@@ -12,12 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from decimal import ROUND_DOWN, Decimal
 
+from jostle import amounts
+from jostle.diagnostics import Refusal
 from jostle.source import Span
 
-PLACES = 12
-QUANTA = 10**PLACES
 MOST_TREES = 4
 
 Path = tuple[tuple[Hashable, Hashable], ...]  # (partition, part) from the root down
@@ -32,16 +31,11 @@ EACH = Generic()  # of every partition; others stand for the part that a loop is
 
 
 def quanta(value: float) -> int | None:
-    """An amount in quanta, cut after the twelfth place; None where a run would refuse it."""
-    if not math.isfinite(value) or value <= 0:
+    """An amount in quanta; None where a run would refuse it."""
+    try:
+        return amounts.quanta(value)
+    except Refusal:
         return None
-    return int((Decimal(repr(float(value))) * QUANTA).to_integral_value(ROUND_DOWN)) or None
-
-
-def as_text(amount: int) -> str:
-    """The exact decimal: `1`, `0.3`."""
-    whole, part = divmod(amount, QUANTA)
-    return f"{whole}.{part:0{PLACES}d}".rstrip("0").rstrip(".")
 
 
 @dataclass(frozen=True, slots=True)

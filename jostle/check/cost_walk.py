@@ -12,13 +12,14 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from jostle.amounts import QUANTA
 from jostle.check import cost_calls as calls
 from jostle.check import cost_numbers as numbers
 from jostle.check import cost_queries as queries
 from jostle.check import cost_sources as declared
 from jostle.check.cost_inert import assigned
 from jostle.check.cost_ledger import Ledger, Opened
-from jostle.check.cost_tree import QUANTA, Most, quanta
+from jostle.check.cost_tree import Most, quanta
 from jostle.check.cost_values import (
     ANYTHING,
     MISSING,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from jostle.amounts import as_float, quanta
 from jostle.choice.learning import learn
 from jostle.choice.models import Model, UserModel, forest, regret_tree, tree
 from jostle.choice.policy import Decision, Policy
@@ -17,7 +18,6 @@ from jostle.choice.program import Parts, ProgramBench, all_handles, public_only
 from jostle.choice.store import Store
 from jostle.choice.table import train_event
 from jostle.diagnostics import refuse
-from jostle.privacy.amounts import as_float, quanta
 from jostle.privacy.handles import Exposures, Table, handles_in
 from jostle.privacy.measures import Amount
 from jostle.run.faults import exposures_of

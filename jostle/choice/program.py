@@ -16,9 +16,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from jostle.amounts import quanta
 from jostle.choice.fingerprint import fingerprint
 from jostle.diagnostics import refuse
-from jostle.privacy.amounts import quanta
 from jostle.privacy.handles import Cube, Exposure, Handle, handles_in
 from jostle.privacy.measure import public_cells
 from jostle.privacy.measures import Amount, Measure

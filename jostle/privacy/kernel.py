@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from jostle.amounts import as_float, as_text
 from jostle.diagnostics import Note, Refusal, refuse
 from jostle.events import Stream
-from jostle.privacy.amounts import as_float, as_text
 from jostle.privacy.budget import Meter, Path
 from jostle.privacy.handles import Exposures
 from jostle.privacy.measures import NOT_SAID, Amount, Asked, Price, rho_of

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from jostle.amounts import as_float
 from jostle.diagnostics import refuse
-from jostle.privacy.amounts import as_float
 from jostle.privacy.handles import Cube, Score, Scores, join_exposures
 from jostle.privacy.kernel import Kernel
 from jostle.privacy.measures import Amount, Asked, pure_price

@@ -17,7 +17,7 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
-from jostle.privacy.amounts import QUANTA, as_float, as_text, rounded_up
+from jostle.amounts import QUANTA, as_float, as_text, rounded_up
 from jostle.privacy.budget import Cost
 
 

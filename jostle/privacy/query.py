@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+from jostle.amounts import as_float
 from jostle.diagnostics import refuse
 from jostle.engine.plan import Apply, Constant, Count, Exact, Filter, FixedSum, Key, RowExpr, Scan, Term
 from jostle.engine.types import bounds_of, is_integral, key_values, kind_of
-from jostle.privacy.amounts import as_float
 from jostle.privacy.handles import Table
 from jostle.privacy.kernel import Kernel
 from jostle.privacy.measures import Amount, Asked, Price, stability_price

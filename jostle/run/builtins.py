@@ -319,7 +319,7 @@ def _spent(value: Any, at: Any) -> Any:
 
 
 def _left(value: Any, at: Any) -> Any:
-    from jostle.privacy.amounts import as_float
+    from jostle.amounts import as_float
 
     interp, _ = at
     exposure = _source_of(value, "left")

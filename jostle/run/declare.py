@@ -10,10 +10,10 @@ import os
 from pathlib import Path
 from typing import Any
 
+from jostle.amounts import quanta
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.engine.counts import file_identity
 from jostle.engine.plan import Bound, Categories, Domain, Integer, Open, Plan, Real, Scan
-from jostle.privacy.amounts import quanta
 from jostle.privacy.handles import Cube, Exposure, Handle, Table, handles_in
 from jostle.privacy.measures import Amount, Measure
 from jostle.privacy.registered import Clauses

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from jostle.amounts import as_float, quanta
 from jostle.diagnostics import refuse
 from jostle.privacy import measure, scores, transform
-from jostle.privacy.amounts import as_float, quanta
 from jostle.privacy.handles import Cube, Exposures, Handle, Score, Scores, Table, handles_in
 from jostle.privacy.measures import Amount
 from jostle.run.faults import exposures_of, private_value

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
+from jostle.doubles import arithmetic
 from jostle.privacy.handles import handles_in
 from jostle.run.faults import private_value
 from jostle.run.values import (
@@ -68,32 +69,6 @@ def binary(op: str, left: Any, right: Any) -> Any:
             help="join texts with `str(n)`" if isinstance(left, str) or isinstance(right, str) else "",
         )  # fmt: skip
     return arithmetic(op, float(left), float(right))
-
-
-def arithmetic(op: str, a: float, b: float) -> float:
-    if op in ("/", "%") and b == 0:
-        raise refuse("ValueError", "division by zero", help="test the divisor first: `a / b if b != 0 else 0`")
-    try:
-        match op:
-            case "+":
-                return a + b
-            case "-":
-                return a - b
-            case "*":
-                return a * b
-            case "/":
-                return a / b
-            case "%":
-                return math.fmod(a, b) + (b if math.fmod(a, b) * b < 0 else 0.0) if math.isfinite(a) else math.nan
-            case _:
-                power = a**b
-    except OverflowError:
-        return -math.inf if a < 0 and b % 2 == 1 else math.inf
-    except ZeroDivisionError:
-        raise refuse("ValueError", "zero has no negative power") from None
-    if isinstance(power, complex):
-        raise refuse("ValueError", "a negative number has no fractional power")
-    return float(power)
 
 
 def _compare(op: str, left: Any, right: Any) -> bool:

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from jostle.amounts import as_float, quanta
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.engine.plan import Column, Constant, Open
 from jostle.privacy import replay, transform
-from jostle.privacy.amounts import as_float, quanta
 from jostle.privacy.cubes import VALUES, prepare_cube
 from jostle.privacy.handles import ColumnHandle, Cube, Exposures, Handle, Table, handles_in
 from jostle.privacy.kernel import Kernel

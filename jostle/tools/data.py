@@ -12,9 +12,9 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
+from jostle.amounts import as_text
 from jostle.diagnostics import refuse
 from jostle.engine.plan import Open
-from jostle.privacy.amounts import as_text
 from jostle.privacy.certificate import check, is_ours, made
 from jostle.privacy.ledger import Ledger
 from jostle.privacy.ledgerrows import Dataset

@@ -9,7 +9,7 @@ import numpy as np
 from batched import BatchedNoise, Drawn, batched, batched_table, likelihood_ratio, repeated
 from harness import Case, Pair
 
-from jostle.privacy.amounts import QUANTA
+from jostle.amounts import QUANTA
 from jostle.privacy.measures import Amount
 from jostle.privacy.mechanisms.least_cost import walk
 from jostle.privacy.mechanisms.stability import select_keys

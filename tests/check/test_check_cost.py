@@ -14,11 +14,8 @@ from cost_property import failures
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostle.check import cost_tree
 from jostle.check.cost import Cost
 from jostle.check.cost_tree import EACH, Own, Place, Tally
-from jostle.diagnostics import Refusal
-from jostle.privacy import amounts
 from jostle.privacy.budget import Meter
 from jostle.source import Source
 from jostle.tools.session import Session
@@ -305,20 +302,6 @@ def test_random_programs_never_cost_more(seeds: range) -> None:
     """All 10,000: `python -m tests.check.cost_property`."""
     wrong = {seed: found for seed in seeds if (found := failures(seed)[0])}
     assert wrong == {}
-
-
-@given(st.floats(allow_nan=True, allow_infinity=True))
-def test_quanta_are_those_of_a_run(value: float) -> None:
-    try:
-        expected = amounts.quanta(value)
-    except Refusal:
-        expected = None
-    assert cost_tree.quanta(value) == expected
-
-
-@given(st.integers(min_value=0, max_value=10**20))
-def test_amounts_read_as_those_of_a_run(value: int) -> None:
-    assert cost_tree.as_text(value) == amounts.as_text(value)
 
 
 steps = st.tuples(st.sampled_from("ab"), st.integers(0, 1))

@@ -22,8 +22,8 @@ if __package__ in (None, ""):
 else:
     from tests.ledger.storm import opened, registered
 
+from jostle.amounts import QUANTA
 from jostle.events import Stream
-from jostle.privacy.amounts import QUANTA
 from jostle.privacy.budget import Path as At
 from jostle.privacy.handles import Exposure
 from jostle.privacy.kernel import Kernel

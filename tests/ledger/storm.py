@@ -20,10 +20,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from jostle.amounts import QUANTA, as_text
 from jostle.diagnostics import Refusal
 from jostle.events import Stream
 from jostle.privacy.account import Account
-from jostle.privacy.amounts import QUANTA, as_text
 from jostle.privacy.handles import Exposure
 from jostle.privacy.kernel import Kernel
 from jostle.privacy.ledger import Ledger

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from storm import opened, registered
 
+from jostle.amounts import QUANTA
 from jostle.diagnostics import Refusal
 from jostle.privacy.account import Account
-from jostle.privacy.amounts import QUANTA
 from jostle.privacy.handles import Exposure
 from jostle.privacy.kernel import Kernel
 from jostle.privacy.ledger import Growth, Ledger

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from ledger_place import DATASET, Place
 
-from jostle.privacy.amounts import QUANTA
+from jostle.amounts import QUANTA
 from jostle.privacy.ledger import Ledger
 from jostle.privacy.measures import Amount
 from jostle.tools.entry import main

@@ -15,8 +15,8 @@ import pytest
 from ledger_place import DATASET, Place, kind
 from storm import opened, registered
 
+from jostle.amounts import QUANTA
 from jostle.diagnostics import Refusal
-from jostle.privacy.amounts import QUANTA
 from jostle.privacy.handles import Exposure
 from jostle.privacy.ledger import Ledger
 from jostle.privacy.measures import Amount, pure_price

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from storm import opened, registered
 
+from jostle.amounts import QUANTA
 from jostle.diagnostics import Refusal
 from jostle.privacy import history
-from jostle.privacy.amounts import QUANTA
 from jostle.privacy.handles import Exposure
 from jostle.privacy.history import Entry
 from jostle.privacy.ledger import Ledger

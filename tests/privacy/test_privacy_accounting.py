@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from jostle.privacy.amounts import QUANTA
+from jostle.amounts import QUANTA
 from jostle.privacy.measures import Amount, Measure, Price, epsilon_of, gaussian_price, pure_price, rho_of
 from jostle.privacy.mechanisms.selection import Selection
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 
-from jostle.privacy.amounts import QUANTA, as_text, quanta, rounded_up
+from jostle.amounts import QUANTA, as_text, quanta, rounded_up
 from jostle.privacy.budget import Meter, Path
 
 

@@ -1,6 +1,7 @@
 """Imports run one way: source, diagnostics, events, syntax, check, engine, privacy, run, choice, trace, tools.
 
-`resources` and `jsontext` stand beside `source`; `simulate` and `kernels` import nothing of ours.
+`resources` and `jsontext` stand beside `source`, `amounts` and `doubles` beside `diagnostics`;
+ `simulate` and `kernels` import nothing of ours.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ import pytest
 from package_code import Import, files, imports, shown
 
 ORDER = (
-    "source", "resources", "jsontext", "diagnostics", "events", "syntax", "check", "engine", "privacy", "run", "choice",
-    "trace", "tools",
+    "source", "resources", "jsontext", "diagnostics", "amounts", "doubles", "events", "syntax", "check", "engine",
+    "privacy", "run", "choice", "trace", "tools",
 )  # fmt: skip
 ALONE = ("kernels", "simulate")
 

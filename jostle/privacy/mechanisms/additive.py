@@ -12,8 +12,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from jostle.amounts import as_float
 from jostle.diagnostics import refuse
-from jostle.privacy.amounts import as_float
 from jostle.privacy.measures import Amount, Price, gaussian_price, pure_price, rho_of
 from jostle.privacy.noise import Noise
 

@@ -15,8 +15,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from jostle.amounts import QUANTA, as_float
 from jostle.diagnostics import refuse
-from jostle.privacy.amounts import QUANTA, as_float
 from jostle.privacy.handles import Exposures
 from jostle.privacy.measures import Amount, Price, pure_price
 from jostle.privacy.noise import Noise

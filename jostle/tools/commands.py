@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from jostle.events import Event
     from jostle.tools.session import Result
 
+_WHOLE = 2  # choices that are shown as whole trees after a run
 _SHOWN = 5  # calls of one choice whose trace is printed after a run
 
 
@@ -130,16 +131,19 @@ def budget_text(budget: Mapping[str, Mapping[str, Mapping[str, str]]]) -> str:
 
 
 def choices_text(events: Sequence[Event]) -> str:
-    """The choices of a run in a few lines each; of one made over and over, the first calls."""
+    """The choices of a run: one or two as whole trees, more in a few lines each; of one made often, the first calls."""
     from jostle.trace.costs import Costs
     from jostle.trace.forest import Forest
-    from jostle.trace.tree import brief
+    from jostle.trace.tree import brief, choices
 
     calls: dict[str, int] = {}
     lines: list[str] = []
     forest = Forest.of(events)
     costs = Costs.of(forest)
-    for event in forest.outermost("choice"):
+    made = forest.outermost("choice")
+    if 0 < len(made) <= _WHOLE:
+        return choices(events).rstrip()
+    for event in made:
         calls[event.name] = calls.get(event.name, 0) + 1
         if calls[event.name] <= _SHOWN:
             lines += brief(event, costs.spent[event.id])

@@ -74,4 +74,4 @@ def test_the_main_program_runs_where_it_is_installed(kind: str, built: dict[str,
     said = command(scripts / "jostle", "run", ROOT / "programs" / "figure_1_2.jst", cwd=tmp_path)
     assert "answered 500 range queries" in said
     assert "noisyHistChoice chose " in said
-    assert said.rstrip().splitlines()[-1].strip() == "spent ε 1"
+    assert said.rstrip().splitlines()[-1].strip() == "└─ spent ε 1 of 1"

@@ -60,11 +60,18 @@ def test_run_prints_releases_budget_and_choices(jostle: Call) -> None:
     text = 'print hello\nrelease n 12\nrelease g [{"sex":"F","n":3},{"sex":"M","n":14}]\nspend people 0.3\nchoose\n'
     status, out, err = jostle("run", "p.jst", program=text)
     assert (status, err) == (0, "")
-    assert out == (
+    whole, tree = out.split("choices\n")
+    assert whole == (
         "hello\n\nreleased\n  n = 12\n  g\n    sex   n\n    F     3\n    M    14\n\n"
         "budget\n  people  ██████░░░░░░░░░░░░░░  ε 0.3 of 1 spent, 0.7 left\n\n"
-        "choices\n  pick chose A over B\n    because: margin 1 over B\n    spent ε 0.4\n"
     )
+    lines = tree.splitlines()
+    assert lines[0] == "  pick chose A  p.jst:5:1" and "▶ A" in tree and lines[-1] == "  └─ spent ε 0.4 of 0.5"
+
+
+def test_many_choices_are_told_in_short(jostle: Call) -> None:
+    _, out, _ = jostle("run", "p.jst", program="choose\nchoose\nchoose\n")
+    assert out.count("pick chose A over B\n    because: margin 1 over B\n    spent ε 0.4\n") == 3
 
 
 def test_a_refusal_is_1_with_its_place_and_what_was_released_before(jostle: Call) -> None:

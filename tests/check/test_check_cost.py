@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jostle.check.cost import Cost
-from jostle.check.cost_tree import EACH, Own, Place, Tally
+from jostle.check.cost.tree import EACH, Own, Place, Tally
 from jostle.privacy.budget import Meter
 from jostle.source import Source
 from jostle.tools.session import Session

@@ -13,8 +13,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from jostle.check.cost_tree import EACH, NOTHING, Generic, Most, Own, Path, Place, Tally, Tree, Why, joined
-from jostle.check.cost_values import Exposure, Handle, Met, SourceFact
+from jostle.check.cost.tree import EACH, NOTHING, Generic, Most, Own, Path, Place, Tally, Tree, Why, joined
+from jostle.check.cost.values import Exposure, Handle, Met, SourceFact
 from jostle.source import Span
 
 SOURCE, DELTA = 0, 1  # the meters of a source itself; others are numbered from 2

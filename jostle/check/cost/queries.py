@@ -10,10 +10,10 @@ import math
 from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from jostle.check import cost_calls as calls
-from jostle.check.cost_sources import keys_of, told_apart
-from jostle.check.cost_tree import EACH, Why
-from jostle.check.cost_values import (
+from jostle.check.cost import calls
+from jostle.check.cost.sources import keys_of, told_apart
+from jostle.check.cost.tree import EACH, Why
+from jostle.check.cost.values import (
     ANYTHING,
     MISSING,
     PUBLIC,
@@ -35,7 +35,7 @@ from jostle.syntax import nodes as n
 from jostle.syntax.walk import children
 
 if TYPE_CHECKING:
-    from jostle.check.cost_walk import Walker
+    from jostle.check.cost.walk import Walker
 
 MOST_PARTS = 400  # of one partition that are told apart
 
@@ -267,7 +267,7 @@ def _listed(value: Any) -> list[Any] | None:
     """Keys that a program lists: numbers are taken down, each stands once."""
     items = value.items if isinstance(value, Set) else value
     if isinstance(value, Range):
-        from jostle.check.cost_ways import walked
+        from jostle.check.cost.ways import walked
 
         items = walked(value)
     if not isinstance(items, list) or not all(isinstance(v, (float, str, bool)) for v in items):

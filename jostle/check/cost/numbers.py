@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from jostle.check.cost_values import (
+from jostle.check.cost.values import (
     PUBLIC,
     Closure,
     Handle,

@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from jostle.check import cost_numbers as numbers
-from jostle.check.cost_inert import MEASURING
-from jostle.check.cost_ledger import Opened
-from jostle.check.cost_tree import Most, Why
-from jostle.check.cost_values import (
+from jostle.check.cost import numbers
+from jostle.check.cost.inert import MEASURING
+from jostle.check.cost.ledger import Opened
+from jostle.check.cost.tree import Most, Why
+from jostle.check.cost.values import (
     ANYTHING,
     MISSING,
     PUBLIC,
@@ -37,7 +37,7 @@ from jostle.check.cost_values import (
 from jostle.syntax import nodes as n
 
 if TYPE_CHECKING:
-    from jostle.check.cost_walk import Walker
+    from jostle.check.cost.walk import Walker
 
 SCORES = frozenset({"size", "total", "nonzero", "peak", "l2", "spread", "roughness", "misfit"})
 ROW_FORMS = frozenset({"histogram", "partition", "where", "derive", "pick", "columns"})
@@ -64,7 +64,7 @@ def prepared(w: Walker, node: n.Call, scope: Scope) -> tuple[Any, list[Any], dic
 
 def finished(w: Walker, node: n.Call, function: Any, args: list[Any], keywords: dict[str, Any], scope: Scope) -> Any:
     if isinstance(function, Builtin) and function.name in ROW_FORMS:
-        from jostle.check.cost_queries import row_form
+        from jostle.check.cost.queries import row_form
 
         return row_form(w, function.name, node, scope)
     return apply(w, function, args, keywords, node)
@@ -109,7 +109,7 @@ def _later(w: Walker, function: Any, args: Sequence[Any], keywords: dict[str, An
 
 
 def _closure(w: Walker, function: Closure, args: Sequence[Any], keywords: dict[str, Any], node: n.Expr) -> Any:
-    from jostle.check.cost_ways import MOST_CALLS, TooLong
+    from jostle.check.cost.ways import MOST_CALLS, TooLong
 
     names = [name for name, _ in function.params]
     local = dict(zip(names, args, strict=False)) | keywords
@@ -165,7 +165,7 @@ def _builtin(w: Walker, name: str, args: list[Any], keywords: dict[str, Any], no
 
 def _amount(w: Walker, met: Met, epsilon: Any) -> tuple[int, Most, Most]:
     """The amount of a measurement: as given, or all that is left."""
-    from jostle.check.cost_walk import in_quanta
+    from jostle.check.cost.walk import in_quanta
 
     if isinstance(epsilon, Ways) or epsilon is ANYTHING:
         return 0, math.inf, 0
@@ -197,7 +197,7 @@ def _measure(w: Walker, name: str, args: list[Any], keywords: dict[str, Any], no
         least, most, delta = _amount(w, met, given)
         w.charge(met, least, most, delta, Why("an amount is not known", node.span))
     if name == "exp_mech":
-        from jostle.check.cost_ways import walked
+        from jostle.check.cost.ways import walked
 
         domain = walked(args[0] if args else keywords.get("domain", PUBLIC))
         return domain.item if isinstance(domain, Items) else any_of(domain)
@@ -217,7 +217,7 @@ def _score(name: str, args: list[Any]) -> Any:
 
 def _limited(w: Walker, handle: Any, amount: Any) -> Any:
     """An agent: charges through it add up to no more than its amount."""
-    from jostle.check.cost_walk import in_quanta
+    from jostle.check.cost.walk import in_quanta
 
     if not isinstance(handle, Handle):
         return blurred(handle)
@@ -241,7 +241,7 @@ def _told(args: list[Any]) -> Any:
 
 
 def _container(name: str, args: list[Any]) -> Any:
-    from jostle.check.cost_ways import walked
+    from jostle.check.cost.ways import walked
 
     if name == "len" and len(args) == 1:
         value = args[0]
@@ -338,7 +338,7 @@ def attribute(value: Any, name: str) -> Any:
     if isinstance(value, Range) and name in ("low", "high"):
         return value.low if name == "low" else value.high
     if isinstance(value, Handle):
-        from jostle.check.cost_sources import keys_of
+        from jostle.check.cost.sources import keys_of
 
         if value.kind == "column" and name == "name":
             return value.name

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jostle.check.cost_tree import quanta
-from jostle.check.cost_values import MISSING, PUBLIC, Exposure, Handle, Module, Range, Scope, Set, SourceFact
+from jostle.check.cost.tree import quanta
+from jostle.check.cost.values import MISSING, PUBLIC, Exposure, Handle, Module, Range, Scope, Set, SourceFact
 from jostle.syntax import nodes as n
 
 if TYPE_CHECKING:
-    from jostle.check.cost_walk import Walker
+    from jostle.check.cost.walk import Walker
 
 DIMENSIONS = ("x", "y", "z")
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jostle.check.cost_tree import Path, common_prefix
+from jostle.check.cost.tree import Path, common_prefix
 from jostle.syntax import nodes as n
 
 MOST_WAYS = 6

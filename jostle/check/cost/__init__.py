@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jostle.amounts import as_text
-from jostle.check.cost_ledger import DELTA, SOURCE
-from jostle.check.cost_tree import Most, Why
-from jostle.check.cost_values import ANYTHING, PUBLIC, Builtin, Scope, SourceFact
-from jostle.check.cost_walk import Walker
-from jostle.check.cost_ways import TooLong
+from jostle.check.cost.ledger import DELTA, SOURCE
+from jostle.check.cost.tree import Most, Why
+from jostle.check.cost.values import ANYTHING, PUBLIC, Builtin, Scope, SourceFact
+from jostle.check.cost.walk import Walker
+from jostle.check.cost.ways import TooLong
 from jostle.syntax import nodes as n
 
 Identity = Callable[[str, list[Any]], Hashable]

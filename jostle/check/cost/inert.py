@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jostle.check.cost_values import MISSING, Builtin, Closure, Module, Part, Scope, harmless
+from jostle.check.cost.values import MISSING, Builtin, Closure, Module, Part, Scope, harmless
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import children, every
 

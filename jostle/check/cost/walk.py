@@ -13,14 +13,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from jostle.amounts import QUANTA
-from jostle.check import cost_calls as calls
-from jostle.check import cost_numbers as numbers
-from jostle.check import cost_queries as queries
-from jostle.check import cost_sources as declared
-from jostle.check.cost_inert import assigned
-from jostle.check.cost_ledger import Ledger, Opened
-from jostle.check.cost_tree import Most, quanta
-from jostle.check.cost_values import (
+from jostle.check.cost import calls, numbers, queries
+from jostle.check.cost import sources as declared
+from jostle.check.cost.inert import assigned
+from jostle.check.cost.ledger import Ledger, Opened
+from jostle.check.cost.tree import Most, quanta
+from jostle.check.cost.values import (
     ANYTHING,
     MISSING,
     PUBLIC,
@@ -37,7 +35,7 @@ from jostle.check.cost_values import (
     blurred,
     ends,
 )  # fmt: skip
-from jostle.check.cost_ways import NO_MET, Following, joined_names, walked
+from jostle.check.cost.ways import NO_MET, Following, joined_names, walked
 from jostle.syntax import nodes as n
 
 

@@ -11,10 +11,10 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
-from jostle.check.cost_inert import Inert
-from jostle.check.cost_ledger import Ledger, Opened, Spending, current, settled
-from jostle.check.cost_tree import Generic, Why
-from jostle.check.cost_values import (
+from jostle.check.cost.inert import Inert
+from jostle.check.cost.ledger import Ledger, Opened, Spending, current, settled
+from jostle.check.cost.tree import Generic, Why
+from jostle.check.cost.values import (
     ANYTHING,
     MISSING,
     PUBLIC,

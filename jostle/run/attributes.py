@@ -8,12 +8,14 @@ from typing import Any
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.engine.plan import Integer
 from jostle.privacy.handles import ColumnHandle, Cube, Table, handles_in
+from jostle.run.externals import of_kernel
 from jostle.run.faults import private_value
 from jostle.run.values import (
     Grouped,
     Interval,
     Module,
     Record,
+    is_model,
     is_number,
     is_sequence,
     is_vector,
@@ -35,7 +37,10 @@ def attribute(value: Any, name: str) -> Any:
             "NameError", f"{kind_name(value)} has no `{name}`",
             help=did_you_mean(name, fields) or (f"it has {listed}" if listed else ""),
         )  # fmt: skip
-    return fields[name]
+    found = fields[name]
+    if is_model(value) and callable(found):
+        return of_kernel(name, found)
+    return found
 
 
 def _fields(value: Any) -> Mapping[str, Any] | None:

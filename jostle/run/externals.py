@@ -6,6 +6,7 @@ A kernel works on released numbers and public values. It is imported when it is 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from typing import Any
 
 from jostle.diagnostics import refuse
@@ -44,13 +45,21 @@ def external(name: str) -> Builtin:
         raise refuse("NameError", f"there is no kernel `{name}`", help=f"the kernels are {', '.join(KERNELS)}")
 
     def body(*args: Any, **keywords: Any) -> Any:
-        module = importlib.import_module(f"jostle.kernels.{KERNELS[name]}")
-        given = [_to_python(a) for a in args]
-        named = {k: _to_python(v) for k, v in keywords.items()}
+        return getattr(importlib.import_module(f"jostle.kernels.{KERNELS[name]}"), name)(*args, **keywords)
+
+    return of_kernel(name, body)
+
+
+def of_kernel(name: str, function: Callable[..., Any]) -> Builtin:
+    """A function of `kernels`, or a method of a model made there, as a function of the language."""
+
+    def body(*args: Any, **keywords: Any) -> Any:
         import numpy as np
 
+        given = [_to_python(a) for a in args]
+        named = {k: _to_python(v) for k, v in keywords.items()}
         with np.errstate(all="ignore"):
-            return _to_jostle(guarded(name, getattr(module, name), given, named))
+            return _to_jostle(guarded(name, function, given, named))
 
     return Builtin(name, body, sees_handles=True)
 

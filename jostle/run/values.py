@@ -296,7 +296,18 @@ def kind_name(value: Any) -> str:
         return "a list"
     if hasattr(value, "jostle_call"):
         return "a ChoiceMaker"
+    if is_model(value):
+        return str(value.jostle_kind)
     return "a workload" if is_workload(value) else "a value of another kind"
+
+
+def is_model(value: Any) -> bool:
+    """A public value with a face of its own, made by a kernel: a classifier, a graphical model, a mixture.
+
+    Its class has `jostle_kind` ("a decision tree"), `jostle_fields` (what `model.name` gives; a function there is a
+    method of the language), `as_json()` (what a release is written as) and `__str__` (what `print` shows).
+    """
+    return hasattr(type(value), "jostle_kind")
 
 
 def is_workload(value: Any) -> bool:
@@ -338,6 +349,8 @@ def _show(value: Any, depth: int) -> str:
         return "counts(" + " × ".join(str(s) for s in value.shape) + ")"
     if isinstance(value, ColumnHandle):
         return f"column {value.name}"
+    if is_model(value):
+        return str(value)
     if is_workload(value):
         return f"{value.kind}({value.size} queries)"
     name = getattr(value, "name", "")
@@ -385,4 +398,4 @@ def _plain(value: Any) -> Any:
         return [{k: _plain(v) for k, v in row.items()} for row in value]
     if isinstance(value, JSet) or is_sequence(value) or (isinstance(value, Interval) and not value.real):
         return [_plain(v) for v in value]
-    return show(value)
+    return value.as_json() if is_model(value) else show(value)

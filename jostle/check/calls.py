@@ -29,7 +29,7 @@ from jostle.check.values import (
     held,
     many,
 )  # fmt: skip
-from jostle.check.words import KEEPS_COLUMNS, OVER_ROWS, PUBLIC_ONLY, ROW_CALLS, TRANSFORMATIONS
+from jostle.check.words import KEEPS_COLUMNS, OVER_ROWS, PUBLIC_ONLY, ROW_CALLS, SHOWN, TRANSFORMATIONS
 from jostle.syntax import nodes as n
 
 MOST_CALLS = 30  # calls inside each other that are followed
@@ -108,9 +108,9 @@ class Calls:
         first = args[0] if args else UNKNOWN
         given = [*zip(call.args, args, strict=True)]
         given += [(keyword.value, value) for keyword, value in zip(call.keywords, keywords, strict=True)]
-        if name == "print":
+        if name in SHOWN:
             for expr, value in given:
-                self.labels.shown(value, expr, expr.span, "printed")
+                self.labels.shown(value, expr, expr.span, SHOWN[name])
         elif name in PUBLIC_ONLY:
             for expr, value in given:
                 self.labels.computed(value, expr, name)

@@ -26,6 +26,9 @@ PUBLIC_ONLY = frozenset(
     }
 )  # fmt: skip
 
+# Functions that show their arguments to a person, and what a message calls that.
+SHOWN = {"print": "printed", "plot": "drawn"}
+
 FOLDS = ("max", "min", "sum", "argmax", "argmin")
 OPEN_DOMAINS = frozenset({"text", "integer", "real"})
 ALWAYS = frozenset({"epsilon", "rho"})  # names of what is left of an allotment

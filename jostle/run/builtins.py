@@ -17,6 +17,7 @@ from jostle.run.faults import private_value
 from jostle.run.forms import FORMS
 from jostle.run.measured import MEASURED
 from jostle.run.operators import need_number, total
+from jostle.run.pictures import PICTURES
 from jostle.run.scope import Scope
 from jostle.run.values import (
     Builtin,
@@ -40,7 +41,7 @@ def base_scope() -> Scope:
     for name, body in PUBLIC.items():
         names[name] = Builtin(name, body)
     names |= {name: Builtin(name, body, sees_handles=True, wants_call=True) for name, body in SEEING.items()}
-    names |= MEASURED | FORMS
+    names |= MEASURED | FORMS | PICTURES
     return Scope(None, names)
 
 

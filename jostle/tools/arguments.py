@@ -58,6 +58,7 @@ def _parser() -> argparse.ArgumentParser:
         "--bind", metavar="NAME=PATH", type=_pair, action="append", default=[], help='the file behind bound("NAME")'
     )
     run.add_argument("--trace", metavar="PATH", help="write the event stream, one JSON object a line, as it happens")
+    run.add_argument("--pictures", metavar="FOLDER", help="draw what the program plots, as files in a folder")
     run.add_argument("--format", choices=["text", "json"], default="text", help="json: one object on standard output")
     run.add_argument(
         "--simulate", action="store_true", help="open nothing private: rows are made up from the described domains"

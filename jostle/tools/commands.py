@@ -64,7 +64,26 @@ def run(asked: Namespace) -> int:
         print(_as_json(result, simulate))
     else:
         _as_text(result, say)
+    _pictures(result, asked.pictures, say if not as_json else None)
     return 0 if result.ok else 1
+
+
+def _pictures(result: Result, folder: str | None, say: Callable[[str], None] | None) -> None:
+    """Draws the pictures of a run into a folder; where none was named, says that there are some."""
+    from jostle.trace.pictures import file_names, pictures
+
+    drawn = pictures(result.events)
+    if not drawn:
+        return
+    if folder is None:
+        if say is not None:
+            say(f"\npictures: {', '.join(p.title for p in drawn)}\n  `--pictures FOLDER` draws them")
+        return
+    for picture, name in zip(drawn, file_names(drawn), strict=True):
+        path = Path(folder) / name
+        picture.save(path)
+        if say is not None:
+            say(f"picture  {path}")
 
 
 def _sayer(simulate: int | None) -> Callable[[str], None]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from jostle.privacy.registered import Clauses
     from jostle.run.interpreter import Interpreter
     from jostle.run.scope import Scope
+    from jostle.trace.pictures import Picture
 
 DEEP = 60_000  # frames: 1,000 nested calls of a program take 10 to 30 each
 
@@ -55,6 +56,13 @@ class Result:
 
     def __getitem__(self, name: str) -> Any:
         return to_python(self.values[name])
+
+    @property
+    def pictures(self) -> list[Picture]:
+        """What the program plotted, in order; each shows itself in a notebook, and `save`s itself as a file."""
+        from jostle.trace.pictures import pictures
+
+        return pictures(self.events)
 
 
 class Session:

@@ -43,8 +43,8 @@ SCORES = frozenset({"size", "total", "nonzero", "peak", "l2", "spread", "roughne
 ROW_FORMS = frozenset({"histogram", "partition", "where", "derive", "pick", "columns"})
 SOURCES = frozenset({"table", "counts", "dataset", "bound"})
 _PUBLIC_RESULT = frozenset({
-    "print", "error", "str", "explain", "exact", "answer", "cells", "identity", "prefixes", "ranges", "rectangles",
-    "MkModel", "tree", "regret_tree", "forest", "rmse", "scaled_error", "vectors_in", "keys", "number",
+    "print", "plot", "error", "str", "explain", "exact", "answer", "cells", "identity", "prefixes", "ranges",
+    "rectangles", "MkModel", "tree", "regret_tree", "forest", "rmse", "scaled_error", "vectors_in", "keys", "number",
     "idxmax", "idxmin", "var", "stddev", "median", "quantile", "avg",
 })  # fmt: skip
 

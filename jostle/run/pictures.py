@@ -1,0 +1,122 @@
+"""`plot("title", x = …, y = …)`: a picture of public numbers, as an event that tools draw.
+
+A picture is data: a kind, axes, and series by name. Nothing is drawn here, and nothing private can be shown: what a
+program hands over has been paid for, or it is refused.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from jostle.diagnostics import did_you_mean, refuse
+from jostle.privacy.handles import handles_in
+from jostle.run.faults import private_value
+from jostle.run.values import (
+    Builtin,
+    Grouped,
+    Interval,
+    JSet,
+    is_number,
+    is_sequence,
+    is_vector,
+    kind_name,
+    need_room,
+)  # fmt: skip
+
+KINDS = ("line", "points", "bars", "steps", "heat")
+
+
+def _plot(
+    title: Any, x: Any = None, y: Any = None, *, kind: Any = "line", x_label: Any = "", y_label: Any = "",
+    low: Any = None, high: Any = None, log_x: Any = False, log_y: Any = False, at: Any,
+) -> None:  # fmt: skip
+    """One picture. `y` is a list, or a record of lists by name; `x` is shared, or a record with the same names.
+
+    `kind`: `line`, `points`, `bars`, `steps` (histograms), `heat` (`y`: a row of numbers for each name, `x`: the
+    columns). `low` and `high`, shaped as `y`, draw a band (behind lines and steps) or whiskers.
+    """
+    interp, span = at
+    for handle in handles_in([title, x, y, low, high]):
+        raise private_value(handle, "cannot be drawn")
+    if not isinstance(title, str):
+        raise refuse("TypeError", f"a picture has a title, not {kind_name(title)}", help='`plot("counts", y = xs)`')
+    if kind not in KINDS:
+        known = did_you_mean(str(kind), KINDS) if isinstance(kind, str) else ""
+        raise refuse("ValueError", f"`plot` draws {', '.join(KINDS)}", help=known)
+    series = _by_name(y, "y", title)
+    if not series:
+        raise refuse("TypeError", "`plot` needs `y`: a list of numbers, or a record of lists by name")
+    along = _along(x, series)
+    band = {name: _by_name(given, name, title) for name, given in (("low", low), ("high", high)) if given is not None}
+    _check(series, along, band)
+    shown: dict[str, Any] = {"shape": kind, "x": along, "series": series, "x_label": str(x_label),
+                             "y_label": str(y_label), "log_x": bool(log_x), "log_y": bool(log_y), **band}  # fmt: skip
+    if not interp.quiet:
+        interp.kernel.events.emit("picture", title, span, **shown)
+
+
+def _by_name(value: Any, what: str, title: str) -> dict[str, list[float | None]]:
+    if isinstance(value, Grouped):
+        columns = list(value.columns)[value.keys :]
+        return {name: _numbers(value.columns[name], name) for name in columns}
+    if isinstance(value, dict):
+        return {name: _numbers(items, f"{what}.{name}") for name, items in value.items()}
+    if is_vector(value) and value.ndim == 2:
+        return {str(i): _numbers(row, what) for i, row in enumerate(value)}
+    return {} if value is None else {title: _numbers(value, what)}
+
+
+def _along(x: Any, series: dict[str, list[float | None]]) -> Any:
+    """The places on the axis: numbers or texts, shared or by series; positions from 0 where none are given."""
+    if x is None:
+        return [float(i) for i in range(max(len(v) for v in series.values()))]
+    if isinstance(x, dict):
+        for name in series:
+            if name not in x:
+                raise refuse("NameError", f"`x` has no places for `{name}`", help=f"it has {', '.join(x)}")
+        return {name: _places(x[name]) for name in series}
+    return _places(x)
+
+
+def _places(value: Any) -> list[Any]:
+    items = _items(value, "x")
+    if not (all(is_number(v) for v in items) or all(isinstance(v, str) for v in items)):
+        raise refuse("TypeError", "`x` takes all numbers or all texts")
+    return [float(v) if is_number(v) else v for v in items]
+
+
+def _numbers(value: Any, what: str) -> list[float | None]:
+    out: list[float | None] = []
+    for v in _items(value, what):
+        if not (v is None or is_number(v) or type(v).__module__ == "numpy"):
+            raise refuse("TypeError", f"`{what}` takes numbers, and here is {kind_name(v)}")
+        out.append(None if v is None or not math.isfinite(float(v)) else float(v))
+    return out
+
+
+def _items(value: Any, what: str) -> list[Any]:
+    if isinstance(value, Interval):
+        need_room(value.count)
+        return list(value)
+    if not (isinstance(value, JSet) or is_sequence(value)):
+        raise refuse("TypeError", f"`{what}` takes a list, not {kind_name(value)}")
+    need_room(len(value))
+    return list(value)
+
+
+def _check(series: dict[str, Any], along: Any, band: dict[str, dict[str, Any]]) -> None:
+    for name, values in series.items():
+        places = along[name] if isinstance(along, dict) else along
+        if len(places) != len(values):
+            raise refuse("ValueError", f"`{name}` has {len(values)} values for {len(places)} places of `x`")
+        for which, edges in band.items():
+            if name in edges and len(edges[name]) != len(values):
+                raise refuse("ValueError", f"`{which}` of `{name}` has {len(edges[name])} values for {len(values)}")
+    for which, edges in band.items():
+        for name in edges:
+            if name not in series:
+                raise refuse("NameError", f"`{which}` names `{name}`, which `y` has not")
+
+
+PICTURES = {"plot": Builtin("plot", _plot, sees_handles=True, wants_call=True)}

@@ -1,0 +1,216 @@
+"""Pictures of a run, drawn from their events by matplotlib, which is asked for only here and only when one is drawn.
+
+A picture is a `picture` event: a shape, axes, and series by name. Ink takes the colour of the page it stands on
+(`currentColor` in SVG), so that one drawing suits light and dark.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jostle.diagnostics import refuse
+from jostle.events import Event
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's palette, which colour-blind readers can tell apart; and lines that differ without colour too.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8A8A00", "#7F7F7F")
+DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
+MARKS = "osD^vP*X"
+_INK = "#010203"  # stands for the page's own colour until the SVG is written
+FORMATS = ("svg", "png", "pdf")
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """One picture: its title and what `plot` was given."""
+
+    title: str
+    fields: Mapping[str, Any]
+
+    def figure(self) -> Figure:
+        """A matplotlib figure, 6.4 by 4 inches."""
+        return _figure(self.title, self.fields, ink="black")
+
+    def svg(self) -> str:
+        """The picture as an `<svg>` element, its ink in `currentColor`, without an XML head."""
+        with _reproducible():
+            out = io.StringIO()
+            _figure(self.title, self.fields, ink=_INK).savefig(
+                out, format="svg", transparent=True, metadata={"Date": None, "Creator": None}
+            )
+        text = out.getvalue()
+        return text[text.index("<svg") :].replace(_INK, "currentColor").strip()
+
+    def save(self, path: Path) -> None:
+        """Writes the picture in the format that the ending names: svg, png or pdf."""
+        kind = path.suffix.removeprefix(".").lower()
+        if kind not in FORMATS:
+            raise refuse("DataError", f"a picture is written as {', '.join(FORMATS)}, not as `{kind}`")
+        with _reproducible():
+            none = {"Creator": None, "Date": None} if kind == "svg" else None
+            drawn = io.BytesIO()
+            self.figure().savefig(drawn, format=kind, dpi=150, metadata=none)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(drawn.getvalue())
+        except OSError as fault:
+            raise refuse("DataError", f"`{path}` cannot be written: {fault.strerror}") from fault
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
+
+def pictures(events: Iterable[Event]) -> list[Picture]:
+    """The pictures of a run, in order."""
+    return [Picture(e.name, e.fields) for e in events if e.kind == "picture"]
+
+
+def file_names(drawn: Sequence[Picture], ending: str = "svg") -> list[str]:
+    """A file name for each picture, made from its title; of equal ones the later are numbered."""
+    out: list[str] = []
+    for one in drawn:
+        stem = re.sub(r"[^\w]+", "_", one.title, flags=re.ASCII).strip("_").lower()[:60] or "picture"
+        name, again = f"{stem}.{ending}", 1
+        while name in out:
+            again += 1
+            name = f"{stem}_{again}.{ending}"
+        out.append(name)
+    return out
+
+
+def _reproducible() -> Any:
+    """One picture gives one file, byte by byte; text stays text."""
+    matplotlib = _matplotlib()
+    return matplotlib.rc_context({"svg.hashsalt": "jostle", "svg.fonttype": "none"})
+
+
+def _matplotlib() -> Any:
+    try:
+        import matplotlib
+    except ImportError:
+        raise refuse(
+            "ImportError", "pictures are drawn by matplotlib, which is not installed",
+            help="`pip install jostle[plots]`",
+        ) from None  # fmt: skip
+    return matplotlib
+
+
+def _figure(title: str, fields: Mapping[str, Any], ink: str) -> Figure:
+    _matplotlib()
+    from matplotlib.figure import Figure
+
+    made = Figure(figsize=(6.4, 4.0), layout="constrained")
+    axes = made.add_subplot()
+    _DRAWN.get(str(fields.get("shape")), _lines)(axes, fields)
+    axes.set_title(title, color=ink, fontsize=11, loc="left")
+    axes.set_xlabel(str(fields.get("x_label") or ""), color=ink)
+    axes.set_ylabel(str(fields.get("y_label") or ""), color=ink)
+    if fields.get("log_x"):
+        axes.set_xscale("log")
+    if fields.get("log_y"):
+        axes.set_yscale("log")
+    axes.tick_params(colors=ink, labelcolor=ink)
+    for name, edge in axes.spines.items():
+        edge.set_color(ink)
+        edge.set_visible(name in ("left", "bottom"))
+    for other in made.axes[1:]:  # the scale of a heat map
+        other.tick_params(colors=ink, labelcolor=ink)
+    if len(fields.get("series") or ()) > 1 and fields.get("shape") != "heat":
+        axes.legend(frameon=False, labelcolor=ink, fontsize=9)
+    return made
+
+
+def _numbers(values: Sequence[Any]) -> list[float]:
+    return [float(v) if isinstance(v, int | float) else float("nan") for v in values]
+
+
+def _places(fields: Mapping[str, Any], name: str) -> list[Any]:
+    x = fields.get("x") or []
+    return list(x[name] if isinstance(x, Mapping) else x)
+
+
+def _band(fields: Mapping[str, Any], name: str, values: list[float]) -> tuple[list[float], list[float]] | None:
+    """The lower and the upper edge around one series; a missing edge is the series itself."""
+    edges = [(fields.get(which) or {}).get(name) for which in ("low", "high")]
+    if edges == [None, None]:
+        return None
+    low, high = (values if e is None else _numbers(e) for e in edges)
+    return low, high
+
+
+def _whiskers(values: list[float], band: tuple[list[float], list[float]]) -> list[list[float]]:
+    return [[max(0.0, v - e) for v, e in zip(values, band[0], strict=True)],
+            [max(0.0, e - v) for v, e in zip(values, band[1], strict=True)]]  # fmt: skip
+
+
+def _lines(axes: Axes, fields: Mapping[str, Any]) -> None:
+    steps = fields.get("shape") == "steps"
+    for i, (name, given) in enumerate(fields["series"].items()):
+        values, places, colour = _numbers(given), _places(fields, name), COLOURS[i % len(COLOURS)]
+        few = len(values) <= 25 and not steps
+        axes.plot(
+            places, values, color=colour, label=name, linestyle=DASHES[i % len(DASHES)] if not steps else "-",
+            drawstyle="steps-mid" if steps else "default", linewidth=1.6, marker=MARKS[i % 8] if few else None,
+            markersize=4,
+        )  # fmt: skip
+        band = _band(fields, name, values)
+        if band is not None:
+            axes.fill_between(places, *band, color=colour, alpha=0.2, step="mid" if steps else None, linewidth=0)
+
+
+def _points(axes: Axes, fields: Mapping[str, Any]) -> None:
+    for i, (name, given) in enumerate(fields["series"].items()):
+        values, places, colour = _numbers(given), _places(fields, name), COLOURS[i % len(COLOURS)]
+        size = 18 if len(values) <= 200 else 4
+        axes.scatter(places, values, s=size, color=colour, label=name, marker=MARKS[i % 8], alpha=0.8, linewidths=0)
+        band = _band(fields, name, values)
+        if band is not None:
+            axes.errorbar(places, values, _whiskers(values, band), fmt="none", ecolor=colour, elinewidth=1)
+
+
+def _bars(axes: Axes, fields: Mapping[str, Any]) -> None:
+    names = list(fields["series"])
+    wide = 0.8 / max(1, len(names))
+    labels: list[Any] = _places(fields, names[0])
+    for i, name in enumerate(names):
+        values = _numbers(fields["series"][name])
+        middle = [k + (i - (len(names) - 1) / 2) * wide for k in range(len(values))]
+        band = _band(fields, name, values)
+        axes.bar(middle, values, wide, color=COLOURS[i % len(COLOURS)], label=name,
+                 yerr=None if band is None else _whiskers(values, band))  # fmt: skip
+    shown = [f"{v:g}" if isinstance(v, float) else str(v) for v in labels]
+    every = max(1, len(shown) // 20)
+    long = max((len(s) for s in shown), default=0) > 6 and len(shown) > 5
+    axes.set_xticks(
+        range(0, len(shown), every), shown[::every], rotation=30 if long else 0, ha="right" if long else "center"
+    )
+
+
+def _heat(axes: Axes, fields: Mapping[str, Any]) -> None:
+    rows = {name: _numbers(values) for name, values in fields["series"].items()}
+    table = list(rows.values())
+    drawn = axes.imshow(table, aspect="auto", cmap="viridis", interpolation="nearest")
+    bar = axes.figure.colorbar(drawn, ax=axes)
+    bar.outline.set_visible(False)
+    places = [f"{v:g}" if isinstance(v, float) else str(v) for v in _places(fields, next(iter(rows)))]
+    for set_ticks, names in ((axes.set_xticks, places), (axes.set_yticks, list(rows))):
+        every = max(1, len(names) // 16)
+        set_ticks(range(0, len(names), every), names[::every])
+    if len(table) * len(table[0]) <= 150:
+        known = [v for row in table for v in row if v == v] or [0.0]
+        middle = (min(known) + max(known)) / 2
+        for i, row in enumerate(table):
+            for j, v in enumerate(row):
+                axes.text(j, i, f"{v:.3g}", ha="center", va="center", fontsize=8,
+                          color="white" if v < middle else "black")  # fmt: skip
+
+
+_DRAWN = {"line": _lines, "steps": _lines, "points": _points, "bars": _bars, "heat": _heat}

@@ -1,0 +1,51 @@
+"""Pictures: what is drawn is what was plotted, the same bytes each time, in the colour of its page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jostle.diagnostics import Refusal
+from jostle.source import Source
+from jostle.tools.session import Session
+from jostle.trace.pictures import Picture, file_names
+
+PROGRAM = """
+plot("Squares & cubes", x = 0..3, y = {square: [0, 1, 4, 9], cube: [0, 1, 8, 27]}, low = {square: [0, 0, 3, 8]})
+plot("bars", x = ["left", "right"], y = {n: [1, 2]}, low = {n: [0.5, 1]}, high = {n: [2, 3]}, kind = "bars")
+plot("scatter", x = {a: [1, 2], b: [3]}, y = {a: [1, 2], b: [none]}, kind = "points", log_x = true)
+plot("steps", y = [3, 1, 2], kind = "steps")
+plot("bars", x = ["p", "q"], y = {r: [1, 2], s: [3, 4]}, kind = "heat")
+"""
+
+
+def drawn() -> list[Picture]:
+    result = Session().attempt(Source("pictures", PROGRAM))
+    assert result.ok, result.diagnostics
+    return result.pictures
+
+
+def test_every_kind_is_drawn_with_its_names() -> None:
+    first, bars, scatter, steps, heat = [p.svg() for p in drawn()]
+    assert all(svg.startswith("<svg") and svg.endswith("</svg>") for svg in (first, bars, scatter, steps, heat))
+    assert "Squares &amp; cubes" in first and ">square<" in first and ">cube<" in first
+    assert ">left<" in bars and ">right<" in bars
+    assert ">q<" in heat and ">r<" in heat and ">s<" in heat
+
+
+def test_ink_is_the_pages_own_and_bytes_are_the_same_each_time(tmp_path: Path) -> None:
+    svg = drawn()[0].svg()
+    assert "currentColor" in svg and "#010203" not in svg and svg == drawn()[0].svg()
+    for path in (tmp_path / "a.svg", tmp_path / "b.svg"):
+        drawn()[0].save(path)
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+def test_files_are_named_by_titles_and_never_overwrite_each_other() -> None:
+    assert file_names(drawn()) == ["squares_cubes.svg", "bars.svg", "scatter.svg", "steps.svg", "bars_2.svg"]
+
+
+def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Refusal, match="svg, png, pdf"):
+        drawn()[0].save(tmp_path / "picture.bmp")

@@ -69,6 +69,14 @@ def incomplete(text: str) -> bool:
     return open_block or (isinstance(last, n.Private) and last.budget is None)
 
 
+def parse_with(source: Source, layout: Layout) -> n.Program:
+    """The tree of a program, its tokens laid out by a layout of the caller's own, which sees each of them."""
+    with _lock:
+        builder = Builder()
+        builder.source = source
+        return _run(load(builder, layout), layout, source)
+
+
 class _Unfinished(Refusal):
     """The text ended where something had to follow."""
 
@@ -76,6 +84,10 @@ class _Unfinished(Refusal):
 def _parse(source: Source) -> n.Program:
     lark, builder, layout = _parser()
     builder.source = source
+    return _run(lark, layout, source)
+
+
+def _run(lark: Lark, layout: Layout, source: Source) -> n.Program:
     try:
         program: n.Program = lark.parse(source.text)  # type: ignore[assignment]
     except LayoutError as error:

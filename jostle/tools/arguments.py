@@ -79,6 +79,10 @@ def _parser() -> argparse.ArgumentParser:
     which.add_argument("--choice", metavar="NAME", help="only the choices of this name, each as a tree")
     which.add_argument("--budget", action="store_true", help="only the spending of each source")
 
+    fmt = commands.add_parser("fmt", help="write programs in the one way to write them")
+    fmt.add_argument("files", metavar="FILE", nargs="+", help="programs, folders of programs, or - for standard input")
+    fmt.add_argument("--check", action="store_true", help="change nothing; exit with 1 where something would change")
+
     data = commands.add_parser("data", help="for the owner of a file: how it fits a description, and the ledger")
     verbs = data.add_subparsers(dest="verb", metavar="VERB", required=True)
     fits = verbs.add_parser("check", help="how many rows and cells do not fit a schema (private: for the owner's eyes)")

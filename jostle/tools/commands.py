@@ -261,11 +261,19 @@ def data(asked: Namespace) -> int:
     return 0
 
 
+def fmt(asked: Namespace) -> int:
+    """Programs in the one way to write them."""
+    from jostle.tools import fmt
+
+    return fmt.fmt(asked)
+
+
 COMMANDS: dict[str, Callable[[Namespace], int]] = {
     "run": run,
     "check": check,
     "repl": repl,
     "trace": trace,
+    "fmt": fmt,
     "data": data,
     "explain": explain,
 }

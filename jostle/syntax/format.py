@@ -1,0 +1,246 @@
+"""One way to write a program: `formatted(source)` gives the text that `jostle fmt` leaves in a file.
+
+Line breaks inside brackets, literals and comments stay as they were written. Spaces, indentation, empty lines and the
+spelling of blocks do not: braces for Feature, Option and Utility, colons for `def`, `if`, `for` and `with`. Columns of
+`=` that were lined up stay lined up, and comments of neighbouring lines are. What comes out parses to the same tree,
+which is checked each time, and formatting it again changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from jostle.diagnostics import refuse
+from jostle.source import Source
+from jostle.syntax.parser import parse
+from jostle.syntax.spacing import space_between
+from jostle.syntax.tokens import Piece, pieces
+
+STEP = "    "
+WIDTH = 120  # comments are not lined up beyond it
+_COMPOUND = ("_DEF", "_IF", "_FOR", "_WITH")
+
+
+def formatted(source: Source) -> str:
+    """The text, formatted. Raises `Refusal` where it does not parse."""
+    found, tail = pieces(source)
+    text = _Writer(source.text, found, tail).write()
+    if parse(Source(source.name, text), interactive=True) != parse(source, interactive=True):
+        raise refuse(
+            "SyntaxError", "this text cannot be formatted without changing what it means",
+            help="it was left as it is; put long expressions in brackets and try again",
+        )  # fmt: skip
+    return text
+
+
+@dataclass(slots=True)
+class _Line:
+    """A line of output; `column` is where its `=` stood before."""
+
+    indent: int
+    text: str = ""
+    comment: str = ""
+    blank: bool = False  # an empty line before it
+    equal: int = -1  # the place of the `=` in `text`
+    column: int = -1
+
+
+@dataclass(slots=True)
+class _Open:
+    """What is open: a block or a bracket. Lines in it are indented by `inside`, its closer by `outside`.
+
+    `shown`: how a block is written: `braces`, `colon`, or `line` (on the line that opens it).
+    """
+
+    kind: str
+    outside: int
+    inside: int
+    shown: str = ""
+    column: int = 0  # of a block's first statement, in the text as it was
+
+    @property
+    def further(self) -> int:
+        """The indentation of a line that goes on with what stands in it."""
+        return self.inside + 1 if self.kind == "block" else self.inside
+
+
+@dataclass(slots=True)
+class _Comment:
+    text: str
+    column: int
+    blank: bool  # an empty line before it
+
+
+@dataclass(slots=True)
+class _Gap:
+    """What stands between two tokens."""
+
+    trailing: _Comment | None = None  # at the end of the line
+    own: list[_Comment] = field(default_factory=list)  # on lines of their own
+    broken: bool = False  # whether the next token stands on another line
+    blank: bool = False  # an empty line right before that
+
+
+class _Writer:
+    """Writes tokens one by one; `_line` is the line that is being written, None where the next token begins one."""
+
+    def __init__(self, text: str, found: list[Piece], tail: list[str]) -> None:
+        self._text, self._pieces, self._tail = text, found, tail
+        self._lines: list[_Line] = []
+        self._stack = [_Open("block", 0, 0, "colon")]
+        self._line: _Line | None = None
+
+    def write(self) -> str:
+        before: Piece | None = None
+        for at, piece in enumerate(self._pieces):
+            self._between(before, piece, self._gap(before, piece.start))
+            self._token(at, before, piece)
+            before = piece
+        self._comments(self._gap(before, None), self._tail.count("_DEDENT"), starts=True)
+        return _joined(self._lines)
+
+    # Between two tokens ----------------------------------------------------------------------------
+
+    def _gap(self, before: Piece | None, end: int | None) -> _Gap:
+        gap = _Gap()
+        start = before.end if before is not None else 0
+        parts = self._text[start:end].split("\n")
+        if before is not None:
+            first = parts.pop(0)
+            gap.broken = bool(parts)
+            if first.strip():
+                column = start - self._text.rfind("\n", 0, start) - 1 + len(first) - len(first.lstrip())
+                gap.trailing = _Comment(first.strip(), column, False)
+        for part in parts if end is None else parts[:-1]:
+            if part.strip():
+                gap.own.append(_Comment(part.strip(), len(part) - len(part.lstrip()), gap.blank))
+            gap.blank = not part.strip()
+        return gap
+
+    def _between(self, before: Piece | None, piece: Piece, gap: _Gap) -> None:
+        """Ends lines, closes indented blocks and writes comments, up to the place of `piece`."""
+        within_line = self._stack[-1].shown == "line"
+        opened = before is None or (before.opens == "block" or "_INDENT" in piece.marks)
+        starts = (opened or "_NL" in piece.marks) and not within_line and piece.closes != "block"
+        if opened:
+            self._stack[-1].column = piece.column
+        self._comments(gap, piece.marks.count("_DEDENT"), starts=starts or piece.closes == "block")
+        top = self._stack[-1]
+        if starts or (piece.kind == "_ELSE" and not piece.conditional):
+            self._begin(top.inside, gap.blank and starts)
+        elif gap.broken and not (piece.opens == "block" or piece.closes == "block" or piece.kind == "_PREDICT"):
+            self._begin(top.outside if piece.closes else top.further)
+
+    def _comments(self, gap: _Gap, dedents: int, *, starts: bool) -> None:
+        """Comments before the next token; one that is indented less than a block that ends here comes after it."""
+        if gap.trailing is not None:
+            self._trail(gap.trailing)
+        for comment in gap.own:
+            while dedents and comment.column < self._stack[-1].column:
+                self._dedent()
+                dedents -= 1
+            top = self._stack[-1]
+            self._begin(top.inside if starts else top.further, comment.blank).text = comment.text
+            self._line = None
+        for _ in range(dedents):
+            self._dedent()
+
+    def _trail(self, comment: _Comment) -> None:
+        line = self._line or self._lines[-1]
+        if line.comment:
+            self._begin(self._stack[-1].inside).text = comment.text
+            self._line = None
+        else:
+            line.comment = comment.text
+
+    def _dedent(self) -> None:
+        top = self._stack.pop()
+        if top.shown == "braces":
+            self._begin(top.outside).text = "}"
+
+    def _begin(self, indent: int, blank: bool = False) -> _Line:
+        opened = not self._lines or (self._lines[-1].text.endswith((":", "{")) and self._lines[-1].text[0] not in "#/")
+        self._line = _Line(indent, blank=blank and not opened)
+        self._lines.append(self._line)
+        return self._line
+
+    # Tokens ------------------------------------------------------------------------------------------
+
+    def _token(self, at: int, before: Piece | None, piece: Piece) -> None:
+        line = self._line or self._begin(self._stack[-1].further)
+        if piece.closes == "block":
+            self._close_block(before, piece, line)
+        elif piece.opens == "block":
+            self._open_block(at, piece, line)
+        elif piece.kind == "COLON" and at + 1 < len(self._pieces) and "_INDENT" in self._pieces[at + 1].marks:
+            line.text += " {" if piece.part else ":"
+            shown = "braces" if piece.part else "colon"
+            self._stack.append(_Open("block", line.indent, line.indent + 1, shown))
+        else:
+            if piece.closes:
+                self._stack.pop()
+            if line.text and before is not None and space_between(before, piece, self._pieces):
+                line.text += " "
+            if piece.kind == "EQUAL" and line.equal < 0 and self._stack[-1].kind == "block":
+                line.equal, line.column = len(line.text), piece.column
+            line.text += piece.text
+            if piece.opens:
+                self._stack.append(_Open(piece.opens, line.indent, line.indent + 1))
+
+    def _open_block(self, at: int, piece: Piece, line: _Line) -> None:
+        """The `{` of a block: kept for a Part, else a colon; on one line where it was and holds one plain statement."""
+        inner = self._pieces[at + 1 : piece.mate]
+        whole = self._text[piece.start : self._pieces[piece.mate].end]
+        short = bool(inner) and "\n" not in whole and inner[0].kind not in _COMPOUND
+        braces = piece.part or not inner
+        line.text += (" {" if braces else ":") + (" " if short else "")
+        shown = "line" if short else "braces" if braces else "colon"
+        self._stack.append(_Open("block", line.indent, line.indent + 1, shown))
+
+    def _close_block(self, before: Piece | None, piece: Piece, line: _Line) -> None:
+        top = self._stack.pop()
+        empty = before is not None and before.opens == "block" and line.text.endswith("{")
+        if empty or (top.shown == "line" and piece.part):
+            line.text += " }"
+        elif top.shown == "braces":
+            self._begin(top.outside).text = "}"
+
+
+def _joined(lines: list[_Line]) -> str:
+    """The text, with comments of neighbouring lines below each other."""
+    _line_up_equals(lines)
+    out = []
+    shown = [STEP * line.indent + line.text.rstrip() for line in lines]
+    for group in _runs(lines, lambda line: 0 if line.comment else -1):
+        wide = max(len(shown[i]) for i in group)
+        apart = max(wide + 2 + len(lines[i].comment) for i in group) > WIDTH
+        for i in group:
+            if lines[i].comment:
+                shown[i] = f"{shown[i] if apart else shown[i].ljust(wide)}  {lines[i].comment}"
+    for line, text in zip(lines, shown, strict=True):
+        out += ["", text] if line.blank else [text]
+    return "\n".join(out) + "\n" if out else ""
+
+
+def _line_up_equals(lines: list[_Line]) -> None:
+    for group in _runs(lines, lambda line: line.column if line.equal >= 0 else -1):
+        wide = max(lines[i].equal for i in group)
+        for i in group:
+            line = lines[i]
+            if line.equal >= 0:
+                line.text = line.text[: line.equal].ljust(wide) + line.text[line.equal :]
+
+
+def _runs(lines: list[_Line], column: Callable[[_Line], int]) -> Iterator[list[int]]:
+    """Neighbouring lines of one indentation whose `column` is the same, none of them after an empty line."""
+    run: list[int] = []
+    for i, line in enumerate(lines):
+        last = lines[run[-1]] if run else None
+        if last is None or line.blank or line.indent != last.indent or column(line) != column(last):
+            if run:
+                yield run
+            run = []
+        run.append(i)
+    if run:
+        yield run

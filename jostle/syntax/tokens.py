@@ -1,0 +1,95 @@
+"""The tokens of a text as its parser saw them, each with what it opens: for whoever writes a text anew.
+
+The layout's marks (a statement ends, a block is indented) are kept with the token that follows them. Spaces and
+comments are no tokens: they are what stands in the text between two of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from lark import Token
+
+from jostle.source import Source
+from jostle.syntax.layout import ENDS_AN_EXPRESSION, Layout
+from jostle.syntax.parser import parse_with
+
+MARKS = ("_NL", "_INDENT", "_DEDENT")
+# Where a `{` belongs to a Feature, an Option or a Utility, this word stands before the bracket before it.
+_PARTS = ("KIND", "_PREDICT")
+
+
+@dataclass(slots=True)
+class Piece:
+    """A token of the text, from `start` to `end`, with the marks before it.
+
+    `opens` is `block`, `set`, `bracket` or `query`; `part`: the block (in braces or indented after this colon) is that
+    of a Feature, Option or Utility. `conditional`: an `else` that belongs to an expression.
+    """
+
+    kind: str
+    text: str
+    start: int
+    end: int
+    column: int
+    marks: list[str] = field(default_factory=list)
+    opens: str = ""
+    closes: str = ""
+    part: bool = False
+    conditional: bool = False
+    unary: bool = False  # a sign
+    mate: int = -1  # the place of the bracket that closes or opens this one
+
+
+class _Recorder(Layout):
+    """A layout that remembers what went through it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pieces: list[Piece] = []
+        self.tail: list[str] = []
+        self._waiting: list[int] = []
+
+    def process(self, stream: Iterator[Token]) -> Iterator[Token]:
+        self.pieces, self.tail, self._waiting = [], [], []
+        for token in super().process(stream):
+            self._record(token)
+            yield token
+
+    def _record(self, token: Token) -> None:
+        if token.type in MARKS:
+            self.tail.append(token.type)
+            return
+        start = token.start_pos or 0
+        at = len(self.pieces)
+        piece = Piece(token.type, str(token), start, start + len(token), (token.column or 1) - 1, self.tail)
+        self.tail = []
+        if token.type in ("LPAR", "LSQB", "LBRACE", "_LQUERY"):
+            piece.opens = self.frames[-1].kind
+            piece.part = piece.opens == "block" and self._is_part(at)
+            self._waiting.append(at)
+        elif token.type in ("RPAR", "RSQB", "_RBRACE", "_RQUERY"):
+            piece.mate = self._waiting.pop()
+            opener = self.pieces[piece.mate]
+            opener.mate, piece.closes, piece.part = at, opener.opens, opener.part
+        elif token.type == "COLON":
+            piece.part = self._is_part(at)
+        elif token.type == "_ELSE":
+            piece.conditional = self.frames[-1].conditional_else
+        elif token.type == "ADD":
+            piece.unary = not at or self.pieces[-1].kind not in ENDS_AN_EXPRESSION
+        self.pieces.append(piece)
+
+    def _is_part(self, at: int) -> bool:
+        before = self.pieces[at - 1] if at else None
+        if before is None or before.kind != "RPAR" or before.mate < 1:
+            return False
+        return self.pieces[before.mate - 1].kind in _PARTS
+
+
+def pieces(source: Source) -> tuple[list[Piece], list[str]]:
+    """The tokens of a text that parses, and the marks after the last one. Raises `Refusal` where it does not."""
+    recorder = _Recorder()
+    parse_with(source, recorder)
+    return recorder.pieces, recorder.tail

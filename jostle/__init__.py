@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["Refusal", "Session", "__version__"]
+__all__ = ["PrivateClassifier", "Refusal", "Session", "__version__"]
 
 if TYPE_CHECKING:
     from jostle.diagnostics import Refusal
+    from jostle.tools.estimators import PrivateClassifier
     from jostle.tools.session import Session
 
 
@@ -22,4 +23,15 @@ def __getattr__(name: str) -> Any:
         from jostle.diagnostics import Refusal
 
         return Refusal
+    if name == "PrivateClassifier":
+        from jostle.tools.estimators import PrivateClassifier
+
+        return PrivateClassifier
     raise AttributeError(f"module 'jostle' has no attribute {name!r}")
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext jostle`: cells that begin with `%%jostle` are Jostle."""
+    from jostle.tools.editors.notebook import load
+
+    load(shell)

@@ -11,10 +11,11 @@ ROW_FUNCTIONS = frozenset({"abs", "floor", "ceil", "round", "sqrt", "log", "exp"
 
 # Functions whose arguments after the first are expressions over the rows of the first; of ROW_CALLS all of them.
 ROW_CALLS = frozenset({"histogram", "partition", "where", "derive", "pick"})
-OVER_ROWS = ROW_CALLS | {"columns"}
+SPLITS = frozenset({"entropy", "gini", "max_class"})
+OVER_ROWS = ROW_CALLS | SPLITS | {"columns", "predicates", "vectors"}
 
 SOURCES = frozenset({"table", "counts", "dataset", "bound"})
-TRANSFORMATIONS = frozenset({"histogram", "where", "derive", "pick"})
+TRANSFORMATIONS = frozenset({"histogram", "where", "derive", "pick", "vectors"})
 KEEPS_COLUMNS = frozenset({"where"})
 
 # Functions of public values: a handle among their arguments is an error. A container that holds one may be

@@ -35,6 +35,11 @@ class Bench(Protocol):
     def database_names(self) -> tuple[str, ...]: ...
 
     @property
+    def database_rows(self) -> tuple[float, ...]:
+        """The rows of each data set as it is given; 0 where that is not known."""
+        ...
+
+    @property
     def feature_is_public(self) -> tuple[bool, ...]:
         """For each feature, whether it measures nothing (and so costs nothing)."""
         ...

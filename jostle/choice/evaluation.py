@@ -7,7 +7,7 @@ runs; runs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,8 @@ from jostle.choice.policies import Candidate, Predicts, candidates, decide, fitt
 from jostle.choice.policy import SINGLE_BEST
 from jostle.choice.scale import Scale
 from jostle.choice.table import Table
-from jostle.diagnostics import refuse
+from jostle.choice.workers import Progress, run_all
+from jostle.diagnostics import did_you_mean, refuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +28,9 @@ class Line:
     """One scale (or whatever instances are grouped by), or all of them (`scale` None).
 
     For errors, regret is error ÷ the least error (1 is best); for utilities the difference to the best (0 is best).
-    `choice` and `single` (the single best solver) are means, `tail` the choice's 95th percentile, `options` the mean of
-    each option taken always. `gap` = (single − choice) ÷ (single − virtual best), None where there is no gap.
+    `choice` and `single` (the single best solver) are means, `tail` and `single_tail` their 95th percentiles, `options`
+    the mean of each option taken always. `gap` = (single − choice) ÷ (single − virtual best), None where there is no
+    gap.
     """
 
     scale: float | None
@@ -36,28 +38,35 @@ class Line:
     single: float
     choice: float
     tail: float
+    single_tail: float
     gap: float | None
     options: dict[str, float]
 
 
 @dataclass(frozen=True)
 class Report:
-    """The lines, all scales first, and how often each policy was used on the data set left out."""
+    """The lines, all scales first, and how often each policy was used on the data set left out.
+
+    `by`: what lines are gathered by, `rows` or `scale`; `databases` were left out in turn, of `trained` in all.
+    """
 
     relative: bool
     databases: int
     lines: tuple[Line, ...]
     policies: dict[str, int]
+    by: str = "scale"
+    trained: int = 0
 
     def as_json(self) -> dict[str, Any]:
         lines = [{s: getattr(line, s) for s in Line.__slots__} for line in self.lines]
-        return {"relative": self.relative, "databases": self.databases, "lines": lines, "policies": self.policies}
+        return {"relative": self.relative, "databases": self.databases, "lines": lines, "policies": self.policies,
+                "by": self.by, "trained": self.trained, "virtual_best": 1.0 if self.relative else 0.0}  # fmt: skip
 
     def text(self) -> str:
         """A table for people, a line for each scale."""
         names = list(self.lines[0].options)
-        heads = ["scale", "choice", "95 %", "single best", "closed gap", *names]
-        cells = [[_scale(l.scale), *map(_number, (l.choice, l.tail, l.single)), _gap(l.gap),
+        heads = [self.by, "choice", "95 %", "single best", "95 %", "closed gap", *names]
+        cells = [[_scale(l.scale), *map(_number, (l.choice, l.tail, l.single, l.single_tail)), _gap(l.gap),
                   *(_number(l.options[n]) for n in names)] for l in self.lines]  # fmt: skip
         widths = [max(len(row[k]) for row in [heads, *cells]) for k in range(len(heads))]
         rows = ["  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in [heads, *cells]]
@@ -65,38 +74,57 @@ class Report:
             "error / least error; 1 is the virtual best" if self.relative else "best − utility; 0 is the virtual best"
         )
         used = ", ".join(f"{name} ×{n}" for name, n in self.policies.items())
-        return "\n".join([f"mean regret ({what}), leaving out one of {self.databases} data sets", *rows,
+        others = f" ({self.trained} in all)" if self.trained > self.databases else ""
+        return "\n".join([f"mean regret ({what}), leaving out one of {self.databases} data sets{others}", *rows,
                           f"policies: {used}"]) + "\n"  # fmt: skip
 
 
 def evaluate(
-    table: Table, model: AnyModel, predicts: Predicts = (), *, group: Callable[[int, float], float] | None = None
+    table: Table,
+    model: AnyModel,
+    predicts: Predicts = (),
+    *,
+    group: Callable[[int, float], float] | None = None,
+    only: Sequence[str] = (),
+    progress: Progress | None = None,
+    workers: int | None = 1,
 ) -> Report:
     """The report on a table of runs. `predicts`: the options' own predictions, where they have some.
 
     `group(database, scale)`: the number under which a line gathers instances, such as their rows; None: the scale.
-    Raises `ValueError` for fewer than two data sets.
+    `only`: the data sets that are left out in turn and reported on, while the others are always trained on. Raises
+    `ValueError` for fewer than two data sets, `NameError` for a name that is none of theirs.
     """
     predicts = predicts or (None,) * len(table.options)
-    names = sorted({run.database for run in table.runs})
-    if len(names) < 2:
+    known = sorted({run.database for run in table.runs})
+    if len(known) < 2:
         raise refuse("ValueError", "a choice is evaluated on data sets left out: it needs two or more to train on")
+    for name in only:
+        if name not in table.databases:
+            raise refuse(
+                "NameError", f"no training data set is named `{name}`", help=did_you_mean(name, table.databases)
+            )
+    names = [d for d in known if not only or table.databases[d] in only]
     scale = table.scale
-    used: dict[str, int] = {}
-    parts: list[tuple[Array, Array, Array, Array]] = []
-    for database in names:
-        rest = table.without(database)
+
+    def piece(number: int) -> tuple[str, tuple[Array, Array, Array, Array]]:
+        rest = table.without(names[number])
         policy = decide(rest, model, predicts)
-        used[policy.name] = used.get(policy.name, 0) + 1
         winner = next(c for c in candidates(table, predicts) if c.name == policy.name)
-        parts.append(_left_out(table, rest, database, winner, model, predicts, scale))
-    sizes, lost, single, each = (np.concatenate([p[k] for p in parts]) for k in range(4))
+        return policy.name, _left_out(table, rest, names[number], winner, model, predicts, scale)
+
+    found = run_all(piece, len(names), progress, workers)
+    used: dict[str, int] = {}
+    for name, _ in found:
+        used[name] = used.get(name, 0) + 1
+    sizes, lost, single, each = (np.concatenate([p[k] for _, p in found]) for k in range(4))
     if group is not None:
         sizes = np.array([group(r.database, r.scale) for d in names for r in table.runs if r.database == d])
     lines = [_line(table, scale, None, np.ones(len(sizes), dtype=bool), lost, single, each)]
     for size in np.unique(sizes):
         lines.append(_line(table, scale, float(size), sizes == size, lost, single, each))
-    return Report(scale.logarithmic, len(names), tuple(lines), used)
+    by = "scale" if group is None else "rows"
+    return Report(scale.logarithmic, len(names), tuple(lines), used, by, len(known))
 
 
 def _left_out(
@@ -127,6 +155,7 @@ def _line(table: Table, scale: Scale, size: float | None, rows: Any, lost: Array
         single=alone,
         choice=choice,
         tail=float(np.percentile(seen(lost[rows]), 95)),
+        single_tail=float(np.percentile(seen(single[rows]), 95)),
         gap=(alone - choice) / room if room > 1e-12 else None,
         options=dict(zip(table.options, means, strict=True)),
     )

@@ -9,7 +9,7 @@ import hashlib
 from typing import Any
 
 from jostle.engine.plan import Scan
-from jostle.privacy.handles import Cube, Handle, Table
+from jostle.privacy.handles import Cube, Handle, Table, Vectors
 from jostle.privacy.measure import public_cells
 from jostle.run.scope import MISSING
 from jostle.run.values import (
@@ -89,6 +89,9 @@ class _Reader:
         if isinstance(handle, Table):
             stamps = [self._kernel.engine.stamp(key) for key in scans(handle.plan)]
             return f"table:{handle.plan!r}:{stamps}"
+        if isinstance(handle, Vectors):
+            stamps = [self._kernel.engine.stamp(key) for key in scans(handle.plan)]
+            return f"vectors:{handle.exprs!r}:{handle.radius}:{handle.norm}:{stamps}"
         return type(handle).__name__
 
 

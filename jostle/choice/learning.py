@@ -15,7 +15,7 @@ from jostle.choice.training import DRAWS, REPEATS, SHARES, epsilon_grid, setting
 from jostle.choice.workers import Progress
 from jostle.diagnostics import refuse
 
-VERSION = 1
+VERSION = 2
 """Of what training computes; a change here makes stored models be trained anew."""
 
 
@@ -64,14 +64,35 @@ def learn(
     known = store.load(kept) if store is not None else None
     if store is not None and known is not None:
         return store.remember(kept, known.with_predicts(bench.predicts))
-    seeds = runs_key(bench, share, epsilon, repeats, draws)
-    table = train(bench, epsilon, share, progress, key=seeds, repeats=repeats, draws=draws, workers=workers)
+    table = runs_of(bench, share, epsilon, store, progress, workers=workers, repeats=repeats, draws=draws)
     from jostle.choice.policies import decide
 
     policy = decide(table, model, bench.predicts)
     if store is not None:
         store.save(kept, policy, on_disk=not isinstance(model, UserModel))
     return policy
+
+
+def runs_of(
+    bench: Bench,
+    share: float | None,
+    epsilon: float | None,
+    store: Store | None,
+    progress: Progress | None = None,
+    *,
+    workers: int | None = None,
+    repeats: int = REPEATS,
+    draws: int = DRAWS,
+) -> Table:
+    """The whole table of runs that policies for about `epsilon` are learned and judged from; kept in the `store`."""
+    key = runs_key(bench, share, epsilon, repeats, draws)
+    known = store.load_runs(key) if store is not None else None
+    if known is not None:
+        return known
+    table = train(bench, epsilon, share, progress, key=key, repeats=repeats, draws=draws, workers=workers)
+    if store is not None:
+        store.save_runs(key, table)
+    return table
 
 
 def _check(bench: Bench, share: float | None) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jostle.amounts import as_float, quanta
+from jostle.choice.drawn import drawn
 from jostle.choice.learning import learn
 from jostle.choice.models import Model, UserModel, forest, regret_tree, tree
 from jostle.choice.policy import Decision, Policy
@@ -18,7 +19,7 @@ from jostle.choice.program import Parts, ProgramBench, all_handles, public_only
 from jostle.choice.store import Store
 from jostle.choice.table import train_event
 from jostle.diagnostics import refuse
-from jostle.privacy.handles import Exposures, Table, handles_in
+from jostle.privacy.handles import Exposures, Table, Vectors, handles_in
 from jostle.privacy.measures import Amount
 from jostle.run.faults import exposures_of
 from jostle.run.interpreter import Interpreter
@@ -50,13 +51,15 @@ class ChoiceMaker:
         self._benches: dict[tuple[str, int], ProgramBench] = {}
         # An embedded database is not promised to work across a fork: with tables among the data, one process trains.
         held = [h for data in parts.databases for h in all_handles(data)]
-        self._workers = 1 if any(isinstance(h, Table) for h in held) else None
+        self._workers = 1 if any(isinstance(h, (Table, Vectors)) for h in held) else None
         self._bench(interp, "epsilon", 1)
 
     # Called by the interpreter ---------------------------------------------------------------------
 
     def jostle_call(self, interp: Interpreter, args: Any, span: Span | None) -> Any:
         """`choice(data)`: features, prediction, and the chosen Option's answers."""
+        if interp.planned is not None:
+            interp.planned.append((self, list(args), self._whole(interp, exposures_of(args)), span))
         return self._chosen(interp, args, span, self._run)
 
     def _run(self, interp: Interpreter, decision: Decision, data: Any, span: Span | None) -> Any:
@@ -101,7 +104,7 @@ class ChoiceMaker:
         (data,) = args
         exposures = exposures_of([data])
         unit, whole = self._whole(interp, exposures)
-        stability = max((e.stability for e in exposures), default=1)
+        stability = max((e.reach for e in exposures), default=1)
         policy = self._policy(interp, unit, stability, whole)
         with interp.kernel.events.within("choice", self.name or "choice", span) as event:
             values, costs = self._look(interp, policy, data, exposures, unit, whole, span)
@@ -109,6 +112,7 @@ class ChoiceMaker:
             event.update(
                 features=[{"name": k, "value": v, "epsilon": costs.get(k, 0.0)} for k, v in values.items()],
                 **decision.as_json(), model=policy.model, policy=policy.name, why=policy.why, share=policy.share,
+                trees=drawn(policy),
             )  # fmt: skip
             event[unit] = whole
             made = then(interp, decision, data, span)
@@ -139,7 +143,7 @@ class ChoiceMaker:
         if whole is None:
             with interp.kernel.allot(None, None):
                 return {name: self._feature(interp, name, data) for name in policy.needs}, {}
-        bench = self._bench(interp, unit, max(e.stability for e in exposures))
+        bench = self._bench(interp, unit, max(e.reach for e in exposures))
         free = dict(zip(bench.feature_names, bench.feature_is_public, strict=True))
         paying = [name for name in policy.needs if not free[name]]
         values: dict[str, float] = {}
@@ -175,6 +179,19 @@ class ChoiceMaker:
             self._policies.append(policy)
             interp.kernel.events.emit("train", label, self._span, **train_event(policy.table))
         return policy
+
+    @property
+    def options(self) -> tuple[Any, ...]:
+        return self._parts.options
+
+    @property
+    def workers(self) -> int | None:
+        """How many processes may train; None where the amount of work decides."""
+        return self._workers
+
+    def studied(self, interp: Interpreter, unit: str, epsilon: float | None) -> tuple[ProgramBench, Policy]:
+        """What a plan for calls with this amount is made of; trains where nothing was learned yet."""
+        return self._bench(interp, unit, 1), self._policy(interp, unit, 1, epsilon)
 
     def _bench(self, interp: Interpreter, unit: str, stability: int) -> ProgramBench:
         if (unit, stability) not in self._benches:

@@ -21,7 +21,7 @@ from jostle.choice.scale import Scale, finite
 from jostle.choice.table import EPSILON, Table
 
 Predicts = tuple[Predict | None, ...]
-FALLBACK_SHARE = 0.05
+FALLBACK_SHARE = 0.03
 """The share taken where nothing can be cross-validated and nothing is free."""
 
 
@@ -150,7 +150,7 @@ def decide(table: Table, model: AnyModel, predicts: Predicts) -> Policy:
 
     A cheaper or simpler policy is preferred unless the difference convinces (`convinces`). With one data set there
     is nothing to validate on: the model is used, with features that are free or whose share the program names, else
-    with a share of 0.05.
+    with a share of 0.03.
     """
     scale, all_ = table.scale, candidates(table, predicts)
     standings: list[Standing] = []

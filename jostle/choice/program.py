@@ -23,10 +23,15 @@ from jostle.privacy.handles import Cube, Exposure, Handle, handles_in
 from jostle.privacy.measure import public_cells
 from jostle.privacy.measures import Amount, Measure
 from jostle.privacy.sources import Source, Unit
-from jostle.run.values import JSet, Part, Record, is_number, kind_name
+from jostle.run.values import JSet, Part, Record, is_number, is_sequence, kind_name
 from jostle.simulate import SeededNoise, resample
 
 SCALES = (0.1, 1.0, 10.0)
+"""The multiples of its own size at which counted data are trained on."""
+
+SIZES = "sizes"
+"""The field of a training record that names numbers of rows to train at instead; `NAME` is what reports call it."""
+NAME = "name"
 
 
 @dataclass(frozen=True)
@@ -51,13 +56,26 @@ class ProgramBench:
         self._stability = stability
         self.option_names = parts.option_names
         self.feature_names = parts.feature_names
-        self.database_names = tuple(f"database {i + 1}" for i in range(len(parts.databases)))
+        self.database_names = _names_of(parts.databases)
+        self.database_rows = tuple(self._rows(data) for data in parts.databases)
         self.predicts = tuple(self._predict(option) for option in parts.options)
         self.feature_is_public = tuple(self._costs_nothing(f) for f in parts.features)
         self.key = self._key()
 
     def scales(self, database: int) -> tuple[float, ...]:
-        return SCALES if any(isinstance(h, Cube) for h in all_handles(self._parts.databases[database])) else (1.0,)
+        """`SCALES`, or what a training record's field `sizes` asks for: numbers of rows."""
+        rows, data = self.database_rows[database], self._parts.databases[database]
+        if not rows:
+            return (1.0,)
+        asked = data.get(SIZES) if isinstance(data, dict) else None
+        return SCALES if asked is None else tuple(size / rows for size in _sizes(asked))
+
+    def _rows(self, data: Any) -> float:
+        """The rows of the first cube in a training record; 0 where there is none or it is empty."""
+        for handle in all_handles(data):
+            if isinstance(handle, Cube):
+                return float(public_cells(self._interp.kernel, handle).sum())
+        return 0.0
 
     def instance(self, database: int, scale: float, seed: int) -> Any:
         data = self._parts.databases[database]
@@ -138,6 +156,26 @@ class ProgramBench:
         data = [fingerprint(v, self._interp.kernel) for v in parts.databases]
         whole = "\n".join([*parts.option_names, *parts.feature_names, *said, *data, self._unit, str(self._stability)])
         return hashlib.sha256((whole + library_digest()).encode()).hexdigest()
+
+
+def _names_of(databases: Sequence[Any]) -> tuple[str, ...]:
+    """What each training record calls itself in a field `name`, else its number; no two are the same."""
+    found: list[str] = []
+    for i, data in enumerate(databases):
+        said = data.get(NAME) if isinstance(data, dict) else None
+        taken = not isinstance(said, str) or not said or said in found
+        found.append(f"database {i + 1}" if taken else str(said))
+    return tuple(found)
+
+
+def _sizes(asked: Any) -> list[float]:
+    sizes = list(asked) if is_sequence(asked) or isinstance(asked, JSet) else []
+    if not sizes or not all(is_number(size) and 1 <= size <= 1e12 for size in sizes):
+        raise refuse(
+            "ValueError", f"`{SIZES}` of a training record is a list of numbers of rows",
+            help=f"such as `{{database: d, queries: q, {SIZES}: [1000, 100000]}}`",
+        )  # fmt: skip
+    return sorted({float(size) for size in sizes})
 
 
 @contextmanager

@@ -1,4 +1,5 @@
-"""Where policies are kept between runs: one readable JSON document each, under the key of all they depend on.
+"""Where policies, and the runs behind them, are kept: one readable JSON document each, under the key of all they
+depend on.
 
 A document carries a digest of itself; one that was edited or cut short is refused, not used. A store that cannot be
 written costs the next run its time and nothing else.
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from jostle.choice.policy import Policy
+from jostle.choice.table import Table
 from jostle.diagnostics import Refusal, refuse
 from jostle.jsontext import loads
 from jostle.resources import cache_folder
@@ -43,9 +45,13 @@ class Store:
 
     folder: Path | None = field(default_factory=default_folder)
     _known: dict[str, Policy] = field(default_factory=dict, repr=False)
+    _runs: dict[str, Table] = field(default_factory=dict, repr=False)
 
     def path(self, key: str) -> Path | None:
         return self.folder / f"{key}.json" if self.folder is not None else None
+
+    def runs_path(self, key: str) -> Path | None:
+        return self.folder / "runs" / f"{key}.json" if self.folder is not None else None
 
     def load(self, key: str) -> Policy | None:
         """The policy of this key, or None where none is stored. Raises `DataError` where it is damaged."""
@@ -72,30 +78,61 @@ class Store:
         path = self.path(key)
         if path is None or not on_disk or not policy.storable:
             return None
-        content = policy.as_json()
-        document = {"format": FORMAT, "key": key, "digest": digest(FORMAT, key, content), "policy": content}
-        try:
-            _write(path, json.dumps(document, indent=1, allow_nan=False))
-        except OSError:
-            return None
-        return path
+        return _kept(path, key, "policy", policy.as_json())
+
+    def load_runs(self, key: str) -> Table | None:
+        """The table of runs of this key, or None where none is stored. Raises `DataError` where it is damaged."""
+        if key not in self._runs:
+            path = self.runs_path(key)
+            try:
+                data = path.read_bytes() if path is not None else None
+            except OSError:
+                data = None
+            if path is None or data is None:
+                return None
+            try:
+                self._runs[key] = Table.from_json(_content(data, key, path, "runs"))
+            except (KeyError, TypeError, ValueError, IndexError, AttributeError):
+                raise _damaged(path) from None
+        return self._runs[key]
+
+    def save_runs(self, key: str, table: Table) -> Path | None:
+        """Keeps a table of runs, so that another model, or an evaluation, need not run the options again."""
+        self._runs[key] = table
+        path = self.runs_path(key)
+        return _kept(path, key, "runs", table.as_json()) if path is not None else None
 
 
-def _read(data: bytes, key: str, path: Path) -> Policy:
+def _kept(path: Path, key: str, what: str, content: Any) -> Path | None:
+    document = {"format": FORMAT, "key": key, "digest": digest(FORMAT, key, content), what: content}
+    try:
+        _write(path, json.dumps(document, indent=1 if what == "policy" else None, allow_nan=False))
+    except OSError:
+        return None
+    return path
+
+
+def _content(data: bytes, key: str, path: Path, what: str) -> Any:
+    """What a document holds under `what`, its digest checked."""
     try:
         document = loads(data.decode())
     except ValueError:
         raise _damaged(path) from None
-    if not isinstance(document, dict) or not {"format", "key", "digest", "policy"} <= document.keys():
+    if not isinstance(document, dict) or not {"format", "key", "digest", what} <= document.keys():
         raise _damaged(path)
     try:
-        known = digest(document["format"], document["key"], document["policy"])
+        known = digest(document["format"], document["key"], document[what])
     except ValueError:
         raise _damaged(path) from None
     if known != document["digest"] or document["key"] != key or document["format"] != FORMAT:
         raise _damaged(path)
+    return document[what]
+
+
+def _read(data: bytes, key: str, path: Path) -> Policy:
+    content = _content(data, key, path, "policy")
     try:
-        policy = Policy.from_json(document["policy"])
+        policy = Policy.from_json(content)
         sound = 0 <= policy.share < 1 and set(policy.needs) <= set(policy.table.features)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError):
         raise _damaged(path) from None

@@ -56,6 +56,8 @@ class Table:
     draws: int
     key: str
     runs: tuple[Run, ...]
+    rows: tuple[float, ...] = ()
+    """The rows of each data set as it was given; 0, or none at all, where that is not known."""
 
     @property
     def exact(self) -> bool:
@@ -79,6 +81,11 @@ class Table:
         way = math.log1p(-share) / math.log(self.levels[1])
         return [w + (s - w) * way for w, s in zip(whole, less, strict=True)]
 
+    def rows_of(self, run: Run) -> float | None:
+        """How many rows the instance of a run has, to six figures; None where that is not known."""
+        rows = self.rows[run.database] if self.rows else 0.0
+        return float(f"{run.scale * rows:.6g}") if rows else None
+
     def without(self, database: int) -> Table:
         """The runs on all other data sets."""
         return replace(self, runs=tuple(r for r in self.runs if r.database != database))
@@ -95,6 +102,7 @@ class Table:
             "settings": [{"share": s.share, "paid": list(s.paid)} for s in self.settings],
             "repeats": self.repeats, "draws": self.draws, "key": self.key,
             "runs": [[r.database, r.scale, r.epsilon, r.utilities, r.features] for r in self.runs],
+            "rows": list(self.rows),
         }  # fmt: skip
 
     @staticmethod
@@ -104,14 +112,14 @@ class Table:
             tuple(data["epsilons"]), tuple(data["levels"]),
             tuple(Setting(s["share"], tuple(s["paid"])) for s in data["settings"]),
             data["repeats"], data["draws"], data["key"],
-            tuple(Run(d, s, e, _tuples(u), _tuples(f)) for d, s, e, u, f in data["runs"]),
+            tuple(Run(d, s, e, _tuples(u), _tuples(f)) for d, s, e, u, f in data["runs"]), tuple(data.get("rows", ())),
         )  # fmt: skip
 
 
 def train_event(table: Table) -> dict[str, Any]:
     """The fields of a `train` event: the whole table of runs as plain JSON, a row for each run and measurement.
 
-    A row: `database`, `scale` (a multiple of the given data), `epsilon` (None: exact), `utilities` {option: mean
+    A row: `database`, `scale` (a multiple of the given data), `rows` (None: not known), `epsilon` (None: exact), `utilities` {option: mean
     utility when it gets all of epsilon}, `less` (the same at the other levels, by level), and `features`, a list of
     {`share`, `draw`, `values`}.
     """
@@ -124,7 +132,8 @@ def train_event(table: Table) -> dict[str, Any]:
             for d, values in enumerate(draws)
         ]
         rows.append({
-            "database": table.databases[run.database], "scale": run.scale, "epsilon": run.epsilon,
+            "database": table.databases[run.database], "scale": run.scale, "rows": table.rows_of(run),
+            "epsilon": run.epsilon,
             "utilities": named[0],
             "less": {str(l): u for l, u in zip(table.levels[1:], named[1:], strict=True)},
             "features": measured,

@@ -16,7 +16,7 @@ from jostle.engine.plan import Apply, Categories, Column, Constant, Integer, Ope
 
 Interval = tuple[float, float]
 _EXACT = 2.0**53
-_INTEGRAL_ALWAYS = frozenset({"floor", "ceil", "round"})
+_INTEGRAL_ALWAYS = frozenset({"floor", "ceil", "round", "bucket"})
 _INTEGRAL_IF_ARGS = frozenset({"+", "-", "*", "%", "neg", "abs", "min", "max", "clamp"})
 
 
@@ -55,6 +55,9 @@ def _applied(expr: Apply, schema: Schema) -> Interval | None:
         found = [_bounds(arg, schema) for arg in expr.args[1:] if not _is_none(arg)]
         known = [one for one in found if one is not None]
         return None if not known or len(known) < len(found) else (min(a for a, _ in known), max(b for _, b in known))
+    if op == "bucket":
+        parts = _bounds(expr.args[0], schema)
+        return None if parts is None else (0.0, parts[1] - 1)
     args = [_bounds(arg, schema) for arg in expr.args]
     if op == "clamp":
         return _clamp(args)

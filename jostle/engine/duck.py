@@ -14,7 +14,7 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
-    "autoinstall_known_extensions": "false", "autoload_known_extensions": "false",
+    "autoinstall_known_extensions": "false", "autoload_known_extensions": "false", "preserve_insertion_order": "true",
 }  # fmt: skip
 
 
@@ -78,7 +78,8 @@ class Engine:
         self._alive: list[object] = []
         self._kept: dict[Scan | Bound, sql.Relation] = {}
         self._numbers = itertools.count()
-        self._connection.execute("SET enable_progress_bar = false")
+        with contextlib.suppress(duckdb.Error):  # a notebook without widgets cannot show one, and refuses to say no
+            self._connection.execute("SET enable_progress_bar = false")
         with contextlib.suppress(duckdb.Error):  # a build without time zones prints UTC anyway
             self._connection.execute("SET TimeZone = 'UTC'")
         self._close = weakref.finalize(self, _close, self._connection, self._spill, os.getpid())
@@ -224,16 +225,45 @@ class Engine:
             results.append(cells)
         return results
 
+    def codes(self, plan: Plan, keys: tuple[Key, ...]) -> list[NDArray[Any]]:
+        """For each key an array over the rows of a relation without joins: where the row stands among the key's
+        values, as `group` reads them, and −1 where it is none or not listed. int8, int16 or int32.
+
+        Rows come in the same order in every call: that of the file, which DuckDB keeps (`preserve_insertion_order`).
+        """
+        import numpy as np
+
+        source = sql.relation(plan, self._base)
+        return [np.asarray(column) for column in self._columns(sql.codes(source, keys))] if keys else []
+
     def rows(self, plan: Plan) -> int:
         """The exact number of rows."""
         return int(self.group(plan, (), (Count(),))[0])
 
-    def tally(self, plan: Plan, expr: RowExpr) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The distinct values of an expression that are not none, in order, and how many rows have each (int64)."""
+    def vectors(self, plan: Plan, exprs: tuple[RowExpr, ...], size: int) -> Iterator[NDArray[Any]]:
+        """Rows of a relation as doubles, shape (at most `size`, len(exprs)), in batches as they come.
+
+        Rows where an expression is none are left out. Nothing else may be asked of the engine in between.
+        """
+        import numpy as np
+
+        query = sql.vectors(sql.relation(plan, self._base), exprs)
+
+        def batches() -> Iterator[NDArray[Any]]:
+            for batch in self._streamed(query, size):
+                yield np.stack([np.asarray(column, dtype=np.float64) for column in batch.columns], axis=1)
+
+        return batches()
+
+    def tally(self, plan: Plan, expr: RowExpr, *, weighted: bool = False) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The distinct values of an expression that are not none, in order, and how many rows have each (int64).
+
+        With `weighted` the rows' weights instead of their number, in units of 2^-WEIGHT_BITS.
+        """
         import numpy as np
 
         relation = sql.relation(plan, self._base)
-        values, counts = self._columns(sql.tally(relation, expr))
+        values, counts = self._columns(sql.tally(relation, expr, weighted=weighted))
         kind = kind_of(expr, relation.schema)
         if kind == "number":
             return np.asarray(values, dtype=np.float64) + 0.0, np.asarray(counts, dtype=np.int64)
@@ -281,14 +311,16 @@ class Engine:
         if isinstance(plan, Bound):
             source = _bounded(plan, raw, cells)
         cleaned = [clean(*cell, domain) for cell, (_, domain) in zip(cells, scan.columns, strict=True)]
-        items = ", ".join(f"{item} AS c{i}" for i, (item, _) in enumerate(cleaned)) or "1 AS unused"
+        weighted = isinstance(plan, Bound) and plan.weighted
+        named = [f"{item} AS c{i}" for i, (item, _) in enumerate(cleaned)] + (["w"] if weighted else [])
+        items = ", ".join(named) or "1 AS unused"
         query = f"SELECT {items} FROM ({source})"
         if isinstance(plan, Bound) or raw.parsed or any(map(_parsed, cells, (domain for _, domain in scan.columns))):
             table = f"kept{next(self._numbers)}"
             self.fetch(f"CREATE TABLE {table} AS {query}", raw.shown)
             query = f"SELECT * FROM {table}"
         columns = {name: Physical(f"c{i}", cleaned[i][1]) for i, (name, _) in enumerate(scan.columns)}
-        self._kept[plan] = sql.Relation(query, columns, dict(scan.columns), raw.size)
+        self._kept[plan] = sql.Relation(query, columns, dict(scan.columns), raw.size, weighted)
         return self._kept[plan]
 
     def fetch(self, query: str, shown: str = "the data") -> list[tuple[Any, ...]]:
@@ -297,6 +329,23 @@ class Engine:
 
     def _columns(self, query: str) -> list[Any]:
         return self._run(query, "the data", lambda result: list(result.fetchnumpy().values()))
+
+    def _streamed(self, query: str, size: int) -> Iterator[Any]:
+        """The record batches of a query of our own making; a Parquet file that needs a repair gets it first."""
+        while True:
+            try:
+                reader = self._connection.sql(query).to_arrow_reader(size)
+                first = next(reader, None)
+                break
+            except self._error:
+                if not self._repair():
+                    raise refuse("DataError", "the data cannot be read, or there is not enough memory") from None
+        try:
+            while first is not None:
+                yield first
+                first = next(reader, None)
+        except self._error:
+            raise refuse("DataError", "the data cannot be read, or there is not enough memory") from None
 
     def _run(self, query: str, shown: str, read: Callable[[Any], list[Any]]) -> list[Any]:
         while True:
@@ -361,4 +410,4 @@ def _bounded(plan: Bound, raw: Raw, cells: list[tuple[str, str]]) -> str:
             raise refuse("DataError", f"{raw.shown} has no column `{name}` to protect")
     by = [text(*raw.cell(name)) for name in plan.by]
     texts = [text(*cells[place[name]]) for name in sorted(place)]
-    return sql.few_rows("*", f"SELECT * FROM {raw.table}", by, texts, plan.most)
+    return sql.few_rows("*", f"SELECT * FROM {raw.table}", by, texts, plan.most, weighted=plan.weighted)

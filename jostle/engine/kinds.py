@@ -63,6 +63,8 @@ def _kind(expr: RowExpr, schema: Schema) -> str | None:
             return None
         return "boolean" if isinstance(expr.value, bool) else "text" if isinstance(expr.value, str) else "number"
     op, kinds = expr.op, [_kind(arg, schema) for arg in expr.args]
+    if op == "bucket":
+        return "number"
     _check_arity(op, len(kinds))
     if op in LOGIC:
         return _all(op, kinds, "boolean")

@@ -64,7 +64,8 @@ class Apply:
 
     Arithmetic `+ - * / % ^ neg` and `abs floor ceil sqrt log exp round`; comparison `== != < <= > >=` (numbers
     with numbers, text with text); logic `and or not`; `if` (test, then, other); `clamp` (x, low, high);
-    `in` (x, constant, …); `min`, `max` (of two). A null operand gives null; `and`/`or` are three-valued as in
+    `in` (x, constant, …); `min`, `max` (of two); `bucket` (n, salt, value, …): a hash of the values, 0 … n − 1, which
+    has no spelling of its own in the language. A null operand gives null; `and`/`or` are three-valued as in
     SQL; a `where` keeps a row only when its condition is true. Whatever is not finite is null.
     """
 
@@ -90,12 +91,16 @@ class Scan:
 class Bound:
     """At most `most` rows for each value of the raw, unclamped `by` columns, chosen by a portable row hash.
 
-    Rows where any `by` column is null are dropped. Computed once for each scan and kept.
+    Rows where any `by` column is null are dropped. Computed once for each scan and kept. With `weighted`, the rows
+    kept of one value also have weights: whole multiples of 2^-WEIGHT_BITS that add up to exactly 1, as equal as that
+    allows (the j-th of m, in the order of the hash, has ⌊jG/m⌋ − ⌊(j−1)G/m⌋ of G = 2^WEIGHT_BITS). Rows with equal
+    hashes are equal, so it does not matter which of them comes first.
     """
 
     scan: Scan
     by: tuple[str, ...]
     most: int
+    weighted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +133,9 @@ class Join:
 Plan = Scan | Bound | Filter | Derive | Join
 
 
+WEIGHT_BITS = 16
+
+
 # What is asked of a relation -----------------------------------------------------------------------
 
 
@@ -141,17 +149,21 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Rows; with `expr`, rows where it is not null; `distinct`, different non-null values of it."""
+    """Rows; with `expr`, rows where it is not null; `distinct`, different non-null values of it.
+
+    `weighted`: the sum of their weights, in units of 2^-WEIGHT_BITS.
+    """
 
     expr: RowExpr | None = None
     distinct: bool = False
+    weighted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class FixedSum:
     """The exact integer sum of round(clamp(expr, low, high) · 2^bits); rows where it is null are skipped.
 
-    `square` sums round(v² · 2^bits) of the clamped value instead.
+    `square` sums round(v² · 2^bits) of the clamped value instead; `weighted`, round(weight · v · 2^bits).
     """
 
     expr: RowExpr
@@ -159,6 +171,7 @@ class FixedSum:
     high: float
     bits: int
     square: bool = False
+    weighted: bool = False
 
 
 Term = Count | FixedSum

@@ -130,6 +130,8 @@ class RowSql:
             return self._among(expr)
         if expr.op == "if":
             return self._if(expr, kind)
+        if expr.op == "bucket":
+            return self._bucket(expr)
         piece = self._number(expr)
         bounded = piece.wild and bounds_of(expr, self.schema) is not None
         return _Piece(piece.text, False, piece.stage) if bounded else piece
@@ -244,12 +246,29 @@ class RowSql:
         stage = max(stage, value.stage)
         return _Piece(f"CASE WHEN {value.text} IS NOT NULL THEN ({tests}) END", False, stage)
 
+    def _bucket(self, expr: Apply) -> _Piece:
+        """48 bits of the SHA-256 of the salt and the values' own texts, by the remainder of the number of buckets."""
+        from jostle.engine.clean import canonical
+
+        many, salt, *values = expr.args
+        cells = [self._tame(self._emit(value, kind_of(value, self.schema))) for value in values]
+        texts = [self._named(_Piece(f"CAST({cell.text} AS VARCHAR)", False, cell.stage)) for cell in cells]
+        stage = max((text.stage for text in texts), default=0)
+        said = canonical([f"'{_whole(salt)}'", *(text.text for text in texts)])
+        number = f"CAST('0x' || left(sha256({said}), 12) AS BIGINT)"
+        return _Piece(f"CAST({number} % {_whole(many)} AS DOUBLE)", False, stage)
+
     def _if(self, expr: Apply, kind: str) -> _Piece:
         """A test that is NULL gives NULL: what is not known is neither true nor false."""
         test = self._named(self._emit(expr.args[0], "boolean"))
         then, other = (self._emit(arg, kind) for arg in expr.args[1:])
         text = f"CASE WHEN {test.text} THEN {then.text} WHEN NOT {test.text} THEN {other.text} END"
         return _Piece(text, then.wild or other.wild, max(test.stage, then.stage, other.stage))
+
+
+def _whole(expr: RowExpr) -> int:
+    """The whole number that a constant is."""
+    return int(expr.value) if isinstance(expr, Constant) and isinstance(expr.value, float | int) else 0
 
 
 def _is_missing(expr: RowExpr) -> bool:

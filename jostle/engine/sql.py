@@ -15,6 +15,7 @@ from jostle.diagnostics import refuse
 from jostle.engine.clean import canonical
 from jostle.engine.kinds import Schema, kind_of
 from jostle.engine.plan import (
+    WEIGHT_BITS,
     Bound,
     Column,
     Count,
@@ -38,12 +39,16 @@ _WIDEST_SUM = 2**80  # of one row's term: 2^47 rows of it still fit a HUGEINT
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A SELECT with its columns by their names in the plan, what is known of them, and a bound on its rows."""
+    """A SELECT with its columns by their names in the plan, what is known of them, and a bound on its rows.
+
+    `weighted`: it has a column `w` beside those, its rows' weights.
+    """
 
     sql: str
     columns: dict[str, Physical]
     schema: Schema
     most_rows: int
+    weighted: bool = False
 
     def rows(self) -> RowSql:
         return RowSql(self.columns, self.schema)
@@ -72,9 +77,13 @@ def _filter(plan: Filter, base: Base, depth: int) -> Relation:
     inner = relation(source, base, depth + 1)
     rows = inner.rows()
     tests = [_condition(rows, condition, inner.schema) for condition in reversed(conditions)]
-    names = ", ".join(physical.alias for physical in inner.columns.values())
+    names = ", ".join([*(physical.alias for physical in inner.columns.values()), *_weights(inner)])
     sql = f"SELECT {names} FROM ({rows.over(inner.sql)}) WHERE {' AND '.join(tests)}"
-    return Relation(sql, inner.columns, inner.schema, inner.most_rows)
+    return Relation(sql, inner.columns, inner.schema, inner.most_rows, inner.weighted)
+
+
+def _weights(relation: Relation, of: str = "") -> list[str]:
+    return [f"{of}w"] if relation.weighted else []
 
 
 def _condition(rows: RowSql, expr: RowExpr, schema: Schema) -> str:
@@ -91,12 +100,14 @@ def _derive(plan: Derive, inner: Relation) -> Relation:
         schema[name] = derived_domain(expr, inner.schema)
         columns[name] = Physical(f"c{i}", alias is not None)
         items.append(f"{alias or rows.value(expr)} AS c{i}")
-    sql = f"SELECT {', '.join(items) or '1 AS unused'} FROM ({rows.over(inner.sql)})"
-    return Relation(sql, columns, schema, inner.most_rows)
+    sql = f"SELECT {', '.join([*items, *_weights(inner)]) or '1 AS unused'} FROM ({rows.over(inner.sql)})"
+    return Relation(sql, columns, schema, inner.most_rows, inner.weighted)
 
 
 def _join(plan: Join, left: Relation, right: Relation) -> Relation:
     check_join(plan, left.schema, right.schema)
+    if (left.weighted and right.weighted) or (plan.most is not None and (left.weighted or right.weighted)):
+        raise refuse("TypeError", "rows that have weights are joined with one public table at a time")
     if plan.most is not None:
         left, right = _few(left, plan.on, plan.most), _few(right, plan.on, plan.most)
     schema, columns, items = dict(left.schema), {}, []
@@ -109,8 +120,10 @@ def _join(plan: Join, left: Relation, right: Relation) -> Relation:
             columns[name], schema[name] = Physical(alias, physical.whole), right.schema[name]
             items.append(f"b.{physical.alias} AS {alias}")
     tests = [f"a.{left.columns[name].alias} = b.{right.columns[name].alias}" for name in plan.on]
+    items += _weights(left, "a.") + _weights(right, "b.")
     sql = f"SELECT {', '.join(items)} FROM ({left.sql}) a JOIN ({right.sql}) b ON {' AND '.join(tests)}"
-    return Relation(sql, columns, schema, left.most_rows * right.most_rows)
+    weighted = left.weighted or right.weighted
+    return Relation(sql, columns, schema, left.most_rows * right.most_rows, weighted)
 
 
 def _few(side: Relation, on: tuple[str, ...], most: int) -> Relation:
@@ -122,11 +135,18 @@ def _few(side: Relation, on: tuple[str, ...], most: int) -> Relation:
     return Relation(sql, side.columns, side.schema, side.most_rows)
 
 
-def few_rows(items: str, source: str, by: list[str], texts: list[str], most: int) -> str:
-    """`items` of the `most` rows of each `by` with the smallest SHA-256 of the row's canonical encoding."""
+def few_rows(items: str, source: str, by: list[str], texts: list[str], most: int, *, weighted: bool = False) -> str:
+    """`items` of the `most` rows of each `by` with the smallest SHA-256 of the row's canonical encoding.
+
+    With `weighted` also `w`, their shares of 2^WEIGHT_BITS.
+    """
     known = " AND ".join(f"{key} IS NOT NULL" for key in by)
-    order = f"row_number() OVER (PARTITION BY {', '.join(by)} ORDER BY sha256({canonical(texts)}))"
-    return f"SELECT {items} FROM (SELECT *, {order} AS place FROM ({source}) WHERE {known}) WHERE place <= {int(most)}"
+    group = f"PARTITION BY {', '.join(by)}"
+    added = f"row_number() OVER ({group} ORDER BY sha256({canonical(texts)})) AS place"
+    if weighted:
+        added += f", least(count(*) OVER ({group}), {int(most)}) AS many"
+        items += f", (place * {2**WEIGHT_BITS}) // many - ((place - 1) * {2**WEIGHT_BITS}) // many AS w"
+    return f"SELECT {items} FROM (SELECT *, {added} FROM ({source}) WHERE {known}) WHERE place <= {int(most)}"
 
 
 # Groups --------------------------------------------------------------------------------------------
@@ -148,7 +168,14 @@ def group(source: Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> G
         test = _key_test(f"k{i}", key, source.schema)
         tests += [test] if test else []
     for i, term in enumerate(terms):
-        if term.expr is None:
+        if term.weighted:
+            _need_weights(source)
+        if isinstance(term, Count) and term.weighted:
+            inner.append(_weight_where(rows, term, source.schema) + f" AS v{i}")
+            wide = source.most_rows >= 2 ** (63 - WEIGHT_BITS)
+            outer.append(f"CAST(coalesce(sum(v{i}), 0) AS {'VARCHAR' if wide else 'BIGINT'}) AS a{i}")
+            as_text.append(wide)
+        elif term.expr is None:
             outer.append(f"count(*) AS a{i}")
             as_text.append(False)
         elif isinstance(term, Count):
@@ -163,6 +190,36 @@ def group(source: Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> G
             as_text.append(wide)
     names = [f"k{i}" for i in range(len(keys))]
     return Grouped(_aggregate(names, outer, inner, tests, rows.over(source.sql)), tuple(as_text))
+
+
+def codes(source: Relation, keys: tuple[Key, ...]) -> str:
+    """A column a key: where each row stands among the key's values, from 0; −1 where the key is none or not listed."""
+    rows = source.rows()
+    items = []
+    for i, key in enumerate(keys):
+        value, size = _key_value(rows, key, source.schema), len(key.values)
+        if isinstance(key.values, range):
+            first, last = (key.values[0], key.values[-1]) if key.values else (0, -1)
+            place = f"CASE WHEN {value} BETWEEN {first} AND {last} THEN {value} - ({first}) END"
+        else:
+            kind = kind_of(key.expr, source.schema)
+            listed = ", ".join(constant_literal(v, kind) for v in key.values)
+            place = f"nullif(list_position([{listed}], {value}), 0) - 1" if key.values else "NULL"
+        whole = "TINYINT" if size < 2**7 else "SMALLINT" if size < 2**15 else "INTEGER"
+        items.append(f"CAST(coalesce({place}, -1) AS {whole}) AS k{i}")
+    return f"SELECT {', '.join(items)} FROM ({rows.over(source.sql)})"
+
+
+def _need_weights(source: Relation) -> None:
+    if not source.weighted:
+        raise refuse("TypeError", "these rows have no weights")
+
+
+def _weight_where(rows: RowSql, term: Count, schema: Schema) -> str:
+    """A row's weight, where it is counted."""
+    if term.distinct:
+        raise refuse("TypeError", "different values have no weights")
+    return "w" if term.expr is None else f"CASE WHEN {rows.value(term.expr)} IS NOT NULL THEN w END"
 
 
 def _aggregate(keys: list[str], outer: list[str], inner: list[str], tests: list[str], source: str) -> str:
@@ -183,7 +240,9 @@ def _fixed(rows: RowSql, term: FixedSum, schema: Schema) -> tuple[str, int]:
     v = rows.short(term.expr)
     value = f"greatest({number_literal(term.low)}, least({number_literal(term.high)}, {v}))"
     value = f"({value} * {value})" if term.square else value
-    scaled = f"round({value} * {number_literal(math.ldexp(1.0, term.bits))})"
+    if term.weighted:  # one product is rounded, to at most (1 + 2^-53) times what it is; a power of two rounds nothing
+        value = f"({value} * w)"
+    scaled = f"round({value} * {number_literal(math.ldexp(1.0, term.bits - (WEIGHT_BITS if term.weighted else 0)))})"
     whole = f"TRY_CAST({scaled} AS {'BIGINT' if largest < 2**62 else 'HUGEINT'})"
     return f"CASE WHEN {v} IS NOT NULL THEN {whole} END", largest
 
@@ -224,11 +283,24 @@ def _key_test(name: str, key: Key, schema: Schema) -> str | None:
     return f"{name} BETWEEN {key.values[0]} AND {key.values[-1]}"
 
 
-def tally(source: Relation, expr: RowExpr) -> str:
+def vectors(source: Relation, exprs: tuple[RowExpr, ...]) -> str:
+    """A column of doubles an expression; rows where one of them is none are left out."""
     rows = source.rows()
-    value = rows.value(expr)
-    inner = f"SELECT {value} AS v FROM ({rows.over(source.sql)})"
-    return f"SELECT v, count(*) AS n FROM ({inner}) WHERE v IS NOT NULL GROUP BY v ORDER BY v"
+    for expr in exprs:
+        _check_number("a vector", expr, source.schema)
+    inner = [f"CAST({rows.value(expr)} AS DOUBLE) AS v{i}" for i, expr in enumerate(exprs)]
+    tests = " AND ".join(f"v{i} IS NOT NULL" for i in range(len(exprs)))
+    return f"SELECT * FROM (SELECT {', '.join(inner)} FROM ({rows.over(source.sql)})) WHERE {tests}"
+
+
+def tally(source: Relation, expr: RowExpr, *, weighted: bool = False) -> str:
+    rows = source.rows()
+    items, many = f"{rows.value(expr)} AS v", "count(*)"
+    if weighted:
+        _need_weights(source)
+        items, many = items + ", w", "CAST(sum(w) AS BIGINT)"
+    inner = f"SELECT {items} FROM ({rows.over(source.sql)})"
+    return f"SELECT v, {many} AS n FROM ({inner}) WHERE v IS NOT NULL GROUP BY v ORDER BY v"
 
 
 # Exact aggregates of public relations --------------------------------------------------------------

@@ -30,7 +30,7 @@ class Gram:
     corners: Any = field(repr=False)
     """Sparse (m, N): queries as signed sums of prefix sums; `None` for the identity workload."""
     metric: Any = field(repr=False)
-    """Sparse (N, N), the corners' own Gram matrix; `None` for the identity workload."""
+    """Sparse (N, N), the corners' own Gram matrix; `None` for the identity workload, `True` where there is none."""
     small: Floats | None = field(default=None, repr=False)
 
     @property
@@ -139,6 +139,10 @@ def on_buckets(workload: Workload, labels: Ints) -> Gram:
     contiguous = len(workload.shape) == 1 and bool((np.diff(labels) >= 0).all())
     if workload.kind == "identity":
         return Gram(workload, labels, sizes, contiguous, None, None)
+    if workload.kind in ("marginals", "predicates", "union"):
+        from jostle.kernels.metrics import other_gram
+
+        return other_gram(workload, labels, sizes, contiguous)
     corners = _steps(workload, labels, sizes) if contiguous else _corners(workload)
     metric = (corners.T @ corners).tocsr()
     gram = Gram(workload, labels, sizes, contiguous, corners, metric)

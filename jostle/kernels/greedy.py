@@ -34,6 +34,8 @@ OVERLAPS = 2**22
 
 def greedy_h_strategy(queries: Workload) -> Strategy:
     """All levels of the binary tree over the workload's cells (split along every axis), each node with its weight."""
+    if queries.kind not in ("identity", "prefixes"):
+        queries = Workload("boxes", queries.shape, *queries.bounds())
     blocks = hierarchy.tree_strategy(queries.shape, 2, root=True)
     parents = [_parent(upper, lower) for upper, lower in pairwise(blocks)]
     cells: Floats = np.bincount(blocks[-1]["labels"]).astype(np.float64)

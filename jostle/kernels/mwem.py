@@ -11,8 +11,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
-from jostle.kernels.workloads import Floats, Ints
+from jostle.kernels.workloads import Floats, Ints, Workload
 
 
 def uniform_estimate(shape: int | tuple[int, ...], total: float) -> Floats:
@@ -27,10 +28,32 @@ def mwem_update(estimate: Floats, lows: Ints, highs: Ints, answers: Floats, tota
     the boxes in turn and multiplies the cells inside by exp((answer − current answer)/(2·total)). `total` is a
     noisy or a public number of rows; below 1 it counts as 1.
     """
-    total = max(float(total), 1.0)
     estimate = np.asarray(estimate, dtype=np.float64)
     lows, highs = (np.asarray(bound, dtype=np.int64).reshape(-1, estimate.ndim) for bound in (lows, highs))
-    region, inside = _regions(estimate.shape, lows, highs)
+    return _updated(estimate, *_regions(estimate.shape, lows, highs), answers, total, passes)
+
+
+def mwem_learn(
+    estimate: Floats, queries: Workload, asked: Floats, answers: Floats, total: float, passes: int = 100
+) -> Floats:
+    """`mwem_update` by the numbers `asked`, (t,), of the queries of a workload, which may be any sets of cells."""
+    places = [int(at) for at in np.atleast_1d(asked)]
+    if queries.boxes:
+        lows, highs = (np.stack(bound) for bound in zip(*(queries.box(at) for at in places), strict=True))
+        return mwem_update(estimate, lows, highs, answers, total, passes)
+    region = np.zeros(queries.cells, dtype=np.int64)
+    inside = np.zeros((0, 1), dtype=bool)
+    for at in places:
+        used, region = np.unique(2 * region + queries.member(at), return_inverse=True)
+        inside = np.concatenate([inside[:, used // 2], (used % 2 == 1)[None]])
+    return _updated(np.asarray(estimate, dtype=np.float64), region, inside, answers, total, passes)
+
+
+def _updated(
+    estimate: Floats, region: Ints, inside: NDArray[np.bool_], answers: Floats, total: float, passes: int
+) -> Floats:
+    """`region` gives every flat cell its region, `inside`, (t, regions), what each query holds."""
+    total = max(float(total), 1.0)
     start: Floats = np.bincount(region, weights=estimate.ravel(), minlength=inside.shape[1]).astype(np.float64)
     start = start * (total / start.sum())
     mass = start.copy()
@@ -47,7 +70,7 @@ def mwem_update(estimate: Floats, lows: Ints, highs: Ints, answers: Floats, tota
     return np.asarray((updated * (total / updated.sum())).reshape(estimate.shape))
 
 
-def _regions(shape: tuple[int, ...], lows: Ints, highs: Ints) -> tuple[Ints, Floats]:
+def _regions(shape: tuple[int, ...], lows: Ints, highs: Ints) -> tuple[Ints, NDArray[np.bool_]]:
     """The region of each flat cell, and for every box (a row) whether it holds each region, (t, regions)."""
     region = np.zeros((1,) * len(shape), dtype=np.int64)
     middles: list[Ints] = []

@@ -12,9 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from jostle.kernels import hierarchy, p_identity, projection
+from jostle.kernels import hierarchy, marginals, p_identity, projection
+from jostle.kernels.carried import estimated
 from jostle.kernels.grams import Gram, on_buckets, on_cells
+from jostle.kernels.predicates import Predicates
 from jostle.kernels.threads import on_one_thread
+from jostle.kernels.unions import spectrum
 from jostle.kernels.workloads import Floats, Ints, Workload
 
 Strategy = list[dict[str, Any]]
@@ -29,8 +32,15 @@ def hdmm_strategy(workload: Workload, iterations: int = 100, most: int = 32) -> 
     """The p-identity strategy for a workload on cells, with p about n/16 and at most `most` plus an eighth.
 
     About 0.1 s for 1024 cells; it depends on public things only, so a caller may keep it. More than `MOST_BUCKETS`
-    cells get `hb_strategy`.
+    cells get `hb_strategy`. Marginals get weights on marginals, however many cells there are; predicates are fitted on
+    the regions that they cut out, which loses nothing.
     """
+    wanted = spectrum(workload)
+    if wanted is not None:
+        return marginals.marginal_strategy(workload.shape, wanted)
+    if isinstance(workload, Predicates) and workload.regions <= MOST_BUCKETS:
+        regions = on_buckets(workload, workload.labels)
+        return _p_identity(regions, most, iterations if regions.buckets <= 2048 else min(iterations, 20))
     if workload.cells > MOST_BUCKETS:
         return hierarchy.hb_strategy(workload.shape)
     gram = on_cells(workload)
@@ -56,12 +66,18 @@ def estimate(strategy: Strategy, answers: list[Floats], workload: Workload, nonn
 
     Least squares on the strategy's buckets, then (`nonnegative`) the projection onto z ≥ 0 in the workload's
     metric; a bucket's count is shared evenly among its cells. Without the projection the estimate is unbiased on
-    the buckets and its error is `expected_rmse`.
+    the buckets and its error is `expected_rmse`; where no query cuts through a bucket, the cells carry it (`carried`).
     """
+    if marginals.is_marginal(strategy):
+        cells = marginals.reconstruct(strategy, answers, workload.shape)
+        if nonnegative:
+            cells = projection.project(cells.ravel(), on_cells(workload)).reshape(cells.shape)
+        return estimated(cells, strategy, answers, workload)
     finest = strategy[-1]["labels"] if len(strategy) < 2 or strategy[1]["kind"] == "groups" else strategy[0]["labels"]
     gram = on_buckets(workload, finest)
     z = _least_squares(strategy, answers)
-    return gram.spread(projection.project(z, gram) if nonnegative else z)
+    cells = gram.spread(projection.project(z, gram) if nonnegative else z)
+    return estimated(cells, strategy, answers, workload)
 
 
 def expected_rmse(strategy: Strategy, workload: Workload, scale: float) -> float:

@@ -4,8 +4,7 @@ Xiao, Wang and Gehrke, *Differential privacy via wavelet transforms*, ICDE 2010.
 node of a binary tree over an axis contributes the difference of its two halves, and the root its sum as well: as
 many coefficients as cells, of which a row touches one a level. With the paper's weights every coefficient has noise
 of one scale in these units. More axes take all products of their transforms. Halves differ by at most one cell, so
-no axis needs padding. A ± within one answer needs `matrix` blocks, which are dense: they are cut into pieces whose
-cost stays small, and beyond `MOST_CELLS` a binary hierarchy, twice the variance of the same differences, stands in.
+no axis needs padding. A block of the strategy is one level of every axis, kept as labels and signs along the axes.
 """
 
 from __future__ import annotations
@@ -14,34 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from jostle.kernels import hierarchy
 from jostle.kernels.workloads import Floats, Ints
 
 Strategy = list[dict[str, Any]]
 
-PIECE = 64
-"""Coefficients in one block; a block's matrix is (PIECE, 2·PIECE)."""
-
-MOST_CELLS = 16384
-
 
 def privelet_strategy(shape: int | tuple[int, ...]) -> Strategy:
     """The Haar coefficients of a cube, equally weighted so that the largest column has L1 norm 1."""
-    axes = (shape,) if isinstance(shape, int) else tuple(shape)
-    if int(np.prod(axes)) > MOST_CELLS:
-        return hierarchy.tree_strategy(axes, 2, root=True)
-    levels = [_levels(cells) for cells in axes]
+    levels = [_levels(cells) for cells in _axes(shape)]
     weight = 1 / float(np.prod([len(along) for along in levels]))
-    found = []
-    for choice in np.ndindex(*(len(along) for along in levels)):
-        label, sign, count = _product(axes, [along[i] for along, i in zip(levels, choice, strict=True)])
-        for start in range(0, count, PIECE):
-            size = min(PIECE, count - start)
-            inside = (label >= start) & (label < start + size)
-            places = np.where(inside, 2 * (label - start) + (sign < 0), -1)
-            matrix = np.kron(np.eye(size), [[1.0, -1.0]]) * weight
-            found.append({"kind": "matrix", "labels": places, "matrix": matrix})
-    return found
+    chosen = np.ndindex(*(len(along) for along in levels))
+    return [
+        {"kind": "signed", "axes": [along[i] for along, i in zip(levels, choice, strict=True)], "weight": weight}
+        for choice in chosen
+    ]
 
 
 def wavelet_cells(shape: int | tuple[int, ...], answers: list[Floats]) -> Floats:
@@ -49,10 +34,8 @@ def wavelet_cells(shape: int | tuple[int, ...], answers: list[Floats]) -> Floats
 
     As many coefficients as cells, so there is nothing to fit: the transform is undone along one axis after another.
     """
-    axes = (shape,) if isinstance(shape, int) else tuple(shape)
-    if int(np.prod(axes)) > MOST_CELLS:
-        return hierarchy.tree_least_squares(hierarchy.tree_strategy(axes, 2, root=True), answers)
-    counts = [[count for _, _, count in _levels(cells)] for cells in axes]
+    axes = _axes(shape)
+    counts = [[level["size"] for level in _levels(cells)] for cells in axes]
     cube = np.empty(axes)
     flat = np.concatenate(answers)
     taken = 0
@@ -69,20 +52,28 @@ def wavelet_cells(shape: int | tuple[int, ...], answers: list[Floats]) -> Floats
     return np.ascontiguousarray(cube).ravel()
 
 
-def _levels(cells: int) -> list[tuple[Ints, Ints, int]]:
-    """For each level of an axis: a coefficient's number for every cell (−1 for none), its sign, and how many.
+def _axes(shape: int | tuple[int, ...]) -> tuple[int, ...]:
+    return (shape,) if isinstance(shape, int) else tuple(shape)
+
+
+def _levels(cells: int) -> list[dict[str, Any]]:
+    """For each level of an axis: every cell's coefficient (`labels`, −1 for none), its sign, and how many there are.
 
     The first is the axis' sum. A node of k cells has ⌈k/2⌉ of them in its first half.
     """
     place = np.arange(cells)
-    found = [(np.zeros(cells, dtype=np.int64), np.ones(cells, dtype=np.int64), 1)]
+    found = [_level(np.zeros(cells, dtype=np.int64), np.ones(cells, dtype=np.int8), 1)]
     for edges in _edges(cells)[:-1]:
         sizes = np.diff(edges)
         node = np.searchsorted(edges, place, side="right") - 1
         number = np.where(sizes > 1, np.cumsum(sizes > 1) - 1, -1)
         first = place < (edges[:-1] + (sizes + 1) // 2)[node]
-        found.append((number[node], np.where(first, 1, -1), int((sizes > 1).sum())))
+        found.append(_level(number[node], np.where(first, 1, -1).astype(np.int8), int((sizes > 1).sum())))
     return found
+
+
+def _level(labels: Ints, signs: Any, size: int) -> dict[str, Any]:
+    return {"labels": labels, "signs": signs, "size": size}
 
 
 def _edges(cells: int) -> list[Ints]:
@@ -94,22 +85,6 @@ def _edges(cells: int) -> list[Ints]:
         middles = (edges[:-1] + (sizes + 1) // 2)[sizes > 1]
         found.append(np.sort(np.concatenate([edges, middles])))
     return found
-
-
-def _product(shape: tuple[int, ...], along: list[tuple[Ints, Ints, int]]) -> tuple[Ints, Ints, int]:
-    """The product of one level of every axis: numbers and signs of coefficients for flat cells, and how many."""
-    label: Any = np.zeros((1,) * len(shape), dtype=np.int64)
-    sign: Any = np.ones((1,) * len(shape), dtype=np.int64)
-    missing: Any = np.zeros((1,) * len(shape), dtype=bool)
-    total = 1
-    for axis, (number, signs, count) in enumerate(along):
-        side = [-1 if a == axis else 1 for a in range(len(shape))]
-        label = label * count + number.reshape(side)
-        sign = sign * signs.reshape(side)
-        missing = missing | (number < 0).reshape(side)
-        total *= count
-    label = np.where(missing, -1, label)
-    return np.broadcast_to(label, shape).ravel(), np.broadcast_to(sign, shape).ravel(), total
 
 
 def _undone(coefficients: Floats) -> Floats:

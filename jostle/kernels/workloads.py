@@ -3,12 +3,14 @@
 A query is an axis-parallel box of cells and its answer is the sum of the counts inside. A workload is public: it
 depends on the shape of a cube and on a seed, never on counts. `answers` works by prefix sums and `adjoint` by
 difference arrays, so that a million cells are no burden. What a workload is worth on a coarser set of buckets (its
-Gram matrix there) is in `grams`.
+Gram matrix there) is in `grams`. Workloads that are more than a list of boxes have the same face: `marginals`,
+`predicates`, `unions`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,12 +54,31 @@ class Workload:
             return float(np.prod([(s + 1) / 2 for s in self.shape]))
         return float(np.prod(self.highs - self.lows + 1.0, axis=1).mean())
 
+    @property
+    def boxes(self) -> bool:
+        """Whether every query is a box, so that there are `bounds`."""
+        return True
+
     def bounds(self) -> tuple[Ints, Ints]:
         """All boxes as (m, d) arrays of lows and highs, made where they are implicit."""
         if self.lows is not None and self.highs is not None:
             return self.lows, self.highs
         highs = np.stack([axis.ravel() for axis in np.indices(self.shape)], axis=1).astype(np.int64)
         return (highs if self.kind == "identity" else np.zeros_like(highs)), highs
+
+    def box(self, at: int) -> tuple[Ints, Ints]:
+        """The lowest and the highest cell of one query, (d,) each, both included."""
+        if self.lows is not None and self.highs is not None:
+            return self.lows[at], self.highs[at]
+        high = np.array(np.unravel_index(at, self.shape), dtype=np.int64)
+        return (high if self.kind == "identity" else np.zeros_like(high)), high
+
+    def member(self, at: int) -> Ints:
+        """1 for every flat cell that one query holds and 0 for the others."""
+        low, high = self.box(at)
+        held = np.zeros(self.shape, dtype=np.int64)
+        held[tuple(slice(a, b + 1) for a, b in zip(low, high, strict=True))] = 1
+        return held.ravel()
 
     def answers(self, x: Floats) -> Floats:
         """Wx, shape (m,); `x` has the workload's shape or is its flat form."""
@@ -85,6 +106,19 @@ class Workload:
         for sign, corner in self._corners():
             steps += sign * np.bincount(corner, weights=r, minlength=len(steps))
         return suffix_sums(steps.reshape(wide)[(slice(1, None),) * len(wide)])
+
+    def sums(self) -> list[dict[str, Any]]:
+        """The queries in order, as plain data: `boxes` (lows, highs), `groups` (labels, size), `sets` (labels, inside).
+
+        Of `groups` every group is a query; of `sets` every row of `inside`, (m, r) booleans, over the regions that
+        `labels` number.
+        """
+        lows, highs = self.bounds()
+        return [{"kind": "boxes", "lows": lows, "highs": highs}]
+
+    def importance(self) -> Floats:
+        """The weight of an error in each answer, (m,): 1 but in unions."""
+        return np.ones(self.size)
 
     def gram_diagonal(self) -> Floats:
         """The diagonal of WᵀW, of the workload's shape: how many queries hold each cell."""
@@ -211,5 +245,12 @@ def _dense_gram(workload: Workload) -> Floats:
 
 def query_box(workload: Workload, at: int) -> tuple[Ints, Ints]:
     """The lowest and the highest cell of one query, (d,) each, both included."""
-    lows, highs = workload.bounds()
-    return lows[int(at)], highs[int(at)]
+    return workload.box(int(at))
+
+
+def query_strategy(queries: Workload, at: int) -> list[dict[str, Any]]:
+    """The strategy that measures one query of a workload alone."""
+    if queries.boxes:
+        low, high = queries.box(int(at))
+        return [{"kind": "boxes", "lows": low[None], "highs": high[None], "weight": 1}]
+    return [{"kind": "groups", "labels": queries.member(int(at)) - 1, "size": 1, "weight": 1}]

@@ -3,10 +3,14 @@
 One row more or less moves one cell by one, so each of these, over any disjoint groups of cells, moves by at most 1
 in ℓ₁: a sum by exactly 1, a number of cells (where a condition may look at `values`) by at most 1, a maximum by at
 most 1. `values` may stand nowhere else: a sum under a condition on `values` would have no bound.
+
+Where rows have weights, those of one person move cells by a weight of 1 in all. Sums and maxima are 1-Lipschitz in
+the cells in ℓ₁ and move by at most 1; the number of cells that pass a condition is not, and is refused.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -25,11 +29,11 @@ from jostle.privacy.query import (
     Want,
     emit_measure,
     key_columns,
-    noise_and_stability,
+    noise_and_reach,
     open_keys,
 )
 from jostle.privacy.released import Noised
-from jostle.privacy.vault import dimension_columns
+from jostle.privacy.vault import UNWEIGHTED, dimension_columns
 from jostle.source import Span
 
 if TYPE_CHECKING:
@@ -57,13 +61,15 @@ class CubeRequest:
         title = ", ".join(w.function for w in self.wants)
         price = sum_prices(amount, [each.price] * len(self.wants))
         kernel.charge(self.cube.exposures, price, title, span, Asked(each.mechanism, self))
-        noise, stability = noise_and_stability(self.cube)
-        scale = each.scale(stability, stability)
+        noise, stability = noise_and_reach(self.cube)
+        bits = self.cube.bits
+        reach = stability << bits
+        scale = math.ldexp(each.scale(reach, reach), -bits)
         columns = []
         for want, exact in zip(self.wants, self._integers(kernel), strict=True):
-            drawn = each.draw(noise, exact, stability, stability)
-            emit_measure(kernel, self.cube, want.function, each, 1, scale, span)
-            columns.append([Noised(float(v), each.mechanism, scale) for v in drawn])
+            drawn = each.draw(noise, exact, reach, reach)
+            emit_measure(kernel, self.cube, want.function, each, 1, scale, span, stability)
+            columns.append([Noised(math.ldexp(float(v), -bits), each.mechanism, scale) for v in drawn])
         return Answer(key_columns([list(k.values) for k in self.keys]), columns)
 
     def _integers(self, kernel: Kernel) -> list[NDArray[np.int64]]:
@@ -71,7 +77,7 @@ class CubeRequest:
 
         from jostle.engine.dense import evaluate
 
-        counts = kernel.vault.cells(self.cube).ravel()
+        counts = kernel.vault.units(self.cube).ravel()
         columns = dimension_columns(self.cube)
         group, size = self._groups(columns, len(counts))
         if self.where is not None:
@@ -110,6 +116,10 @@ def prepare_cube(cube: Cube, where: RowExpr | None, wishes: Sequence[KeyWish], w
             raise refuse(
                 "TypeError", f"a cube has `sum(values)`, `count(values) where …` and `max(values)`, not this "
                 f"`{want.function}`", help="dimensions are positions: group by them",
+            )  # fmt: skip
+        if want.function == "count" and cube.bits:
+            raise refuse(
+                "TypeError", "cells are counted of counts of rows, and these rows have weights", help=UNWEIGHTED
             )  # fmt: skip
         if want.function != "count" and where is not None and mentions(where, VALUES):
             raise refuse(

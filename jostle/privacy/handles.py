@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from jostle.engine.plan import Categories, Domain, Integer, Key, Plan, RowExpr
+from jostle.engine.plan import WEIGHT_BITS, Categories, Domain, Integer, Key, Plan, RowExpr
 from jostle.privacy.budget import Path
 
 if TYPE_CHECKING:
@@ -22,12 +22,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """`agents` are smaller budgets of their own that a charge must fit too (PINQ's agents)."""
+    """`agents` are smaller budgets of their own that a charge must fit too (PINQ's agents).
+
+    `stability` counts changed rows, always. Where rows have weights, `weight` is how much weight they can have
+    in all, a smaller number as a rule, and what counts weights instead of rows may go by it.
+    """
 
     source: Source
     path: Path = ()
     stability: int = 1
     agents: tuple[Allotment, ...] = ()
+    weight: int | None = None
+
+    @classmethod
+    def of(cls, source: Source) -> Exposure:
+        """That of a source as it was declared."""
+        return cls(source, (), source.unit.distance, weight=1 if source.unit.weighted else None)
+
+    @property
+    def reach(self) -> int:
+        """For measurements that count each row by its weight (1 where rows have none)."""
+        return self.stability if self.weight is None else self.weight
 
 
 Exposures = tuple[Exposure, ...]
@@ -42,7 +57,10 @@ def join_exposures(sides: Iterable[Exposures], factors: Iterable[int]) -> Exposu
             path = new.path if old is None else common_prefix(old.path, new.path)
             stability = new.stability * factor + (old.stability if old is not None else 0)
             agents = dict.fromkeys((*(old.agents if old is not None else ()), *new.agents))
-            met[id(new.source)] = Exposure(new.source, path, stability, tuple(agents))
+            weight = None if new.weight is None else new.weight * factor
+            if weight is not None and old is not None:
+                weight = None if old.weight is None else weight + old.weight
+            met[id(new.source)] = Exposure(new.source, path, stability, tuple(agents), weight)
     return tuple(met.values())
 
 
@@ -64,6 +82,26 @@ class Handle:
     @property
     def private(self) -> bool:
         return bool(self.exposures)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether its rows have weights."""
+        return any(e.weight is not None for e in self.exposures)
+
+
+class Origin:
+    """A declaration, equal to another of the same facts. Hashed once: it stands in the path of every charge."""
+
+    __slots__ = ("_facts", "_hash")
+
+    def __init__(self, *facts: object) -> None:
+        self._facts, self._hash = facts, hash(facts)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Origin) and self._facts == other._facts)
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,6 +155,11 @@ class Cube(Handle):
         return tuple((n, Integer(0, size - 1)) for n, size in zip(self.names, self.shape, strict=True))
 
     @property
+    def bits(self) -> int:
+        """Cells are whole multiples of 2^-bits: sums of weights, where rows have them."""
+        return WEIGHT_BITS if self.weighted else 0
+
+    @property
     def size(self) -> int:
         total = 1
         for side in self.shape:
@@ -147,7 +190,10 @@ class ColumnHandle(Handle):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Score(Handle):
-    """A private scalar of the kernel: `of` names it, `sensitivity` is per changed row, in units of 2^-bits."""
+    """A private scalar of the kernel: `of` names it, `sensitivity` is per changed row, in units of 2^-bits.
+
+    A `monotone` one moves one way when rows are added: up, or down where it `falls`.
+    """
 
     of: str
     base: Handle
@@ -155,13 +201,42 @@ class Score(Handle):
     monotone: bool
     bits: int = 0
     arguments: tuple[Any, ...] = ()
+    falls: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scores(Score):
-    """A private vector of `length` scores, each of the same sensitivity."""
+    """A private vector of `length` scores, each of the same sensitivity.
+
+    `groups`: how many of them stand in each of several groups, of which one row can move one only.
+    """
 
     length: int = 1
+    groups: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Vectors(Handle):
+    """Rows as real vectors within a ball of a public `radius` in the norm `l2` or `sup`; see `privacy.rowsums`.
+
+    A coordinate is (column − centre) / scale, computed by `exprs`; means and scales are public.
+    """
+
+    plan: Plan
+    exprs: tuple[RowExpr, ...]
+    names: tuple[str, ...]
+    centres: tuple[float, ...]
+    scales: tuple[float, ...]
+    radius: float
+    norm: str = "l2"
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """What is public of it."""
+        return {
+            "size": float(len(self.names)), "columns": list(self.names), "centres": list(self.centres),
+            "scales": list(self.scales), "radius": self.radius, "norm": self.norm,
+        }  # fmt: skip
 
 
 def handles_in(value: object) -> list[Handle]:

@@ -6,21 +6,22 @@ itself, the best candidate, every cell a bucket of its own where no noise would 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jostle.amounts import as_float
 from jostle.diagnostics import refuse
-from jostle.privacy.handles import Cube, Score, Scores, join_exposures
+from jostle.privacy.handles import Cube, Handle, Score, Scores, join_exposures
 from jostle.privacy.kernel import Kernel
 from jostle.privacy.measures import Amount, Asked, pure_price
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.mechanisms.linear import Block, Strategy
 from jostle.privacy.mechanisms.selection import Selection
 from jostle.privacy.noise import SecureNoise
-from jostle.privacy.query import emit_measure, noise_and_stability
+from jostle.privacy.query import emit_measure, noise_and_reach, noise_and_stability
 from jostle.privacy.released import Noised
-from jostle.privacy.scores import values_of
+from jostle.privacy.scores import check_weights, reach_of, values_of
 from jostle.source import Span
 
 if TYPE_CHECKING:
@@ -34,19 +35,57 @@ def noisy_answers(
     """The answers of a strategy on a cube, a float array a block, and the scale of their noise (0 when public)."""
     import numpy as np
 
-    strategy = Strategy(blocks, cube.shape)
+    strategy = Strategy(blocks, cube.shape, cube.bits)
     if not cube.private:
-        return [np.ldexp(a.astype(float), -strategy.bits) for a in strategy.answers(kernel.vault.cells(cube))], 0.0
+        parts = zip(strategy.answers(kernel.vault.cells(cube)), strategy.ratios(), strict=True)
+        return [np.ldexp(part.astype(float), -strategy.bits) * ratio for part, ratio in parts], 0.0
     how = Additive.of(need(amount), via)
     l1, l2 = strategy.norms()
     kernel.charge(cube.exposures, how.price, "vector", span, Asked(how.mechanism, (cube, blocks)))
-    noise, stability = noise_and_stability(cube)
-    exact = strategy.answers(kernel.vault.cells(cube))
-    drawn = how.draw(noise, np.concatenate(exact), l1 * stability, l2 * stability)
-    scale = how.scale(l1 * stability, l2 * stability) * 2.0**-strategy.bits
-    emit_measure(kernel, cube, "vector", how, l1 * 2.0**-strategy.bits, scale, span)
+    noise, stability = noise_and_reach(cube)
+    exact = strategy.answers(kernel.vault.units(cube))
+    bits, reach = strategy.bits + cube.bits, stability << cube.bits
+    drawn = how.draw(noise, np.concatenate(exact), l1 * reach, l2 * reach)
+    scale = math.ldexp(how.scale(l1 * reach, l2 * reach), -bits)
+    emit_measure(kernel, cube, "vector", how, l1 * 2.0**-strategy.bits, scale, span, stability)
     ends = np.cumsum([len(a) for a in exact])[:-1]
-    return [np.ldexp(part.astype(float), -strategy.bits) for part in np.split(drawn, ends)], scale
+    parts = zip(np.split(drawn, ends), strategy.ratios(), strict=True)
+    return [np.ldexp(part.astype(float), -bits) * ratio for part, ratio in parts], scale
+
+
+def noisy_cubes(
+    kernel: Kernel, cubes: Sequence[Cube], amount: Amount | None, via: str | None, span: Span | None
+) -> tuple[list[NDArray[np.float64]], float]:
+    """The cells of several cubes in one measurement, a float array each, in its shape, and the scale of their noise.
+
+    *Argument.* The cubes are one vector. A row moves cube i by at most sᵢ in the ℓ₁ norm, sᵢ its stability (one cell
+    by one, sᵢ times), so the vector by Σsᵢ in ℓ₁ and, since the cubes are different coordinates, by √Σsᵢ² in ℓ₂; and
+    `join_exposures` charges the common prefix of their paths, on which each of them is exposed.
+    """
+    import numpy as np
+
+    private = [c for c in cubes if c.private]
+    if not private:
+        kernel.vault.gather(cubes)
+        return [kernel.vault.cells(c).astype(float) for c in cubes], 0.0
+    if len(private) < len(cubes):
+        raise refuse("TypeError", "private and public cubes are not measured together")
+    together = Handle(join_exposures([c.exposures for c in cubes], [1] * len(cubes)))
+    how = Additive.of(need(amount), via)
+    bits = max(c.bits for c in cubes)
+    l1 = max(e.reach for e in together.exposures) << bits
+    sides = [[e.reach for c in cubes for e in c.exposures if e.source is one.source] for one in together.exposures]
+    l2 = math.ldexp(max(math.nextafter(math.hypot(*side), math.inf) for side in sides), bits)
+    kernel.charge(together.exposures, how.price, "vector", span, Asked(how.mechanism, tuple(cubes)))
+    noise, _ = noise_and_stability(together)
+    kernel.vault.gather(cubes)
+    exact = [kernel.vault.units(c) << (bits - c.bits) for c in cubes]
+    drawn = how.draw(noise, np.concatenate([e.ravel() for e in exact]), l1, l2)
+    scale = math.ldexp(how.scale(l1, l2), -bits)
+    emit_measure(kernel, together, "vector", how, 1, scale, span, max(e.reach for e in together.exposures))
+    ends = np.cumsum([e.size for e in exact])[:-1]
+    parts = [np.ldexp(part.astype(float), -bits) for part in np.split(drawn, ends)]
+    return [part.reshape(e.shape) for part, e in zip(parts, exact, strict=True)], scale
 
 
 def noisy_score(kernel: Kernel, one: Score, amount: Amount | None, via: str | None, span: Span | None) -> float:
@@ -58,41 +97,57 @@ def noisy_score(kernel: Kernel, one: Score, amount: Amount | None, via: str | No
     if not one.private:
         return float(values_of(kernel, [one])[0]) / 2.0**one.bits
     how = Additive.of(need(amount), via)
+    check_weights([one])
     kernel.charge(one.exposures, how.price, one.of, span, Asked(how.mechanism, one))
-    noise, stability = noise_and_stability(one)
+    noise, stability = noise_and_stability(one)[0], reach_of(one)
     reach = one.sensitivity * stability
     drawn = how.draw(noise, values_of(kernel, [one]), reach, reach)
     scale = how.scale(reach, reach) / 2.0**one.bits
-    emit_measure(kernel, one, one.of, how, one.sensitivity / 2.0**one.bits, scale, span)
+    emit_measure(kernel, one, one.of, how, one.sensitivity / 2.0**one.bits, scale, span, stability)
     return Noised(float(np.ldexp(float(drawn[0]), -one.bits)), how.mechanism, scale)
 
 
-def noisy_argmax(kernel: Kernel, scores: Sequence[Score], amount: Amount | None, span: Span | None) -> int:
-    """The index of the largest score (`mechanisms.selection`).
+def noisy_argmax(kernel: Kernel, scores: Sequence[Score], amount: Amount | None, span: Span | None) -> list[int]:
+    """The index of the largest score (`mechanisms.selection`); of every group of `Scores` that come in groups.
 
-    Monotone scores need half the noise, where neighbours only add or only remove rows.
+    Monotone scores need half the noise, where neighbours only add or only remove rows. A row moves the scores of one
+    group only, so that k rows cost each group what of them is in it, and all groups together no more than one that
+    has them all.
     """
     if not scores:
         raise refuse("ValueError", "there is nothing to choose from")
     exposures = join_exposures([s.exposures for s in scores], [1] * len(scores))
     if not exposures:
-        import numpy as np
-
-        return int(np.argmax(values_of(kernel, scores)))
+        return [int(group.argmax()) for group in _groups(scores, values_of(kernel, scores))]
     # Several scores of one source do not add up here: each is moved by the same rows, so the largest counts.
-    stability = max(e.stability for s in scores for e in s.exposures)
+    check_weights(scores)
     simulated = {e.source.simulated for e in exposures}
     if len(simulated) != 1:
         raise refuse("PrivateValue", "simulated and private data cannot be measured together")
     bits = max(s.bits for s in scores)
-    sensitivity = max(s.sensitivity << (bits - s.bits) for s in scores)
-    monotone = all(s.monotone for s in scores) and not any(e.source.unit.public_size for e in exposures)
+    stability = max(map(reach_of, scores))
+    moved = max((s.sensitivity << (bits - s.bits)) * reach_of(s) for s in scores)
+    one_way = all(s.monotone for s in scores) and len({s.falls for s in scores}) == 1
+    monotone = one_way and not any(e.source.unit.public_size for e in exposures)
     how = Selection.of(need(amount), exposures)
     kernel.charge(exposures, how.price, "selection", span, Asked("noisy max", tuple(scores)))
-    scale = how.scale(sensitivity * stability, monotone)
-    chosen = how.choose(exposures[0].source.noise, values_of(kernel, scores), scale)
-    emit_measure(kernel, scores[0], "selection", how, sensitivity / 2.0**bits, scale / 2.0**bits, span)
+    scale = how.scale(moved, monotone)
+    noise = exposures[0].source.noise
+    chosen = [
+        how.choose(noise, group, scale) if group.size > 1 else 0 for group in _groups(scores, values_of(kernel, scores))
+    ]
+    sensitivity = moved / stability / 2.0**bits
+    emit_measure(kernel, scores[0], "selection", how, sensitivity, scale / 2.0**bits, span, stability)
     return chosen
+
+
+def _groups(scores: Sequence[Score], values: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """The scores that are chosen among together: all, unless one vector of them says otherwise."""
+    import numpy as np
+
+    if len(scores) == 1 and isinstance(scores[0], Scores) and scores[0].groups:
+        return np.split(values, np.cumsum(scores[0].groups)[:-1])
+    return [values]
 
 
 def choose_publicly(utilities: Sequence[float], epsilon: float | None) -> int:
@@ -107,9 +162,9 @@ def choose_publicly(utilities: Sequence[float], epsilon: float | None) -> int:
 
 
 def partition_cells(
-    kernel: Kernel, cube: Cube, amount: Amount | None, span: Span | None, **tuning: Any
+    kernel: Kernel, cube: Cube, amount: Amount | None, span: Span | None, by: str = "deviation", **tuning: Any
 ) -> NDArray[np.int64]:
-    """DAWA's first stage, the sound walk of `mechanisms.least_cost`: a bucket label for every flattened cell."""
+    """The walk of `mechanisms.least_cost`, for DAWA's first stage or (`by = "count"`) PrivTree: a label a cell."""
     import numpy as np
 
     from jostle.privacy.mechanisms.least_cost import DECAY, GRID, constants, walk
@@ -121,16 +176,17 @@ def partition_cells(
         raise refuse("TypeError", "this partition is an ε-DP mechanism", help="give it epsilon")
     _check_tuning(tuning)
     plain = Amount(asked.unit, asked.value)
+    kernel.vault.need_counts(cube)
     noise, distance = noise_and_stability(cube)
     epsilon = as_float(plain.value) / distance
     scale = constants(epsilon, float(tuning.get("decay", DECAY))).scale * GRID
-    kernel.charge(cube.exposures, pure_price(plain), "partition", span, Asked("laplace", (cube, tuning)))
+    kernel.charge(cube.exposures, pure_price(plain), "partition", span, Asked("laplace", (cube, by, tuning)))
 
     def draw(scale: float, size: int) -> NDArray[np.int64]:
         drawn: NDArray[np.int64] = noise.laplace(np.zeros(size, dtype=np.int64), scale)
         return drawn
 
-    labels: NDArray[np.int64] = walk(kernel.vault.cells(cube), epsilon, draw, **tuning)
+    labels: NDArray[np.int64] = walk(kernel.vault.cells(cube), epsilon, draw, by=by, **tuning)
     emit_measure(kernel, cube, "partition", Additive(plain, "laplace"), 1, scale, span)
     return labels
 

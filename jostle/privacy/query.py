@@ -10,13 +10,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from jostle.amounts import as_float
 from jostle.diagnostics import refuse
-from jostle.engine.plan import Apply, Constant, Count, Exact, Filter, FixedSum, Key, RowExpr, Scan, Term
+from jostle.engine.plan import (
+    WEIGHT_BITS,
+    Apply,
+    Bound,
+    Column,
+    Constant,
+    Count,
+    Exact,
+    Filter,
+    FixedSum,
+    Key,
+    RowExpr,
+    Scan,
+    Term,
+)
 from jostle.engine.types import bounds_of, is_integral, key_values, kind_of
 from jostle.privacy.handles import Table
 from jostle.privacy.kernel import Kernel
@@ -116,7 +130,7 @@ class Request:
         for i, want in enumerate(self.wants):
             at[i] = len(terms)
             terms.extend(self._terms(want))
-        exact = kernel.engine.group(self.table.plan, keys, tuple(terms)) if terms else []
+        exact = kernel.vault.group(self.table.plan, keys, tuple(terms)) if terms else []
         columns: list[list[Any]] = []
         for i, (want, how) in enumerate(zip(self.wants, hows, strict=True)):
             if isinstance(how, Additive):
@@ -138,7 +152,7 @@ class Request:
 
     def _terms(self, want: Want) -> list[Term]:
         if want.function == "count":
-            return [Count(want.expr)]
+            return [Count(want.expr, weighted=self.table.weighted)]
         if want.function == "count_distinct":
             return [Count(want.expr, distinct=True)]
         if want.function not in ADDITIVE:
@@ -146,21 +160,22 @@ class Request:
         fixed = self._fixed(want)
         if want.function == "sum":
             return [fixed]
-        count = Count(want.expr)
+        count = Count(want.expr, weighted=fixed.weighted)
         if want.function == "avg":
             return [fixed, count]
-        square = FixedSum(fixed.expr, fixed.low, fixed.high, _bits(max(abs(fixed.low), abs(fixed.high)) ** 2), True)
-        return [fixed, count, square]
+        bits = _bits(max(abs(fixed.low), abs(fixed.high)) ** 2)
+        return [fixed, count, replace(fixed, bits=bits, square=True)]
 
     def _fixed(self, want: Want) -> FixedSum:
         """The bounded summand: E itself for a sum, E − middle for averages, where it halves the sensitivity."""
         expr, (low, high) = _need(want.expr), self._bounds(want)
         if want.function == "sum":
-            whole = is_integral(expr, self.table.domains)
-            return FixedSum(expr, low, high, 0 if whole else _bits(max(abs(low), abs(high))))
+            whole = is_integral(expr, self.table.domains) and not self.table.weighted
+            bits = 0 if whole else _bits(max(abs(low), abs(high)))
+            return FixedSum(expr, low, high, bits, weighted=self.table.weighted)
         middle = self._middle(want)
         half = max(high - middle, middle - low)
-        return FixedSum(Apply("-", (expr, Constant(middle))), -half, half, _bits(half))
+        return FixedSum(Apply("-", (expr, Constant(middle))), -half, half, _bits(half), weighted=self.table.weighted)
 
     def _middle(self, want: Want) -> float:
         low, high = self._bounds(want)
@@ -182,19 +197,51 @@ class Request:
     ) -> list[Any]:
         import numpy as np
 
-        noise, stability = noise_and_stability(self.table)
+        noise, _ = noise_and_stability(self.table)
         noised, scales = [], []
         for term, numbers in zip(self._terms(want), exact, strict=True):
-            sensitivity = _sensitivity(term)
-            bits = term.bits if isinstance(term, FixedSum) else 0
+            sensitivity, stability = self._sensitivity(term), self._stability(term)
+            bits = _grid(term)
             reach = sensitivity * stability
             drawn = how.draw(noise, np.asarray(numbers), reach, reach) if sensitivity else np.asarray(numbers)
             noised.append(np.ldexp(drawn.astype(float).ravel(), -bits))
             scales.append(math.ldexp(how.scale(reach, reach), -bits))
-            emit_measure(kernel, self.table, want.function, how, sensitivity / 2.0**bits, scales[-1], span)
+            emit_measure(kernel, self.table, want.function, how, sensitivity / 2.0**bits, scales[-1], span, stability)
         if want.function in ("count", "count_distinct", "sum"):
             return [Noised(v, how.mechanism, scales[0]) for v in noised[0]]
         return self._moments(want, noised)
+
+    def _sensitivity(self, term: Term) -> int:
+        """For one row more or less, or for rows whose weights are 1 in all; in units of the term's grid."""
+        if isinstance(term, Count):
+            return 1 << _grid(term)
+        most = max(abs(term.low), abs(term.high))
+        whole = math.ceil(math.ldexp(most * most if term.square else most, term.bits))
+        if not (term.weighted and whole):
+            return whole
+        # each of a person's rows is rounded by itself, and the product with its weight has rounded before
+        rows = max(-(-e.stability // e.reach) for e in self.table.exposures)
+        return whole + 1 + -(-rows // 2)
+
+    def _stability(self, term: Term) -> int:
+        """How many rows of a protected unit, or how much weight, a term can be moved by."""
+        if term.weighted:
+            return max(e.reach for e in self.table.exposures)
+        if isinstance(term, Count) and term.distinct and self._counts_persons(term.expr):
+            return 1
+        return max(e.stability for e in self.table.exposures)
+
+    def _counts_persons(self, expr: RowExpr | None) -> bool:
+        """Whether the values of `expr` are those of the one protected column, undivided.
+
+        All rows of a person have the same value, so that the person is one value more or less. In groups or parts
+        their rows might be in each, and the losses would add up to more than the largest.
+        """
+        plan = self.table.plan
+        while isinstance(plan, Filter):
+            plan = plan.source
+        undivided = not self.keys and self.open_key is None and all(not e.path for e in self.table.exposures)
+        return undivided and isinstance(plan, Bound) and isinstance(expr, Column) and plan.by == (expr.name,)
 
     def _moments(self, want: Want, noised: list[NDArray[np.float64]]) -> list[Any]:
         """Averages and variances from noisy sums and counts, kept within what the bounds allow."""
@@ -214,7 +261,7 @@ class Request:
     def _selected(
         self, kernel: Kernel, want: Want, how: Selection, keys: tuple[Key, ...], span: Span | None
     ) -> list[Any]:
-        noise, stability = noise_and_stability(self.table)
+        noise, stability = noise_and_reach(self.table)
         answers, scale = [], 0.0
         for combination in zip(*key_columns([list(k.values) for k in keys]), strict=True) if keys else [()]:
             plan = self.table.plan
@@ -228,14 +275,15 @@ class Request:
                     kernel, self.table, plan, _need(want.expr), float(q or 0.0), how, noise, stability
                 )
             answers.append(chosen)
-        emit_measure(kernel, self.table, want.function, how, 1, scale, span)
+        emit_measure(kernel, self.table, want.function, how, 1, scale, span, stability)
         return answers
 
     def _run_open(self, kernel: Kernel, amount: Amount, via: str | None, span: Span | None) -> Answer:
         expr = _need(self.open_key)
         if not amount.delta:
             raise open_keys(self.wishes[0].name)
-        alone = len(self.wants) == 1 and self.wants[0] == Want("count")
+        # keys are found by rows, of which a person has k; where rows have weights, their count is another number
+        alone = len(self.wants) == 1 and self.wants[0] == Want("count") and not self.table.weighted
         mine = amount if alone else Amount(amount.unit, amount.value // 2, amount.delta // 2)
         rest = share(Amount(amount.unit, amount.value - mine.value, 0), max(1, len(self.wants)))
         hows = [] if alone else [self._noise_for(want, rest, via) for want in self.wants]
@@ -338,22 +386,28 @@ def noise_and_stability(handle: Any) -> tuple[Any, int]:
     return exposures[0].source.noise, max(e.stability for e in exposures)
 
 
+def noise_and_reach(handle: Any) -> tuple[Any, int]:
+    """The same for a measurement that counts rows by their weights; where they have none, by 1 each."""
+    return noise_and_stability(handle)[0], max(e.reach for e in handle.exposures)
+
+
 def emit_measure(
     kernel: Kernel, handle: Any, what: str, how: Additive | Selection, sensitivity: float, scale: float,
-    span: Span | None,
+    span: Span | None, stability: int | None = None,
 ) -> None:  # fmt: skip
+    """Tells of a measurement; `stability` where it is not that of the rows."""
     kernel.events.emit(
         "measure", what, span, mechanism=how.mechanism, **{how.amount.unit: as_float(how.amount.value)},
         sources=[e.source.name for e in handle.exposures], sensitivity=sensitivity,
-        stability=max(e.stability for e in handle.exposures), scale=scale,
+        stability=stability or max(e.stability for e in handle.exposures), scale=scale,
     )  # fmt: skip
 
 
-def _sensitivity(term: Term) -> int:
-    if isinstance(term, Count):
-        return 1
-    most = max(abs(term.low), abs(term.high))
-    return math.ceil(math.ldexp(most * most if term.square else most, term.bits))
+def _grid(term: Term) -> int:
+    """A term is an integer in units of 2^-this."""
+    if isinstance(term, FixedSum):
+        return term.bits
+    return WEIGHT_BITS if term.weighted else 0
 
 
 def _bits(most: float) -> int:

@@ -45,7 +45,7 @@ class Terms:
         return {
             "name": self.name, "kind": self.kind, "path": self.path,
             "schema": [[name, _domain_json(domain)] for name, domain in self.schema],
-            "unit": asdict(self.unit),
+            "unit": _unit_json(self.unit),
             "measure": {"kind": self.measure.kind, "limit": asdict(self.measure.limit)},
         }  # fmt: skip
 
@@ -111,6 +111,11 @@ def file_digest(path: str | Path) -> str:
     except OSError as error:
         reason = (error.strerror or "the system refused").lower()
         raise refuse("DataError", f"`{path}` cannot be read: {reason}") from None
+
+
+def _unit_json(unit: Unit) -> dict[str, Any]:
+    """Without `weighted` where it is not said: seals of ledgers that are older than the word still hold."""
+    return {name: value for name, value in asdict(unit).items() if name != "weighted" or value}
 
 
 def _domain_json(domain: Domain) -> dict[str, Any]:

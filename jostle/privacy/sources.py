@@ -22,12 +22,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What neighbours differ by: one row, one row replaced, or all (up to `rows`) rows of one value of `columns`."""
+    """What neighbours differ by: one row, one row replaced, or all (up to `rows`) rows of one value of `columns`.
+
+    `weighted`: the rows of one value have weights that add up to 1.
+    """
 
     columns: tuple[str, ...] = ()
     rows: int = 1
     public_size: bool = False
     at_most: int | None = None
+    weighted: bool = False
 
     @property
     def distance(self) -> int:
@@ -36,7 +40,7 @@ class Unit:
 
     def __str__(self) -> str:
         if self.columns:
-            return f"{', '.join(self.columns)} up to {self.rows} rows"
+            return f"{', '.join(self.columns)} up to {self.rows} rows{' weighted' if self.weighted else ''}"
         tail = ", public size" if self.public_size else f", at most {self.at_most} rows" if self.at_most else ""
         return f"rows{tail}"
 

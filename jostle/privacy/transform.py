@@ -7,6 +7,7 @@ column that was redefined. With k the stability of the input:
 * `partition` and `D[a = v]`: a row is in at most one part: k in each part, and the parts are one partition of the
   budget tree, where they count as their maximum.
 * `histogram`: a row moves one cell by one: k.
+* Where rows have weights, all of these carry the weight that can change along, beside the number of rows.
 * `join` with a public table: a row meets at most as many rows as one key has there, a public number f: k·f.
 * `join … up to m`: both sides keep at most m rows a key by a hash of the row. A row added to one side adds a row
   and may displace one, and each meets at most m rows: k·2m, for each side.
@@ -149,6 +150,11 @@ def join(kernel: Kernel, left: Table, right: Table, on: Sequence[str], most: int
         raise refuse(
             "TypeError", "a join of two private sides needs a bound", help=f"write `join … on {', '.join(on)} up to 3`"
         )
+    if (left.weighted or right.weighted) and (most or (left.private and right.private)):
+        raise refuse(
+            "TypeError", "rows that have weights are joined with a public table, without `up to`",
+            help="a row that is pushed out of the join may weigh more than the one that came in: leave `weighted` out",
+        )  # fmt: skip
     factors = (2 * most, 2 * most) if most else (_most_rows(kernel, right, on), _most_rows(kernel, left, on))
     exposures = join_exposures((left.exposures, right.exposures), factors)
     schema = dict(right.schema) | dict(left.schema)

@@ -1,30 +1,37 @@
-"""Where exact cells are: counted arrays, and the counts of rows made from plans.
+"""Where exact cells are: counted arrays, the counts of rows made from plans, and the rows of parts (`parts`).
 
 Only `privacy` asks it anything. Counts of plans are kept while they fit in `LIMIT` bytes, oldest out first.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from jostle.diagnostics import refuse
+from jostle.engine.plan import Count, Key, Plan, Term
 from jostle.privacy.handles import Cells, Counted, Cube, Restricted, Tallied
+from jostle.privacy.parts import Kept, Parts
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from jostle.engine.duck import Engine
+    from jostle.kernels.codes import Coded
 
-LIMIT = 512 * 2**20
+LIMIT, PUBLIC = 512 * 2**20, 128 * 2**20
+UNWEIGHTED = "declare the source without `weighted`, or use a measurement that adds up weights"
 
 
 class Vault:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self.parts = Parts(engine)
+        self.public: Kept[tuple[dict[str, Coded], NDArray[np.float64]]] = Kept(PUBLIC)  # of `publicrows`
         self._arrays: WeakKeyDictionary[Counted, NDArray[np.int64]] = WeakKeyDictionary()
-        self._kept: OrderedDict[Tallied, NDArray[np.int64]] = OrderedDict()
+        self._kept: Kept[NDArray[np.int64]] = Kept(LIMIT)
 
     def keep(self, array: NDArray[np.int64]) -> Counted:
         """Holds a counted array for as long as the returned key lives."""
@@ -32,9 +39,37 @@ class Vault:
         self._arrays[key] = array
         return key
 
+    def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[NDArray[np.int64]]:
+        """What the engine's `group` gives; of a part that is only counted, from its rows' codes (`parts`)."""
+        if terms and all(term == Count() for term in terms):
+            found = self.parts.counts(plan, keys)
+            if found is not None:
+                return [found] * len(terms)
+        return self._engine.group(plan, keys, terms)
+
     def cells(self, cube: Cube) -> NDArray[np.int64]:
-        """The exact counts of a cube, int64, in its shape. Do not write to it."""
+        """The exact counts of a cube, int64, in its shape. Do not write to it. Sums of weights are no counts."""
+        self.need_counts(cube)
         return self._cells(cube.cells, cube)
+
+    def need_counts(self, cube: Cube) -> None:
+        """Refuses cells that are sums of weights."""
+        if cube.bits:
+            raise refuse("TypeError", "this is measured of counts of rows, and these have weights", help=UNWEIGHTED)
+
+    def units(self, cube: Cube) -> NDArray[np.int64]:
+        """The exact cells of a cube in units of 2^-`cube.bits`, int64, in its shape. Do not write to it."""
+        return self._cells(cube.cells, cube)
+
+    def gather(self, cubes: Sequence[Cube]) -> None:
+        """Counts what several cubes of one table ask in one pass, where its columns are coded; else does nothing."""
+        asked = [c.cells for c in cubes if isinstance(c.cells, Tallied) and not c.weighted]
+        missing = [cells for cells in asked if self._kept.get(cells) is None]
+        if len(missing) < 2 or any(cells.plan is not missing[0].plan for cells in missing):
+            return
+        found = self.parts.several(missing[0].plan, [cells.keys for cells in missing])
+        for cells, counts in zip(missing, found or (), strict=False):
+            self._kept.put(cells, counts, counts.nbytes)
 
     def _cells(self, cells: Cells, cube: Cube) -> NDArray[np.int64]:
         import numpy as np
@@ -49,13 +84,10 @@ class Vault:
             return np.where((holds & valid).reshape(cube.shape), base, 0)
         found = self._kept.get(cells)
         if found is None:
-            from jostle.engine.plan import Count
-
-            (made,) = self._engine.group(cells.plan, cells.keys, (Count(),))
-            found = self._kept[cells] = np.asarray(made, dtype=np.int64).reshape(cube.shape)
-            while sum(a.nbytes for a in self._kept.values()) > LIMIT and len(self._kept) > 1:
-                self._kept.popitem(last=False)
-        self._kept.move_to_end(cells)
+            (made,) = self.group(cells.plan, cells.keys, (Count(weighted=cube.weighted),))
+            fits = made if made.dtype != object else np.minimum(made, 2**62)
+            kept = np.asarray(fits, dtype=np.int64).reshape(cube.shape)
+            found = self._kept.put(cells, kept, kept.nbytes)
         return found
 
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from jostle.diagnostics import did_you_mean, refuse
-from jostle.engine.plan import Integer
-from jostle.privacy.handles import ColumnHandle, Cube, Table, handles_in
+from jostle.engine.plan import Integer, Open, Real
+from jostle.privacy.handles import ColumnHandle, Cube, Table, Vectors, handles_in
+from jostle.privacy.splits import promised_rows
 from jostle.run.externals import of_kernel
 from jostle.run.faults import private_value
 from jostle.run.values import (
@@ -28,7 +29,10 @@ from jostle.run.values import (
 
 def attribute(value: Any, name: str) -> Any:
     """`value.name`."""
-    fields = _fields(value)
+    if isinstance(value, ColumnHandle) and name in ("name", "kind", "low", "high"):  # without categories
+        fields: Mapping[str, Any] | None = {"name": value.name} | _bounds(value)
+    else:
+        fields = fields_of(value)
     if fields is None:
         raise refuse("TypeError", f"{kind_name(value)} has no fields, and `{name}` was asked")
     if name not in fields:
@@ -43,7 +47,8 @@ def attribute(value: Any, name: str) -> Any:
     return found
 
 
-def _fields(value: Any) -> Mapping[str, Any] | None:
+def fields_of(value: Any) -> Mapping[str, Any] | None:
+    """The fields of a value by name, public facts of a handle among them; None for what has none."""
     if isinstance(value, Record):
         return value
     if isinstance(value, Module):
@@ -54,17 +59,29 @@ def _fields(value: Any) -> Mapping[str, Any] | None:
         sides = {f"{n}_range": float(s) for n, s in zip(value.names, value.shape, strict=True)}
         return {**sides, "domain_size": float(value.size), "dimensions": list(value.names)}
     if isinstance(value, Table):
-        return {"columns": list(value.domains)}
+        promised = promised_rows(value)
+        return {"columns": list(value.domains), "at_most": None if promised is None else float(promised)}
+    if isinstance(value, Vectors):
+        return value.facts
     if isinstance(value, ColumnHandle):
         if isinstance(value.domain, Integer):
             need_room(value.domain.high - value.domain.low + 1)
         finite = value.categories
-        return {"name": value.name} | ({"categories": list(finite)} if finite is not None else {})
+        return {"name": value.name} | ({"categories": list(finite)} if finite is not None else {}) | _bounds(value)
     if isinstance(value, Interval):
         return {"low": value.low, "high": value.high}
     if is_workload(value):
         return {"kind": value.kind, "size": float(value.size), "mean_length": float(value.mean_length)}
     return getattr(value, "jostle_fields", None)
+
+
+def _bounds(column: ColumnHandle) -> dict[str, Any]:
+    """A column's `kind` (integer, real, listed, open) and, of a bounded number, its public `low` and `high`."""
+    domain = column.domain
+    if isinstance(domain, Integer | Real):
+        kind = "integer" if isinstance(domain, Integer) else "real"
+        return {"kind": kind, "low": float(domain.low), "high": float(domain.high)}
+    return {"kind": "open" if isinstance(domain, Open) else "listed"}
 
 
 def index(value: Any, at: Any) -> Any:

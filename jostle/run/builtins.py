@@ -12,12 +12,14 @@ from typing import Any
 from jostle.diagnostics import refuse
 from jostle.engine.plan import Categories, Integer, Open
 from jostle.privacy.handles import ColumnHandle, Handle, handles_in
-from jostle.privacy.released import half_width
+from jostle.run.accuracy import ACCURACY
+from jostle.run.classify import CLASSIFY
 from jostle.run.faults import private_value
 from jostle.run.forms import FORMS
 from jostle.run.measured import MEASURED
 from jostle.run.operators import need_number, total
 from jostle.run.pictures import PICTURES
+from jostle.run.rowsums import ROW_SUMS
 from jostle.run.scope import Scope
 from jostle.run.values import (
     Builtin,
@@ -32,6 +34,7 @@ from jostle.run.values import (
     need_room,
     show,
 )  # fmt: skip
+from jostle.run.workloads import WORKLOADS
 
 
 def base_scope() -> Scope:
@@ -41,7 +44,7 @@ def base_scope() -> Scope:
     for name, body in PUBLIC.items():
         names[name] = Builtin(name, body)
     names |= {name: Builtin(name, body, sees_handles=True, wants_call=True) for name, body in SEEING.items()}
-    names |= MEASURED | FORMS | PICTURES
+    names |= ACCURACY | WORKLOADS | MEASURED | FORMS | PICTURES | ROW_SUMS | CLASSIFY
     return Scope(None, names)
 
 
@@ -302,10 +305,6 @@ def listed_values(column: ColumnHandle) -> int | None:
     return len(column.domain.values) if isinstance(column.domain, Categories) else None
 
 
-def _error(value: Any, at: Any) -> float:
-    return half_width(value)
-
-
 def _str(value: Any, at: Any) -> str:
     for handle in handles_in(value):
         raise private_value(handle, "cannot be turned into a text")
@@ -346,7 +345,7 @@ def _explain(value: Any, at: Any) -> str:
 
 
 SEEING: dict[str, Any] = {
-    "print": _print, "len": _len, "error": _error, "str": _str, "spent": _spent, "left": _left, "explain": _explain,
+    "print": _print, "len": _len, "str": _str, "spent": _spent, "left": _left, "explain": _explain,
     "record": lambda pairs, at: _record(pairs), "append": lambda items, item, at: _append(items, item),
     "list": lambda v, at: _list(v),
     "zip": lambda *c, at: _zip(*c), "reversed": lambda v, at: _list(v)[::-1],

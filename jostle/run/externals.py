@@ -10,33 +10,81 @@ from collections.abc import Callable
 from typing import Any
 
 from jostle.diagnostics import refuse
-from jostle.privacy.handles import Cube
+from jostle.privacy.handles import Cube, Vectors
 from jostle.run.operators import guarded
-from jostle.run.values import Builtin, Interval, is_number, is_vector
+from jostle.run.stored import stored
+from jostle.run.values import Builtin, Interval, Record, is_number, is_vector
 
 KERNELS: dict[str, str] = {
     "agrid_first": "grids",
     "agrid_second": "grids",
     "ahp_labels": "clusters",
+    "binned_model": "classifierfits",
+    "branched_model": "classifierfits",
     "bucket_strategy": "strategies",
+    "c45_prune": "treemodel",
+    "cells_like": "centres",
+    "centres_moved": "centres",
+    "centres_of_cells": "centres",
+    "centres_of_sums": "centres",
+    "centres_start": "centres",
+    "centres_view": "centres",
+    "cgm_fit": "graphical.learn",
+    "cut": "cuts",
+    "cut_places": "cuts",
     "estimate": "strategies",
+    "expected_counts": "graphical.selecting",
+    "factor_model": "factors",
+    "fitting_pairs": "graphical.selecting",
+    "fourier_basis": "fourier",
+    "fourier_cells": "fourier",
+    "fourier_costs": "fourier",
+    "fourier_strategy": "fourier",
+    "gaussian_step": "mixtures",
+    "grain_for": "cuts",
+    "graphical_model": "graphical.model",
     "greedy_h_strategy": "greedy",
     "grid_strategy": "grids",
     "group_strategy": "clusters",
     "hb_strategy": "hierarchy",
     "hdmm_strategy": "strategies",
     "identity_strategy": "hierarchy",
+    "joining_pairs": "graphical.selecting",
     "kd_labels": "clusters",
+    "linear_model": "classifierfits",
+    "made_mixture": "mixtures",
+    "majority_model": "classifierfits",
+    "mixture_frames": "mixtures",
+    "mixture_prior": "mixtures",
+    "mixture_start": "mixtures",
+    "mixture_step": "mixtures",
+    "mwem_learn": "mwem",
     "mwem_start": "estimates",
     "mwem_update": "mwem",
+    "naive_bayes_model": "classifierfits",
+    "naive_fit": "graphical.learn",
+    "noisy_gain": "treemodel",
     "nonnegative": "estimates",
+    "plain_frames": "mixtures",
+    "plain_start": "mixtures",
+    "plain_step": "mixtures",
     "pooled": "estimates",
     "privelet_strategy": "wavelets",
     "quadtree_strategy": "grids",
     "query_box": "workloads",
+    "query_strategy": "workloads",
+    "rows_in": "graphical.learn",
+    "segment_labels": "cuts",
+    "tree_leaf": "treemodel",
+    "tree_model": "treemodel",
+    "tree_node": "treemodel",
+    "two_levels": "cuts",
     "uniform_estimate": "mwem",
     "wavelet_cells": "wavelets",
 }
+
+STORED = frozenset({"fourier_basis", "hdmm_strategy"})
+"""Those that take long and depend on public things alone: their values are kept on disk."""
 
 
 def external(name: str) -> Builtin:
@@ -45,7 +93,8 @@ def external(name: str) -> Builtin:
         raise refuse("NameError", f"there is no kernel `{name}`", help=f"the kernels are {', '.join(KERNELS)}")
 
     def body(*args: Any, **keywords: Any) -> Any:
-        return getattr(importlib.import_module(f"jostle.kernels.{KERNELS[name]}"), name)(*args, **keywords)
+        function = getattr(importlib.import_module(f"jostle.kernels.{KERNELS[name]}"), name)
+        return stored(name, function, args, keywords) if name in STORED else function(*args, **keywords)
 
     return of_kernel(name, body)
 
@@ -67,6 +116,8 @@ def of_kernel(name: str, function: Callable[..., Any]) -> Builtin:
 def _to_python(value: Any) -> Any:
     if isinstance(value, Cube):
         return value.shape
+    if isinstance(value, Vectors):
+        return value.facts
     if is_number(value):
         return int(value) if float(value).is_integer() and abs(value) < 2**53 else float(value)
     if isinstance(value, Interval):
@@ -85,4 +136,6 @@ def _to_jostle(value: Any) -> Any:
         return float(value)
     if isinstance(value, tuple):
         return [_to_jostle(v) for v in value]
+    if type(value) is dict:
+        return Record(value)
     return value

@@ -12,11 +12,13 @@ from jostle.diagnostics import refuse
 from jostle.engine.types import key_values
 from jostle.privacy import transform
 from jostle.privacy.handles import Cube, Handle, Table
-from jostle.run import declare
+from jostle.run import declare, origins
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Scope
 from jostle.run.selects import public_keys
+from jostle.run.splits import SPLIT_FORMS
 from jostle.run.values import RowForm, kind_name
+from jostle.run.workloads import predicates_form
 from jostle.syntax import nodes as n
 
 
@@ -41,7 +43,7 @@ def _histogram(interp: Any, node: n.Call, scope: Scope) -> Cube:
     dims = []
     for i, arg in enumerate(node.args[1:]):
         expr, column = compiler.column_position(arg)
-        dims.append((column or declare.DIMENSIONS[min(i, 2)], expr, None))
+        dims.append((column or origins.DIMENSIONS[min(i, 2)], expr, None))
     for keyword in node.keywords:
         dims.append((keyword.name, compiler.column_position(keyword.value)[0], None))
     if not dims:
@@ -111,5 +113,6 @@ FORMS: dict[str, RowForm] = {
     for name, body in {
         "histogram": _histogram, "partition": _partition, "where": _where, "derive": _derive, "pick": _pick,
         "columns": _columns, "table": _source, "counts": _source, "bound": _source, "dataset": _source,
+        "predicates": predicates_form,
     }.items()
-}  # fmt: skip
+} | SPLIT_FORMS  # fmt: skip

@@ -48,6 +48,7 @@ class Interpreter:
         self.folders: list[Any] = []
         self.depth = 0
         self.simulate: int | None = None
+        self.planned: list[Any] | None = None  # calls of ChoiceMakers, where a plan is made of them
         self.quiet = 0  # print and release are silent in training
         self.bare_left = 0  # bare selects still to come in the query at hand
         self.given: dict[int, Any] = {}  # aggregates of a select that are already measured, by node

@@ -10,11 +10,13 @@ from typing import Any
 
 from jostle.amounts import as_float, quanta
 from jostle.diagnostics import refuse
-from jostle.privacy import measure, scores, transform
-from jostle.privacy.handles import Cube, Exposures, Handle, Score, Scores, Table, handles_in
+from jostle.privacy import candidates, measure, rowsums, scores, transform
+from jostle.privacy.handles import Cube, Exposures, Handle, Score, Scores, Table, Vectors, handles_in
 from jostle.privacy.measures import Amount
+from jostle.run.accuracy import cells_with_noise, with_noise
 from jostle.run.faults import exposures_of, private_value
-from jostle.run.values import Builtin, Grouped, JSet, Record, is_number, is_sequence, kind_name
+from jostle.run.splits import SPLIT_BODIES
+from jostle.run.values import Builtin, Grouped, JSet, Record, is_number, is_sequence, is_vector, kind_name
 
 
 def amount_for(interp: Any, exposures: Exposures, epsilon: Any) -> Amount | None:
@@ -29,8 +31,10 @@ def amount_for(interp: Any, exposures: Exposures, epsilon: Any) -> Amount | None
 
 
 def _laplace(value: Any, strategy: Any = None, *, epsilon: Any = None, via: str | None = None, at: Any) -> Any:
-    """`laplace(cube)`, `laplace(cube, strategy)`, `laplace(score)`."""
+    """`laplace(cube)`, `laplace(cube, strategy)`, `laplace([cube, …])`, `laplace(score)`."""
     interp, span = at
+    if isinstance(value, (list, JSet)) and strategy is None:
+        return _together(value, epsilon, via, at)
     amount = amount_for(interp, value.exposures, epsilon) if isinstance(value, Handle) else None
     if isinstance(value, Score):
         return measure.noisy_score(interp.kernel, value, amount, via, span)
@@ -42,13 +46,24 @@ def _laplace(value: Any, strategy: Any = None, *, epsilon: Any = None, via: str 
         import numpy as np
 
         cells = [{"kind": "groups", "labels": np.arange(value.size), "size": value.size, "weight": 1.0}]
-        (noisy,), _ = measure.noisy_answers(interp.kernel, value, cells, amount, via, span)
-        return noisy.reshape(value.shape)
+        (noisy,), scale = measure.noisy_answers(interp.kernel, value, cells, amount, via, span)
+        return cells_with_noise(noisy.reshape(value.shape), amount, via, scale, cells)
     blocks = strategy["blocks"] if isinstance(strategy, dict) and "blocks" in strategy else strategy
     if not isinstance(blocks, (list, tuple)) or not all(isinstance(b, dict) for b in blocks):
         raise refuse("TypeError", f"a strategy comes from a kernel, not from {kind_name(strategy)}")
     answers, scale = measure.noisy_answers(interp.kernel, value, blocks, amount, via, span)
-    return Record(answers=answers, scale=scale)
+    return Record(answers=[with_noise(a, amount, via, scale) for a in answers], scale=scale)
+
+
+def _together(value: Any, epsilon: Any, via: str | None, at: Any) -> list[Any]:
+    """Several cubes in one measurement: a list of their noisy cells."""
+    interp, span = at
+    cubes = list(value)
+    if not cubes or not all(isinstance(c, Cube) for c in cubes):
+        raise refuse("TypeError", "what is measured together is a list of cubes", help="`[histogram(t, a), …]`")
+    amount = amount_for(interp, exposures_of(cubes), epsilon)
+    found, scale = measure.noisy_cubes(interp.kernel, cubes, amount, via, span)
+    return [with_noise(cells, amount, via, scale) for cells in found]
 
 
 def _gaussian(value: Any, strategy: Any = None, *, epsilon: Any = None, via: str | None = None, at: Any) -> Any:
@@ -61,17 +76,20 @@ def _exp_mech(domain: Any, utilities: Any, epsilon: Any = None, *, at: Any) -> A
     items = list(domain) if isinstance(domain, JSet) or is_sequence(domain) else None
     if items is None:
         raise refuse("TypeError", f"`exp_mech` takes a set or list to choose from, not {kind_name(domain)}")
-    return items[_choose(interp, utilities, len(items), epsilon, span)]
+    if isinstance(utilities, Scores) and utilities.groups:
+        raise refuse("TypeError", "scores in groups have several winners", help="use `noisy_max`")
+    return items[_choose(interp, utilities, len(items), epsilon, span)[0]]
 
 
-def _noisy_max(utilities: Any, epsilon: Any = None, *, at: Any) -> float:
-    """The index of the largest score."""
+def _noisy_max(utilities: Any, epsilon: Any = None, *, at: Any) -> Any:
+    """The index of the largest score; of scores in groups, a list with one for each."""
     interp, span = at
     length = utilities.length if isinstance(utilities, Scores) else len(_listed(utilities))
-    return float(_choose(interp, utilities, length, epsilon, span))
+    chosen = [float(i) for i in _choose(interp, utilities, length, epsilon, span)]
+    return chosen if isinstance(utilities, Scores) and utilities.groups else chosen[0]
 
 
-def _choose(interp: Any, utilities: Any, length: int, epsilon: Any, span: Any) -> int:
+def _choose(interp: Any, utilities: Any, length: int, epsilon: Any, span: Any) -> list[int]:
     if isinstance(utilities, Scores):
         if utilities.length != length:
             raise refuse("ValueError", f"{utilities.length} scores for {length} elements")
@@ -84,7 +102,7 @@ def _choose(interp: Any, utilities: Any, length: int, epsilon: Any, span: Any) -
         public = None
         if epsilon is not None:
             public = as_float(quanta(epsilon)) if epsilon != float("inf") else None
-        return measure.choose_publicly([float(u) for u in listed], public)
+        return [measure.choose_publicly([float(u) for u in listed], public)]
     if not all(isinstance(u, Score) for u in listed):
         raise refuse("TypeError", "utilities are all public numbers or all scores")
     amount = amount_for(interp, exposures_of(listed), epsilon)
@@ -102,8 +120,21 @@ def _listed(value: Any) -> list[Any]:
 def _least_cost_partition(cube: Any, *, epsilon: Any = None, at: Any, **tuning: Any) -> Any:
     interp, span = at
     need_cube(cube, "least_cost_partition")
-    tuned = {k: (int(v) if float(v).is_integer() else float(v)) for k, v in tuning.items() if is_number(v)}
-    return measure.partition_cells(interp.kernel, cube, amount_for(interp, cube.exposures, epsilon), span, **tuned)
+    amount = amount_for(interp, cube.exposures, epsilon)
+    return measure.partition_cells(interp.kernel, cube, amount, span, **_tuned(tuning))
+
+
+def _count_partition(cube: Any, *, epsilon: Any = None, at: Any, **tuning: Any) -> Any:
+    """The walk of PrivTree: blocks are split while they hold many rows."""
+    interp, span = at
+    need_cube(cube, "count_partition")
+    return measure.partition_cells(
+        interp.kernel, cube, amount_for(interp, cube.exposures, epsilon), span, by="count", **_tuned(tuning)
+    )
+
+
+def _tuned(tuning: dict[str, Any]) -> dict[str, Any]:
+    return {k: (int(v) if float(v).is_integer() else float(v)) for k, v in tuning.items() if is_number(v)}
 
 
 def _score(name: str) -> Any:
@@ -121,8 +152,62 @@ def _misfit(cube: Any, queries: Any, estimate: Any, *, at: Any) -> Any:
     import numpy as np
 
     need_cube(cube, "misfit")
-    lows, highs = need_workload(queries, cube).bounds()
-    return scores.misfit(cube, lows, highs, np.asarray(estimate, dtype=float))
+    return scores.misfit(cube, need_workload(queries, cube).sums(), np.asarray(estimate, dtype=float))
+
+
+def _distance(cube: Any, expected: Any, penalty: Any = 0.0, *, at: Any) -> Any:
+    """How far public expected counts are from the true ones: a score; of a public cube a number."""
+    import numpy as np
+
+    interp, span = at
+    need_cube(cube, "distance")
+    for handle in handles_in(expected):
+        raise private_value(handle, "cannot be part of what is public of a score")
+    made = scores.distance(cube, np.asarray(expected, dtype=float), _number(penalty))
+    return made if made.private else measure.noisy_score(interp.kernel, made, None, None, span)
+
+
+def _bisections(cube: Any, starts: Any, places: Any, penalty: Any = 0.0, grain: Any = 1.0, *, at: Any) -> Any:
+    """The costs of cutting each segment of a line at each of its places."""
+    need_cube(cube, "bisections")
+    return candidates.bisections(
+        cube, _public(starts), [_public(p) for p in _listed(places)], _number(penalty), _whole(grain)
+    )
+
+
+def _boundaries(cube: Any, bins: Any, end: Any, grain: Any = 1.0, *, at: Any) -> Any:
+    """The costs of the places where the last of so many bins may begin."""
+    need_cube(cube, "boundaries")
+    return candidates.boundaries(cube, _whole(bins), _whole(end), _whole(grain))
+
+
+def _leftover(cube: Any, kept: Any, costs: Any, weights: Any, grain: Any = 1.0, *, at: Any) -> Any:
+    """What is left out where only so many of a cube's lowest frequencies are kept."""
+    import numpy as np
+
+    need_cube(cube, "leftover")
+    for handle in handles_in(weights):
+        raise private_value(handle, "cannot be part of what is public of a score")
+    return candidates.leftover(cube, _public(kept), _public(costs), np.array(weights, dtype=float), _whole(grain))
+
+
+def _public(values: Any) -> list[float]:
+    return [_number(v) for v in (values.ravel().tolist() if is_vector(values) else _listed(values))]
+
+
+def _number(value: Any) -> float:
+    for handle in handles_in(value):
+        raise private_value(handle, "cannot be part of what is public of a score")
+    if not is_number(value):
+        raise refuse("TypeError", f"places and costs are numbers, not {kind_name(value)}")
+    return float(value)
+
+
+def _whole(value: Any) -> int:
+    number = _number(value)
+    if not number.is_integer() or abs(number) > 2**53:
+        raise refuse("ValueError", f"{number:g} is no whole number")
+    return int(number)
 
 
 def _exact(queries: Any, cube: Any, *, at: Any) -> Any:
@@ -138,11 +223,13 @@ def _answer(queries: Any, cells: Any, *, at: Any) -> Any:
     """The answers of a workload on estimated cells, which are public."""
     import numpy as np
 
+    from jostle.kernels.carried import answered
+
     for handle in handles_in(cells):
         raise refuse(
             "PrivateValue", f"`answer` takes released cells, and these are of `{handle.exposures[0].source.name}`"
         )
-    return queries.answers(np.asarray(cells, dtype=float))
+    return answered(queries, np.asanyarray(cells, dtype=float))
 
 
 def need_cube(value: Any, what: str) -> None:
@@ -184,8 +271,10 @@ def _limited(handle: Any, amount: Any, *, at: Any) -> Any:
 
 
 def _cells(cube: Any, *, at: Any) -> Any:
-    """The counts of a public cube, in its shape."""
+    """The counts of a public cube, in its shape; of public vectors their rows, in the units of the data."""
     interp, _ = at
+    if isinstance(cube, Vectors):
+        return rowsums.public_rows(interp.kernel, cube)
     need_cube(cube, "cells")
     if cube.private:
         raise private_value(cube, "cannot be read")
@@ -198,11 +287,17 @@ BODIES: dict[str, Any] = {
     "exp_mech": _exp_mech,
     "noisy_max": _noisy_max,
     "least_cost_partition": _least_cost_partition,
+    "count_partition": _count_partition,
     "misfit": _misfit,
+    "distance": _distance,
+    "bisections": _bisections,
+    "boundaries": _boundaries,
+    "leftover": _leftover,
     "exact": _exact,
     "answer": _answer,
     "cells": _cells,
     "limited": _limited,
+    **SPLIT_BODIES,
     **{name: _score(name) for name in ("size", *scores.KINDS)},
     **{name: _workload(name) for name in ("identity", "prefixes", "ranges", "rectangles")},
 }

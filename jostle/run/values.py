@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
 from jostle.engine.plan import Open
-from jostle.privacy.handles import ColumnHandle, Cube, Handle, Score, Table
+from jostle.privacy.handles import ColumnHandle, Cube, Handle, Score, Table, Vectors
 from jostle.syntax.nodes import Block, Expr
 
 if TYPE_CHECKING:
@@ -250,7 +250,8 @@ def is_sequence(value: Any) -> bool:
 
 
 def is_vector(value: Any) -> bool:
-    return type(value).__module__ == "numpy" and type(value).__name__ == "ndarray"
+    kind = type(value)
+    return (kind.__module__ == "numpy" and kind.__name__ == "ndarray") or hasattr(kind, "jostle_vector")
 
 
 def is_number(value: Any) -> bool:
@@ -274,6 +275,8 @@ def kind_name(value: Any) -> str:
             return "a private cube of counts" if value.private else "a cube of counts"
         case ColumnHandle():
             return "a column"
+        case Vectors():
+            return "private vectors" if value.private else "vectors"
         case Score():
             return "a private score" if value.private else "a score"
         case JSet():

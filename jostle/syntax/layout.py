@@ -69,6 +69,7 @@ class Frame:
 class Layout(PostLex):
     """One text at a time: `frames`, `statement` and `before` describe how far it got, for messages."""
 
+    finishes = True  # whether the end of the text ends a statement
     always_accept = ("_NL", "_NL_ELSE", "_NL_WITH", "_BRACES", "_LQUERY")
 
     def __init__(self) -> None:
@@ -89,7 +90,7 @@ class Layout(PostLex):
                     self.statement.append(token)
                 self.before, last = token.type, token
                 yield token
-        if last is not None and len(self.frames) == 1:
+        if self.finishes and last is not None and len(self.frames) == 1:
             if self.before != "_NL":
                 yield Token.new_borrow_pos("_NL", "", last)
             for _ in self.frames[0].columns[1:]:

@@ -70,6 +70,15 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("file", metavar="FILE")
     check.add_argument("--format", choices=["text", "json"], default="text")
 
+    plan = commands.add_parser("plan", help="the error to expect, or the epsilon it takes, before anything is spent")
+    plan.add_argument("file", metavar="FILE")
+    plan.add_argument("--error", metavar="E", type=float, help="a wanted error, in the unit of the program's Utility")
+    plan.add_argument("--epsilon", metavar="e", type=float, help="try amounts around this one")
+    plan.add_argument("--set", metavar="NAME=VALUE", type=_pair, action="append", default=[], help="as for `run`")
+    plan.add_argument("--bind", metavar="NAME=PATH", type=_pair, action="append", default=[], help="public stand-ins")
+    plan.add_argument("--pictures", metavar="FOLDER", help="draw the error of each choice's options against epsilon")
+    plan.add_argument("--format", choices=["text", "json"], default="text")
+
     repl = commands.add_parser("repl", help="an interactive session, in which a file may be loaded first")
     repl.add_argument("file", metavar="FILE", nargs="?")
 
@@ -78,10 +87,16 @@ def _parser() -> argparse.ArgumentParser:
     which = trace.add_mutually_exclusive_group()
     which.add_argument("--choice", metavar="NAME", help="only the choices of this name, each as a tree")
     which.add_argument("--budget", action="store_true", help="only the spending of each source")
+    which.add_argument("--otlp", metavar="FILE", help="write the events as OpenTelemetry spans (OTLP, JSON)")
+    which.add_argument("--diff", metavar="OTHER", help="what another run did otherwise: choices, spending, releases")
+    which.add_argument("--html", metavar="PAGE", help="write all of it as one web page that needs no network")
 
     fmt = commands.add_parser("fmt", help="write programs in the one way to write them")
     fmt.add_argument("files", metavar="FILE", nargs="+", help="programs, folders of programs, or - for standard input")
     fmt.add_argument("--check", action="store_true", help="change nothing; exit with 1 where something would change")
+
+    commands.add_parser("lsp", help="serve an editor: faults, hovers, completion, formatting (jostle[lsp])")
+    commands.add_parser("textmate", help="print a TextMate grammar, for editors that colour by one")
 
     data = commands.add_parser("data", help="for the owner of a file: how it fits a description, and the ledger")
     verbs = data.add_subparsers(dest="verb", metavar="VERB", required=True)

@@ -215,6 +215,19 @@ def trace(asked: Namespace) -> int:
     from jostle.trace import budget, jsonl, summary, tree
 
     events = jsonl.read(Path(asked.file))
+    if asked.html is not None:
+        from jostle.trace.html import page
+
+        return _written(page(events), Path(asked.html))
+    if asked.otlp is not None:
+        from jostle.trace.otlp import otlp
+
+        return _written(otlp(events), Path(asked.otlp))
+    if asked.diff is not None:
+        from jostle.trace.difference import difference
+
+        sys.stdout.write(clean(difference(events, jsonl.read(Path(asked.diff)))))
+        return 0
     if asked.budget:
         text = budget.spending(events)
     elif asked.choice is not None:
@@ -226,6 +239,16 @@ def trace(asked: Namespace) -> int:
     else:
         text = summary.page(events)
     sys.stdout.write(clean(text))
+    return 0
+
+
+def _written(text: str, path: Path) -> int:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as fault:
+        reason = (fault.strerror or "the system refused").lower()
+        raise refuse("DataError", f"`{path}` cannot be written: {reason}") from fault
+    print(clean(f"{path}: {len(text) // 1000:,} kB"))
     return 0
 
 
@@ -268,12 +291,37 @@ def fmt(asked: Namespace) -> int:
     return fmt.fmt(asked)
 
 
+def plan(asked: Namespace) -> int:
+    """What to expect of a program at any epsilon, or what a wanted error costs."""
+    from jostle.tools import plan
+
+    return plan.command(asked)
+
+
+def lsp(_: Namespace) -> int:
+    """Serves an editor."""
+    from jostle.tools.editors.server import serve
+
+    return serve()
+
+
+def textmate(_: Namespace) -> int:
+    """A grammar for editors."""
+    from jostle.tools.editors.textmate import textmate
+
+    sys.stdout.write(textmate())
+    return 0
+
+
 COMMANDS: dict[str, Callable[[Namespace], int]] = {
     "run": run,
+    "plan": plan,
     "check": check,
     "repl": repl,
     "trace": trace,
     "fmt": fmt,
+    "lsp": lsp,
+    "textmate": textmate,
     "data": data,
     "explain": explain,
 }

@@ -17,7 +17,7 @@ from jostle.trace.text import aligned, number, plural
 
 def schema(text: str) -> tuple[tuple[str, Domain], ...]:
     """The schema that a text says, written as after `described by`. Raises `Refusal` where it says none."""
-    from jostle.run.declare import schema_of
+    from jostle.run.clauses import schema_of
     from jostle.tools.session import Session
 
     session = Session()

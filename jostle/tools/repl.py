@@ -12,13 +12,15 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jostle.diagnostics import Refusal, did_you_mean
+from jostle.diagnostics import KINDS, Refusal, did_you_mean
 from jostle.events import Event
 from jostle.source import Source
+from jostle.tools.about import Made, assigned
 from jostle.tools.render import clean, render_all, wants_colour, width_of
 from jostle.trace.text import UNITS, amount, exact
 
 if TYPE_CHECKING:
+    from jostle.tools.completion import Known
     from jostle.tools.session import Session
 
 HELP = """\
@@ -29,30 +31,49 @@ bracket is open or its last line is indented; an empty line ends it.
   :budget        what each private source has spent and has left
   :trace [NAME]  the choices made so far, each as a tree
   :names         what has been defined
+  :type NAME     what a name stands for, and what is publicly known of it
+  :cost ENTRY    what an entry would spend, without running it
+  :why NAME      the choice behind a value, or where it comes from
+  :explain KIND  the page of a kind of error; of the last one, without a kind
   :load FILE     runs a program here, as if it were typed
   :time          shows how long each entry takes, from now on (again: no more)
   :quit          ends the session, as Ctrl-D does; Ctrl-C abandons the entry
 """
-_COMMANDS = ("help", "budget", "trace", "names", "load", "time", "quit")
+_COMMANDS = ("help", "budget", "trace", "names", "type", "cost", "why", "explain", "load", "time", "quit")
 
 Budget = Mapping[str, Mapping[str, Mapping[str, str]]]
 
 
 class Repl:
-    """One session, the events it left, and `handle`, which takes one entry and says whether to go on."""
+    """One session, the events it left, and `handle`, which takes one entry and says whether to go on.
 
-    def __init__(self, session: Session, say: Callable[[str], None], tell: Callable[[Refusal], None]) -> None:
-        self._session, self._say, self._tell = session, say, tell
+    `ask` puts a question to a person, where there is one: before more than half of what is left is spent.
+    """
+
+    def __init__(
+        self, session: Session, say: Callable[[str], None], tell: Callable[[Refusal], None],
+        ask: Callable[[str], bool] | None = None,
+    ) -> None:  # fmt: skip
+        from jostle.tools.foresight import Foresight
+
+        self._session, self._say, self._tell, self._ask = session, say, tell, ask
+        self._foresight = Foresight(session)
         self._entries = 0
         self._timed = False
+        self._last: str | None = None  # the kind of the last refusal
+        self._made: dict[str, Made] = {}
         self.events: list[Event] = []
 
     def prompt(self) -> str:
         """`adult ε 0.60/1.00 › `: what is left of each source's budget; `jostle › ` where there is none."""
         return prompt(self._session.budget())
 
-    def names(self) -> list[str]:
-        return list(self._session.names())
+    def known(self) -> Known:
+        """The names, columns and fields that completion offers."""
+        from jostle.run.names import BUILTINS
+        from jostle.tools.completion import known_in
+
+        return known_in(self._session.names(), BUILTINS)
 
     def handle(self, entry: str) -> bool:
         """Runs an entry or a command; False after `:quit`."""
@@ -61,6 +82,11 @@ class Repl:
             return True
         if text.startswith(":"):
             return self._command(text[1:])
+        if self._ask is not None and (steep := self._foresight.steep(entry.rstrip())):
+            words = "; ".join(map(str, steep))
+            if not self._ask(f"this can spend more than half of what is left ({words}). Go on?"):
+                self._say("not run; nothing was spent")
+                return True
         self._entries += 1
         self.run(Source(f"entry {self._entries}", entry.rstrip() + "\n"))
         return True
@@ -69,18 +95,22 @@ class Repl:
         """Runs a text and shows the value of its last expression; a refusal is shown, and the session goes on."""
         from jostle.tools.faults import report
 
-        began = time.monotonic()
+        began, first = time.monotonic(), len(self.events)
         try:
             value = self._session.execute(source)
+            self._foresight.ran(source.text.rstrip())
             if value is not None:
                 self._say(self._session.show(value))
         except Refusal as refusal:
+            self._last = refusal.diagnostics[0].kind
             self._tell(refusal)
         except KeyboardInterrupt:
             self._say("stopped; what was charged stays charged")
         # A fault of Jostle shall not cost a person the names and the trace of a session: one line, and on it goes.
         except Exception as fault:
             report(fault)
+        made = Made(source, self.events[first:])
+        self._made.update(dict.fromkeys(assigned(source), made))
         if self._timed:
             self._say(f"{time.monotonic() - began:.2f} s")
 
@@ -99,6 +129,10 @@ class Repl:
             self._say(choices(self.events, rest or None).rstrip())
         elif name == "names":
             self._say("\n".join(sorted(self._session.names())) or "nothing has been defined")
+        elif name in ("type", "cost", "why"):
+            self._about(name, rest)
+        elif name == "explain":
+            self._explain(rest or self._last)
         elif name == "load":
             self._load(rest)
         elif name == "time":
@@ -114,6 +148,38 @@ class Repl:
 
         budget = self._session.budget()
         self._say(budget_text(budget) if budget else "no private source was declared")
+
+    def _about(self, what: str, rest: str) -> None:
+        """`:type NAME`, `:cost ENTRY`, `:why NAME`."""
+        from jostle.tools.about import described, reasons
+
+        known = self._session.names()
+        if not rest:
+            self._say(f":{what} takes {'an entry' if what == 'cost' else 'a name'}")
+        elif what == "cost":
+            try:
+                found = self._foresight.price(rest)
+            except Refusal as refusal:
+                self._tell(refusal)
+                return
+            self._say("\n".join(map(str, found)) or "nothing")
+        elif rest not in known:
+            self._say(f"nothing is called {rest}" + (f"; {hint}" if (hint := did_you_mean(rest, known)) else ""))
+        elif what == "type":
+            self._say(described(rest, known[rest]))
+        else:
+            self._say(reasons(rest, self._made.get(rest)))
+
+    def _explain(self, kind: str | None) -> None:
+        from jostle.tools.explain import index, page
+
+        kinds = {known.lower(): known for known in KINDS}
+        if kind is None:
+            self._say(index().rstrip())
+        elif kind.lower() in kinds:
+            self._say(page(kinds[kind.lower()]).rstrip())
+        else:
+            self._say(f"{kind} is no kind of error; :explain lists them")
 
     def _load(self, path: str) -> None:
         from jostle.tools.files import read_program
@@ -160,16 +226,18 @@ def start(first: Source | None = None) -> int:
     warnings.simplefilter("ignore")  # as in `commands.run`: a warning may quote private values
     bar = progress_on(sys.stderr)
     heard: list[Event] = []
-    repl = Repl(Session(listeners=[heard.append, _released], progress=bar, out=_say), _say, _tell)
+    interactive = sys.stdin.isatty() and sys.stdout.isatty()
+    say = paged if interactive else _say
+    session = Session(listeners=[heard.append, _released, *([_drawn] if interactive else [])], progress=bar, out=_say)
+    repl = Repl(session, say, _tell, _asked if interactive else None)
     repl.events = heard
     if first is not None:
         repl.run(first)
-    interactive = sys.stdin.isatty() and sys.stdout.isatty()
     if interactive:
         from jostle import __version__
 
         _say(f"jostle {__version__}; :help for help")
-    entries: Iterable[str] = at_terminal(repl.prompt, repl.names) if interactive else over_pipe(sys.stdin)
+    entries: Iterable[str] = at_terminal(repl.prompt, repl.known) if interactive else over_pipe(sys.stdin)
     for entry in entries:
         going_on = repl.handle(entry)
         if bar is not None:
@@ -184,6 +252,33 @@ def _released(event: Event) -> None:
         from jostle.tools.show import released
 
         _say(released(event.name, event.fields.get("value"), width_of(sys.stdout)))
+
+
+def _drawn(event: Event) -> None:
+    """A picture, where the terminal can show one."""
+    if event.kind == "picture":
+        from jostle.tools.inline import show
+
+        show(event)
+
+
+def _asked(question: str) -> bool:
+    try:
+        return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+    except (EOFError, KeyboardInterrupt):
+        return False
+
+
+def paged(text: str) -> None:
+    """Text that is longer than the terminal goes through the pager of this system."""
+    import pydoc
+    import shutil
+
+    shown = clean(text)
+    if shown.count("\n") + 1 > shutil.get_terminal_size().lines - 1:
+        pydoc.pager(shown)
+    else:
+        print(shown, flush=True)
 
 
 def _say(text: str) -> None:

@@ -99,6 +99,7 @@ class Session:
     @cached_property
     def _interp(self) -> Interpreter:
         """Made when something first runs: a check needs neither the engine nor the kernel."""
+        from jostle.choice.bootstrap import BOOTSTRAP
         from jostle.choice.maker import constructors, maker
         from jostle.engine.duck import Engine
         from jostle.privacy.kernel import Kernel
@@ -107,7 +108,7 @@ class Session:
         from jostle.run.interpreter import Interpreter
 
         base = base_scope()
-        base.names.update(constructors(self._progress))
+        base.names.update(constructors(self._progress) | BOOTSTRAP)
         made = Interpreter(
             Kernel(Engine(), self._stream), base,
             load_module=lambda path, span: self._modules.load(made, path, span),
@@ -148,7 +149,7 @@ class Session:
         self._look_beside(source)
         found: tuple[Diagnostic, ...] = ()
         try:
-            with self._stream.within("run", source.name) as fields:
+            with self._stream.within("run", source.name, text=source.text) as fields:
                 try:
                     with deep():
                         tree = self._checked(source)
@@ -216,9 +217,27 @@ class Session:
                     self._interp.statement(statement, self._scope)
         return value
 
+    def rehearse(self, source: Source, settings: Mapping[str, Any]) -> tuple[dict[str, Any], list[Any], Interpreter]:
+        """Runs a program in a simulation for a plan: its names, the calls of its ChoiceMakers, and what ran it."""
+        from jostle.run.scope import Scope
+
+        if self._simulate is None:
+            raise refuse("ValueError", "a plan is made in a simulation, where nothing private is opened")
+        interp = self._interp
+        interp.settings, interp.planned = dict(settings), []
+        interp.kernel.begin(source)
+        self._look_beside(source)
+        scope = Scope(interp.base)
+        with deep():
+            tree = self._checked(source)
+            self._declared_settings(tree)
+            interp.block(tree.body, scope)
+        found, interp.planned = interp.planned, None
+        return dict(scope.names), found or [], interp
+
     def clauses(self, source: Source) -> Clauses:
         """What the clauses of one declaration say; its source is not opened. Raises `Refusal`."""
-        from jostle.run.declare import clauses
+        from jostle.run.clauses import clauses
 
         tree = self._checked(source)
         if len(tree.body) != 1 or not isinstance(tree.body[0], n.Private):
@@ -227,6 +246,14 @@ class Session:
 
     def names(self) -> dict[str, Any]:
         return dict(self._scope.names)
+
+    def define(self, name: str, value: object) -> None:
+        """Gives a name a public value, as an entry `name = …` would."""
+        self._scope.names[name] = value
+
+    def released(self) -> dict[str, Any]:
+        """What was released so far, by name, as the language holds it."""
+        return dict(self._interp.released)
 
     def budget(self) -> dict[str, dict[str, dict[str, str]]]:
         """For each declared name, what it may lose and has lost, as exact decimals."""

@@ -16,17 +16,12 @@ if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
     from prompt_toolkit.history import History
 
+    from jostle.tools.completion import Known
+
 # A line that cannot begin an entry: indented, empty, closing, or opening with a clause of the one before.
 _GOES_ON = re.compile(
     r"\s|$|[)\]}.]|else\b(?!\s*=)|predict\s*\(|described by\b|protecting\b(?!\s*=)|budget (epsilon|rho)\b"
     r"|(informed by|trained on)\b|wrt\b(?!\s*=)"
-)
-# What completion offers besides the names of the session.
-_WORDS = re.findall(
-    r"\w+",
-    "among argmax argmin assert budget count described else epsilon false Feature for from groupby histogram informed "
-    "join lambda left MkChoiceMaker none Option over param partition predict print private protecting release return "
-    "select spending spent sum table trained true using Utility where with",
 )
 
 
@@ -56,9 +51,9 @@ def over_pipe(lines: Iterable[str]) -> Iterator[str]:
         yield "\n".join(entry)
 
 
-def at_terminal(prompt: Callable[[], str], names: Callable[[], list[str]]) -> Iterator[str]:
+def at_terminal(prompt: Callable[[], str], known: Callable[[], Known]) -> Iterator[str]:
     """Entries typed by a person, until Ctrl-D; Ctrl-C abandons the one that is being typed."""
-    session = _prompt_session(names)
+    session = _prompt_session(known)
     while True:
         try:
             yield session.prompt(prompt())
@@ -68,11 +63,13 @@ def at_terminal(prompt: Callable[[], str], names: Callable[[], list[str]]) -> It
             return
 
 
-def _prompt_session(names: Callable[[], list[str]]) -> PromptSession[str]:
+def _prompt_session(known: Callable[[], Known]) -> PromptSession[str]:
     from prompt_toolkit import PromptSession
-    from prompt_toolkit.completion import WordCompleter
+    from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
     from prompt_toolkit.key_binding import KeyBindings
     from prompt_toolkit.key_binding.key_processor import KeyPressEvent
+
+    from jostle.tools.entry_line import completer, highlighter, style
 
     keys = KeyBindings()
 
@@ -90,15 +87,15 @@ def _prompt_session(names: Callable[[], list[str]]) -> PromptSession[str]:
     def _(event: KeyPressEvent) -> None:
         event.current_buffer.insert_text("\n")
 
-    def words() -> list[str]:
-        return sorted({*_WORDS, *names()})
-
     options: dict[str, Any] = {"enable_history_search": True, "complete_while_typing": False}
     return PromptSession(
         history=_history(),
         multiline=True,
         key_bindings=keys,
-        completer=WordCompleter(words),
+        completer=completer(known),
+        lexer=highlighter(),
+        style=style(),
+        auto_suggest=AutoSuggestFromHistory(),
         prompt_continuation=lambda width, line, wrapped: "· ".rjust(width),
         **options,
     )

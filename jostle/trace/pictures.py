@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import re
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,7 +48,10 @@ class Picture:
                 out, format="svg", transparent=True, metadata={"Date": None, "Creator": None}
             )
         text = out.getvalue()
-        return text[text.index("<svg") :].replace(_INK, "currentColor").strip()
+        drawn = re.sub(r"\s*<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
+        own = f"p{zlib.crc32(drawn.encode()):08x}-"  # two pictures of one page share no names
+        named = re.sub(r'(\bid="|url\(#|href="#)', lambda found: found[1] + own, drawn)
+        return named.replace(_INK, "currentColor").strip()
 
     def save(self, path: Path) -> None:
         """Writes the picture in the format that the ending names: svg, png or pdf."""

@@ -124,6 +124,9 @@ n = laplace(c, [{kind: "boxes", lows: [[0], [1]], highs: [[2], [3]], weight: 0.3
 """
 
 
+WEIGHTS = "who up to 2 rows weighted"
+
+
 def select(aggregate: str) -> str:
     return f"n = {{{{ select {aggregate} from t with epsilon 1 }}}}"
 
@@ -148,6 +151,13 @@ def cases() -> list[Case]:
             [2, 0, 0, 0],
         ),
         on_counts(
+            "noisy max, predicates",
+            1,
+            "n = noisy_max(misfit(c, predicates(c, x > 0, x != 1, x in {0, 3}), [2, -2, 0, 0])) with epsilon 1",
+            [1, 0, 0, 0],
+            [1, 0, 0, 1],
+        ),
+        on_counts(
             "noisy max, secure noise",
             1,
             "n = noisy_max(misfit(c, prefixes(c), [2, -2, 0, 0])) with epsilon 1",
@@ -166,6 +176,7 @@ def cases() -> list[Case]:
         ),
         on_counts("score, spread", 1, "n = laplace(spread(c)) with epsilon 1", [8, 0, 0, 0], [9, 0, 0, 0]),
         on_counts("score, roughness", 1, "n = laplace(roughness(c)) with epsilon 1", ZEROS, ONE),
+        on_counts("score, ridge", 1, "n = laplace(ridge(c)) with epsilon 1", ZEROS, ONE),
         on_counts("score, l2", 1, "n = laplace(l2(c)) with epsilon 1", ZEROS, ONE),
         on_rows("laplace, sum(v)", 1, select("sum(v)"), ["A,3"], ["A,3", "B,7"]),
         on_rows("avg(v)", 1, select("avg(v)"), ["A,3"], ["A,3", "B,7"]),
@@ -181,6 +192,16 @@ def cases() -> list[Case]:
             ["A,3", "B,3", "B,3", "B,5"],
             "who up to 2 rows",
         ),
+        on_rows("sum(v), two rows of weight 1 in all", 1, select("sum(v)"), ["A,3"], ["A,3", "B,7", "B,7"], WEIGHTS),
+        on_rows(
+            "a vector, two rows of weight 1 in all",
+            1,
+            "n = laplace(histogram(t, x = v)) with epsilon 1",
+            ["A,3"],
+            ["A,3", "B,3", "B,5"],
+            WEIGHTS,
+        ),
+        on_rows("mode(v), two rows of weight 1 in all", 1, select("mode(v)"), ["A,5"], ["A,5", "B,3", "B,3"], WEIGHTS),
         on_rows("mode, public size", 1, select("mode(v)"), ["A,3"], ["A,5"], "rows, public size"),
         on_rows(
             "self-join, up to 1",

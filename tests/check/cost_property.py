@@ -24,7 +24,7 @@ import numpy as np
 from jostle import syntax
 from jostle.engine.groups import shape
 from jostle.engine.plan import Key, Plan, Term
-from jostle.run import declare
+from jostle.run import simulated
 from jostle.source import Source
 from jostle.tools.session import Session
 
@@ -315,7 +315,7 @@ def main() -> int:
     parser.add_argument("--rows", action="store_true", help="with the engine, on made-up rows")
     asked = parser.parse_args()
     if not asked.rows:
-        declare.MADE_UP_ROWS = 3
+        simulated.MADE_UP_ROWS = 3
     syntax.parse = lru_cache(maxsize=4)(syntax.parse)  # for its cost and for its run
     count: Counter[str] = Counter()
     bad = 0

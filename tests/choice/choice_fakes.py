@@ -65,6 +65,10 @@ class FakeBench:
     def database_names(self) -> tuple[str, ...]:
         return tuple(f"data {n:g}" for n in self.sizes)
 
+    @property
+    def database_rows(self) -> tuple[float, ...]:
+        return self.sizes
+
     def scales(self, database: int) -> tuple[float, ...]:
         return self.multiples
 

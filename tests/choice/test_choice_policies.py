@@ -58,7 +58,9 @@ def test_the_cost_of_features_is_charged() -> None:
     paid = dear.standings[1].regret
     assert paid == pytest.approx(-4 * math.log(0.8), abs=0.03)
     # At 1 % the cost is 4 %, and at most 2.5 % are to be won on average.
-    assert learn(bench, model=tree(), share=None, epsilon=1.0, store=None).name == "single best"
+    assert learn(bench, model=tree(), share=0.01, epsilon=1.0, store=None).name == "single best"
+    # A thousandth costs 0.4 %, and is taken.
+    assert learn(bench, model=tree(), share=None, epsilon=1.0, store=None).share == 0.001
     flat = {name: (lambda n, e, f=f: f(n, e) * e**4) for name, f in steep.items()}
     bench = FakeBench(SIZES, flat, sensitivity=0.0, jitter=0.0)
     assert learn(bench, model=tree(), share=0.2, epsilon=1.0, store=None).share == 0.2
@@ -153,7 +155,7 @@ def test_all_options_may_predict_for_themselves() -> None:
 def test_one_data_set_leaves_the_model_unvalidated(model: Model) -> None:
     bench = FakeBench((100.0,), CROSSING, multiples=(0.1, 1.0, 10.0, 100.0))
     policy = learn(bench, model=model, share=None, epsilon=1.0, store=None)
-    assert policy.standings == () and policy.name == "features at 5 %"
+    assert policy.standings == () and policy.name == "features at 3 %"
     assert learn(bench, model=model, share=0.3, epsilon=1.0, store=None).share == 0.3
 
 

@@ -50,10 +50,10 @@ predicted utility ± standard deviation, and training rows
 
 REPORT = """\
 mean regret (error / least error; 1 is the virtual best), leaving out one of 14 data sets
-scale  choice   95 %  single best  closed gap  Small  Large
-  all   1.143  1.000        2.571        91 %  2.571  3.429
-  0.1   1.286  2.400        2.143        75 %  2.143  3.857
-    1   1.000  1.000        3.000       100 %  3.000  3.000
+scale  choice   95 %  single best   95 %  closed gap  Small  Large
+  all   1.143  1.000        2.571  5.000        91 %  2.571  3.429
+  0.1   1.286  2.400        2.143  5.000        75 %  2.143  3.857
+    1   1.000  1.000        3.000  5.000       100 %  3.000  3.000
 policies: exact features ×14
 """
 
@@ -114,6 +114,16 @@ def test_lines_may_gather_instances_by_their_size() -> None:
     assert [(line.scale, line.rows) for line in report.lines] == [(None, 28), (0.0, 17), (1.0, 11)]
     assert report.lines[1].options == {"Small": 1.0, "Large": pytest.approx(5.0)}
     assert report.lines[2].options == {"Small": pytest.approx(5.0), "Large": 1.0}
+
+
+def test_some_data_sets_may_always_be_trained_on() -> None:
+    table = train(FakeBench(SIZES, CROSSING, sensitivity=0.0, jitter=0.0), 1.0, 0.2)
+    alone = evaluate(table, tree(), only=["data 2", "data 50000"], workers=2)
+    assert (alone.databases, alone.trained, alone.lines[0].rows) == (2, 14, 2)
+    assert "leaving out one of 2 data sets (14 in all)" in alone.text()
+    with pytest.raises(Refusal) as refusal:
+        evaluate(table, tree(), only=["data 3"])
+    assert refusal.value.first.kind == "NameError"
 
 
 def test_models_are_compared_on_the_same_runs() -> None:

@@ -1,6 +1,7 @@
 """DPBench's scaled error of every histogram option, as the language runs it.
 
     python -m tests.experiments.figure_1_2 [--trials 10] [--scales 1e3,1e4,1e5,1e6] [--dimension 1] [--options …]
+        [--shape 4096] [--workload prefixes]
 
 Prints ‖Wx − Wx̂‖₂/(|W|·‖x‖₁)·10⁶ at ε = 0.1, everything paid for: the mean over trials (a new draw of the data and
 of the noise each), then the geometric mean over the data sets: in one dimension the six that the anchor numbers are
@@ -15,14 +16,15 @@ import time
 import numpy as np
 
 from tests.experiments import dpbench
-from tests.experiments.program_bench import MORE, OPTIONS, bench
+from tests.experiments.program_bench import CUTS, MORE, OPTIONS, bench
 
 
 def errors(
-    options: list[str], dimension: int, rows: list[float], trials: int, epsilon: float, data: list[str]
-) -> dict[str, tuple[np.ndarray, float]]:
+    options: list[str], dimension: int, rows: list[float], trials: int, epsilon: float, data: list[str],
+    shape: tuple[int, ...] | None = None, workload: str = "",
+) -> dict[str, tuple[np.ndarray, float]]:  # fmt: skip
     """For each option its errors, (data sets, scales, trials), and its mean CPU seconds."""
-    made = bench(dimension, options, data=data, rows=rows)
+    made = bench(dimension, options, data=data, rows=rows, shape=shape, workload=workload)
     found = {}
     for k, option in enumerate(options):
         values, used = np.zeros((len(data), len(rows), trials)), 0.0
@@ -48,6 +50,8 @@ def main() -> None:
     parser.add_argument("--options", default=",".join(OPTIONS))
     parser.add_argument("--epsilon", type=float, default=0.1)
     parser.add_argument("--data", default="", help="names of data sets; left out, the usual ones")
+    parser.add_argument("--shape", default="", help="cells along every axis; left out, 1024 or 64,64")
+    parser.add_argument("--workload", default="", help="identity, prefixes, ranges; left out, 2000 random ranges")
     chosen = parser.parse_args()
     if not dpbench.DATA.is_dir():
         print("the public vectors are not here: there is nothing to run on")
@@ -56,8 +60,11 @@ def main() -> None:
     data = chosen.data.split(",") if chosen.data else list(dpbench.SIX if chosen.dimension == 1 else dpbench.names(2))
     print(f"scaled error × 1e6, ε = {chosen.epsilon:g}, {chosen.trials} trials, data sets: {', '.join(data)}")
     print(f"{'option':>12}", *(f"{scale:>10.0e}" for scale in rows), f"{'CPU s':>10}")
-    options = list(MORE) if chosen.options == "more" else chosen.options.split(",")
-    errors(options, chosen.dimension, rows, chosen.trials, chosen.epsilon, data)
+    groups = {"more": MORE, "cuts": CUTS, "all": (*OPTIONS, *MORE, *CUTS)}
+    options = list(groups[chosen.options]) if chosen.options in groups else chosen.options.split(",")
+    options = [name for name in options if chosen.dimension == 1 or name not in ("php", "sf")]
+    shape = tuple(int(side) for side in chosen.shape.split(",")) if chosen.shape else None
+    errors(options, chosen.dimension, rows, chosen.trials, chosen.epsilon, data, shape, chosen.workload)
 
 
 if __name__ == "__main__":

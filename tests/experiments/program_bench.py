@@ -24,12 +24,15 @@ from tests.experiments import dpbench
 OPTIONS = ("flat", "uniform", "hb", "hdmm", "dawa", "mwem")
 MORE = ("privelet", "greedy_h", "quadtree", "ugrid", "agrid", "mwem_star", "ahp", "dpcube")
 """Those of `hierarchies`, `grids` and `clusters`; `--options more` measures them."""
+CUTS = ("php", "sf", "efpa", "privtree")
+"""Those of `cuts`; the first two work in one dimension only."""
 
 PROGRAM = """\
 use histograms
 use hierarchies
 use grids
 use clusters
+use cuts
 use features
 
 error = Utility (data, answers) {
@@ -69,6 +72,8 @@ def bench(
     data: Sequence[str] | None = None,
     rows: Sequence[float] = ScaledBench.rows,
     program: str = PROGRAM,
+    shape: tuple[int, ...] | None = None,
+    workload: str = "",
 ) -> ScaledBench:
     """The named functions of `histograms`, with named Features, over DPBench's sets of one or two dimensions."""
     data = data or dpbench.names(dimension)
@@ -77,9 +82,9 @@ def bench(
     for name in options:
         text.append(f"option_{name} = Option (data) {{ return {name}(data.database, data.queries) }}")
     for i, name in enumerate(data):
-        session.bind(name, dpbench.coarse(name, dimension))
+        session.bind(name, dpbench.coarse(name, dimension, shape))
         text.append(f'cube{i} = bound("{name}")')
-    text.append(f"queries = {'ranges' if dimension == 1 else 'rectangles'}(cube0)")
+    text.append(f"queries = {workload or ('ranges' if dimension == 1 else 'rectangles')}(cube0)")
     text += [f"d{i} = {{database: cube{i}, queries: queries}}" for i in range(len(data))]
     session.execute(Source("experiment", "\n".join(text) + "\n"))
     known: dict[str, Any] = session.names()

@@ -19,7 +19,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-BATCH = 50
+BATCH = 500
 MEMORY = 4 * 2**30
 LOADING = 300.0  # seconds for a process to load what it needs, on a busy machine
 PATIENCE = 30.0  # seconds for one program, beyond the alarm, before its process is ended
@@ -31,6 +31,25 @@ def text_of(seed: int) -> str | list[str]:
     from fuzz_soup import soup
 
     return soup(seed) if seed % 3 == 2 else conversation(seed) if seed % 3 == 1 else program(seed)
+
+
+def read_batch(first: int, count: int, folder: Path, slow: float, send: Any) -> None:
+    """Texts that are only read and checked."""
+    import resource
+
+    from fuzz_oracle import inspect
+    from fuzz_soup import noise
+
+    from jostle.source import Source
+    from jostle.tools.session import Session
+
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    session = Session(cwd=folder)
+    session.check(Source("p.jst", "x = 1\n"))  # loads, and where need be makes, the grammar's tables before any alarm
+    for seed in range(first, first + count):
+        send.send((seed, None, None))
+        faults, said = inspect(noise(seed), session, slow)
+        send.send((seed, said[0].kind if said else "read", [(f.signature, f.detail) for f in faults]))
 
 
 def batch(first: int, count: int, folder: Path, slow: float, send: Any) -> None:
@@ -51,14 +70,16 @@ def batch(first: int, count: int, folder: Path, slow: float, send: Any) -> None:
             send.send((seed, outcome, [(f.signature, f.detail) for f in faults]))
 
 
-def run_batch(first: int, count: int, folder: Path, slow: float) -> list[tuple[int, str, list[tuple[str, str]]]]:
+def run_batch(
+    work: Any, first: int, count: int, folder: Path, slow: float
+) -> list[tuple[int, str, list[tuple[str, str]]]]:
     """(seed, outcome, faults) of each program; a process that dies or hangs is followed by another one."""
     done: list[tuple[int, str, list[tuple[str, str]]]] = []
     context = multiprocessing.get_context("fork")
     while len(done) < count:
         ours, theirs = context.Pipe(duplex=False)
         start = first + len(done)
-        process = context.Process(target=batch, args=(start, count - len(done), folder, slow, theirs))
+        process = context.Process(target=work, args=(start, count - len(done), folder, slow, theirs))
         process.start()
         theirs.close()
         at = start - 1  # nothing was begun yet
@@ -83,21 +104,23 @@ def main() -> int:
     options = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     options.add_argument("--programs", type=int, default=10_000)
     options.add_argument("--first", type=int, default=0, help="the first seed")
-    options.add_argument("--slow", type=float, default=5.0, help="seconds from which on a program is a fault")
+    options.add_argument("--read", action="store_true", help="only reads and checks texts that are no programs")
+    options.add_argument("--slow", type=float, default=2.0, help="seconds of CPU from which on a program is a fault")
     options.add_argument("--state", type=Path, default=Path(tempfile.gettempdir()) / "jostle-fuzz")
     options.add_argument("--show", type=int, help="print the program of this seed and run it alone")
     chosen = options.parse_args()
     chosen.state.mkdir(parents=True, exist_ok=True)
     if chosen.show is not None:
         return show(chosen.show, chosen.state, chosen.slow)
-    kept = chosen.state / f"from-{chosen.first}.json"
+    kept = chosen.state / f"{'read' if chosen.read else 'run'}-from-{chosen.first}.json"
+    work = read_batch if chosen.read else batch
     state: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() else {"done": 0, "outcomes": {}, "faults": {}}
     outcomes: Counter[str] = Counter(state["outcomes"])
     start = time.time()
     while state["done"] < chosen.programs:
         first = chosen.first + state["done"]
         count = min(BATCH, chosen.programs - state["done"])
-        for seed, outcome, faults in run_batch(first, count, chosen.state, chosen.slow):
+        for seed, outcome, faults in run_batch(work, first, count, chosen.state, chosen.slow):
             outcomes[outcome] += 1
             for signature, detail in faults:
                 entry = state["faults"].setdefault(signature, {"seed": seed, "count": 0, "detail": detail[-3000:]})

@@ -39,7 +39,7 @@ FORMS: dict[str, list[str]] = {
             | reversed(<items>) | set(<items>) | list(<items>) | zip(<items>, <items>) | enumerate(<items>)
             | (<number>..<number>) | sqrt(<items>) | keys(<anything>) | values(<anything>) | (<items> * <number>)
             | (<items> <operator> <items>) | [i + j for i in <items> for j in <items>] | (<number>, <anything>)
-            | [[i, <number>] for i in <items>] | abs(<items>) | record(<items>) | -<items> | (<number>..1e6)""",
+            | [[i, <number>] for i in <items>] | abs(<items>) | record(<items>) | -<items> | (<number>..1e5)""",
         "anything": """none | <number> | <number> | <text> | <items> | <truth> | <name> | <name> | <name>[<anything>]
             | {a: <number>, b: <name>} | (lambda i: <number>) | <name>.<field> | <name>(<anything>) | <query>
             | <measured> | <table> | <cube> | <name>[<number>]""",
@@ -129,7 +129,7 @@ FORMS: dict[str, list[str]] = {
         "source": "<private table> | <private table> | <private table> | <private table> | <private cube> | <private cube>"
         " | <public table> | <public cube>",
         "protecting": "rows | rows | rows | rows | rows | rows | rows | rows, public size | rows, at most 100 rows"
-        " | rows, at most 100 rows | sex up to 2 rows | note up to 3 rows | note, sex up to 1 rows | <bad unit>",
+        " | rows, at most 100 rows | sex up to 2 rows | note up to 3 rows | note, sex up to 1 rows | note up to 2 rows weighted | sex up to 3 rows weighted | <bad unit>",
         "bad unit": "rows, at most 0 rows | nowhere up to 2 rows | note up to 1e12 rows",
         "budget": "epsilon 1 | epsilon 1.0 | epsilon 10 | epsilon 1000 | epsilon 3, delta 1e-6 | rho 0.5 | epsilon 100 | epsilon 8"
         " | epsilon 1, delta 1e-5 counted by basic | epsilon 20 | epsilon 5 | epsilon 50 | epsilon 4 | epsilon 2 | rho 3 | epsilon 1 | <bad budget>",

@@ -15,7 +15,7 @@ import random
 import re
 import signal
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from jostle import syntax
 from jostle.diagnostics import KINDS, Diagnostic, Refusal
+from jostle.engine import duck
 from jostle.privacy import measure, sources
 from jostle.privacy.kernel import Kernel
 from jostle.privacy.query import Request
@@ -87,6 +89,7 @@ class Watch:
         self.random = random.Random(0)
         self.open: list[bool] = []
         self.charged = 0
+        self.engines = Engines()
 
     def reset(self) -> None:
         self.random, self.open, self.charged = random.Random(1), [], 0
@@ -110,6 +113,48 @@ class Watch:
             self.open.pop()
 
 
+class Engines:
+    """One engine for each folder and a fresh one after every fault: to open a database takes longer than most programs.
+
+    What an engine keeps between programs are the cells of files that never change here.
+    """
+
+    def __init__(self) -> None:
+        self._make = duck.Engine
+        self._made: dict[Path, duck.Engine] = {}
+        self.folder = Path()
+
+    def __call__(self) -> duck.Engine:
+        if self.folder not in self._made:
+            self._made[self.folder] = self._make()
+        return self._made[self.folder]
+
+    def forget(self) -> None:
+        for engine in self._made.values():
+            engine.close()
+        self._made.clear()
+
+
+def remembered(parse: Any) -> Any:
+    """A text is parsed once, and run on both databases."""
+    trees: dict[tuple[str, str, bool], Any] = {}
+
+    def call(source: Source, *, interactive: bool = False) -> Any:
+        name = (source.name, source.text, interactive)
+        if name not in trees:
+            if len(trees) > 200:
+                trees.clear()
+            try:
+                trees[name] = parse(source, interactive=interactive)
+            except Refusal as refusal:
+                trees[name] = refusal
+        if isinstance(trees[name], Refusal):
+            raise Refusal(*trees[name].diagnostics)
+        return trees[name]
+
+    return call
+
+
 def watched(patch: pytest.MonkeyPatch) -> Watch:
     """Puts made-up noise and the watch into the kernel for as long as the patch holds."""
     watch = Watch()
@@ -117,6 +162,8 @@ def watched(patch: pytest.MonkeyPatch) -> Watch:
         Source("p.jst", "use histograms\nx = counts([1, 2])\n")
     )  # loads grammar and engine before any alarm
     patch.setattr(sources, "SecureNoise", lambda: MadeUp(watch))
+    patch.setattr(duck, "Engine", watch.engines)
+    patch.setattr(syntax, "parse", remembered(syntax.parse))
 
     class Free(MadeUp):
         """For a choice among public utilities, which costs nothing."""
@@ -194,7 +241,10 @@ class Unchecked(Session):
 
 @contextlib.contextmanager
 def alarm(seconds: float) -> Iterator[None]:
-    """Raises `TooSlow` in the middle of whatever takes longer; where there are no alarms, it waits."""
+    """Raises `TooSlow` in the middle of whatever takes more CPU; where there are no alarms, it waits.
+
+    CPU and not the clock, since other processes share the machine. What hangs without working is for the caller.
+    """
     if not hasattr(signal, "setitimer"):
         yield
         return
@@ -202,13 +252,13 @@ def alarm(seconds: float) -> Iterator[None]:
     def ring(*_: Any) -> None:
         raise TooSlow
 
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
+    before = signal.signal(signal.SIGPROF, ring)
+    signal.setitimer(signal.ITIMER_PROF, seconds, 1.0)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def examine(
@@ -219,21 +269,23 @@ def examine(
     first: Result | None = None
     for folder in folders:
         watch.reset()
+        watch.engines.folder = folder
         try:
             session = (Session if checked else Unchecked)(cwd=folder)
             with alarm(slow):
-                if isinstance(text, str):
-                    result = session.attempt(Source(str(folder / "p.jst"), text))
-                else:
-                    result = converse(session, text)
+                # `p.jst` is beside no file: what it opens is looked for in `folder`
+                result = session.attempt(Source("p.jst", text)) if isinstance(text, str) else converse(session, text)
                 first = first or result
                 faults = _wrong(result)
                 visible = _visible(result, folder)
         except TooSlow as late:
+            watch.engines.forget()
             return [Fault(f"slow in {_where(late)}", f"took over {slow} s")], first
         except Unpaid as unpaid:
+            watch.engines.forget()
             return [Fault(f"unpaid: {_where(unpaid)}", str(unpaid))], first
         except Exception as error:
+            watch.engines.forget()
             said = "".join(traceback.format_exception(error)[-12:])
             return [Fault(f"{type(error).__name__} in {_where(error)}", said)], first
         if faults:
@@ -242,6 +294,18 @@ def examine(
     if seen[0] != seen[1]:
         return [Fault(f"differs with the data: {_difference(*seen)}", "\n".join(_lines(*seen)))], first
     return [], first
+
+
+def inspect(text: str, session: Session, slow: float = SLOW) -> tuple[list[Fault], list[Diagnostic]]:
+    """Every fault of reading and checking a text, which runs nothing, and what was said of it."""
+    try:
+        with alarm(slow):
+            said = session.check(Source("p.jst", text))
+    except TooSlow as late:
+        return [Fault(f"slow in {_where(late)}", f"took over {slow} s")], []
+    except Exception as error:
+        return [Fault(f"{type(error).__name__} in {_where(error)}", traceback.format_exc()[-3000:])], []
+    return _ill_said(said), said
 
 
 def converse(session: Session, entries: list[str]) -> Result:
@@ -260,9 +324,9 @@ def converse(session: Session, entries: list[str]) -> Result:
     return Result(not diagnostics, values, session.budget(), tuple(diagnostics), session.events, output)
 
 
-def _wrong(result: Result) -> list[Fault]:
+def _ill_said(diagnostics: Iterable[Diagnostic]) -> list[Fault]:
     found: list[Fault] = []
-    for said in result.diagnostics:
+    for said in diagnostics:
         words = " | ".join([said.message, said.label, said.help, *(note.text for note in said.notes)])
         if said.kind not in KINDS:
             found.append(Fault(f"kind {said.kind}", words))
@@ -271,6 +335,11 @@ def _wrong(result: Result) -> list[Fault]:
         quoted = re.sub(r"`[^`]*`", "``", words)
         if INTERNALS.search(quoted):
             found.append(Fault(f"internals: {_shape(said)}", words))
+    return found
+
+
+def _wrong(result: Result) -> list[Fault]:
+    found = _ill_said(result.diagnostics)
     if not result.ok and not result.diagnostics:
         found.append(Fault("refused without a word", ""))
     for name, lines in result.budget.items():

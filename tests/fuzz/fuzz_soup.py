@@ -198,3 +198,14 @@ def soup(seed: int) -> str:
         return text[:at] + rng.choice(TOKENS) + text[at:]
     other = rng.randrange(len(text))
     return text[:at] + text[other : other + 3 * much] + text[at:]
+
+
+def noise(seed: int) -> str:
+    """Bytes, characters of the language, or tokens, in any order: hardly ever a program."""
+    rng = random.Random(seed)
+    size = rng.randrange(1, 200)
+    if seed % 3 == 0:
+        return bytes(rng.randrange(256) for _ in range(size)).decode("utf-8", "replace")
+    if seed % 3 == 1:
+        return "".join(rng.choices(" \n\t\"'#,.:;()[]{}<>=+-*/^%@!?abexn019_eE", k=size))
+    return rng.choice(("", " ")).join(rng.choices(TOKENS, k=size // 3 + 1))

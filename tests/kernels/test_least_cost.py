@@ -103,7 +103,7 @@ def blocks_of(shape):
     return grow(order)
 
 
-def vector_loss(x, y, shape, made, theta, public):
+def vector_loss(x, y, shape, made, theta, public, score=score):
     """The worst log ratio over every partition, for two vectors that differ in one cell."""
     changed = int(np.flatnonzero(x != y)[0])
     held, children = blocks_of(shape)
@@ -129,6 +129,7 @@ def test_exact_losses_of_neighbouring_vectors():
             y = x.copy()
             y[trial % n] += 1
             assert vector_loss(x, y, shape, made, theta, public) <= epsilon * (1 + 1e-6)
+            assert vector_loss(x, y, shape, made, theta, public, score=sum) <= epsilon * (1 + 1e-6)
 
 
 def test_score_moves_by_one_and_never_grows_to_a_part():
@@ -143,10 +144,10 @@ def test_deviations_are_the_scores():
     rng = np.random.default_rng(0)
     rows = rng.integers(0, 9, (200, 8))
     sizes = rng.integers(2, 9, 200)
-    padded = np.where(np.arange(8) < sizes[:, None], rows, least_cost._BEYOND)
+    padded = np.where(np.arange(8) < sizes[:, None], rows, least_cost.BEYOND)
     padded = rng.permuted(padded, axis=1)
-    expected = [score(row[row != least_cost._BEYOND]) for row in padded]
-    assert least_cost._deviations(padded, sizes).tolist() == expected
+    expected = [score(row[row != least_cost.BEYOND]) for row in padded]
+    assert least_cost.deviations(padded, sizes).tolist() == expected
 
 
 def test_the_walk_follows_the_exact_law():
@@ -191,6 +192,14 @@ def test_without_noise_the_blocks_are_those_that_differ():
     assert walk(x, 1.0, silent, public_splits=0).tolist() == [0] * 4 + [1, 2, 3, 3] + [4] * 8
     assert walk(x, 1.0, silent, public_splits=2).tolist() == [0] * 4 + [1, 2, 3, 3] + [4] * 4 + [5] * 4
     assert walk(x, 1.0, silent, theta=1e9).tolist() == np.repeat(np.arange(8), 2).tolist()
+
+
+def test_counts_split_where_rows_are():
+    """Even cells stay together for the deviation, and are split for the count as long as they hold rows."""
+    x = np.repeat([0, 50], 8)
+    assert len(set(walk(x, 1.0, silent, public_splits=1).tolist())) == 2
+    assert walk(x, 1.0, silent, public_splits=0, by="count").tolist() == [0] * 8 + list(range(1, 9))
+    assert walk(np.array([900, 0, 0, 0]), 1.0, silent, public_splits=0, by="count").tolist() == [0, 1, 2, 2]
 
 
 def test_two_axes_are_halved_together():

@@ -8,7 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from jostle.diagnostics import Refusal
 from jostle.kernels import clusters, estimates, greedy, grids, hierarchy, strategies, wavelets, workloads
+from jostle.privacy.mechanisms import linear
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from dense_core import matrix_of, sensitivity
@@ -16,15 +18,18 @@ from dense_core import matrix_of, sensitivity
 SHAPES = [(1,), (2,), (3,), (8,), (100,), (1, 1), (1, 6), (5, 9), (8, 8), (2, 3, 4)]
 
 
-def wavelet_matrix(blocks, cells):
-    """As `matrix_of`, for blocks that leave cells out."""
-    rows = []
+def wavelet_matrix(blocks):
+    """As `matrix_of`, for `signed` blocks: one row a product of groups."""
+    found = []
     for block in blocks:
-        inside = np.flatnonzero(block["labels"] >= 0)
-        held = np.zeros((block["matrix"].shape[1], cells))
-        held[block["labels"][inside], inside] = 1
-        rows.append(block["matrix"] @ held)
-    return np.concatenate(rows)
+        rows = np.ones((1, 1))
+        for axis in block["axes"]:
+            along = np.zeros((axis["size"], len(axis["labels"])))
+            inside = np.flatnonzero(axis["labels"] >= 0)
+            along[axis["labels"][inside], inside] = axis["signs"][inside]
+            rows = np.kron(rows, along)
+        found.append(rows * block["weight"])
+    return np.concatenate(found)
 
 
 def error(a, workload):
@@ -36,16 +41,17 @@ def error(a, workload):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_wavelets_are_undone(shape):
     blocks, n = wavelets.privelet_strategy(shape), int(np.prod(shape))
-    a = wavelet_matrix(blocks, n)
+    a = wavelet_matrix(blocks)
     assert a.shape == (n, n)
     assert np.abs(a).sum(axis=0).max() == pytest.approx(1)
-    answers = [np.random.default_rng(0).normal(size=len(block["matrix"])) for block in blocks]
+    sizes = [int(np.prod([axis["size"] for axis in block["axes"]])) for block in blocks]
+    answers = [np.random.default_rng(0).normal(size=size) for size in sizes]
     expected = np.linalg.solve(a, np.concatenate(answers))
     np.testing.assert_allclose(wavelets.wavelet_cells(shape, answers), expected, atol=1e-9)
 
 
 def test_a_row_touches_one_coefficient_a_level():
-    a = wavelet_matrix(wavelets.privelet_strategy(64), 64)
+    a = wavelet_matrix(wavelets.privelet_strategy(64))
     assert ((a != 0).sum(axis=0) == 7).all()
     np.testing.assert_allclose(np.unique(np.abs(a)), [0, 1 / 7])
 
@@ -53,15 +59,28 @@ def test_a_row_touches_one_coefficient_a_level():
 def test_wavelets_are_better_than_the_tree_of_the_same_halves():
     workload = workloads.ranges(256, 500)
     tree = matrix_of(hierarchy.tree_strategy((256,), 2, root=True), 256)
-    assert error(wavelet_matrix(wavelets.privelet_strategy(256), 256), workload) < error(tree, workload)
+    assert error(wavelet_matrix(wavelets.privelet_strategy(256)), workload) < error(tree, workload)
 
 
-def test_many_cells_get_the_tree(monkeypatch):
-    monkeypatch.setattr(wavelets, "MOST_CELLS", 50)
-    blocks, x = wavelets.privelet_strategy(100), np.arange(100.0)
-    assert all(block["kind"] == "groups" for block in blocks)
-    answers = [np.bincount(b["labels"], weights=x) * b["weight"] for b in blocks]
-    np.testing.assert_allclose(wavelets.wavelet_cells(100, answers), x, atol=1e-9)
+@pytest.mark.parametrize("shape", [(7,), (64,), (5, 9), (2, 3, 4)])
+def test_the_core_measures_the_wavelets(shape):
+    """The trusted core's exact answers and column norms of `signed` blocks, against dense matrices."""
+    blocks, x = wavelets.privelet_strategy(shape), np.random.default_rng(2).integers(0, 50, shape)
+    a, core = wavelet_matrix(blocks), linear.Strategy(blocks, shape)
+    assert core.norms()[0] * 2.0**-core.bits == pytest.approx(np.abs(a).sum(axis=0).max(), rel=1e-6)
+    assert core.norms()[1] * 2.0**-core.bits == pytest.approx(np.sqrt((a**2).sum(axis=0).max()), rel=1e-6)
+    found = np.concatenate(core.answers(x)) * 2.0**-core.bits
+    np.testing.assert_allclose(found, a @ x.ravel(), rtol=1e-6)
+
+
+def test_signed_blocks_are_checked():
+    good = {"labels": [0, 0, -1], "signs": [1, -1, 1], "size": 1}
+    assert linear.Strategy([{"kind": "signed", "axes": [good], "weight": 1}], (3,)).norms()[0] == 1
+    for wrong in ({"signs": [1, 2, 1]}, {"signs": [1, 1]}, {"labels": [0, 1, 0]}, {"labels": [0, 0]}, {"size": "x"}):
+        with pytest.raises(Refusal):
+            linear.Strategy([{"kind": "signed", "axes": [good | wrong], "weight": 1}], (3,))
+    with pytest.raises(Refusal):
+        linear.Strategy([{"kind": "signed", "axes": [good, good], "weight": 1}], (3,))
 
 
 @pytest.mark.parametrize("shape", SHAPES)

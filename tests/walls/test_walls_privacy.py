@@ -20,11 +20,14 @@ MAY_DRAW = {
     "jostle/kernels/workloads.py",  # seeded: which ranges a random workload asks
 }
 # What of the engine and the vault gives exact numbers of rows.
-EXACT = {"cells", "group", "exact", "tally", "fetch", "survey"}
+EXACT = {"cells", "units", "group", "exact", "tally", "fetch", "survey"}
 MAY_ASK = {
+    "jostle/choice/bootstrap.py": {"keep"},  # released cells go in
     "jostle/choice/fingerprint.py": {"stamp"},  # when a public file was written
+    "jostle/choice/plan.py": {"keep"},  # made-up cubes go in
     "jostle/choice/program.py": {"keep"},  # resampled public arrays go in
-    "jostle/run/declare.py": {"open", "guess", "keep"},  # headers, the kinds of a public file's columns; arrays go in
+    "jostle/run/declare.py": {"guess", "keep"},  # the kinds of a public file's columns; public arrays go in
+    "jostle/run/origins.py": {"open", "keep"},  # headers; private arrays go in
     "jostle/tools/datacheck.py": {"survey"},  # for the owner of a file, and said to be private
 }
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from jostle.check.cost import numbers
 from jostle.check.cost.inert import MEASURING
 from jostle.check.cost.ledger import Opened
-from jostle.check.cost.tree import Most, Why
+from jostle.check.cost.tree import EACH, Most, Why
 from jostle.check.cost.values import (
     ANYTHING,
     MISSING,
@@ -34,16 +34,22 @@ from jostle.check.cost.values import (
     leaves,
     met_in,
 )  # fmt: skip
+from jostle.check.words import SPLITS
 from jostle.syntax import nodes as n
 
 if TYPE_CHECKING:
     from jostle.check.cost.walk import Walker
 
-SCORES = frozenset({"size", "total", "nonzero", "peak", "l2", "spread", "roughness", "misfit"})
-ROW_FORMS = frozenset({"histogram", "partition", "where", "derive", "pick", "columns"})
+SCORES = frozenset({
+    "size", "total", "nonzero", "peak", "ridge", "l2", "spread", "roughness", "misfit", "distance",
+    "bisections", "boundaries", "leftover",
+    "coordinate_scores",
+})  # fmt: skip
+ROW_FORMS = SPLITS | {"histogram", "partition", "where", "derive", "pick", "columns", "predicates", "vectors"}
 SOURCES = frozenset({"table", "counts", "dataset", "bound"})
 _PUBLIC_RESULT = frozenset({
-    "print", "plot", "error", "str", "explain", "exact", "answer", "cells", "identity", "prefixes", "ranges",
+    "print", "plot", "error", "standard_error", "band", "bootstrap", "str", "explain", "exact", "answer", "cells", "identity", "prefixes", "ranges",
+    "marginals", "union",
     "rectangles", "MkModel", "tree", "regret_tree", "forest", "rmse", "scaled_error", "vectors_in", "keys", "number",
     "idxmax", "idxmin", "var", "stddev", "median", "quantile", "avg",
 })  # fmt: skip
@@ -143,6 +149,8 @@ def _builtin(w: Walker, name: str, args: list[Any], keywords: dict[str, Any], no
         return _measure(w, name, args, keywords, node)
     if name in SCORES:
         return _score(name, args)
+    if name in ("split_rows", "binned") and args:
+        return _hashed(args) if name == "split_rows" else _rebuilt(args[0])
     if name == "limited" and len(args) == 2:
         return _limited(w, args[0], args[1])
     if name in ("spent", "left"):
@@ -195,6 +203,12 @@ def _measure(w: Walker, name: str, args: list[Any], keywords: dict[str, Any], no
     met = met_in(value)
     if met.exposures or met.open:
         least, most, delta = _amount(w, met, given)
+        if keywords.get("paid") is not None:
+            least = 0  # `prepaid` was charged for it, where that is what it is
+        if keywords.get("delta") is not None:
+            from jostle.check.cost.walk import in_quanta
+
+            delta = in_quanta(keywords["delta"])[1]
         w.charge(met, least, most, delta, Why("an amount is not known", node.span))
     if name == "exp_mech":
         from jostle.check.cost.ways import walked
@@ -213,6 +227,32 @@ def _score(name: str, args: list[Any]) -> Any:
     if isinstance(args[0], Ways):
         return any_of([_score(name, [way, *args[1:]]) for way in args[0].values])
     return PUBLIC if harmless(args[0]) else ANYTHING
+
+
+def _hashed(args: list[Any]) -> Any:
+    """The parts of a partition of its own; of how many, where that is known."""
+    table = args[0]
+    if isinstance(table, Ways):
+        return any_of([_hashed([way, *args[1:]]) for way in table.values])
+    if not isinstance(table, Handle):
+        return Items(blurred(table))
+    many, label = args[1] if len(args) > 1 else PUBLIC, object()
+
+    def part(at: object) -> Handle:
+        kept = tuple(Exposure(e.source, (*e.path, (label, at)), e.agents) for e in table.exposures)
+        return Handle(table.kind, kept, table.schema)
+
+    if isinstance(many, float) and many.is_integer() and 1 <= many <= 1000:
+        return [part(float(i)) for i in range(int(many))]
+    return Items(part(EACH), 1)
+
+
+def _rebuilt(table: Any) -> Any:
+    if isinstance(table, Ways):
+        return any_of([_rebuilt(way) for way in table.values])
+    if not isinstance(table, Handle):
+        return blurred(table)
+    return Handle(table.kind, table.exposures, None)
 
 
 def _limited(w: Walker, handle: Any, amount: Any) -> Any:

@@ -9,13 +9,18 @@ from __future__ import annotations
 from typing import Any
 
 from jostle.check.cost.values import MISSING, Builtin, Closure, Module, Part, Scope, harmless
+from jostle.check.words import SPLITS
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import children, every
 
 _COSTLY = (n.Query, n.Select, n.Spending, n.With, n.Private, n.Choice, n.Use, n.External, n.Part)
-MEASURING = frozenset({"laplace", "gaussian", "exp_mech", "noisy_max", "least_cost_partition"})
+MEASURING = frozenset({
+    "laplace", "gaussian", "exp_mech", "noisy_max", "least_cost_partition", "count_partition", "prepaid",
+    "noisy_moments", "noisy_sum",
+})  # fmt: skip
 _MAKING = frozenset({"MkChoiceMaker", "MkFeatures", "MkOption", "MkScore", "limited"})
-_ROWS = frozenset({"histogram", "partition", "where", "derive", "pick", "columns", "bound", "dataset"})
+_ROWS = frozenset({"histogram", "partition", "where", "derive", "pick", "columns", "predicates", "bound", "dataset",
+                   "split_rows", "binned", "vectors", "coordinate_scores"}) | SPLITS  # fmt: skip
 
 
 class Inert:

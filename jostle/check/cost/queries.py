@@ -30,9 +30,9 @@ from jostle.check.cost.values import (
     joined_exposures,
     met_in,
 )  # fmt: skip
-from jostle.check.words import AGGREGATES
+from jostle.check.words import AGGREGATES, SPLITS
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import children
+from jostle.syntax.walk import children, every
 
 if TYPE_CHECKING:
     from jostle.check.cost.walk import Walker
@@ -197,6 +197,10 @@ def row_form(w: Walker, name: str, node: n.Call, scope: Scope) -> Any:
     """`histogram`, `partition`, `where`, `derive`, `pick`, `columns`."""
     table = w.eval(node.args[0], scope) if node.args else PUBLIC
     schema = table.schema if isinstance(table, Handle) else None
+    if name == "predicates":
+        for arg in node.args[1:]:
+            _conditions(w, arg, schema, scope)
+        return PUBLIC
     for arg in node.args[1:]:
         rows(w, arg, schema, scope)
     over = MISSING
@@ -206,6 +210,21 @@ def row_form(w: Walker, name: str, node: n.Call, scope: Scope) -> Any:
         else:
             rows(w, keyword.value, schema, scope)
     return _formed(w, name, table, node, over, scope)
+
+
+def _conditions(w: Walker, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> None:
+    """What is evaluated for `predicates`; a comprehension that calls anything is not followed."""
+    if isinstance(node, n.ListOf):
+        for item in node.items:
+            _conditions(w, item, schema, scope)
+    elif isinstance(node, n.Comprehension):
+        w.eval(node.source, scope)
+        if any(isinstance(inside, n.Call | n.Query) for inside in every(node.item)):
+            from jostle.check.cost.ways import TooLong
+
+            raise TooLong(Why("it calls functions for each of many conditions", node.span))
+    else:
+        rows(w, node, schema, scope)
 
 
 def _formed(w: Walker, name: str, table: Any, node: n.Call, over: Any, scope: Scope) -> Any:
@@ -225,6 +244,10 @@ def _formed(w: Walker, name: str, table: Any, node: n.Call, over: Any, scope: Sc
         if schema is None:
             return Items(Handle("column", met, None, None, False, ""))
         return [Handle("column", met, schema, None, False, column) for column in schema]
+    if name in SPLITS:
+        return Handle("score", met) if met else PUBLIC
+    if name == "vectors":
+        return Handle("vectors", met) if met else PUBLIC
     if name == "histogram":
         named = [_column(w, arg, table, scope) or "xyz"[min(i, 2)] for i, arg in enumerate(node.args[1:])]
         unsure = any(isinstance(arg, n.Name) and _column(w, arg, table, scope) is None for arg in node.args[1:])

@@ -7,6 +7,7 @@ blocks is walked from the top. A block v of more than one cell is split when
 
 and becomes a bucket otherwise. One row more or less changes s by at most 1, and s never grows from a block to a
 part of it (Zhang, Xiao, Xie, *PrivTree*, SIGMOD 2016, for a score that only falls; here it may move either way).
+With s(v) = Σ_{i∈v} x_i, of which the same is true, the walk is PrivTree's own.
 With θ, δ and the scale λ of `constants` the walk is ε-differentially private for one row more or less; the argument,
 for the discrete noise that is drawn, is in `docs/privacy/least_cost_partition.md`. Only the buckets leave: scores
 are neither released nor used again.
@@ -81,14 +82,21 @@ def loss_bound(scale: float, decay: float) -> float:
 
 
 def walk(
-    counts: Ints, epsilon: float, draw: Draw, theta: float = 0.0, public_splits: int | None = None, decay: float = DECAY
+    counts: Ints,
+    epsilon: float,
+    draw: Draw,
+    theta: float = 0.0,
+    public_splits: int | None = None,
+    decay: float = DECAY,
+    by: str = "deviation",
 ) -> Ints:
     """A partition of the cells into blocks of the public tree: labels from 0, of the shape of `counts`.
 
     `counts` is an exact cube of rows, ≥ 0. `draw(scale, size)` gives `size` fresh discrete Laplace integers,
     P(k) ∝ exp(−|k|/scale); it is called at most once a level. `theta` is in units of λ. A split halves every axis
     that is not yet down to cells. The first `public_splits` levels (3 in one dimension and 2 in more, if left out)
-    are split whatever the counts are, and spend nothing. In one dimension labels rise with the cells.
+    are split whatever the counts are, and spend nothing. In one dimension labels rise with the cells. `by` is the
+    score: the `deviation` from the median, or the `count` of rows.
 
     Privacy: `epsilon`-differentially private for one row more or less; `theta`, `public_splits`, `decay` and the
     shape must be public.
@@ -100,7 +108,7 @@ def walk(
     order = _tree_order(counts.shape)
     values = np.clip(np.asarray(counts, dtype=np.int64).ravel(), 0, 2**40)
     held = order >= 0
-    padded = np.where(held, values[order], _BEYOND)
+    padded = np.where(held, values[order], BEYOND)
     starts = np.zeros(len(order), dtype=bool)
     live = np.zeros(1, dtype=np.int64)
     width, depth = len(order), -public_splits
@@ -111,7 +119,7 @@ def walk(
         if not len(live):
             break
         if depth >= 0:
-            scores = np.minimum(_deviations(padded.reshape(-1, width)[live], sizes), 2**42) << 20
+            scores = np.minimum(SCORES[by](padded.reshape(-1, width)[live], sizes), 2**42) << 20
             scores = np.maximum(threshold - tuned.decay, scores - depth * tuned.decay)
             split = scores + draw(tuned.scale, len(live)) > threshold
             starts[live[~split] * width] = True
@@ -125,18 +133,26 @@ def walk(
     return labels.reshape(counts.shape)
 
 
-_BEYOND = np.int64(2**62)
+BEYOND = np.int64(2**62)
 
 
-def _deviations(rows: Ints, sizes: Ints) -> Ints:
-    """min_c Σ|x − c| over the first `sizes` values of each row; what is beyond is padded by `_BEYOND`."""
+def deviations(rows: Ints, sizes: Ints) -> Ints:
+    """min_c Σ|x − c| over the first `sizes` values of each row; what is beyond is padded by `BEYOND`."""
     rows = np.sort(rows, axis=1)
-    rows[rows == _BEYOND] = 0
+    rows[rows == BEYOND] = 0
     sums = np.cumsum(rows, axis=1)
     at = np.arange(len(rows))
     below = np.where(sizes > 1, sums[at, np.maximum(sizes // 2 - 1, 0)], 0)
     upto = sums[at, (sizes + 1) // 2 - 1]
     return np.asarray(sums[at, sizes - 1] - upto - below)
+
+
+def _sums(rows: Ints, sizes: Ints) -> Ints:
+    return np.asarray(np.where(rows == BEYOND, 0, rows).sum(axis=1))
+
+
+SCORES: dict[str, Callable[[Ints, Ints], Ints]] = {"deviation": deviations, "count": _sums}
+"""Each moves by at most 1 with a row, and never grows from a block to a part of it: all that the proof asks."""
 
 
 def _tree_order(shape: tuple[int, ...]) -> Ints:

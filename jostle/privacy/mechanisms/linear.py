@@ -5,13 +5,17 @@ A strategy is public data, a list of blocks; each maps the cells x to answers:
 * `groups`: `labels` (a group for every flattened cell, −1 for none), `weight` (a number or one a group):
   answers[g] = weight[g] · Σ_{labels = g} x;
 * `matrix`: `labels` map cells to b buckets, answers = matrix · (bucket counts);
-* `boxes`: `lows`, `highs` (m × d, inclusive), `weight`: weighted sums over boxes.
+* `boxes`: `lows`, `highs` (m × d, inclusive), `weight`: weighted sums over boxes;
+* `signed`: `axes`, for each dimension `labels` and `signs` (±1) of its positions and a `size`; `weight`: sums like
+  those of `groups`, whose groups are all products of the axes' groups and whose cells count by the product of their
+  signs. Nothing of the size of the cube is kept, so that all wavelets of a million cells are one short list.
 
 *Argument.* Weights are first rounded to a grid of 2^-bits and everything after is exact integer arithmetic, so a
 row in cell c moves the answers by exactly the c-th column of an integer matrix; its largest ℓ₁ (ℓ₂) column norm,
 computed here and not taken from the strategy, times the stability, is the sensitivity. Counts are clamped to 2^31
 first, which is 1-Lipschitz, and the grid is coarse enough that no sum reaches 2^62. Nothing of the strategy is
-trusted: a wrong one costs accuracy only.
+trusted: a wrong one costs accuracy only. Cells that are sums of weights move by at most the changed weight in ℓ₁,
+spread over several of them; a norm is convex, so the largest column bounds that too.
 """
 
 from __future__ import annotations
@@ -31,9 +35,12 @@ Block = Mapping[str, Any]
 
 
 class Strategy:
-    """A checked strategy over cells of `shape`, with integer weights in units of 2^-bits."""
+    """A checked strategy over cells of `shape`, with integer weights in units of 2^-bits.
 
-    def __init__(self, blocks: Sequence[Block], shape: tuple[int, ...]) -> None:
+    Cells may be sums of weights themselves, in units of 2^-`cell_bits`; answers then are in units of both.
+    """
+
+    def __init__(self, blocks: Sequence[Block], shape: tuple[int, ...], cell_bits: int = 0) -> None:
         import numpy as np
 
         if not blocks:
@@ -49,7 +56,11 @@ class Strategy:
         most = max(weights)
         # whole · 2^31 · cells < 2^62, and a grid no coarser than 2^-30 of the largest weight is pointless to refine
         whole = self._whole(blocks)
-        self.bits = 0 if whole else max(0, min(30, 30 - math.ceil(math.log2(self.cells)))) - math.frexp(most)[1]
+        fine = max(0, min(20 if cell_bits else 30, 30 - math.ceil(math.log2(self.cells))))
+        self.bits = 0 if whole else fine - math.frexp(most)[1]
+        self._most_cell = MOST_COUNT << cell_bits
+        self._most_weight = math.ldexp(most, self.bits) + 1
+        self._small = cell_bits == 0
         try:
             self.blocks = [self._integers(block) for block in blocks]
         except (KeyError, TypeError, ValueError, OverflowError):
@@ -75,23 +86,33 @@ class Strategy:
                 "kind": kind,
                 "lows": lows,
                 "highs": highs,
-                "weight": round(float(block.get("weight", 1.0)) * scale),
+                **_rounded(float(block.get("weight", 1.0)) * scale),
             }
+        if kind == "signed":
+            axes = [_axis(axis, side) for axis, side in zip(block["axes"], self.shape, strict=True)]
+            return {"kind": kind, "axes": axes, **_rounded(float(block.get("weight", 1.0)) * scale)}
         labels = np.asarray(block["labels"], dtype=np.int64).ravel()
         if labels.shape != (self.cells,):
             raise refuse("ValueError", f"a strategy for {labels.size} cells cannot measure a cube of {self.cells}")
         if kind == "groups":
             size = int(block["size"])
             _check_labels(labels, size)
-            weight = np.rint(np.broadcast_to(np.asarray(block.get("weight", 1.0), float), (size,)) * scale)
-            return {"kind": kind, "labels": labels, "size": size, "weight": weight.astype(np.int64)}
+            weight = np.broadcast_to(np.asarray(block.get("weight", 1.0), float), (size,)) * scale
+            return {"kind": kind, "labels": labels, "size": size, **_rounded(weight)}
         if kind == "matrix":
             matrix = np.rint(np.asarray(block["matrix"], dtype=float) * scale).astype(np.int64)
             if matrix.ndim != 2:
                 raise refuse("ValueError", "the matrix of a strategy has two dimensions")
             _check_labels(labels, matrix.shape[1])
-            return {"kind": kind, "labels": labels, "matrix": matrix}
+            return {"kind": kind, "labels": labels, "matrix": matrix, "ratio": 1.0}
         raise refuse("ValueError", f"unknown kind of block `{kind}` in a strategy")
+
+    def ratios(self) -> list[Any]:
+        """For each block, the weights that were asked over those that were measured, where a group has one.
+
+        Released answers are multiplied by it, so that the grid, coarse for a million cells, does not show in them.
+        """
+        return [block["ratio"] for block in self.blocks]
 
     def norms(self) -> tuple[int, float]:
         """The largest ℓ₁ and ℓ₂ norms of a column, in units of 2^-bits."""
@@ -103,6 +124,14 @@ class Strategy:
                 cover = _coverage(block, self.shape).ravel()
                 l1 += cover * abs(block["weight"])
                 l2 += cover * float(block["weight"]) ** 2
+                continue
+            if block["kind"] == "signed":
+                held: Any = True
+                for axis, (labels, _, _) in enumerate(block["axes"]):
+                    if (labels < 0).any():
+                        held = held & (labels >= 0).reshape([-1 if a == axis else 1 for a in range(len(self.shape))])
+                l1.reshape(self.shape)[...] += abs(block["weight"]) * held
+                l2.reshape(self.shape)[...] += float(block["weight"]) ** 2 * held
                 continue
             labels, weights = block["labels"], block.get("weight")
             if weights is None:
@@ -120,26 +149,71 @@ class Strategy:
         """The exact answers of every block to cells `counts`, in units of 2^-bits."""
         import numpy as np
 
-        cells = np.minimum(counts, MOST_COUNT)
+        cells = np.minimum(counts, self._most_cell)
+        # of weights, sums may leave 64 bits before they are clamped: then in Python's integers
+        kind = np.int64 if self._small or cells.sum(dtype=float) * self._most_weight < 2.0**61 else object
+        cells = cells.astype(kind, copy=False)
         flat = cells.ravel()
         out = []
         for block in self.blocks:
             if block["kind"] == "boxes":
                 out.append(block["weight"] * box_sums(cells, block["lows"], block["highs"]))
                 continue
+            if block["kind"] == "signed":
+                out.append(block["weight"] * _signed_sums(cells, block["axes"]))
+                continue
             size = block["size"] if block["kind"] == "groups" else block["matrix"].shape[1]
             covered = block["labels"] >= 0
-            sums = np.zeros(size, dtype=np.int64)
+            sums = np.zeros(size, dtype=kind)
             np.add.at(sums, block["labels"][covered], flat[covered])
-            out.append(block["weight"] * sums if block["kind"] == "groups" else _product(block["matrix"], sums))
+            out.append(block["weight"] * sums if block["kind"] == "groups" else self._product(block["matrix"], sums))
         return out
 
+    def _product(self, matrix: NDArray[np.int64], sums: NDArray[Any]) -> NDArray[Any]:
+        """An exact integer product; buckets are clamped as cells are."""
+        import numpy as np
 
-def _product(matrix: NDArray[np.int64], sums: NDArray[np.int64]) -> NDArray[np.int64]:
-    """An exact integer product; buckets are clamped as cells are."""
+        made: NDArray[Any] = matrix @ np.minimum(sums, self._most_cell)
+        return made
+
+
+def _rounded(weight: Any) -> dict[str, Any]:
+    """Integer weights for these, none that is not 0 rounded to 0; and the ratio between them."""
     import numpy as np
 
-    return matrix @ np.minimum(sums, MOST_COUNT)
+    near = np.where(np.abs(weight) < 0.5, np.sign(weight), np.rint(weight)).astype(np.int64)
+    ratio = np.divide(weight, near, out=np.ones(np.shape(weight)), where=near != 0)
+    return {"weight": near if near.ndim else int(near), "ratio": ratio}
+
+
+def _axis(axis: Mapping[str, Any], side: int) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    """The labels, signs and number of groups of one axis of a `signed` block, checked."""
+    import numpy as np
+
+    labels = np.asarray(axis["labels"], dtype=np.int64).ravel()
+    signs = np.asarray(axis["signs"], dtype=np.int64).ravel()
+    if labels.shape != (side,) or signs.shape != (side,):
+        raise refuse("ValueError", f"a strategy for {labels.size} positions cannot measure an axis of {side}")
+    if not (np.abs(signs) == 1).all():
+        raise refuse("ValueError", "the signs of a strategy are 1 and -1")
+    _check_labels(labels, int(axis["size"]))
+    return labels, signs, int(axis["size"])
+
+
+def _signed_sums(cells: NDArray[np.int64], axes: list[Any]) -> NDArray[np.int64]:
+    """Sums of cells by the product of their signs, one axis after another; flat, in the order of the groups."""
+    import numpy as np
+
+    for axis, (labels, signs, size) in enumerate(axes):
+        lines = np.moveaxis(cells, axis, 0)
+        covered = labels >= 0
+        sums = np.zeros((size, *lines.shape[1:]), dtype=cells.dtype)
+        inner = math.prod(lines.shape[1:])
+        at = labels[covered][:, None] * inner + np.arange(inner)
+        signed = lines[covered] * signs[covered].reshape(-1, *[1] * (lines.ndim - 1))
+        np.add.at(sums.reshape(-1), at.ravel(), signed.ravel())
+        cells = np.moveaxis(sums, 0, axis)
+    return cells.ravel()
 
 
 def _largest_weight(block: Block) -> float:
@@ -175,9 +249,10 @@ def box_sums(cells: NDArray[Any], lows: NDArray[np.int64], highs: NDArray[np.int
     prefix = cells
     for axis in range(cells.ndim):
         prefix = np.cumsum(prefix, axis=axis)
-    prefix = np.pad(prefix, [(1, 0)] * cells.ndim)
+    padded = np.zeros([side + 1 for side in cells.shape], dtype=cells.dtype)
+    padded[(slice(1, None),) * cells.ndim] = prefix
     total = np.zeros(len(lows), dtype=cells.dtype)
     for corner in np.ndindex(*(2,) * cells.ndim):
         at = tuple(np.where(c, lows[:, i], highs[:, i] + 1) for i, c in enumerate(corner))
-        total += (-1) ** sum(corner) * prefix[at]
+        total += (-1) ** sum(corner) * padded[at]
     return total

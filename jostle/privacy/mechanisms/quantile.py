@@ -10,6 +10,9 @@ resolve, and at the first or last row where that is finer.
 *Mode.* The candidates are the public keys, the scores their counts. One more row raises one count and lowers none:
 the scores are monotone and move by at most k, so that scale k/ε is ε-DP (Dwork & Roth 2014, 3.3; one-sided
 exponential noise: McKenna & Sheldon 2020); where a row may be replaced they are not, and the scale is doubled.
+
+*Weights.* Where rows have weights, both count by them, in whole units. The ends and the counts are linear in the rows,
+so that rows of a weight of 1 in all move them by no more than one row would; k is then that weight.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
-from jostle.engine.plan import Plan, RowExpr
+from jostle.engine.plan import WEIGHT_BITS, Plan, RowExpr
 from jostle.engine.types import bounds_of, is_integral, key_values
 from jostle.privacy.handles import Table
 from jostle.privacy.mechanisms.selection import Selection
@@ -62,7 +65,7 @@ def choose_quantile(
 
     low, high = candidates_of(table, expr, "quantile")
     grid = _grid(low, high, is_integral(expr, table.domains))
-    values, counts = kernel.engine.tally(plan, expr)
+    values, counts = kernel.engine.tally(plan, expr, weighted=table.weighted)
     running = np.concatenate([[0], np.cumsum(np.asarray(counts, dtype=np.int64))])
     ordered = np.asarray(values, dtype=float)
     below = running[np.searchsorted(ordered, grid, side="left")]
@@ -70,15 +73,17 @@ def choose_quantile(
     part = Fraction(q).limit_denominator(1000)
     a, d = part.numerator, part.denominator
     sensitivity = max(a, d - a)
-    scale = how.scale(sensitivity * stability, monotone=False)
+    unit = 1 << (WEIGHT_BITS if table.weighted else 0)  # of a row in the counts
+    scale = how.scale(sensitivity * stability * unit, monotone=False)
     least = (d - a) * below - a * (running[-1] - below)  # d times the ranks that c may take, less d·q·N
     most = least + d * (running[-1] - below - above)
     if a in (0, d):
-        aim = max(1, math.ceil(min(scale * math.log(len(grid)) / 2, 2.0**61)))
+        aim = max(unit, math.ceil(min(scale * math.log(len(grid)) / 2, 2.0**61)))
         shift = aim if a == 0 else -aim
         least, most = least - shift, most - shift
     scores = -np.maximum(0, np.maximum(least, -most))
-    return Noised(float(grid[how.choose(noise, scores, scale)]), "selection", scale / d, len(grid)), scale / d
+    ranks = scale / (d * unit)
+    return Noised(float(grid[how.choose(noise, scores, scale)]), "selection", ranks, len(grid)), ranks
 
 
 def choose_mode(
@@ -90,11 +95,12 @@ def choose_mode(
     from jostle.engine.plan import Count, Key
 
     values = candidates_of(table, expr, "mode")
-    (counts,) = kernel.engine.group(plan, (Key(expr, values),), (Count(),))
+    (counts,) = kernel.engine.group(plan, (Key(expr, values),), (Count(weighted=table.weighted),))
     monotone = not any(e.source.unit.public_size for e in table.exposures)
-    scale = how.scale(stability, monotone)
+    unit = 1 << (WEIGHT_BITS if table.weighted else 0)
+    scale = how.scale(stability * unit, monotone)
     chosen = values[how.choose(noise, np.asarray(counts, dtype=np.int64), scale)]
-    return (float(chosen) if isinstance(chosen, int) and not isinstance(chosen, bool) else chosen), scale
+    return (float(chosen) if isinstance(chosen, int) and not isinstance(chosen, bool) else chosen), scale / unit
 
 
 def _grid(low: float, high: float, integral: bool) -> NDArray[np.float64]:

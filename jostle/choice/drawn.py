@@ -1,0 +1,37 @@
+"""A policy's trees as nested records, for whoever draws them: `choice` events carry them.
+
+A test is {feature, threshold, low, high}, a leaf {says: {option: utility}, n}. Forests are not drawn.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jostle.choice.models import Trees
+from jostle.choice.policy import Policy
+from jostle.choice.trees import LEAF, Tree
+
+_MOST = 400  # nodes of all trees together
+
+
+def drawn(policy: Policy) -> dict[str, Any]:
+    """By option the tree that speaks of it, or one under `""` for all options; empty where there is none to draw."""
+    model = policy.predictor
+    if not policy.learned or not isinstance(model, Trees) or any(len(trees) != 1 for trees in model.ensembles):
+        return {}
+    if sum(len(trees[0].feature) for trees in model.ensembles) > _MOST:
+        return {}
+    options = policy.table.options
+    if model.together:
+        return {"": _node(model, model.ensembles[0][0], options, 0)}
+    return {o: _node(model, trees[0], (o,), 0) for o, trees in zip(options, model.ensembles, strict=True)}
+
+
+def _node(model: Trees, tree: Tree, options: tuple[str, ...], at: int) -> dict[str, Any]:
+    if tree.feature[at] == LEAF:
+        said = {o: model.scale.utility(v) for o, v in zip(options, tree.value[at], strict=True)}
+        return {"says": said, "n": tree.n[at]}
+    return {
+        "feature": model.columns[tree.feature[at]], "threshold": tree.threshold[at],
+        "low": _node(model, tree, options, tree.left[at]), "high": _node(model, tree, options, tree.right[at]),
+    }  # fmt: skip

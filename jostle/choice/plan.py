@@ -1,0 +1,192 @@
+"""What a choice would achieve at any epsilon, before anything is spent: `jostle plan`.
+
+The Options run on the program's own training data, which are public, at amounts around the one that the program gives,
+with seeded noise; the Utility says how good the answers are. The choice itself is the trained policy, with its features
+measured and paid for at each amount. Where an Option measures a fixed strategy, its error on the private data's own
+shape and queries is known in closed form, whatever the data are. Nothing private is opened.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jostle.choice.policy import Policy
+from jostle.choice.program import ProgramBench, mapped, public_only, simulated
+from jostle.choice.training import seed
+from jostle.choice.workers import run_all
+
+STEPS = (-2, -1, 0, 1, 2)
+"""The amounts that are tried, in half decades around the program's."""
+
+REPEATS = 2
+CHOICE = "the choice"
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """The error of one option at each amount, an entry a training data set; decreasing, as a rule.
+
+    `exact` is its root mean square error at each amount on the program's own queries, where that has a closed form.
+    """
+
+    name: str
+    errors: tuple[tuple[float, ...], ...]
+    exact: tuple[float, ...] | None = None
+
+    def typical(self) -> list[float]:
+        """The mean over data sets, at each amount."""
+        return [sum(at) / len(at) for at in self.errors]
+
+
+@dataclass(frozen=True, slots=True)
+class ChoicePlan:
+    """One ChoiceMaker, called with `asked` of `unit`, whose utilities are negative errors."""
+
+    name: str
+    unit: str
+    asked: float
+    amounts: tuple[float, ...]
+    curves: tuple[Curve, ...]
+    policy: str
+
+    def error(self, curve: Curve, amount: float) -> float:
+        """The typical error at an amount within those tried; on a line through them in logarithms."""
+        return _between(self.amounts, curve.typical(), amount)
+
+    def needed(self, errors: Sequence[float], wanted: float) -> float:
+        """The least amount with an error of at most `wanted` > 0: 0 below those tried, infinite beyond them."""
+        if errors[0] <= wanted:
+            return 0.0
+        for i in range(1, len(errors)):
+            if errors[i] <= wanted:
+                low, high = _logs(errors[i - 1], errors[i])
+                way = (low - math.log(wanted)) / (low - high)
+                return float(math.exp(_mix(math.log(self.amounts[i - 1]), math.log(self.amounts[i]), way)))
+        return math.inf
+
+
+def amounts_around(asked: float) -> tuple[float, ...]:
+    """Half decades around an amount, on the grid of amounts."""
+    return tuple(float(f"{asked * 10 ** (k / 2):.6g}") for k in STEPS)
+
+
+def study(
+    interp: Any, maker: Any, data: Any, unit: str, asked: float, centre: float,
+    progress: Callable[[int, int], None] | None = None,
+) -> ChoicePlan | None:  # fmt: skip
+    """The plan of one call of a ChoiceMaker; None where its utilities are no errors."""
+    bench, policy = maker.studied(interp, unit, asked)
+    if not policy.table.scale.logarithmic and policy.table.runs:
+        return None
+    amounts = amounts_around(centre)
+
+    def piece(database: int) -> list[list[float]]:
+        instance = bench.instance(database, 1.0, 0)
+        options = [_curve(bench, instance, option, database, amounts) for option in range(len(bench.option_names))]
+        return [*options, _chosen(bench, policy, instance, database, amounts, options)]
+
+    found = run_all(piece, len(bench.database_names), progress, maker.workers)
+    names = (*bench.option_names, CHOICE)
+    curves = []
+    for k, name in enumerate(names):
+        errors = tuple(tuple(found[d][k][i] for d in range(len(found))) for i in range(len(amounts)))
+        exact = _closed(interp, maker, k, data, unit, amounts) if name != CHOICE else None
+        curves.append(Curve(name, errors, exact))
+    return ChoicePlan(maker.name or "choice", unit, asked, amounts, tuple(curves), policy.name)
+
+
+def _curve(bench: ProgramBench, instance: Any, option: int, database: int, amounts: Sequence[float]) -> list[float]:
+    """The error of an option at each amount: the mean of a few runs."""
+    found = []
+    for amount in amounts:
+        runs = []
+        for k in range(REPEATS):
+            answers = bench.answer(option, instance, amount, seed("plan", database, option, amount, k))
+            runs.append(max(0.0, -bench.utility(instance, answers)))
+        found.append(sum(runs) / len(runs))
+    return found
+
+
+def _chosen(
+    bench: ProgramBench, policy: Policy, instance: Any, database: int, amounts: Sequence[float],
+    options: list[list[float]],
+) -> list[float]:  # fmt: skip
+    """The error of what the policy picks, which gets what the features leave."""
+    found = []
+    private = [n for n, free in zip(bench.feature_names, bench.feature_is_public, strict=True) if not free]
+    paid = [name for name in policy.needs if name in private]
+    for amount in amounts:
+        values: dict[str, float] = {}
+        if policy.needs:
+            part = amount * policy.share * len(private) / len(paid) if paid else amount
+            values = dict(bench.features(instance, part, seed("plan", database, "features", amount)))
+        picked = policy.choose(values, amount).index
+        found.append(_between(amounts, options[picked], amount * (1 - policy.share)))
+    return found
+
+
+def _closed(
+    interp: Any, maker: Any, option: int, data: Any, unit: str, amounts: Sequence[float]
+) -> tuple[float, ...] | None:
+    """The root mean square error of an option that measures a fixed strategy, on the shapes of the call's data."""
+    from jostle.amounts import quanta
+    from jostle.kernels.accuracy import root_mean_square
+    from jostle.kernels.carried import noise_of
+    from jostle.privacy.handles import Exposure
+    from jostle.privacy.measures import Amount
+
+    stand_in = madeup(interp, data)
+    if stand_in is None:
+        return None
+    amount = Amount(unit, quanta(amounts[-1], unit))
+    view, source = simulated(stand_in, amount, 1, 0)
+    with public_only(interp), interp.kernel.allot(amount, None, (Exposure(source),)):
+        answers = interp.call(maker.options[option], [view])
+    noise = noise_of(answers)
+    if noise is None or noise.strategy is None or noise.workload is None:
+        return None
+    least = root_mean_square(noise.strategy, noise.workload, noise.deviation)
+    power = 1.0 if unit == "epsilon" else 0.5
+    return tuple(least * (amounts[-1] / a) ** power for a in amounts)
+
+
+def madeup(interp: Any, data: Any) -> Any:
+    """The same record with made-up public cubes of the same shapes; None where it holds tables."""
+    from jostle.privacy.handles import Cube, Handle
+    from jostle.run.values import Record
+    from jostle.simulate import counts_of
+
+    if not isinstance(data, dict) or any(isinstance(v, Handle) and not isinstance(v, Cube) for v in data.values()):
+        return None
+    made = Record()
+    for name, value in data.items():
+        if isinstance(value, Cube):
+            kept = interp.kernel.vault.keep(counts_of(value.shape, 10 * value.size, 0))
+            made[name] = Cube((), kept, value.names, value.shape)
+        else:
+            made[name] = mapped(value, lambda handle: handle)
+    return made
+
+
+def _between(amounts: Sequence[float], errors: Sequence[float], amount: float) -> float:
+    """On the line through the points in logarithms; beyond them the nearest."""
+    at = math.log(min(max(amount, amounts[0]), amounts[-1]))
+    places = [math.log(a) for a in amounts]
+    for i in range(1, len(places)):
+        if at <= places[i]:
+            low, high = _logs(errors[i - 1], errors[i])
+            return math.exp(_mix(low, high, (at - places[i - 1]) / (places[i] - places[i - 1])))
+    return errors[-1]
+
+
+def _mix(low: float, high: float, way: float) -> float:
+    return low + (high - low) * way
+
+
+def _logs(left: float, right: float) -> tuple[float, float]:
+    """Logarithms of two errors, one of which may be 0: that counts as a billionth of the other."""
+    least = max(1e-9 * max(left, right), 1e-300)
+    return math.log(max(left, least)), math.log(max(right, least))

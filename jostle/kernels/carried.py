@@ -1,0 +1,106 @@
+"""Arrays that remember what noise they came from, so that their error can be told.
+
+What a measurement returns is an array like any other, which also carries its `noise`. The estimate that is made of it
+and the answers computed from that carry theirs; anything else that is done with such an array gives one that carries
+nothing, since what was known of its error would no longer hold. All of it is public.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jostle.kernels.workloads import Floats, Workload, identity
+
+Strategy = list[dict[str, Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Noise:
+    """Laplace's b or Gaussian's σ on every answer of a strategy; with a strategy and shape, of the estimate by it."""
+
+    mechanism: str
+    scale: float
+    strategy: Strategy | None = None
+    shape: tuple[int, ...] = ()
+    epsilon: float = 0.0
+    """The amount that was spent on it, in the unit of its mechanism; 0 where there was none."""
+    workload: Workload | None = None
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of one answer of the strategy."""
+        return self.scale * (2**0.5 if self.mechanism == "laplace" else 1.0)
+
+
+class Carrying(np.ndarray[Any, np.dtype[np.float64]]):
+    """An array with `noise`, which views, slices and results of arithmetic do not inherit."""
+
+    jostle_vector = True
+    noise: Noise | None
+
+    def __array_finalize__(self, other: object) -> None:
+        self.noise = None
+
+
+def carrying(values: Floats, noise: Noise) -> Floats:
+    """The values, and where they come from."""
+    made = np.asarray(values, dtype=np.float64).view(Carrying)
+    made.noise = noise
+    return made
+
+
+def noise_of(value: object) -> Noise | None:
+    return getattr(value, "noise", None) if isinstance(value, Carrying) else None
+
+
+def measured_by(answers: Sequence[object]) -> Noise | None:
+    """The noise that all blocks of answers were measured under; None where they differ or it is not known."""
+    found = [noise_of(a) for a in answers]
+    first = found[0] if found else None
+    if first is None or any(n is None or (n.mechanism, n.scale) != (first.mechanism, first.scale) for n in found):
+        return None
+    return first
+
+
+def estimated(cells: Floats, strategy: Strategy, answers: Sequence[object], workload: Workload) -> Floats:
+    """The cells as least squares over a strategy; carrying nothing where the strategy's buckets hide cells."""
+    from jostle.kernels.accuracy import lossless
+
+    noise = measured_by(answers)
+    if noise is None or not lossless(strategy, workload):
+        return cells
+    return carrying(cells, replace(noise, strategy=strategy, shape=tuple(workload.shape)))
+
+
+def answered(queries: Workload, cells: Floats) -> Floats:
+    """The answers of a workload on estimated cells; carrying nothing where queries cut through buckets."""
+    from jostle.kernels.accuracy import lossless
+
+    noise = noise_of(cells)
+    values = queries.answers(np.asarray(cells, dtype=np.float64))
+    if noise is None or noise.strategy is None or noise.shape != tuple(queries.shape):
+        return values
+    if not lossless(noise.strategy, queries):
+        return values
+    return carrying(values, replace(noise, workload=queries))
+
+
+def standard_errors(value: Floats) -> NDArray[np.float64]:
+    """The standard error of every element, of the array's shape, before cells are made nowhere negative.
+
+    A `ValueError` where the array carries no noise, or its queries cut through buckets.
+    """
+    from jostle.kernels.accuracy import variances
+
+    noise = noise_of(value)
+    if noise is None:
+        raise ValueError("nothing is known of how these numbers were measured")
+    if noise.strategy is None:
+        return np.full(np.shape(value), noise.deviation)
+    asked = noise.workload if noise.workload is not None else identity(noise.shape)
+    return noise.deviation * np.sqrt(variances(noise.strategy, asked)).reshape(np.shape(value))

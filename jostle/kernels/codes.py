@@ -1,0 +1,75 @@
+"""Columns of values as positions in a public list of values: what classifiers count and look up by.
+
+A number stands for itself whatever its type (1, 1.0 and NumPy's 1 are one value), everything else for its text; what
+is not in the list (a missing cell, a value nobody described) has position −1.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Value = str | float
+Positions = NDArray[np.int64]
+
+
+class Coded(NamedTuple):
+    """A column as its different values, and for each row the position of its own among them."""
+
+    values: tuple[Value | None, ...]
+    codes: Positions
+
+
+class Cuts(NamedTuple):
+    """Bins of a number: a value is in the bin numbered by how many of the rising `edges` it reaches."""
+
+    edges: tuple[float, ...]
+
+    def place(self, value: Value | None) -> Value | None:
+        """The bin of a value, 0 to the number of edges; none for what is no number."""
+        return None if value is None or isinstance(value, str) else float(bisect_right(self.edges, value))
+
+
+def plain(value: Any) -> Value | None:
+    """A cell as a number, a text or None."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    if isinstance(value, (int, float, np.integer, np.floating)):
+        return None if math.isnan(value) else float(value)
+    return str(value)
+
+
+def coded(column: Coded | Sequence[Any] | NDArray[Any]) -> Coded:
+    if isinstance(column, Coded):
+        return column
+    array = np.asarray(column)
+    if array.dtype.kind in "iufUb":
+        values, codes = np.unique(array, return_inverse=True)
+        return Coded(tuple(plain(v) for v in values.tolist()), codes.astype(np.int64).reshape(-1))
+    places: dict[Value | None, int] = {}
+    found = np.array([places.setdefault(plain(v), len(places)) for v in array.ravel().tolist()], dtype=np.int64)
+    return Coded(tuple(places), found)
+
+
+def positions(column: Coded | Sequence[Any] | NDArray[Any], values: Sequence[Value]) -> Positions:
+    """For each row the position of its cell in `values`, −1 where it is not there."""
+    known = coded(column)
+    where: Mapping[Any, int] = {plain(v): i for i, v in enumerate(values)}
+    table = np.array([where.get(v, -1) for v in known.values] or [-1], dtype=np.int64)
+    return table[known.codes]
+
+
+def cut(column: Coded | Sequence[Any] | NDArray[Any], cuts: Cuts) -> Coded:
+    """The bins of a column of raw numbers."""
+    known = coded(column)
+    binned = [cuts.place(v) for v in known.values]
+    values = tuple(dict.fromkeys(binned))
+    table = np.array([values.index(b) for b in binned] or [0], dtype=np.int64)
+    return Coded(values, table[known.codes])

@@ -1,0 +1,99 @@
+"""What a model is over: variables with their values, and the cliques whose tables it holds.
+
+A domain comes as a record, `{age: 0..9, sex: {"Female", "Male"}, ward: 12}`: a range, a set or list of values, or a
+number of values 0 … k − 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+MOST_VALUES = 2**20
+Clique = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Variables in order, each with its values.
+
+    >>> Domain.of({"a": 2, "b": ["x", "y", "z"]}).sizes
+    (2, 3)
+    """
+
+    names: tuple[str, ...]
+    values: tuple[tuple[Any, ...], ...]
+
+    @classmethod
+    def of(cls, described: Any) -> Domain:
+        if isinstance(described, Domain):
+            return described
+        if not isinstance(described, Mapping) or not described:
+            raise ValueError("a domain is a record of variables, such as {age: 0..9, sex: {'Female', 'Male'}}")
+        return cls(tuple(described), tuple(_values(name, values) for name, values in described.items()))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(len(values) for values in self.values)
+
+    @property
+    def states(self) -> float:
+        """How many joint states there are; a double, since it may be beyond 2^63."""
+        return math.prod(float(size) for size in self.sizes)
+
+    def place(self, name: Any) -> int:
+        if name not in self.names:
+            raise ValueError(f"there is no variable `{name}`: the variables are {', '.join(self.names)}")
+        return self.names.index(name)
+
+    def clique(self, names: Any) -> Clique:
+        """The places of a clique's variables, in the order of the clique."""
+        listed = [names] if isinstance(names, str) else list(names)
+        places = tuple(self.place(name) for name in listed)
+        if not places:
+            raise ValueError("a clique has at least one variable")
+        if len(set(places)) < len(places):
+            raise ValueError(f"a clique has each variable once, and this is {', '.join(listed)}")
+        return places
+
+    def cliques(self, listed: Any) -> tuple[Clique, ...]:
+        """Cliques as places; two over the same variables are refused, since their potentials would be one."""
+        if isinstance(listed, (str, Mapping)) or not isinstance(listed, Iterable):
+            raise ValueError("cliques are a list of lists of variables, such as [['age', 'sex'], ['sex', 'ward']]")
+        found = tuple(self.clique(names) for names in listed)
+        if len({frozenset(c) for c in found}) < len(found):
+            raise ValueError("two cliques are over the same variables")
+        return found
+
+    def named(self, clique: Sequence[int]) -> list[str]:
+        return [self.names[v] for v in clique]
+
+    def code(self, variable: int, value: Any) -> int:
+        """The position of a value; numbers are found as doubles."""
+        values = self.values[variable]
+        if value not in values:
+            shown = ", ".join(str(v) for v in values[:8])
+            raise ValueError(f"`{self.names[variable]}` has no value {value}: it has {shown}")
+        return values.index(value)
+
+
+def _values(name: str, given: Any) -> tuple[Any, ...]:
+    if isinstance(given, bool) or isinstance(given, str):
+        raise ValueError(f"`{name}` needs a range, a set of values, or a number of them")
+    if isinstance(given, (int, float)):
+        if not float(given).is_integer() or not 1 <= given <= MOST_VALUES:
+            raise ValueError(f"`{name}` has a whole number of values from 1 to {MOST_VALUES:,}, not {given}")
+        return tuple(float(i) for i in range(int(given)))
+    if hasattr(given, "low") and hasattr(given, "high"):
+        low, high = float(given.low), float(given.high)
+        if not (low.is_integer() and high.is_integer()) or high - low >= MOST_VALUES:
+            raise ValueError(f"`{name}` needs a range of whole numbers, at most {MOST_VALUES:,} of them")
+        given = range(int(low), int(high) + 1)
+    if not isinstance(given, Iterable):
+        raise ValueError(f"`{name}` needs a range, a set of values, or a number of them")
+    values = tuple(float(v) if isinstance(v, int) and not isinstance(v, bool) else v for v in given)
+    if not values or len(set(values)) < len(values):
+        raise ValueError(f"`{name}` needs at least one value, and each once")
+    return values

@@ -1,0 +1,199 @@
+"""Junction trees: which tables exact inference holds, found from sizes and cliques alone.
+
+Variables are eliminated greedily (by least fill-in and by least table; the cheaper order wins); the maximal tables
+met on the way are the bags of a tree. A plan is public, made before anything is measured, and kept: learning asks
+for the same one hundreds of times. Koller and Friedman, *Probabilistic Graphical Models*, 2009, chapters 9 and 10.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+MOST_CELLS = 2**25
+"""Of all bags together: three arrays of doubles of that size are 800 MB."""
+
+Clique = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Home:
+    """Where a clique's table stands: its bag, and how to bring it there and back.
+
+    A table in the clique's order is transposed by `order` and reshaped to `spread` to broadcast over the bag; of the
+    bag's table, of `axes` axes, those at `kept` remain, in the clique's order.
+    """
+
+    bag: int
+    order: tuple[int, ...]
+    spread: tuple[int, ...]
+    axes: tuple[int, ...]
+    kept: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Bag:
+    """Variables of a table: `own` of them first, then those shared with the parent, which comes later.
+
+    `adding`: what its table is the sum of, cliques by their index and children as −1 − index, small sums first.
+    """
+
+    variables: Clique
+    shape: tuple[int, ...]
+    own: int
+    above: Home | None  # where the shared variables stand in the parent
+    adding: tuple[int, ...]
+
+    @property
+    def rows(self) -> int:
+        """The number of states of its own variables."""
+        return math.prod(self.shape[: self.own])
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A junction tree of `bags`, children before parents, with a home for every clique."""
+
+    sizes: tuple[int, ...]
+    cliques: tuple[Clique, ...]
+    bags: tuple[Bag, ...]
+    homes: tuple[Home, ...]
+
+    @property
+    def cells(self) -> int:
+        return sum(math.prod(bag.shape) for bag in self.bags)
+
+    @property
+    def treewidth(self) -> int:
+        return max(len(bag.variables) for bag in self.bags) - 1
+
+
+def cells_needed(sizes: Sequence[int], cliques: Sequence[Clique]) -> float:
+    """The cells of all tables that exact inference would hold, a double: they may be more than can be counted."""
+    bags = _bags(tuple(sizes), tuple(cliques))
+    return sum(math.prod(float(sizes[v]) for v in bag) for bag in bags)
+
+
+@lru_cache(maxsize=256)
+def plan(sizes: tuple[int, ...], cliques: tuple[Clique, ...], most: int = MOST_CELLS) -> Plan:
+    """The junction tree of `cliques` over variables of `sizes`; ValueError where it holds more than `most` cells."""
+    bags = _bags(sizes, cliques)
+    need = sum(math.prod(float(sizes[v]) for v in bag) for bag in bags)
+    if need > most:
+        widest = max(bags, key=lambda bag: math.prod(float(sizes[v]) for v in bag))
+        raise ValueError(
+            f"exact inference over these cliques needs tables of {need:,.0f} cells, the largest over {len(widest)} "
+            f"variables, and {most:,} can be held; use fewer cliques or coarser values, or loopy inference"
+        )
+    tree = _tree(bags)
+    variables: list[Clique] = []
+    owned: list[int] = []
+    for bag, parent in tree:
+        held = set(tree[parent][0]) if parent is not None else set()
+        own = tuple(v for v in bag if v not in held)
+        variables.append(own + tuple(v for v in bag if v in held))
+        owned.append(len(own))
+    above = [
+        _home(parent, listed[many:], variables[parent], sizes) if parent is not None else None
+        for (_, parent), listed, many in zip(tree, variables, owned, strict=True)
+    ]
+    homes = []
+    for clique in cliques:
+        fitting = [i for i, v in enumerate(variables) if set(clique) <= set(v)]
+        best = min(fitting, key=lambda i: math.prod(sizes[x] for x in variables[i]))
+        homes.append(_home(best, clique, variables[best], sizes))
+    full = []
+    for i, listed in enumerate(variables):
+        parts = {c: home.spread for c, home in enumerate(homes) if home.bag == i}
+        parts |= {-1 - j: home.spread for j, home in enumerate(above) if home is not None and home.bag == i}
+        full.append(Bag(listed, tuple(sizes[x] for x in listed), owned[i], above[i], _adding(parts)))
+    return Plan(sizes, cliques, tuple(full), tuple(homes))
+
+
+def _adding(parts: dict[int, tuple[int, ...]]) -> tuple[int, ...]:
+    """An order in which the sum of broadcast tables grows slowly."""
+    left, order = dict(parts), []
+    reach: tuple[int, ...] | None = None
+    while left:
+
+        def grown(at: int, reach: tuple[int, ...] | None = reach) -> int:
+            return math.prod(max(a, b) for a, b in zip(reach or left[at], left[at], strict=True))
+
+        at = min(left, key=lambda i: (grown(i), i))
+        spread = left.pop(at)
+        reach = tuple(max(a, b) for a, b in zip(reach or spread, spread, strict=True))
+        order.append(at)
+    return tuple(order)
+
+
+def _home(at: int, clique: Clique, bag: Clique, sizes: tuple[int, ...]) -> Home:
+    order = tuple(sorted(range(len(clique)), key=lambda i: bag.index(clique[i])))
+    spread = tuple(sizes[v] if v in clique else 1 for v in bag)
+    return Home(at, order, spread, tuple(range(len(bag))), tuple(bag.index(v) for v in clique))
+
+
+# Elimination ---------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=256)
+def _bags(sizes: tuple[int, ...], cliques: tuple[Clique, ...]) -> tuple[Clique, ...]:
+    """The maximal elimination tables, in order of elimination, by the cheaper of the two greedy orders."""
+    graph: list[set[int]] = [set() for _ in sizes]
+    for clique in cliques:
+        for v in clique:
+            graph[v] |= set(clique) - {v}
+
+    def fill(g: list[set[int]], v: int) -> float:
+        around = list(g[v])
+        return sum(1 for i, a in enumerate(around) for b in around[i + 1 :] if b not in g[a])
+
+    def table(g: list[set[int]], v: int) -> float:
+        return math.prod(float(sizes[x]) for x in g[v]) * sizes[v]
+
+    def cost(bags: tuple[Clique, ...]) -> float:
+        return sum(math.prod(float(sizes[v]) for v in bag) for bag in bags)
+
+    return min((_eliminated(graph, first, table) for first in (fill, table)), key=cost)
+
+
+def _eliminated(
+    graph: list[set[int]], first: Callable[[list[set[int]], int], float], then: Callable[[list[set[int]], int], float]
+) -> tuple[Clique, ...]:
+    g = [set(n) for n in graph]
+    left = set(range(len(g)))
+    tables: list[frozenset[int]] = []
+    while left:
+        v = min(left, key=lambda x: (first(g, x), then(g, x), x))
+        around = g[v]
+        tables.append(frozenset(around | {v}))
+        for a in around:
+            g[a] |= around - {a}
+            g[a].discard(v)
+        left.discard(v)
+    # A table within another is no bag of its own. An earlier one can only hold a later one, never lie within it.
+    kept: list[frozenset[int]] = []
+    for one in tables:
+        if not any(one <= other for other in kept):
+            kept.append(one)
+    return tuple(tuple(sorted(one)) for one in kept)
+
+
+def _tree(bags: tuple[Clique, ...]) -> list[tuple[Clique, int | None]]:
+    """The bags with their parents, children before parents: a spanning forest of largest separators (Prim).
+
+    Over the maximal cliques of a chordal graph such a tree has the running intersection property (Jensen and Jensen
+    1994).
+    """
+    sets = [set(bag) for bag in bags]
+    waiting = dict.fromkeys(range(len(bags)), (0, -1))  # how much is shared with the tree so far, and with which bag
+    grown: list[tuple[int, int]] = []
+    while waiting:
+        at = max(waiting, key=lambda i: (waiting[i][0], -i))
+        shared, parent = waiting.pop(at)
+        grown.append((at, parent if shared else -1))
+        for i, known in waiting.items():
+            waiting[i] = max(known, (len(sets[i] & sets[at]), at))
+    place = {at: len(grown) - 1 - i for i, (at, _) in enumerate(grown)}
+    return [(bags[at], place[parent] if parent >= 0 else None) for at, parent in reversed(grown)]

@@ -1,0 +1,88 @@
+"""From noisy tables to a model: the naive estimate and the collective one, as `stdlib/graphical.jst` calls them.
+
+Tables come as they were measured, one a clique of the model, each carrying its noise (`kernels.carried`); tables
+that carry none are taken as exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jostle.kernels.carried import noise_of
+from jostle.kernels.graphical import cgm
+from jostle.kernels.graphical.fit import fitted, projected, public_ridge
+from jostle.kernels.graphical.model import GraphicalModel
+
+Floats = NDArray[np.float64]
+
+
+def naive_fit(
+    model: GraphicalModel, tables: Sequence[Any], rows: Any = None, ridge: Any = None, project: bool = True
+) -> GraphicalModel:
+    """Maximum likelihood on noisy tables as they are, each projected on its simplex, with a ridge.
+
+    `rows`: a public or measured N, else read off the tables. `ridge`: λ for every clique, else `public_ridge` of each
+    table's noise. `project`: false leaves the tables as they are. Post-processing: it costs nothing.
+    """
+    structure, n = model.structure, rows_in(tables, rows)
+    if ridge is not None and not (isinstance(ridge, (int, float)) and 0 < ridge < math.inf):
+        raise ValueError(f"a ridge is a positive number, not {ridge}")
+    flat = structure.joined([np.asarray(t) for t in tables])
+    noises = [_noise(t) for t in tables]
+    strengths = [float(ridge) if ridge is not None else public_ridge(noise.spread, n) for noise in noises]
+    strength = np.concatenate([np.full(k, s) for k, s in zip(structure.lengths, strengths, strict=True)])
+    marginals = projected(structure, structure.split(flat), n) if project else flat / n
+    return GraphicalModel(structure, fitted(structure, marginals, strength), _notes("naive", model, noises, n))
+
+
+def cgm_fit(
+    model: GraphicalModel, tables: Sequence[Any], rows: Any = None, steps: Any = None, ridge: Any = None
+) -> GraphicalModel:
+    """Expectation–maximisation over the true tables, stopped after `steps`, by default a public number of them."""
+    structure, n = model.structure, rows_in(tables, rows)
+    flat = structure.joined([np.asarray(t) for t in tables])
+    noises = [_noise(t) for t in tables]
+    if len({(noise.kind, noise.scale) for noise in noises}) != 1:
+        raise ValueError("these tables were measured with noise of several scales: measure them together")
+    noise = noises[0]
+    if noise.scale == 0:
+        return naive_fit(model, tables, rows, ridge)
+    if steps is not None and not 1 <= float(steps) < 1e9:
+        raise ValueError(f"EM takes at least one step, not {steps}")
+    many = float(steps) if steps is not None else cgm.steps_for(n, noise, float(np.mean(structure.lengths)))
+    theta = cgm.learned(structure, flat, n, noise, many)
+    return GraphicalModel(structure, theta, _notes("cgm", model, noises, n) | {"steps": many})
+
+
+def rows_in(tables: Sequence[Any], rows: Any = None) -> float:
+    """N: as given (at least 1), or the mean of the tables' totals, those of less noise counting for more."""
+    if rows is not None:
+        if not isinstance(rows, (int, float)) or not math.isfinite(rows):
+            raise ValueError(f"the number of rows is a number, not {rows}")
+        return max(1.0, float(rows))
+    if not len(tables):
+        raise ValueError("without tables the number of rows is not known: give it")
+    totals = np.array([float(np.sum(t)) for t in tables])
+    weights = np.array([1.0 / (max(_noise(t).spread, 1e-9) ** 2 * np.size(t)) for t in tables])
+    return max(1.0, float(totals @ weights / weights.sum()))
+
+
+def _noise(table: Any) -> cgm.Noise:
+    known = noise_of(table)
+    return cgm.Noise("laplace", 0.0) if known is None else cgm.Noise(known.mechanism, known.scale)
+
+
+def _notes(how: str, model: GraphicalModel, noises: Sequence[cgm.Noise], rows: float) -> dict[str, Any]:
+    """What is told of how a model was made; a warning where noise is all there is. Public: N was measured."""
+    told: dict[str, Any] = {"learned": how, "rows": rows, "noise": max((n.spread for n in noises), default=0.0)}
+    # b√k is the noise of a table of k cells; N read off the tables may be off by it too.
+    cells = np.array(model.structure.lengths, dtype=float)
+    wide = np.array([n.spread for n in noises])
+    if len(wide) and bool((cgm.DROWNED * wide * np.sqrt(cells) > rows).all()):
+        told["warning"] = "the noise is as large as the tables: this model is near uniform"
+    return told

@@ -1,0 +1,78 @@
+"""Made-up truths and populations for experiments: public, seeded, and of nobody.
+
+Bernstein et al. (ICML 2017, section 4.1): potentials drawn from a Dirichlet distribution, independent rows of the
+model they make, the rows' clique tables.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jostle.kernels.carried import Noise, carrying
+from jostle.kernels.graphical.model import MOST_ROWS, GraphicalModel
+from jostle.kernels.graphical.rows import SyntheticRows
+from jostle.kernels.graphical.sampling import dirichlet, independent
+
+Floats = NDArray[np.float64]
+
+
+def random_model(model: GraphicalModel, seed: float = 0, concentration: float = 1.0) -> GraphicalModel:
+    """The same cliques with potentials whose exponentials are Dirichlet, a clique at a time."""
+    drawn = [np.log(np.maximum(p, 1e-300)) for p in dirichlet(model.structure.lengths, concentration, int(seed))]
+    return GraphicalModel(model.structure, np.concatenate(drawn))
+
+
+def population(model: GraphicalModel, rows: float, seed: float = 0) -> SyntheticRows:
+    """Independent rows of a model, with the sampling error that real rows have (`model.sample` has next to none)."""
+    if not 1 <= rows <= MOST_ROWS:
+        raise ValueError(f"a population has 1 to {MOST_ROWS:,} rows, not {rows}")
+    return SyntheticRows(model.domain, independent(model.calibrated, int(rows), int(seed)))
+
+
+def joined_tables(model: GraphicalModel, rows: SyntheticRows) -> Floats:
+    """The clique tables of some rows, one after the other in one flat vector of counts."""
+    return model.structure.joined([rows.table(*model.domain.named(c)) for c in model.structure.cliques])
+
+
+def tables_with_noise(model: GraphicalModel, flat: Any, scale: float, kind: str = "laplace") -> list[Floats]:
+    """A flat vector as clique tables whose noise is known to have this scale; of scale 0, exact."""
+    vector = np.asarray(flat, dtype=float).ravel()
+    if vector.size != sum(model.structure.lengths):
+        raise ValueError(f"{vector.size} cells for tables of {sum(model.structure.lengths)}")
+    split = model.structure.split(vector)
+    return [carrying(t, Noise(kind, float(scale))) for t in split] if scale > 0 else split
+
+
+def random_graph(names: Sequence[str], edges: float, seed: float = 0) -> list[list[str]]:
+    """A connected Erdős–Rényi graph with so many edges, as pairs of names."""
+    from jostle.kernels.graphical.sampling import subsets
+
+    names, many = list(names), int(edges)
+    pairs = [[a, b] for i, a in enumerate(names) for b in names[i + 1 :]]
+    if not len(names) - 1 <= many <= len(pairs):
+        raise ValueError(f"a connected graph of {len(names)} variables has {len(names) - 1} to {len(pairs)} edges")
+    for chosen in subsets(len(pairs), many, int(seed)):
+        kept = [pairs[i] for i in chosen]
+        met = {names[0]}
+        for _ in names:
+            met |= {v for pair in kept if met & set(pair) for v in pair}
+        if len(met) == len(names):
+            return kept
+    raise ValueError("no connected graph was found")
+
+
+def chain_cliques(names: Sequence[str], order: float = 1) -> list[list[str]]:
+    """The pairs at most `order` apart: a chain of that order."""
+    names = list(names)
+    return [[a, b] for i, a in enumerate(names) for b in names[i + 1 : i + 1 + int(order)]]
+
+
+def mean_squared_error(model: GraphicalModel, tables: Sequence[Any], rows: float) -> float:
+    """Of a model's cells: against tables of counts over so many rows."""
+    gaps = [np.asarray(t).ravel() / rows - m.ravel() for t, m in zip(tables, model.tables, strict=True)]
+    return math.fsum(float((g**2).sum()) for g in gaps) / sum(g.size for g in gaps)

@@ -1,0 +1,202 @@
+"""A graphical model as a value: `model(domain, cliques)` is uniform; learning gives others over the same cliques.
+
+    >>> m = graphical_model({"a": 2, "b": 3}, [["a", "b"]])
+    >>> float(m.probability({"a": 0.0})), round(m.log_partition, 4)
+    (0.5, 1.7918)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jostle.kernels.graphical.calibrate import Calibrated, calibrate
+from jostle.kernels.graphical.domain import Domain
+from jostle.kernels.graphical.junction import plan
+from jostle.kernels.graphical.rows import SyntheticRows
+from jostle.kernels.graphical.sampling import sampled
+from jostle.kernels.graphical.structure import Structure
+
+Floats = NDArray[np.float64]
+MOST_ROWS = 10**7
+
+
+class GraphicalModel:
+    """p(x) = exp(Σ_C θ_C(x_C) − A(θ)). `theta`: the flat log-potentials. Public; nothing here meets data."""
+
+    jostle_kind = "a graphical model"
+
+    def __init__(self, structure: Structure, theta: Floats | None = None, notes: Mapping[str, Any] | None = None):
+        self.structure = structure
+        self.theta = np.zeros(sum(structure.lengths)) if theta is None else np.asarray(theta, dtype=np.float64)
+        self.notes = dict(notes or {})
+
+    # Public ----------------------------------------------------------------------------------------
+
+    @property
+    def domain(self) -> Domain:
+        return self.structure.domain
+
+    @property
+    def jostle_fields(self) -> dict[str, Any]:
+        fields: dict[str, Any] = {
+            "variables": list(self.domain.names),
+            "cliques": [self.domain.named(c) for c in self.structure.cliques],
+            "log_partition": self.log_partition, "potentials": self.structure.split(self.theta),
+            "marginals": self.tables, "marginal": self.marginal, "probability": self.probability,
+            "conditional": self.conditional, "sample": self.sample, "kl": self.kl,
+            "log_likelihood": self.log_likelihood, "inference": self.structure.inference,
+            "learned": "", "rows": None, "noise": None, "warning": "", **self.notes,
+        }  # fmt: skip
+        if self.structure.inference == "exact":
+            fields |= {"treewidth": float(self.structure.plan.treewidth), "cells": float(self.structure.plan.cells)}
+        return fields
+
+    @cached_property
+    def calibrated(self) -> Calibrated:
+        """The junction tree's tables; exact, also for a model that is learned by loopy inference."""
+        return calibrate(plan(self.domain.sizes, self.structure.cliques), self.structure.split(self.theta))
+
+    @property
+    def log_partition(self) -> float:
+        return self._inferred[0]
+
+    @property
+    def tables(self) -> list[Floats]:
+        """The marginal table of every clique; each sums to 1."""
+        return self.structure.split(self._inferred[1])
+
+    def marginal(self, *names: Any) -> Floats:
+        """The probability table over any variables, in their order."""
+        listed = names[0] if len(names) == 1 and not isinstance(names[0], str) else names
+        clique = self.domain.clique(listed)
+        return self._over(clique)
+
+    def probability(self, event: Any, given: Any = None) -> float:
+        """P(event | given), records of variables with a value or a set of values: `{age: 3, sex: "Female"}`."""
+        evidence = self._masks(given or {})
+        both = self._masks(event)
+        for v, mask in evidence.items():
+            both[v] = both[v] & mask if v in both else mask
+        condition = self._log_mass(evidence)
+        if condition == -math.inf:
+            raise ValueError("what is given has probability 0")
+        return math.exp(self._log_mass(both) - condition)
+
+    def conditional(self, names: Any, given: Any) -> Floats:
+        """The table over some variables, given values (or sets of values) of others; it sums to 1."""
+        clique = self.domain.clique(names)
+        evidence = self._masks(given)
+        if self._log_mass(evidence) == -math.inf:
+            raise ValueError("what is given has probability 0")
+        return self._with(evidence, clique).marginals()[len(self.structure.cliques)]
+
+    def sample(self, rows: float, seed: float = 0) -> SyntheticRows:
+        """`rows` synthetic rows by randomised rounding; seeded."""
+        if not float(rows).is_integer() or not 1 <= rows <= MOST_ROWS:
+            raise ValueError(f"a sample has a whole number of rows from 1 to {MOST_ROWS:,}, not {rows}")
+        return SyntheticRows(self.domain, sampled(self.calibrated, int(rows), int(seed)))
+
+    def kl(self, other: GraphicalModel) -> float:
+        """D(this ‖ other) in nats, for another model over the same variables and values."""
+        if not isinstance(other, GraphicalModel) or other.domain != self.domain:
+            raise ValueError("two models are compared over the same variables and values")
+        if other.structure.cliques == self.structure.cliques:
+            mu = self._inferred[1]
+            own, others = float(self.theta @ mu), float(other.theta @ mu)
+        else:
+            own = float(self.theta @ self._inferred[1])
+            pairs = zip(other.structure.cliques, other.structure.split(other.theta), strict=True)
+            others = sum(float((self._over(c) * potential).sum()) for c, potential in pairs)
+        return max(0.0, own - self.log_partition - others + other.log_partition)
+
+    def log_likelihood(self, data: Any) -> float:
+        """The mean log-probability of public rows: synthetic rows, a frame, or tables of counts, one a clique."""
+        if isinstance(data, SyntheticRows):
+            tables = [data.table(*self.domain.named(c)) for c in self.structure.cliques]
+        elif hasattr(data, "columns") and hasattr(data, "itertuples"):
+            return self.log_likelihood(coded(self.domain, data))
+        else:
+            tables = list(data)
+        counts = self.structure.joined(tables)
+        first = counts[: self.structure.lengths[0]].sum() if counts.size else 0.0
+        if not first > 0:
+            raise ValueError("the likelihood of no rows has no value")
+        return float(self.theta @ counts) / float(first) - self.log_partition
+
+    def frame(self, rows: int, seed: int = 0) -> Any:
+        """Synthetic rows as a pandas frame."""
+        return self.sample(rows, seed).frame()
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "kind": "graphical model",
+            "domain": {n: list(v) for n, v in zip(self.domain.names, self.domain.values, strict=True)},
+            "cliques": [self.domain.named(c) for c in self.structure.cliques],
+            "potentials": [t.tolist() for t in self.structure.split(self.theta)],
+            **({"notes": self.notes} if self.notes else {}),
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        many = len(self.structure.cliques)
+        return f"graphical model of {len(self.domain.names)} variables and {many} clique{'s' * (many != 1)}"
+
+    # -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _inferred(self) -> tuple[float, Floats]:
+        return self.structure.infer(self.theta)
+
+    def _masks(self, event: Any) -> dict[int, NDArray[np.bool_]]:
+        if not isinstance(event, Mapping):
+            raise ValueError("an event is a record of variables with values, such as {age: 3}")
+        found = {}
+        for name, wanted in event.items():
+            v = self.domain.place(name)
+            several = not isinstance(wanted, (str, bool, int, float)) and isinstance(wanted, Iterable)
+            mask = np.zeros(self.domain.sizes[v], dtype=bool)
+            mask[[self.domain.code(v, value) for value in (wanted if several else [wanted])]] = True
+            found[v] = mask
+        return found
+
+    def _with(self, masks: Mapping[int, NDArray[np.bool_]], clique: tuple[int, ...] | None = None) -> Calibrated:
+        """Calibrated with evidence, over one more clique where one is given."""
+        extra = [clique] if clique is not None else []
+        potentials = [*self.structure.split(self.theta)]
+        if clique is not None:
+            potentials.append(np.zeros([self.domain.sizes[v] for v in clique]))
+        with np.errstate(divide="ignore"):
+            potentials += [np.log(mask.astype(float)) for mask in masks.values()]
+        cliques = (*self.structure.cliques, *extra, *((v,) for v in masks))
+        return calibrate(plan(self.domain.sizes, cliques), potentials)
+
+    def _log_mass(self, masks: Mapping[int, NDArray[np.bool_]]) -> float:
+        return self._with(masks).log_partition if masks else self.calibrated.log_partition
+
+    def _over(self, clique: tuple[int, ...]) -> Floats:
+        if clique in self.structure.cliques:
+            return self.tables[self.structure.cliques.index(clique)]
+        return self._with({}, clique).marginals()[-1]
+
+
+def coded(domain: Domain, frame: Any) -> SyntheticRows:
+    """A pandas frame's rows as positions of the domain's values; ValueError on a value outside it."""
+    codes = np.empty((len(frame), len(domain.names)), dtype=np.int64)
+    for place, name in enumerate(domain.names):
+        known = {value: i for i, value in enumerate(domain.values[place])}
+        try:
+            codes[:, place] = [known[v if isinstance(v, str) else float(v)] for v in frame[name]]
+        except KeyError as missing:
+            raise ValueError(f"`{name}` has no value {missing}") from None
+    return SyntheticRows(domain, codes)
+
+
+def graphical_model(domain: Any, cliques: Any, inference: str = "exact") -> GraphicalModel:
+    """The uniform model over a domain and its cliques; ValueError where exact inference cannot fit."""
+    made = Domain.of(domain)
+    return GraphicalModel(Structure(made, made.cliques(cliques), inference))

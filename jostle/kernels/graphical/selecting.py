@@ -1,0 +1,40 @@
+"""Which cliques may be chosen next: public bookkeeping for a selection that the language makes privately."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+from jostle.kernels.graphical.junction import cells_needed
+from jostle.kernels.graphical.model import GraphicalModel
+
+
+def joining_pairs(names: Sequence[str], chosen: Sequence[Sequence[str]]) -> list[list[str]]:
+    """The pairs of `names` that join two parts of the forest that `chosen` pairs make so far, in order."""
+    part = {name: i for i, name in enumerate(names)}
+    for a, b in chosen:
+        old, new = part[a], part[b]
+        part = {name: new if at == old else at for name, at in part.items()}
+    return [[a, b] for a, b in combinations(names, 2) if part[a] != part[b]]
+
+
+def fitting_pairs(model: GraphicalModel, most: float = 2e6, largest: float = 1e5) -> list[list[str]]:
+    """The pairs that are no clique yet and leave exact inference `most` cells at most when added, in order.
+
+    No pair of more than `largest` values is among them: its noise would drown what it tells.
+    """
+    domain, cliques = model.domain, model.structure.cliques
+    known = {frozenset(clique) for clique in cliques}
+    found: list[list[str]] = []
+    for a, b in combinations(range(len(domain.names)), 2):
+        if any({a, b} <= clique for clique in known) or domain.sizes[a] * domain.sizes[b] > largest:
+            continue
+        if cells_needed(domain.sizes, (*cliques, (a, b))) <= most:
+            found.append(domain.named((a, b)))
+    return found
+
+
+def expected_counts(model: GraphicalModel, names: Any, rows: float) -> Any:
+    """The table that a model expects of `rows` rows."""
+    return max(float(rows), 0.0) * model.marginal(names)

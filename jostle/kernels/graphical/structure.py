@@ -1,0 +1,71 @@
+"""A domain with cliques, and how inference over them is done: exactly, or by loopy belief propagation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jostle.kernels.graphical.calibrate import calibrate
+from jostle.kernels.graphical.domain import Clique, Domain
+from jostle.kernels.graphical.junction import Plan, plan
+from jostle.kernels.graphical.loopy import propagate
+
+Floats = NDArray[np.float64]
+WAYS = ("exact", "loopy")
+
+
+@dataclass(frozen=True)
+class Structure:
+    """Cliques over a domain. Potentials of all cliques together are one flat vector θ, a clique after the other."""
+
+    domain: Domain
+    cliques: tuple[Clique, ...]
+    inference: str = "exact"
+
+    def __post_init__(self) -> None:
+        if self.inference not in WAYS:
+            raise ValueError(f"inference is `exact` or `loopy`, not {self.inference}")
+        if self.inference == "exact":
+            plan(self.domain.sizes, self.cliques)
+
+    @cached_property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        sizes = self.domain.sizes
+        return tuple(tuple(sizes[v] for v in clique) for clique in self.cliques)
+
+    @property
+    def plan(self) -> Plan:
+        return plan(self.domain.sizes, self.cliques)
+
+    @cached_property
+    def lengths(self) -> list[int]:
+        """The number of cells of each clique's table."""
+        return [int(np.prod(shape)) for shape in self.shapes]
+
+    def split(self, flat: Floats) -> list[Floats]:
+        """A flat vector as tables."""
+        ends = np.cumsum(self.lengths)
+        return [flat[e - n : e].reshape(s) for e, n, s in zip(ends, self.lengths, self.shapes, strict=True)]
+
+    def joined(self, tables: Sequence[Floats]) -> Floats:
+        """Tables, one a clique, as a flat vector; refused where a shape is another."""
+        if len(tables) != len(self.cliques):
+            raise ValueError(f"{len(tables)} tables for {len(self.cliques)} cliques")
+        for clique, shape, table in zip(self.cliques, self.shapes, tables, strict=True):
+            if np.size(table) != int(np.prod(shape)):
+                names = ", ".join(self.domain.named(clique))
+                raise ValueError(f"the table over {names} has {np.size(table)} cells and needs {np.prod(shape)}")
+        return np.concatenate([np.asarray(t, dtype=float).ravel() for t in tables]) if tables else np.zeros(0)
+
+    def infer(self, theta: Floats) -> tuple[float, Floats]:
+        """(log-partition, the flat vector of clique marginals)."""
+        if self.inference == "loopy":
+            log_partition, tables = propagate(self.domain.sizes, self.cliques, self.split(theta))
+        else:
+            found = calibrate(self.plan, self.split(theta))
+            log_partition, tables = found.log_partition, found.marginals()
+        return log_partition, np.concatenate([t.ravel() for t in tables]) if tables else np.zeros(0)

@@ -1,0 +1,137 @@
+"""Made-up classification tables, to train choices on: public, seeded, of five kinds of law.
+
+Real tables differ in their number of rows, attributes, values and classes, in how even the classes are, in how many
+attributes speak of the class, and in whether they speak alone, repeat each other or only together. Each kind below
+has one of these for its idea, and the rest is drawn:
+
+* `alone`: attributes are independent given the class (naive Bayes is right);
+* `sum`: the class is the largest of weighted sums of the attributes' values, with noise;
+* `cluster`: as `sum`, over attributes that repeat each other, since a hidden cluster decides them;
+* `tree`: a random tree of tests decides, with a share of wrong labels;
+* `scale`: ordered values add up, an attribute may veto, and thresholds cut the sum into classes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Rng = np.random.Generator
+
+KINDS = ("alone", "sum", "cluster", "tree", "scale")
+SKEWED = 0.95  # tables in which one class has more than this are drawn again
+
+
+@dataclass(frozen=True)
+class MadeUp:
+    """`cells` (rows, attributes) and `labels` (rows,), positions in domains of `sizes` values and `classes` classes."""
+
+    kind: str
+    cells: Ints
+    labels: Ints
+    sizes: tuple[int, ...]
+    classes: int
+
+
+def madeup(number: int, seed: int, least: int, most: int, extra: int) -> MadeUp:
+    """Table `number` of a seed: `least` to `most` rows, evenly on the log scale, and `extra` more of the same law."""
+    rng = np.random.default_rng([seed, number])
+    while True:
+        rows = int(np.exp(rng.uniform(np.log(least), np.log(most)))) + extra
+        made = _draw(KINDS[number % len(KINDS)], rows, rng)
+        if np.bincount(made.labels, minlength=made.classes).max() <= SKEWED * rows:
+            return made
+
+
+def _draw(kind: str, rows: int, rng: Rng) -> MadeUp:
+    classes = int(rng.choice([2, 2, 2, 3, 4, 5]))
+    low, high = [(2, 5), (3, 8), (2, 17), (8, 21)][int(rng.integers(4))]
+    sizes = tuple(int(v) for v in rng.integers(low, high, int(rng.integers(4, 16))))
+    speaks = rng.random(len(sizes)) < rng.uniform(0.3, 1)
+    speaks[rng.integers(len(sizes))] = True
+    prior = rng.dirichlet(np.full(classes, rng.uniform(0.7, 6)))
+    if kind == "alone":
+        labels = rng.choice(classes, rows, p=prior).astype(np.int64)
+        return MadeUp(kind, _given(labels, classes, sizes, speaks, rng), labels, sizes, classes)
+    cells = _clustered(rows, sizes, rng) if kind == "cluster" else _independent(rows, sizes, rng)
+    if kind == "tree":
+        labels = _by_tree(cells, sizes, speaks, prior, rng)
+    elif kind == "scale":
+        labels = _by_scale(cells, sizes, speaks, prior, rng)
+    else:
+        labels = _by_sum(cells, sizes, speaks, prior, rng)
+    return MadeUp(kind, cells, labels, sizes, classes)
+
+
+def _pick(shares: NDArray[np.float64], rng: Rng) -> Ints:
+    """One position a row from `shares` (rows, values), whose rows sum to 1."""
+    above = rng.random(len(shares))[:, None] > np.cumsum(shares, axis=1)
+    return np.minimum(above.sum(axis=1), shares.shape[1] - 1).astype(np.int64)
+
+
+def _given(labels: Ints, classes: int, sizes: tuple[int, ...], speaks: NDArray[np.bool_], rng: Rng) -> Ints:
+    strength, columns = rng.uniform(0.2, 1.2), []
+    for size, says in zip(sizes, speaks, strict=True):
+        shares = rng.dirichlet(np.full(size, 2.0)) * np.exp(strength * says * rng.normal(size=(classes, size)))
+        columns.append(_pick((shares / shares.sum(axis=1, keepdims=True))[labels], rng))
+    return np.stack(columns, axis=1)
+
+
+def _independent(rows: int, sizes: tuple[int, ...], rng: Rng) -> Ints:
+    even, columns = rng.random() < 0.4, []
+    for size in sizes:
+        shares = np.full(size, 1 / size) if even else rng.dirichlet(np.full(size, rng.uniform(0.5, 3)))
+        columns.append(rng.choice(size, rows, p=shares))
+    return np.stack(columns, axis=1).astype(np.int64)
+
+
+def _clustered(rows: int, sizes: tuple[int, ...], rng: Rng) -> Ints:
+    many, spread = int(rng.integers(3, 9)), rng.uniform(0.3, 2)
+    cluster = rng.choice(many, rows, p=rng.dirichlet(np.full(many, 1.5)))
+    return np.stack([_pick(rng.dirichlet(np.full(size, spread), many)[cluster], rng) for size in sizes], axis=1)
+
+
+def _by_sum(
+    cells: Ints, sizes: tuple[int, ...], speaks: NDArray[np.bool_], prior: NDArray[np.float64], rng: Rng
+) -> Ints:
+    strength, blur = rng.uniform(0.4, 2), rng.uniform(0, 1.5)
+    scores = np.log(prior + 1e-3) * rng.uniform(0, 1.5) + blur * rng.gumbel(size=(len(cells), len(prior)))
+    for place in np.flatnonzero(speaks):
+        scores += strength * rng.normal(size=(sizes[place], len(prior)))[cells[:, place]]
+    return np.argmax(scores, axis=1).astype(np.int64)
+
+
+def _by_tree(
+    cells: Ints, sizes: tuple[int, ...], speaks: NDArray[np.bool_], prior: NDArray[np.float64], rng: Rng
+) -> Ints:
+    labels = np.zeros(len(cells), dtype=np.int64)
+
+    def grow(rows: Ints, depth: int, left: list[int]) -> None:
+        if depth == 0 or not left:
+            labels[rows] = rng.choice(len(prior), p=prior)
+            return
+        place = left[int(rng.integers(len(left)))]
+        group = rng.integers(0, max(2, min(sizes[place], 3)), sizes[place])[cells[rows, place]]
+        for value in np.unique(group):
+            grow(rows[group == value], depth - 1, [q for q in left if q != place])
+
+    grow(np.arange(len(cells)), int(rng.integers(2, 5)), np.flatnonzero(speaks).tolist())
+    wrong = rng.random(len(cells)) < rng.uniform(0, 0.25)
+    labels[wrong] = rng.choice(len(prior), int(wrong.sum()), p=prior)
+    return labels
+
+
+def _by_scale(
+    cells: Ints, sizes: tuple[int, ...], speaks: NDArray[np.bool_], prior: NDArray[np.float64], rng: Rng
+) -> Ints:
+    steps = cells / np.maximum(np.array(sizes) - 1, 1)
+    total = steps @ (rng.uniform(0, 1, len(sizes)) * speaks)
+    if rng.random() < 0.5:  # one attribute may veto
+        place = int(rng.integers(len(sizes)))
+        total = np.minimum(total, total.max() * (1 - rng.uniform(0.3, 1) * steps[:, place]))
+    total = total + rng.uniform(0, 0.15) * rng.normal(size=len(total))
+    edges = np.quantile(total, np.cumsum(prior)[:-1])
+    return np.searchsorted(edges, total).astype(np.int64)

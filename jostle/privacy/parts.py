@@ -1,0 +1,283 @@
+"""The rows of a part, found by splitting its parent's rows once: what recursive programs count by.
+
+A table that was only filtered since its base (a source, or columns derived from one) is a list of row numbers of that
+base. The columns that are counted by are read from the engine once, as codes of their public values, and stand side
+by side; a part by `E == v` is one piece of its parent's row numbers, put in order of E's code. So a tree asks the
+engine once a column and never again, and a count costs what its own rows cost.
+
+It answers exactly what `Engine.group` would, since the codes and the conditions are the engine's own, and `None`
+where it does not apply. Exact numbers of rows: for `privacy` alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import OrderedDict
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from jostle.diagnostics import refuse
+from jostle.engine.groups import CELLS
+from jostle.engine.plan import Apply, Bound, Column, Constant, Derive, Filter, Key, Plan, RowExpr, Scan
+from jostle.engine.types import Schema, is_integral, key_values, kind_of, schema_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from jostle.engine.duck import Engine
+
+CODES, SPLITS = 512 * 2**20, 256 * 2**20  # bytes of coded columns and of split rows that are kept
+MOST_PLANS = 2**12  # that are remembered
+MOST_ROWS = 2**25  # of a base that is coded; larger ones are the engine's
+MOST_LISTED = 2**12  # values of a key that are looked up one by one
+BLOCK = 2**16  # rows that are counted at a time
+
+
+V = TypeVar("V")
+
+
+class Kept(Generic[V]):
+    """What can be worked out again, the least lately used out first; the newest always stays."""
+
+    def __init__(self, limit: int, most: int = MOST_PLANS) -> None:
+        self._limit, self._most, self._bytes = limit, most, 0
+        self._found: OrderedDict[Hashable, tuple[V, int]] = OrderedDict()
+
+    def get(self, key: Hashable) -> V | None:
+        found = self._found.get(key)
+        if found is None:
+            return None
+        self._found.move_to_end(key)
+        return found[0]
+
+    def put(self, key: Hashable, value: V, size: int = 0) -> V:
+        self._bytes += size - self._found.pop(key, (value, 0))[1]
+        self._found[key] = (value, size)
+        while (self._bytes > self._limit or len(self._found) > self._most) and len(self._found) > 1:
+            self._bytes -= self._found.popitem(last=False)[1][1]
+        return value
+
+
+@dataclass(slots=True, eq=False)
+class Base:
+    """A plan that row numbers are of, with its schema; `size` is known when a first column is read."""
+
+    plan: Plan
+    schema: Schema
+    size: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Row numbers in order of a key's code, the uncoded first; piece i is `rows[ends[i]:ends[i + 1]]`."""
+
+    parent: Plan
+    rows: NDArray[np.int32]
+    ends: list[int]
+
+    def piece(self, place: int) -> NDArray[np.int32]:
+        """The rows of one code, in order; none where `place` is none."""
+        return self.rows[self.ends[place + 1] : self.ends[place + 2]] if place >= 0 else self.rows[:0]
+
+
+class Parts:
+    """Bases and splits met in a session. A plan is known by the object that it is, which entries keep alive."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._bases: dict[Plan, Base] = {}
+        self._seen: Kept[tuple[Plan, Base]] = Kept(0)
+        self._codes: Kept[NDArray[Any]] = Kept(CODES)
+        self._splits: Kept[Split] = Kept(SPLITS)
+
+    def counts(self, plan: Plan, keys: Sequence[Key]) -> NDArray[np.int64] | None:
+        """Rows of a part under public keys, in the shape of the keys (() without any), or None."""
+        import numpy as np
+
+        base = self._base(plan)
+        if base is None or not isinstance(plan, Filter) or not self._split_somewhere(plan, base.schema):
+            return None
+        shape = tuple(len(key.values) for key in keys)
+        columns = self._columns(base, keys) if math.prod(shape) <= CELLS else None
+        if columns is None:
+            return None
+        rows = self._rows(plan, base)
+        if not keys:
+            return np.array(len(rows), dtype=np.int64)
+        place, inside = np.zeros(len(rows), dtype=np.int64), np.ones(len(rows), dtype=bool)
+        for key, column in zip(keys, columns, strict=True):
+            code = column[rows]
+            inside &= code >= 0
+            place = place * len(key.values) + code
+        return np.bincount(place[inside], minlength=math.prod(shape)).reshape(shape)
+
+    def several(self, plan: Plan, tables: Sequence[Sequence[Key]]) -> list[NDArray[np.int64]] | None:
+        """Counts of one plan under several lists of keys, whose columns are read together; or None."""
+        import numpy as np
+
+        base = self._base(plan)
+        every = tuple(dict.fromkeys(key for keys in tables for key in keys))
+        if base is None or any(math.prod(len(key.values) for key in keys) > CELLS for keys in tables):
+            return None
+        found = self._columns(base, every)
+        if found is None:
+            return None
+        rows = self._rows(plan, base) if isinstance(plan, Filter) else slice(None)
+        columns = {key: column[rows] for key, column in zip(every, found, strict=True)}
+        size = len(next(iter(columns.values()), ()))
+        made = []
+        for keys in tables:
+            place, inside = np.zeros(size, dtype=np.int64), np.ones(size, dtype=bool)
+            for key in keys:
+                inside &= columns[key] >= 0
+                place = place * len(key.values) + columns[key]
+            shape = tuple(len(key.values) for key in keys)
+            made.append(np.bincount(place[inside], minlength=math.prod(shape)).reshape(shape))
+        return made
+
+    def crossed(self, plan: Plan, keys: Sequence[Key], by: Key) -> list[NDArray[np.int64]] | None:
+        """For every key a table of counts, its values by the values of `by`, in one pass over the rows; or None."""
+        import numpy as np
+
+        base = self._base(plan)
+        found = self._columns(base, (*keys, by)) if base is not None else None
+        if base is None or found is None:
+            return None
+        *columns, classes = found
+        wide = len(by.values) + 1  # a place of its own for what has no code
+        starts = np.cumsum([0, *((len(key.values) + 1) * wide for key in keys)])
+        rows = self._rows(plan, base) if isinstance(plan, Filter) else None
+        tally = np.zeros(starts[-1], dtype=np.int64)
+        for at in range(0, len(classes) if rows is None else len(rows), BLOCK):
+            some = slice(at, at + BLOCK) if rows is None else rows[at : at + BLOCK]
+            second = classes[some].astype(np.int64) + 1
+            block = np.empty((len(keys), len(second)), dtype=np.int64)
+            for i, column in enumerate(columns):
+                np.multiply(column[some], wide, out=block[i], dtype=np.int64)
+            block += second
+            block += (starts[:-1] + wide)[:, None]
+            tally += np.bincount(block.ravel(), minlength=starts[-1])
+        return [tally[a:b].reshape(-1, wide)[1:, 1:] for a, b in itertools.pairwise(starts)]
+
+    # Bases and columns -------------------------------------------------------------------------------
+
+    def _base(self, plan: Plan) -> Base | None:
+        """What a plan's rows are numbered in; None where it was made by a join."""
+        at = plan
+        while isinstance(at, Filter):
+            at = at.source
+        seen = self._seen.get(id(at))
+        if seen is not None and seen[0] is at:
+            return seen[1]
+        below: Plan = at
+        while isinstance(below, Derive | Filter):
+            below = below.source
+        if not isinstance(below, Scan | Bound):
+            return None
+        base = self._bases.get(at)
+        if base is None:
+            base = self._bases[at] = Base(at, schema_of(at))
+        self._seen.put(id(at), (at, base))
+        return base
+
+    def _columns(self, base: Base, keys: Sequence[Key]) -> list[NDArray[Any]] | None:
+        """The codes of every row of a base, a column a key; those that are missing are read in one go."""
+        if not all(map(_coded, keys)):
+            return None
+        if base.size is None:
+            base.size = self._engine.rows(base.plan)
+        if base.size > MOST_ROWS:
+            return None
+        found: dict[Key, NDArray[Any] | None] = {key: self._codes.get((id(base), key)) for key in keys}
+        missing = tuple(key for key, column in found.items() if column is None)
+        for key, read in zip(missing, self._engine.codes(base.plan, missing), strict=True):
+            if len(read) != base.size:
+                raise refuse("DataError", "the data changed while they were read")
+            found[key] = self._codes.put((id(base), key), read, read.nbytes)
+        return [column for key in keys if (column := found[key]) is not None]
+
+    # Rows --------------------------------------------------------------------------------------------
+
+    def _rows(self, plan: Filter, base: Base) -> NDArray[np.int32]:
+        """The row numbers of a filtered plan, in order; of every plan above it, by one split each."""
+        import numpy as np
+
+        waiting: list[tuple[Filter, Key, int]] = []
+        at: Plan = plan
+        rows: NDArray[np.int32] | None = None
+        while isinstance(at, Filter):
+            key, place = _step(at.condition, base.schema)
+            split = self._splits.get((id(at.source), key))
+            if split is not None and split.parent is at.source:
+                rows = split.piece(place)
+                break
+            waiting.append((at, key, place))
+            at = at.source
+        for one, key, place in reversed(waiting):
+            rows = self._split(one.source, base, key, rows).piece(place)
+        return np.empty(0, dtype=np.int32) if rows is None else rows
+
+    def _split(self, parent: Plan, base: Base, key: Key, rows: NDArray[np.int32] | None) -> Split:
+        import numpy as np
+
+        found = self._columns(base, (key,))
+        if found is None:  # a condition or a value has always a code, and the base was found small enough
+            raise refuse("DataError", "the data changed while they were read")
+        if rows is None:
+            rows = np.arange(base.size or 0, dtype=np.int32)
+        mine = found[0][rows]
+        order = np.argsort(mine, kind="stable")  # by radix: linear, and rows stay in order within a piece
+        ends = np.cumsum(np.bincount(mine.astype(np.int64) + 1, minlength=len(key.values) + 1))
+        made = Split(parent, rows[order], [0, *ends.tolist()])
+        return self._splits.put((id(parent), key), made, made.rows.nbytes)
+
+    def _split_somewhere(self, plan: Filter, schema: Schema) -> bool:
+        """Whether one of the filters is a part by a value; a bare `where` is the engine's business."""
+        at: Plan = plan
+        while isinstance(at, Filter):
+            if _by_value(at.condition, schema) is not None:
+                return True
+            at = at.source
+        return False
+
+
+def _step(condition: RowExpr, schema: Schema) -> tuple[Key, int]:
+    """A filter as the piece of a split: by the value of an expression, else by the condition's own truth."""
+    return _by_value(condition, schema) or (Key(condition, (False, True)), 1)
+
+
+def _by_value(condition: RowExpr, schema: Schema) -> tuple[Key, int] | None:
+    """`E == v` where E has listed or whole values: its key, and v's place (−1 where v is none of them)."""
+    if not (isinstance(condition, Apply) and condition.op == "==" and isinstance(condition.args[1], Constant)):
+        return None
+    expr, value = condition.args[0], condition.args[1].value
+    key = coded_key(expr, schema)
+    if key is None or isinstance(value, bool) or value is None:
+        return None
+    if isinstance(key.values, range):
+        whole = isinstance(value, (int, float)) and float(value).is_integer() and int(value) in key.values
+        return key, key.values.index(int(value)) if whole else -1
+    return key, key.values.index(value) if value in key.values else -1
+
+
+def coded_key(expr: RowExpr, schema: Schema) -> Key | None:
+    """The key whose codes tell the values of an expression apart; None where it has too many, or unlisted ones."""
+    if isinstance(expr, Constant) or kind_of(expr, schema) == "boolean":
+        return None
+    bounded = isinstance(expr, Column) or _is_floor(expr)
+    if not bounded or (kind_of(expr, schema) == "number" and not is_integral(expr, schema)):
+        return None
+    values = key_values(expr, schema, 2**62)
+    key = None if values is None else Key(expr, values)
+    return key if key is not None and _coded(key) else None
+
+
+def _is_floor(expr: RowExpr) -> bool:
+    return isinstance(expr, Apply) and expr.op == "floor"
+
+
+def _coded(key: Key) -> bool:
+    return len(key.values) <= (2**24 if isinstance(key.values, range) else MOST_LISTED)

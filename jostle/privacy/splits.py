@@ -1,0 +1,155 @@
+"""Scores of a split: how well a column tells the classes of a table's rows apart. Larger is better.
+
+With n_vc the rows of value v and class c, n_v their sum over c, and rows without value or class left out:
+
+* `max_class`: Σ_v max_c n_vc, the rows that the classes of the majority get right. One row more raises one n_vc: it
+  rises by 0 or 1.
+* `gini`: −Σ_v (n_v − Σ_c n_vc²/n_v), n times the Gini impurity that is left. A row more of value v and class c
+  lowers it by (n_v² − 2·n_v·n_vc + Σ n_vc'²) / (n_v(n_v + 1)) ≥ ((n_v − n_vc)²) / (n_v(n_v + 1)) ≥ 0, which is
+  largest where n_vc = 0 and one class has all: 2n_v/(n_v + 1) < 2.
+* `entropy`: −Σ_v Σ_c n_vc·log₂(n_v/n_vc), n times the conditional entropy. With h(x) = x·log₂x, which for x above a
+  public N goes on as a straight line, it is Σ_c h(n_vc) − h(n_v) summed over v. Let g(x) = h(x) − h(x − 1): it never
+  falls in x, g(1) = 0, and g(x) ≤ g(N) = N·log₂N − (N − 1)·log₂(N − 1) ≤ log₂N + 1/ln 2. A row more lowers the score
+  by g(n_v + 1) − g(n_vc + 1), which lies between 0 and g(N) as n_vc ≤ n_v. Nothing rests on N being right: where
+  there are more rows the score is another one, of the same sensitivity.
+
+All three move one way when rows are added, so they are monotone, and those that fall must not be mixed with those
+that rise (`Score.falls`). On the grid of 2^-BITS the quotients of `gini` are rounded down (one step), and h to the
+nearest step: δ is then within 2.1 steps of its interval, whose length grows by less than 5.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from jostle.diagnostics import refuse
+from jostle.engine.plan import Count, Derive, Filter, Key, Plan, RowExpr, Scan
+from jostle.engine.types import key_values
+from jostle.privacy.handles import Score, Table
+from jostle.privacy.query import MOST_KEYS, open_keys
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from jostle.privacy.kernel import Kernel
+
+SPLITS = ("entropy", "gini", "max_class")
+BITS = 10
+MOST = 2**31  # of a public bound on rows: below it x·log₂x is exact to a small part of a step
+
+
+def split_score(
+    kernel: Kernel, of: str, table: Table, by: tuple[str, RowExpr], label: tuple[str, RowExpr], most: int | None
+) -> Score:
+    """The score `of` splitting a table by an expression with public values, for the classes of another one.
+
+    `most` is the public N of `entropy`; left out, it is what the source promises (`at most N rows`), and refused
+    where it promises nothing.
+    """
+    key, classes = (_key(name, expr, table) for name, expr in (by, label))
+    if (len(key.values) + 1) * (len(classes.values) + 1) > MOST_KEYS:
+        raise refuse("DataError", "this split has too many values to count", help="group them: `age / 10`")
+    bits, sensitivity, falls, bound = 0, 1, False, 0
+    if of == "gini":
+        bits, sensitivity, falls = BITS, 2 ** (BITS + 1) + 2, True
+    elif of == "entropy":
+        bound = most if most is not None else _bound(kernel, table)
+        bits, sensitivity, falls = BITS, steepest(bound) + 5, True
+    return Score(table.exposures, of, table, sensitivity, True, bits, (key, classes, bound), falls)
+
+
+def _key(name: str, expr: RowExpr, table: Table) -> Key:
+    values = key_values(expr, table.domains, MOST_KEYS)
+    if values is None:
+        raise open_keys(name)
+    return Key(expr, values)
+
+
+def promised_rows(table: Table) -> int | None:
+    """The bound on the rows of a table that its source promises (`at most N rows`), where each came from one there."""
+    units = [e.source.unit for e in table.exposures]
+    return units[0].at_most if isinstance(_base(table), Scan) and len(units) == 1 else None
+
+
+def _base(table: Table) -> Plan:
+    plan: Plan = table.plan
+    while isinstance(plan, Filter | Derive):
+        plan = plan.source
+    return plan
+
+
+def _bound(kernel: Kernel, table: Table) -> int:
+    """A public bound on the rows of a table."""
+    promised, plan = promised_rows(table), _base(table)
+    if promised is not None:
+        return min(promised, MOST)
+    if isinstance(plan, Scan) and all(e.source.unit.public_size for e in table.exposures):
+        rows: int = kernel.engine.rows(plan)  # public where the size is, or the table itself
+        return max(1, min(rows, MOST))
+    raise refuse(
+        "UnboundedSum", "the entropy of a table has no known sensitivity without a public bound on its rows",
+        help="declare `protecting rows, at most 50000 rows`, or give the bound here: `entropy(D, a, c, most = 50000)`; "
+        "`gini` and `max_class` need none",
+    )  # fmt: skip
+
+
+def steepest(most: int) -> int:
+    """g(N) in steps of the grid, rounded up: h's slope from N on."""
+    if most <= 1:
+        return 0
+    return math.ceil((most * math.log2(most) - (most - 1) * math.log2(most - 1)) * 2**BITS + 2**-5)
+
+
+def values_of_splits(kernel: Kernel, scores: Sequence[Score]) -> dict[int, int]:
+    """The exact values, on each score's own grid, of those that are of splits, by their places in the list.
+
+    Splits of one table are counted together, in one pass over its rows.
+    """
+    found: dict[int, int] = {}
+    together: dict[tuple[int, Key], list[int]] = {}
+    for i, one in enumerate(scores):
+        if one.of in SPLITS:
+            together.setdefault((id(one.base), one.arguments[1]), []).append(i)
+    for places in together.values():
+        tables = _tables(kernel, [scores[i] for i in places])
+        for i, counts in zip(places, tables, strict=True):
+            found[i] = value(scores[i].of, counts, scores[i].arguments[2])
+    return found
+
+
+def _tables(kernel: Kernel, scores: Sequence[Score]) -> list[NDArray[np.int64]]:
+    base, (_, classes, _) = scores[0].base, scores[0].arguments
+    if not isinstance(base, Table):
+        raise refuse("TypeError", f"`{scores[0].of}` takes a table")
+    keys = [one.arguments[0] for one in scores]
+    found = kernel.vault.parts.crossed(base.plan, keys, classes)
+    if found is None:
+        found = [kernel.vault.group(base.plan, (key, classes), (Count(),))[0] for key in keys]
+    return found
+
+
+def value(of: str, counts: NDArray[np.int64], most: int) -> int:
+    """A score of a table of counts, values by classes, in steps of its grid."""
+    if of == "max_class":
+        return int(counts.max(axis=1, initial=0).sum())
+    rows = counts.sum(axis=1)
+    if of == "entropy":
+        return int(_h(counts, most).sum() - _h(rows, most).sum())
+    return -sum(_impurity(int(n), [int(k) for k in row]) for n, row in zip(rows, counts, strict=True) if n)
+
+
+def _impurity(n: int, row: Sequence[int]) -> int:
+    """⌈2^BITS · (n − Σk²/n)⌉, in whole numbers."""
+    return (n << BITS) - (sum(k * k for k in row) << BITS) // n
+
+
+def _h(counts: NDArray[np.int64], most: int) -> Any:
+    import numpy as np
+
+    inside = np.minimum(counts, most)
+    x = inside.astype(float)
+    curve = np.rint(x * np.log2(np.maximum(x, 1.0)) * 2.0**BITS).astype(np.int64)
+    return curve + (counts - inside) * steepest(most)

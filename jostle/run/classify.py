@@ -1,0 +1,82 @@
+"""What programs need around classifiers: how right one is on public rows, and made-up tables to train choices on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jostle.diagnostics import refuse
+from jostle.privacy.handles import ColumnHandle, Table
+from jostle.privacy.publicrows import public_rows
+from jostle.run import declare
+from jostle.run.values import Builtin, Interval, JSet, Record, is_model, is_number, kind_name
+
+MOST_TABLES = 1000
+
+
+def _accuracy(model: Any, table: Any, label: Any, *, at: Any) -> float:
+    """`accuracy(model, test, class)`: the share of the rows of a public table whose class the model names."""
+    interp, _ = at
+    if not is_model(model) or not hasattr(model, "predict") or not hasattr(model, "classes"):
+        raise refuse("TypeError", f"`accuracy` takes a classifier, not {kind_name(model)}")
+    if not isinstance(table, Table):
+        raise refuse("TypeError", f"`accuracy` takes a public table, not {kind_name(table)}")
+    name = label.name if isinstance(label, ColumnHandle) else label
+    if not isinstance(name, str) or name not in table.domains:
+        raise refuse("NameError", "`accuracy` takes the class as a column of the table", help="or as its name")
+    used = [n for n in model.attributes if n != name]
+    missing = [n for n in used if n not in table.domains]
+    if missing:
+        raise refuse("NameError", f"the table has no column `{missing[0]}`, which the classifier reads")
+    from jostle.kernels.codes import positions
+
+    columns, counts = public_rows(interp.kernel, table)
+    truth = positions(columns[name], model.classes)
+    known = counts * (columns[name].codes >= 0)
+    if not known.sum():
+        raise refuse("ValueError", "the table has no rows to be right on")
+    read = {n: columns[n] for n in used} or {name: columns[name]}
+    return float((known * (model.predict(read) == truth)).sum() / known.sum())
+
+
+def _simulated_tables(many: Any, seed: Any = 1.0, *, rows: Any = None, at: Any) -> list[Record]:
+    """`simulated_tables(40)`: public made-up tables, each a record {database, test, class}.
+
+    `rows`: from how many to how many a database has (`500..20000`, evenly on the log scale); a test has 2,000.
+    """
+    interp, span = at
+    for value, low, high in ((many, 1, MOST_TABLES), (seed, 0, 2**31)):
+        if not is_number(value) or not float(value).is_integer() or not low <= value <= high:
+            raise refuse("ValueError", f"`simulated_tables` takes whole numbers from {low} to {high}")
+    range_ = rows if rows is not None else Interval(500.0, 20000.0)
+    if not isinstance(range_, Interval) or not 50 <= range_.low <= range_.high <= 10**6:
+        raise refuse("ValueError", "the rows of simulated tables are a range within 50..1000000")
+    return [
+        _opened(interp, i, int(seed), (int(range_.low), int(range_.high)), span) for i in range(int(many))
+    ]  # fmt: skip
+
+
+TESTED = 2000
+
+
+def _opened(interp: Any, number: int, seed: int, rows: tuple[int, int], span: Any) -> Record:
+    import numpy as np
+
+    from jostle.kernels.madeup import madeup
+
+    made = madeup(number, seed, *rows, TESTED)
+    classes = [f"class {c + 1}" for c in range(made.classes)]
+    columns: dict[str, Any] = {f"a{i + 1}": made.cells[:, i] for i in range(len(made.sizes))}
+    columns["class"] = np.array(classes)[made.labels]
+    domains = Record({f"a{i + 1}": Interval(0.0, float(v - 1)) for i, v in enumerate(made.sizes)})
+    domains["class"] = JSet(classes)
+    train, test = (
+        declare.open_public(interp, {name: column[part] for name, column in columns.items()}, domains, span)
+        for part in (slice(None, -TESTED), slice(-TESTED, None))
+    )
+    return Record({"database": train, "test": test, "class": "class"})
+
+
+CLASSIFY = {
+    name: Builtin(name, body, sees_handles=True, wants_call=True)
+    for name, body in {"accuracy": _accuracy, "simulated_tables": _simulated_tables}.items()
+}

@@ -1,0 +1,101 @@
+"""The clauses of a declaration, understood: the schema, the protected unit, the budget.
+
+They are the same for a program that declares a source and for an owner who registers a dataset.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from jostle.amounts import quanta
+from jostle.diagnostics import Refusal, refuse
+from jostle.engine.plan import Categories, Domain, Integer, Open, Real
+from jostle.privacy.handles import handles_in
+from jostle.privacy.measures import Amount, Measure
+from jostle.privacy.registered import Clauses
+from jostle.privacy.sources import Unit
+from jostle.run.scope import Scope
+from jostle.run.values import Interval, JSet, is_number, is_sequence, kind_name
+from jostle.source import Span
+from jostle.syntax import nodes as n
+
+
+def clauses(interp: Any, node: n.Private, scope: Scope) -> Clauses:
+    """What a declaration's clauses say, for an owner who registers a dataset with them."""
+    if node.protecting is None or node.budget is None:
+        raise refuse("DataError", "a dataset needs `protecting` and `budget`", node.span)
+    function = node.source.function if isinstance(node.source, n.Call) else None
+    is_counts = isinstance(function, n.Name) and function.id == "counts"
+    measure, unit = measure_of(interp, node.budget, scope), unit_of(interp, node.protecting, scope)
+    if is_counts != (node.described is None):
+        raise refuse(
+            "DataError", "tables are described, and counts are not", node.span, help="add --schema, or leave it"
+        )
+    if node.described is None:
+        if unit.columns:
+            raise refuse("DataError", "counts have no columns to protect", node.span, help="write `protecting rows`")
+        return Clauses((), unit, measure)
+    return Clauses(schema_of(interp.eval(node.described, scope), node.described.span), unit, measure)
+
+
+def schema_of(value: Any, span: Span | None) -> tuple[tuple[str, Domain], ...]:
+    """The schema that a record of domains says."""
+    if not isinstance(value, dict) or not value:
+        raise refuse("DataError", "a description is a record of columns", span, help="`described by {age: 0..99}`")
+    return tuple((name, _domain(name, wish, span)) for name, wish in value.items())
+
+
+def _domain(name: str, wish: Any, span: Span | None) -> Domain:
+    if isinstance(wish, Open):
+        return wish
+    if isinstance(wish, Interval):
+        if not (math.isfinite(wish.low) and math.isfinite(wish.high)) or wish.low > wish.high:
+            raise refuse("DataError", f"`{name}` has no values between {wish.low:g} and {wish.high:g}", span)
+        return Real(wish.low, wish.high) if wish.real else Integer(int(wish.low), int(wish.high))
+    if isinstance(wish, JSet) or is_sequence(wish):
+        values = list(wish)
+        if values and all(isinstance(v, str) for v in values):
+            return Categories(tuple(values))
+        if values and all(is_number(v) for v in values):
+            return Categories(tuple(float(v) for v in values))
+    raise refuse(
+        "DataError", f"`{name}` needs a domain, and this is {kind_name(wish)}", span,
+        help="a range `0..99`, categories `{\"a\", \"b\"}`, or `text`, `integer`, `real`",
+    )  # fmt: skip
+
+
+def measure_of(interp: Any, budget: n.Budget, scope: Scope) -> Measure:
+    node = budget.amount
+    value = interp.eval(node.value, scope)
+    delta = interp.eval(node.delta, scope) if node.delta is not None else None
+    for handle in handles_in([value, delta]):
+        raise refuse("PrivateValue", f"a budget is public, and this is {kind_name(handle)}", node.span)
+    try:
+        limit = Amount(node.unit, quanta(value, node.unit), quanta(delta, "delta") if delta is not None else 0)
+    except Refusal as refusal:
+        raise refusal.at(node.span) from None
+    if limit.delta >= 10**12:
+        raise refuse("BadAmount", "delta must be less than 1", node.span, help="something like `delta 1e-6`")
+    if budget.counted_by not in (None, "basic", "zcdp"):
+        raise refuse(
+            "NameError", f"budgets are not counted by `{budget.counted_by}`", budget.span, help="`basic` or `zcdp`"
+        )
+    if node.unit == "rho":
+        return Measure("zcdp", limit)
+    if not limit.delta:
+        return Measure("pure", limit)
+    return Measure("basic" if budget.counted_by == "basic" else "approximate", limit)
+
+
+def unit_of(interp: Any, node: n.Protecting, scope: Scope) -> Unit:
+    rows = _whole(interp, node.up_to, scope) if node.up_to is not None else 1
+    most = _whole(interp, node.at_most, scope) if node.at_most is not None else None
+    return Unit(node.columns, rows, node.public_size, most, node.weighted)
+
+
+def _whole(interp: Any, node: n.Expr, scope: Scope) -> int:
+    value = interp.eval(node, scope)
+    if not is_number(value) or value < 1 or value != int(value):
+        raise refuse("ValueError", "a number of rows is a whole number, at least 1", node.span)
+    return int(value)

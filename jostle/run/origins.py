@@ -1,0 +1,150 @@
+"""Where the data of a source come from: files, arrays and tables that a program names, found and opened.
+
+A file is opened by the engine; what is read of it here is only what an owner publishes about it: that it exists
+and its header. What a private source is made of, and what is said about it, are in `declare` and `clauses`.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from jostle.diagnostics import Refusal, did_you_mean, refuse
+from jostle.engine.counts import file_identity
+from jostle.engine.plan import Bound, Domain, Plan, Scan
+from jostle.privacy.handles import Cube, Exposure, Handle, Origin, Table, handles_in
+from jostle.privacy.sources import Source
+from jostle.run.scope import Scope
+from jostle.run.values import Record, is_sequence, kind_name
+from jostle.source import Span
+from jostle.syntax import nodes as n
+
+DIMENSIONS = ("x", "y", "z")
+
+
+def table_of(source: Source, key: str, schema: tuple[tuple[str, Domain], ...]) -> Table:
+    """The handle of a private table: its described columns, the rows of each protected unit bounded."""
+    unit, scan = source.unit, Scan(key, schema)
+    plan: Plan = Bound(scan, unit.columns, unit.rows, unit.weighted) if unit.columns else scan
+    return Table((Exposure.of(source),), plan, schema, origin=Origin(key, schema, unit))
+
+
+def cube_of(interp: Any, source: Source, cells: Any, identity: object) -> Cube:
+    """The handle of private counts."""
+    names = DIMENSIONS[: cells.ndim]
+    return Cube((Exposure.of(source),), interp.kernel.vault.keep(cells), names, cells.shape, origin=identity)
+
+
+def announce(interp: Any, source: Source, node: n.Private, columns: list[str], **more: Any) -> None:
+    interp.kernel.events.emit(
+        "source", node.name, node.span, unit=str(source.unit), budget=str(source.measure.limit), schema=columns, **more
+    )
+
+
+def origin_of(interp: Any, call: n.Call, scope: Scope) -> Any:
+    if len(call.args) != 1 or call.keywords:
+        raise refuse("TypeError", "a source takes one argument", call.span, help='`table("people.csv")`')
+    value = interp.eval(call.args[0], scope)
+    name = call.function.id if isinstance(call.function, n.Name) else ""
+    if handles_in(value) or isinstance(value, Handle):
+        raise refuse("TypeError", "a source is a file or public data, not a table of this program", call.span)
+    if name == "bound":
+        if value not in interp.bound:
+            raise refuse(
+                "NameError", f"nothing is bound to `{value}`", call.span, help=did_you_mean(str(value), interp.bound)
+            )
+        return interp.bound[value]
+    if name == "table" and not isinstance(value, str):
+        raise refuse("TypeError", f"`table` takes the path of a file, not {kind_name(value)}", call.span)
+    return _path(interp, value) if isinstance(value, str) and name != "dataset" else value
+
+
+def _path(interp: Any, text: str) -> Any:
+    """Paths are relative to the program's folder, else to the working directory."""
+    for folder in interp.folders:
+        if (Path(folder) / text).exists():
+            return str(Path(folder) / text)
+    return text
+
+
+def open_origin(interp: Any, origin: Any, span: Span | None, *, public: bool) -> Any:
+    not_registered(interp, origin, span)
+    return opened(interp, origin, span, public=public)
+
+
+def opened(interp: Any, origin: Any, span: Span | None, *, public: bool) -> Any:
+    try:
+        return interp.kernel.engine.open(origin, public=public)
+    except Refusal as refusal:
+        raise refusal.at(span) from None
+
+
+def not_registered(interp: Any, origin: Any, span: Span | None) -> None:
+    """A file that an owner has registered is read through its dataset only, by whatever path it is named."""
+    if not isinstance(origin, str) or interp.kernel.ledger is None:
+        return
+    try:
+        name = interp.kernel.ledger.named(origin)
+    except Refusal as refusal:
+        raise refusal.at(span) from None
+    if name is not None:
+        raise refuse(
+            "PrivateValue", f"this file is registered as the dataset `{name}`", span,
+            help=f'read it as that: `private {name} = dataset("{name}")`',
+        )  # fmt: skip
+
+
+def refuse_private(interp: Any, origin: Any, span: Span | None) -> None:
+    """Before a public source is read: what is wrong in its cells is told, and of private data would be a leak."""
+    not_registered(interp, origin, span)
+    if isinstance(origin, str) and os.path.isfile(origin):
+        interp.kernel.register.read_publicly(file_identity(origin), span)
+    elif is_array(origin):
+        interp.kernel.register.read_publicly(("array", id(origin)), span)
+
+
+def counted(interp: Any, path: str, span: Span | None) -> tuple[Any, Any]:
+    """The registered counts in a file, and its identity."""
+    from jostle.engine.counts import load_counts
+
+    try:
+        return load_counts(path, private=True), file_identity(path)
+    except Refusal as refusal:
+        raise refusal.at(span) from None
+
+
+def is_array(origin: Any) -> bool:
+    return type(origin).__module__ == "numpy" and getattr(origin.dtype, "names", None) is None
+
+
+def array_of(interp: Any, origin: Any, span: Span | None, *, private: bool = False) -> tuple[Any, Any]:
+    """Counts as an int64 array of one to three dimensions, and the identity of where they come from.
+
+    The cells of a private array decide nothing: what is no count is made one, cell by cell.
+    """
+    import numpy as np
+
+    from jostle.engine.counts import as_counts, load_counts
+
+    not_registered(interp, origin, span)
+    try:
+        if isinstance(origin, str):
+            return load_counts(origin, private=private), file_identity(origin)
+        if isinstance(origin, Record) or not (is_sequence(origin) or is_array(origin)):
+            raise refuse("TypeError", f"`counts` takes a list of counts or a file, not {kind_name(origin)}")
+        identity = ("array", id(origin)) if is_array(origin) else ("literal", object())
+        return as_counts(np.asarray(origin), "this array", private=private), identity
+    except Refusal as refusal:
+        raise refusal.at(span) from None
+    except (ValueError, TypeError):
+        raise refuse("DataError", "counts are numbers in rows of one length", span) from None
+
+
+def check_columns(schema: Any, known: Any, span: Span | None, *, private: bool = False) -> None:
+    """Of a private file nothing is listed: without a header, its first line would be a row."""
+    for name, _ in schema:
+        if name not in known:
+            listed = "" if private else did_you_mean(name, known) or f"the columns are {', '.join(list(known)[:12])}"
+            hint = "names are as in the file's header: its first line, cells separated by commas"
+            raise refuse("DataError", f"there is no column `{name}`", span, help=listed or hint)

@@ -1,0 +1,268 @@
+"""Rows as vectors, and noisy sums over them: `vectors`, `prepaid`, `noisy_moments`, `noisy_sum`, `coordinate_scores`.
+
+What is summed is named from the closed list of `kernels.rowkernels`, with public parameters. A measurement takes its
+amount as others do, or a part of what `prepaid(rows)` paid for at once.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from jostle.diagnostics import refuse
+from jostle.engine.bounds import bounds_of
+from jostle.engine.plan import Apply, Column, Constant, RowExpr
+from jostle.privacy import rowsums
+from jostle.privacy.handles import Table, Vectors, handles_in
+from jostle.privacy.measures import Amount
+from jostle.privacy.prepaid import Prepaid, prepay
+from jostle.run.faults import private_value
+from jostle.run.rows import RowCompiler
+from jostle.run.scope import Scope
+from jostle.run.values import Builtin, Interval, Record, RowForm, is_number, is_sequence, is_vector, kind_name
+from jostle.syntax import nodes as n
+
+MOST_COLUMNS = 2**11
+
+
+def _vectors(interp: Any, node: n.Call, scope: Scope) -> Vectors:
+    """`vectors(people, age, hours, radius = 1)`: numeric columns of a table as the coordinates of a vector.
+
+    A column is scaled by its described bounds to [−1, 1], or taken as it is with `scaled = false`. Rows are clipped to
+    `radius` in the Euclidean norm, or with `norm = "sup"` in the largest coordinate; left out, the radius is what the
+    scaled columns can reach. Rows with a value that is none are left out. Without columns: all numeric ones.
+    `vectors(rows, low = -1, high = 1)` makes public vectors of public rows of numbers.
+    """
+    if not node.args:
+        raise refuse("TypeError", "`vectors` takes a table first", node.span)
+    table = interp.eval(node.args[0], scope)
+    given = {k.name: interp.eval(k.value, scope) for k in node.keywords}
+    unknown = [name for name in given if name not in ("radius", "scaled", "norm", "low", "high")]
+    if unknown or handles_in(list(given.values())):
+        raise refuse("TypeError", "`vectors` takes `radius`, `scaled` and `norm`, all public", node.span)
+    if is_vector(table) or isinstance(table, list):
+        table = _listed(interp, table, given, node)
+    if not isinstance(table, Table):
+        raise refuse("TypeError", f"`vectors` takes a table, not {kind_name(table)}", node.args[0].span)
+    if table.weighted:
+        raise refuse("TypeError", "vectors of a weighted source cannot be summed", node.span, help="`up to k rows`")
+    compiler = RowCompiler(table.domains, interp.eval, scope)
+    chosen = [compiler.column_position(arg) for arg in node.args[1:]]
+    named = [(expr, name or f"column {i + 1}") for i, (expr, name) in enumerate(chosen)]
+    if not named:
+        named = [(Column(name), name) for name, domain in table.schema if _numeric(domain)]
+    if not 1 <= len(named) <= MOST_COLUMNS:
+        raise refuse("ValueError", f"vectors have 1 to {MOST_COLUMNS} coordinates", node.span)
+    scaled, norm = given.get("scaled", True), given.get("norm", "l2")
+    if norm not in ("l2", "sup") or not isinstance(scaled, bool):
+        raise refuse("TypeError", '`norm` is "l2" or "sup", and `scaled` is true or false', node.span)
+    places = [_place(table, expr, name, scaled) for expr, name in named]
+    reach = math.sqrt(len(named)) if norm == "l2" else 1.0
+    radius = given.get("radius", reach if scaled else None)
+    if not is_number(radius) or not (math.isfinite(radius) and 1e-100 < radius < 1e100):
+        raise refuse("ValueError", "a radius is a positive number", node.span, help="`radius = 1`: in scaled units")
+    if scaled and radius > reach:
+        radius = reach  # no row is longer
+    exprs = tuple(_scaled(expr, centre, scale) for (expr, _), (centre, scale) in zip(named, places, strict=True))
+    return Vectors(
+        table.exposures, table.plan, exprs, tuple(name for _, name in named), tuple(c for c, _ in places),
+        tuple(s for _, s in places), float(radius), norm,
+    )  # fmt: skip
+
+
+def _listed(interp: Any, rows: Any, given: dict[str, Any], node: n.Call) -> Any:
+    """Rows of public numbers as a public table of columns x1, x2, … within `low` and `high`."""
+    import numpy as np
+
+    from jostle.run.declare import open_public
+
+    low, high = given.get("low", -1.0), given.get("high", 1.0)
+    try:
+        array = np.asarray(rows, dtype=float)
+    except (TypeError, ValueError):
+        array = np.empty(0)
+    if array.ndim != 2 or not array.size or not (is_number(low) and is_number(high) and low < high):
+        raise refuse("TypeError", "public rows are lists of numbers of one length, within `low` and `high`", node.span)
+    columns = {f"x{i + 1}": np.ascontiguousarray(array[:, i]) for i in range(array.shape[1])}
+    domains = Record((name, Interval(float(low), float(high), True)) for name in columns)
+    return open_public(interp, columns, domains, node.span)
+
+
+def _numeric(domain: Any) -> bool:
+    from jostle.engine.kinds import domain_kind
+
+    return domain_kind(domain) == "number"
+
+
+def _place(table: Table, expr: RowExpr, name: str, scaled: bool) -> tuple[float, float]:
+    """Centre and half-width of a column, from its public bounds."""
+    from jostle.engine.kinds import kind_of
+
+    if kind_of(expr, table.domains) != "number":
+        raise refuse("TypeError", f"`{name}` is no number, and a vector is made of numbers")
+    if not scaled:
+        return 0.0, 1.0
+    bounds = bounds_of(expr, table.domains)
+    if bounds is None:
+        raise refuse(
+            "UnknownBounds", f"the bounds of `{name}` are not known",
+            help="describe it with a range, clamp it, or say `scaled = false`",
+        )  # fmt: skip
+    low, high = bounds
+    return (low + high) / 2, (high - low) / 2 or 1.0
+
+
+def _scaled(expr: RowExpr, centre: float, scale: float) -> RowExpr:
+    if (centre, scale) == (0.0, 1.0):
+        return expr
+    moved = Apply("-", (expr, Constant(centre))) if centre else expr
+    return Apply("/", (moved, Constant(scale)))
+
+
+# Measuring -----------------------------------------------------------------------------------------
+
+
+def _amount(interp: Any, rows: Vectors, epsilon: Any, delta: Any) -> Amount | None:
+    from jostle.amounts import quanta
+    from jostle.run.measured import amount_for
+
+    amount = amount_for(interp, rows.exposures, epsilon)
+    if amount is None or delta is None:
+        return amount
+    if handles_in(delta):
+        raise refuse("PrivateValue", "an amount is public")
+    return Amount(amount.unit, amount.value, quanta(delta, "delta"))
+
+
+def _prepaid(rows: Any, *, epsilon: Any = None, delta: Any = None, via: str | None = None, at: Any) -> Any:
+    """Pays at once for several measurements of `rows`, each of which takes a `part`; all that is left, unless said."""
+    interp, span = at
+    _need(rows, "prepaid")
+    amount = _amount(interp, rows, epsilon, delta)
+    return _Purse(prepay(interp.kernel, rows, amount, via, span) if amount is not None else None)
+
+
+class _Purse:
+    """What a program holds of a `Prepaid`; of public rows there is nothing to pay."""
+
+    jostle_kind = "what was paid for at once"
+
+    def __init__(self, paid: Prepaid | None) -> None:
+        self.paid = paid
+
+    @property
+    def jostle_fields(self) -> dict[str, Any]:
+        """`noise`: the deviation of a release of sensitivity 1 that takes all that was paid for (0: none)."""
+        if self.paid is None:
+            return {"noise": 0.0, "mechanism": "none", "left": 1.0}
+        alone = (1.0 if self.paid.gaussian else math.sqrt(2)) / self.paid.strength
+        return {"noise": alone, "mechanism": self.paid.how.mechanism, "left": self.paid.left / 2**40}
+
+    def as_json(self) -> Any:
+        return self.jostle_fields
+
+    def __str__(self) -> str:
+        return f"paid for at once: {self.paid.how.amount}" if self.paid is not None else "nothing to pay"
+
+
+def _payment(at: Any, rows: Vectors, paid: Any, epsilon: Any, delta: Any, via: str | None) -> Prepaid | None:
+    interp, span = at
+    if paid is None:
+        amount = _amount(interp, rows, epsilon, delta)
+        return prepay(interp.kernel, rows, amount, via, span) if amount is not None else None
+    if not isinstance(paid, _Purse) or epsilon is not None:
+        raise refuse("TypeError", "`paid` is what `prepaid(rows)` gave, and takes the place of an amount")
+    if rows.private and paid.paid is None:
+        raise refuse("TypeError", "this was paid for public data", help="`prepaid(rows)` of the same rows")
+    return paid.paid if rows.private else None
+
+
+def _noisy_moments(
+    rows: Any, weights: Any = "one", parameters: Any = None, *, shares: Any = (1.0, 1.0, 9.0), paid: Any = None,
+    part: Any = 1.0, epsilon: Any = None, delta: Any = None, via: str | None = None, at: Any,
+) -> Record:  # fmt: skip
+    """Noisy Σγ_k, Σγ_k x and Σγ_k xxᵀ over rows, γ the weights of a row kernel, in units of the radius.
+
+    `shares`, one for each that is wanted (0: not this one), say how the noise is shared out. A record of `count` (K), `first` (K, d),
+    `second` (K, d, d), and `count_noise`, `first_noise`, `second_noise`, the deviations of the noise (on the diagonal).
+    """
+    _need(rows, "noisy_moments")
+    interp, span = at
+    split = [float(s) for s in shares] if is_sequence(shares) and all(is_number(s) for s in shares) else []
+    if not 1 <= len(split) <= 3 or not all(0 <= s < 1e9 for s in split) or not sum(split) > 0:
+        raise refuse("ValueError", "`shares` are one to three numbers from 0 on", help="`shares = [1, 1, 9]`")
+    kernelled = rowsums.weights_of(rows, _name(weights), _parameters(parameters))
+    paying = _payment(at, rows, paid, epsilon, delta, via)
+    return Record(rowsums.noisy_moments(interp.kernel, rows, kernelled, split, paying, _part(part), span))
+
+
+def _noisy_sum(
+    rows: Any, given: Any, parameters: Any = None, *, bound: Any = 1.0, norm: Any = "l2", paid: Any = None,
+    part: Any = 1.0, epsilon: Any = None, delta: Any = None, via: str | None = None, at: Any,
+) -> Record:  # fmt: skip
+    """The noisy sum of what a row kernel gives for each row, clipped to a norm (`l1`, `l2`, `sup`) of `bound`.
+
+    A record of `sum` and `noise`, the deviation of each coordinate's noise.
+    """
+    _need(rows, "noisy_sum")
+    interp, span = at
+    kernelled = rowsums.contributions_of(rows, _name(given), _parameters(parameters))
+    paying = _payment(at, rows, paid, epsilon, delta, via)
+    total, noise = rowsums.noisy_sum(
+        interp.kernel, rows, kernelled, _bound(bound), str(norm), paying, _part(part), span
+    )
+    return Record(sum=total, noise=noise)
+
+
+def _coordinate_scores(rows: Any, given: Any, parameters: Any = None, *, bound: Any = 1.0, at: Any) -> Any:
+    """The coordinates of such a sum as scores, then their negatives: for `noisy_max` and `exp_mech`."""
+    _need(rows, "coordinate_scores")
+    return rowsums.coordinate_scores(
+        rows, rowsums.contributions_of(rows, _name(given), _parameters(parameters)), _bound(bound)
+    )
+
+
+def _need(rows: Any, what: str) -> None:
+    if not isinstance(rows, Vectors):
+        raise refuse(
+            "TypeError", f"`{what}` takes rows as vectors, not {kind_name(rows)}",
+            help="make them: `vectors(people, age, hours)`",
+        )  # fmt: skip
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str):
+        raise refuse("TypeError", f"a row kernel is named by a text, not by {kind_name(value)}")
+    return value
+
+
+def _parameters(value: Any) -> dict[str, Any]:
+    for handle in handles_in(value):
+        raise private_value(handle, "cannot be a parameter")
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise refuse("TypeError", f"parameters are a record, not {kind_name(value)}")
+    return dict(value)
+
+
+def _part(value: Any) -> float:
+    if not is_number(value):
+        raise refuse("TypeError", f"`part` is a number, not {kind_name(value)}")
+    return float(value)
+
+
+def _bound(value: Any) -> float:
+    if not is_number(value):
+        raise refuse("TypeError", f"`bound` is a number, not {kind_name(value)}")
+    return float(value)
+
+
+ROW_SUMS: dict[str, Any] = {
+    name: Builtin(name, body, sees_handles=True, wants_call=True)
+    for name, body in {
+        "prepaid": _prepaid, "noisy_moments": _noisy_moments, "noisy_sum": _noisy_sum,
+        "coordinate_scores": _coordinate_scores,
+    }.items()
+}  # fmt: skip
+ROW_SUMS["vectors"] = RowForm("vectors", _vectors)

@@ -1,0 +1,59 @@
+"""What `--simulate` puts in place of a private source: a public stand-in given with `--bind`, or made-up rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jostle.diagnostics import refuse
+from jostle.engine.plan import Categories, Domain, Integer, Real
+from jostle.privacy.handles import Handle
+from jostle.privacy.measures import Measure
+from jostle.privacy.sources import Unit
+from jostle.run.clauses import schema_of
+from jostle.run.origins import DIMENSIONS, announce, array_of, check_columns, cube_of, is_array, open_origin, table_of
+from jostle.run.scope import Scope
+from jostle.syntax import nodes as n
+
+MADE_UP_ROWS = 1000
+
+
+def simulated(interp: Any, node: n.Private, kind: str, measure: Measure, unit: Unit, scope: Scope) -> Handle:
+    """The handle of a source that stands in for a private one, which is not opened. Noise is seeded."""
+    from jostle.simulate import SeededNoise, counts_of, rows_of
+
+    seed = interp.simulate + len(interp.kernel.register.names)
+    source = interp.kernel.register.declare(
+        node.name, ("simulated", node.name), measure, unit, node.span, SeededNoise(seed)
+    )
+    given = interp.bound.get(node.name)
+    if kind == "counts" or is_array(given):
+        if given is None and not (isinstance(node.source, n.Call) and isinstance(node.source.args[0], n.ListOf)):
+            raise refuse(
+                "DataError", f"the shape of `{node.name}` is in a file that is not opened in a simulation", node.span,
+                help=f"give a public stand-in: `--bind {node.name}=FILE`",
+            )  # fmt: skip
+        stand_in = given if given is not None else interp.eval(node.source.args[0], scope)  # type: ignore[attr-defined]
+        array, _ = array_of(interp, stand_in, node.source.span, private=True)
+        cells = array if given is not None else counts_of(array.shape, MADE_UP_ROWS, seed)
+        announce(interp, source, node, list(DIMENSIONS[: array.ndim]))
+        return cube_of(interp, source, cells, source)
+    if node.described is None:
+        raise refuse("DataError", f"`{node.name}` is not described", node.span, help="add `described by {…}`")
+    schema = schema_of(interp.eval(node.described, scope), node.described.span)
+    rows = given if given is not None else rows_of({name: _wish(d) for name, d in schema}, MADE_UP_ROWS, seed)
+    opened = open_origin(interp, rows, node.source.span, public=False)
+    check_columns(schema, opened.columns, node.described.span)
+    announce(interp, source, node, [name for name, _ in schema])
+    return table_of(source, opened.key, schema)
+
+
+def _wish(domain: Domain) -> tuple[str, Any, Any]:
+    if isinstance(domain, Integer):
+        return ("integer", domain.low, domain.high)
+    if isinstance(domain, Real):
+        return ("real", domain.low, domain.high)
+    if isinstance(domain, Categories):
+        return ("listed", list(domain.values), None)
+    return {"integer": ("integer", 0, 99), "real": ("real", 0.0, 1.0)}.get(
+        domain.kind, ("listed", [f"made up {i}" for i in range(20)], None)
+    )

@@ -1,0 +1,91 @@
+"""What trees ask of tables: `entropy`, `gini`, `max_class` of a split, disjoint parts by hash, and public bins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jostle.diagnostics import refuse
+from jostle.engine.plan import Apply, Column, Constant, RowExpr
+from jostle.privacy import disjoint, measure, splits, transform
+from jostle.privacy.handles import ColumnHandle, Handle, Table, handles_in
+from jostle.run.faults import private_value
+from jostle.run.rows import RowCompiler
+from jostle.run.scope import Scope
+from jostle.run.values import Interval, RowForm, is_number, is_sequence, is_vector, kind_name
+from jostle.syntax import nodes as n
+
+MOST_EDGES = 100
+
+
+def _score(name: str) -> Any:
+    def body(interp: Any, node: n.Call, scope: Scope) -> Any:
+        allowed = {"most"} if name == "entropy" else set()
+        if len(node.args) != 3 or any(k.name not in allowed for k in node.keywords):
+            raise refuse(
+                "TypeError", f"`{name}` takes a table, the column to split by and that of the classes", node.span,
+                help=f"`{name}(people, age / 10, sex)`",
+            )  # fmt: skip
+        table = interp.eval(node.args[0], scope)
+        if not isinstance(table, Table):
+            raise refuse("TypeError", f"`{name}` takes a table, not {kind_name(table)}", node.args[0].span)
+        compiler = RowCompiler(dict(table.schema), interp.eval, scope)
+        by, label = (_column(compiler, table, arg) for arg in node.args[1:])
+        most = None
+        for keyword in node.keywords:
+            most = _bound(interp.eval(keyword.value, scope))
+        made = splits.split_score(interp.kernel, name, table, by, label, most)
+        return made if made.private else measure.noisy_score(interp.kernel, made, None, None, node.span)
+
+    return body
+
+
+def _column(compiler: RowCompiler, table: Table, node: n.Expr) -> tuple[str, RowExpr]:
+    """A column by its name, its handle or a text, or an expression on rows."""
+    expr, name = compiler.column_position(node)
+    if isinstance(expr, Constant) and expr.value in table.domains:
+        expr = Column(str(expr.value))
+    return (name or (expr.name if isinstance(expr, Column) else "this split")), expr
+
+
+def _bound(value: Any) -> int:
+    for handle in handles_in(value):
+        raise private_value(handle, "cannot be a bound on rows")
+    if not is_number(value) or not value >= 1:
+        raise refuse("ValueError", "a bound on rows is a number, at least 1")
+    return int(min(value, splits.MOST))
+
+
+def _split_rows(table: Any, parts: Any, salt: Any = 0.0, *, at: Any) -> list[Handle]:
+    """`split_rows(D, 10)`: disjoint parts by a hash of the protected unit, of which none looks at another's rows."""
+    interp, _ = at
+    if not isinstance(table, Table):
+        raise refuse("TypeError", f"`split_rows` takes a table, not {kind_name(table)}")
+    for value in (parts, salt):
+        if not is_number(value) or not float(value).is_integer() or not 0 <= value < 2**53:
+            raise refuse("ValueError", "`split_rows` takes a whole number of parts", help="`split_rows(people, 10)`")
+    return disjoint.split_rows(interp.kernel, table, int(parts), int(salt))
+
+
+def _binned(table: Any, column: Any, edges: Any, *, at: Any) -> Table:
+    """`binned(D, a, [20, 40])`: the table with a numeric column as its bin, the number of edges that it reaches."""
+    if not isinstance(table, Table):
+        raise refuse("TypeError", f"`binned` takes a table, not {kind_name(table)}")
+    name = column.name if isinstance(column, ColumnHandle) else column
+    if not isinstance(name, str):
+        raise refuse("TypeError", f"`binned` takes a column or its name, not {kind_name(column)}")
+    for handle in handles_in(edges):
+        raise private_value(handle, "cannot be the edge of a bin")
+    listed = isinstance(edges, Interval) or is_sequence(edges) or is_vector(edges)
+    found = sorted({float(e) for e in edges if is_number(e) or type(e).__module__ == "numpy"}) if listed else []
+    if not found or len(found) > MOST_EDGES:
+        raise refuse("ValueError", f"the edges of bins are a list of 1 to {MOST_EDGES} numbers")
+    transform.need_column(table, name)
+    total: RowExpr | None = None
+    for edge in found:
+        reached = Apply("if", (Apply(">=", (Column(name), Constant(edge))), Constant(1.0), Constant(0.0)))
+        total = reached if total is None else Apply("+", (total, reached))
+    return transform.derive(table, [(name, total if total is not None else Column(name))])
+
+
+SPLIT_FORMS = {name: RowForm(name, _score(name)) for name in splits.SPLITS}
+SPLIT_BODIES: dict[str, Any] = {"split_rows": _split_rows, "binned": _binned}

@@ -1,0 +1,117 @@
+"""Workloads of the language beyond ranges: marginals, predicates, and unions with weights.
+
+They are public: they depend on a cube's shape and on what the program says, never on counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from jostle.diagnostics import did_you_mean, refuse
+from jostle.privacy.handles import Cube
+from jostle.run.rows import RowCompiler
+from jostle.run.scope import Scope
+from jostle.run.values import Builtin, Interval, is_number, is_sequence, is_workload, kind_name
+from jostle.syntax import nodes as n
+
+MOST_HELD = 2**31
+"""The most cells times predicates that are looked at."""
+
+
+def _marginals(cube: Any, over: Any = 1.0, *, at: Any) -> Any:
+    """`marginals(cube, k)`: all over k dimensions; `marginals(cube, [["age", "sex"], ["city"], []])`: those named."""
+    from jostle.kernels import marginals
+
+    if not isinstance(cube, Cube):
+        raise refuse("TypeError", f"`marginals` takes a cube of counts, not {kind_name(cube)}")
+    if is_number(over) and float(over).is_integer():
+        return marginals.marginals(cube.shape, int(over))
+    if not is_sequence(over):
+        raise refuse(
+            "TypeError", f"`marginals` takes how many dimensions, or lists of names, not {kind_name(over)}",
+            help='`marginals(cube, 2)` or `marginals(cube, [["x", "y"], ["z"]])`',
+        )  # fmt: skip
+    return marginals.marginals(cube.shape, [[_axis(cube, name) for name in _named(one)] for one in over])
+
+
+def _named(one: Any) -> list[Any]:
+    return list(one) if is_sequence(one) else [one]
+
+
+def _axis(cube: Cube, name: Any) -> int:
+    if name not in cube.names:
+        known = did_you_mean(name, cube.names) if isinstance(name, str) else ""
+        listed = f"it has {', '.join(cube.names)}"
+        raise refuse("NameError", f"the cube has no dimension {name!r}", help=known or listed)
+    return cube.names.index(name)
+
+
+def _union(parts: Any, weights: Any = None, *, at: Any) -> Any:
+    """`union([w1, w2], [2, 1])`: the answers of all, an error in the first counting twice one in the second."""
+    from jostle.kernels import unions
+
+    if not is_sequence(parts) or not all(is_workload(part) for part in parts):
+        raise refuse("TypeError", "`union` takes a list of workloads", help="`union([prefixes(c), marginals(c, 1)])`")
+    if weights is not None and not (is_sequence(weights) and all(is_number(w) for w in weights)):
+        raise refuse("TypeError", "the weights of a union are a list of numbers")
+    return unions.union(list(parts), None if weights is None else [float(w) for w in weights])
+
+
+def predicates_form(interp: Any, node: n.Call, scope: Scope) -> Any:
+    """`predicates(cube, x > 3, y == 2 and x < 9)`, with a list or a comprehension of conditions too.
+
+    A condition is a row expression over the cube's dimensions, which are positions from 0.
+    """
+    import numpy as np
+
+    from jostle.engine.dense import evaluate
+    from jostle.engine.types import kind_of
+    from jostle.kernels import predicates
+
+    cube = interp.eval(node.args[0], scope) if node.args else None
+    if not isinstance(cube, Cube):
+        raise refuse("TypeError", f"`predicates` takes a cube of counts first, not {kind_name(cube)}", node.span)
+    if len(node.args) < 2 or node.keywords:
+        raise refuse(
+            "TypeError", "`predicates` takes a cube and conditions", node.span, help="`predicates(c, x > 3, y == 2)`"
+        )
+    schema = dict(cube.schema)
+    places = np.indices(cube.shape, dtype=float).reshape(len(cube.shape), -1)
+    columns = dict(zip(cube.names, places, strict=True))
+    held: list[Any] = []
+    for expr, inner in (found for arg in node.args[1:] for found in _conditions(interp, arg, scope)):
+        condition = RowCompiler(schema, interp.eval, inner).expression(expr)
+        if kind_of(condition, schema) != "boolean":
+            raise refuse("TypeError", "a condition must be true or false", expr.span, help="compare: `x > 3`")
+        if (len(held) + 1) * cube.size > MOST_HELD:
+            raise refuse("ValueError", f"{len(held) + 1} predicates over {cube.size:,} cells are too many", expr.span)
+        holds, valid = evaluate(condition, columns)
+        held.append(holds & valid)
+    if not held:
+        raise refuse("ValueError", "a workload needs at least one query", node.span)
+    return predicates.predicates(cube.shape, held)
+
+
+def _conditions(interp: Any, node: n.Expr, scope: Scope) -> Iterator[tuple[n.Expr, Scope]]:
+    """Each condition with the scope of its variables: of a list its items, of a comprehension one for each item."""
+    if isinstance(node, n.ListOf):
+        for item in node.items:
+            yield from _conditions(interp, item, scope)
+    elif isinstance(node, n.Comprehension):
+        source = interp.eval(node.source, scope)
+        if isinstance(source, Interval) and source.count > MOST_HELD:
+            raise refuse("ValueError", "so many predicates are too many", node.span)
+        for item in interp.walk(source, node.source.span):
+            inner = Scope(scope)
+            interp.bind(node.names, item, inner, node.source.span)
+            if node.condition is None or interp.truth(interp.eval(node.condition, inner), node.condition):
+                yield from _conditions(interp, node.item, inner)
+    else:
+        yield node, scope
+
+
+WORKLOADS = {
+    name: Builtin(name, body, sees_handles=True, wants_call=True)
+    for name, body in {"marginals": _marginals, "union": _union}.items()
+}

@@ -1,0 +1,100 @@
+"""The words of the language as its grammar has them, and the colours of a text: for pages, editors and terminals.
+
+Everything is read from the terminals of the grammar, so that a word that is added there is coloured everywhere. A
+colour is by shape alone: `over` is coloured as a clause word also where a program uses it as a name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from jostle.resources import folder
+
+# `_SELECT.2: /select(?!\w)/i`, `CONST.2: /(?:true|false|none)(?!\w)/i`
+_WORD = re.compile(r"^_?[A-Z]+(?:\.\d)?: /(?:\(\?:)?([A-Za-z?|]+)\)?\(\?!\\w\)")
+_SECTIONS = {"// Reserved everywhere": "reserved", "// Words that open": "opening", "// Words only where": "clause",
+             "NAME:": ""}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Lexicon:
+    """`reserved` words are names nowhere, `opening` ones begin a statement, `clause` ones belong to a form."""
+
+    reserved: tuple[str, ...]
+    opening: tuple[str, ...]
+    clause: tuple[str, ...]
+
+    @property
+    def constants(self) -> tuple[str, ...]:
+        return ("true", "false", "none")
+
+    @property
+    def declarations(self) -> tuple[str, ...]:
+        return ("Feature", "Option", "Utility", "MkChoiceMaker")
+
+    @property
+    def keywords(self) -> tuple[str, ...]:
+        """The reserved words that are neither constants nor declarations."""
+        return tuple(w for w in self.reserved if w not in self.constants + self.declarations)
+
+
+@cache
+def lexicon() -> Lexicon:
+    """The words of `grammar/jostle.lark`."""
+    text = (folder("grammar") / "jostle.lark").read_text(encoding="utf-8")
+    found: dict[str, list[str]] = {"reserved": [], "opening": [], "clause": []}
+    section = ""
+    for line in text.splitlines():
+        section = next((name for start, name in _SECTIONS.items() if line.startswith(start)), section)
+        word = _WORD.match(line)
+        if section and word:
+            for written in word[1].split("|"):
+                stem = written.replace("s?", "s").replace("?", "")
+                found[section].append(stem)
+                if written.endswith("s?"):
+                    found[section].append(stem[:-1])
+    return Lexicon(*(tuple(dict.fromkeys(found[name])) for name in ("reserved", "opening", "clause")))
+
+
+def _words(words: tuple[str, ...]) -> str:
+    return r"\b(?:" + "|".join(sorted(words, key=len, reverse=True)) + r")\b"
+
+
+@cache
+def shapes() -> tuple[tuple[str, str], ...]:
+    """(colour, pattern), first match first. Colours: comment string number constant declaration keyword clause
+    function operator."""
+    known = lexicon()
+    return (
+        ("comment", r"#[^\n]*|(?m:^[ ]*//[^\n]*)"),
+        ("string", r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\''),
+        ("number", r"\b\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|(?<![\w.])\.\d+(?:[eE][+-]?\d+)?"),
+        ("constant", _words(known.constants)),
+        ("declaration", _words(known.declarations)),
+        ("keyword", _words(known.keywords + known.opening)),
+        ("clause", _words(known.clause) + r"(?!\s*[=(.,)\]])"),
+        ("function", r"[A-Za-z_]\w*(?=[ ]*\()"),
+        ("name", r"[A-Za-z_]\w*"),
+        ("operator", r"\{\{|\}\}|\.\.|[-+*/%^<>=!]+"),
+    )
+
+
+@cache
+def _pattern() -> re.Pattern[str]:
+    return re.compile("|".join(f"(?P<{colour}>{pattern})" for colour, pattern in shapes()))
+
+
+def coloured(text: str) -> Iterator[tuple[str, str]]:
+    """The text in pieces, each with its colour (`""` for what has none); put together they are the text."""
+    at = 0
+    for found in _pattern().finditer(text):
+        if found.start() > at:
+            yield "", text[at : found.start()]
+        colour = found.lastgroup or ""
+        yield ("" if colour == "name" else colour), found[0]
+        at = found.end()
+    if at < len(text):
+        yield "", text[at:]

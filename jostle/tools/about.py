@@ -1,0 +1,80 @@
+"""What the REPL says about a name: what is publicly known of its value, and which choice or measurement made it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jostle.diagnostics import Refusal
+from jostle.events import Event
+from jostle.source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """The entry that gave a name its value, and what happened in it."""
+
+    source: Source
+    events: Sequence[Event]
+
+
+def assigned(source: Source) -> list[str]:
+    """The names that a text gives values at its top level."""
+    from jostle.syntax import nodes as n
+    from jostle.syntax import parse
+
+    try:
+        tree = parse(source, interactive=True)
+    except Refusal:
+        return []
+    return [s.name for s in tree.body if isinstance(s, n.Assign | n.Private | n.Def | n.ParamDecl)]
+
+
+def described(name: str, value: Any) -> str:
+    """The kind of a value, its label, and the public facts of a handle."""
+    from jostle.engine.plan import Categories, Integer, Real
+    from jostle.privacy.handles import Cube, Handle, Table
+    from jostle.run.values import is_vector, kind_name
+
+    lines = [f"{name}: {kind_name(value)}"]
+    if isinstance(value, Handle):
+        for exposure in value.exposures:
+            source = exposure.source
+            steps = f", on a part of {len(exposure.path)} partitions" if exposure.path else ""
+            lines.append(
+                f"  private to {source.name} (protecting {source.unit}), stability {exposure.stability}{steps}"
+            )
+        if isinstance(value, Table):
+            for column, domain in value.schema:
+                match domain:
+                    case Integer() | Real():
+                        words = f"{domain.low:g}..{domain.high:g}"
+                    case Categories():
+                        shown = ", ".join(str(v) for v in domain.values[:6])
+                        words = "{" + shown + (", …" if len(domain.values) > 6 else "") + "}"
+                    case _:
+                        words = domain.kind
+                lines.append(f"  {column}: {words}")
+        elif isinstance(value, Cube):
+            lines.append("  " + " × ".join(f"{n} ({s})" for n, s in zip(value.names, value.shape, strict=True)))
+    else:
+        lines.append("  public" + (f", {value.shape[0]:,} values" if is_vector(value) else ""))
+        if (scale := getattr(value, "scale", None)) is not None and hasattr(value, "mechanism"):
+            lines.append(f"  measured by {value.mechanism}, noise of scale {scale:.4g}")
+    return "\n".join(lines)
+
+
+def reasons(name: str, made: Made | None) -> str:
+    """The choices that were made for a value; where there were none, the entry and what it measured."""
+    from jostle.trace.summary import summary
+    from jostle.trace.tree import choices
+
+    if made is None:
+        return f"{name} came with this session"
+    head = f"{name} was made by {made.source.name}: {made.source.text.strip().splitlines()[0]}"
+    if any(e.kind == "choice" for e in made.events):
+        return head + "\n" + choices(made.events).rstrip()
+    if any(e.kind in ("measure", "query") for e in made.events):
+        return head + "\n" + summary(made.events).rstrip()
+    return head + "\nit was computed from what was known; nothing was measured and nothing was chosen"

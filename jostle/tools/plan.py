@@ -1,0 +1,252 @@
+"""`jostle plan FILE`: what to expect of a program at any epsilon, or what a wanted error costs, before it spends any.
+
+The program runs on made-up rows (as with `run --simulate`); nothing private is opened. Noise is public, so the error of
+what is measured directly is known as soon as the program says its amounts. Options of a choice are tried on the
+program's own training data (`choice.plan`).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jostle.diagnostics import refuse
+from jostle.tools.files import read_program
+from jostle.tools.render import clean
+from jostle.trace.text import UNITS, aligned, number
+
+if TYPE_CHECKING:
+    from jostle.choice.plan import ChoicePlan, Curve
+    from jostle.events import Event
+
+
+_PARTS = ("vector", "partition", "avg", "var", "stddev")
+"""Measurements that are parts of what is released: their noise is not yet its error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Direct:
+    """One released number or vector: `error` at `amount` of `unit`, which goes with amount^-`power`.
+
+    The error of a number is its 95 % half-width; of a workload's answers, the root mean square of their standard
+    errors.
+    """
+
+    name: str
+    line: int | None
+    unit: str
+    amount: float
+    error: float
+    power: float
+
+    def at(self, amount: float) -> float:
+        return float(self.error * (self.amount / amount) ** self.power)
+
+    def needed(self, wanted: float) -> float:
+        return float(self.amount * (self.error / wanted) ** (1 / self.power))
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that is known of a program's errors."""
+
+    direct: tuple[Direct, ...]
+    choices: tuple[ChoicePlan, ...]
+    left_out: tuple[str, ...]
+
+
+def command(asked: Namespace) -> int:
+    """`jostle plan FILE [--error E] [--epsilon e] [--pictures FOLDER] [--format json]`."""
+    from jostle.tools.progress import progress_on
+
+    for name, value in (("--error", asked.error), ("--epsilon", asked.epsilon)):
+        if value is not None and not (math.isfinite(value) and value > 0):
+            raise refuse("ValueError", f"`{name}` takes a positive number")
+    bar = progress_on(sys.stderr)
+    try:
+        made = plan(asked.file, dict(asked.set), dict(asked.bind), asked.epsilon, bar)
+    finally:
+        if bar is not None:
+            bar.close()
+    if asked.format == "json":
+        print(json.dumps(as_json(made, asked.error, asked.epsilon), ensure_ascii=False, allow_nan=False))
+    else:
+        print(clean(text(made, asked.error, asked.epsilon)))
+    if asked.pictures is not None:
+        draw(made, Path(asked.pictures))
+    return 0
+
+
+def plan(
+    file: str, settings: dict[str, Any], bound: dict[str, str], epsilon: float | None = None, progress: Any = None
+) -> Plan:
+    """The plan of a program; choices are tried around `epsilon`, or around what the program gives them."""
+    from jostle.choice.plan import study
+    from jostle.tools.session import Session
+
+    session = Session(simulate=1, progress=progress)
+    for name, path in bound.items():
+        session.bind(name, Path(path))
+    names, planned, interp = session.rehearse(read_program(file), settings)
+    choices: list[ChoicePlan] = []
+    left_out: list[str] = []
+    seen: set[Any] = set()
+    for maker, args, (unit, whole), _ in planned:
+        if whole is None or not math.isfinite(whole) or (id(maker), whole) in seen:
+            continue
+        seen.add((id(maker), whole))
+        told = None if progress is None else (lambda done, total: progress("trying options", done, total))
+        found = study(interp, maker, args[0], unit, whole, epsilon or whole, told)
+        if found is None:
+            left_out.append(maker.name or "choice")
+        else:
+            choices.append(found)
+    return Plan((*_numbers(session.events, file), *_vectors(names)), tuple(choices), tuple(left_out))
+
+
+def _numbers(events: Sequence[Event], file: str) -> list[Direct]:
+    """Measured numbers of the program's own lines, each line once."""
+    found: dict[tuple[int, str], Direct] = {}
+    for event in events:
+        fields = event.fields
+        if event.kind != "measure" or event.span is None or event.span.source.name != str(file):
+            continue
+        if event.name in _PARTS or fields["mechanism"] not in ("laplace", "gaussian"):
+            continue
+        laplace = fields["mechanism"] == "laplace"
+        unit = next(u for u in ("epsilon", "rho") if u in fields)
+        if not laplace and unit == "epsilon":
+            continue  # a Gaussian's σ is no power of epsilon
+        error = fields["scale"] * (math.log(20) if laplace else 1.959963984540054)
+        power = 0.5 if unit == "rho" else 1.0
+        made = Direct(event.name, event.span.line, unit, fields[unit], error, power)
+        found.setdefault((event.span.line, event.name), made)
+    return list(found.values())
+
+
+def _vectors(names: dict[str, Any]) -> list[Direct]:
+    """The program's variables that hold noisy cells, or a workload's answers, by a strategy whose error is known."""
+    from jostle.kernels.accuracy import root_mean_square
+    from jostle.kernels.carried import noise_of
+    from jostle.kernels.workloads import identity
+
+    found = []
+    for name, value in names.items():
+        noise = noise_of(value)
+        if noise is None or noise.strategy is None or noise.epsilon <= 0:
+            continue
+        if noise.mechanism != "laplace":
+            continue
+        workload = noise.workload if noise.workload is not None else identity(noise.shape)
+        error = root_mean_square(noise.strategy, workload, noise.deviation)
+        found.append(Direct(name, None, "epsilon", noise.epsilon, error, 1.0))
+    return found
+
+
+# Rendering ----------------------------------------------------------------------------------------
+
+
+def text(made: Plan, error: float | None, epsilon: float | None) -> str:
+    """The plan as tables."""
+    parts = []
+    if made.direct:
+        heads = ["measured", "line", "amount", "error"]
+        heads += ([f"at {number(epsilon)}"] if epsilon else []) + ([f"for error {number(error)}"] if error else [])
+        rows = [heads]
+        for d in made.direct:
+            line = "" if d.line is None else str(d.line)
+            extra = ([number(d.at(epsilon))] if epsilon else []) + ([_amount(d.unit, d.needed(error))] if error else [])
+            rows.append([d.name, line, _amount(d.unit, d.amount), number(d.error), *extra])
+        right = [False] + [True] * (len(heads) - 1)
+        parts.append("\n".join([*aligned(rows, right), "error: of numbers the 95 % half-width, of variables the root",
+                                "mean square over cells or queries, before cells are made nowhere negative"]))  # fmt: skip
+    parts += [_choice_text(choice, error, epsilon) for choice in made.choices]
+    parts += [f"{name}: its utilities are no errors (negative numbers), and are not planned" for name in made.left_out]
+    return "\n\n".join(parts) if parts else "this program measures nothing whose error is known before it runs"
+
+
+def _choice_text(choice: ChoicePlan, error: float | None, epsilon: float | None) -> str:
+    unit = UNITS[choice.unit]
+    title = f"{choice.name}, given {unit} {number(choice.asked)}: typical error on its training data"
+    heads = ["option", *(f"{unit} {number(a)}" for a in choice.amounts)]
+    heads += [f"for error {number(error)}", "on the hardest"] if error else []
+    heads += ["closed form here"] if any(c.exact for c in choice.curves) else []
+    rows = [heads]
+    middle = choice.amounts[len(choice.amounts) // 2]
+    for curve in choice.curves:
+        row = [curve.name, *(number(e) for e in curve.typical())]
+        if error:
+            row += [_needed(choice, curve.typical(), error), _needed(choice, [max(e) for e in curve.errors], error)]
+        if heads[-1] == "closed form here":
+            row.append(f"{number(_exact_at(choice, curve, middle))}" if curve.exact else "–")
+        rows.append(row)
+    notes = [f"the choice: its policy is {choice.policy}, with the features it pays for"]
+    if heads[-1] == "closed form here":
+        notes.append(f"closed form here: root mean square error at {unit} {number(middle)} on this program's own "
+                     "queries,\nwhatever the data, before cells are made nowhere negative")  # fmt: skip
+    return "\n".join([title, *aligned(rows, [False] + [True] * (len(heads) - 1)), *notes])
+
+
+def _exact_at(choice: ChoicePlan, curve: Curve, amount: float) -> float:
+    return (curve.exact or ())[choice.amounts.index(amount)]
+
+
+def _needed(choice: ChoicePlan, errors: Sequence[float], wanted: float) -> str:
+    found = choice.needed(errors, wanted)
+    if found == 0:
+        return f"< {number(choice.amounts[0])}"
+    return f"> {number(choice.amounts[-1])}" if math.isinf(found) else number(found, 3)
+
+
+def _amount(unit: str, value: float) -> str:
+    return f"{UNITS[unit]} {number(value, 3)}"
+
+
+def as_json(made: Plan, error: float | None, epsilon: float | None) -> dict[str, Any]:
+    """The same as plain data. `needs`: null where it lies outside the amounts tried (`beyond` says on which side)."""
+    direct = [
+        {"name": d.name, "line": d.line, "unit": d.unit, "amount": d.amount, "error": d.error}
+        | ({"error_at": d.at(epsilon)} if epsilon else {}) | ({"needs": d.needed(error)} if error else {})
+        for d in made.direct
+    ]  # fmt: skip
+    choices = []
+    for choice in made.choices:
+        options = []
+        for curve in choice.curves:
+            one: dict[str, Any] = {
+                "name": curve.name, "errors": curve.typical(), "least": [min(e) for e in curve.errors],
+                "most": [max(e) for e in curve.errors], "exact": list(curve.exact) if curve.exact else None,
+            }  # fmt: skip
+            if epsilon:
+                one["error_at"] = choice.error(curve, epsilon)
+            if error:
+                found = choice.needed(curve.typical(), error)
+                one["needs"] = found if 0 < found < math.inf else None
+                one["beyond"] = "below" if found == 0 else "above" if math.isinf(found) else None
+            options.append(one)
+        choices.append({"name": choice.name, "unit": choice.unit, "asked": choice.asked,
+                        "amounts": list(choice.amounts), "policy": choice.policy, "options": options})  # fmt: skip
+    return {"measured": direct, "choices": choices, "left_out": list(made.left_out)}
+
+
+def draw(made: Plan, folder: Path) -> None:
+    """One picture a choice: error against the amount, a line for each option, the choice's with its range."""
+    from jostle.trace.pictures import Picture, file_names
+
+    drawn = []
+    for choice in made.choices:
+        last = choice.curves[-1]
+        fields = {
+            "shape": "line", "x": list(choice.amounts), "series": {c.name: c.typical() for c in choice.curves},
+            "x_label": choice.unit, "y_label": "error", "log_x": True, "log_y": True,
+            "low": {last.name: [min(e) for e in last.errors]}, "high": {last.name: [max(e) for e in last.errors]},
+        }  # fmt: skip
+        drawn.append(Picture(f"plan of {choice.name}", fields))
+    for picture, name in zip(drawn, file_names(drawn), strict=True):
+        picture.save(folder / name)

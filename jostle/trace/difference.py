@@ -1,0 +1,88 @@
+"""Two runs side by side: what one chose, spent and released that the other did not.
+
+Choices are matched in the order they were made; spending is compared by source and by allotment, query and choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from itertools import zip_longest
+
+from jostle.events import Event
+from jostle.trace.costs import Costs, unit
+from jostle.trace.forest import Forest
+from jostle.trace.summary import short
+from jostle.trace.text import aligned, amount, number
+
+_MOST = 30  # lines of one part
+
+
+def difference(one: Sequence[Event], other: Sequence[Event]) -> str:
+    """What differs, part by part; one line where nothing does."""
+    parts = [_spending(one, other), _choices(one, other), _releases(one, other), _errors(one, other)]
+    told = [p for p in parts if p]
+    return "\n".join(told) if told else "the two runs spent, chose and released the same\n"
+
+
+def _table(title: str, rows: list[tuple[str, str, str]]) -> str:
+    if not rows:
+        return ""
+    shown = aligned([(title, "this run", "the other"), *rows[:_MOST]], (False, False, False))
+    more = [f"… {len(rows) - _MOST} more"] if len(rows) > _MOST else []
+    return "\n".join([shown[0], *("  " + line for line in shown[1:]), *more]) + "\n"
+
+
+def _spending(one: Sequence[Event], other: Sequence[Event]) -> str:
+    mine, theirs = _spent(one), _spent(other)
+    rows = []
+    for what in dict.fromkeys([*mine, *theirs]):
+        a, b = mine.get(what), theirs.get(what)
+        if a != b:
+            rows.append((what, a or "nothing", b or "nothing"))
+    return _table("spent", rows)
+
+
+def _spent(events: Sequence[Event]) -> dict[str, str]:
+    """What each place of the program's top level spent, all its visits together."""
+    forest = Forest.of(events)
+    costs = Costs.of(forest)
+    summed: dict[str, tuple[str, Decimal]] = {}
+    for root in forest.roots:
+        for event in forest.children(root):
+            if costs.spent[event.id]:
+                name = f"{event.kind} {event.name}" + (f", line {event.span.line}" if event.span else "")
+                summed[name] = unit(event), summed.get(name, ("", Decimal(0)))[1] + costs.spent[event.id]
+    return {name: f"{sign} {amount(value)}" for name, (sign, value) in summed.items()}
+
+
+def _choices(one: Sequence[Event], other: Sequence[Event]) -> str:
+    rows = []
+    made = [[e for e in Forest.of(events).walk() if e.kind == "choice"] for events in (one, other)]
+    for place, (a, b) in enumerate(zip_longest(*made), 1):
+        words = [_chosen(a), _chosen(b)]
+        if words[0] != words[1]:
+            rows.append((f"{(a or b).name} ({place})", words[0], words[1]))
+    return _table("chosen", rows)
+
+
+def _chosen(event: Event | None) -> str:
+    if event is None:
+        return "no choice"
+    features = event.fields.get("features")
+    looked = ", ".join(f"{f.get('name')} {number(f.get('value'))}" for f in features) if features else ""
+    return str(event.fields.get("chosen", "nothing")) + (f" ({looked})" if looked else "")
+
+
+def _releases(one: Sequence[Event], other: Sequence[Event]) -> str:
+    mine, theirs = ({e.name: short(e.fields.get("value")) for e in events if e.kind == "release"}
+                    for events in (one, other))  # fmt: skip
+    rows = [(name, mine.get(name, "not released"), theirs.get(name, "not released"))
+            for name in dict.fromkeys([*mine, *theirs]) if mine.get(name) != theirs.get(name)]  # fmt: skip
+    return _table("released", rows)
+
+
+def _errors(one: Sequence[Event], other: Sequence[Event]) -> str:
+    ended = [next((f"{e.name}: {e.fields.get('message')}" for e in events if e.kind == "error"), "ran to its end")
+             for events in (one, other)]  # fmt: skip
+    return _table("ended", [("the run", ended[0], ended[1])] if ended[0] != ended[1] else [])

@@ -1,0 +1,148 @@
+"""Choices: what was looked at, what was expected, the decision tree with its path lit, and what training saw."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jostle.events import Event
+from jostle.trace.costs import Costs, unit
+from jostle.trace.forest import Forest
+from jostle.trace.html.markup import Html, join, tag
+from jostle.trace.html.trees import lit_tree
+from jostle.trace.html.values import draw, table
+from jostle.trace.pictures import Picture
+from jostle.trace.text import amount, number
+
+_WHOLE = 12  # choices that are shown one by one
+
+
+def choices(events: Sequence[Event], forest: Forest, costs: Costs) -> Html | None:
+    """Each choice of the run, and below them what each was trained on."""
+    made = [e for e in forest.walk() if e.kind == "choice"]
+    trained = [e for e in events if e.kind == "train"]
+    if not made and not trained:
+        return None
+    parts = [_choice(e, costs) for e in made[:_WHOLE]]
+    if len(made) > _WHOLE:
+        parts.append(_counted(made))
+    return join(parts, [_training(e) for e in trained])
+
+
+def _choice(event: Event, costs: Costs) -> Html:
+    fields = event.fields
+    spent = costs.spent[event.id]
+    price = tag("span", f"{unit(event)} {amount(spent)}", class_="price") if spent else None
+    chosen = tag("b", str(fields.get("chosen", "nothing")))
+    head = tag("h3", tag("a", event.name, href=f"#e{event.id}"), " chose ", chosen, price)
+    why = ": ".join(str(w) for w in (fields.get("policy"), fields.get("why")) if w)
+    return tag("section", head, tag("p", why) if why else None, _features(fields), _predictions(fields),
+               lit_tree(fields), class_="choice")  # fmt: skip
+
+
+def _features(fields: Mapping[str, Any]) -> Html | None:
+    rows = [
+        [str(f.get("name")), number(f.get("value")), "free" if not f.get("epsilon") else f"ε {amount(f['epsilon'])}"]
+        for f in _records(fields.get("features"))
+    ]
+    return table(["feature", "value", "cost"], rows, class_="data") if rows else tag("p", "No features were looked at.")
+
+
+def _predictions(fields: Mapping[str, Any]) -> Html | None:
+    known = fields.get("predictions")
+    if not isinstance(known, Mapping) or not known:
+        return None
+    spread = fields.get("spread") if isinstance(fields.get("spread"), Mapping) else {}
+    best = max((v for v in known.values() if _finite(v)), default=0.0)
+    low = min((v for v in known.values() if _finite(v)), default=0.0)
+    rows = []
+    for option, score in sorted(known.items(), key=lambda item: -item[1] if _finite(item[1]) else math.inf):
+        share = (score - low) / (best - low) if _finite(score) and best > low else 1.0
+        name = tag("b", f"▶ {option}") if option == fields.get("chosen") else join(f"  {option}")
+        about = f"± {number(spread[option], 2)}" if option in spread else ""  # type: ignore[operator, index]
+        rows.append([name, number(score), about, tag("span", class_="meter", style=f"width:{4 + 96 * share:.3g}px")])
+    margin = fields.get("margin")
+    foot = tag("p", f"margin {number(margin)}") if _finite(margin) else None
+    return join(table(["option", "predicted (larger is better)", "", ""], rows, class_="data"), foot)
+
+
+def _counted(made: Sequence[Event]) -> Html:
+    """Many calls (a choice inside a recursion): how often each option was taken, by choice."""
+    counts = Counter((e.name, str(e.fields.get("chosen"))) for e in made)
+    rows = [[name, chosen, str(n)] for (name, chosen), n in counts.most_common(40)]
+    head = tag("h3", f"{len(made)} choices in all")
+    return tag("section", head, table(["choice", "chosen", "times"], rows, class_="data"))
+
+
+# What training saw --------------------------------------------------------------------------------
+
+
+def _training(event: Event) -> Html:
+    rows = _records(event.fields.get("rows"))
+    options = [str(o) for o in event.fields.get("options") or []]
+    if not rows or not options:
+        return Html("")
+    heat = _heat(rows, options)
+    return tag("section", tag("h3", f"What {event.name} was trained on"), heat, _curves(event.name, rows, options))
+
+
+def _heat(rows: Sequence[Mapping[str, Any]], options: Sequence[str]) -> Html:
+    """Regret of each option on each training set: how far its utility is below the best one's, by logarithm where
+    utilities are errors; dark is bad."""
+    errors = all(u <= 0 for row in rows for u in _utilities(row, options))
+    by_set: dict[str, list[list[float]]] = {}
+    for row in rows:
+        known = _utilities(row, options)
+        best = max(known)
+        lost = [math.log2(max(-u, 1e-12) / max(-best, 1e-12)) if errors else best - u for u in known]
+        by_set.setdefault(f"{row.get('database')}, × {number(row.get('scale'))}", []).append(lost)
+    means = {name: [math.fsum(col) / len(col) for col in zip(*lost, strict=True)] for name, lost in by_set.items()}
+    top = max((v for line in means.values() for v in line), default=1.0) or 1.0
+    body = [
+        tag("tr", tag("th", name, scope="row"), [
+            tag("td", f"{2**v:.2f}×" if errors else number(v, 3), style=f"--heat:{min(1.0, v / top):.3f}",
+                class_="best" if v == min(line) else None)
+            for v in line
+        ])
+        for name, line in means.items()
+    ]  # fmt: skip
+    what = "Error over the least error" if errors else "Utility below the best"
+    head = tag("thead", tag("tr", tag("td"), [tag("th", o, scope="col") for o in options]))
+    caption = tag("caption", f"{what}, by training set and scale")
+    return tag("div", tag("table", caption, head, tag("tbody", body), class_="heat"), class_="wide")
+
+
+def _curves(name: str, rows: Sequence[Mapping[str, Any]], options: Sequence[str]) -> Html | None:
+    """Mean utility against epsilon, where several were trained on, else against scale."""
+    axis = "epsilon" if len({row.get("epsilon") for row in rows}) > 1 else "scale"
+    places = sorted({float(row[axis]) for row in rows if _finite(row.get(axis))})
+    if len(places) < 2:
+        return None
+    errors = all(u <= 0 for row in rows for u in _utilities(row, options))
+    series: dict[str, list[float]] = {}
+    for k, option in enumerate(options):
+        series[option] = []
+        for at in places:
+            here = [_utilities(row, options)[k] for row in rows if row.get(axis) == at]
+            logs = [math.log(max(-u, 1e-12)) for u in here] if errors else here
+            mean = math.fsum(logs) / len(logs)
+            series[option].append(math.exp(mean) if errors else mean)
+    label = "error (geometric mean)" if errors else "utility (mean)"
+    fields = {"shape": "line", "x": places, "series": series, "x_label": axis, "y_label": label, "log_x": True,
+              "log_y": errors}  # fmt: skip
+    return draw(Picture(f"{name}: {label.split(' ')[0]} against {axis} on the training sets", fields))
+
+
+def _utilities(row: Mapping[str, Any], options: Sequence[str]) -> list[float]:
+    known = row.get("utilities")
+    return [float(known[o]) if _finite(known.get(o)) else -1e300 for o in options] if isinstance(known, Mapping) else []
+
+
+def _records(value: Any) -> list[Mapping[str, Any]]:
+    return [v for v in value if isinstance(v, Mapping)] if isinstance(value, list | tuple) else []
+
+
+def _finite(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

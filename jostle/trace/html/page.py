@@ -1,0 +1,78 @@
+"""A whole run as one self-contained page: no network, readable on a phone and in the dark, usable by keyboard.
+
+It shows what the events hold, which is public or paid for, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from jostle.events import Event
+from jostle.trace.budget import line
+from jostle.trace.costs import Costs
+from jostle.trace.forest import Forest
+from jostle.trace.html.budget import budget
+from jostle.trace.html.choices import choices
+from jostle.trace.html.happened import happened
+from jostle.trace.html.markup import Html, join, tag
+from jostle.trace.html.program import program, text_of
+from jostle.trace.html.values import plotted, released
+from jostle.trace.text import plural
+
+
+def page(events: Sequence[Event]) -> str:
+    """The page, as text."""
+    forest = Forest.of(events)
+    costs = Costs.of(forest)
+    run = next((e for e in events if e.kind == "run"), None)
+    name = run.name if run is not None else "a run"
+    parts: list[tuple[str, str, Html | None]] = [
+        ("released", "Released", released(events)),
+        ("pictures", "Pictures", plotted(events)),
+        ("budget", "Budget", budget(forest)),
+        ("choices", "Choices", choices(events, forest, costs)),
+        ("program", "Program", program(events, forest, costs)),
+        ("events", "Events", _events(events, happened(forest, costs, text_of(events)))),
+    ]
+    there = [(at, title, body) for at, title, body in parts if body is not None]
+    links = [tag("a", title, href=f"#{at}") for at, title, _ in there]
+    sections = [tag("section", tag("h2", title), body, id=at, class_="part") for at, title, body in there]
+    head = tag("head", tag("meta", charset="utf-8"),
+               tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+               tag("title", f"{name}: what happened"), tag("style", Html(_asset("page.css"))))  # fmt: skip
+    body = tag(
+        "body", tag("header", tag("h1", name), _summary(events), tag("nav", links, aria_label="parts of this page")),
+        tag("main", sections), tag("script", Html(_asset("page.js"))),
+    )  # fmt: skip
+    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
+
+
+def _summary(events: Sequence[Event]) -> Html:
+    """How the run ended, and what it spent, in one line a source."""
+    failed = [e for e in events if e.kind == "error"]
+    simulated = any(e.fields.get("simulated") is not None for e in events)
+    end = f"refused: {failed[0].name}" if failed else "ran to its end"
+    told_of = [e.fields.get("budget") for e in events if e.kind == "run"]
+    budgets: dict[str, Any] = next((b for b in told_of if isinstance(b, dict)), {})
+    lines = [tag("p", line(source, amounts), class_="spent") for source, amounts in budgets.items()]
+    told = f"{end}; {plural(len(events), 'event')}" + ("; simulated, nothing private was opened" if simulated else "")
+    return join(tag("p", told, class_="failed" if failed else None), lines)
+
+
+def _events(events: Sequence[Event], tree: Html) -> Html:
+    find = tag("input", type="search", id="find", placeholder="find an event", aria_label="find an event")
+    buttons = [tag("button", f"{what} all", type="button", id=what) for what in ("open", "close")]
+    return join(tag("div", find, buttons, class_="tools"), tree)
+
+
+def style(within: str) -> Html:
+    """The page's style for a piece of it in another page: its rules hold inside `within` only."""
+    rules = _asset("page.css")
+    colours, _, rest = rules.partition("* { box-sizing")
+    return tag("style", Html(f"{within} {{ * {{ box-sizing{rest} }}\n{colours}"))
+
+
+def _asset(name: str) -> str:
+    return (Path(__file__).parent / name).read_text(encoding="utf-8")

@@ -1,0 +1,98 @@
+"""Released values as a person would look at them: numbers large, rows as tables, vectors drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jostle.diagnostics import Refusal
+from jostle.events import Event
+from jostle.trace.html.markup import Html, join, tag
+from jostle.trace.html.program import place_of, text_of
+from jostle.trace.pictures import Picture, pictures
+from jostle.trace.text import number, sparkline
+
+_ROWS = 50
+_DRAWN = 16  # pictures of one page
+
+
+def released(events: Sequence[Event]) -> Html | None:
+    """What the run handed out, by name."""
+    found = [e for e in events if e.kind == "release"]
+    if not found:
+        return None
+    room = _DRAWN
+    out = []
+    for event in found:
+        value = event.fields.get("value")
+        drawn = None
+        if isinstance(value, list) and _vector(value) and room:
+            drawn, room = draw(_steps(event.name, value)), room - 1
+        place = place_of(event.span, text_of(events))
+        out.append(tag("section", tag("h3", event.name, " ", place), drawn, _shown(value), class_="released"))
+    return join(out)
+
+
+def plotted(events: Sequence[Event]) -> Html | None:
+    """The pictures that the program drew."""
+    drawn = pictures(events)
+    if not drawn:
+        return None
+    more = tag("p", f"… {len(drawn) - _DRAWN} more") if len(drawn) > _DRAWN else None
+    return tag("div", [draw(p) for p in drawn[:_DRAWN]], more, class_="pictures")
+
+
+def draw(picture: Picture) -> Html:
+    """A picture as SVG, or a line that says what is missing to draw it."""
+    try:
+        return tag("figure", Html(picture.svg()), role="img", aria_label=picture.title)
+    except Refusal as refusal:
+        told = refusal.diagnostics[0]
+        return tag("p", f"{picture.title}: {told.message}; {told.help}", class_="missing")
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str | Html]], **attributes: object) -> Html:
+    """A table with a head."""
+    return tag(
+        "table", tag("thead", tag("tr", [tag("th", h, scope="col") for h in head])),
+        tag("tbody", [tag("tr", [tag("td", cell) for cell in row]) for row in rows]), **attributes,
+    )  # fmt: skip
+
+
+def _vector(value: Any) -> bool:
+    return isinstance(value, list) and len(value) > 4 and all(
+        isinstance(v, int | float) and not isinstance(v, bool) for v in value
+    )  # fmt: skip
+
+
+def _steps(name: str, value: list[float]) -> Picture:
+    cells = [float(i) for i in range(len(value))]
+    return Picture(name, {"shape": "steps", "x": cells, "series": {name: value}, "x_label": "cell"})
+
+
+def _shown(value: Any) -> Html:
+    if isinstance(value, list) and value and all(isinstance(v, Mapping) for v in value):
+        head = [str(k) for k in value[0]]
+        rows = [[number(row.get(name), 6) for name in head] for row in value[:_ROWS]]
+        more = tag("p", f"… {len(value) - _ROWS} more rows") if len(value) > _ROWS else None
+        return join(tag("div", table(head, rows, class_="data"), class_="wide"), more)
+    if _vector(value):
+        first = ", ".join(number(v, 6) for v in value[:12])
+        return tag("p", tag("code", f"[{first}{', …' if len(value) > 12 else ''}]"), f" {len(value)} values",
+                   class_="few", title=sparkline(value, 40))  # fmt: skip
+    if isinstance(value, int | float):
+        return tag("p", number(value, 8), class_="big")
+    return tag("pre", _text(value))
+
+
+def _text(value: Any, depth: int = 0) -> str:
+    lead = "  " * depth
+    if isinstance(value, Mapping):
+        return "\n".join(
+            f"{lead}{k}: {_text(v, depth + 1).lstrip()}" if not isinstance(v, Mapping) or not v
+            else f"{lead}{k}:\n{_text(v, depth + 1)}"
+            for k, v in list(value.items())[:_ROWS]
+        ) or "{}"  # fmt: skip
+    if isinstance(value, list):
+        return f"{lead}[{', '.join(_text(v).strip() for v in value[:12])}{', …' if len(value) > 12 else ''}]"
+    return lead + number(value, 6)

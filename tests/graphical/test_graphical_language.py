@@ -1,0 +1,220 @@
+"""`use graphical`: what it spends, what neighbours can see of it, models as values, and what is refused."""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+TESTS = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(TESTS / "privacy"), str(TESTS / "audit")]
+
+from harness import Case, audit
+from mechanisms import on_rows
+from recording import Bench, worst_losses
+
+from jostle.privacy.measures import rho_of
+from jostle.source import Source
+from jostle.tools.session import Result, Session
+
+SCHEMA = 'described by {v: 0..2, w: 0..1, c: {"x", "y"}} protecting rows'
+
+
+def frame(rows: int = 3000) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    v = rng.integers(0, 3, rows)
+    c = np.where(rng.random(rows) < 0.2 + 0.3 * v, "x", "y")
+    return pd.DataFrame({"v": v, "w": rng.integers(0, 2, rows), "c": c})
+
+
+def attempt(program: str, budget: str = "epsilon 1000", data: Any = None) -> Result:
+    session = Session()
+    session.bind("t", frame() if data is None else data)
+    text = f'use graphical\nprivate t = bound("t") {SCHEMA} budget {budget}\n' + program
+    return session.attempt(Source("g.jst", text))
+
+
+def refused(program: str, budget: str = "epsilon 10") -> tuple[str, str]:
+    result = attempt(program, budget)
+    assert not result.ok
+    (unit,) = (u for u in result.budget.get("t", {"epsilon": {}}) if u != "delta")
+    assert result.budget.get("t", {unit: {"spent": "0"}})[unit]["spent"] == "0", "something was spent"
+    return result.diagnostics[0].kind, result.diagnostics[0].message
+
+
+M = 'm = model(domain_of(t), [["v", "c"], ["w"]])\n'
+LEARNING = {
+    "naive_mle": "a = naive_mle(t, m) with {a}",
+    "cgm": "a = cgm(t, m, 3000) with {a}",
+    "learn_tree": "a = learn_tree(t, within = {w}) with {a}",
+    "learn_pairs": "a = learn_pairs(t, within = {w}) with {a}",
+}
+
+
+@pytest.mark.parametrize("unit", ["epsilon", "rho"])
+@pytest.mark.parametrize("name", LEARNING)
+def test_learning_spends_its_allotment_and_finds_the_truth(name: str, unit: str) -> None:
+    """At ε = 200 (or ρ) there is next to no noise: the share of x given v is what it is in the data."""
+    program = LEARNING[name].replace("{a}", f"{unit} 200").replace("{w}", f"in_{unit}")
+    result = attempt(f"{M}{program}\nrelease p = a.probability({{c: \"x\"}}, {{v: 2}})\nrelease a", f"{unit} 1000")
+    assert result.ok, result.diagnostics
+    spent = float(result.budget["t"][unit]["spent"])
+    assert 199.999 < spent <= 200
+    data = frame()
+    assert result["p"] == pytest.approx((data["c"][data["v"] == 2] == "x").mean(), abs=0.02)
+    assert result["a"].frame(10).shape == (10, 3)
+
+
+def test_all_cliques_are_one_measurement() -> None:
+    """E tables cost scale E/ε in ℓ₁ and √E in ℓ₂: what composing E measurements under zCDP gives as well."""
+    program = M + "a = naive_mle(t, m) with {}\nrelease s = a.noise"
+    assert attempt(program.format("epsilon 0.5"))["s"] == pytest.approx(2 / 0.5)
+    assert attempt(program.format("rho 0.5"), "rho 1")["s"] == pytest.approx(math.sqrt(2 / (2 * 0.5)) / math.sqrt(2))
+    one = attempt('x = laplace(histogram(t, v)) with rho 0.25\nrelease s = standard_error(x)[0]', "rho 1")
+    assert one["s"] == pytest.approx(math.sqrt(1 / (2 * 0.25)))  # two of these are ρ = 0.5 and have this σ = √2
+    both = attempt(program.format("epsilon 0.5 delta 0.000001"), "epsilon 1, delta 0.00001")
+    assert both["s"] == pytest.approx(math.sqrt(2 / (2 * rho_of(0.5, 1e-6))) / math.sqrt(2), rel=1e-6)
+
+
+def test_a_model_is_a_value() -> None:
+    result = attempt(
+        M + 'a = naive_mle(t, m) with epsilon 900\nprint(a)\nprint(m.cells, m.treewidth, len(a.cliques), a.learned)\n'
+        "s = a.sample(30, 2)\nrelease s\nprint(s, len(s), s.size)\nprint(sum(s.table(\"v\")), len(s.column(\"c\")))\n"
+        'print(a.conditional(["c"], {v: {1, 2}}))\nprint(a.kl(m) > 0, a.log_likelihood(s) < 0, m.log_partition)\n'
+        'print(a.marginal("c", "v")[0])\nprint(rows_in([[3, 4]], 8))\n'
+    )
+    assert result.ok, result.diagnostics
+    told = result.output
+    assert told[0] == "graphical model of 3 variables and 2 cliques"
+    assert told[1] == "8 1 2 naive"
+    assert told[2].startswith("30 synthetic rows of v, w, c 30 30")
+    assert told[3] == "30 30"
+    assert told[5] == "true true 2.48491"
+    assert len(result.released_json()["s"]) == 30
+    assert set(result["s"].frame()["c"].cat.categories) == {"x", "y"}
+
+
+BAD = [
+    ('m = model(domain_of(t), [["v", "z"]])', "ValueError", "there is no variable `z`"),
+    ('m = model({a: 0..2}, [["a"]])\na = naive_mle(t, m) with epsilon 1', "NameError", "no column `a`"),
+    ('m = model(domain_of(t), [["v", "v"]])', "ValueError", "each variable once"),
+    ("m = model(t, [])", "ValueError", "a domain is a record"),
+    (M + "a = naive_mle(t, m) with epsilon 11", "BudgetExceeded", "11"),
+    (M + "a = naive_mle(t, m)", "NoEpsilon", ""),
+    (M + 'x = noisy_max([distance(histogram(t, v), [1, 2])]) with epsilon 1', "ValueError", "2 expected counts"),
+    (M + "x = distance(histogram(t, v), histogram(t, v))", "PrivateValue", ""),
+    (M + "print(distance(histogram(t, v), [1, 2, 3]))", "PrivateValue", ""),
+    ("m = model(record([[str(i), 0..9] for i in 1..12]), [[str(i), str(j)] for i in 1..11 for j in 1..12])", "", ""),
+]
+
+
+@pytest.mark.parametrize(("program", "kind", "message"), BAD[:-1], ids=[b[0][-40:] for b in BAD[:-1]])
+def test_refusals_spend_nothing(program: str, kind: str, message: str) -> None:
+    found = refused(program)
+    assert found[0] == kind and message in found[1]
+
+
+def test_a_width_that_cannot_fit_is_refused_before_anything_is_spent() -> None:
+    pairs = ", ".join(f'["c{i}", "c{j}"]' for i in range(10) for j in range(i))
+    names = ", ".join(f"c{i}: 0..9" for i in range(10))
+    program = f"n = laplace(total(histogram(t, v))) with epsilon 0\nm = model({{{names}}}, [{pairs}])"
+    kind, message = refused(program.split("\n")[1])
+    assert kind == "ValueError" and "10,000,000,000 cells" in message
+
+
+def test_drowned_in_noise_a_warning_is_printed() -> None:
+    result = attempt(M + "a = naive_mle(t, m) with epsilon 0.001\nrelease p = a.marginal(\"v\")")
+    assert result.output == ["warning: the noise is as large as the tables: this model is near uniform"]
+    assert np.abs(result["p"] - 1 / 3).max() < 0.1
+
+
+# What neighbours can see ---------------------------------------------------------------------------
+
+KINDS = (("0", "1", "x"), ("2", "0", "y"), ("9", "1", ""), ("1", "", "x"))
+STEPS = """
+a = naive_mle(t, m) with epsilon 1.5
+b = cgm(t, m) with epsilon 0.3
+c = learn_tree(t) with epsilon 3
+d = learn_pairs(t, rounds = 2) with epsilon 2
+e = noisy_max([distance(histogram(t, v), [0.4, 2, 7], 1.5), distance(histogram(t, c, v), [1, 1, 0, 0, 2, -1])]) with epsilon 1
+f = (laplace(distance(histogram(t, w), [100, 0.3])) with epsilon 1)
+g = laplace([histogram(t, v), histogram(t, v, w), histogram(t, c)]) with epsilon 1
+"""
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    return Bench(tmp_path, monkeypatch)
+
+
+def recorded(bench: Bench, unit: str, contents: list[tuple[int, ...]], budget: str = "epsilon 1000") -> dict[Any, Any]:
+    header = f'use graphical\nprivate t = table("t.csv") {SCHEMA}{unit} budget {budget}\n{M}'
+    found = {}
+    for some in contents:
+        bench.table((KINDS[i] for i in some), ("v", "w", "c"))
+        found[some] = bench.run(header + STEPS)
+    return found
+
+
+def test_no_step_loses_more_than_it_charges(bench: Bench) -> None:
+    """Brute force: what the noise is given on neighbouring tables, against each charge; E cliques use theirs up."""
+    contents = [(), *((i,) for i in range(4)), (0, 0), (0, 1), (0, 2), (1, 3), (2, 3)]
+    found = recorded(bench, "", contents)
+    tight = set()
+    for some in contents:
+        for i in range(4):
+            more = tuple(sorted((*some, i)))
+            if more not in found:
+                continue
+            total = 0.0
+            for title, lost, charged in worst_losses(found[some], found[more]):
+                assert lost <= charged * (1 + 1e-9), title
+                total += lost
+                if lost > 0.99 * charged:
+                    tight.add(title)
+            assert total <= found[some].spent * (1 + 1e-9)
+    assert {"vector", "distance"} <= tight
+
+
+def test_a_replaced_row_is_priced_as_two(bench: Bench) -> None:
+    contents = [(0, 0), (0, 1), (0, 2), (1, 1)]
+    found = recorded(bench, ", public size", contents)
+    for one, other in [((0, 0), (0, 1)), ((0, 1), (1, 1)), ((0, 0), (0, 2))]:
+        for title, lost, charged in worst_losses(found[one], found[other]):
+            assert lost <= charged * (1 + 1e-9), title
+
+
+# Audit: `python -m tests.graphical.test_graphical_language` runs it whole ---------------------------
+
+TABLES = "use graphical\nm = model({v: 0..7}, [[\"v\"]])\nn = naive_mle(t, m) with epsilon 1\n"
+TOGETHER = "n = laplace([histogram(t, v), histogram(t, x = v / 2), histogram(t, x = v > 3)]) with epsilon 1\n"
+FAR = "n = noisy_max([distance(histogram(t, v), [0, 0, 0, 3, 0, 0, 0, 0]), distance(histogram(t, v), [0, 0, 0, 0, 0, 0, 0, 1])]) with epsilon 1"  # noqa: E501
+
+
+def cases() -> list[Case]:
+    return [
+        on_rows("option naive_mle", 1, TABLES, [], ["A,3"]),
+        on_rows("three tables together", 1, TOGETHER, ["A,3"], ["A,3", "B,7"]),
+        on_rows("selection by distance", 1, FAR, ["A,3"], ["A,3", "B,7"]),
+    ]
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda c: c.name)
+def test_audits(case: Case) -> None:
+    finding = audit(case, share=0.05)
+    assert finding.bound <= case.epsilon, finding
+
+
+def test_the_audit_sees_them() -> None:
+    case = cases()[1]
+    assert audit(Case(case.name, 0.5, case.draw, case.runs, broken=True), share=0.05).convicted
+
+
+if __name__ == "__main__":
+    for whole in cases():
+        print(whole.name, audit(whole))

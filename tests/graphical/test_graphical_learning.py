@@ -1,0 +1,187 @@
+"""Learning from tables: gradients, the dual of the E-step, message passing beside it, and what noise does."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from jostle.kernels.carried import Noise as Told
+from jostle.kernels.carried import carrying
+from jostle.kernels.graphical import cgm, fit, learn
+from jostle.kernels.graphical.model import GraphicalModel, graphical_model
+from jostle.kernels.graphical.simplex import on_simplex
+from jostle.kernels.graphical.made import population, random_model
+from tests.experiments.graphical import noised, tables_of
+
+PAIRS = ["ab", "bc", "cd", "de", "ea"]
+
+
+def ring(values: int = 3) -> GraphicalModel:
+    return graphical_model(dict.fromkeys("abcde", values), [list(p) for p in PAIRS])
+
+
+@pytest.fixture(scope="module")
+def case() -> tuple[GraphicalModel, list[np.ndarray]]:
+    """A truth on a ring, and the tables of 20,000 rows of it."""
+    truth = random_model(ring(), 0)
+    return truth, tables_of(truth, population(truth, 20_000, 1))
+
+
+def test_the_gradient_of_the_log_partition_function_is_the_marginals() -> None:
+    structure, rng = ring().structure, np.random.default_rng(1)
+    theta = rng.normal(size=sum(structure.lengths))
+    mu = structure.infer(theta)[1]
+    for i in range(0, len(theta), 4):
+        step = np.zeros_like(theta)
+        step[i] = 1e-5
+        slope = (structure.infer(theta + step)[0] - structure.infer(theta - step)[0]) / 2e-5
+        assert slope == pytest.approx(mu[i], abs=1e-9)
+
+
+def test_the_fit_solves_its_equations(case: tuple) -> None:
+    """μ − μ̃ = −2λθ, and with next to no ridge on true tables their marginals come back."""
+    truth, tables = case
+    structure = truth.structure
+    target = np.concatenate([t.ravel() for t in tables]) / 20_000
+    theta = fit.fitted(structure, target, 0.01)
+    np.testing.assert_allclose(structure.infer(theta)[1] - target, -0.02 * theta, atol=2e-4)
+    theta = fit.fitted(structure, target, 1e-9)
+    np.testing.assert_allclose(structure.infer(theta)[1], target, atol=1e-3)
+
+
+def test_projection_on_the_simplex() -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(20):
+        y = rng.normal(0, 1, (3, 4))
+        p = on_simplex(y)
+        assert p.min() >= 0 and p.sum() == pytest.approx(1)
+        # nearest: no other point of the simplex makes an acute angle
+        for q in rng.dirichlet(np.ones(12), 20).reshape(-1, 3, 4):
+            assert ((y - p) * (q - p)).sum() <= 1e-9
+    assert (on_simplex(np.full(4, -1e6)) == 0.25).all()
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+@pytest.mark.parametrize("scale", [5.0, 200.0])
+def test_the_e_step_has_no_duality_gap(case: tuple, kind: str, scale: float) -> None:
+    """The dual bounds the true objective from above; at n = N·μ(θ + l) the two meet, so neither can be improved."""
+    truth, tables = case
+    structure, rows = truth.structure, 20_000.0
+    rng = np.random.default_rng(3)
+    theta = rng.normal(0, 0.3, len(truth.theta))
+    y = np.concatenate([t.ravel() for t in tables]) + rng.laplace(0, scale, len(theta))
+    step, dual = cgm.expected(structure, theta, y, rows, cgm.Noise(kind, scale))
+    log_partition, mu = structure.infer(theta + step)
+    n = rows * mu
+    # θ·n + H(n) = N·A(θ + l) − l·n for n in the family
+    likelihood = np.abs(y - n).sum() / scale if kind == "laplace" else ((y - n) ** 2).sum() / (2 * scale**2)
+    primal = log_partition - float(step @ n) / rows - likelihood / rows
+    assert 0 <= dual - primal + 1e-9 < 2e-6
+    if kind == "laplace":
+        assert np.abs(step).max() <= 1 / scale * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+def test_message_passing_agrees_with_the_dual(case: tuple, kind: str) -> None:
+    truth, tables = case
+    structure, rows, noise = truth.structure, 20_000.0, cgm.Noise(kind, 20.0)
+    rng = np.random.default_rng(4)
+    theta = np.zeros_like(truth.theta)
+    y = np.concatenate([t.ravel() for t in tables]) + rng.laplace(0, 20.0, len(theta))
+    step, _ = cgm.expected(structure, theta, y, rows, noise)
+    exact = structure.infer(step)[1]
+    found = cgm.nlbp(structure, theta, y, rows, noise) / rows
+    assert np.abs(found - exact).sum() / len(PAIRS) < 0.003
+
+
+def test_long_steps_end_where_short_ones_do(case: tuple) -> None:
+    truth, tables = case
+    given = noised(tables, 1.0, 5)
+    long = learn.cgm_fit(ring(), given, 20_000, 10)
+    theta, step = np.zeros_like(truth.theta), None
+    y = np.concatenate([np.asarray(t).ravel() for t in given])
+    for _ in range(10):
+        step, _ = cgm.expected(truth.structure, theta, y, 20_000, cgm.Noise("laplace", 5.0), step, loose=True)
+        theta = theta + step
+    short = GraphicalModel(truth.structure, theta)
+    assert truth.kl(long) == pytest.approx(truth.kl(short), abs=0.05 * truth.kl(ring()))
+    assert long.jostle_fields["steps"] == 10
+
+
+@pytest.mark.parametrize("learned", [learn.naive_fit, learn.cgm_fit], ids=["naive", "cgm"])
+def test_more_rows_or_less_noise_come_nearer_to_the_truth(case: tuple, learned: object) -> None:
+    """Divergences fall by the page: 20,000 rows at ε = 10 leave less than a hundredth of the uniform model's."""
+    truth, tables = case
+    far = truth.kl(ring())
+    found = [truth.kl(learned(ring(), noised(tables, epsilon, 7), 20_000)) for epsilon in (0.01, 0.1, 10)]
+    assert found == sorted(found, reverse=True)
+    assert found[-1] < far / 100
+    assert found[0] < 1.02 * far
+
+
+@pytest.mark.parametrize("learned", [learn.naive_fit, learn.cgm_fit], ids=["naive", "cgm"])
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+def test_drowned_in_noise_a_model_is_near_uniform_and_says_so(case: tuple, learned: object, kind: str) -> None:
+    truth, _ = case
+    few = tables_of(truth, population(truth, 100, 8))
+    for seed in range(5):
+        model = learned(ring(), noised(few, 0.02, seed, kind))  # N·ε = 2, and N read off the tables
+        assert truth.kl(model) < 1.02 * truth.kl(ring())
+        assert "near uniform" in model.jostle_fields["warning"]
+
+
+def test_enough_rows_give_no_warning(case: tuple) -> None:
+    _, tables = case
+    assert learn.naive_fit(ring(), noised(tables, 1.0, 9)).jostle_fields["warning"] == ""
+
+
+def test_the_number_of_rows_is_read_off_the_tables(case: tuple) -> None:
+    """Five tables of nine cells with noise of scale 5: a deviation of 5·√(2·9/5) < 10 rows."""
+    _, tables = case
+    assert abs(learn.rows_in(noised(tables, 1.0, 10)) - 20_000) < 70
+    quiet = [carrying(np.full((3, 3), 10.0), Told("laplace", 1e-3)), carrying(np.full(9, 99.0), Told("laplace", 1e3))]
+    assert learn.rows_in(quiet) == pytest.approx(90, abs=1e-3)
+    assert learn.rows_in([np.zeros(3)]) == 1
+    assert learn.rows_in([], 12) == 12
+
+
+def test_tables_without_noise_are_exact(case: tuple) -> None:
+    truth, tables = case
+    model = learn.naive_fit(ring(), [t.astype(float) for t in tables])
+    assert truth.kl(model) < 0.01
+    assert learn.cgm_fit(ring(), [t.astype(float) for t in tables]).kl(model) == pytest.approx(0, abs=1e-9)
+
+
+def test_learning_refuses_what_cannot_be(case: tuple) -> None:
+    _, tables = case
+    given = noised(tables, 1.0, 11)
+    mixed = [*given[:-1], noised(tables, 0.1, 11)[-1]]
+    for ask, message in [
+        (lambda: learn.naive_fit(ring(), given[:-1]), "4 tables for 5 cliques"),
+        (lambda: learn.naive_fit(ring(4), given), "has 9 cells and needs 16"),
+        (lambda: learn.naive_fit(ring(), given, 100, -1), "a ridge is a positive number"),
+        (lambda: learn.naive_fit(ring(), given, float("nan")), "the number of rows is a number"),
+        (lambda: learn.cgm_fit(ring(), given, 100, 0), "at least one step"),
+        (lambda: learn.cgm_fit(ring(), mixed), "several scales"),
+        (lambda: learn.rows_in([]), "give it"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            ask()
+    assert learn.naive_fit(ring(), mixed).domain == ring().domain  # the naive estimate weighs each by its own noise
+
+
+def test_a_frame_has_the_values_of_the_source() -> None:
+    model = graphical_model({"age": range(20, 25), "city": ["Ankara", "Bergen"], "half": [0.5, 1.5]}, [["age", "city"]])
+    frame = model.frame(50)
+    assert list(frame.columns) == ["age", "city", "half"]
+    assert frame["age"].dtype == np.int64 and set(frame["age"]) <= set(range(20, 25))
+    assert list(frame["city"].cat.categories) == ["Ankara", "Bergen"]
+    assert set(frame["half"]) == {0.5, 1.5}
+    assert model.sample(3).as_json()[0].keys() == {"age", "city", "half"}
+    with pytest.raises(ValueError, match="`city` has no value"):
+        model.log_likelihood(frame.assign(city="Cork"))

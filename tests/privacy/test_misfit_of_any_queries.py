@@ -1,0 +1,70 @@
+"""`misfit` of boxes, marginals, predicates and unions: one row moves each score by at most 1, by brute force."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from jostle.engine.duck import Engine
+from jostle.events import Stream
+from jostle.kernels import marginals, predicates, unions, workloads
+from jostle.kernels.workloads import Workload
+from jostle.privacy import scores
+from jostle.privacy.handles import Cube
+from jostle.privacy.kernel import Kernel
+
+SHAPE = (3, 2, 2)
+FLAGS = list(np.random.default_rng(0).random((6, *SHAPE)) < 0.5)
+QUERIES: list[Workload] = [
+    workloads.rectangles(SHAPE, 15, 1),
+    workloads.prefixes(SHAPE),
+    marginals.marginals(SHAPE, 1),
+    marginals.marginals(SHAPE, [(0, 2), ()]),
+    predicates.predicates(SHAPE, FLAGS),
+    unions.union([predicates.predicates(SHAPE, FLAGS), marginals.marginals(SHAPE, 2)], [5, 0.1]),
+]
+
+
+@pytest.mark.parametrize("queries", QUERIES, ids=lambda w: w.kind)
+def test_one_row_moves_a_score_by_at_most_one(queries: Workload) -> None:
+    kernel, rng = Kernel(Engine(), Stream()), np.random.default_rng(1)
+    for _ in range(4):
+        counts, estimate = rng.integers(0, 4, SHAPE), rng.normal(2, 3, SHAPE)
+        found = []
+        for moved in (None, *np.ndindex(*SHAPE)):
+            cells = counts.copy()
+            if moved is not None:
+                cells[moved] += 1
+            cube = Cube((), kernel.vault.keep(cells), ("x", "y", "z"), SHAPE)
+            made = scores.misfit(cube, queries.sums(), estimate)
+            assert made.length == queries.size and made.sensitivity == 1
+            values = scores.values_of(kernel, [made])
+            assert np.abs(values - np.abs(queries.answers(cells) - queries.answers(estimate))).max() <= 0.5
+            found.append(values)
+        assert max(np.abs(other - found[0]).max() for other in found) <= 1
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"kind": "boxes", "lows": [[0, 0, 0]], "highs": [[3, 0, 0]]},
+        {"kind": "groups", "labels": [0] * 11, "size": 1},
+        {"kind": "groups", "labels": [1] * 12, "size": 1},
+        {"kind": "groups", "labels": [-1] * 12, "size": 1},
+        {"kind": "sets", "labels": [0] * 11 + [2], "inside": [[True, False]]},
+    ],
+    ids=str,
+)
+def test_queries_that_do_not_fit_are_refused(wrong: dict[str, object]) -> None:
+    kernel = Kernel(Engine(), Stream())
+    cube = Cube((), kernel.vault.keep(np.zeros(SHAPE, dtype=np.int64)), ("x", "y", "z"), SHAPE)
+    with pytest.raises(Exception, match="quer"):
+        scores.misfit(cube, [wrong], np.zeros(SHAPE))
+
+
+def test_weights_of_a_query_count_once() -> None:
+    """`inside` is read as true or false: no number in it makes a row count twice."""
+    kernel = Kernel(Engine(), Stream())
+    cube = Cube((), kernel.vault.keep(np.array([3, 1, 0, 2])), ("x",), (4,))
+    said = {"kind": "sets", "labels": [0, 0, 1, 1], "inside": np.array([[7, 0], [2, 3]])}
+    assert scores.values_of(kernel, [scores.misfit(cube, [said], np.zeros(4))]).tolist() == [4, 6]

@@ -1,0 +1,158 @@
+"""Parts counted by row numbers: the same as the engine's groups, without its queries."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jostle.engine.duck import Engine
+from jostle.engine.plan import (
+    Apply,
+    Categories,
+    Column,
+    Constant,
+    Count,
+    Derive,
+    Domain,
+    Filter,
+    Integer,
+    Key,
+    Open,
+    Plan,
+    Real,
+    RowExpr,
+    Scan,
+)  # fmt: skip
+from jostle.engine.types import key_values, schema_of
+from jostle.privacy import parts
+from jostle.privacy.query import holds
+from jostle.privacy.vault import Vault
+
+DOMAINS: tuple[tuple[str, Domain], ...] = (
+    ("c", Categories(("red", "green", "it's"))), ("i", Integer(-2, 3)), ("n", Categories((0.5, 2.0, 7.0))),
+    ("w", Categories((1.0, 2.0, 4.0))), ("r", Real(-1.5, 2.5)), ("t", Open("text")),
+)  # fmt: skip
+
+
+def table(rows: int, seed: int) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+
+    def some(values: list[Any]) -> np.ndarray[Any, Any]:
+        return np.array([values[k] for k in rng.integers(0, len(values), rows)], dtype=object)
+
+    return {
+        "c": some(["red", "green", "it's", "blue", None]), "i": some([-3.0, -2.0, -1.0, 0.0, 1.0, 3.0, 9.0, None]),
+        "n": some([0.5, 2.0, 7.0, 1.0, None]), "w": some([1.0, 2.0, 4.0]), "r": rng.uniform(-2, 3, rows),
+        "t": some(["red", "a", None]),
+    }  # fmt: skip
+
+
+TENS: RowExpr = Apply("/", (Column("i"), Constant(2.0)))
+KEYED: list[RowExpr] = [Column("c"), Column("i"), Column("n"), Column("w"), Column("r"), TENS]
+CONDITIONS: list[RowExpr] = [
+    Apply("==", (Column("c"), Constant("green"))), Apply("==", (Column("c"), Constant("blue"))),
+    Apply("==", (Column("c"), Column("t"))), Apply(">", (Column("r"), Constant(0.0))),
+    Apply("==", (Column("r"), Constant(2.5))), Apply("==", (Column("i"), Constant(1.5))),
+    Apply("==", (Column("n"), Constant(2.0))), Apply("not", (Apply("==", (Column("i"), Constant(3.0))),)),
+    Apply("in", (Column("w"), Constant(1.0), Constant(4.0))),
+    Apply("==", (Apply("floor", (TENS,)), Constant(-1.0))),
+]  # fmt: skip
+
+
+def key_of(expr: RowExpr, plan: Plan, rng: random.Random) -> Key:
+    values = key_values(expr, schema_of(plan), 1000)
+    assert values is not None
+    if rng.random() < 0.2 and not isinstance(values, range):
+        return Key(expr, tuple(reversed(values[:2])))
+    return Key(expr, values)
+
+
+def grown(plan: Plan, depth: int, rng: random.Random) -> Plan:
+    """A part of a part, by keys and by conditions."""
+    for _ in range(depth):
+        if rng.random() < 0.5:
+            key = key_of(rng.choice(KEYED), plan, rng)
+            plan = Filter(plan, holds(key, rng.choice(list(key.values))))
+        else:
+            plan = Filter(plan, rng.choice(CONDITIONS))
+    return plan
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_parts_count_as_the_engine_does(seed: int) -> None:
+    rng = random.Random(seed)
+    engine = Engine()
+    rows = table(300, seed)  # the engine knows it by the object that it is
+    scan = Scan(engine.open(rows, public=False).key, DOMAINS)
+    base: Plan = scan
+    if seed % 2:
+        columns = [(name, Column(name)) for name, _ in DOMAINS]
+        base = Derive(scan, (*columns[:4], ("r", Apply("*", (Column("r"), Constant(0.5)))), columns[5]))
+    vault, used, crossed = Vault(engine), 0, 0
+    for _ in range(60):
+        plan = grown(base, rng.randrange(5), rng)
+        keys = tuple(key_of(rng.choice(KEYED), plan, rng) for _ in range(rng.randrange(3)))
+        (expected,) = engine.group(plan, keys, (Count(),))
+        (found,) = vault.group(plan, keys, (Count(),))
+        assert np.array_equal(found, expected)
+        used += vault.parts.counts(plan, keys) is not None
+        by = key_of(Column("c"), plan, rng)
+        tables = vault.parts.crossed(plan, keys, by)
+        assert tables is not None
+        for key, counted in zip(keys, tables, strict=True):
+            assert np.array_equal(counted, engine.group(plan, (key, by), (Count(),))[0])
+            crossed += int(counted.sum()) > 0
+    assert used > 25 and crossed > 10, "the comparison compared the engine with itself"
+
+
+@pytest.mark.parametrize("kind", ["memory", "parquet", "csv"])
+def test_rows_keep_their_order_from_query_to_query(kind: str, tmp_path: Path) -> None:
+    """Columns that are read apart stand side by side, over many row groups and several threads."""
+    engine = Engine()
+    n = 300_000
+    rows = {"a": np.arange(n) % 251, "b": np.arange(n) % 7}
+    origin: Any = rows
+    if kind == "parquet":
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        origin = str(tmp_path / "t.parquet")
+        parquet.write_table(pa.table(rows), origin, row_group_size=10_000)
+    elif kind == "csv":
+        origin = str(tmp_path / "t.csv")
+        Path(origin).write_text("a,b\n" + "".join(f"{a},{b}\n" for a, b in zip(*rows.values(), strict=True)))
+    scan = Scan(engine.open(origin, public=False).key, (("a", Integer(0, 250)), ("b", Integer(0, 6))))
+    for _ in range(2):
+        (a,) = engine.codes(scan, (Key(Column("a"), range(251)),))
+        (b,) = engine.codes(scan, (Key(Column("b"), range(7)),))
+        assert a.dtype == np.int16 and b.dtype == np.int8
+        assert np.array_equal(a, rows["a"]) and np.array_equal(b, rows["b"])
+
+
+def test_what_is_kept_is_bounded() -> None:
+    kept: parts.Kept[str] = parts.Kept(100, 3)
+    kept.put("a", "x", 60)
+    kept.put("b", "y", 60)
+    assert kept.get("a") is None and kept.get("b") == "y"
+    for name in "cdef":
+        kept.put(name, name, 0)
+    assert kept.get("b") is None and kept.get("f") == "f"
+    kept.put("g", "big", 1000)
+    assert kept.get("g") == "big" and kept.get("f") is None
+
+
+def test_forgotten_splits_are_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine()
+    rows = table(200, 9)
+    scan = Scan(engine.open(rows, public=False).key, DOMAINS)
+    small = Vault(engine)
+    monkeypatch.setattr(small.parts, "_splits", parts.Kept(1))
+    monkeypatch.setattr(small.parts, "_codes", parts.Kept(1))
+    rng = random.Random(1)
+    made = [grown(scan, 3, rng) for _ in range(10)]
+    for plan in made + made[::-1]:
+        assert np.array_equal(small.group(plan, (), (Count(),))[0], engine.group(plan, (), (Count(),))[0])

@@ -1,0 +1,93 @@
+"""The classifiers under the audit: `python -m tests.stdlib.audit_classifiers`.
+
+Those that measure once are audited by the likelihood ratio of all they draw; those whose later steps depend on a
+selection are run whole, thousands of times, and judged by a number that their model shows.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from unittest import mock
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "audit"))
+
+import numpy as np
+from batched import BatchedNoise, likelihood_ratio
+from harness import Case, Pair, audit
+
+from jostle.privacy import sources
+from jostle.simulate import SeededNoise
+from jostle.source import Source
+from jostle.tools.session import Session
+
+Rows = Sequence[tuple[str, str, str]]
+
+DECLARED = """
+use classifiers
+private t = bound("t") described by {c: {"x", "y"}, a: {"p", "q"}, b: {"r", "s"}}
+    protecting rows budget epsilon 1000000
+"""
+HERE: Rows = [("x", "p", "r"), ("y", "q", "r")]
+MORE: Rows = [*HERE, ("y", "p", "s")]
+AT_ONCE = ("majority", "naive_bayes", "linear")
+BY_STEPS = {"selected_bayes": 'selected_bayes(t, "c", 1)', "bayes_tree": 'bayes_tree(t, "c", 1)'}
+ASKED = '.probabilities({a: "p", b: "s"})[1]'
+
+
+def _session(rows: Rows, noise: object) -> Session:
+    session = Session()
+    session.bind("t", {name: np.array([row[i] for row in rows]) for i, name in enumerate("cab")})
+    with mock.patch.object(sources, "SecureNoise", lambda: noise):
+        session.execute(Source("audit.jst", DECLARED))
+    return session
+
+
+def at_once(names: Sequence[str] = AT_ONCE, epsilon: float = 1, runs: int = 400_000) -> list[Case]:
+    """One measurement each, on two rows against three."""
+
+    def case(name: str) -> Case:
+        def draw(runs: int, rng: np.random.Generator) -> Pair:
+            noises = [BatchedNoise(runs, int(rng.integers(2**31)), False) for _ in range(2)]
+            for noise, rows in zip(noises, (HERE, MORE), strict=True):
+                _session(rows, noise).execute(Source("audit.jst", f'm = {name}(t, "c") with epsilon {epsilon}\n'))
+            one, other = (noise.drawn for noise in noises)
+            return likelihood_ratio(one, one, other), likelihood_ratio(other, one, other)
+
+        return Case(f"classifier {name}", epsilon, draw, runs)
+
+    return [case(name) for name in names]
+
+
+def by_steps(epsilon: float = 1, runs: int = 8_000) -> list[Case]:
+    def case(name: str, expression: str) -> Case:
+        def outcomes(rows: Rows, runs: int, seed: int) -> np.ndarray:
+            session = _session(rows, SeededNoise(seed))
+            found: list[float] = []
+            loop = f"found = [({expression} with epsilon {epsilon}){ASKED} for i in 1..200]\n"
+            while len(found) < runs:
+                session.execute(Source("audit.jst", loop))
+                found.extend(session.names()["found"])
+                session.events.clear()
+            return np.round(np.array(found[:runs]), 6)
+
+        def draw(runs: int, rng: np.random.Generator) -> Pair:
+            return outcomes(HERE, runs, int(rng.integers(2**31))), outcomes(MORE, runs, int(rng.integers(2**31)))
+
+        return Case(f"classifier {name}", epsilon, draw, runs)
+
+    return [case(name, expression) for name, expression in BY_STEPS.items()]
+
+
+def main() -> int:
+    wrong = 0
+    for case in [*at_once(), *by_steps()]:
+        finding = audit(case)
+        wrong += not finding.right
+        print(f"{case.name:>28}  ε {case.epsilon:g}  bound {finding.bound:.3f}  {finding.runs} runs  {finding.event}")
+    return wrong
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,144 @@
+"""The classifiers of the standard library: what they cost, what they say, and what they refuse."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from audit_classifiers import at_once
+from harness import Case, audit
+
+from jostle.source import Source
+from jostle.tools.session import Result, Session
+
+DECLARED = """
+use classifiers
+private t = bound("t") described by {{c: {{"no", "yes"}}, a: {{"p", "q", "r"}}, b: 0..3, x: 0.0..10.0}}
+    protecting rows budget {}
+u = bound("u") described by {{c: {{"no", "yes"}}, a: {{"p", "q", "r"}}, b: 0..3, x: 0.0..10.0}}
+cuts = equal_cuts(t, "c", 5)
+D = in_bins(t, cuts)
+P = in_bins(u, cuts)
+"""
+OPTIONS = (
+    "majority(D, k)", "naive_bayes(D, k)", "tempered_bayes(D, k)", "selected_bayes(D, k, 2)", "bayes_tree(D, k, 2)",
+    "linear(D, k)",
+)  # fmt: skip
+
+
+def rows(many: int, seed: int) -> dict[str, Any]:
+    """`a` decides, nearly always; `x` says a little."""
+    rng = np.random.default_rng(seed)
+    a = rng.choice(["p", "q", "r"], many)
+    c = np.where((a == "r") ^ (rng.random(many) < 0.1), "yes", "no")
+    x = np.clip(rng.normal(5 + (c == "yes"), 2, many), 0, 10)
+    return {"c": c, "a": a, "b": rng.integers(0, 4, many), "x": x}
+
+
+def attempt(program: str, budget: str = "epsilon 100", many: int = 3000) -> Result:
+    session = Session()
+    session.bind("t", rows(many, 1))
+    session.bind("u", rows(2000, 2))
+    return session.attempt(Source("p.jst", DECLARED.format(budget) + 'k = "c"\n' + program))
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_each_spends_its_allotment_and_is_right(option: str) -> None:
+    program = f"m = {option} with epsilon 2\nrelease right = accuracy(m, P, k)\nrelease m"
+    result = attempt(program)
+    assert result.ok, result.diagnostics
+    assert result.budget["t"]["epsilon"]["spent"] == "2"
+    right = result["right"]
+    assert abs(right - 0.64) < 0.05 if option.startswith("majority") else right > 0.85, right
+    assert result.released_json()["m"]["classes" if "tree" not in option else "branches"]
+    assert str(result["m"])
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_on_public_rows_each_is_exact(option: str) -> None:
+    program = f'm = {option.replace("(D", "(P")}\nrelease m'
+    first, second = (attempt(f"with epsilon 1 {{\n{program}\n}}") for _ in range(2))
+    assert first.ok, first.diagnostics
+    assert first.budget["t"]["epsilon"]["spent"] == "0"
+    if "selected" not in option and "tree" not in option:  # an exponential mechanism mixes among public numbers too
+        assert first.released_json() == second.released_json()
+
+
+@pytest.mark.parametrize(
+    ("budget", "amount"), [("rho 1", "rho 0.5"), ("epsilon 3, delta 1e-5", "epsilon 1 delta 1e-6")]
+)
+def test_gaussian_forms_come_with_the_budget(budget: str, amount: str) -> None:
+    program = f"m = naive_bayes(D, k) with {amount}\nl = linear(D, k) with {amount}\nrelease r = accuracy(m, P, k)"
+    result = attempt(program, budget)
+    assert result.ok, result.diagnostics
+    assert result["r"] > 0.85
+    assert {e.fields["mechanism"] for e in result.trace if e.kind == "measure"} == {"gaussian"}
+
+
+def test_a_model_over_raw_columns_is_the_one_over_bins() -> None:
+    program = """
+m = naive_bayes(D, k) with epsilon 1
+raw = on_raw(m, cuts)
+release both = [accuracy(m, P, k), accuracy(raw, u, k)]
+release said = raw.predict({a: "r", b: 1, x: 6.2})
+release sure = raw.probabilities({a: "r", b: 1, x: 6.2})
+release kinds = [[c.name, c.kind] for c in columns(t)]
+release cut = keys(cuts)
+"""
+    result = attempt(program)
+    assert result.ok, result.diagnostics
+    assert result["both"][0] == result["both"][1]
+    assert result["said"] == "yes"
+    assert result["sure"].sum() == pytest.approx(1)
+    assert result["kinds"] == [["c", "listed"], ["a", "listed"], ["b", "integer"], ["x", "real"]]
+    assert result["cut"] == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("program", "kind"),
+    [
+        ("m = majority(P, k)\nx = accuracy(m, D, k)", "PrivateValue"),
+        ("m = majority(P, k)\nx = accuracy(m, u, \"z\")", "NameError"),
+        ("x = accuracy(3, u, k)", "TypeError"),
+        ("x = accuracy(majority(P, k), 3, k)", "TypeError"),
+        ("m = naive_bayes(P, k)\nx = accuracy(m, pick(P, c, a), k)", "NameError"),
+        ("x = laplace([histogram(t, a), histogram(u, a)]) with epsilon 1", "TypeError"),
+        ("x = laplace([]) with epsilon 1", "TypeError"),
+        ("x = laplace([histogram(D, a), t]) with epsilon 1", "TypeError"),
+        ("x = simulated_tables(0)", "ValueError"),
+        ("x = simulated_tables(2, rows = 5..10)", "ValueError"),
+    ],
+)  # fmt: skip
+def test_refusals(program: str, kind: str) -> None:
+    result = attempt(program)
+    assert not result.ok
+    assert result.diagnostics[0].kind == kind, result.diagnostics[0]
+    assert result.budget["t"]["epsilon"]["spent"] == "0"
+
+
+def test_simulated_tables_are_public_and_the_same_each_time() -> None:
+    program = """
+use classify
+made = simulated_tables(5, 3, rows = 100..300)
+release sizes = [{{ select count(*) from d.database }} for d in made]
+release tests = [{{ select count(*) from d.test }} for d in made]
+with epsilon 1 { release right = [right_on_test(d, naive_bayes(d.database, d.class)) for d in made] }
+release facts = [[f(made[0]) for f in [cells_of]][0], len(columns(made[0].database))]
+"""
+    one, other = attempt(program), attempt(program)
+    assert one.ok, one.diagnostics
+    assert one.released_json() == other.released_json()
+    assert all(100 <= s <= 300 for s in one["sizes"]) and set(one["tests"]) == {2000}
+
+
+@pytest.mark.parametrize("case", at_once(("naive_bayes",), runs=200_000), ids=lambda c: c.name)
+def test_naive_bayes_shows_no_more_than_it_charges(case: Case) -> None:
+    """The whole is `python -m tests.stdlib.audit_classifiers`."""
+    finding = audit(case)
+    assert finding.bound <= case.epsilon, finding
+    assert audit(Case(case.name, 0.5, case.draw, case.runs, broken=True)).convicted

@@ -1,0 +1,170 @@
+"""The options of `cuts`: what they spend and find, their shapes and refusals; and strategies that are stored."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jostle.kernels import strategies, workloads
+from jostle.run import stored
+from jostle.source import Source
+from jostle.tools.session import Session
+
+USES = "use cuts\n"
+LINES, CUBES = [(1,), (2,), (7,), (100,)], [(1, 1), (1, 9), (5, 9), (16, 16)]
+STEPS = np.repeat([3, 40, 0, 17], 16)
+
+
+def options(shape: tuple[int, ...]) -> tuple[str, ...]:
+    return ("php", "sf", "efpa", "privtree") if len(shape) == 1 else ("efpa", "privtree")
+
+
+CASES = [(name, shape) for shape in LINES + CUBES for name in options(shape)]
+
+
+@cache
+def ran(shape: tuple[int, ...]) -> tuple[np.ndarray, dict[str, Any]]:
+    """All options at an epsilon that leaves no noise to speak of, on one source."""
+    x = np.random.default_rng(0).integers(0, 50, shape)
+    session = Session()
+    session.bind("c", x)
+    text = [USES, 'private c = bound("c") protecting rows budget epsilon 1000000', "q = ranges(c, 50)"]
+    for name in options(shape):
+        text += [
+            f"before = spent(c)\n{name}_answers = {name}(c, q) with epsilon 10000\n{name}_spent = spent(c) - before",
+            f"{name}_found = {name}_cells(c, q) with epsilon 100000",
+        ]
+    session.execute(Source("options", "\n".join(text) + "\n"))
+    return x, session.names()
+
+
+@pytest.mark.parametrize(("name", "shape"), CASES)
+def test_an_option_spends_its_allotment_and_finds_the_truth(name: str, shape: tuple[int, ...]) -> None:
+    x, known = ran(shape)
+    assert known[f"{name}_spent"] == pytest.approx(10000, abs=1e-6)
+    assert known[f"{name}_spent"] <= 10000
+    cells = np.asarray(known[f"{name}_found"])
+    assert cells.shape == shape and cells.min() >= 0
+    if name != "php" or len(x) < 3:  # ⌈log₂ n⌉ rounds of cuts do not come down to every cell
+        np.testing.assert_allclose(cells, x, atol=0.1)
+        np.testing.assert_allclose(known[f"{name}_answers"], known["q"].answers(x), atol=1, rtol=0.01)
+
+
+def test_php_finds_steps() -> None:
+    session = Session()
+    session.bind("c", STEPS)
+    program = f'{USES}private c = bound("c") protecting rows budget epsilon 1000\nq = identity(c)\n'
+    session.execute(Source("options", f"{program}x = php_cells(c, q) with epsilon 1000\n"))
+    np.testing.assert_allclose(session.names()["x"], STEPS, atol=0.5)
+
+
+def test_frequencies_suit_smooth_data() -> None:
+    """A wave of one frequency: far fewer numbers are noised than there are cells."""
+    x = np.rint(1000 * (1 + np.cos(np.pi * (np.arange(512) + 0.5) / 512))).astype(int)
+    errors = {}
+    for name in ("flat", "efpa"):
+        session = Session()
+        session.bind("c", x)
+        program = f'{USES}private c = bound("c") protecting rows budget epsilon 1\nq = ranges(c, 300)\n'
+        session.execute(Source("options", f"{program}a = {name}(c, q) with epsilon 0.1\n"))
+        known = session.names()
+        errors[name] = float(np.abs(np.asarray(known["a"]) - known["q"].answers(x)).mean())
+    assert errors["efpa"] < errors["flat"] / 2, errors
+
+
+@pytest.mark.parametrize("name", ["php", "sf"])
+def test_cuts_are_refused_more_than_a_line(name: str) -> None:
+    session = Session()
+    session.bind("c", np.ones((4, 4), dtype=int))
+    program = (
+        f'{USES}private c = bound("c") protecting rows budget epsilon 1\na = {name}(c, ranges(c, 5)) with epsilon 1\n'
+    )
+    (found,) = session.attempt(Source("options", program)).diagnostics
+    assert (found.kind, "2 dimensions" in found.message) == ("ValueError", True)
+
+
+@pytest.mark.parametrize("name", ["php", "sf", "efpa", "privtree"])
+def test_an_option_works_under_noise_and_on_public_data(name: str) -> None:
+    session = Session()
+    session.bind("c", np.random.default_rng(1).integers(0, 5, 42))
+    session.bind("d", np.random.default_rng(1).integers(0, 5, 42))
+    session.execute(
+        Source(
+            "options",
+            f'{USES}private c = bound("c") protecting rows budget epsilon 1\nd = bound("d")\nq = ranges(c, 20)\n'
+            f"noisy = {name}_cells(c, q) with epsilon 0.01\npublic = {name}_cells(d, q) with epsilon 1\n",
+        )
+    )
+    for found in ("noisy", "public"):
+        cells = np.asarray(session.names()[found])
+        assert cells.shape == (42,) and np.isfinite(cells).all() and cells.min() >= 0
+
+
+BAD = {
+    "bisections(c, [1], [[1]])": "ValueError",
+    "bisections(c, [0, 2], [[0]])": "ValueError",
+    "bisections(c, [0, 2], [[0, 2], [2]])": "ValueError",
+    "bisections(c, [0], [[]])": "ValueError",
+    'bisections(c, [0], [["a"]])': "TypeError",
+    "bisections(c, [0], [[0.5]])": "ValueError",
+    "bisections(c, [0], [[0]], grain = 0)": "ValueError",
+    "boundaries(c, 1, 4)": "ValueError",
+    "boundaries(c, 3, 5)": "ValueError",
+    "boundaries(c, 3, 2)": "ValueError",
+    "leftover(c, [2, 1], [0, 0], [1])": "ValueError",
+    "leftover(c, [1], [0, 0], [1])": "ValueError",
+    "leftover(c, [1], [0], [[1]])": "ValueError",
+    "leftover(c, [1], [0], [1, 1, 1, 1, 1])": "ValueError",
+    "leftover(c, [1], [total(c)], [1])": "PrivateValue",
+    "exp_mech([1, 2], bisections(c, [0], [[0, 1]]))": "TypeError",
+}
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_what_is_public_of_a_score_is_checked(text: str) -> None:
+    session = Session()
+    session.bind("c", np.array([3, 1, 0, 2]))
+    program = f'private c = bound("c") protecting rows budget epsilon 1\nwith epsilon 1:\n    a = noisy_max({text})\n'
+    if text.startswith("exp_mech"):
+        program = program.replace(f"noisy_max({text})", text)
+    assert [d.kind for d in session.attempt(Source("scores", program)).diagnostics] == [BAD[text]]
+
+
+def test_strategies_are_kept_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JOSTLE_CACHE", str(tmp_path))
+    made = []
+
+    def kernel(queries: Any, times: int = 3) -> Any:
+        made.append(times)
+        return [{"kind": "groups", "labels": np.arange(4), "size": 4, "weight": float(times)}]
+
+    def call(*args: Any) -> Any:
+        return stored.stored("kernel", kernel, args, {})
+
+    first, again = call(workloads.ranges(4, 5)), call(workloads.ranges(4, 5))
+    assert len(made) == 1 and again[0]["weight"] == 3 and again[0]["labels"].tolist() == first[0]["labels"].tolist()
+    call(workloads.ranges(4, 6)), call(workloads.prefixes(4)), call(workloads.ranges(4, 5), 7)
+    assert made == [3, 3, 3, 7]
+    for path in (tmp_path / "strategies").iterdir():  # damaged files are made anew
+        path.write_bytes(path.read_bytes()[:50])
+    assert call(workloads.ranges(4, 5))[0]["size"] == 4 and len(made) == 5
+    monkeypatch.setattr(stored, "LIMIT", 3000)
+    call(workloads.ranges(4, 9))
+    assert sum(path.stat().st_size for path in (tmp_path / "strategies").iterdir()) <= 3000
+    monkeypatch.setenv("JOSTLE_CACHE", "/dev/null/no")
+    assert call(workloads.ranges(4, 5))[0]["size"] == 4  # a folder that cannot be
+
+
+def test_a_stored_strategy_is_the_one_that_was_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JOSTLE_CACHE", str(tmp_path))
+    one, other = (stored.stored("hdmm_strategy", strategies.hdmm_strategy, (workloads.ranges(64),), {}) for _ in "ab")
+    assert len(list((tmp_path / "strategies").iterdir())) == 1
+    for a, b in zip(one, other, strict=True):
+        assert a.keys() == b.keys()
+        np.testing.assert_array_equal(
+            a["weight" if "weight" in a else "matrix"], b["weight" if "weight" in b else "matrix"]
+        )

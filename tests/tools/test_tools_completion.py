@@ -1,0 +1,157 @@
+"""What may be typed next: words that the parser would take, names, columns and fields; and what an entry would cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jostle.diagnostics import Refusal
+from jostle.events import Event
+from jostle.run.names import BUILTINS
+from jostle.source import Source
+from jostle.syntax.expected import expected, last_statement
+from jostle.syntax.lexicon import coloured, lexicon
+from jostle.tools.about import Made, described, reasons
+from jostle.tools.completion import Known, complete, known_in
+from jostle.tools.foresight import Foresight
+from jostle.tools.inline import escaped, protocol
+from jostle.tools.session import Session
+
+ROOT = Path(__file__).resolve().parents[2]
+PEOPLE = """private people = table("people.csv") described by {age: 0..99, sex: {"F", "M"}}
+    protecting rows budget epsilon 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('private p = table("x") ', {"described", "protecting", "budget"}),
+        ('private p = table("x")\n    ', {"described", "protecting", "budget"}),
+        ("c = MkChoiceMaker among {a} ", {"informed"}),
+        ("c = MkChoiceMaker among {a} informed by {f} ", {"trained"}),
+        ("x = {{ select count(*) ", {"from", "as"}),
+        ("x = {{ select count(*) from p ", {"where", "groupby", "join", "with"}),
+        ("x = f(1) with ", {"epsilon", "rho"}),
+        ("private p = t protecting rows, ", {"public", "at"}),
+        ("x = 1 if y ", {"else"}),
+        ("for x ", {"in"}),
+    ],
+)
+def test_clause_words_that_may_come_next(text: str, words: set[str]) -> None:
+    assert words <= set(expected(text).words)
+
+
+@pytest.mark.parametrize("text", ["# wh", 'x = "ab', "x = 'ab"])
+def test_nothing_is_offered_in_comments_and_texts(text: str) -> None:
+    asked = expected(text)
+    assert not asked.words and not asked.name
+
+
+def test_columns_come_first_in_a_query_and_fields_after_a_dot() -> None:
+    known = Known({"people": "a private table"}, {"people": ("age", "sex")}, {"d": ("database", "queries")})
+    typed, found = complete("x = {{ select count(*) from people where a", known)
+    assert typed == "a" and found[0].word == "age" and found[0].kind == "column"
+    assert [c.word for c in complete("x = d.da", known)[1]] == ["database"]
+    assert "select" not in {c.word for c in complete("x = se", known)[1]}
+    assert "people" in {c.word for c in complete("x = peo", known)[1]}
+
+
+def test_a_completion_does_not_parse_the_whole_program() -> None:
+    many = "\n".join(f"def f{k}(x):\n    return x + {k}" for k in range(250)) + "\ny = {{ select count(*) from p wh"
+    assert last_statement(many).count("\n") == 0
+    assert "where" in {c.word for c in complete(many, Known())[1]}
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("programs/*.jst")), ids=lambda p: p.name)
+def test_colours_leave_the_text_as_it_is(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert "".join(piece for _, piece in coloured(text)) == text
+
+
+def test_the_words_are_those_of_the_grammar() -> None:
+    known = lexicon()
+    assert {"def", "select", "MkChoiceMaker", "true"} <= set(known.reserved)
+    assert {"private", "release", "with"} <= set(known.opening)
+    assert {"described", "groupby", "wrt", "row", "rows", "epsilon"} <= set(known.clause)
+
+
+# Sessions -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
+    monkeypatch.chdir(tmp_path)
+    Path("people.csv").write_text("age,sex\n" + "".join(f"{k % 90},F\n" for k in range(100)))
+    return Session()
+
+
+def enter(session: Session, foresight: Foresight, text: str) -> None:
+    session.execute(Source("entry", text + "\n"))
+    foresight.ran(text)
+
+
+def test_the_price_of_an_entry_is_known_before_it_runs(session: Session) -> None:
+    foresight = Foresight(session)
+    enter(session, foresight, PEOPLE)
+    count = "{{ select count(*) from people with epsilon 0.3 }}"
+    assert [str(p) for p in foresight.price(count)] == ["people: ε 0.3"]
+    assert foresight.steep(count) == []
+    enter(session, foresight, f"n = {count}")
+    enter(
+        session,
+        foresight,
+        f"def twice():\n    return [{count} for i in 1..2]".replace("0.3", "0.2"),
+    )
+    assert [str(p) for p in foresight.steep("twice()")] == ["people: ε 0.4"]
+    assert foresight.price("n + 1") == [] and foresight.price("x = (1") == []
+
+
+def test_types_say_what_is_public(session: Session) -> None:
+    enter(session, Foresight(session), PEOPLE + "h = histogram(people, x = age / 10)\nn = 3")
+    names = session.names()
+    assert described("people", names["people"]).splitlines() == [
+        "people: a private table", "  private to people (protecting rows), stability 1", "  age: 0..99",
+        "  sex: {F, M}",
+    ]  # fmt: skip
+    assert described("h", names["h"]).endswith("  x (10)") and described("n", names["n"]) == "n: a number\n  public"
+    known = known_in(names, BUILTINS)
+    assert known.columns["people"] == ("age", "sex") and "x_range" in known.fields["h"]
+
+
+def test_reasons_name_the_entry() -> None:
+    made = Made(Source("entry 2", "n = 1 + 1\n"), [])
+    assert "entry 2: n = 1 + 1" in reasons("n", made) and "nothing was chosen" in reasons("n", made)
+    paid = Event(1, None, "measure", "count", None, {"epsilon": 0.1, "sources": ["people"], "mechanism": "laplace"})
+    assert "laplace" in reasons("n", Made(made.source, [paid]))
+
+
+def test_a_refusal_leaves_the_foresight_as_it_was(session: Session) -> None:
+    foresight = Foresight(session)
+    enter(session, foresight, PEOPLE)
+    with pytest.raises(Refusal):
+        session.execute(Source("entry", "print(people)\n"))
+    assert [str(p) for p in foresight.price("{{ select count(*) from people with epsilon 1 }}")] == ["people: ε 1"]
+
+
+# Pictures in a terminal -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("environment", "how"),
+    [
+        ({"TERM": "xterm-kitty"}, "kitty"),
+        ({"TERM_PROGRAM": "iTerm.app"}, "iterm"),
+        ({"TERM": "xterm-256color"}, None),
+        ({"TERM": "xterm-kitty", "TMUX": "/tmp/x"}, None),
+    ],
+)
+def test_terminals_that_show_pictures(environment: dict[str, str], how: str | None) -> None:
+    assert protocol(environment) == how
+
+
+def test_pictures_are_sent_in_pieces() -> None:
+    sent = escaped(b"x" * 10_000, "kitty")
+    assert sent.count("\x1b_G") == 4 and sent.count("m=1;") == 3 and sent.count("m=0;") == 1
+    assert escaped(b"abc", "iterm") == "\x1b]1337;File=inline=1;size=3:YWJj\x07\n"

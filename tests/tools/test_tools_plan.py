@@ -1,0 +1,98 @@
+"""`jostle plan`: errors that are known before anything is spent, and that are what a run then has."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jostle.choice.plan import ChoicePlan, Curve, amounts_around
+from jostle.kernels import accuracy, hierarchy, workloads
+from jostle.tools.entry import main
+
+DIRECT = """\
+use histograms
+private people = table("people.csv") described by {age: 0..31} protecting rows budget epsilon 4
+n = {{ select count(*) from people with epsilon 0.5 }}
+ages = histogram(people, x = age)
+answers = hb(ages, prefixes(ages)) with epsilon 0.25
+cells = flat_cells(ages, none) with epsilon 0.5
+other = dawa(ages, prefixes(ages)) with epsilon 1
+print("never shown")
+"""
+
+CHOICE = """\
+use histograms
+private people = table("people.csv") described by {age: 0..15} protecting rows budget epsilon 4
+Flat = Option (data) { return flat(data.database, data.queries) }
+Uniform = Option (data) { return uniform(data.database, data.queries) }
+close = Utility (data, answers) { return -rmse(answers, exact(data.queries, data.database)) }
+sets = [counts([500 if i == j else 20 for i in 0..15]) for j in 0..2]
+pick_one = MkChoiceMaker among {Flat, Uniform} informed by {}
+    trained on [{database: c, queries: identity(c)} for c in sets] wrt close
+ages = histogram(people, x = age)
+answers = pick_one({database: ages, queries: identity(ages)}) with epsilon 1
+"""
+
+
+def planned(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    (tmp_path / "p.jst").write_text(text)
+    assert main(["plan", str(tmp_path / "p.jst"), *words]) == 0
+    return capsys.readouterr().out
+
+
+def test_what_is_measured_directly(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """There is no file `people.csv`: nothing private is opened."""
+    out = planned(DIRECT, tmp_path, capsys, "--error", "10", "--epsilon", "2", "--format", "json")
+    made = {one["name"]: one for one in json.loads(out)["measured"]}
+    assert set(made) == {"count", "answers", "cells"}  # the error of `dawa` depends on the data
+    assert made["count"]["error"] == pytest.approx(math.log(20) / 0.5)
+    assert made["count"]["needs"] == pytest.approx(math.log(20) / 10)
+    assert made["count"]["error_at"] == pytest.approx(math.log(20) / 2)
+    unit = accuracy.root_mean_square(hierarchy.hb_strategy((32,)), workloads.prefixes(32), math.sqrt(2))
+    assert made["answers"]["error"] == pytest.approx(unit / 0.25, rel=1e-6)
+    assert made["answers"]["needs"] == pytest.approx(unit / 10, rel=1e-6)
+    assert made["cells"]["error"] == pytest.approx(math.sqrt(2) / 0.5)
+    text = planned(DIRECT, tmp_path, capsys, "--error", "10")
+    assert "for error 10" in text and "ε 0.3" in text and "never shown" not in text
+
+
+def test_a_choice_and_its_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "drawn"
+    out = planned(CHOICE, tmp_path, capsys, "--error", "8", "--format", "json", "--pictures", str(folder))
+    (choice,) = json.loads(out)["choices"]
+    assert choice["amounts"] == [0.1, 0.316228, 1, 3.16228, 10] and choice["asked"] == 1
+    flat, uniform, chosen = choice["options"]
+    assert [o["name"] for o in choice["options"]] == ["Flat", "Uniform", "the choice"]
+    np.testing.assert_allclose(flat["exact"], [math.sqrt(2) / a for a in choice["amounts"]], rtol=1e-6)
+    assert uniform["exact"] is None and min(uniform["errors"]) > 100
+    # 96 cells a point, in two runs; and flat's counts are made nowhere negative, which 20 rows hardly ever are.
+    np.testing.assert_allclose(flat["errors"][:3], flat["exact"][:3], rtol=0.6)
+    assert flat["needs"] == pytest.approx(math.sqrt(2) / 8, rel=0.6) and flat["beyond"] is None
+    assert (uniform["needs"], uniform["beyond"]) == (None, "above")
+    assert chosen["errors"] == pytest.approx(flat["errors"], abs=1e-6)
+    assert [p.suffix for p in folder.iterdir()] == [".svg"]
+    text = planned(CHOICE, tmp_path, capsys, "--error", "8")
+    assert "> 10" in text and "closed form here" in text
+
+
+def test_amounts_between_those_tried() -> None:
+    curve = Curve("a", ((8.0,), (4.0,), (2.0,)))
+    made = ChoicePlan("c", "epsilon", 1.0, (0.5, 1.0, 2.0), (curve,), "single best")
+    assert made.error(curve, 1.0) == pytest.approx(4) and made.error(curve, math.sqrt(2)) == pytest.approx(8**0.5)
+    assert made.error(curve, 99) == pytest.approx(2) and made.error(curve, 0.01) == pytest.approx(8)
+    assert made.needed(curve.typical(), 8**0.5) == pytest.approx(math.sqrt(2))
+    assert made.needed(curve.typical(), 9) == 0 and made.needed(curve.typical(), 1) == math.inf
+    assert made.needed([8.0, 4.0, 0.0], 1) == pytest.approx(1.07, abs=0.05)
+    assert amounts_around(0.2) == (0.02, 0.0632456, 0.2, 0.632456, 2.0)
+
+
+def test_wrong_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "p.jst").write_text('private c = bound("c") protecting rows budget epsilon 1\n')
+    assert main(["plan", str(tmp_path / "p.jst"), "--error", "-1"]) == 1
+    assert "positive" in capsys.readouterr().err
+    assert main(["plan", str(tmp_path / "p.jst")]) == 1  # its shape is in what is bound, which is not opened
+    assert main(["plan"]) == 2

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["PrivateClassifier", "Refusal", "Session", "__version__"]
+__all__ = ["PrivateClassifier", "Refusal", "Session", "__version__", "evaluate"]
 
 if TYPE_CHECKING:
     from jostle.diagnostics import Refusal
     from jostle.tools.estimators import PrivateClassifier
+    from jostle.tools.evaluating import evaluate
     from jostle.tools.session import Session
 
 
@@ -27,6 +28,10 @@ def __getattr__(name: str) -> Any:
         from jostle.tools.estimators import PrivateClassifier
 
         return PrivateClassifier
+    if name == "evaluate":
+        from jostle.tools.evaluating import evaluate
+
+        return evaluate
     raise AttributeError(f"module 'jostle' has no attribute {name!r}")
 
 

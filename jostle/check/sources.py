@@ -49,6 +49,16 @@ def _complete(private: n.Private, report: Report) -> None:
     if not (isinstance(source, n.Call) and isinstance(source.function, n.Name)):
         return
     there = {"described by": private.described, "protecting": private.protecting, "budget": private.budget}
+    if source.function.id == "dataset":
+        for what, clause in there.items():
+            if clause is not None:
+                message = f"a dataset is registered, and its owner has said what `{what}` says"
+                report.add("DataError", message, clause.span, help="leave the clauses out")
+        return
+    if source.function.id == "counts" and private.protecting is not None and private.protecting.columns:
+        report.add(
+            "DataError", "counts have no columns to protect", private.protecting.span, help="write `protecting rows`"
+        )
     missing = [clause for clause in NEEDS.get(source.function.id, ()) if there[clause] is None]
     if missing:
         message = f"the private source `{private.name}` has no " + " and no ".join(f"`{clause}`" for clause in missing)

@@ -28,9 +28,9 @@ class Line:
     """One scale (or whatever instances are grouped by), or all of them (`scale` None).
 
     For errors, regret is error ÷ the least error (1 is best); for utilities the difference to the best (0 is best).
-    `choice` and `single` (the single best solver) are means, `tail` and `single_tail` their 95th percentiles, `options`
-    the mean of each option taken always. `gap` = (single − choice) ÷ (single − virtual best), None where there is no
-    gap.
+    `choice` and `single` (the single best solver) are means over instances and draws of the features, `tail` and
+    `single_tail` their 95th percentiles over instances, `options` the mean of each option taken always. `gap` =
+    (single − choice) ÷ (single − virtual best), None where there is no gap.
     """
 
     scale: float | None
@@ -154,7 +154,7 @@ def _line(table: Table, scale: Scale, size: float | None, rows: Any, lost: Array
         rows=int(rows.sum()),
         single=alone,
         choice=choice,
-        tail=float(np.percentile(seen(lost[rows]), 95)),
+        tail=float(np.percentile(seen(lost[rows]).mean(axis=1), 95)),
         single_tail=float(np.percentile(seen(single[rows]), 95)),
         gap=(alone - choice) / room if room > 1e-12 else None,
         options=dict(zip(table.options, means, strict=True)),

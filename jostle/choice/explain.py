@@ -17,6 +17,18 @@ def explain(policy: Policy) -> str:
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
 
+def ways(policy: Policy) -> str:
+    """A choice point: how the fixed ways and the learned one compared, and its trees where they won."""
+    over = f"trained on whole runs on {_count(len(policy.table.databases), 'data set')}"
+    lines = [f"policy: {policy.name}", f"why: {policy.why}", over, "regret of utility, mean ± standard error"]
+    width = max((len(s.name) for s in policy.standings), default=0)
+    lines += [f"  {s.name:<{width}}  {s.regret:8.4f} ± {s.error:.4f}" for s in policy.standings]
+    if policy.learned:
+        lines += ["what each option gains over the mean run"]
+        lines += _models(policy)[1:]
+    return "\n".join(lines)
+
+
 def _head(policy: Policy) -> list[str]:
     table = policy.table
     if not policy.learned:

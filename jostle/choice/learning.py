@@ -6,6 +6,7 @@ The one function that a ChoiceMaker needs. It runs options on training data only
 from __future__ import annotations
 
 import jostle
+from jostle.choice import exchange
 from jostle.choice.bench import Bench
 from jostle.choice.models import AnyModel, UserModel
 from jostle.choice.policy import SINGLE_BEST, Policy
@@ -59,6 +60,7 @@ def learn(
     _check(bench, share)
     if len(bench.option_names) == 1:
         return _only(bench)
+    bench, epsilon = judged_at(bench, model, epsilon)
     key = key_of(bench, model, share, epsilon, repeats, draws)
     kept = f"{key} {model.serial}" if isinstance(model, UserModel) else key
     known = store.load(kept) if store is not None else None
@@ -71,6 +73,13 @@ def learn(
     if store is not None:
         store.save(kept, policy, on_disk=not isinstance(model, UserModel))
     return policy
+
+
+def judged_at(bench: Bench, model: AnyModel, epsilon: float | None) -> tuple[Bench, float | None]:
+    """The bench and epsilon that a model is trained at, for calls with this epsilon."""
+    if isinstance(model, UserModel) or not model.exchange or epsilon is None:
+        return bench, epsilon
+    return exchange.Exchanged(bench), exchange.EPSILON
 
 
 def runs_of(

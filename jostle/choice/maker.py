@@ -7,16 +7,19 @@ features and context.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from jostle.amounts import as_float, quanta
+from jostle.choice.bench import Bench
 from jostle.choice.drawn import drawn
-from jostle.choice.learning import learn
+from jostle.choice.learning import judged_at, learn, runs_of
 from jostle.choice.models import Model, UserModel, forest, regret_tree, tree
+from jostle.choice.point import ChoicePoint, Whole, make_point, whole
 from jostle.choice.policy import Decision, Policy
 from jostle.choice.program import Parts, ProgramBench, all_handles, public_only
 from jostle.choice.store import Store
+from jostle.choice.table import Table as Runs
 from jostle.choice.table import train_event
 from jostle.diagnostics import refuse
 from jostle.privacy.handles import Exposures, Table, Vectors, handles_in
@@ -27,6 +30,9 @@ from jostle.run.scope import Scope
 from jostle.run.values import Builtin, Function, JSet, Part, Record, is_number, is_sequence, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
+
+if TYPE_CHECKING:
+    from jostle.choice.evaluation import Report
 
 Progress = Callable[[str, int, int], None]
 
@@ -81,8 +87,20 @@ class ChoiceMaker:
             interp, span = at
             return self._chosen(interp, [data], span, lambda _, decision, *rest: self._parts.options[decision.index])
 
+        def runs(epsilon: Any = None, *, at: Any) -> Any:
+            from jostle.choice import reports
+
+            return reports.runs(self._table(self._bench(at[0], "epsilon", 1), _amount(epsilon)))
+
+        def evaluate(epsilon: Any = None, only: Any = None, *, at: Any) -> Any:
+            from jostle.choice import reports
+
+            names = [str(name) for name in only] if only is not None else []
+            return reports.as_record(self.report(at[0], "epsilon", _amount(epsilon), names))
+
         return {
             "pick": Builtin("pick", pick, sees_handles=True, wants_call=True),
+            "runs": Builtin("runs", runs, wants_call=True), "evaluate": Builtin("evaluate", evaluate, wants_call=True),
             "options": list(self._parts.option_names), "features": list(self._parts.feature_names),
         }  # fmt: skip
 
@@ -193,19 +211,43 @@ class ChoiceMaker:
         """What a plan for calls with this amount is made of; trains where nothing was learned yet."""
         return self._bench(interp, unit, 1), self._policy(interp, unit, 1, epsilon)
 
+    def report(self, interp: Interpreter, unit: str, epsilon: float, only: Sequence[str] = ()) -> Report:
+        """How good the choice is for calls with about this amount, by leaving one training data set out."""
+        from jostle.choice import reports
+
+        bench, at = judged_at(self._bench(interp, unit, 1), self._model, epsilon)
+        table = self._table(bench, at)
+        tell = self._teller("evaluating")
+        return reports.report(bench, table, self._model, only, tell, 1 if isinstance(self._model, UserModel) else None)
+
+    def _table(self, bench: Bench, epsilon: float | None) -> Runs:
+        return runs_of(
+            bench, self._share, epsilon, self._store, self._teller("training"), workers=self._workers
+        )  # fmt: skip
+
+    def _teller(self, what: str) -> Callable[[int, int], None] | None:
+        tell, label = self._progress, self.name or "choice"
+        return (lambda done, total: tell(f"{what} {label}", done, total)) if tell is not None else None
+
     def _bench(self, interp: Interpreter, unit: str, stability: int) -> ProgramBench:
         if (unit, stability) not in self._benches:
             self._benches[unit, stability] = ProgramBench(interp, self._parts, unit, stability)
         return self._benches[unit, stability]
 
 
+def _amount(epsilon: Any) -> float:
+    if not is_number(epsilon) or not 0 < epsilon <= 1e6:
+        raise refuse("BadAmount", "an amount is a positive number", help="such as `choice.runs(epsilon = 0.1)`")
+    return float(epsilon)
+
+
 # Making ------------------------------------------------------------------------------------------
 
 
-def maker(progress: Progress | None) -> Callable[[Interpreter, n.Choice, Scope], ChoiceMaker]:
+def maker(progress: Progress | None) -> Callable[[Interpreter, n.Choice, Scope], ChoiceMaker | ChoicePoint]:
     """What the interpreter calls at a `MkChoiceMaker among …`."""
 
-    def choose(interp: Interpreter, node: n.Choice, scope: Scope) -> ChoiceMaker:
+    def choose(interp: Interpreter, node: n.Choice, scope: Scope) -> ChoiceMaker | ChoicePoint:
         values = {
             what: interp.eval(expr, scope)
             for what, expr in (("among", node.among), ("informed by", node.informed), ("trained on", node.trained))
@@ -221,13 +263,14 @@ def maker(progress: Progress | None) -> Callable[[Interpreter, n.Choice, Scope],
 def make(
     interp: Interpreter, values: dict[str, Any], model: Any, share: Any, utility: Any, span: Span | None,
     progress: Progress | None,
-) -> ChoiceMaker:  # fmt: skip
+) -> ChoiceMaker | ChoicePoint:  # fmt: skip
     options = _members(values["among"], "among", "Option")
     features = _members(values["informed by"], "informed by", "Feature")
-    databases = _members(values["trained on"], "trained on", None)
+    inside = values["trained on"] if isinstance(values["trained on"], Whole) else None
+    databases = _members(values["trained on"], "trained on", None) if inside is None else []
     if not options:
         raise refuse("ValueError", "there is nothing to choose from", help="name at least one Option in `among {…}`")
-    if not databases:
+    if inside is None and not databases:
         raise refuse("ValueError", "there is nothing to train on", help="name public data sets in `trained on {…}`")
     for handle in handles_in(databases):
         raise refuse(
@@ -244,14 +287,10 @@ def make(
         raise refuse("TypeError", f"`using` takes a model, not {kind_name(model)}", help="such as `tree(depth = 3)`")
     if share is not None and (not is_number(share) or not 0 < share < 1):
         raise refuse("BadAmount", "the share for features lies between 0 and 1", help="such as `spending 0.05`")
-    parts = Parts(
-        tuple(options),
-        _names(options, "option"),
-        tuple(features),
-        _names(features, "feature"),
-        utility,
-        tuple(databases),
-    )
+    names, looks = _names(options, "option"), _names(features, "feature")
+    if inside is not None:
+        return make_point(inside, options, names, features, looks, utility, model, span, progress)
+    parts = Parts(tuple(options), names, tuple(features), looks, utility, tuple(databases))
     return ChoiceMaker(interp, parts, model, share, span, progress)
 
 
@@ -295,7 +334,7 @@ def _names(parts: list[Any], what: str) -> tuple[str, ...]:
 def constructors(progress: Progress | None) -> dict[str, Any]:
     """The functional constructors of the thesis's table, and the models."""
 
-    def choice_maker(ops: Any, feats: Any, dbs: Any, model: Any, score: Any, *, at: Any) -> ChoiceMaker:
+    def choice_maker(ops: Any, feats: Any, dbs: Any, model: Any, score: Any, *, at: Any) -> ChoiceMaker | ChoicePoint:
         interp, span = at
         values = {"among": ops, "informed by": feats, "trained on": dbs}
         return make(interp, values, model, None, score, span, progress)
@@ -314,5 +353,7 @@ def constructors(progress: Progress | None) -> dict[str, Any]:
         "MkFeatures": features, "MkModel": model,
     }  # fmt: skip
     made: dict[str, Any] = {k: Builtin(k, v, sees_handles=True, wants_call=True) for k, v in bodies.items()}
+    made["whole"] = Builtin("whole", lambda algorithm, data: whole(algorithm, _members(data, "whole", None)),
+                            sees_handles=True)  # fmt: skip
     made |= {k: Builtin(k, v) for k, v in (("tree", tree), ("regret_tree", regret_tree), ("forest", forest))}
     return made

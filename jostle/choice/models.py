@@ -26,13 +26,15 @@ Fit = Callable[[list[tuple[dict[str, float], float]]], Predict]
 class Model:
     """A model by name. `min_leaf` counts training instances (a data set at a scale), not rows.
 
-    None: a tenth of the instances, and at least two (fewer follow the noise of single runs).
+    None: a tenth of the instances, and at least two (fewer follow the noise of single runs). `exchange`: trained once
+    for all epsilons (`choice.exchange`).
     """
 
     kind: str
     depth: int
     min_leaf: int | None
     trees: int = 1
+    exchange: bool = False
 
     def least(self, instances: int) -> int:
         """The instances that a leaf must keep, of so many."""
@@ -41,7 +43,8 @@ class Model:
     def __str__(self) -> str:
         leaf = f", min_leaf = {self.min_leaf}" if self.min_leaf is not None else ""
         trees = f", trees = {self.trees}" if self.kind == "forest" else ""
-        return f"{self.kind}(depth = {self.depth}{leaf}{trees})"
+        exchange = ", exchange = true" if self.exchange else ""
+        return f"{self.kind}(depth = {self.depth}{leaf}{trees}{exchange})"
 
 
 @dataclass(frozen=True)
@@ -62,23 +65,31 @@ class UserModel:
 AnyModel = Model | UserModel
 
 
-def tree(depth: float = 3, min_leaf: float | None = None) -> Model:
+def tree(depth: float = 3, min_leaf: float | None = None, exchange: bool = False) -> Model:
     """One regression tree for each option, as in the thesis (section 3.1). `depth`: 1 to 12 tests."""
-    return Model("tree", _whole("depth", depth, 12), _leaf(min_leaf))
+    return Model("tree", _whole("depth", depth, 12), _leaf(min_leaf), exchange=_flag(exchange))
 
 
-def regret_tree(depth: float = 3, min_leaf: float | None = None) -> Model:
+def regret_tree(depth: float = 3, min_leaf: float | None = None, exchange: bool = False) -> Model:
     """One tree for all options, whose splits lower the summed regret (after Pythia, SIGMOD 2017)."""
-    return Model("regret_tree", _whole("depth", depth, 12), _leaf(min_leaf))
+    return Model("regret_tree", _whole("depth", depth, 12), _leaf(min_leaf), exchange=_flag(exchange))
 
 
-def forest(depth: float = 4, min_leaf: float | None = None, trees: float = 15) -> Model:
+def forest(
+    depth: float = 4, min_leaf: float | None = None, trees: float = 15, exchange: bool = False
+) -> Model:  # fmt: skip
     """The mean of `trees` (1 to 500) regret trees, each on a bootstrap of the training instances."""
-    return Model("forest", _whole("depth", depth, 12), _leaf(min_leaf), _whole("trees", trees, 500))
+    return Model("forest", _whole("depth", depth, 12), _leaf(min_leaf), _whole("trees", trees, 500), _flag(exchange))
 
 
 def _leaf(min_leaf: float | None) -> int | None:
     return None if min_leaf is None else _whole("min_leaf", min_leaf, 10**6)
+
+
+def _flag(value: bool) -> bool:
+    if not isinstance(value, bool):
+        raise refuse("TypeError", "`exchange` of a model is true or false")
+    return value
 
 
 def _whole(name: str, value: float, most: int) -> int:

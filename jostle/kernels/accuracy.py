@@ -164,7 +164,7 @@ def _of_intervals(own: Floats, levels: list[tuple[Ints, Floats, Floats]], worklo
         right = np.where(alone, 0.0, upto[highs + 1] - upto[starts[last]])
         between = np.where(alone, 0.0, whole[last] - whole[np.minimum(first + 1, last)])
         found -= kappa[first] * left**2 + kappa[last] * right**2 + between
-    return np.maximum(found, 0.0)
+    return np.asarray(np.maximum(found, 0.0))
 
 
 def _of_rows(own: Floats, levels: list[tuple[Ints, Floats, Floats]], workload: Workload, labels: Ints) -> Floats:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jostle.kernels.gaussians import GaussianMixture, Space
+from jostle.kernels.starts import seeded, spread_out
 
 Array = NDArray[np.float64]
 
@@ -39,7 +40,7 @@ class Centres:
 
     def predict(self, rows: ArrayLike) -> NDArray[np.int64]:
         """The nearest centre of each row."""
-        return np.argmin(self.transform(rows), axis=1)
+        return np.asarray(np.argmin(self.transform(rows), axis=1))
 
     def score(self, rows: ArrayLike, y: object = None) -> float:
         """Minus the sum of squared distances to the nearest centre."""
@@ -74,7 +75,6 @@ def centres_start(rows: Mapping[str, Any] | GaussianMixture, clusters: int, seed
     """Centres spread evenly over the ball's middle, or as a released Gaussian says: nothing else is looked at."""
     if not 1 <= clusters <= 64:
         raise ValueError("there are 1 to 64 clusters")
-    rng = np.random.default_rng(seed)
     if isinstance(rows, GaussianMixture):
         space, d = rows.space, rows.space.size
         lower, middle = np.linalg.cholesky(rows.covariances[0]), rows.means[0]
@@ -82,13 +82,7 @@ def centres_start(rows: Mapping[str, Any] | GaussianMixture, clusters: int, seed
         space = Space.of(rows)
         d = space.size
         lower, middle = np.eye(d) * 0.5 / np.sqrt(d), np.zeros(d)
-    best, found = -1.0, np.zeros((clusters, d))
-    for _ in range(64):
-        made = rng.standard_normal((clusters, d))
-        apart = np.linalg.norm(made[:, None] - made[None], axis=2)[np.triu_indices(clusters, 1)].min(initial=9.0)
-        if apart > best:
-            best, found = float(apart), made
-    return Centres(space, _inside(middle + found @ lower.T))
+    return Centres(space, _inside(middle + spread_out(clusters, d, seed) @ lower.T))
 
 
 def centres_view(model: Centres, pooled: GaussianMixture | None = None) -> dict[str, Any]:
@@ -147,7 +141,7 @@ def centres_of_cells(
     points, weights = points[weights > 0], weights[weights > 0]
     if not len(points):
         return centres_start(rows, clusters, seed)
-    rng = np.random.default_rng(seed)
+    rng = seeded(seed)
     best, found = np.inf, points[:1]
     for _ in range(8):
         centres = _weighted_lloyd(points, weights, clusters, rng)
@@ -158,7 +152,7 @@ def centres_of_cells(
     return Centres(space, _inside(found / ball))
 
 
-def _weighted_lloyd(points: Array, weights: Array, clusters: int, rng: np.random.Generator) -> Array:
+def _weighted_lloyd(points: Array, weights: Array, clusters: int, rng: Any) -> Array:
     """Lloyd's iterations on weighted points, from a start by k-means++."""
     centres = points[[rng.choice(len(points), p=weights / weights.sum())]]
     while len(centres) < clusters:

@@ -20,7 +20,7 @@ Attribute = Mapping[str, Any]
 
 def majority_model(classes: Sequence[Value], counts: Sequence[float]) -> Additive:
     """Always the class with the largest noisy count (C,)."""
-    return Additive("majority", tuple(classes), np.log(np.maximum(np.asarray(counts, dtype=float), 0) + 1), {})
+    return Additive("majority", _listed(classes), np.log(np.maximum(np.asarray(counts, dtype=float), 0) + 1), {})
 
 
 def naive_bayes_model(
@@ -41,7 +41,32 @@ def naive_bayes_model(
             weight * np.log(shares / shares.sum(axis=1, keepdims=True)),
         )
     kind = "naive Bayes" if weight == 1 else f"naive Bayes tempered by {weight:g}"
-    return Additive(kind, tuple(classes), np.log(np.maximum(prior, 1)), weights)
+    return Additive(kind, _listed(classes), np.log(np.maximum(prior, 1)), weights)
+
+
+def careful_model(
+    classes: Sequence[Value], attribute: Attribute, counts: Sequence[float], table: Floats, scales: Sequence[float]
+) -> Additive:
+    """One attribute's say, where it is louder than the noise; else the majority's.
+
+    `counts` (C,) and `table` (C, V) are noisy by Laplace scales `scales`. The table is compared with the one that class
+    counts and value counts alone would give; of each difference what is within one noise scale is taken as nothing.
+    """
+    noisy = np.asarray(table, dtype=float)
+    own, rows = (1 / max(s, 1e-9) ** 2 for s in scales)
+    known = (own * np.asarray(counts, dtype=float) + rows / noisy.shape[1] * noisy.sum(axis=1)) / (
+        own + rows / noisy.shape[1]
+    )
+    known = np.maximum(known, 1.0)
+    noisy = noisy + ((known - noisy.sum(axis=1)) / noisy.shape[1])[:, None]
+    values = np.maximum(noisy.sum(axis=0), 0) + 1.0
+    expected = known[:, None] * values / values.sum()
+    apart = noisy - expected
+    louder = np.sign(apart) * np.maximum(np.abs(apart) - scales[1], 0)
+    shares = np.maximum(expected + louder, 0) + 1.0
+    weights = np.log(shares / shares.sum(axis=1, keepdims=True))
+    named = {str(attribute["name"]): (_values(attribute), weights)}
+    return Additive("best attribute", _listed(classes), np.log(known), named)
 
 
 def class_counts(tables: Sequence[Floats]) -> Floats:
@@ -85,7 +110,7 @@ def linear_model(classes: Sequence[Value], attributes: Sequence[Attribute], tabl
     solved = vectors @ ((vectors.T @ cross) / (np.maximum(size, 0) + ridge)[:, None])
     base = counts / n - (means / n) @ solved
     weights = {str(a["name"]): (_values(a), solved[place[i]].T) for i, a in enumerate(attributes)}
-    return Additive("linear", tuple(classes), base, weights, link="share")
+    return Additive("linear", _listed(classes), base, weights, link="share")
 
 
 def _noise_variance(tables: Sequence[Floats]) -> float:
@@ -109,4 +134,8 @@ def binned_model(model: Classifier, cuts: Mapping[str, Sequence[float]]) -> Any:
 
 
 def _values(attribute: Attribute) -> tuple[Value, ...]:
-    return tuple(v if isinstance(v, str) else float(v) for v in attribute["values"])
+    return _listed(attribute["values"])
+
+
+def _listed(values: Sequence[Value]) -> tuple[Value, ...]:
+    return tuple(v if isinstance(v, str) else float(v) for v in values)

@@ -43,7 +43,8 @@ class Classifier:
 
     def predict(self, columns: Columns) -> Positions:
         """The position in `classes` of the most probable class, the first of equals, for each row."""
-        return np.argmax(self.probabilities(columns), axis=1)
+        chosen: Positions = np.argmax(self.probabilities(columns), axis=1)
+        return chosen
 
     @property
     def jostle_fields(self) -> dict[str, Any]:
@@ -120,12 +121,14 @@ class Additive(Classifier):
 
     def __str__(self) -> str:
         if not self.weights:
-            return f"{self.kind}: always {self.classes[int(np.argmax(self.base))]}"
+            return f"{self.kind}: always {_said(self.classes[int(np.argmax(self.base))])}"
         lines = [f"{self.kind}: {len(self.classes)} classes by {len(self.weights)} attributes"]
         for name, (values, weights) in self.weights.items():
             away = weights - weights.mean(axis=0)
             c, v = np.unravel_index(int(np.argmax(away)), away.shape)
-            lines.append(f"    {name}: {values[v]} speaks most, for {self.classes[c]} ({away[c, v]:+.2f})")
+            lines.append(
+                f"    {name}: {_said(values[v])} speaks most, for {_said(self.classes[c])} ({away[c, v]:+.2f})"
+            )
         return "\n".join(lines)
 
 
@@ -171,7 +174,7 @@ class Branched(Classifier):
         lines = []
         for value, branch in zip(self.values, self.branches, strict=True):
             first, *rest = str(branch).splitlines()
-            lines += [f"{self.attribute} = {value}: {first}", *(f"    {line}" for line in rest)]
+            lines += [f"{self.attribute} = {_said(value)}: {first}", *(f"    {line}" for line in rest)]
         return "\n".join(lines)
 
 
@@ -217,9 +220,7 @@ def classifier_from_json(data: Mapping[str, Any]) -> Any:
 
 
 def _additive(data: Mapping[str, Any]) -> Additive:
-    weights = {
-        str(w["attribute"]): (tuple(w["values"]), np.array(w["weights"], dtype=float)) for w in data["weights"]
-    }
+    weights = {str(w["attribute"]): (tuple(w["values"]), np.array(w["weights"], dtype=float)) for w in data["weights"]}
     return Additive(
         data["kind"], tuple(data["classes"]), np.array(data["base"], dtype=float), weights, data["link"]
     )  # fmt: skip
@@ -242,6 +243,10 @@ def _trees(data: Mapping[str, Any]) -> Any:
 
 
 _READERS: dict[str, Any] = {"additive": _additive, "branched": _branched, "binned": _binned, "trees": _trees}
+
+
+def _said(value: Value) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
 
 
 def _rounded(row: Sequence[float] | Floats) -> list[float]:

@@ -24,25 +24,25 @@ class FactorAnalysis:
 
     @property
     def components_(self) -> Array:
-        return (self.loadings * self.space.scales[:, None]).T  # type: ignore[no-any-return]
+        return (self.loadings * self.space.scales[:, None]).T
 
     @property
     def noise_variance_(self) -> Array:
-        return self.noise * self.space.scales**2  # type: ignore[no-any-return]
+        return self.noise * self.space.scales**2
 
     @property
     def mean_(self) -> Array:
         return self.space.outside(self.mean)
 
     def get_covariance(self) -> Array:
-        return self.components_.T @ self.components_ + np.diag(self.noise_variance_)  # type: ignore[no-any-return]
+        return self.components_.T @ self.components_ + np.diag(self.noise_variance_)
 
     def transform(self, rows: ArrayLike) -> Array:
         """The expected factors of each row, (n, factors)."""
         u = self.space.inside(rows) - self.mean
         weighted = self.loadings / self.noise[:, None]
         inner = np.eye(self.loadings.shape[1]) + self.loadings.T @ weighted
-        return np.linalg.solve(inner, (u @ weighted).T).T
+        return np.asarray(np.linalg.solve(inner, (u @ weighted).T).T, dtype=np.float64)
 
     def score_samples(self, rows: ArrayLike) -> Array:
         """The log of the density at each row, in the units of the data."""
@@ -50,7 +50,7 @@ class FactorAnalysis:
         lower = np.linalg.cholesky(self.loadings @ self.loadings.T + np.diag(self.noise))
         y = np.linalg.solve(lower, u.T)
         constant = np.log(np.diag(lower)).sum() + np.log(np.abs(self.space.scales)).sum()
-        return -0.5 * (y * y).sum(axis=0) - constant - self.space.size / 2 * math.log(2 * math.pi)  # type: ignore[no-any-return]
+        return np.asarray(-0.5 * (y * y).sum(axis=0) - constant - self.space.size / 2 * math.log(2 * math.pi))
 
     def score(self, rows: ArrayLike, y: object = None) -> float:
         """The mean log-likelihood of rows."""

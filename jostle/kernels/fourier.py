@@ -88,7 +88,7 @@ def _rows(basis: Basis, grain: int, shape: int | tuple[int, ...]) -> tuple[Float
     importance = np.asarray(basis[1])
     rows: Floats = np.ones((1, 1))
     for side, kept in zip(_blocks(shape, grain), importance.shape, strict=True):
-        rows = np.kron(rows, _cosines(side)[:kept])
+        rows = np.asarray(np.kron(rows, _cosines(side)[:kept]), dtype=np.float64)
     order = np.argsort(_level(importance.shape), kind="stable")
     flat = importance.ravel()[order]
     return rows[order], flat ** (2 / 3), flat

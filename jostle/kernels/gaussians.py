@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jostle.kernels.starts import seeded
+
 Array = NDArray[np.float64]
 
 
@@ -115,11 +117,11 @@ class GaussianMixture:
 
     def predict(self, rows: ArrayLike) -> NDArray[np.int64]:
         """The likeliest component of each row."""
-        return np.argmax(self._logs(rows), axis=1)
+        return np.asarray(np.argmax(self._logs(rows), axis=1))
 
     def sample(self, n_samples: int = 1, seed: int = 0) -> tuple[Array, NDArray[np.int64]]:
         """Made-up rows and their components: drawn from the model, so that they cost nothing."""
-        rng = np.random.default_rng(int(seed))
+        rng = seeded(seed)
         labels = np.sort(rng.choice(len(self.weights), int(n_samples), p=self.weights / self.weights.sum()))
         normal = rng.standard_normal((int(n_samples), self.space.size))
         lower = np.linalg.cholesky(self.covariances)
@@ -147,7 +149,7 @@ class GaussianMixture:
         angle = np.linspace(0, 2 * np.pi, int(points))
         around = np.stack([np.cos(angle), np.sin(angle)], axis=1) * deviations
         k = int(component)
-        return self.means_[k, :2] + around @ np.linalg.cholesky(self.covariances_[k][:2, :2]).T  # type: ignore[no-any-return]
+        return self.means_[k, :2] + around @ np.linalg.cholesky(self.covariances_[k][:2, :2]).T
 
     def as_json(self) -> dict[str, Any]:
         return {

@@ -8,12 +8,16 @@ where it is small and else never. Numerics on public arrays; nothing here sees c
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from jostle.kernels.boxbuckets import MANY_CELLS, MOST_BUCKETS, box_extents, gram
 from jostle.kernels.workloads import Floats, Ints, Workload
+
+WORK = 2**24
+"""Numbers that a product may hold at once where a bucket is not a run of cells."""
 
 DENSE_BUCKETS = 160
 """Up to this many buckets a dense Gram matrix is quicker than prefix sums."""
@@ -32,6 +36,8 @@ class Gram:
     metric: Any = field(repr=False)
     """Sparse (N, N), the corners' own Gram matrix; `None` for the identity workload, `True` where there is none."""
     small: Floats | None = field(default=None, repr=False)
+    extents: tuple[Ints, Ints] | None = field(default=None, repr=False)
+    """The corners, (b, d) each, of buckets that are boxes, where that is of use."""
 
     @property
     def buckets(self) -> int:
@@ -53,6 +59,10 @@ class Gram:
             return np.diag(self.small).copy()
         if self.contiguous:
             return self._contiguous_diagonal()
+        if self.extents is not None:
+            from jostle.kernels.boxbuckets import diagonal
+
+            return diagonal(self.workload, *self.extents)
         found = np.empty(self.buckets)
         alone = self.sizes == 1
         found[self.labels[alone[self.labels]]] = self.workload.gram_diagonal().ravel()[alone[self.labels]]
@@ -65,7 +75,11 @@ class Gram:
 
     def dense(self) -> Floats:
         """G as a (b, b) array."""
-        return self.small.copy() if self.small is not None else self.dot(np.eye(self.buckets))
+        if self.small is not None:
+            return self.small.copy()
+        units = np.eye(self.buckets)
+        some = max(1, WORK // self.workload.cells)
+        return np.concatenate([self.dot(units[i : i + some]) for i in range(0, self.buckets, some)])
 
     def answers(self, z: Floats) -> Floats:
         """The workload's answers, shape (m,), on bucket counts `z`, shape (b,)."""
@@ -139,16 +153,19 @@ def on_buckets(workload: Workload, labels: Ints) -> Gram:
     contiguous = len(workload.shape) == 1 and bool((np.diff(labels) >= 0).all())
     if workload.kind == "identity":
         return Gram(workload, labels, sizes, contiguous, None, None)
+    extents = None
+    if not contiguous and workload.boxes and MANY_CELLS < workload.cells > len(sizes):
+        extents = box_extents(workload.shape, labels, sizes)
+    if extents is not None and len(sizes) <= MOST_BUCKETS and workload.kind != "union":
+        return Gram(workload, labels, sizes, False, None, True, gram(workload, *extents), extents)
     if workload.kind in ("marginals", "predicates", "union"):
         from jostle.kernels.metrics import other_gram
 
         return other_gram(workload, labels, sizes, contiguous)
     corners = _steps(workload, labels, sizes) if contiguous else _corners(workload)
     metric = (corners.T @ corners).tocsr()
-    gram = Gram(workload, labels, sizes, contiguous, corners, metric)
-    if gram.buckets > DENSE_BUCKETS:
-        return gram
-    return Gram(workload, labels, sizes, contiguous, corners, metric, gram.dense())
+    made = Gram(workload, labels, sizes, contiguous, corners, metric, None, extents)
+    return made if made.buckets > DENSE_BUCKETS else replace(made, small=made.dense())
 
 
 def _corners(workload: Workload) -> Any:

@@ -28,6 +28,10 @@ Strategy = list[dict[str, Any]]
 SHARES = np.concatenate([[0.001], np.linspace(0.01, 0.9, 90)])
 """The λ that are tried: never 0, so that every answer can be divided by its weight."""
 
+FEW = 8
+"""With fewer queries than a part in so many of the cells, most nodes are asked for by none: taking parts as even is far
+off then, and the weights are averaged with equal ones (twice the error of these at most)."""
+
 OVERLAPS = 2**22
 """Overlaps of queries with a level's intervals are made in pieces of this size."""
 
@@ -60,6 +64,9 @@ def greedy_h_strategy(queries: Workload) -> Strategy:
         block["weight"] = left * share
         left = (left * (1 - share))[parent]
     blocks[-1]["weight"] = left
+    if queries.size * FEW < queries.cells:
+        for block in blocks:
+            block["weight"] = (block["weight"] + 1 / len(blocks)) / 2
     return blocks
 
 

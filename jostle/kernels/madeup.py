@@ -69,7 +69,8 @@ def _draw(kind: str, rows: int, rng: Rng) -> MadeUp:
 def _pick(shares: NDArray[np.float64], rng: Rng) -> Ints:
     """One position a row from `shares` (rows, values), whose rows sum to 1."""
     above = rng.random(len(shares))[:, None] > np.cumsum(shares, axis=1)
-    return np.minimum(above.sum(axis=1), shares.shape[1] - 1).astype(np.int64)
+    place: Ints = np.minimum(above.sum(axis=1), shares.shape[1] - 1).astype(np.int64)
+    return place
 
 
 def _given(labels: Ints, classes: int, sizes: tuple[int, ...], speaks: NDArray[np.bool_], rng: Rng) -> Ints:
@@ -101,7 +102,8 @@ def _by_sum(
     scores = np.log(prior + 1e-3) * rng.uniform(0, 1.5) + blur * rng.gumbel(size=(len(cells), len(prior)))
     for place in np.flatnonzero(speaks):
         scores += strength * rng.normal(size=(sizes[place], len(prior)))[cells[:, place]]
-    return np.argmax(scores, axis=1).astype(np.int64)
+    labels: Ints = np.argmax(scores, axis=1).astype(np.int64)
+    return labels
 
 
 def _by_tree(
@@ -134,4 +136,5 @@ def _by_scale(
         total = np.minimum(total, total.max() * (1 - rng.uniform(0.3, 1) * steps[:, place]))
     total = total + rng.uniform(0, 0.15) * rng.normal(size=len(total))
     edges = np.quantile(total, np.cumsum(prior)[:-1])
-    return np.searchsorted(edges, total).astype(np.int64)
+    labels: Ints = np.searchsorted(edges, total).astype(np.int64)
+    return labels

@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jostle.kernels.gaussians import GaussianMixture, Space
+from jostle.kernels.starts import seeded, spread_out
 
 Array = NDArray[np.float64]
 
-REACH = 1.5  # of a frame: √d times this many deviations of a component are seen, what lies farther is drawn in
+REACH = 1.5  # of a frame: √d + REACH deviations of a component are seen, what lies farther is drawn in
 SMALLEST = 2.0**-26  # of a variance, in units of the ball: the square of half a step of its grid
 WIDEST = 4.0  # times the pooled covariance that a component may be in any direction
 
@@ -38,28 +39,16 @@ def mixture_start(pooled: GaussianMixture, components: int, seed: int = 0) -> Ga
         return pooled
     d = pooled.space.size
     lower = np.linalg.cholesky(pooled.covariances[0])
-    places = 0.8 * _spread_out(components, d, seed)
+    places = 0.8 * spread_out(components, d, seed)
     means = pooled.means[0] + places @ lower.T
     return GaussianMixture(
         pooled.space, np.full(components, 1 / components), means, np.repeat(pooled.covariances / 2, components, axis=0)
     )
 
 
-def _spread_out(count: int, d: int, seed: int) -> Array:
-    """`count` normal points of d coordinates: of 64 draws that whose nearest two are farthest apart."""
-    rng = np.random.default_rng(seed)
-    best, found = -1.0, np.zeros((count, d))
-    for _ in range(64):
-        made = rng.standard_normal((count, d))
-        apart = np.linalg.norm(made[:, None] - made[None], axis=2)[np.triu_indices(count, 1)].min()
-        if apart > best:
-            best, found = float(apart), made
-    return found
-
-
 def mixture_frames(model: GaussianMixture, radius: float | None = None) -> dict[str, Any]:
-    """The parameters of the row kernel `framed`; without a radius, REACH·√d deviations of each component."""
-    reach = REACH * float(np.sqrt(model.space.size)) if radius is None else float(radius)
+    """The parameters of the row kernel `framed`; without a radius, √d + REACH deviations of each component."""
+    reach = float(np.sqrt(model.space.size)) + REACH if radius is None else float(radius)
     with np.errstate(divide="ignore"):
         offsets = np.log(model.weights) + np.log(np.abs(np.linalg.det(model.factors)))
     return {"means": model.means, "factors": model.factors, "offsets": offsets, "radius": reach}
@@ -119,9 +108,7 @@ def _shrunk(seen: Array, deviation: float) -> Array:
     return (vectors * values) @ vectors.T  # type: ignore[no-any-return]
 
 
-def _with_prior(
-    mean: Array, covariance: Array, n: float, pooled: GaussianMixture, rows: float
-) -> tuple[Array, Array]:
+def _with_prior(mean: Array, covariance: Array, n: float, pooled: GaussianMixture, rows: float) -> tuple[Array, Array]:
     share = rows / (n + rows)
     away = mean - pooled.means[0]
     mixed = (1 - share) * covariance + share * pooled.covariances[0] + share * (1 - share) * np.outer(away, away)
@@ -138,7 +125,7 @@ def _kept_within(covariance: Array, whiten: Array) -> Array:
 
 
 def _symmetric(matrix: Array) -> Array:
-    return (matrix + matrix.T) / 2  # type: ignore[no-any-return]
+    return (matrix + matrix.T) / 2
 
 
 def plain_frames(model: GaussianMixture) -> dict[str, Any]:
@@ -182,9 +169,7 @@ def plain_step(model: GaussianMixture, sums: Mapping[str, Any]) -> GaussianMixtu
     return GaussianMixture(model.space, n / total, means, covariances)
 
 
-def gaussian_step(
-    model: GaussianMixture, sums: Mapping[str, Any], frames: Mapping[str, Any]
-) -> GaussianMixture:
+def gaussian_step(model: GaussianMixture, sums: Mapping[str, Any], frames: Mapping[str, Any]) -> GaussianMixture:
     """The M-step of a single Gaussian, whose pooled one is itself."""
     d, reach = model.space.size, float(frames["radius"])
     n = max(float(np.asarray(sums["count"])[0]), 2 * float(sums["count_noise"]), d + 1.0)
@@ -207,7 +192,7 @@ def made_mixture(columns: int, components: int, apart: float = 2.0, seed: int = 
 
     `apart`: how far their means lie from each other, in typical deviations of a component.
     """
-    rng = np.random.default_rng(seed)
+    rng = seeded(seed)
     space = Space(tuple(f"x{i + 1}" for i in range(columns)), np.zeros(columns), np.ones(columns))
     means = rng.standard_normal((components, columns)) * apart
     made = []
@@ -218,3 +203,18 @@ def made_mixture(columns: int, components: int, apart: float = 2.0, seed: int = 
     wide = np.abs(means).max() + 3 * np.sqrt(np.einsum("kii->ki", covariances).max())
     weights = rng.dirichlet(np.full(components, 3.0))
     return GaussianMixture(space, weights, means / wide, covariances / wide**2)
+
+
+def round_step(model: GaussianMixture, sums: Mapping[str, Any], frames: Mapping[str, Any]) -> GaussianMixture:
+    """A round Gaussian from noisy sums: the mean, and the mean variance of a column, which much noise still shows."""
+    d, reach = model.space.size, float(frames["radius"])
+    n = max(float(np.asarray(sums["count"])[0]), 2 * float(sums["count_noise"]), d + 1.0)
+    mean = np.nan_to_num(np.asarray(sums["first"])[0]) * reach / n
+    mean = _moved(mean, float(sums["first_noise"]) * reach / n)
+    spread = float(np.trace(np.asarray(sums["second"])[0])) * reach**2 / n - float(mean @ mean)
+    least = float(sums["second_noise"]) * np.sqrt(d) * reach**2 / n
+    variance = min(max(spread, least, d * SMALLEST), 1.0) / d
+    lower = np.linalg.inv(model.factors[0]).T
+    middle = model.means[0] + lower @ mean
+    middle /= max(1.0, float(np.linalg.norm(middle)))
+    return GaussianMixture(model.space, np.ones(1), middle[None], variance * (lower @ lower.T)[None])

@@ -63,7 +63,7 @@ class Predicates(Workload):
         return self.under(np.asarray(r, dtype=np.float64)[:, None])[:, 0][self.labels].reshape(self.shape)
 
     def gram_diagonal(self) -> Floats:
-        return self.inside.sum(axis=0).astype(np.float64)[self.labels].reshape(self.shape)
+        return np.asarray(self.inside.sum(axis=0).astype(np.float64)[self.labels].reshape(self.shape))
 
     def gram(self) -> Floats:
         if self.cells > DENSE_CELLS:
@@ -72,7 +72,7 @@ class Predicates(Workload):
 
     def dot(self, rows: Floats) -> Floats:
         """`rows @ WᵀW` for `rows` of shape (k, n)."""
-        return self.under(self.over(self._sums(rows).T)).T[:, self.labels]
+        return np.asarray(self.under(self.over(self._sums(rows).T)).T[:, self.labels])
 
     def sums(self) -> list[dict[str, Any]]:
         return [{"kind": "sets", "labels": self.labels, "inside": self.inside}]

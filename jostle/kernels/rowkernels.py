@@ -41,7 +41,7 @@ def one(units: Array) -> Array:
 def responsibilities(units: Array, *, means: Array, factors: Array, offsets: Array) -> Array:
     """The E-step of a mixture of Gaussians: P(component k | row).
 
-    `means` (K, d) in units of the ball; `factors` (K, d, d) with Σ_k^-1 = F_k F_kᵀ; `offsets` (K,) ln π_k + ln|det F_k|.
+    `means` (K, d) in units of the ball; `factors` (K, d, d) with Σ_k^-1 = F_k F_kᵀ; `offsets` (K,) ln π_k + ln|F_k|.
     """
     return _e_step(units, means, factors, offsets)[0]
 
@@ -86,7 +86,7 @@ def nearest(units: Array, *, centres: Array) -> Array:
     score = _exact_product(centres, units)
     score -= (0.5 * np.einsum("kd,kd->k", centres, centres))[:, None]
     chosen = np.argmax(score, axis=0)
-    return (chosen == np.arange(len(centres))[:, None]).astype(float)
+    return np.asarray(chosen == np.arange(len(centres))[:, None], dtype=float)
 
 
 def nearest_from(units: Array, *, centres: Array, radius: float) -> tuple[Array, Array]:
@@ -101,7 +101,7 @@ def within(units: Array, *, radii: Array) -> Array:
     length = _squared_length(units)
     edges = (np.asarray(radii, dtype=float) * GRID) ** 2
     shell = np.searchsorted(edges, length, side="left")
-    return (shell == np.arange(len(edges))[:, None]).astype(float)
+    return np.asarray(shell == np.arange(len(edges))[:, None], dtype=float)
 
 
 def logistic_gradient(units: Array, *, target: int, weights: Array) -> Array:
@@ -122,7 +122,7 @@ def logistic_gradient(units: Array, *, target: int, weights: Array) -> Array:
     at = np.rint(np.clip(margin, -FAR, FAR) * STEPS).astype(np.int64) + FAR * STEPS
     slope = _logistic_table()[at]
     slope *= -y
-    return x * slope
+    return np.asarray(x * slope)
 
 
 def coordinates(units: Array) -> Array:
@@ -158,7 +158,7 @@ def _exact_product(matrix: Array, units: Array) -> Array:
     most = float(np.abs(matrix).sum(axis=1).max(initial=0.0)) * GRID
     bits = 50 - math.frexp(most)[1] if most > 0 else 0
     product = np.rint(np.ldexp(matrix, bits)) @ units
-    return np.ldexp(product, -bits - GRID.bit_length() + 1)  # type: ignore[no-any-return]
+    return np.ldexp(product, -bits - GRID.bit_length() + 1)
 
 
 def _normalised(logs: Array) -> Array:
@@ -177,10 +177,7 @@ def _normalised(logs: Array) -> Array:
 
 
 def _squared_length(units: Array) -> Array:
-    total = units[0] * units[0]
-    for row in units[1:]:
-        total += row * row
-    return total
+    return np.asarray(squared_lengths(units[None])[0])
 
 
 _TABLES: dict[str, Array] = {}

@@ -22,18 +22,21 @@ from jostle.kernels.workloads import Floats, Ints, Workload
 
 Strategy = list[dict[str, Any]]
 
+MOST_SCATTERED = 2**18
+"""The largest cube of more than one dimension whose buckets get a fitted strategy: each step spreads p rows over it."""
+
 MOST_BUCKETS = 16384
 """Beyond this many buckets p weighted sums over all of them cost too much: a hierarchy is measured instead."""
 
 
 @on_one_thread
 @lru_cache(maxsize=8)
-def hdmm_strategy(workload: Workload, iterations: int = 100, most: int = 32) -> Strategy:
+def hdmm_strategy(workload: Workload, iterations: int = 100, most: int = 128) -> Strategy:
     """The p-identity strategy for a workload on cells, with p about n/16 and at most `most` plus an eighth.
 
-    About 0.1 s for 1024 cells; it depends on public things only, so a caller may keep it. More than `MOST_BUCKETS`
-    cells get `hb_strategy`. Marginals get weights on marginals, however many cells there are; predicates are fitted on
-    the regions that they cut out, which loses nothing.
+    0.7 s for 1024 cells, 7 s for 4096; it depends on public things only, so a caller may keep it. More than
+    `MOST_BUCKETS` cells get `hb_strategy`. Marginals get weights on marginals, however many cells there are;
+    predicates are fitted on the regions that they cut out, which loses nothing.
     """
     wanted = spectrum(workload)
     if wanted is not None:
@@ -44,7 +47,7 @@ def hdmm_strategy(workload: Workload, iterations: int = 100, most: int = 32) -> 
     if workload.cells > MOST_BUCKETS:
         return hierarchy.hb_strategy(workload.shape)
     gram = on_cells(workload)
-    return _p_identity(gram, most, iterations if gram.buckets <= 2048 else min(iterations, 20))
+    return _p_identity(gram, most, iterations if gram.buckets <= 4096 else min(iterations, 60))
 
 
 @on_one_thread
@@ -52,11 +55,12 @@ def bucket_strategy(labels: Ints, workload: Workload) -> Strategy:
     """A p-identity strategy for the workload on the buckets of `labels`, quickly: a few steps from tiles.
 
     `labels` has the workload's shape or is flat, and holds 0 … b − 1. Takes 1 ms to 60 ms for b from 10 to 4096.
+    Many buckets, or buckets of a very large cube, get a hierarchy over them in their order.
     """
     flat = np.asarray(labels, dtype=np.int64).ravel()
-    gram = on_buckets(workload, flat)
-    if gram.buckets > MOST_BUCKETS:
+    if int(flat.max()) >= MOST_BUCKETS or (len(workload.shape) > 1 and workload.cells > MOST_SCATTERED):
         return hierarchy.bucket_tree(flat)
+    gram = on_buckets(workload, flat)
     return _p_identity(gram, 32, int(np.clip(8000 // gram.buckets, 3, 30)))
 
 

@@ -179,7 +179,7 @@ class Trees(Classifier):
     def jostle_fields(self) -> dict[str, Any]:
         nodes = sum(len(flat.first) for flat in self._flat)
         return {**super().jostle_fields, "trees": len(self.roots), "nodes": nodes, "depth": self.depth,
-                "roots": list(self.roots)}  # fmt: skip
+                "roots": list(self.roots), "dot": self.dot}  # fmt: skip
 
     @property
     def depth(self) -> int:
@@ -212,6 +212,21 @@ class Trees(Classifier):
             "votes": self.votes, "attributes": [{"attribute": n, "values": list(v)} for n, v in self._values.items()],
             "trees": [root.as_json() for root in self.roots],
         }  # fmt: skip
+
+    def dot(self) -> str:
+        """The trees as a drawing in Graphviz's language: a box a node, an arrow a value."""
+        lines, many = ["digraph trees {", "    node [shape = box];"], 0
+        names = [_text(c) for c in self.classes]
+        waiting: list[tuple[TreeNode, int, str]] = [(root, -1, "") for root in self.roots]
+        while waiting:
+            node, above, value = waiting.pop()
+            said = f"{node.attribute}?" if node.children else names[int(np.argmax(node.counts))]
+            lines.append(f"    n{many} [label = {_quoted(said)}];")
+            lines += [f"    n{above} -> n{many} [label = {_quoted(value)}];"] if above >= 0 else []
+            below = [(c, many, _text(v)) for v, c in zip(node.values, node.children, strict=True)]
+            waiting.extend(reversed(below))
+            many += 1
+        return "\n".join([*lines, "}"])
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Trees:
@@ -318,6 +333,10 @@ def _lines(root: TreeNode, classes: Sequence[str], most: int) -> list[str]:
         below = [(level + 1, f"{_text(v)}: ", child) for v, child in zip(node.values, node.children, strict=True)]
         waiting.extend(reversed(below))
     return lines
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _text(value: Value) -> str:

@@ -33,14 +33,12 @@ from jostle.privacy.query import (
     open_keys,
 )
 from jostle.privacy.released import Noised
-from jostle.privacy.vault import UNWEIGHTED, dimension_columns
+from jostle.privacy.vault import UNWEIGHTED, VALUES, mentions, on_cells
 from jostle.source import Span
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-VALUES = "values"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +55,7 @@ class CubeRequest:
         return Answer(key_columns([list(k.values) for k in self.keys]), numbers)
 
     def run(self, kernel: Kernel, amount: Amount, via: str | None, span: Span | None) -> Answer:
-        each = Additive.of(share(amount, len(self.wants)), via)
+        each = Additive.fitted(share(amount, len(self.wants)), via, self.cube.exposures)
         title = ", ".join(w.function for w in self.wants)
         price = sum_prices(amount, [each.price] * len(self.wants))
         kernel.charge(self.cube.exposures, price, title, span, Asked(each.mechanism, self))
@@ -75,14 +73,12 @@ class CubeRequest:
     def _integers(self, kernel: Kernel) -> list[NDArray[np.int64]]:
         import numpy as np
 
-        from jostle.engine.dense import evaluate
-
         counts = kernel.vault.units(self.cube).ravel()
-        columns = dimension_columns(self.cube)
-        group, size = self._groups(columns, len(counts))
+        group, size = self._groups()
         if self.where is not None:
-            held, valid = evaluate(self.where, {**columns, VALUES: counts.astype(float)})
-            group = np.where(np.broadcast_to(held.astype(bool) & valid, group.shape), group, -1)
+            held, valid = on_cells(self.cube, self.where, counts)
+            group = np.where(held.astype(bool) & valid, group, -1)
+        group = np.broadcast_to(group, self.cube.shape).ravel()
         inside = group >= 0
         out = []
         for want in self.wants:
@@ -94,16 +90,14 @@ class CubeRequest:
             out.append(made)
         return out
 
-    def _groups(self, columns: dict[str, NDArray[np.float64]], cells: int) -> tuple[NDArray[np.int64], int]:
-        """The group of every cell, or −1, and the number of groups."""
+    def _groups(self) -> tuple[NDArray[np.int64], int]:
+        """The group of every cell, or −1, in a shape that broadcasts to the cube's, and the number of groups."""
         import numpy as np
 
-        from jostle.engine.dense import evaluate
-
-        group, size = np.zeros(cells, dtype=np.int64), 1
+        group, size = np.zeros([1] * len(self.cube.shape), dtype=np.int64), 1
         for key in self.keys:
-            found, valid = evaluate(key.expr, columns)
-            place = _places(np.broadcast_to(found, (cells,)), key)
+            found, valid = on_cells(self.cube, key.expr)
+            place = _places(found, key)
             group = np.where((group >= 0) & (place >= 0) & valid, group * len(key.values) + place, -1)
             size *= len(key.values)
         return group, size
@@ -137,12 +131,6 @@ def prepare_cube(cube: Cube, where: RowExpr | None, wishes: Sequence[KeyWish], w
     if where is not None:
         _only_compared(where)
     return CubeRequest(cube, where, tuple(keys), tuple(wants))
-
-
-def mentions(expr: RowExpr, name: str) -> bool:
-    if isinstance(expr, Apply):
-        return any(mentions(a, name) for a in expr.args)
-    return isinstance(expr, Column) and expr.name == name
 
 
 def _only_compared(expr: RowExpr) -> None:

@@ -32,5 +32,6 @@ def split_rows(kernel: Kernel, table: Table, parts: int, salt: int = 0) -> list[
                 "NameError", f"rows are split by what is protected, and `{name}` is no column of this table",
                 help=f"describe it: `described by {{{name}: text, …}}`",
             )  # fmt: skip
-    hashed: tuple[RowExpr, ...] = (Constant(float(parts)), Constant(float(salt)), *(Column(name) for name in columns or domains))
+    numbers: tuple[RowExpr, ...] = (Constant(float(parts)), Constant(float(salt)))
+    hashed = (*numbers, *(Column(name) for name in columns or domains))
     return [part for _, part in partition(kernel, table, Apply("bucket", hashed), "the hash", range(parts))]

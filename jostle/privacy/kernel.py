@@ -88,6 +88,10 @@ class Kernel:
     def allotment(self) -> Allotment | None:
         return self._stack[-1] if self._stack else None
 
+    def outermost_amount(self) -> Amount | None:
+        """The amount of the outermost allotment that has one: what the work at hand was given as a whole."""
+        return next((a.amount for a in self._stack if a.amount is not None), None)
+
     @contextmanager
     def training(self) -> Iterator[None]:
         """While this is open, no private source may be charged and the allotments around do not count."""

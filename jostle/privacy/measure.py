@@ -39,8 +39,8 @@ def noisy_answers(
     if not cube.private:
         parts = zip(strategy.answers(kernel.vault.cells(cube)), strategy.ratios(), strict=True)
         return [np.ldexp(part.astype(float), -strategy.bits) * ratio for part, ratio in parts], 0.0
-    how = Additive.of(need(amount), via)
     l1, l2 = strategy.norms()
+    how = Additive.fitted(need(amount), via, cube.exposures, l1, l2)
     kernel.charge(cube.exposures, how.price, "vector", span, Asked(how.mechanism, (cube, blocks)))
     noise, stability = noise_and_reach(cube)
     exact = strategy.answers(kernel.vault.units(cube))
@@ -50,7 +50,7 @@ def noisy_answers(
     emit_measure(kernel, cube, "vector", how, l1 * 2.0**-strategy.bits, scale, span, stability)
     ends = np.cumsum([len(a) for a in exact])[:-1]
     parts = zip(np.split(drawn, ends), strategy.ratios(), strict=True)
-    return [np.ldexp(part.astype(float), -bits) * ratio for part, ratio in parts], scale
+    return [np.ldexp(part.astype(float), -bits) * ratio for part, ratio in parts], how.told(scale)
 
 
 def noisy_cubes(
@@ -71,11 +71,11 @@ def noisy_cubes(
     if len(private) < len(cubes):
         raise refuse("TypeError", "private and public cubes are not measured together")
     together = Handle(join_exposures([c.exposures for c in cubes], [1] * len(cubes)))
-    how = Additive.of(need(amount), via)
     bits = max(c.bits for c in cubes)
     l1 = max(e.reach for e in together.exposures) << bits
     sides = [[e.reach for c in cubes for e in c.exposures if e.source is one.source] for one in together.exposures]
     l2 = math.ldexp(max(math.nextafter(math.hypot(*side), math.inf) for side in sides), bits)
+    how = Additive.fitted(need(amount), via, together.exposures, l1, l2)
     kernel.charge(together.exposures, how.price, "vector", span, Asked(how.mechanism, tuple(cubes)))
     noise, _ = noise_and_stability(together)
     kernel.vault.gather(cubes)
@@ -85,7 +85,7 @@ def noisy_cubes(
     emit_measure(kernel, together, "vector", how, 1, scale, span, max(e.reach for e in together.exposures))
     ends = np.cumsum([e.size for e in exact])[:-1]
     parts = [np.ldexp(part.astype(float), -bits) for part in np.split(drawn, ends)]
-    return [part.reshape(e.shape) for part, e in zip(parts, exact, strict=True)], scale
+    return [part.reshape(e.shape) for part, e in zip(parts, exact, strict=True)], how.told(scale)
 
 
 def noisy_score(kernel: Kernel, one: Score, amount: Amount | None, via: str | None, span: Span | None) -> float:
@@ -96,7 +96,7 @@ def noisy_score(kernel: Kernel, one: Score, amount: Amount | None, via: str | No
         raise refuse("TypeError", "a vector of scores can only be selected from", help="use `noisy_max`")
     if not one.private:
         return float(values_of(kernel, [one])[0]) / 2.0**one.bits
-    how = Additive.of(need(amount), via)
+    how = Additive.fitted(need(amount), via, one.exposures)
     check_weights([one])
     kernel.charge(one.exposures, how.price, one.of, span, Asked(how.mechanism, one))
     noise, stability = noise_and_stability(one)[0], reach_of(one)

@@ -72,15 +72,19 @@ class Base:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Row numbers in order of a key's code, the uncoded first; piece i is `rows[ends[i]:ends[i + 1]]`."""
+    """Row numbers of a parent in order of a key's codes, which stand beside them."""
 
     parent: Plan
     rows: NDArray[np.int32]
-    ends: list[int]
+    codes: NDArray[Any]
 
     def piece(self, place: int) -> NDArray[np.int32]:
         """The rows of one code, in order; none where `place` is none."""
-        return self.rows[self.ends[place + 1] : self.ends[place + 2]] if place >= 0 else self.rows[:0]
+        if place < 0:
+            return self.rows[:0]
+        wanted = self.codes.dtype.type(place)
+        first, end = (int(self.codes.searchsorted(wanted, side)) for side in ("left", "right"))
+        return self.rows[first:end]
 
 
 class Parts:
@@ -98,18 +102,19 @@ class Parts:
         import numpy as np
 
         base = self._base(plan)
-        if base is None or not isinstance(plan, Filter) or not self._split_somewhere(plan, base.schema):
+        if base is None or not self._worth(plan, base, keys):
             return None
         shape = tuple(len(key.values) for key in keys)
         columns = self._columns(base, keys) if math.prod(shape) <= CELLS else None
         if columns is None:
             return None
-        rows = self._rows(plan, base)
+        rows = self._rows(plan, base) if isinstance(plan, Filter) else None
+        many = (base.size or 0) if rows is None else len(rows)
         if not keys:
-            return np.array(len(rows), dtype=np.int64)
-        place, inside = np.zeros(len(rows), dtype=np.int64), np.ones(len(rows), dtype=bool)
+            return np.array(many, dtype=np.int64)
+        place, inside = np.zeros(many, dtype=np.int64), np.ones(many, dtype=bool)
         for key, column in zip(keys, columns, strict=True):
-            code = column[rows]
+            code = column if rows is None else column[rows]
             inside &= code >= 0
             place = place * len(key.values) + code
         return np.bincount(place[inside], minlength=math.prod(shape)).reshape(shape)
@@ -229,16 +234,18 @@ class Parts:
         if rows is None:
             rows = np.arange(base.size or 0, dtype=np.int32)
         mine = found[0][rows]
-        order = np.argsort(mine, kind="stable")  # by radix: linear, and rows stay in order within a piece
-        ends = np.cumsum(np.bincount(mine.astype(np.int64) + 1, minlength=len(key.values) + 1))
-        made = Split(parent, rows[order], [0, *ends.tolist()])
-        return self._splits.put((id(parent), key), made, made.rows.nbytes)
+        order = np.argsort(mine, kind="stable")  # by radix where codes are short; rows stay in order within a piece
+        made = Split(parent, rows[order], mine[order])
+        return self._splits.put((id(parent), key), made, made.rows.nbytes + made.codes.nbytes)
 
-    def _split_somewhere(self, plan: Filter, schema: Schema) -> bool:
-        """Whether one of the filters is a part by a value; a bare `where` is the engine's business."""
+    def _worth(self, plan: Plan, base: Base, keys: Sequence[Key]) -> bool:
+        """Whether one of the filters is a part by a value; a bare `where` is the engine's business, and so is a base
+        whose columns were not read yet."""
+        if not isinstance(plan, Filter):
+            return base.size is not None and all(self._codes.get((id(base), key)) is not None for key in keys)
         at: Plan = plan
         while isinstance(at, Filter):
-            if _by_value(at.condition, schema) is not None:
+            if _by_value(at.condition, base.schema) is not None:
                 return True
             at = at.source
         return False

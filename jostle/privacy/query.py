@@ -147,7 +147,7 @@ class Request:
             how = Selection.of(amount, self.table.exposures)
             return how.price, how
         parts = ADDITIVE[want.function]
-        each = Additive.of(share(amount, parts), via)
+        each = Additive.fitted(share(amount, parts), via, self.table.exposures)
         return sum_prices(amount, [each.price] * parts), each
 
     def _terms(self, want: Want) -> list[Term]:
@@ -396,8 +396,9 @@ def emit_measure(
     span: Span | None, stability: int | None = None,
 ) -> None:  # fmt: skip
     """Tells of a measurement; `stability` where it is not that of the rows."""
+    because = {"because": how.because} if isinstance(how, Additive) and how.because else {}
     kernel.events.emit(
-        "measure", what, span, mechanism=how.mechanism, **{how.amount.unit: as_float(how.amount.value)},
+        "measure", what, span, mechanism=how.mechanism, **because, **{how.amount.unit: as_float(how.amount.value)},
         sources=[e.source.name for e in handle.exposures], sensitivity=sensitivity,
         stability=stability or max(e.stability for e in handle.exposures), scale=scale,
     )  # fmt: skip

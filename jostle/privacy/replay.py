@@ -1,4 +1,4 @@
-"""Repeated requests: a select on a registered table that was answered before is answered again, free.
+"""Repeated requests: a select or a noisy vector of a registered table that was given before is given again, free.
 
 Two requests are the same when plan, aggregates, keys, amount, mechanism and data version are. Within one run the
 k-th time a request is made it gets the k-th stored answer, so a program that asks twice for two independent draws
@@ -9,50 +9,105 @@ epsilon the same way in every run.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+from jostle.amounts import as_float
 from jostle.diagnostics import Refusal
-from jostle.privacy import history
+from jostle.privacy import history, measure
 from jostle.privacy.account import Account
+from jostle.privacy.handles import Cube, Exposures, Handle
 from jostle.privacy.kernel import Kernel
 from jostle.privacy.measures import Amount
+from jostle.privacy.mechanisms.additive import Scale
+from jostle.privacy.mechanisms.linear import Block
 from jostle.privacy.plandigest import plan_digest
 from jostle.privacy.query import Answer, Request
 from jostle.privacy.released import Noised
 from jostle.source import Span
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+MOST_STORED = 2**14  # numbers of a vector that are kept
+
 
 def run(kernel: Kernel, request: Any, amount: Amount, via: str | None, span: Span | None) -> tuple[Answer, bool]:
     """The answer to a private select, and whether it was given before."""
-    account = _account(request)
-    if account is None:
+    table = request.table if isinstance(request, Request) else None
+    asked = _Asked.of(table, request, amount, via)
+    if asked is None:
         return request.run(kernel, amount, via, span), False
-    plan = plan_digest(request, {account.data: account.name})
-    if not plan.closed:
-        return request.run(kernel, amount, via, span), False
-    wish = [plan.digest, str(amount), via or "", account.version]
-    same = history.digest(wish)
-    account.asked[same] = account.asked.get(same, 0) + 1
-    digest = history.digest([*wish, account.asked[same]])
-    found = account.ledger.answer(account.name, digest)
-    if found is not None:
-        stored, receipt = found
-        answer = _from_json(stored)
-        kernel.charge_again(request.table.exposures, amount, "select", span)
-        account.receipts.append(receipt)
-        return answer, True
+    stored = asked.again(kernel, "select", span)
+    if stored is not None:
+        return _from_json(stored), True
     answer = request.run(kernel, amount, via, span)
-    # Where it cannot be stored it is paid for all the same, and may be shown; it cannot be given again, that is all.
-    with suppress(Refusal):
-        account.ledger.remember(account.receipts[-1], digest, _as_json(answer))
+    asked.remember(_as_json(answer))
     return answer, False
 
 
-def _account(request: Any) -> Account | None:
-    if not isinstance(request, Request) or len(request.table.exposures) != 1:
-        return None
-    return request.table.exposures[0].source.account
+def vector(
+    kernel: Kernel, cube: Cube, blocks: Sequence[Block], amount: Amount | None, via: str | None, span: Span | None
+) -> tuple[list[NDArray[np.float64]], float]:
+    """What `measure.noisy_answers` gives; where it was given before, the same numbers again."""
+    import numpy as np
+
+    asked = _Asked.of(cube, (cube, blocks), amount, via) if amount is not None else None
+    if asked is None or amount is None:
+        return measure.noisy_answers(kernel, cube, blocks, amount, via, span)
+    stored = asked.again(kernel, "vector", span)
+    if stored is not None:
+        kernel.events.emit("query", "vector", span, replayed=True, **{amount.unit: as_float(amount.value)})
+        return [np.array(part, dtype=float) for part in stored["parts"]], Scale(stored["scale"], stored["mechanism"])
+    parts, scale = measure.noisy_answers(kernel, cube, blocks, amount, via, span)
+    if sum(part.size for part in parts) <= MOST_STORED and isinstance(scale, Scale):
+        told = {"parts": [part.tolist() for part in parts], "scale": float(scale), "mechanism": scale.mechanism}
+        asked.remember(told)
+    return parts, scale
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A request that can be told from others: the k-th of its kind in this run."""
+
+    account: Account
+    exposures: Exposures
+    amount: Amount
+    digest: str
+
+    @classmethod
+    def of(cls, handle: Handle | None, plan: object, amount: Amount, via: str | None) -> _Asked | None:
+        """`None` where it is of no registered dataset alone, or of something that a digest does not stand for."""
+        if handle is None or len(handle.exposures) != 1:
+            return None
+        account = handle.exposures[0].source.account
+        if account is None:
+            return None
+        told = plan_digest(plan, {account.data: account.name})
+        if not told.closed:
+            return None
+        wish = [told.digest, str(amount), via or "", account.version]
+        same = history.digest(wish)
+        account.asked[same] = account.asked.get(same, 0) + 1
+        return cls(account, handle.exposures, amount, history.digest([*wish, account.asked[same]]))
+
+    def again(self, kernel: Kernel, what: str, span: Span | None) -> Any | None:
+        """The stored answer, with the allotments charged as they were then; its charge is this run's too."""
+        found = self.account.ledger.answer(self.account.name, self.digest)
+        if found is None:
+            return None
+        stored, receipt = found
+        kernel.charge_again(self.exposures, self.amount, what, span)
+        self.account.receipts.append(receipt)
+        return stored
+
+    def remember(self, told: Any) -> None:
+        """Where it cannot be stored it is paid for all the same and may be shown; only it cannot be given again."""
+        with suppress(Refusal):
+            self.account.ledger.remember(self.account.receipts[-1], self.digest, told)
 
 
 # Answers as JSON: a noised number keeps its mechanism and scale --------------------------------------

@@ -31,7 +31,7 @@ from jostle.kernels import rowkernels
 from jostle.kernels.threads import on_one_thread
 from jostle.privacy.handles import Scores, Vectors
 from jostle.privacy.kernel import Kernel
-from jostle.privacy.mechanisms.rows import BITS, GRID, Contributions, Moments, whole_frames, whole_weights
+from jostle.privacy.mechanisms.rows import BITS, Contributions, Moments, whole_frames, whole_weights
 from jostle.privacy.prepaid import Prepaid
 from jostle.privacy.query import noise_and_stability
 from jostle.privacy.rowstore import store_of
@@ -175,7 +175,7 @@ def _released(rows: Vectors, exact: Ints, scale: float, paid: Prepaid | None, ma
     noise, _ = noise_and_stability(rows)
     draw = noise.gaussian if paid.gaussian else noise.laplace
     if not matrices:
-        return draw(exact, scale).astype(float)
+        return np.asarray(draw(exact, scale), dtype=float)
     made = exact.astype(float)
     d = exact.shape[1]
     inside = np.arange(d)
@@ -237,7 +237,7 @@ def public_rows(kernel: Kernel, rows: Vectors) -> NDArray[np.float64]:
         raise refuse("PrivateValue", f"rows of `{name}` are private and cannot be read", help="sum them with noise")
     read = list(kernel.engine.vectors(rows.plan, rows.exprs, 2**16))
     made = np.concatenate(read) if read else np.zeros((0, len(rows.names)))
-    return made * np.array(rows.scales) + np.array(rows.centres)
+    return np.asarray(made * np.array(rows.scales) + np.array(rows.centres))
 
 
 def exact_size(kernel: Kernel, rows: Vectors) -> int:
@@ -273,11 +273,12 @@ def _tell(kernel: Kernel, rows: Vectors, what: str, paid: Prepaid, out: Mapping[
     kernel.events.emit(
         "measure", what, span, mechanism=paid.how.mechanism, **{paid.how.amount.unit: 0.0},
         sources=[e.source.name for e in rows.exposures], sensitivity=1.0,
-        stability=max(e.stability for e in rows.exposures), scale=min(float(v) for k, v in out.items() if k.endswith("noise")),
+        stability=max(e.stability for e in rows.exposures),
+        scale=min(float(v) for k, v in out.items() if k.endswith("noise")),
     )  # fmt: skip
 
 
 __all__ = [
-    "GRID", "Kernelled", "contributions_of", "coordinate_scores", "exact_scores", "exact_size", "noisy_moments",
+    "Kernelled", "contributions_of", "coordinate_scores", "exact_scores", "exact_size", "noisy_moments",
     "noisy_sum", "public_rows", "weights_of",
 ]  # fmt: skip

@@ -194,7 +194,8 @@ def check_weights(scores: Sequence[Score]) -> None:
 
 def reach_of(one: Score) -> int:
     """How many rows of a protected unit, or how much weight, a score can be moved by."""
-    return max(e.reach if one.of in WEIGHTED else e.stability for e in one.exposures)
+    by_weight = one.of in WEIGHTED and isinstance(one.base, Table | Cube)  # vectors are rows, whatever they weigh
+    return max(e.reach if by_weight else e.stability for e in one.exposures)
 
 
 def values_of(kernel: Kernel, scores: Sequence[Score]) -> NDArray[np.int64]:

@@ -87,7 +87,7 @@ def _bound(kernel: Kernel, table: Table) -> int:
     if promised is not None:
         return min(promised, MOST)
     if isinstance(plan, Scan) and all(e.source.unit.public_size for e in table.exposures):
-        rows: int = kernel.engine.rows(plan)  # public where the size is, or the table itself
+        rows = int(kernel.engine.rows(plan))  # public where the size is, or the table itself
         return max(1, min(rows, MOST))
     raise refuse(
         "UnboundedSum", "the entropy of a table has no known sensitivity without a public bound on its rows",
@@ -100,7 +100,8 @@ def steepest(most: int) -> int:
     """g(N) in steps of the grid, rounded up: h's slope from N on."""
     if most <= 1:
         return 0
-    return math.ceil((most * math.log2(most) - (most - 1) * math.log2(most - 1)) * 2**BITS + 2**-5)
+    slope = most * math.log2(most) - (most - 1) * math.log2(most - 1)
+    return math.ceil(slope * 2.0**BITS + 2.0**-5)
 
 
 def values_of_splits(kernel: Kernel, scores: Sequence[Score]) -> dict[int, int]:

@@ -35,7 +35,6 @@ from jostle.engine.plan import (
 )  # fmt: skip
 from jostle.engine.sql import floors
 from jostle.engine.types import derived_domain, key_values, kind_of
-from jostle.privacy.cubes import VALUES, mentions
 from jostle.privacy.handles import (
     ColumnHandle,
     Cube,
@@ -49,6 +48,7 @@ from jostle.privacy.handles import (
 from jostle.privacy.kernel import Allotment, Kernel, check_unit
 from jostle.privacy.measures import Amount
 from jostle.privacy.query import MOST_KEYS, holds, need_unicode, open_keys
+from jostle.privacy.vault import VALUES, mentions
 
 MOST_CELLS = 2**26
 

@@ -6,11 +6,11 @@ Only `privacy` asks it anything. Counts of plans are kept while they fit in `LIM
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from jostle.diagnostics import refuse
-from jostle.engine.plan import Count, Key, Plan, Term
+from jostle.engine.plan import Apply, Column, Count, Key, Plan, RowExpr, Term
 from jostle.privacy.handles import Cells, Counted, Cube, Restricted, Tallied
 from jostle.privacy.parts import Kept, Parts
 
@@ -77,11 +77,8 @@ class Vault:
         if isinstance(cells, Counted):
             return self._arrays[cells]
         if isinstance(cells, Restricted):
-            from jostle.engine.dense import evaluate
-
-            base = self._cells(cells.base, cube)
-            holds, valid = evaluate(cells.condition, dimension_columns(cube))
-            return np.where((holds & valid).reshape(cube.shape), base, 0)
+            holds, valid = on_cells(cube, cells.condition)
+            return np.where(holds.astype(bool) & valid, self._cells(cells.base, cube), 0)
         found = self._kept.get(cells)
         if found is None:
             (made,) = self.group(cells.plan, cells.keys, (Count(weighted=cube.weighted),))
@@ -91,9 +88,34 @@ class Vault:
         return found
 
 
-def dimension_columns(cube: Cube) -> dict[str, NDArray[np.float64]]:
-    """The positions of every cell, flattened, one column a dimension: what conditions and keys are evaluated on."""
+VALUES = "values"
+
+
+def on_cells(
+    cube: Cube, expr: RowExpr, values: NDArray[np.int64] | None = None
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """What an expression of the positions (and of `values`, where given) is for every cell, and whether it is not none.
+
+    Both broadcast to the cube's shape: an expression of one dimension is worked out along that one only.
+    """
     import numpy as np
 
-    grids = np.indices(cube.shape, dtype=float).reshape(len(cube.shape), -1)
-    return dict(zip(cube.names, grids, strict=True))
+    from jostle.engine.dense import evaluate
+
+    used = [i for i, name in enumerate(cube.names) if mentions(expr, name)]
+    whole = len(used) > 1 or (values is not None and mentions(expr, VALUES))
+    shape = [side if whole or i in used else 1 for i, side in enumerate(cube.shape)]
+    columns: dict[str, NDArray[Any]] = {}
+    for i in used:
+        positions = np.arange(cube.shape[i], dtype=float).reshape([-1 if j == i else 1 for j in range(len(shape))])
+        columns[cube.names[i]] = np.broadcast_to(positions, shape).ravel()
+    if values is not None and mentions(expr, VALUES):
+        columns[VALUES] = values.ravel().astype(float)
+    found, valid = evaluate(expr, columns)
+    return found.reshape(shape), valid.reshape(shape)
+
+
+def mentions(expr: RowExpr, name: str) -> bool:
+    if isinstance(expr, Apply):
+        return any(mentions(a, name) for a in expr.args)
+    return isinstance(expr, Column) and expr.name == name

@@ -28,23 +28,27 @@ def with_noise(values: Any, amount: Amount | None, via: str | None, scale: float
     """Noisy answers, carrying what their noise is."""
     from jostle.kernels.carried import Noise, carrying
 
-    return carrying(values, Noise(_mechanism(amount, via), scale, epsilon=_spent(amount)))
+    return carrying(values, Noise(_mechanism(amount, via, scale), float(scale), epsilon=_spent(amount)))
 
 
 def cells_with_noise(cells: Any, amount: Amount | None, via: str | None, scale: float, strategy: Any) -> Any:
     """Noisy cells: an estimate by the strategy that measures each of them."""
     from jostle.kernels.carried import Noise, carrying
 
-    return carrying(cells, Noise(_mechanism(amount, via), scale, strategy, tuple(cells.shape), _spent(amount)))
+    noise = Noise(_mechanism(amount, via, scale), float(scale), strategy, tuple(cells.shape), _spent(amount))
+    return carrying(cells, noise)
 
 
 def _spent(amount: Amount | None) -> float:
     return 0.0 if amount is None else as_float(amount.value)
 
 
-def _mechanism(amount: Amount | None, via: str | None) -> str:
-    from jostle.privacy.mechanisms.additive import Additive
+def _mechanism(amount: Amount | None, via: str | None, scale: float) -> str:
+    """What was drawn, which the scale of a measurement knows."""
+    from jostle.privacy.mechanisms.additive import Additive, Scale
 
+    if isinstance(scale, Scale):
+        return scale.mechanism
     return "laplace" if amount is None else Additive.of(amount, via).mechanism
 
 

@@ -76,7 +76,5 @@ def _opened(interp: Any, number: int, seed: int, rows: tuple[int, int], span: An
     return Record({"database": train, "test": test, "class": "class"})
 
 
-CLASSIFY = {
-    name: Builtin(name, body, sees_handles=True, wants_call=True)
-    for name, body in {"accuracy": _accuracy, "simulated_tables": _simulated_tables}.items()
-}
+BODIES: dict[str, Any] = {"accuracy": _accuracy, "simulated_tables": _simulated_tables}
+CLASSIFY = {name: Builtin(name, body, sees_handles=True, wants_call=True) for name, body in BODIES.items()}

@@ -49,7 +49,7 @@ def _comprehension(interp: Interpreter, node: n.Comprehension, scope: Scope) -> 
     source = interp.eval(node.source, scope)
     if isinstance(source, Interval) and not source.real:
         need_room(source.count)
-    for item in interp.walk(source, node.source.span):
+    for item in interp.counted(interp.walk(source, node.source.span), node.span):
         interp.bind(node.names, item, inner, node.source.span)
         if node.condition is None or interp.truth(interp.eval(node.condition, inner), node.condition):
             made = interp.eval(node.item, Scope(inner))

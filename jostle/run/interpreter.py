@@ -6,7 +6,7 @@ calls bounded, and turns a refusal inside the standard library into one at the l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
@@ -49,6 +49,8 @@ class Interpreter:
         self.depth = 0
         self.simulate: int | None = None
         self.planned: list[Any] | None = None  # calls of ChoiceMakers, where a plan is made of them
+        self.progress: Callable[[str, int, int], None] | None = None  # told of the outermost loop
+        self.looping = False
         self.quiet = 0  # print and release are silent in training
         self.bare_left = 0  # bare selects still to come in the query at hand
         self.given: dict[int, Any] = {}  # aggregates of a select that are already measured, by node
@@ -103,6 +105,23 @@ class Interpreter:
                 [float(v) for v in value] if not isinstance(value, (list, tuple)) and value.ndim == 1 else list(value)
             )
         raise refuse("TypeError", f"{kind_name(value)} cannot be walked through", span)
+
+    def counted(self, items: Iterable[Any], span: Span) -> Iterator[Any]:
+        """The items one by one; of the outermost loop, how many have been and how many are to come is told."""
+        tell = self.progress
+        if tell is None or self.quiet or self.looping or not isinstance(items, list | Interval | Grouped | JSet):
+            yield from items
+            return
+        many = int(items.count) if isinstance(items, Interval) else len(items)
+        label = f"line {span.line}"
+        self.looping = True
+        try:
+            for done, item in enumerate(items):
+                tell(label, done, many)
+                yield item
+        finally:
+            self.looping = False
+            tell(label, many, many)
 
     def bind(self, names: tuple[str, ...], item: Any, scope: Scope, span: Span) -> None:
         if len(names) == 1:

@@ -10,7 +10,7 @@ from typing import Any
 
 from jostle.amounts import as_float, quanta
 from jostle.diagnostics import refuse
-from jostle.privacy import candidates, measure, rowsums, scores, transform
+from jostle.privacy import candidates, measure, replay, rowsums, scores, transform
 from jostle.privacy.handles import Cube, Exposures, Handle, Score, Scores, Table, Vectors, handles_in
 from jostle.privacy.measures import Amount
 from jostle.run.accuracy import cells_with_noise, with_noise
@@ -46,13 +46,13 @@ def _laplace(value: Any, strategy: Any = None, *, epsilon: Any = None, via: str 
         import numpy as np
 
         cells = [{"kind": "groups", "labels": np.arange(value.size), "size": value.size, "weight": 1.0}]
-        (noisy,), scale = measure.noisy_answers(interp.kernel, value, cells, amount, via, span)
+        (noisy,), scale = replay.vector(interp.kernel, value, cells, amount, via, span)
         return cells_with_noise(noisy.reshape(value.shape), amount, via, scale, cells)
     blocks = strategy["blocks"] if isinstance(strategy, dict) and "blocks" in strategy else strategy
     if not isinstance(blocks, (list, tuple)) or not all(isinstance(b, dict) for b in blocks):
         raise refuse("TypeError", f"a strategy comes from a kernel, not from {kind_name(strategy)}")
-    answers, scale = measure.noisy_answers(interp.kernel, value, blocks, amount, via, span)
-    return Record(answers=[with_noise(a, amount, via, scale) for a in answers], scale=scale)
+    answers, scale = replay.vector(interp.kernel, value, blocks, amount, via, span)
+    return Record(answers=[with_noise(a, amount, via, scale) for a in answers], scale=float(scale))
 
 
 def _together(value: Any, epsilon: Any, via: str | None, at: Any) -> list[Any]:

@@ -58,15 +58,16 @@ def _vectors(interp: Any, node: n.Call, scope: Scope) -> Vectors:
         raise refuse("TypeError", '`norm` is "l2" or "sup", and `scaled` is true or false', node.span)
     places = [_place(table, expr, name, scaled) for expr, name in named]
     reach = math.sqrt(len(named)) if norm == "l2" else 1.0
-    radius = given.get("radius", reach if scaled else None)
-    if not is_number(radius) or not (math.isfinite(radius) and 1e-100 < radius < 1e100):
+    wish = given.get("radius", reach if scaled else None)
+    radius = float(wish) if wish is not None and is_number(wish) else math.nan
+    if not 1e-100 < radius < 1e100:
         raise refuse("ValueError", "a radius is a positive number", node.span, help="`radius = 1`: in scaled units")
     if scaled and radius > reach:
         radius = reach  # no row is longer
     exprs = tuple(_scaled(expr, centre, scale) for (expr, _), (centre, scale) in zip(named, places, strict=True))
     return Vectors(
         table.exposures, table.plan, exprs, tuple(name for _, name in named), tuple(c for c, _ in places),
-        tuple(s for _, s in places), float(radius), norm,
+        tuple(s for _, s in places), radius, norm,
     )  # fmt: skip
 
 
@@ -183,8 +184,9 @@ def _noisy_moments(
 ) -> Record:  # fmt: skip
     """Noisy Σγ_k, Σγ_k x and Σγ_k xxᵀ over rows, γ the weights of a row kernel, in units of the radius.
 
-    `shares`, one for each that is wanted (0: not this one), say how the noise is shared out. A record of `count` (K), `first` (K, d),
-    `second` (K, d, d), and `count_noise`, `first_noise`, `second_noise`, the deviations of the noise (on the diagonal).
+    `shares`, one for each that is wanted (0: not this one), say how the noise is shared out. A record of `count` (K),
+    `first` (K, d), `second` (K, d, d), and of the deviations of the noise: `count_noise`, `first_noise`,
+    `second_noise` (on the diagonal; off it over √2).
     """
     _need(rows, "noisy_moments")
     interp, span = at
@@ -258,11 +260,11 @@ def _bound(value: Any) -> float:
     return float(value)
 
 
-ROW_SUMS: dict[str, Any] = {
-    name: Builtin(name, body, sees_handles=True, wants_call=True)
-    for name, body in {
-        "prepaid": _prepaid, "noisy_moments": _noisy_moments, "noisy_sum": _noisy_sum,
-        "coordinate_scores": _coordinate_scores,
-    }.items()
+_BODIES: dict[str, Any] = {
+    "prepaid": _prepaid, "noisy_moments": _noisy_moments, "noisy_sum": _noisy_sum,
+    "coordinate_scores": _coordinate_scores,
 }  # fmt: skip
+ROW_SUMS: dict[str, Any] = {
+    name: Builtin(name, body, sees_handles=True, wants_call=True) for name, body in _BODIES.items()
+}
 ROW_SUMS["vectors"] = RowForm("vectors", _vectors)

@@ -82,7 +82,7 @@ def _if(interp: Interpreter, node: n.If, scope: Scope) -> Returned | None:
 
 
 def _for(interp: Interpreter, node: n.For, scope: Scope) -> Returned | None:
-    for item in interp.walk(interp.eval(node.source, scope), node.source.span):
+    for item in interp.counted(interp.walk(interp.eval(node.source, scope), node.source.span), node.span):
         interp.bind(node.names, item, scope, node.source.span)
         ended = interp.block(node.body.body, scope)
         if ended is not None:

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     Arrays = dict[str, NDArray[Any]]
 
 LIMIT = 256 * 2**20
+AT_HAND = 8
+_LATEST: dict[Path, Any] = {}
+"""Those that this process used; nobody writes to a strategy."""
 
 
 def stored(name: str, function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
@@ -35,10 +38,15 @@ def stored(name: str, function: Callable[..., Any], args: tuple[Any, ...], keywo
     path = _path(name, args, keywords)
     if path is None:
         return function(*args, **keywords)
-    found = _read(path)
+    found = _LATEST.get(path)
     if found is None:
-        found = function(*args, **keywords)
-        _write(path, found)
+        found = _read(path)
+        if found is None:
+            found = function(*args, **keywords)
+            _write(path, found)
+        while len(_LATEST) >= AT_HAND:
+            _LATEST.pop(next(iter(_LATEST)))
+        _LATEST[path] = found
     return found
 
 

@@ -79,8 +79,20 @@ def _parser() -> argparse.ArgumentParser:
     plan.add_argument("--pictures", metavar="FOLDER", help="draw the error of each choice's options against epsilon")
     plan.add_argument("--format", choices=["text", "json"], default="text")
 
+    judge = commands.add_parser("evaluate", help="how good a program's choices are on data sets left out")
+    judge.add_argument("file", metavar="FILE")
+    judge.add_argument("--choice", metavar="NAME", help="only the choice of this name")
+    judge.add_argument("--epsilon", metavar="e", type=float, help="in place of the amounts that the program gives")
+    judge.add_argument(
+        "--data", metavar="NAME", action="append", default=[], help="leave out only this data set, and others so named"
+    )
+    judge.add_argument("--set", metavar="NAME=VALUE", type=_pair, action="append", default=[], help="as for `run`")
+    judge.add_argument("--bind", metavar="NAME=PATH", type=_pair, action="append", default=[], help="public stand-ins")
+    judge.add_argument("--format", choices=["text", "json"], default="text")
+
     repl = commands.add_parser("repl", help="an interactive session, in which a file may be loaded first")
     repl.add_argument("file", metavar="FILE", nargs="?")
+    repl.add_argument("--ledger", metavar="PATH", help="where registered datasets are counted ($JOSTLE_LEDGER)")
 
     trace = commands.add_parser("trace", help="show what a run did, from the file that `run --trace` wrote")
     trace.add_argument("file", metavar="RUN.jsonl")

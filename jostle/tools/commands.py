@@ -207,7 +207,7 @@ def repl(asked: Namespace) -> int:
     """An interactive session."""
     from jostle.tools.repl import start
 
-    return start(None if asked.file is None else read_program(asked.file))
+    return start(None if asked.file is None else read_program(asked.file), asked.ledger)
 
 
 def trace(asked: Namespace) -> int:
@@ -298,6 +298,13 @@ def plan(asked: Namespace) -> int:
     return plan.command(asked)
 
 
+def evaluate(asked: Namespace) -> int:
+    """How good the choices of a program are on data sets that they were not trained on."""
+    from jostle.tools import evaluating
+
+    return evaluating.command(asked)
+
+
 def lsp(_: Namespace) -> int:
     """Serves an editor."""
     from jostle.tools.editors.server import serve
@@ -316,6 +323,7 @@ def textmate(_: Namespace) -> int:
 COMMANDS: dict[str, Callable[[Namespace], int]] = {
     "run": run,
     "plan": plan,
+    "evaluate": evaluate,
     "check": check,
     "repl": repl,
     "trace": trace,

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from jostle.events import Event
 
 
+_NOTE = (
+    "error: of numbers the 95 % half-width, of variables the root mean square",
+    "over cells or queries, before cells are made nowhere negative",
+)
 _PARTS = ("vector", "partition", "avg", "var", "stddev")
 """Measurements that are parts of what is released: their noise is not yet its error."""
 
@@ -164,8 +168,7 @@ def text(made: Plan, error: float | None, epsilon: float | None) -> str:
             extra = ([number(d.at(epsilon))] if epsilon else []) + ([_amount(d.unit, d.needed(error))] if error else [])
             rows.append([d.name, line, _amount(d.unit, d.amount), number(d.error), *extra])
         right = [False] + [True] * (len(heads) - 1)
-        parts.append("\n".join([*aligned(rows, right), "error: of numbers the 95 % half-width, of variables the root",
-                                "mean square over cells or queries, before cells are made nowhere negative"]))  # fmt: skip
+        parts.append("\n".join([*aligned(rows, right), *_NOTE]))
     parts += [_choice_text(choice, error, epsilon) for choice in made.choices]
     parts += [f"{name}: its utilities are no errors (negative numbers), and are not planned" for name in made.left_out]
     return "\n\n".join(parts) if parts else "this program measures nothing whose error is known before it runs"

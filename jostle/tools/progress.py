@@ -20,18 +20,19 @@ class Bar:
     """Called with (label, done, total); draws on one line and wipes it at the end (`close`, or done = total)."""
 
     def __init__(self, stream: TextIO) -> None:
-        self._stream, self._label, self._drawn = stream, "", 0
-        self._began = self._last = time.monotonic()
+        self._stream, self._drawn = stream, 0
+        self._began: dict[str, float] = {}  # by label: a loop may hold a training
+        self._last = time.monotonic()
 
     def __call__(self, label: str, done: int, total: int) -> None:
         now = time.monotonic()
-        if label != self._label:
-            self._label, self._began, self._last = label, now, now
+        began = self._began.setdefault(label, now)
         if done >= total:
+            del self._began[label]
             self.close()
-        elif now - self._began >= _SILENT and now - self._last >= _EVERY:
+        elif now - began >= _SILENT and now - self._last >= _EVERY:
             self._last = now
-            text = f"{label}  {bar(done / total, 30)}  {done} of {total}"
+            text = f"{label}  {bar(done / total, 30)}  {done} of {total}{_left(now - began, done, total)}"
             self._stream.write("\r" + text + " " * max(0, self._drawn - len(text)))
             self._stream.flush()
             self._drawn = len(text)
@@ -42,6 +43,14 @@ class Bar:
             self._stream.write("\r" + " " * self._drawn + "\r")
             self._stream.flush()
             self._drawn = 0
+
+
+def _left(passed: float, done: int, total: int) -> str:
+    """`, about 2 min left`, if it goes on as it did."""
+    if not done:
+        return ""
+    seconds = passed / done * (total - done)
+    return f", about {seconds:.0f} s left" if seconds < 90 else f", about {seconds / 60:.0f} min left"
 
 
 def progress_on(stream: TextIO) -> Bar | None:

@@ -215,8 +215,11 @@ def _two(value: Decimal) -> str:
     return f"{value:.2f}" if value == round(value, 2) else amount(value)
 
 
-def start(first: Source | None = None) -> int:
-    """The session at a terminal or over a pipe; `first` is run before anything is read."""
+def start(first: Source | None = None, ledger: str | None = None) -> int:
+    """The session at a terminal or over a pipe; `first` is run before anything is read.
+
+    `ledger`: where registered datasets are counted, if not in `$JOSTLE_LEDGER` or this user's own.
+    """
     import warnings
 
     from jostle.tools.progress import progress_on
@@ -228,7 +231,8 @@ def start(first: Source | None = None) -> int:
     heard: list[Event] = []
     interactive = sys.stdin.isatty() and sys.stdout.isatty()
     say = paged if interactive else _say
-    session = Session(listeners=[heard.append, _released, *([_drawn] if interactive else [])], progress=bar, out=_say)
+    listeners = [heard.append, _released, *([_drawn] if interactive else [])]
+    session = Session(listeners=listeners, progress=bar, out=_say, ledger=ledger)
     repl = Repl(session, say, _tell, _asked if interactive else None)
     repl.events = heard
     if first is not None:

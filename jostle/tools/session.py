@@ -115,6 +115,7 @@ class Session:
             choose=maker(self._progress), out=self._print,
         )  # fmt: skip
         made.kernel.ledger = Ledger(self._ledger)
+        made.progress = self._progress
         made.simulate, made.bound, made.folders = self._simulate, self._bound, self._folders
         return made
 

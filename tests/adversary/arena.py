@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from recorded_noise import Draw
 
 from jostle.privacy import measure, sources
 from jostle.privacy.mechanisms import least_cost
@@ -26,28 +27,6 @@ from jostle.tools.session import Result, Session
 from jostle.trace.jsonl import plain
 
 LEVEL = 3  # blind answers lie in 0..LEVEL: below every threshold of a selection of open keys used here
-
-
-@dataclass
-class Draw:
-    """One use of noise: what it was given, which must show nowhere, and its scale, which is public."""
-
-    kind: str
-    values: np.ndarray
-    scale: float
-
-    def loss(self, other: Draw) -> float:
-        """Pure ε of a Laplace draw or of a selection with exponential noise; ρ of Gaussian and of Gumbel noise."""
-        assert (self.kind, self.scale, self.values.shape) == (other.kind, other.scale, other.values.shape)
-        gap = self.values.astype(float) - other.values.astype(float)
-        if not gap.size:
-            return 0.0
-        if self.kind == "laplace":
-            return float(np.abs(gap).sum()) / self.scale
-        if self.kind == "gaussian":
-            return float((gap**2).sum()) / (2 * self.scale**2)
-        moved = float(max(gap.max(), 0) - min(gap.min(), 0)) / self.scale
-        return moved**2 / 8 if self.kind == "gumbel" else moved
 
 
 @dataclass

@@ -30,8 +30,9 @@ a mistake in them or in the code. That it can catch one is what the specimens ar
 must show more than it claims.
 
 Programs that do not adapt run once, from their text to the noise, and their noise is drawn over and over; their
-statistic is the log-likelihood ratio of all they draw. Adaptive ones (`dawa`, `mwem`, a choice) run whole each time, so
-with fewer runs and a cruder statistic. Noise is seeded NumPy noise of the same laws, and that of releases where it
+statistic is the log-likelihood ratio of all they draw. Those that adapt to what they selected (`dawa`, `mwem`) run
+once for each outcome of their selections, with the same statistic; a choice runs whole each time, so with fewer runs
+and a cruder one. Noise is seeded NumPy noise of the same laws, and that of releases where it
 says secure. Gaussian noise and stability selection are audited against (ε, δ).
 
 Made by `{command}` on {date} ({minutes:.0f} minutes of one core; Python {python}).

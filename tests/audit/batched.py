@@ -83,14 +83,14 @@ def batched(program: str, counts: list[int], noise: BatchedNoise, measure: str =
     return noise.drawn
 
 
-def batched_table(program: str, rows: list[str], noise: BatchedNoise, folder: str, clause: str = "rows") -> list[Drawn]:
+def batched_table(
+    program: str, rows: list[str], noise: BatchedNoise, folder: str, clause: str = "rows", budget: str = "epsilon 1000"
+) -> list[Drawn]:
     """The draws of a program over `t`, a private table of `v` in 0..7 and `who`."""
     from pathlib import Path
 
     (Path(folder) / "t.csv").write_text("\n".join(["who,v", *rows]) + "\n")
-    declared = (
-        f'private t = table("t.csv") described by {{who: text, v: 0..7}} protecting {clause} budget epsilon 1000\n'
-    )
+    declared = f'private t = table("t.csv") described by {{who: text, v: 0..7}} protecting {clause} budget {budget}\n'
     with mock.patch.object(sources, "SecureNoise", lambda: noise):
         result = Session(cwd=Path(folder)).attempt(Source("audit.jst", declared + program))
     if not result.ok:

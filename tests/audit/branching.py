@@ -4,7 +4,8 @@ A selection and the partition walk have few outcomes on tiny data. The program i
 where it asks for the next one; this is drawn many times, the runs part, and each part goes on. What is added in the
 end is drawn for all runs of a part at once, as in `batched`. So the exact values, the scores, the scales and the
 shares of epsilon are the program's own, from its text; only the order of drawing is ours. Programs that go on from an
-additive draw (a noisy number of rows, say) take one value of it for all runs of a part, so these are not for here.
+additive draw (a noisy number of rows, say) see 0 in its place in every run: what is audited is then the program along
+that path, with all its charges and scales, and the draw itself.
 
 The statistic of a run is its whole log-likelihood ratio: of the additive draws exactly, of each outcome by the
 frequencies of a separate simulation, which is close enough: any statistic gives a valid bound.
@@ -27,6 +28,8 @@ from jostle.source import Source
 from jostle.tools.session import Session
 
 MANY = 200_000
+"""Outcomes drawn at most to find how likely each is."""
+
 Outcome = Any
 Script = tuple[Outcome, ...]
 
@@ -113,7 +116,7 @@ def branching(program: str, x: list[int], y: list[int], runs: int, seed: int) ->
         ends = [_reached(program, counts, script) for counts in (x, y)]
         if isinstance(ends[0], Asked) and isinstance(ends[1], Asked):
             seeds = [int(s) for s in rng.integers(2**31, size=4)]
-            likely = [_counted(end.draw(MANY, s)) for end, s in zip(ends, seeds, strict=False)]
+            likely = [_counted(end.draw(min(MANY, 4 * runs), s)) for end, s in zip(ends, seeds, strict=False)]
             drawn = [_counted(end.draw(n, s)) if n else {} for end, n, s in zip(ends, many, seeds[2:], strict=True)]
             for outcome in drawn[0] | drawn[1]:
                 parts = (drawn[0].get(outcome, 0), drawn[1].get(outcome, 0))
@@ -129,7 +132,8 @@ def branching(program: str, x: list[int], y: list[int], runs: int, seed: int) ->
                 shown = noise.laplace(np.tile((a, b)[side].astype(np.int64), (n, 1)), scale)
                 total += (np.abs(shown - b) - np.abs(shown - a)).sum(axis=1) / scale
             found[side].append(np.round(total, 6))
-    return np.concatenate(found[0]), np.concatenate(found[1])
+    # in no order, for the audit chooses its event on the first half
+    return rng.permutation(np.concatenate(found[0])), rng.permutation(np.concatenate(found[1]))
 
 
 def _counted(outcomes: list[Outcome]) -> dict[Outcome, int]:

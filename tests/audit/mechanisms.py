@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 from batched import BatchedNoise, Drawn, batched, batched_table, likelihood_ratio, repeated
+from branching import branching
 from harness import Case, Pair
 
 from jostle.amounts import QUANTA
@@ -40,16 +41,19 @@ def on_counts(
     return Case(name, epsilon, draw, runs, delta)
 
 
-def on_rows(name: str, epsilon: float, program: str, x: list[str], y: list[str], clause: str = "rows") -> Case:
+def on_rows(
+    name: str, epsilon: float, program: str, x: list[str], y: list[str], clause: str = "rows",
+    budget: str = "epsilon 1000", delta: float = 0.0,
+) -> Case:  # fmt: skip
     def draw(runs: int, rng: np.random.Generator) -> Pair:
         with tempfile.TemporaryDirectory() as folder:
             found = [
-                batched_table(program, rows, BatchedNoise(runs, seed, False), folder, clause)
+                batched_table(program, rows, BatchedNoise(runs, seed, False), folder, clause, budget)
                 for rows, seed in zip((x, y), _seeds(rng), strict=True)
             ]
         return _both(*found)
 
-    return Case(name, epsilon, draw, 400_000)
+    return Case(name, epsilon, draw, 400_000, delta)
 
 
 def adaptive(name: str, epsilon: float, setting: str, expression: str, x: list[int], y: list[int], runs: int) -> Case:
@@ -58,6 +62,15 @@ def adaptive(name: str, epsilon: float, setting: str, expression: str, x: list[i
     def draw(runs: int, rng: np.random.Generator) -> Pair:
         a, b = (repeated(setting, expression, c, runs, s) for c, s in zip((x, y), _seeds(rng), strict=True))
         return np.round(a, 6), np.round(b, 6)
+
+    return Case(name, epsilon, draw, runs)
+
+
+def by_outcomes(name: str, epsilon: float, program: str, x: list[int], y: list[int], runs: int = 400_000) -> Case:
+    """A program whose later draws depend on what it selected: once for each outcome of its selections."""
+
+    def draw(runs: int, rng: np.random.Generator) -> Pair:
+        return branching(program, x, y, runs, _seeds(rng)[0])
 
     return Case(name, epsilon, draw, runs)
 
@@ -129,6 +142,36 @@ WEIGHTS = "who up to 2 rows weighted"
 
 def select(aggregate: str) -> str:
     return f"n = {{{{ select {aggregate} from t with epsilon 1 }}}}"
+
+
+E_STEP = """
+rows = vectors(t, v)
+view = {means: [[0.2], [0 - 0.3]], factors: [[[3]], [[2]]], offsets: [0, 0], radius: 1.5}
+"""
+
+
+def rounds_of_em() -> list[Case]:
+    """One round on neighbouring rows, in each kind of noise; several rounds out of one purse; a clipped gradient."""
+    once = 'n = noisy_moments(rows, "framed", view, shares = [1, 3, 9]) with epsilon 1'
+    basic = "epsilon 1000, delta 0.9 counted by basic"
+    purse = """
+paid = prepaid(rows, epsilon = 1, delta = 0.001)
+a = noisy_moments(rows, "framed", view, shares = [1, 3, 9], paid = paid, part = 0.25)
+b = noisy_moments(rows, "one", paid = paid, part = 0.5)
+c = noisy_sum(rows, "coordinates", bound = 0.5, paid = paid, part = 0.25)
+"""
+    gradient = 'n = noisy_sum(rows, "logistic_gradient", {target: 0, weights: [2]}, bound = 0.5) with epsilon 1'
+    score = 'n = noisy_max(coordinate_scores(rows, "coordinates"), epsilon = 1)'
+    few, more = ["A,3"], ["A,3", "B,7"]
+    curve = once + " delta 0.001"
+    return [
+        on_rows("moments of an E-step, Laplace", 1, E_STEP + once, few, more),
+        on_rows("moments of an E-step, exact Gaussian", 1, E_STEP + curve, few, more, budget=basic, delta=0.001),
+        on_rows("the same, public size", 1, E_STEP + curve, ["A,0"], ["A,7"], "rows, public size", basic, 0.001),
+        on_rows("three rounds out of one purse", 1, E_STEP + purse, few, more, budget=basic, delta=0.001),
+        on_rows("a clipped gradient, Laplace", 1, E_STEP + gradient, few, more),
+        on_rows("noisy max over coordinates", 1, E_STEP + score, ["A,4"], ["A,4", "B,0"]),
+    ]  # fmt: skip
 
 
 def cases() -> list[Case]:
@@ -210,6 +253,7 @@ def cases() -> list[Case]:
             ["A,3"],
             ["A,3", "B,5"],
         ),
+        *rounds_of_em(),
         partition(0.5, ZEROS, ONE),
         partition(1, ZEROS, ONE),
         partition(2, ZEROS, ONE),
@@ -221,11 +265,9 @@ def cases() -> list[Case]:
         for option in ("flat", "uniform", "hb", "hdmm"):
             program = QUERIES + f"n = {option}(c, q) with epsilon {epsilon}"
             found.append(on_counts(f"option {option}", epsilon, program, ZEROS, ONE))
-        for option, runs in (("dawa(c, q)", 12_000), ("mwem(c, q, 2)", 12_000)):
-            cells, other = (ZEROS * 4, [*ZEROS, *ONE, *ZEROS, *ZEROS]) if "dawa" in option else (ZEROS, ONE)
-            place = len(cells) // 4 + 1 if "dawa" in option else 1
-            value = f"(lambda a: a[{place}] - a[{place - 1}])({option} with epsilon {epsilon})"
-            found.append(adaptive(f"option {option[:4]}", epsilon, QUERIES, value, cells, other, runs))
+        for option, cells, other in (("dawa(c, q)", ZEROS * 4, [*ONE, *ZEROS * 3]), ("mwem(c, q, 2)", ZEROS, ONE)):
+            program = f"use histograms\n{QUERIES}n = {option} with epsilon {epsilon}\n"
+            found.append(by_outcomes(f"option {option[:4]}", epsilon, program, cells, other))
     value = "(choose({database: c}) with epsilon 1)"
     found.append(adaptive("a choice with a paid feature", 1, CHOICE, value, [1, 1], [2, 1], 30_000))
     return found

@@ -21,11 +21,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import numpy as np  # noqa: E402
 
-GOALS = {"dawa": 0.12, "mwem": 0.25, "hb": 0.1, "hdmm": None, "flat": None, "uniform": None}
+GOALS = {"dawa": 0.08, "mwem": 0.15, "hb": 0.02, "hdmm": None, "privtree": None, "flat": None, "uniform": None}
 CALLS = {"mwem": "mwem(db, queries, rounds = 10)"}
 """How an option is called where it is not `NAME(db, queries)`."""
 PROGRAM = """\
 use histograms
+use cuts
 private db = bound("cells") protecting rows budget epsilon 1000
 """
 

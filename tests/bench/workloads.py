@@ -1,9 +1,9 @@
 """Time and memory of workloads over a million cells: `python -m tests.bench.workloads [--options flat,hb] [--cells N]`.
 
 Each pair of an option and a workload runs in a process of its own, through the language, on a private source with
-simulated noise at ε = 0.1; printed are CPU seconds and the peak of memory in MB, of which the goal is 2000. Workloads: in one
-dimension `identity`, `prefixes`, 2000 ranges, 20 predicates, and a union of ranges (weight 2) and prefixes; in two the same with rectangles, and
-the marginals of both axes.
+simulated noise at ε = 0.1; printed are CPU seconds and the peak of memory in MB, of which the goal is 2000.
+Workloads: in one dimension `identity`, `prefixes`, 2000 ranges, 20 predicates, and a union of ranges (weight 2) and
+prefixes; in two the same with rectangles, and the marginals of both axes.
 """
 
 from __future__ import annotations

@@ -77,7 +77,11 @@ WRONG = [
     ("private x = counts([1]) budget epsilon 1", "DataError", 2),
     ("private x = table('p.csv') described by {a: 0..1} protecting a up to 2 rows budget epsilon 1", "DataError", 2),
     ("private x = table('p.csv') described by {a: 0..1} protecting rows budget rho 1", "DataError", 2),
-    ("private x = dataset('x') budget epsilon 0", "BadAmount", 2),
+    ("private x = counts([1]) protecting rows budget epsilon 0", "BadAmount", 2),
+    ("private x = dataset('x') budget epsilon 1", "DataError", 2),
+    ("private x = dataset('x')\n    protecting who up to 2 rows weighted", "DataError", 3),
+    ("private x = dataset('x') described by {a: 0..1}", "DataError", 2),
+    ("private x = counts([1]) protecting who up to 2 rows budget epsilon 1", "DataError", 2),
 ]
 
 

@@ -11,6 +11,7 @@ from choice_fakes import CROSSING, SIZES, FakeBench
 from jostle.choice import UserModel, forest, learn, regret_tree, train, tree
 from jostle.choice.models import Model
 from jostle.choice.policies import candidates, convinces
+from jostle.choice.store import Store
 from jostle.diagnostics import Refusal
 
 
@@ -89,7 +90,7 @@ def test_a_feature_bought_alone_is_trained_with_the_noise_it_has_alone() -> None
     train(bench, 1.0)
     asked = {round(e, 12) for what, e in bench.calls if what == "features" and e is not None}
     # All private features share what they are given: two at 1 % each get half, one alone gets the whole 1 %.
-    assert asked == {0.005, 0.01, 0.02, 0.04, 0.05, 0.1, 0.2}
+    assert asked == {0.001, 0.002, 0.003, 0.006, 0.01, 0.02, 0.03, 0.06, 0.1, 0.2}
 
 
 def test_utilities_that_are_no_errors_are_modelled_as_they_are() -> None:
@@ -134,7 +135,8 @@ def test_an_own_predict_takes_the_place_of_the_model() -> None:
     own = {"Small": lambda f: -1.0 if f["size"] < 30 else -9.0}
     bench = FakeBench(SIZES, CROSSING, own=own, others=("junk",))
     assert [c.name for c in candidates(train(bench, 1.0), bench.predicts)] == [
-        "single best", "features at 0.5 %", "features at 1 %", "features at 2 %", "features at 5 %", "features at 10 %",
+        "single best", "features at 0.1 %", "features at 0.3 %", "features at 1 %", "features at 3 %",
+        "features at 10 %",
     ]  # fmt: skip
     policy = learn(bench, model=tree(), share=0.1, epsilon=1.0, store=None)
     assert policy.needs == ("size", "junk")
@@ -259,3 +261,28 @@ def test_a_small_saving_must_be_beyond_chance_and_a_large_one_beyond_one_standar
     halved = np.array([1.0, 0.0, 1.5, 0.0]) * 0.1
     assert convinces(np.array([1.0, 0.0, 1.5, 0.0]), halved, dearer=True)  # large, on half the data sets
     assert not convinces(plain, plain, dearer=False)
+
+
+def test_next_to_no_cost_is_no_reason_not_to_look() -> None:
+    """Between options that are alike but at one end, gains are not sure; looking costs a thousandth, and is done."""
+    ends = {
+        "Small": lambda n, e: (1.0 if n < 5000 else 1.3) / e,
+        "Large": lambda n, e: (1.1 if n < 5000 else 1.0) / e,
+    }
+    policy = learn(FakeBench(SIZES, ends, sensitivity=0.01), model=regret_tree(), share=None, epsilon=1.0, store=None)
+    assert policy.share == 0.001
+    named = learn(FakeBench(SIZES, ends, sensitivity=0.01), model=regret_tree(), share=0.02, epsilon=1.0, store=None)
+    assert named.share in (0.0, 0.02)
+
+
+def test_one_training_serves_all_epsilons() -> None:
+    exact = FakeBench(SIZES, {k: (lambda n, e, f=f: f(n * e, 1.0)) for k, f in CROSSING.items()}, sensitivity=0.0)
+    model = regret_tree(exchange=True)
+    store = Store(None)
+    policies = [learn(exact, model=model, share=0.01, epsilon=e, store=store) for e in (0.03, 0.1, 1.0)]
+    assert policies[0] is policies[1] is policies[2] and policies[0].table.epsilons == (1.0,)
+    assert str(model) == "regret_tree(depth = 3, exchange = true)"
+    sizes = {policies[0].table.rows_of(run) for run in policies[0].table.runs}
+    assert min(sizes) < 10 <= 500 in sizes and max(sizes) == 50000
+    with pytest.raises(Refusal):
+        regret_tree(exchange=1.0)  # type: ignore[arg-type]

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from tests.experiments.classification import EPSILONS, FOLDER, NAMES, bench, load, split
+from tests.experiments.classification import bench
+from tests.experiments.classification_data import EPSILONS, FOLDER, NAMES, load, split
 
 OPTIONS = (
     "Majority", "NaiveBayes", "TemperedBayes", "BestAttribute", "FewAttributes", "BayesTree", "BayesTree2", "Linear",

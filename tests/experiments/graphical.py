@@ -77,7 +77,8 @@ def by_mbi(model: GraphicalModel, tables: list[Floats], rows: float, iterations:
 
 def random_reference(model: GraphicalModel, seed: int) -> GraphicalModel:
     """The paper's random estimator: maximum likelihood on random marginals."""
-    return naive_fit(model, [np.exp(t) for t in random_model(model, 2 * 10**5 + seed).jostle_fields["potentials"]], 1.0, 1e-3)
+    drawn = model.structure.split(random_model(model, 2 * 10**5 + seed).theta)
+    return naive_fit(model, [np.exp(t) for t in drawn], 1.0, 1e-3)
 
 
 def trial(graph: str, values: int, seed: int, rows: float, epsilon: float, ways: list[str]) -> dict[str, Any]:
@@ -132,7 +133,7 @@ def main() -> None:
             divergence = float(np.mean([r[way][0] for r in runs]))
             seconds = float(np.median([r[way][1] for r in runs]))
             shown.append(f"{way} {divergence:.4g} ({seconds:.2f})")
-        print(f"N {rows:g} ε {epsilon:g}  to reach {goal if goal is not None else '-'}  " + "  ".join(shown), flush=True)
+        print(f"N {rows:g} ε {epsilon:g}  to reach {goal if goal else '-'}  " + "  ".join(shown), flush=True)
 
 
 if __name__ == "__main__":

@@ -157,7 +157,7 @@ def multipliers(epsilon: float, rounds: int, components: int) -> dict[str, float
 
 
 def as_printed(rows: np.ndarray, components: int, rounds: int, noise: float, rng: np.random.Generator) -> Any:
-    """GGG: π, every mean and every covariance perturbed after dividing, with the paper's sensitivities 2/N and 2/N_k."""
+    """GGG: π, each mean and each covariance perturbed after dividing, by the paper's sensitivities 2/N and 2/N_k."""
     from sklearn.mixture import GaussianMixture
 
     n, d = rows.shape
@@ -296,7 +296,10 @@ def factors(runs: int = 10) -> None:
 
 
 def speed(many: int = 1_000_000, d: int = 10, components: int = 5, rounds: int = 5) -> None:
-    """Seconds of an iteration beside scikit-learn's on the same rows, the difference of two runs of each, in turn."""
+    """Processor seconds of an iteration beside scikit-learn's on the same rows, by the difference of two runs of each.
+
+    Set OMP_NUM_THREADS=1, so that both have one thread.
+    """
     import warnings
 
     from sklearn.mixture import GaussianMixture
@@ -311,17 +314,17 @@ def speed(many: int = 1_000_000, d: int = 10, components: int = 5, rounds: int =
     session.execute(Source("experiment.jst", head + "m = single_gaussian(rows) with epsilon 1 delta 0.0001\n"))
 
     def ours(rounds: int) -> float:
-        start = time.process_time(), time.time()
+        start = time.process_time()
         session.execute(
             Source("experiment.jst", f"m = mixture(rows, {components}, {rounds}) with epsilon 1 delta 0.0001\n")
         )
-        return time.time() - start[1]
+        return time.process_time() - start
 
     def theirs(rounds: int) -> float:
         model = GaussianMixture(components, max_iter=rounds, tol=0, init_params="random_from_data", random_state=0)
-        start = time.time()
+        start = time.process_time()
         model.fit(rows)
-        return time.time() - start
+        return time.process_time() - start
 
     for _ in range(2):
         one, two = (ours(rounds + 1) - ours(1)) / rounds, (theirs(rounds + 1) - theirs(1)) / rounds

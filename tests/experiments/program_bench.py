@@ -8,7 +8,7 @@ total or a true feature.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -74,15 +74,21 @@ def bench(
     program: str = PROGRAM,
     shape: tuple[int, ...] | None = None,
     workload: str = "",
+    made_up: Mapping[str, Any] | None = None,
 ) -> ScaledBench:
-    """The named functions of `histograms`, with named Features, over DPBench's sets of one or two dimensions."""
-    data = data or dpbench.names(dimension)
+    """The named functions of `histograms`, with named Features, over DPBench's sets of one or two dimensions.
+
+    `made_up`: more data sets by name, arrays of counts, after those.
+    """
+    arrays = {name: dpbench.coarse(name, dimension, shape) for name in data or dpbench.names(dimension)}
+    arrays |= dict(made_up or {})
+    data = tuple(arrays)
     session = Session()
     text = [program]
     for name in options:
         text.append(f"option_{name} = Option (data) {{ return {name}(data.database, data.queries) }}")
     for i, name in enumerate(data):
-        session.bind(name, dpbench.coarse(name, dimension, shape))
+        session.bind(name, arrays[name])
         text.append(f'cube{i} = bound("{name}")')
     text.append(f"queries = {workload or ('ranges' if dimension == 1 else 'rectangles')}(cube0)")
     text += [f"d{i} = {{database: cube{i}, queries: queries}}" for i in range(len(data))]
@@ -97,6 +103,6 @@ def bench(
         databases=tuple(known[f"d{i}"] for i in range(len(data))),
     )
     made = ScaledBench(session._interp, parts)
-    made.rows, made.sizes = tuple(rows), tuple(float(dpbench.coarse(name, dimension).sum()) for name in data)
+    made.rows, made.sizes = tuple(rows), tuple(float(x.sum()) for x in arrays.values())
     made.database_names = tuple(data)
     return made

@@ -23,7 +23,7 @@ from jostle.choice.policies import decide
 from jostle.choice.store import digest
 from jostle.choice.table import Setting, Table
 from jostle.choice.training import train
-from tests.experiments import dpbench
+from tests.experiments import dpbench, shapes
 from tests.experiments.program_bench import OPTIONS, ScaledBench, bench
 
 MODELS = {"tree": tree, "regret_tree": regret_tree, "forest": forest}
@@ -44,11 +44,11 @@ def table_of(
     return table
 
 
-def choice_errors(made: ScaledBench, table: Table, model: Model) -> dict[float, float]:
+def choice_errors(made: ScaledBench, table: Table, model: Model, dimension: int) -> dict[float, float]:
     """By number of rows, the choice's error: the geometric mean over data sets, each left out of its training."""
     found: dict[float, list[float]] = {}
     predicts = (None,) * len(table.options)
-    for database in range(len(table.databases)):
+    for database in range(len(dpbench.names(dimension))):
         policy = decide(table.without(database), model, predicts)
         setting = next(k for k, s in enumerate(table.settings) if s.share == policy.share or not policy.share)
         if policy.share:
@@ -67,7 +67,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--dimension", type=int, choices=(1, 2), default=1)
     parser.add_argument("--among", default=",".join(OPTIONS))
-    parser.add_argument("--features", default="rows,unevenness", help="of stdlib/features.jst; uniformity, sparsity")
+    parser.add_argument("--features", default="strength", help="of stdlib/features.jst; uniformity, sparsity")
+    parser.add_argument("--made", action="store_true", help="train on the shapes of tests/experiments/shapes.py too")
     parser.add_argument("--models", default="tree,regret_tree")
     parser.add_argument("--epsilon", type=float, default=0.1)
     parser.add_argument("--share", type=float, default=None, help="left out, cross-validation finds it")
@@ -81,15 +82,17 @@ def main() -> None:
         return
     rows = [float(scale) for scale in chosen.scales.split(",")]
     began = time.process_time()
-    made = bench(chosen.dimension, chosen.among.split(","), chosen.features.split(","), rows=rows)
+    made = bench(chosen.dimension, chosen.among.split(","), chosen.features.split(","), rows=rows,
+                 made_up=shapes.made(chosen.dimension) if chosen.made else None)  # fmt: skip
     folder = Path(chosen.runs) if chosen.runs else None
     table = table_of(made, chosen.epsilon, chosen.share, chosen.repeats, chosen.draws, folder)
     print(f"{len(table.databases)} data sets × {len(rows)} scales × {chosen.repeats} runs of {len(table.options)}")
     print(f"options at ε = {chosen.epsilon:g}: {time.process_time() - began:.0f} s of CPU; features: {chosen.features}")
     for name in chosen.models.split(","):
         model = MODELS[name]()
-        print(f"\n{model}: {evaluate(table, model, group=made.rows_at).text()}", end="")
-        errors = choice_errors(made, table, model)
+        print(f"\n{model}: ", end="")
+        print(evaluate(table, model, group=made.rows_at, only=dpbench.names(chosen.dimension)).text(), end="")
+        errors = choice_errors(made, table, model, chosen.dimension)
         print("scaled error of the choice × 1e6:", ", ".join(f"{r:g}: {e:.4g}" for r, e in errors.items()), flush=True)
 
 

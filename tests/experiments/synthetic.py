@@ -1,6 +1,6 @@
 """Synthetic rows of Adult: mean total variation over all 2-way marginals, and what a classifier learns from them.
 
-    python -m tests.experiments.synthetic [--trials 3] [--epsilon 1] [--delta 1e-9] [--with tree,pairs,tree-eps,pairs-eps]
+    python -m tests.experiments.synthetic [--trials 3] [--epsilon 1] [--delta 1e-9] [--with tree,pairs,tree-eps]
     python -m tests.experiments.synthetic --with mst,aim      # in an environment with mbi and its `mechanisms`
 
 14 columns of UCI Adult (`fnlwgt` left out), binned; three quarters of the rows are private, a quarter is held out.
@@ -115,9 +115,7 @@ def mean_tv(a: Codes, b: Codes, sizes: list[int]) -> float:
     """Mean total variation distance over all 2-way marginals."""
     found = []
     for i, j in combinations(range(len(sizes)), 2):
-        p, q = (
-            np.bincount(x[:, i] * sizes[j] + x[:, j], minlength=sizes[i] * sizes[j]) / len(x) for x in (a, b)
-        )
+        p, q = (np.bincount(x[:, i] * sizes[j] + x[:, j], minlength=sizes[i] * sizes[j]) / len(x) for x in (a, b))
         found.append(0.5 * np.abs(p - q).sum())
     return float(np.mean(found))
 

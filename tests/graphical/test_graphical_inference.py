@@ -12,7 +12,7 @@ from jostle.kernels.graphical.junction import cells_needed, plan
 from jostle.kernels.graphical.loopy import propagate
 from jostle.kernels.graphical.model import GraphicalModel, graphical_model
 
-FIVE = {name: 3 for name in "abcde"}
+FIVE = dict.fromkeys("abcde", 3)
 GRAPHS = {
     "none": [],
     "a chain": ["ab", "bc", "cd", "de"],

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-TESTS = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS / "privacy"), str(TESTS / "audit")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "privacy"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "audit"))
 
 from harness import Case, audit
 from mechanisms import on_rows
@@ -61,7 +61,7 @@ LEARNING = {
 def test_learning_spends_its_allotment_and_finds_the_truth(name: str, unit: str) -> None:
     """At ε = 200 (or ρ) there is next to no noise: the share of x given v is what it is in the data."""
     program = LEARNING[name].replace("{a}", f"{unit} 200").replace("{w}", f"in_{unit}")
-    result = attempt(f"{M}{program}\nrelease p = a.probability({{c: \"x\"}}, {{v: 2}})\nrelease a", f"{unit} 1000")
+    result = attempt(f'{M}{program}\nrelease p = a.probability({{c: "x"}}, {{v: 2}})\nrelease a', f"{unit} 1000")
     assert result.ok, result.diagnostics
     spent = float(result.budget["t"][unit]["spent"])
     assert 199.999 < spent <= 200
@@ -75,7 +75,7 @@ def test_all_cliques_are_one_measurement() -> None:
     program = M + "a = naive_mle(t, m) with {}\nrelease s = a.noise"
     assert attempt(program.format("epsilon 0.5"))["s"] == pytest.approx(2 / 0.5)
     assert attempt(program.format("rho 0.5"), "rho 1")["s"] == pytest.approx(math.sqrt(2 / (2 * 0.5)) / math.sqrt(2))
-    one = attempt('x = laplace(histogram(t, v)) with rho 0.25\nrelease s = standard_error(x)[0]', "rho 1")
+    one = attempt("x = laplace(histogram(t, v)) with rho 0.25\nrelease s = standard_error(x)[0]", "rho 1")
     assert one["s"] == pytest.approx(math.sqrt(1 / (2 * 0.25)))  # two of these are ρ = 0.5 and have this σ = √2
     both = attempt(program.format("epsilon 0.5 delta 0.000001"), "epsilon 1, delta 0.00001")
     assert both["s"] == pytest.approx(math.sqrt(2 / (2 * rho_of(0.5, 1e-6))) / math.sqrt(2), rel=1e-6)
@@ -83,8 +83,8 @@ def test_all_cliques_are_one_measurement() -> None:
 
 def test_a_model_is_a_value() -> None:
     result = attempt(
-        M + 'a = naive_mle(t, m) with epsilon 900\nprint(a)\nprint(m.cells, m.treewidth, len(a.cliques), a.learned)\n'
-        "s = a.sample(30, 2)\nrelease s\nprint(s, len(s), s.size)\nprint(sum(s.table(\"v\")), len(s.column(\"c\")))\n"
+        M + "a = naive_mle(t, m) with epsilon 900\nprint(a)\nprint(m.cells, m.treewidth, len(a.cliques), a.learned)\n"
+        's = a.sample(30, 2)\nrelease s\nprint(s, len(s), s.size)\nprint(sum(s.table("v")), len(s.column("c")))\n'
         'print(a.conditional(["c"], {v: {1, 2}}))\nprint(a.kl(m) > 0, a.log_likelihood(s) < 0, m.log_partition)\n'
         'print(a.marginal("c", "v")[0])\nprint(rows_in([[3, 4]], 8))\n'
     )
@@ -106,7 +106,7 @@ BAD = [
     ("m = model(t, [])", "ValueError", "a domain is a record"),
     (M + "a = naive_mle(t, m) with epsilon 11", "BudgetExceeded", "11"),
     (M + "a = naive_mle(t, m)", "NoEpsilon", ""),
-    (M + 'x = noisy_max([distance(histogram(t, v), [1, 2])]) with epsilon 1', "ValueError", "2 expected counts"),
+    (M + "x = noisy_max([distance(histogram(t, v), [1, 2])]) with epsilon 1", "ValueError", "2 expected counts"),
     (M + "x = distance(histogram(t, v), histogram(t, v))", "PrivateValue", ""),
     (M + "print(distance(histogram(t, v), [1, 2, 3]))", "PrivateValue", ""),
     ("m = model(record([[str(i), 0..9] for i in 1..12]), [[str(i), str(j)] for i in 1..11 for j in 1..12])", "", ""),
@@ -128,7 +128,7 @@ def test_a_width_that_cannot_fit_is_refused_before_anything_is_spent() -> None:
 
 
 def test_drowned_in_noise_a_warning_is_printed() -> None:
-    result = attempt(M + "a = naive_mle(t, m) with epsilon 0.001\nrelease p = a.marginal(\"v\")")
+    result = attempt(M + 'a = naive_mle(t, m) with epsilon 0.001\nrelease p = a.marginal("v")')
     assert result.output == ["warning: the noise is as large as the tables: this model is near uniform"]
     assert np.abs(result["p"] - 1 / 3).max() < 0.1
 
@@ -141,7 +141,8 @@ a = naive_mle(t, m) with epsilon 1.5
 b = cgm(t, m) with epsilon 0.3
 c = learn_tree(t) with epsilon 3
 d = learn_pairs(t, rounds = 2) with epsilon 2
-e = noisy_max([distance(histogram(t, v), [0.4, 2, 7], 1.5), distance(histogram(t, c, v), [1, 1, 0, 0, 2, -1])]) with epsilon 1
+e = noisy_max([distance(histogram(t, v), [0.4, 2, 7], 1.5),
+               distance(histogram(t, c, v), [1, 1, 0, 0, 2, -1])]) with epsilon 1
 f = (laplace(distance(histogram(t, w), [100, 0.3])) with epsilon 1)
 g = laplace([histogram(t, v), histogram(t, v, w), histogram(t, c)]) with epsilon 1
 """
@@ -191,9 +192,12 @@ def test_a_replaced_row_is_priced_as_two(bench: Bench) -> None:
 
 # Audit: `python -m tests.graphical.test_graphical_language` runs it whole ---------------------------
 
-TABLES = "use graphical\nm = model({v: 0..7}, [[\"v\"]])\nn = naive_mle(t, m) with epsilon 1\n"
+TABLES = 'use graphical\nm = model({v: 0..7}, [["v"]])\nn = naive_mle(t, m) with epsilon 1\n'
 TOGETHER = "n = laplace([histogram(t, v), histogram(t, x = v / 2), histogram(t, x = v > 3)]) with epsilon 1\n"
-FAR = "n = noisy_max([distance(histogram(t, v), [0, 0, 0, 3, 0, 0, 0, 0]), distance(histogram(t, v), [0, 0, 0, 0, 0, 0, 0, 1])]) with epsilon 1"  # noqa: E501
+FAR = """
+n = noisy_max([distance(histogram(t, v), [0, 0, 0, 3, 0, 0, 0, 0]),
+               distance(histogram(t, v), [0, 0, 0, 0, 0, 0, 0, 1])]) with epsilon 1
+"""
 
 
 def cases() -> list[Case]:

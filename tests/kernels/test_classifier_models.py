@@ -103,7 +103,7 @@ def test_a_branch_answers_its_own_rows_and_all_branches_the_others() -> None:
     cells, labels = rows()
     rest = ATTRIBUTES[1:]
     branches = [
-        naive_bayes_model(CLASSES, rest, [t for t in tables(cells[cells[:, 0] == v], labels[cells[:, 0] == v])[1:]])
+        naive_bayes_model(CLASSES, rest, tables(cells[cells[:, 0] == v], labels[cells[:, 0] == v])[1:])
         for v in range(3)
     ]
     model = branched_model(ATTRIBUTES[0], branches)

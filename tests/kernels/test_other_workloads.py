@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from jostle.kernels import grams, marginals, metrics, predicates, projection, unions, workloads
+from jostle.kernels import boxbuckets, grams, marginals, metrics, predicates, projection, unions, workloads
 
 
 def holds(shape, count, seed):
@@ -167,3 +167,40 @@ def test_what_does_not_fit_is_refused():
         unions.union([one, workloads.identity(5)])
     with pytest.raises(ValueError):
         unions.union([])
+
+
+@pytest.mark.parametrize("most", [0, 3000])
+@pytest.mark.parametrize(
+    "workload",
+    [
+        workloads.rectangles((6, 8), 30, 1),
+        workloads.prefixes((6, 8)),
+        marginals.marginals((6, 8), [(), (1,), (0, 1)]),
+        unions.union([workloads.rectangles((6, 8), 9, 2), marginals.marginals((6, 8), 1)], [2, 1]),
+    ],
+    ids=lambda w: w.kind,
+)
+def test_buckets_that_are_boxes(workload, most, monkeypatch):
+    """What is used from 65,536 cells on, against dense matrices."""
+    monkeypatch.setattr(grams, "MANY_CELLS", 1)
+    monkeypatch.setattr(grams, "MOST_BUCKETS", most)
+    monkeypatch.setattr(grams, "DENSE_BUCKETS", 0)
+    monkeypatch.setattr(boxbuckets, "PIECE", 64)
+    labels = (np.arange(6)[:, None] // 2 * 3 + np.array([0, 0, 0, 1, 2, 2, 2, 2])).ravel()
+    weighted = workload.importance()[:, None] * dense(workload)
+    for buckets in (labels, np.where(labels == 8, 7, labels), np.random.default_rng(0).permutation(labels)):
+        share = np.eye(buckets.max() + 1)[buckets]
+        share /= share.sum(axis=0)
+        expected = share.T @ weighted.T @ weighted @ share
+        gram = grams.on_buckets(workload, buckets)
+        rows = np.random.default_rng(1).random((3, gram.buckets))
+        np.testing.assert_allclose(gram.dot(rows), rows @ expected)
+        np.testing.assert_allclose(gram.diagonal(), np.diag(expected))
+
+
+def test_what_is_no_box_is_found_out():
+    for labels in ([[0, 0, 1], [0, 1, 1]], [[0, 1, 0], [1, 1, 0]], [[0, 1, 1], [1, 0, 1]]):
+        flat = np.array(labels).ravel()
+        assert boxbuckets.box_extents((2, 3), flat, np.bincount(flat).astype(float)) is None
+    lows, highs = boxbuckets.box_extents((2, 3), np.array([0, 1, 1, 0, 1, 1]), np.array([2.0, 4.0]))
+    assert lows.tolist() == [[0, 0], [0, 1]] and highs.tolist() == [[1, 0], [1, 2]]

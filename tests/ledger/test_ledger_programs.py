@@ -40,8 +40,8 @@ def test_schema_unit_budget_and_file_come_from_the_ledger(owned: Place) -> None:
 
 
 def test_runs_cannot_overspend_together(owned: Place) -> None:
-    program = DATASET + "h = laplace(histogram(people, x = age)) with epsilon 1\nrelease h\n"
-    assert [kind(owned.run(program)) for _ in range(4)] == ["fine"] * 3 + ["BudgetExceeded"]
+    program = DATASET + "h = laplace(histogram(people, x = age + %d)) with epsilon 1\nrelease h\n"
+    assert [kind(owned.run(program % i)) for i in range(4)] == ["fine"] * 3 + ["BudgetExceeded"]
     assert spent(owned) == "epsilon 3"
     assert Ledger(owned.path).verify("people").entries == 4
 

@@ -1,8 +1,7 @@
 """Runs a program with noise that adds nothing and writes down what it was given.
 
-From two such records, of neighbouring databases, follows what each charge really loses: for Laplace noise
-‖x − x′‖₁ over the scale, for Gaussian noise ‖x − x′‖₂² over 2σ², and for a noisy max with exponential noise the range
-of the differences of the scores over the scale. Nothing here reads a sensitivity that the program under test states.
+From two such records, of neighbouring databases, follows what each charge really loses (`recorded_noise`). Nothing
+here reads a sensitivity that the program under test states.
 """
 
 from __future__ import annotations
@@ -16,30 +15,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from recorded_noise import Draw
 
 from jostle.privacy import sources
 from jostle.privacy.kernel import Kernel
 from jostle.source import Source
 from jostle.tools.session import Result, Session
-
-
-@dataclass
-class Draw:
-    kind: str
-    values: np.ndarray
-    scale: float
-
-    def loss(self, other: Draw) -> float:
-        """Pure ε of a Laplace draw or a selection; ρ of a Gaussian one."""
-        assert (self.kind, self.scale, self.values.shape) == (other.kind, other.scale, other.values.shape)
-        gap = self.values.astype(float) - other.values.astype(float)
-        if not np.any(gap):
-            return 0.0
-        if self.kind == "laplace":
-            return float(np.abs(gap).sum()) / self.scale
-        if self.kind == "gaussian":
-            return float((gap**2).sum()) / (2 * self.scale**2)
-        return float(gap.max() - gap.min()) / self.scale
 
 
 @dataclass
@@ -65,7 +46,9 @@ class Recorder:
         self._keep("selection", scores, scale)
         return 0  # a fixed choice: what follows a selection must not depend on the data through it
 
-    gumbel_max = noisy_max
+    def gumbel_max(self, scores: np.ndarray, scale: float) -> int:
+        self._keep("gumbel", scores, scale)
+        return 0
 
     def _keep(self, kind: str, values: np.ndarray, scale: float) -> np.ndarray:
         assert self.charges, "noise was drawn before anything was charged"

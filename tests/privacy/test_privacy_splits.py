@@ -1,4 +1,4 @@
-"""Scores of splits and disjoint parts: brute force over tiny tables, from the program's text to what the noise is given."""
+"""Scores of splits and disjoint parts: brute force over tiny tables, from a program's text to what noise is given."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_row_moves_every_score_one_way_and_no_further(of: str, bound: int) -> 
                 lost = -moved if of != "max_class" else moved
                 assert -slack <= lost <= sensitivity - min(2, slack)
                 seen = max(seen, lost / sensitivity)
-    assert bound == 1 and of == "entropy" or seen > 0.75, "the sensitivity is far from what is reached"
+    assert (bound == 1 and of == "entropy") or seen > 0.75, "the sensitivity is far from what is reached"
 
 
 def test_the_bound_of_entropy_is_the_one_of_the_page() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from jostle.diagnostics import Refusal
 from jostle.kernels import rowkernels
-from jostle.privacy import rowsums, rowstore
+from jostle.privacy import rowstore, rowsums
 from jostle.privacy.accounting import exact_gaussian, of_gaussian
 from jostle.privacy.mechanisms.rows import BITS, GRID, Moments, clipped, whole_frames, whole_weights, within_ball
 from jostle.privacy.prepaid import mu_of
@@ -104,13 +104,13 @@ def test_the_kernels_compute_what_they_say() -> None:
     logs = offsets - 0.5 * (y**2).sum(axis=2)
     wanted = np.exp(logs) / np.exp(logs).sum(axis=1, keepdims=True)
     weights, seen = rowkernels.weigh("framed", units, PARAMETERS["framed"])
-    assert weights.T == pytest.approx(wanted, abs=1e-3)
+    assert pytest.approx(wanted, abs=1e-3) == weights.T
     assert seen is not None and seen.transpose(2, 0, 1) * 1.5 == pytest.approx(y, abs=1e-9)
     w = np.array([0.3, -1.0])
     gradient = rowkernels.contribute("logistic_gradient", units, {"target": 1, "weights": w})
     label, features = np.where(x[:, 1] >= 0, 1.0, -1.0), np.stack([x[:, 0], np.ones(200)], axis=1)
     wanted = -(label / (1 + np.exp(label * (features @ w))))[:, None] * features
-    assert gradient.T == pytest.approx(wanted, abs=1e-3)
+    assert pytest.approx(wanted, abs=1e-3) == gradient.T
 
 
 # Sensitivities by brute force ----------------------------------------------------------------------
@@ -145,7 +145,9 @@ def test_one_row_moves_all_components_together_by_no_more_than_is_said(name: str
         for (l1, l2), (most1, most2) in zip(found, steps, strict=True):
             assert l1 <= most1 and l2 <= most2
     for one, other in itertools.combinations(grown, 2):
-        for (l1, l2), (most1, most2) in zip(norms([a - b for a, b in zip(one, other, strict=True)]), wider, strict=True):
+        for (l1, l2), (most1, most2) in zip(
+            norms([a - b for a, b in zip(one, other, strict=True)]), wider, strict=True
+        ):
             assert l1 <= most1 and l2 <= most2
 
 
@@ -244,8 +246,13 @@ def test_sums_do_not_depend_on_the_order_of_rows_or_on_what_is_kept(monkeypatch:
 
 
 def test_noise_has_the_deviation_that_is_told() -> None:
-    many = "release m = [noisy_moments(v, paid = paid, part = 0.001).second[0][0] for i in 1..400]"
-    result = ran(f"v = vectors(t, x0, x1)\npaid = prepaid(v, epsilon = 1, delta = 0.0001)\none = noisy_moments(v, paid = paid, part = 0.001)\nrelease noise = one.second_noise\n{many}")
+    result = ran("""
+v = vectors(t, x0, x1)
+paid = prepaid(v, epsilon = 1, delta = 0.0001)
+one = noisy_moments(v, paid = paid, part = 0.001)
+release noise = one.second_noise
+release m = [noisy_moments(v, paid = paid, part = 0.001).second[0][0] for i in 1..400]
+""")
     found, noise = np.array(result["m"]), float(result["noise"])
     for place, wanted in ((0, noise), (1, noise / math.sqrt(2))):
         assert 0.75 < found[:, place].std() / wanted < 1.3  # outside by chance once in 10⁹
@@ -283,7 +290,7 @@ def test_many_rounds_are_charged_once() -> None:
     ],
 )
 def test_what_does_not_fit_is_refused(program: str, kind: str) -> None:
-    start = 'v = vectors(t, x0, x1)\nw = vectors(u, x0, x1)\np = prepaid(v, epsilon = 1, delta = 0.0001)\n'
+    start = "v = vectors(t, x0, x1)\nw = vectors(u, x0, x1)\np = prepaid(v, epsilon = 1, delta = 0.0001)\n"
     second = 'private u = bound("u") described by {x0: -1.0..1.0, x1: -1.0..1.0} protecting rows budget epsilon 1\n'
     session = Session()
     session.bind("t", DATA)
@@ -297,15 +304,19 @@ def test_what_does_not_fit_is_refused(program: str, kind: str) -> None:
 
 def test_parts_pay_for_parts_of_the_same_rows() -> None:
     """What was paid for a table may be spent on a part of it, and not the other way round."""
-    program = "v = vectors(t, x0)\nw = vectors(t[who = 3], x0)\np = prepaid(v, epsilon = 1)\nq = prepaid(w, epsilon = 1)\n"
+    program = (
+        "v = vectors(t, x0)\nw = vectors(t[who = 3], x0)\np = prepaid(v, epsilon = 1)\nq = prepaid(w, epsilon = 1)\n"
+    )
     ran(program + "a = noisy_moments(w, paid = p)")
     with pytest.raises(Refusal):
         ran(program + "a = noisy_moments(v, paid = q)")
 
 
 def test_coordinates_are_chosen_by_score() -> None:
-    program = 'v = vectors(t, x0, x1)\nrelease i = noisy_max(coordinate_scores(v, "logistic_gradient", {target: 0, weights: [9, 0]}), epsilon = 50)'
-    result = ran(program)
+    result = ran("""
+v = vectors(t, x0, x1)
+release i = noisy_max(coordinate_scores(v, "logistic_gradient", {target: 0, weights: [9, 0]}), epsilon = 50)
+""")
     x = np.clip(np.stack([DATA["x0"], DATA["x1"]], axis=1), -1, 1)
     length = np.maximum(1, np.linalg.norm(x, axis=1) / math.sqrt(2))
     y = np.where(x[:, 0] >= 0, 1.0, -1.0)

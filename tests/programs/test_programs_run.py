@@ -136,3 +136,27 @@ def test_a_table_handed_over_by_python(tmp_path: Path) -> None:
     assert [event.kind for event in result.trace if event.kind == "release"] == ["release"]
     with pytest.raises(jostle.Refusal):
         session.run(tmp_path / "count.jst", share=0.6)  # one session, one budget
+
+
+def test_pythia_learns_and_judges_itself(tmp_path: Path) -> None:
+    small = {"cells_in_all": 16, "fewest": 3, "most": 3, "many": 20}
+    result = run("pythia.jst", tmp_path, **small)
+    (choice,) = choices(result)
+    assert set(choice["predictions"]) == {"Flat", "Hb", "Hdmm", "Dawa", "Ahp", "Cube"}
+    assert len(result["answers"]) == 20 and result.budget["people"]["epsilon"]["spent"] == "0.1"
+    assert "leaving out one of 10 data sets" in result.output[1]
+    drawn = {event.name: event.fields for event in result.trace if event.kind == "picture"}
+    assert set(drawn) == {"regret by rows", "regret of each option"}
+    assert drawn["regret by rows"]["x"] == [1000.0] and min(drawn["regret of each option"]["series"].popitem()[1]) >= 1
+
+
+def test_dpcomp_draws_its_displays(tmp_path: Path) -> None:
+    result = run("dpcomp.jst", tmp_path, cells_in_all=16, people=1000, many=20)
+    drawn = {event.name: event.fields for event in result.trace if event.kind == "picture"}
+    options = ["Flat", "Hb", "Hdmm", "Dawa", "Mwem", "Cube"]
+    assert set(drawn) == {f"hills by {o}" for o in options} | {"error on hills", "error ÷ least error"}
+    assert drawn["hills by Dawa"]["series"].keys() == {"noisy", "data"}
+    assert drawn["error on hills"]["x"] == [0.01, 0.1, 1.0] and list(drawn["error on hills"]["series"]) == options
+    rows = drawn["error ÷ least error"]["series"]
+    assert set(rows) == {"hills", "tail", "steps", "comb", "even"} and all(min(r) == 1 for r in rows.values())
+    assert float(result.budget["pretended"]["epsilon"]["spent"]) == pytest.approx(0.6, abs=1e-9)

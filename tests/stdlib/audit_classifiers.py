@@ -32,7 +32,11 @@ private t = bound("t") described by {c: {"x", "y"}, a: {"p", "q"}, b: {"r", "s"}
 HERE: Rows = [("x", "p", "r"), ("y", "q", "r")]
 MORE: Rows = [*HERE, ("y", "p", "s")]
 AT_ONCE = ("majority", "naive_bayes", "linear")
-BY_STEPS = {"selected_bayes": 'selected_bayes(t, "c", 1)', "bayes_tree": 'bayes_tree(t, "c", 1)'}
+BY_STEPS = {
+    "best_attribute": 'best_attribute(t, "c")',
+    "selected_bayes": 'selected_bayes(derive(t, d = a), "c", 1)',
+    "bayes_tree": 'bayes_tree(t, "c", 1)',
+}
 ASKED = '.probabilities({a: "p", b: "s"})[1]'
 
 

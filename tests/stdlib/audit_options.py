@@ -1,7 +1,8 @@
 """The options of `hierarchies`, `grids` and `clusters` under the audit: `python -m tests.stdlib.audit_options`.
 
-Those that measure once are audited by the likelihood ratio of all they draw; those whose later steps depend on
-earlier ones are run whole, thousands of times, and judged by two of their answers.
+Those that measure once are audited by the likelihood ratio of all they draw, and so are those whose later steps depend
+on what they selected, once for each outcome; those that go on from noisy numbers are run whole, thousands of times,
+and judged by two of their answers.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "audit"))
 
 from harness import Case, audit
-from mechanisms import ONE, ZEROS, adaptive, on_counts
+from mechanisms import ONE, ZEROS, adaptive, by_outcomes, on_counts
 
-SETTING = "use hierarchies\nuse grids\nuse clusters\nq = prefixes(c)\n"
+SETTING = "use hierarchies\nuse grids\nuse clusters\nuse cuts\nq = prefixes(c)\n"
 AT_ONCE = ("privelet", "greedy_h", "quadtree")
-BY_STEPS = ("ugrid(c, q)", "agrid(c, q)", "mwem_star(c, q, 2)", "ahp(c, q)", "dpcube(c, q)")
+BY_SELECTIONS = ("php(c, q)", "sf(c, q, 3)", "efpa(c, q)", "privtree(c, q)", "mwem_star(c, q, 2)")
+BY_STEPS = ("ugrid(c, q)", "agrid(c, q)", "ahp(c, q)", "dpcube(c, q)")
 
 
 def at_once(epsilon: float = 1) -> list[Case]:
@@ -24,6 +26,31 @@ def at_once(epsilon: float = 1) -> list[Case]:
     return [
         on_counts(f"option {name}", epsilon, f"{SETTING}n = {name}(c, q) with epsilon {epsilon}", ZEROS, ONE)
         for name in AT_ONCE
+    ]
+
+
+def by_selections(epsilon: float = 1) -> list[Case]:
+    """Options that select first, on no rows against one, and on rows in two places against one more."""
+    return [
+        by_outcomes(f"option {name}{more}", epsilon, f"{SETTING}n = {name} with epsilon {epsilon}\n", x, y)
+        for name in BY_SELECTIONS
+        for x, y, more in ((ZEROS, ONE, ""), ([9, 0, 9, 0], [9, 1, 9, 0], ", some rows"))
+    ]
+
+
+def scores(epsilon: float = 1) -> list[Case]:
+    """The vectors of scores of `cuts`, each in one selection."""
+    x, y = [3, 0, 3, 3], [4, 0, 3, 3]
+    told = {
+        "bisections": ("bisections(c, [0], [[0, 1, 2, 3]])", x, y),
+        "bisections, two segments": ("bisections(c, [0, 2], [[0, 1], [2, 3]])", x, y),
+        "boundaries": ("boundaries(c, 2, 4)", x, y),
+        "leftover": ("leftover(c, [1, 2, 4], [0, 1, 2], [1, 1, 1, 1])", x, y),
+        "leftover, weighted": ("leftover(c, [1, 2, 4], [0, 0.1, 0.2], [1, 0.3, 0.2, 0.1])", x, y),
+    }
+    return [
+        by_outcomes(name, epsilon, f"n = noisy_max({text}) with epsilon {epsilon}\n", a, b)
+        for name, (text, a, b) in told.items()
     ]
 
 
@@ -37,7 +64,7 @@ def by_steps(epsilon: float = 1, runs: int = 12_000) -> list[Case]:
 
 def main() -> int:
     wrong = 0
-    for case in [*at_once(), *by_steps()]:
+    for case in [*at_once(), *scores(), *by_selections(), *by_steps()]:
         finding = audit(case)
         wrong += not finding.right
         print(f"{case.name:>28}  ε {case.epsilon:g}  bound {finding.bound:.3f}  {finding.runs} runs  {finding.event}")

@@ -53,8 +53,9 @@ def coverage(option: str, cube: str, queries: str, epsilon: float = 0.5) -> tupl
     return float(np.mean(inside)), float(np.mean(squares))
 
 
-UNBIASED = [("flat", "c", "r"), ("hb", "c", "r"), ("hdmm", "c", "r"), ("greedy_h", "c", "r"), ("quadtree", "c", "r"),
-            ("hb", "c", "p"), ("hdmm", "c", "p"), ("hdmm", "d", "m"), ("flat", "d", "u"), ("hdmm", "d", "u")]  # fmt: skip
+UNBIASED = [("flat", "c", "r"), ("hb", "c", "r"), ("hdmm", "c", "r"), ("greedy_h", "c", "r"),
+            ("quadtree", "c", "r"), ("hb", "c", "p"), ("hdmm", "c", "p"), ("hdmm", "d", "m"), ("flat", "d", "u"),
+            ("hdmm", "d", "u")]  # fmt: skip
 
 
 @pytest.mark.parametrize(("option", "cube", "queries"), UNBIASED, ids=str)
@@ -82,7 +83,9 @@ def value(one: Session, text: str) -> Any:
 
 
 def test_the_surface(one: Session) -> None:
-    one.execute(Source("accuracy", "a = flat(c, identity(c)) with epsilon 0.5\nn = laplace(total(c)) with epsilon 0.5\n"))
+    one.execute(
+        Source("accuracy", "a = flat(c, identity(c)) with epsilon 0.5\nn = laplace(total(c)) with epsilon 0.5\n")
+    )
     np.testing.assert_allclose(value(one, "standard_error(a)"), 2 * math.sqrt(2))
     np.testing.assert_allclose(value(one, "error(a)"), 2 * math.log(20))
     assert value(one, "error(n)") == pytest.approx(2 * math.log(20))
@@ -131,7 +134,9 @@ def test_a_band_has_a_level_between_0_and_1(one: Session) -> None:
 def test_a_rehearsal_cannot_charge_a_private_source() -> None:
     made = Session()
     made.bind("c", LINE)
-    made.execute(Source("accuracy", USES + 'private c = bound("c") protecting rows budget epsilon 9\nr = ranges(c, 4)\n'))
+    made.execute(
+        Source("accuracy", USES + 'private c = bound("c") protecting rows budget epsilon 9\nr = ranges(c, 4)\n')
+    )
     with pytest.raises(Refusal) as refused:
         value(made, "bootstrap(lambda db, queries: hb(c, queries), [1 for i in 1..32], r, epsilon = 1)")
     assert refused.value.diagnostics[0].kind == "PrivateValue"

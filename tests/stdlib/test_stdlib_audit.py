@@ -1,4 +1,5 @@
-"""The fast part of the audit: options of one measurement. The whole is `python -m tests.stdlib.audit_options`."""
+"""The fast part of the audit: options of one measurement, and some that select. The whole is
+`python -m tests.stdlib.audit_options`."""
 
 from __future__ import annotations
 
@@ -8,11 +9,11 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from audit_options import at_once
+from audit_options import at_once, by_selections, scores
 from harness import Case, audit
 
 
-@pytest.mark.parametrize("case", at_once(), ids=lambda c: c.name)
+@pytest.mark.parametrize("case", [*at_once(), *scores(), *by_selections()[2:8:2]], ids=lambda c: c.name)
 def test_no_option_shows_more_than_it_charges(case: Case) -> None:
     finding = audit(case, share=0.05)
     assert finding.bound <= case.epsilon, finding

@@ -29,7 +29,7 @@ def test_short_work_leaves_no_trace_and_long_work_is_wiped(monkeypatch: pytest.M
     bar("again", 1, 4)
     now = 1.0
     bar("again", 2, 4)
-    assert "again" in stream.getvalue() and "2 of 4" in stream.getvalue()
+    assert "again" in stream.getvalue() and "2 of 4, about 1 s left" in stream.getvalue()
     bar("again", 4, 4)
     last = stream.getvalue().split("\r")[-2]
     assert last.strip() == "" and stream.getvalue().endswith("\r")

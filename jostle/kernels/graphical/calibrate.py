@@ -70,7 +70,7 @@ def calibrate(plan: Plan, potentials: Sequence[Floats]) -> Calibrated:
 
 def summed(table: Floats, home: Home) -> Floats:
     """A clique's table out of its bag's."""
-    out: Floats = np.einsum(table, home.axes, home.kept)
+    out: Floats = np.einsum(table, home.axes, home.kept)  # type: ignore[arg-type]
     return out
 
 

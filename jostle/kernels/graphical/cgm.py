@@ -19,13 +19,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from jostle.kernels.graphical.fit import public_ridge
+from jostle.kernels.graphical.fit import drowned, public_ridge
 from jostle.kernels.graphical.structure import Structure
 
 Floats = NDArray[np.float64]
-
-
-DROWNED = 3.0
 
 
 @dataclass(frozen=True)
@@ -72,7 +69,9 @@ def expected(
     first = np.zeros_like(noisy) if start is None else np.clip(start / unit, -1, 1) if bounds else start / unit
     found = minimize(
         dual, first, jac=True, method="L-BFGS-B", bounds=bounds,
-        options={"maxiter": steps, "maxfun": 2 * steps, "maxcor": 20, "gtol": tolerance, "ftol": 1e-9 if loose else 1e-15},
+        options={
+            "maxiter": steps, "maxfun": 2 * steps, "maxcor": 20, "gtol": tolerance, "ftol": 1e-9 if loose else 1e-15,
+        },
     )  # fmt: skip
     return np.asarray(found.x) * unit, float(found.fun) * unit
 
@@ -82,14 +81,13 @@ def steps_for(rows: float, noise: Noise, cells: float) -> float:
 
     A step moves potentials by at most 1/b under Laplace noise of scale b; they may come to 0.11(N/b)^0.4 in all. Under
     Gaussian noise as many steps as leave what the ridge of `fit.public_ridge` would. Both were fitted once
-    (docs/experiments/graphical.md). Where the noise of a table, b√cells, is more than a third of its rows, fewer by
-    the square.
+    (docs/experiments/graphical.md). Where the noise of a table, b√cells, stands out over its rows,
+    fewer.
     """
     rows, spread = max(rows, 1.0), max(noise.spread, 1e-9)
-    drowned = min(1.0, (rows / (DROWNED * spread * math.sqrt(cells))) ** 2)
     if noise.kind == "laplace":
-        return drowned * spread * 0.11 * (rows / spread) ** 0.4
-    return drowned * spread**2 / (rows * public_ridge(spread, rows))
+        return drowned(spread, rows, cells) * spread * 0.11 * math.pow(rows / spread, 0.4)
+    return spread * spread / (rows * public_ridge(spread, rows, cells))
 
 
 def learned(structure: Structure, noisy: Floats, rows: float, noise: Noise, steps: float, rounds: int = 5) -> Floats:

@@ -80,7 +80,7 @@ class Domain:
 
 
 def _values(name: str, given: Any) -> tuple[Any, ...]:
-    if isinstance(given, bool) or isinstance(given, str):
+    if isinstance(given, (bool, str)):
         raise ValueError(f"`{name}` needs a range, a set of values, or a number of them")
     if isinstance(given, (int, float)):
         if not float(given).is_integer() or not 1 <= given <= MOST_VALUES:

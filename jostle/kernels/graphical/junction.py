@@ -15,6 +15,9 @@ from functools import lru_cache
 MOST_CELLS = 2**25
 """Of all bags together: three arrays of doubles of that size are 800 MB."""
 
+MOST_AXES = 32
+"""Of one table; only variables of a single value can come to so many within `MOST_CELLS`."""
+
 Clique = tuple[int, ...]
 
 
@@ -87,6 +90,8 @@ def plan(sizes: tuple[int, ...], cliques: tuple[Clique, ...], most: int = MOST_C
             f"exact inference over these cliques needs tables of {need:,.0f} cells, the largest over {len(widest)} "
             f"variables, and {most:,} can be held; use fewer cliques or coarser values, or loopy inference"
         )
+    if any(len(bag) > MOST_AXES for bag in bags):
+        raise ValueError(f"exact inference over these cliques needs a table over more than {MOST_AXES} variables")
     tree = _tree(bags)
     variables: list[Clique] = []
     owned: list[int] = []

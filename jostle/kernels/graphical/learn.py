@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from jostle.kernels.carried import noise_of
 from jostle.kernels.graphical import cgm
-from jostle.kernels.graphical.fit import fitted, projected, public_ridge
+from jostle.kernels.graphical.fit import drowned, fitted, projected, public_ridge
 from jostle.kernels.graphical.model import GraphicalModel
 
 Floats = NDArray[np.float64]
@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 def naive_fit(
     model: GraphicalModel, tables: Sequence[Any], rows: Any = None, ridge: Any = None, project: bool = True
 ) -> GraphicalModel:
-    """Maximum likelihood on noisy tables as they are, each projected on its simplex, with a ridge.
+    """Maximum likelihood on noisy tables, each projected on its simplex, with a ridge.
 
     `rows`: a public or measured N, else read off the tables. `ridge`: λ for every clique, else `public_ridge` of each
     table's noise. `project`: false leaves the tables as they are. Post-processing: it costs nothing.
@@ -34,9 +34,13 @@ def naive_fit(
         raise ValueError(f"a ridge is a positive number, not {ridge}")
     flat = structure.joined([np.asarray(t) for t in tables])
     noises = [_noise(t) for t in tables]
-    strengths = [float(ridge) if ridge is not None else public_ridge(noise.spread, n) for noise in noises]
+    strengths = [
+        float(ridge) if ridge is not None else public_ridge(noise.spread, n, cells)
+        for noise, cells in zip(noises, structure.lengths, strict=True)
+    ]
     strength = np.concatenate([np.full(k, s) for k, s in zip(structure.lengths, strengths, strict=True)])
-    marginals = projected(structure, structure.split(flat), n) if project else flat / n
+    spreads = [noise.spread for noise in noises]
+    marginals = projected(structure, structure.split(flat), n, spreads) if project else flat / n
     return GraphicalModel(structure, fitted(structure, marginals, strength), _notes("naive", model, noises, n))
 
 
@@ -80,9 +84,7 @@ def _noise(table: Any) -> cgm.Noise:
 def _notes(how: str, model: GraphicalModel, noises: Sequence[cgm.Noise], rows: float) -> dict[str, Any]:
     """What is told of how a model was made; a warning where noise is all there is. Public: N was measured."""
     told: dict[str, Any] = {"learned": how, "rows": rows, "noise": max((n.spread for n in noises), default=0.0)}
-    # b√k is the noise of a table of k cells; N read off the tables may be off by it too.
-    cells = np.array(model.structure.lengths, dtype=float)
-    wide = np.array([n.spread for n in noises])
-    if len(wide) and bool((cgm.DROWNED * wide * np.sqrt(cells) > rows).all()):
+    pairs = zip(noises, model.structure.lengths, strict=True)
+    if noises and all(drowned(noise.spread, rows, cells) < 1 for noise, cells in pairs):
         told["warning"] = "the noise is as large as the tables: this model is near uniform"
     return told

@@ -6,7 +6,6 @@ model they make, the rows' clique tables.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -70,9 +69,3 @@ def chain_cliques(names: Sequence[str], order: float = 1) -> list[list[str]]:
     """The pairs at most `order` apart: a chain of that order."""
     names = list(names)
     return [[a, b] for i, a in enumerate(names) for b in names[i + 1 : i + 1 + int(order)]]
-
-
-def mean_squared_error(model: GraphicalModel, tables: Sequence[Any], rows: float) -> float:
-    """Of a model's cells: against tables of counts over so many rows."""
-    gaps = [np.asarray(t).ravel() / rows - m.ravel() for t, m in zip(tables, model.tables, strict=True)]
-    return math.fsum(float((g**2).sum()) for g in gaps) / sum(g.size for g in gaps)

@@ -1,8 +1,8 @@
 """A graphical model as a value: `model(domain, cliques)` is uniform; learning gives others over the same cliques.
 
-    >>> m = graphical_model({"a": 2, "b": 3}, [["a", "b"]])
-    >>> float(m.probability({"a": 0.0})), round(m.log_partition, 4)
-    (0.5, 1.7918)
+>>> m = graphical_model({"a": 2, "b": 3}, [["a", "b"]])
+>>> float(m.probability({"a": 0.0})), round(m.log_partition, 4)
+(0.5, 1.7918)
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class GraphicalModel:
             "variables": list(self.domain.names),
             "cliques": [self.domain.named(c) for c in self.structure.cliques],
             "log_partition": self.log_partition, "potentials": self.structure.split(self.theta),
-            "marginals": self.tables, "marginal": self.marginal, "probability": self.probability,
-            "conditional": self.conditional, "sample": self.sample, "kl": self.kl,
+            "marginals": self.tables, "joined": self._inferred[1], "marginal": self.marginal,
+            "probability": self.probability, "conditional": self.conditional, "sample": self.sample, "kl": self.kl,
             "log_likelihood": self.log_likelihood, "inference": self.structure.inference,
             "learned": "", "rows": None, "noise": None, "warning": "", **self.notes,
         }  # fmt: skip

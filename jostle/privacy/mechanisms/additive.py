@@ -4,6 +4,10 @@
 neighbours. Discrete Laplace noise of scale b = Δ₁/ε on every coordinate is ε-DP (Ghosh et al. 2009); discrete
 Gaussian noise of deviation σ is Δ₂²/(2σ²)-zCDP (Canonne et al. 2020, Thm. 4). The amount is the one charged, a
 whole number of quanta, and the scale is rounded up.
+
+*Which of the two.* Where both could be drawn and the program does not say `via`, the one with the smaller deviation at
+the same charge is: a choice by the public Δ₁ and Δ₂, which the trace tells. In plain sums of (ε, δ) Laplace has √2·Δ₁/ε
+against Δ₂/√(2ρ), ρ that of (ε, δ). In zCDP it has Δ₁/√ρ against Δ₂/√(2ρ): since Δ₂ ≤ Δ₁, always the larger.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from jostle.amounts import as_float
 from jostle.diagnostics import refuse
+from jostle.privacy.handles import Exposures
 from jostle.privacy.measures import Amount, Price, gaussian_price, pure_price, rho_of
 from jostle.privacy.noise import Noise
 
@@ -34,12 +39,24 @@ def sum_prices(whole: Amount, prices: list[Price]) -> Price:
     return Price(whole, sum(p.rho for p in prices), sum(p.delta0 for p in prices))
 
 
+class Scale(float):
+    """The scale of a noise, which knows what noise it is of."""
+
+    mechanism: str
+
+    def __new__(cls, value: float, mechanism: str) -> Scale:
+        made = super().__new__(cls, value)
+        made.mechanism = mechanism
+        return made
+
+
 @dataclass(frozen=True, slots=True)
 class Additive:
-    """A choice of noise for one amount: `laplace` by default, `gaussian` under rho or with a delta."""
+    """A choice of noise for one amount; `because` says what decided, where something had to be."""
 
     amount: Amount
     mechanism: str
+    because: str = ""
 
     @classmethod
     def of(cls, amount: Amount, via: str | None = None) -> Additive:
@@ -55,6 +72,23 @@ class Additive:
             raise refuse("BadAmount", "too little epsilon and delta for Gaussian noise", help="write `via laplace`")
         return made
 
+    @classmethod
+    def fitted(
+        cls, amount: Amount, via: str | None, exposures: Exposures, l1: float = 1.0, l2: float = 1.0
+    ) -> Additive:
+        """The noise of a measurement with these sensitivities, in any unit: the smaller one, unless `via` names one."""
+        made = cls.of(amount, via)
+        if via is not None or made.mechanism == "laplace" or not l2 > 0:
+            return made
+        gaussian = made.scale(l1, l2)
+        if all(e.source.measure.kind == "basic" for e in exposures):
+            laplace = math.sqrt(2) * cls(amount, "laplace").scale(l1, l2)
+        else:
+            laplace = math.sqrt(2) * l1 / l2 * gaussian
+        chosen = "gaussian" if gaussian <= laplace else "laplace"
+        least, other = sorted((gaussian, laplace))
+        return cls(amount, chosen, f"{least / other:.2g} of the deviation that the other noise has")
+
     @property
     def price(self) -> Price:
         if self.mechanism == "gaussian" or self.amount.unit == "rho":
@@ -69,6 +103,9 @@ class Additive:
         if self.amount.unit == "epsilon":
             rho = rho_of(rho, as_float(self.amount.delta))
         return l2 / math.sqrt(2 * rho)
+
+    def told(self, scale: float) -> Scale:
+        return Scale(scale, self.mechanism)
 
     def draw(self, noise: Noise, exact: NDArray[np.int64], l1: float, l2: float) -> NDArray[np.int64]:
         import numpy as np

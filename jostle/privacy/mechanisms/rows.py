@@ -71,7 +71,7 @@ def whole_weights(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     total = whole.sum(axis=0)  # whole numbers below 2^53: exact
     if total.max(initial=0.0) > GRID:
         whole[:, total > GRID] = 0.0
-    return whole  # type: ignore[no-any-return]
+    return whole
 
 
 def whole_frames(frames: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -94,7 +94,7 @@ def whole_frames(frames: NDArray[np.float64], weights: NDArray[np.float64]) -> N
     np.sqrt(squared, out=squared)
     np.divide(GRID * (1 - 2.0**-30), squared, out=squared)
     frames *= squared[:, None, :]
-    return np.trunc(frames, out=frames)  # type: ignore[no-any-return]
+    return np.trunc(frames, out=frames)
 
 
 class Moments:
@@ -163,7 +163,7 @@ class Contributions:
         import numpy as np
 
         total = self._whole if self._whole is not None else np.zeros(size, dtype=object)
-        return np.clip(total, -(2**62), 2**62).astype(np.int64)
+        return np.asarray(np.clip(total, -(2**62), 2**62), dtype=np.int64)
 
 
 def clipped(given: NDArray[np.float64], norm: str) -> Ints:
@@ -174,7 +174,7 @@ def clipped(given: NDArray[np.float64], norm: str) -> Ints:
     with np.errstate(all="ignore"):
         x = np.nan_to_num(np.array(given, dtype=float), nan=0.0, posinf=0.0, neginf=0.0)
         if norm == "sup":
-            return np.trunc(np.clip(x, -1.0, 1.0) * unit).astype(np.int64)
+            return np.asarray(np.trunc(np.clip(x, -1.0, 1.0) * unit), dtype=np.int64)
         x = np.clip(x, -1.0, 1.0)  # a coordinate beyond the ball is out of it in any norm; keeps squares finite
         size = np.zeros(x.shape[1])
         for row in x:
@@ -182,7 +182,7 @@ def clipped(given: NDArray[np.float64], norm: str) -> Ints:
         size = size if norm == "l1" else np.sqrt(size)
         # one part in 2^30 smaller than the ball, so that rounding cannot carry a row out of it
         x *= (1 - 2.0**-28) / np.maximum(size, 1.0)
-    units = np.trunc(x * unit).astype(np.int64)
+    units: Ints = np.trunc(x * unit).astype(np.int64)
     if norm == "l1":
         units[:, np.abs(units).sum(axis=0) > 2**BITS] = 0
     else:

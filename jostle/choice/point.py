@@ -1,0 +1,242 @@
+"""Choice points: ChoiceMakers that are called in the course of an algorithm, on the part of the data at hand.
+
+`MkChoiceMaker among {…} informed by {…} trained on whole(algorithm, data) wrt U`. A call runs the Option it picks
+within whatever allotment is open there; its Features look at what the record holds, and measure nothing: what a node
+knows of its data, the algorithm has paid for. All points of one `whole` are trained together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from jostle.choice.drawn import drawn
+from jostle.choice.learning import VERSION
+from jostle.choice.models import Model, Trees, constant
+from jostle.choice.policy import SINGLE_BEST, Decision, Policy
+from jostle.choice.program import Parts, ProgramBench, all_handles, public_only
+from jostle.choice.scale import Scale
+from jostle.choice.store import Store, digest
+from jostle.choice.table import Setting
+from jostle.choice.table import Table as Runs
+from jostle.choice.training import epsilon_grid
+from jostle.choice.whole import Called, Chooser, Learned, Point, Study
+from jostle.diagnostics import refuse
+from jostle.privacy.handles import Table, Vectors, handles_in
+from jostle.run.faults import exposures_of
+from jostle.run.interpreter import Interpreter
+from jostle.run.values import Function, Part, is_number, kind_name
+from jostle.source import Span
+
+LEARNED = "learned from whole runs"
+
+
+@dataclass(eq=False)
+class Whole:
+    """`whole(algorithm, data)`: what is run, on what, and the points that stand in it."""
+
+    algorithm: Any
+    databases: tuple[Any, ...]
+    points: list[ChoicePoint] = field(default_factory=list)
+    trying: Chooser | None = None  # while the algorithm is run to learn from
+    calls: list[Called] = field(default_factory=list)
+
+    @property
+    def jostle_parts(self) -> list[Any]:
+        return [self.algorithm, *self.databases]
+
+
+class ChoicePoint:
+    """The value of a `MkChoiceMaker` that is trained on `whole(…)`."""
+
+    def __init__(
+        self, whole: Whole, parts: Parts, model: Model, span: Span | None,
+        progress: Callable[[str, int, int], None] | None,
+    ) -> None:  # fmt: skip
+        self.name = ""
+        self._whole, self._parts, self._model, self._span, self._progress = whole, parts, model, span, progress
+        self._number = len(whole.points)
+        self._policies: dict[tuple[Any, ...], Policy] = {}
+        self._store = Store()
+        whole.points.append(self)
+
+    # Called by the interpreter ---------------------------------------------------------------------
+
+    def jostle_call(self, interp: Interpreter, args: Any, span: Span | None) -> Any:
+        """`choice(node)`: features, prediction, and what the chosen Option answers."""
+        if len(args) != 1:
+            raise refuse("TypeError", f"a choice takes its data, one record, and {len(args)} were given")
+        (data,) = args
+        values = self._look(interp, data)
+        if self._whole.trying is not None:
+            x = tuple(values[name] for name in self._parts.feature_names)
+            option = self._whole.trying(self._number, x)
+            self._whole.calls.append(Called(self._number, x, option))
+            return self._run(interp, option, data)
+        policy = self._policy(interp, data)
+        with interp.kernel.events.within("choice", self.name or "choice", span) as event:
+            decision = policy.choose(values, None)
+            event.update(
+                features=[{"name": k, "value": v, "epsilon": 0.0} for k, v in values.items()],
+                **decision.as_json(), model=policy.model, policy=policy.name, why=policy.why, trees=drawn(policy),
+            )  # fmt: skip
+            return self._answered(interp, decision, data, span)
+
+    def _answered(self, interp: Interpreter, decision: Decision, data: Any, span: Span | None) -> Any:
+        with interp.kernel.events.within("option", decision.chosen, span):
+            answers = self._run(interp, decision.index, data)
+        for handle in handles_in(answers):
+            source = handle.exposures[0].source.name
+            raise refuse(
+                "PrivateValue", f"the answers of `{decision.chosen}` hold private data of `{source}`",
+                help="answer with a name, such as `best.name` of a column",
+            )  # fmt: skip
+        return answers
+
+    def _run(self, interp: Interpreter, option: int, data: Any) -> Any:
+        if handles_in(data):
+            return interp.call(self._parts.options[option], [data])
+        with interp.kernel.allot(None, None):
+            return interp.call(self._parts.options[option], [data])
+
+    def _look(self, interp: Interpreter, data: Any) -> dict[str, float]:
+        """The features of what is at hand. They stand outside every allotment, so that none can measure."""
+        values = {}
+        with public_only(interp):
+            for name, feature in zip(self._parts.feature_names, self._parts.features, strict=True):
+                value = interp.call(feature, [data])
+                if not is_number(value):
+                    raise refuse("TypeError", f"the Feature `{name}` gives {kind_name(value)}, and a number is needed")
+                values[name] = float(value)
+        return values
+
+    @property
+    def jostle_fields(self) -> dict[str, Any]:
+        return {"options": list(self._parts.option_names), "features": list(self._parts.feature_names)}
+
+    @property
+    def jostle_parts(self) -> list[Any]:
+        return [*self._parts.options, *self._parts.features, self._parts.utility]
+
+    def jostle_explain(self) -> str:
+        """How the ways compared, and the trees of this point."""
+        from jostle.choice.explain import ways
+
+        if not self._policies:
+            return "nothing was learned yet: a choice point is trained when its algorithm first runs"
+        return "\n\n".join(ways(policy) for policy in dict.fromkeys(self._policies.values()))
+
+    # Learning ----------------------------------------------------------------------------------------
+
+    def _policy(self, interp: Interpreter, data: Any) -> Policy:
+        """What was learned for calls with about the amount of the outermost allotment; public: without noise."""
+        exposures = exposures_of([data])
+        amount = interp.kernel.outermost_amount() if exposures else None
+        unit = amount.unit if amount is not None else "epsilon"
+        epsilon = float(amount.value) * 1e-12 if amount is not None else None
+        grid = epsilon_grid(epsilon) if epsilon else ()
+        reach = max((e.reach for e in exposures), default=1)
+        place = (unit, reach, grid)
+        if place not in self._policies:
+            for point, policy in zip(self._whole.points, self._learned(interp, unit, reach, grid), strict=True):
+                point._policies[place] = policy
+                interp.kernel.events.emit(
+                    "train", point.name or "choice", point._span, options=list(policy.table.options),
+                    features=list(policy.table.features), databases=list(policy.table.databases),
+                    epsilons=list(grid), standings=[s.as_json() for s in policy.standings], policy=policy.name,
+                )  # fmt: skip
+        return self._policies[place]
+
+    def _learned(self, interp: Interpreter, unit: str, reach: int, grid: tuple[float, ...]) -> list[Policy]:
+        whole = self._whole
+        parts = Parts((whole.algorithm,), ("run",), (), (), self._parts.utility, whole.databases)
+        bench = ProgramBench(interp, parts, unit, reach)
+        shapes = [[p._parts.option_names, p._parts.feature_names, str(p._model)] for p in whole.points]
+        key = digest("whole", VERSION, bench.key, shapes, list(grid))
+        kept = [self._store.load(f"{key}-{number}") for number in range(len(whole.points))]
+        if all(policy is not None for policy in kept):
+            return [policy for policy in kept if policy is not None]
+        study = Study(
+            [Point(p._parts.option_names, p._parts.feature_names, p._model) for p in whole.points],
+            bench, grid or (None,), key, self._tried(bench), self._teller(), self._workers(),
+        )  # fmt: skip
+        made = study.learn()
+        policies = [self._as_policy(bench, point, number, made, grid, key) for number, point in enumerate(whole.points)]
+        for number, policy in enumerate(policies):
+            self._store.save(f"{key}-{number}", policy, on_disk=True)
+        return policies
+
+    def _tried(self, bench: ProgramBench) -> Callable[[Any, float | None, int, Chooser], tuple[list[Called], float]]:
+        whole = self._whole
+
+        def tried(instance: Any, epsilon: float | None, drawn: int, chooser: Chooser) -> tuple[list[Called], float]:
+            before, whole.trying, whole.calls = whole.trying, chooser, []
+            try:
+                answers = bench.answer(0, instance, epsilon, drawn)
+            finally:
+                whole.trying = before
+            calls, whole.calls = whole.calls, []
+            return calls, bench.utility(instance, answers)
+
+        return tried
+
+    def _as_policy(
+        self, bench: ProgramBench, point: ChoicePoint, number: int, made: Learned, grid: tuple[float, ...], key: str
+    ) -> Policy:
+        parts = point._parts
+        table = Runs(
+            parts.option_names, parts.feature_names, (True,) * len(parts.features), bench.database_names, grid, (1.0,),
+            (Setting(0.0, ()),), 0, 1, key, (),
+        )  # fmt: skip
+        if made.predictors is not None:
+            predictor: Trees = made.predictors[number]
+            return Policy(
+                LEARNED, str(point._model), 0.0, parts.feature_names, parts.feature_names, predictor, table,
+                made.standings, made.why,
+            )  # fmt: skip
+        scores = [0.0 if k == made.fixed[number] else -1.0 for k in range(len(parts.options))]
+        always = constant(Scale("utility"), scores, [0.0] * len(scores), 0)
+        return Policy(SINGLE_BEST, SINGLE_BEST, 0.0, (), (), always, table, made.standings, made.why)
+
+    def _workers(self) -> int | None:
+        """As for other choices: an embedded database is not promised to work across a fork."""
+        held = [h for data in self._whole.databases for h in all_handles(data)]
+        return 1 if any(isinstance(h, (Table, Vectors)) for h in held) else None
+
+    def _teller(self) -> Callable[[int, int], None] | None:
+        tell = self._progress
+        names = ", ".join(p.name or "choice" for p in self._whole.points)
+        return (lambda done, total: tell(f"training {names}", done, total)) if tell is not None else None
+
+
+def whole(algorithm: Any, data: Any) -> Whole:
+    """`whole(algorithm, data)`: an Option or function of one record, and the public records to run it on."""
+    if not isinstance(algorithm, (Part, Function)) or (isinstance(algorithm, Part) and algorithm.kind != "Option"):
+        raise refuse("TypeError", f"`whole` takes an Option or a function to run, not {kind_name(algorithm)}")
+    databases = tuple(data) if not isinstance(data, dict) else (data,)
+    for handle in handles_in(list(databases)):
+        raise refuse(
+            "PrivateValue", f"training data are public, and `{handle.exposures[0].source.name}` is private",
+            help="train on public data of the same kind",
+        )  # fmt: skip
+    if not databases:
+        raise refuse("ValueError", "there is nothing to run on", help="name public data sets")
+    return Whole(algorithm, databases)
+
+
+def make_point(
+    whole: Whole, options: Sequence[Any], names: tuple[str, ...], features: Sequence[Any],
+    feature_names: tuple[str, ...], utility: Any, model: Any, span: Span | None,
+    progress: Callable[[str, int, int], None] | None,
+) -> ChoicePoint:  # fmt: skip
+    """A point of `whole`, from what a MkChoiceMaker was given."""
+    if not isinstance(model, Model) or model.kind != "tree":
+        raise refuse(
+            "TypeError", "a choice inside an algorithm is learned by `tree`: a run tells of one option only",
+            help="`using tree(depth = 3)`, or no `using`",
+        )  # fmt: skip
+    if not features:
+        raise refuse("ValueError", "a choice inside an algorithm needs features of what is at hand")
+    return ChoicePoint(whole, Parts(tuple(options), names, tuple(features), feature_names, utility, ()), model, span,
+                       progress)  # fmt: skip

@@ -1,0 +1,54 @@
+"""What a ChoiceMaker tells of itself: the runs it was trained on, and how good it is on data sets left out.
+
+Both are fields of the value in programs (`choice.runs(epsilon = 0.1)`, `choice.evaluate(epsilon = 0.1)`) and what
+`jostle evaluate` prints. Everything is public: training data, seeded noise, no private source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jostle.choice.bench import Bench
+from jostle.choice.evaluation import Report, evaluate
+from jostle.choice.models import AnyModel
+from jostle.choice.table import Table
+from jostle.choice.workers import Progress
+from jostle.run.values import Record
+
+
+def runs(table: Table) -> list[Record]:
+    """A record for each option in each run: `data`, `rows` (none where unknown), `epsilon`, `option`, `utility`."""
+    return [
+        Record({
+            "data": table.databases[run.database], "rows": table.rows_of(run), "scale": run.scale,
+            "epsilon": run.epsilon, "option": option, "utility": utility,
+        })
+        for run in table.runs
+        for option, utility in zip(table.options, run.utilities[0], strict=True)
+    ]  # fmt: skip
+
+
+def report(
+    bench: Bench, table: Table, model: AnyModel, only: Sequence[str], progress: Progress | None, workers: int | None
+) -> Report:
+    """Leaving one data set out, over the whole procedure; by rows where data sets share their sizes, else by scale."""
+    counted = {table.rows_of(run) for run in table.runs}
+    shared = None not in counted and len(counted) <= len({run.scale for run in table.runs})
+
+    def rows(database: int, scale: float) -> float:
+        return float(f"{scale * table.rows[database]:.6g}")
+
+    return evaluate(
+        table, model, bench.predicts, group=rows if shared else None, only=only, progress=progress, workers=workers
+    )
+
+
+def as_record(made: Report) -> Record:
+    """The report as a value of the language: the figures over all instances, `lines` by rows, and the whole as text."""
+    said = made.as_json()
+    lines = [Record({**line, "options": Record(line["options"])}) for line in said["lines"]]
+    over_all = {name: lines[0][name] for name in ("choice", "tail", "single", "single_tail", "gap", "options")}
+    return Record(
+        {**over_all, "virtual": said["virtual_best"], "lines": lines[1:], "policies": Record(made.policies),
+         "databases": float(made.databases), "text": made.text()}
+    )  # fmt: skip

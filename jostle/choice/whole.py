@@ -1,0 +1,260 @@
+"""Choices inside an algorithm, learned from whole runs of it (the thesis's NoisyConditionals, Figure 4.5).
+
+`whole(algorithm, data)` names an algorithm in whose course choices are made, and public data to run it on. Every
+ChoiceMaker trained on it is a *choice point*. Training runs the whole algorithm with options tried at the points,
+gives each call the utility of its run, less the mean over the runs on the same data, and fits a regression tree for
+each option of each point; then it runs again around what was learned, and fits again. The best fixed way (one option
+at each point, always) competes, and wins unless the learned one convinces on data sets that were left out.
+
+Everything here is public: training data, features, and utilities. Nothing is charged.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from jostle.choice.bench import Bench
+from jostle.choice.grow import grow
+from jostle.choice.models import Model, Trees
+from jostle.choice.policies import convinces
+from jostle.choice.policy import Standing
+from jostle.choice.scale import Scale, finite
+from jostle.choice.training import seed
+from jostle.choice.workers import Progress, run_all
+
+Array = npt.NDArray[np.float64]
+
+TRIALS = 12  # runs of a data set at an epsilon with options tried freely, and again around what was learned
+CHECKS = 4  # runs of each fixed way, and of the learned one, by which they are compared
+MOST_WAYS = 24  # fixed ways that compete: of more, those that differ least from the first
+KEPT = 40  # calls of one point in one run that are learned from
+STRAY = 0.2  # how often a call takes an option at random while the algorithm is run around what was learned
+
+Chooser = Callable[[int, Sequence[float]], int]
+"""From the number of a point and its features to the number of an option."""
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """One call of a choice point in one run."""
+
+    point: int
+    features: tuple[float, ...]
+    option: int
+
+
+@dataclass(frozen=True, slots=True)
+class WholeRun:
+    """One run of the algorithm: on which data set at which epsilon, its calls and its utility."""
+
+    database: int
+    epsilon: float | None
+    way: int  # of the fixed ways; −1: none of them
+    calls: tuple[Called, ...]
+    utility: float
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What a choice point is made of, as far as learning sees it."""
+
+    options: tuple[str, ...]
+    features: tuple[str, ...]
+    model: Model
+
+
+@dataclass(frozen=True)
+class Learned:
+    """The outcome: predictors of the advantage of each option (None: the fixed way is taken), and how they compared."""
+
+    fixed: tuple[int, ...]
+    predictors: tuple[Trees, ...] | None
+    standings: tuple[Standing, ...]
+    why: str
+
+
+@dataclass
+class Study:
+    """Trains the points of one algorithm. `tried` runs it once with a chooser and gives its calls and its utility."""
+
+    points: Sequence[Point]
+    bench: Bench
+    epsilons: Sequence[float | None]
+    key: str
+    tried: Callable[[Any, float | None, int, Chooser], tuple[list[Called], float]]
+    progress: Progress | None = None
+    workers: int | None = None
+    _runs: list[WholeRun] = field(default_factory=list)
+
+    def learn(self) -> Learned:
+        """Runs, fits, runs again, fits again, and compares."""
+        ways = fixed_ways([len(p.options) for p in self.points])
+        places = [(d, e) for d in range(len(self.bench.database_names)) for e in self.epsilons]
+        self._stage, self._stages = 0, 3
+        self._gather(places, lambda d: [*((w, self._fixed(ways[w])) for w in range(len(ways)) for _ in range(CHECKS)),
+                                        *((-1, self._mixed(ways)) for _ in range(TRIALS))])  # fmt: skip
+        first = {d: self._fit(without=d) for d in self._databases()}
+        self._gather(places, lambda d: [(-1, self._straying(first[d])) for _ in range(TRIALS)])
+        second = {d: self._fit(without=d) for d in self._databases()}
+        checked = self._gather(places, lambda d: [(-2, self._greedy(second[d])) for _ in range(CHECKS)])
+        return self._decide(ways, checked)
+
+    def _databases(self) -> range:
+        return range(len(self.bench.database_names))
+
+    # Running -----------------------------------------------------------------------------------------
+
+    def _gather(
+        self, places: Sequence[tuple[int, float | None]], behaviours: Callable[[int], list[tuple[int, Any]]]
+    ) -> list[WholeRun]:
+        """Every behaviour on every data set at every epsilon; kept, unless they are only to be judged."""
+        stage = self._stage
+        self._stage += 1
+
+        def piece(number: int) -> list[WholeRun]:
+            database, epsilon = places[number]
+            instance = self.bench.instance(database, 1.0, 0)
+            made = []
+            for trial, (way, behave) in enumerate(behaviours(database)):
+                drawn = seed(self.key, stage, database, repr(epsilon), trial)
+                calls, utility = self.tried(instance, epsilon, drawn, behave(drawn))
+                made.append(WholeRun(database, epsilon, way, _thinned(calls, drawn), finite(utility)))
+            return made
+
+        tell, many = self.progress, self._stages * len(places)
+        report = (lambda done, total: tell(stage * len(places) + done, many)) if tell is not None else None
+        runs = [run for group in run_all(piece, len(places), report, self.workers) for run in group]
+        if all(run.way != -2 for run in runs):
+            self._runs += runs
+        return runs
+
+    def _fixed(self, way: tuple[int, ...]) -> Callable[[int], Chooser]:
+        return lambda drawn: lambda point, x: way[point]
+
+    def _mixed(self, ways: Sequence[tuple[int, ...]]) -> Callable[[int], Chooser]:
+        """Options tried: at each point one that this run prefers, or any."""
+        many = [len(p.options) for p in self.points]
+
+        def behave(drawn: int) -> Chooser:
+            count = itertools.count()
+            preferred = [_part(drawn, "prefers", p) % many[p] for p in range(len(many))]
+            faithful = _part(drawn, "faithful") % 3  # never, half of the time, mostly
+
+            def choose(point: int, x: Sequence[float]) -> int:
+                call = next(count)
+                if _part(drawn, "stay", call) % 4 < (0, 2, 3)[faithful]:
+                    return preferred[point]
+                return _part(drawn, "any", call) % many[point]
+
+            return choose
+
+        return behave
+
+    def _greedy(self, predictors: tuple[Trees, ...]) -> Callable[[int], Chooser]:
+        return lambda drawn: lambda point, x: best_of(predictors[point], x)
+
+    def _straying(self, predictors: tuple[Trees, ...]) -> Callable[[int], Chooser]:
+        def behave(drawn: int) -> Chooser:
+            count = itertools.count()
+
+            def choose(point: int, x: Sequence[float]) -> int:
+                call = next(count)
+                if _part(drawn, "stray", call) % 1000 < STRAY * 1000:
+                    return _part(drawn, "any", call) % len(self.points[point].options)
+                return best_of(predictors[point], x)
+
+            return choose
+
+        return behave
+
+    # Learning ----------------------------------------------------------------------------------------
+
+    def _fit(self, without: int | None = None) -> tuple[Trees, ...]:
+        """For each point a tree for each option: what its runs gained over the mean of their data set."""
+        runs = [r for r in self._runs if r.database != without] or self._runs
+        means: dict[tuple[int, float | None], float] = {}
+        for place in {(r.database, r.epsilon) for r in runs}:
+            means[place] = float(np.mean([r.utility for r in runs if (r.database, r.epsilon) == place]))
+        return tuple(self._fit_point(number, point, runs, means) for number, point in enumerate(self.points))
+
+    def _fit_point(
+        self, number: int, point: Point, runs: Sequence[WholeRun], means: dict[tuple[int, float | None], float]
+    ) -> Trees:
+        x: list[list[tuple[float, ...]]] = [[] for _ in point.options]
+        y: list[list[float]] = [[] for _ in point.options]
+        for run in runs:
+            gained = run.utility - means[run.database, run.epsilon]
+            for call in run.calls:
+                if call.point == number:
+                    x[call.option].append(call.features)
+                    y[call.option].append(gained)
+        ensembles = []
+        instances = max(1, len(means))
+        for rows, gains in zip(x, y, strict=True):
+            if not rows:  # never tried: no better than anything
+                rows, gains = [tuple(0.0 for _ in point.features)], [-1e9]
+            least = max(1, round(point.model.least(instances) * len(rows) / instances))
+            columns = np.array(rows, dtype=np.float64).reshape(len(rows), len(point.features))
+            ensembles.append((grow(columns, np.array(gains)[:, None], point.model.depth, least),))
+        return Trees(Scale("utility"), point.features, len(point.options), tuple(ensembles), False)
+
+    def _decide(self, ways: Sequence[tuple[int, ...]], checked: Sequence[WholeRun]) -> Learned:
+        """The learned way against the best fixed one, by mean utility of data sets; on each, learned without it."""
+        fixed = [self._by_database([r for r in self._runs if r.way == w]) for w in range(len(ways))]
+        learned = self._by_database(checked)
+        top = np.max(np.vstack([*fixed, learned]), axis=0)
+        names = [self._named(way) for way in ways] + ["learned, node by node"]
+        lost = [top - one for one in (*fixed, learned)]
+        root = math.sqrt(len(learned))
+        standings = tuple(
+            Standing(name, 0.0, float(one.mean()), float(one.std(ddof=1) / root) if len(one) > 1 else 0.0)
+            for name, one in zip(names, lost, strict=True)
+        )
+        best = min(range(len(ways)), key=lambda w: float(lost[w].mean()))
+        if len(learned) > 1 and convinces(lost[best], lost[-1], False):
+            why = "less regret on data sets that were left out than the best fixed way, beyond chance"
+            return Learned(ways[best], self._fit(), standings, why)
+        why = f"within chance of the learned way, and simpler: always {self._named(ways[best])}"
+        return Learned(ways[best], None, standings, why)
+
+    def _by_database(self, runs: Sequence[WholeRun]) -> Array:
+        return np.array([np.mean([r.utility for r in runs if r.database == d]) for d in self._databases()])
+
+    def _named(self, way: tuple[int, ...]) -> str:
+        return ", ".join(p.options[k] for p, k in zip(self.points, way, strict=True))
+
+
+def fixed_ways(many: Sequence[int]) -> list[tuple[int, ...]]:
+    """One option at each point, always: all combinations, or those that leave the first ones least."""
+    every = sorted(itertools.product(*(range(m) for m in many)), key=lambda way: (sum(k > 0 for k in way), way))
+    return every[:MOST_WAYS]
+
+
+def best_of(predictor: Trees, x: Sequence[float]) -> int:
+    """The option with the largest predicted advantage; the first of equals."""
+    known = predictor.predict(x)
+    return max(range(len(known)), key=lambda k: (known[k][0], -k))
+
+
+def _part(drawn: int, *what: object) -> int:
+    """A number drawn by hash from the seed of a run."""
+    return seed(drawn, *what)
+
+
+def _thinned(calls: Sequence[Called], drawn: int) -> tuple[Called, ...]:
+    """At most `KEPT` calls of each point, drawn by hash, so that a run of many nodes weighs no more than others."""
+    kept: list[Called] = []
+    for point in {c.point for c in calls}:
+        mine = [c for c in calls if c.point == point]
+        if len(mine) > KEPT:
+            order = sorted(range(len(mine)), key=lambda i: _part(drawn, "keep", point, i))
+            mine = [mine[i] for i in sorted(order[:KEPT])]
+        kept += mine
+    return tuple(kept)

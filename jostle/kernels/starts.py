@@ -1,0 +1,28 @@
+"""Seeded random numbers of mixtures and clusters: where fits start, and samples of models that were paid for.
+
+All on public values. The same seed gives the same numbers, so that a start is a public fact like any other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def seeded(seed: int) -> Any:
+    """NumPy's generator for a seed."""
+    return np.random.default_rng(int(seed))
+
+
+def spread_out(count: int, d: int, seed: int) -> NDArray[np.float64]:
+    """`count` normal points of d coordinates: of 64 draws that whose nearest two are farthest apart."""
+    rng = seeded(seed)
+    best, found = -1.0, np.zeros((count, d))
+    for _ in range(64):
+        made = rng.standard_normal((count, d))
+        gaps = np.linalg.norm(made[:, None] - made[None], axis=2)[np.triu_indices(count, 1)]
+        if gaps.min(initial=1e9) > best:
+            best, found = float(gaps.min(initial=1e9)), made
+    return found

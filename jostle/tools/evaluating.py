@@ -1,0 +1,111 @@
+"""`jostle evaluate FILE` and `jostle.evaluate`: how good a program's choices are on data that they were not trained on.
+
+The program runs on made-up rows (as with `run --simulate`), so that its ChoiceMakers and the amounts they are called
+with are known; nothing private is opened and nothing is spent. Then each is judged by leaving out one training data set
+at a time (`choice.evaluation`): features are paid for, and regret is against the best option with all of epsilon.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jostle.diagnostics import did_you_mean, refuse
+from jostle.source import Source
+from jostle.tools.files import read_program
+from jostle.tools.render import clean
+
+if TYPE_CHECKING:
+    from jostle.choice.evaluation import Report
+
+DEFAULT = 1.0
+"""The epsilon of a choice that the program never calls on private data, where none is named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """One ChoiceMaker of a program, at an amount it is called with."""
+
+    name: str
+    unit: str
+    amount: float
+    report: Report
+
+    def as_json(self) -> dict[str, Any]:
+        return {"choice": self.name, "unit": self.unit, "amount": self.amount, **self.report.as_json()}
+
+    def text(self) -> str:
+        return f"{self.name}, {self.unit} {self.amount:g}: {self.report.text()}"
+
+
+def evaluate(
+    program: str | Path | Source,
+    /,
+    *,
+    choice: str | None = None,
+    epsilon: float | None = None,
+    only: Sequence[str] = (),
+    progress: Callable[[str, int, int], None] | None = None,
+    bound: Mapping[str, Any] | None = None,
+    **params: Any,
+) -> list[Evaluated]:
+    """Every choice of a program (or the one named), judged at each amount it is called with, or at `epsilon`.
+
+    `only`: names of training data sets (their field `name`) that are left out in turn; the others are always trained
+    on. `bound`: public stand-ins for `bound("NAME")`; `params`: the program's own. Raises `Refusal`: what the program
+    raises, `NameError` for a choice that is not there, `ValueError` with fewer than two training data sets.
+    """
+    from jostle.choice.maker import ChoiceMaker
+    from jostle.tools.session import Session
+
+    source = program if isinstance(program, Source) else read_program(Path(program))
+    session = Session(simulate=1, progress=progress)
+    for name, value in (bound or {}).items():
+        session.bind(name, value)
+    names, calls, interp = session.rehearse(source, params)
+    makers = {value.name or name: value for name, value in names.items() if isinstance(value, ChoiceMaker)}
+    makers |= {maker.name or "choice": maker for maker, *_ in calls}
+    if not makers:
+        raise refuse("ValueError", "the program makes no choice", help="one is made by `MkChoiceMaker among …`")
+    if choice is not None and choice not in makers:
+        known = did_you_mean(choice, makers) or f"there are: {', '.join(makers)}"
+        raise refuse("NameError", f"the program has no choice named `{choice}`", help=known)
+    found = []
+    for name, maker in makers.items():
+        if choice in (None, name):
+            for unit, amount in _amounts(maker, calls, epsilon):
+                found.append(Evaluated(name, unit, amount, maker.report(interp, unit, amount, only)))
+    return found
+
+
+def _amounts(maker: Any, calls: Sequence[Any], epsilon: float | None) -> list[tuple[str, float]]:
+    """The unit and amount of each call of a maker, each once."""
+    met = [(unit, amount) for called, _, (unit, amount), _ in calls if called is maker and amount is not None]
+    if epsilon is not None:
+        return [(met[0][0] if met else "epsilon", epsilon)]
+    return list(dict.fromkeys(met)) or [("epsilon", DEFAULT)]
+
+
+def command(asked: Namespace) -> int:
+    """`jostle evaluate FILE [--choice NAME] [--epsilon e] [--data NAME] [--format json]`."""
+    from jostle.tools.progress import progress_on
+
+    bar = progress_on(sys.stderr)
+    try:
+        found = evaluate(
+            asked.file, choice=asked.choice, epsilon=asked.epsilon, only=asked.data, progress=bar,
+            bound=dict(asked.bind), **dict(asked.set),
+        )  # fmt: skip
+    finally:
+        if bar is not None:
+            bar.close()
+    if asked.format == "json":
+        print(json.dumps({"choices": [one.as_json() for one in found]}, ensure_ascii=False, allow_nan=False))
+    else:
+        print(clean("\n".join(one.text() for one in found)), end="")
+    return 0

@@ -1,0 +1,62 @@
+"""The programs of graphical models run as they say, at small sizes."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jostle.tools.session import Result, Session
+
+PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
+
+
+def run(name: str, folder: Path, **settings: Any) -> Result:
+    return Session(cwd=folder).run(PROGRAMS / name, **settings)
+
+
+def pictures(result: Result) -> list[str]:
+    return [event.name for event in result.trace if event.kind == "picture"]
+
+
+def test_figure_1(tmp_path: Path) -> None:
+    result = run("figure_1_cgm.jst", tmp_path, values=2, variables=4, largest=1000)
+    assert [name[:3] for name in pictures(result)] == ["(a)", "(b)", "(c)"]
+    assert result.output[-1].startswith("uniform")
+
+
+@pytest.mark.parametrize("graph", ["chain", "random"])
+def test_figure_2(tmp_path: Path, graph: str) -> None:
+    result = run("figure_2_cgm.jst", tmp_path, graph=graph, values=2, variables=4, largest=1000)
+    assert len(pictures(result)) == 3
+    series = next(e for e in result.trace if e.kind == "picture").fields["series"]
+    assert list(series) == ["uniform", "fixed_ridge", "cgm", "naive", "without_noise"]
+
+
+def test_figure_3(tmp_path: Path) -> None:
+    result = run("figure_3_cgm.jst", tmp_path, values=2, variables=4, rows=2000)
+    assert len(pictures(result)) == 2
+    # 2,000 people, one row's worth each: at ε = 10 a step is told better than by the uniform chain, log 1/12 = −2.48
+    naive = next(line for line in result.output if line.startswith("epsilon 10"))
+    assert float(naive.split()[3]) > -1.5
+
+
+def test_synthetic_data(tmp_path: Path) -> None:
+    result = run("synthetic_data.jst", tmp_path, how_many=500)
+    assert float(result.budget["people"]["epsilon"]["spent"]) <= 1
+    frame = result["people_made_up"].frame()
+    assert frame.shape == (500, 5)
+    assert list(frame["city"].cat.categories) == ["Ames", "Bergen", "Cork", "Delft"]
+    assert 0.35 < (frame["city"] == "Ames").mean() < 0.55  # 0.45; noise and rounding come to a few hundredths
+    assert pictures(result) == ["income", "age by sex"]
+
+
+def test_the_trips_are_made_as_is_said(tmp_path: Path) -> None:
+    spec = importlib.util.spec_from_file_location("make_trips", PROGRAMS / "data" / "make_trips.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.write(tmp_path / "trips.csv", 2000, 1)
+    assert (tmp_path / "trips.csv").read_bytes() == (PROGRAMS / "data" / "trips.csv").read_bytes()

@@ -1,0 +1,73 @@
+"""Laplace or Gaussian: the smaller noise at the same charge, decided by public norms and told in the trace."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from jostle.privacy.measures import rho_of
+from jostle.tools.session import Result
+
+EPSILON, DELTA = 1.0, 1e-6
+SIGMA = 1 / math.sqrt(2 * rho_of(EPSILON, DELTA))
+SPEND = {"basic": f"epsilon {EPSILON} delta {DELTA}", "zcdp": f"epsilon {EPSILON} delta {DELTA}", "rho": "rho 0.5"}
+BUDGET = {"basic": "epsilon 9, delta 0.1 counted by basic", "zcdp": "epsilon 9, delta 0.1", "rho": "rho 9"}
+BOXES = '[{{kind: "boxes", lows: [[0] for i in 1..{0}], highs: [[3] for i in 1..{0}], weight: 1}}]'
+
+
+def measured(attempt: Callable[..., Result], counting: str, what: str, via: str = "") -> dict[str, Any]:
+    program = f"private c = counts([5, 6, 7, 8]) protecting rows budget {BUDGET[counting]}\n"
+    result = attempt(program + f"x = {what.replace('SPEND', SPEND[counting] + via)}\n")
+    assert result.ok, result.diagnostics
+    spent = {unit: line["spent"] for unit, line in result.budget["c"].items()}
+    (event,) = [e.fields for e in result.events if e.kind == "measure"]
+    return {**event, "spent": spent}
+
+
+COUNT = "{{ select sum(values) from c with SPEND }}"
+
+
+@pytest.mark.parametrize("what", [COUNT, "laplace(c) with SPEND", "laplace(total(c)) with SPEND"])
+def test_plain_sums_of_a_single_norm_take_laplace(attempt: Callable[..., Result], what: str) -> None:
+    event = measured(attempt, "basic", what)
+    assert event["mechanism"] == "laplace"
+    assert event["scale"] == pytest.approx(1 / EPSILON)
+    assert event["because"].startswith(f"{math.sqrt(2) / SIGMA:.2g} of the deviation")
+
+
+def test_where_a_row_is_in_many_answers_gaussian_noise_grows_slower(attempt: Callable[..., Result]) -> None:
+    """k answers hold every row: √2·k/ε against √k·σ, which cross at k = σ²ε²/2."""
+    even = int(SIGMA**2 * EPSILON**2 / 2)
+    for k, expected in ((even, "laplace"), (even + 1, "gaussian")):
+        event = measured(attempt, "basic", f"laplace(c, {BOXES.format(k)}) with SPEND")
+        assert event["mechanism"] == expected
+        deviation = math.sqrt(2) * event["scale"] if expected == "laplace" else event["scale"]
+        assert deviation == pytest.approx(min(math.sqrt(2) * k / EPSILON, math.sqrt(k) * SIGMA), rel=1e-6)
+
+
+@pytest.mark.parametrize("counting", ["zcdp", "rho"])
+@pytest.mark.parametrize("k", [1, 40])
+def test_in_zcdp_gaussian_noise_is_never_the_larger(attempt: Callable[..., Result], counting: str, k: int) -> None:
+    event = measured(attempt, counting, f"laplace(c, {BOXES.format(k)}) with SPEND")
+    assert event["mechanism"] == "gaussian"
+    assert event["because"].startswith(f"{1 / math.sqrt(2 * k):.2g} of the deviation")
+
+
+@pytest.mark.parametrize("counting", ["basic", "zcdp", "rho"])
+def test_via_overrides_and_the_charge_is_the_same(attempt: Callable[..., Result], counting: str) -> None:
+    chosen = measured(attempt, counting, COUNT)
+    for mechanism in ("laplace", "gaussian"):
+        event = measured(attempt, counting, COUNT, f" via {mechanism}")
+        assert event["mechanism"] == mechanism
+        assert "because" not in event
+        if counting != "zcdp":  # there Laplace noise for all of ε costs far more of ρ
+            assert event["spent"] == chosen["spent"]
+
+
+def test_without_delta_there_is_nothing_to_choose(attempt: Callable[..., Result]) -> None:
+    event = measured(attempt, "basic", COUNT.replace("SPEND", "epsilon 1"))
+    assert event["mechanism"] == "laplace"
+    assert "because" not in event

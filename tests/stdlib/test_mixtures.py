@@ -1,0 +1,245 @@
+"""Mixtures, k-means and factor analysis: they find what is there, and nothing that is fed to them breaks them."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jostle.kernels.gaussians import GaussianMixture
+from jostle.kernels.mixtures import made_mixture, mixture_frames, mixture_prior, mixture_start, mixture_step
+from jostle.source import Source
+from jostle.tools.session import Session
+
+LIFE = Path(__file__).resolve().parents[3] / "shared" / "data" / "lifesci.csv"
+BASIC = "epsilon 1000, delta 0.5 counted by basic"
+
+
+def fit(rows: np.ndarray, program: str, budget: str = BASIC, bound: float = 1.0) -> dict[str, Any]:
+    """What a program over `p`, private rows of columns x1, x2, …, releases."""
+    d = rows.shape[1]
+    described = ", ".join(f"x{i + 1}: -{bound!r}..{bound!r}" for i in range(d))
+    session = Session()
+    session.bind("p", {f"x{i + 1}": np.ascontiguousarray(rows[:, i]) for i in range(d)})
+    text = f'use mixtures\nprivate p = bound("p") described by {{{described}}} protecting rows budget {budget}\n'
+    return session.run(Source("t.jst", text + "rows = vectors(p)\n" + program)).values
+
+
+@pytest.fixture(scope="module")
+def made() -> GaussianMixture:
+    return made_mixture(3, 3, 4.0, seed=5)
+
+
+@pytest.fixture(scope="module")
+def points(made: GaussianMixture) -> np.ndarray:
+    return made.sample(6000, 1)[0]
+
+
+@pytest.mark.parametrize("budget", [BASIC, "epsilon 1000, delta 0.5"])
+def test_a_mixture_is_found(made: GaussianMixture, points: np.ndarray, budget: str) -> None:
+    model = fit(points, "release m = mixture(rows, 5, 8) with epsilon 4 delta 0.0001", budget)["m"]
+    test = made.sample(3000, 2)[0]
+    assert model.score(test) > made.score(test) - 0.35
+    assert model.score(test) > fit(points, "release m = single_gaussian(rows) with epsilon 4 delta 0.0001")["m"].score(
+        test
+    )
+
+
+def test_a_gaussian_is_found_with_each_kind_of_noise() -> None:
+    one = made_mixture(3, 1, 1.0, seed=3)
+    rows, test = one.sample(5000, 1)[0], one.sample(2000, 2)[0]
+    for budget, spend in (
+        ("epsilon 100", "epsilon 2"), ("rho 100", "rho 0.5"), ("epsilon 9, delta 0.1", "epsilon 1 delta 0.001"),
+    ):  # fmt: skip
+        model = fit(rows, f"release m = single_gaussian(rows) with {spend}", budget)["m"]
+        assert model.score(test) > one.score(test) - 0.2
+
+
+def test_public_rows_are_fitted_for_nothing(made: GaussianMixture, points: np.ndarray) -> None:
+    rows = json.dumps(points[::3].tolist())
+    program = f"use mixtures\nrelease m = mixture(vectors({rows}), 3, 12)\nrelease s = single_gaussian(vectors({rows}))"
+    found = Session().run(Source("t.jst", program)).values
+    assert found["s"].means_[0] == pytest.approx(points[::3].mean(axis=0), abs=5e-3)
+    assert found["m"].score(points) > found["s"].score(points) + 0.3
+
+
+def test_a_prior_draws_components_to_the_pool(points: np.ndarray) -> None:
+    found = fit(points, "release m = mixture(rows, 3, 4, prior_rows = 1000000) with epsilon 4 delta 0.0001")["m"]
+    apart = np.linalg.norm(found.means_ - found.means_.mean(axis=0), axis=1)
+    assert apart.max() < 0.05
+
+
+# A model is a value --------------------------------------------------------------------------------
+
+
+def test_a_model_has_the_face_of_scikit_learn(made: GaussianMixture) -> None:
+    from sklearn.mixture import GaussianMixture as Peer
+
+    rows, labels = made.sample(500, 3)
+    peer = Peer(3)
+    peer.weights_, peer.means_, peer.covariances_ = made.weights_, made.means_, made.covariances_
+    peer.precisions_cholesky_ = np.linalg.inv(np.linalg.cholesky(made.covariances_)).transpose(0, 2, 1)
+    assert made.score_samples(rows) == pytest.approx(peer.score_samples(rows))
+    assert made.predict_proba(rows) == pytest.approx(peer.predict_proba(rows), abs=1e-9)
+    assert (made.predict(rows) == peer.predict(rows)).all() and (made.predict(rows) == labels).mean() > 0.8
+    assert made.score(rows) == pytest.approx(peer.score(rows))
+    again = GaussianMixture.from_json(json.loads(json.dumps(made.as_json())))
+    assert again.score_samples(rows) == pytest.approx(made.score_samples(rows))
+    many = made.sample(200_000, 4)[0]
+    assert many.mean(axis=0) == pytest.approx(made.weights_ @ made.means_, abs=0.01)
+
+
+def test_a_model_is_in_the_units_of_the_data() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal([50.0, -20.0], [10.0, 4.0], (4000, 2))
+    model = fit(rows, "release m = single_gaussian(rows) with epsilon 5 delta 0.001", bound=100.0)["m"]
+    assert model.means_[0] == pytest.approx([50, -20], abs=1)
+    assert np.sqrt(np.diag(model.covariances_[0])) == pytest.approx([10, 4], rel=0.1)
+    exact = -np.log(2 * math.pi * 40) - 0.5 * (((rows - [50, -20]) / [10, 4]) ** 2).sum(axis=1)
+    assert model.score(rows) == pytest.approx(exact.mean(), abs=0.05)
+
+
+def test_the_language_asks_a_model() -> None:
+    program = """
+m = mixture(rows, 2, 2) with epsilon 10 delta 0.001
+release n = m.size
+release w = sum(m.weights)
+release d = m.density([0.1, 0.2])
+release l = m.log_likelihood([[0.1, 0.2], [0.3, 0.4]])
+release r = m.responsibilities([[0.1, 0.2]])
+release s = m.sample(7, 1)
+release e = m.ellipse(0)
+release p = m.predict([[0.1, 0.2]])
+release m
+print(m)
+"""
+    found = fit(np.random.default_rng(0).normal(0, 0.3, (500, 2)), program)
+    assert found["n"] == 2 and found["w"] == pytest.approx(1)
+    assert len(found["s"]) == 7 and np.asarray(found["e"]).shape == (64, 2)
+    assert np.asarray(found["r"]).sum() == pytest.approx(1) and found["p"][0] in (0.0, 1.0)
+    assert math.log(found["d"][0]) == pytest.approx(found["m"].score_samples([[0.1, 0.2]])[0])
+
+
+# What breaks others --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rows", [
+    np.zeros((0, 2)), np.zeros((1, 2)), np.full((300, 2), math.nan), np.full((300, 2), 0.5), np.zeros((5, 1)),
+    np.column_stack([np.linspace(-1, 1, 400), np.zeros(400)]), np.full((50, 3), math.inf), np.full((50, 3), 1e300),
+    np.random.default_rng(0).choice([-1.0, 1.0], (200, 4)),
+], ids=["empty", "one row", "nan", "constant", "column", "flat", "infinite", "huge", "corners"])  # fmt: skip
+@pytest.mark.parametrize("spend", ["epsilon 0.001 delta 0.000001", "epsilon 8 delta 0.01"])
+def test_covariances_are_positive_definite_whatever_the_rows(rows: np.ndarray, spend: str) -> None:
+    program = f"release m = mixture(rows, 7, 3) with {spend}\nrelease k = kmeans(rows, 7, 2) with {spend}"
+    found = fit(rows, program)
+    model = found["m"]
+    assert np.linalg.eigvalsh(model.covariances).min() > 0 and np.isfinite(model.covariances_).all()
+    assert model.weights_.sum() == pytest.approx(1) and (model.weights_ > 0).all()
+    assert np.isfinite(model.score_samples(np.full((1, rows.shape[1]), 0.3))).all()
+    assert np.isfinite(found["k"].cluster_centers_).all()
+
+
+@pytest.mark.parametrize("strength", [10.0**k for k in range(9)])
+@pytest.mark.parametrize("d", [1, 2, 10])
+def test_a_step_keeps_covariances_positive_definite_at_any_noise(strength: float, d: int) -> None:
+    """N·ε from 1 to 10⁸: sums of a thousand rows with noise of deviation 1000/strength, and some that are all noise."""
+    rng = np.random.default_rng(int(strength) + d)
+    facts = {"columns": [f"x{i}" for i in range(d)], "centres": [0.0] * d, "scales": [1.0] * d, "radius": 1.0}
+    pooled = mixture_prior(facts)
+    model = mixture_start(pooled, 4, 0)
+    noise = 1000 / strength
+    for _ in range(6):
+        frames = mixture_frames(model)
+        second = rng.normal(0, noise, (4, d, d))
+        sums = {
+            "count": rng.uniform(0, 500, 4) + rng.normal(0, noise, 4), "count_noise": noise,
+            "first": rng.normal(0, noise, (4, d)), "first_noise": noise,
+            "second": (second + second.transpose(0, 2, 1)) / 2 + np.eye(d) * rng.uniform(-1, 50), "second_noise": noise,
+        }  # fmt: skip
+        model = mixture_step(model, sums, frames, pooled)
+        assert np.linalg.eigvalsh(model.covariances).min() > 0
+        assert np.isfinite(model.means).all() and np.isfinite(model.factors).all()
+
+
+# The others ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def towns() -> np.ndarray:
+    rng = np.random.default_rng(1)
+    middles = np.array([[-0.6, -0.5], [0.7, 0.1], [0.0, 0.6]])
+    return middles[rng.integers(0, 3, 6000)] + rng.normal(0, 0.05, (6000, 2))
+
+
+def test_clusters_are_found(towns: np.ndarray) -> None:
+    program = """
+release ours = kmeans(rows, 3, 6) with epsilon 1 delta 0.0001
+release lloyd = dplloyd(vectors(p, norm = "sup"), 3, 5, seed = 2) with epsilon 4
+cells_of = derive(p, a = min(15, floor((x1 + 1) * 8)), b = min(15, floor((x2 + 1) * 8)))
+release grid = grid_kmeans(rows, histogram(cells_of, x = a, y = b), 3) with epsilon 1
+"""
+    found = fit(towns, program)
+    for name in ("ours", "grid"):
+        assert found[name].nicv(towns) < 0.03, name
+    assert found["lloyd"].nicv(towns) < 0.5
+    assert (np.sort(np.bincount(found["ours"].predict(towns))) > 1500).all()
+
+
+def test_dplloyd_has_the_noise_of_its_paper(towns: np.ndarray) -> None:
+    """Laplace of scale (d + 1)/ε in each of counts and coordinate sums of a round that has ε."""
+    program = """
+v = vectors(p, norm = "sup")
+s = noisy_moments(v, "nearest", {centres: [[0, 0]]}, shares = [1, v.size], via = "laplace") with epsilon 0.5
+release n = s.count_noise
+release f = s.first_noise
+"""
+    found = fit(towns, program)
+    assert found["n"] == pytest.approx(math.sqrt(2) * 3 / 0.5, rel=1e-6)
+    assert found["f"] == pytest.approx(math.sqrt(2) * 3 / 0.5, rel=1e-6)
+
+
+def test_factors_are_found() -> None:
+    rng = np.random.default_rng(2)
+    loadings = np.array([[0.3, 0.0], [0.2, 0.1], [-0.2, 0.2], [0.0, 0.3], [0.1, -0.1]])
+    rows = rng.normal(size=(20000, 2)) @ loadings.T + rng.normal(0, 0.05, (20000, 5))
+    model = fit(rows, "release m = factor_analysis(rows, 2) with epsilon 4 delta 0.0001")["m"]
+    assert model.angle(loadings.T) < 5
+    assert model.get_covariance() == pytest.approx(np.cov(rows.T), abs=0.02)
+    assert model.transform(rows[:3]).shape == (3, 2) and model.score(rows) > 0
+
+
+def test_the_papers_loop_runs_in_both_scenarios(points: np.ndarray) -> None:
+    found = fit(
+        points,
+        "release g = dpem(rows, 3, 4) with epsilon 4 delta 0.001\n"
+        "release l = dpem_llg(rows, 3, 4) with epsilon 4 delta 0.001",
+    )
+    assert found["g"].n_components == found["l"].n_components == 3
+
+
+def test_multipliers_are_those_of_the_page() -> None:
+    program = """
+use mixtures
+release m = [noise_multiplier(w, 1, 70, 0.0001) for w in ["zcdp", "exact"]]
+release p = pure_share("linear", 1, 5, 0.0001)
+"""
+    found = Session().run(Source("t.jst", program)).values
+    assert found["m"] == pytest.approx([29.3, 26.7], rel=0.01) and found["p"] == pytest.approx(0.2)
+
+
+@pytest.mark.skipif(not LIFE.is_file(), reason="Life Science is not beside the repository")
+@pytest.mark.parametrize(
+    ("epsilon", "call", "least"),
+    [(0.1, "single_gaussian(rows)", 9.0), (1, "mixture(rows, 12, 5)", 10.8), (4, "mixture(rows, 12, 5)", 11.0)],
+)
+def test_life_science_is_as_likely_as_it_was_measured(epsilon: float, call: str, least: float) -> None:
+    rows = np.loadtxt(LIFE, delimiter=",")[:, :10]
+    radius = float(np.linalg.norm(rows, axis=1).max())
+    order = np.random.default_rng(0).permutation(len(rows))
+    train, test = rows[order[:24059]], rows[order[24059:]]
+    program = f"rows = vectors(p, radius = 1)\nrelease m = {call} with epsilon {epsilon} delta 0.0001"
+    assert fit(train, program, bound=radius)["m"].score(test) + 10 * math.log(radius) > least

@@ -22,7 +22,7 @@ from jostle.choice.table import Setting
 from jostle.choice.table import Table as Runs
 from jostle.choice.training import epsilon_grid
 from jostle.choice.whole import Called, Chooser, Learned, Point, Study
-from jostle.diagnostics import refuse
+from jostle.diagnostics import Refusal, refuse
 from jostle.privacy.handles import Table, Vectors, handles_in
 from jostle.run.faults import exposures_of
 from jostle.run.interpreter import Interpreter
@@ -105,7 +105,10 @@ class ChoicePoint:
         values = {}
         with public_only(interp):
             for name, feature in zip(self._parts.feature_names, self._parts.features, strict=True):
-                value = interp.call(feature, [data])
+                try:
+                    value = interp.call(feature, [data])
+                except Refusal as refusal:
+                    raise _measured(refusal, name) from None
                 if not is_number(value):
                     raise refuse("TypeError", f"the Feature `{name}` gives {kind_name(value)}, and a number is needed")
                 values[name] = float(value)
@@ -208,6 +211,16 @@ class ChoicePoint:
         tell = self._progress
         names = ", ".join(p.name or "choice" for p in self._whole.points)
         return (lambda done, total: tell(f"training {names}", done, total)) if tell is not None else None
+
+
+def _measured(refusal: Refusal, name: str) -> Refusal:
+    """A Feature that measured, told what it may do instead; any other refusal as it is."""
+    if refusal.first.kind not in ("NoEpsilon", "PrivateValue"):
+        return refusal
+    return refuse(
+        refusal.first.kind, f"the Feature `{name}` measures, and a choice inside an algorithm looks at what is known",
+        refusal.first.span, help="measure before the choice, and put what was found into its record",
+    )  # fmt: skip
 
 
 def whole(algorithm: Any, data: Any) -> Whole:

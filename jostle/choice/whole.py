@@ -31,8 +31,8 @@ from jostle.choice.workers import Progress, run_all
 
 Array = npt.NDArray[np.float64]
 
-TRIALS = 12  # runs of a data set at an epsilon with options tried freely, and again around what was learned
-CHECKS = 4  # runs of each fixed way, and of the learned one, by which they are compared
+TRIALS = 10  # runs of a data set at an epsilon with options tried freely, and again around what was learned
+CHECKS = 2  # runs of each fixed way, and of the learned one, by which they are compared
 MOST_WAYS = 24  # fixed ways that compete: of more, those that differ least from the first
 KEPT = 40  # calls of one point in one run that are learned from
 STRAY = 0.2  # how often a call takes an option at random while the algorithm is run around what was learned

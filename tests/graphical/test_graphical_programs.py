@@ -60,3 +60,12 @@ def test_the_trips_are_made_as_is_said(tmp_path: Path) -> None:
     spec.loader.exec_module(module)
     module.write(tmp_path / "trips.csv", 2000, 1)
     assert (tmp_path / "trips.csv").read_bytes() == (PROGRAMS / "data" / "trips.csv").read_bytes()
+
+
+def test_choose_model(tmp_path: Path) -> None:
+    """Of eleven made-up tables one has at most six columns: little is learned from it, but all of the way is gone."""
+    result = run("choose_model.jst", tmp_path, tables_to_learn_from=11, widest=6)
+    (choice,) = [event.fields for event in result.trace if event.kind == "choice"]
+    assert set(choice["predictions"]) == {"Apart", "Tree", "Pairs"}
+    assert float(result.budget["people"]["epsilon"]["spent"]) <= 1
+    assert result["made_up"].codes.shape == (1000, 5)

@@ -1,0 +1,52 @@
+"""Every kept diagnostic is what Jostle says today; there are enough of them, of every kind and every known slip."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from diagnostics import Entry, all_entries, place, rendered
+
+from jostle.diagnostics import KINDS
+from jostle.syntax.messages import entries as slips
+
+KEPT = all_entries()
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    with place() as made:
+        yield made
+
+
+@pytest.mark.parametrize("kind", sorted(KEPT))
+def test_diagnostics_of_a_kind(kind: str, folder: Path) -> None:
+    for entry in KEPT[kind]:
+        assert rendered(entry, folder) == (kind, entry.said), f"`{entry.title}`: python -m tests.golden.diagnostics --write"
+
+
+def test_every_kind_is_there() -> None:
+    assert sorted(KEPT) == sorted(KINDS)
+    assert sum(len(entries) for entries in KEPT.values()) >= 150
+
+
+def test_every_word_and_sign_of_another_language_is_there() -> None:
+    said = "".join(entry.said for entry in KEPT["SyntaxError"])
+    missing = [
+        (section, word)
+        for section, words in slips().items()
+        for word, entry in words.items()
+        if entry["message"] not in said or entry["help"] not in said
+    ]
+    assert missing == []
+
+
+def test_every_diagnostic_says_what_to_do() -> None:
+    """A way out stands in the help, or the message and its label say all there is to say."""
+    silent = [f"{kind}: {entry.title}" for kind, entries in KEPT.items() for entry in entries if _silent(entry)]
+    assert len(silent) <= 12, silent
+
+
+def _silent(entry: Entry) -> bool:
+    return "= help: " not in entry.said and '"help": ""' in entry.said.replace('"help": "', '"help": ""', 1)

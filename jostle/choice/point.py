@@ -24,6 +24,7 @@ from jostle.choice.training import epsilon_grid
 from jostle.choice.whole import Called, Chooser, Learned, Point, Study
 from jostle.diagnostics import Refusal, refuse
 from jostle.privacy.handles import Table, Vectors, handles_in
+from jostle.privacy.transform import part_keys
 from jostle.run.faults import exposures_of
 from jostle.run.interpreter import Interpreter
 from jostle.run.values import Function, Part, is_number, kind_name
@@ -80,6 +81,7 @@ class ChoicePoint:
             event.update(
                 features=[{"name": k, "value": v, "epsilon": 0.0} for k, v in values.items()],
                 **decision.as_json(), model=policy.model, policy=policy.name, why=policy.why, trees=drawn(policy),
+                context=_context(data),
             )  # fmt: skip
             return self._answered(interp, decision, data, span)
 
@@ -211,6 +213,12 @@ class ChoicePoint:
         tell = self._progress
         names = ", ".join(p.name or "choice" for p in self._whole.points)
         return (lambda done, total: tell(f"training {names}", done, total)) if tell is not None else None
+
+
+def _context(data: Any) -> list[list[Any]]:
+    """Where in the data a call stands: the keys of the part that its record holds."""
+    held = handles_in(data)
+    return [list(key) for key in part_keys(held[0])] if held else []
 
 
 def _measured(refusal: Refusal, name: str) -> Refusal:

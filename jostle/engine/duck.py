@@ -334,7 +334,10 @@ class Engine:
         """The record batches of a query of our own making; a Parquet file that needs a repair gets it first."""
         while True:
             try:
-                reader = self._connection.sql(query).to_arrow_reader(size)
+                relation = self._connection.sql(query)
+                # the name that DuckDB 1 has for it
+                read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
+                reader = read(size)
                 first = next(reader, None)
                 break
             except self._error:

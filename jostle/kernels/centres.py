@@ -107,6 +107,20 @@ def centres_moved(model: Centres, sums: Mapping[str, Any], radius: float) -> Cen
     return Centres(model.space, _inside(model.centres + step * kept[:, None]))
 
 
+def round_mixture(model: Centres, sums: Mapping[str, Any], radius: float, pooled: GaussianMixture) -> GaussianMixture:
+    """Round Gaussians about the centres: of each the mean square distance of its rows, which sums over columns."""
+    d = model.space.size
+    n = np.maximum(np.nan_to_num(np.asarray(sums["count"])), max(2 * float(sums["count_noise"]), d + 1.0))
+    moved = centres_moved(model, sums, radius)
+    step = moved.centres - model.centres
+    traces = np.einsum("kii->k", np.nan_to_num(np.asarray(sums["second"]))) * radius**2 / n
+    noise = float(sums["second_noise"]) * np.sqrt(d) * radius**2 / n
+    widest = float(np.trace(pooled.covariances[0]))
+    variance = np.clip(traces - (step * step).sum(axis=1), np.minimum(noise / 2, widest), widest) / d
+    covariances = np.maximum(variance, 2.0**-26)[:, None, None] * np.eye(d)
+    return GaussianMixture(model.space, n / n.sum(), moved.centres, covariances)
+
+
 def centres_of_sums(model: Centres, sums: Mapping[str, Any]) -> Centres:
     """Lloyd's step from noisy sums about the origin, as DPLloyd has it (Blum, Dwork, McSherry, Nissim 2005).
 

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 MOST_COMPONENTS = 64
 MOST_SUMS = 2**22
+MOST_VIEWS = 2**14  # components times columns: so many numbers are held for each row of a batch
 UNIT = 2.0**BITS
 
 
@@ -105,7 +106,7 @@ def noisy_moments(
     `paid` is None for public rows, which are summed exactly.
     """
     d, count = len(rows.names), weights.size
-    if count * d ** (len(shares) - 1) > MOST_SUMS:
+    if count * d ** (len(shares) - 1) > MOST_SUMS or count * d > MOST_VIEWS:
         raise refuse("ValueError", f"{count} components of {d} columns are too many to sum", help="use fewer columns")
     steps = _steps(rows, count, len(shares), weights.framed)
     if paid is not None:

@@ -224,3 +224,15 @@ def _most_rows(kernel: Kernel, table: Table, on: Sequence[str]) -> int:
         return 1
     _, (counts,) = kernel.engine.exact(table.plan, tuple(Column(n) for n in on), (Exact("count"),))
     return max((int(c) for c in counts), default=1) or 1
+
+
+def part_keys(handle: Handle) -> list[tuple[str, Any]]:
+    """Of a part of a table, the columns it was divided by and its keys, the outermost first: public facts."""
+    found: list[tuple[str, Any]] = []
+    plan = handle.plan if isinstance(handle, Table) else None
+    while isinstance(plan, Filter):
+        match plan.condition:
+            case Apply("==", (Column(name) | Apply("floor", (Column(name),)), Constant(value))):
+                found.append((name, value))
+        plan = plan.source
+    return found[::-1]

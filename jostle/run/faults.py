@@ -21,7 +21,7 @@ def exposures_of(values: Sequence[Any]) -> Exposures:
 def private_value(handle: Handle, cannot: str) -> Refusal:
     """The refusal of a private value where only a public one may stand; tells where it became private."""
     source = handle.exposures[0].source
-    what = {"Table": "rows", "Cube": "counts", "ColumnHandle": "a column", "Score": "a score"}.get(
+    what = {"Table": "rows", "Vectors": "rows", "Cube": "counts", "ColumnHandle": "a column", "Score": "a score"}.get(
         type(handle).__name__
     )
     notes = (Note(source.span, f"`{source.name}` is private since here"),) if source.span is not None else ()

@@ -151,6 +151,7 @@ def budget_text(budget: Mapping[str, Mapping[str, Mapping[str, str]]]) -> str:
 
 def choices_text(events: Sequence[Event]) -> str:
     """The choices of a run: one or two as whole trees, more in a few lines each; of one made often, the first calls."""
+    from jostle.trace import grown
     from jostle.trace.costs import Costs
     from jostle.trace.forest import Forest
     from jostle.trace.tree import brief, choices
@@ -160,6 +161,9 @@ def choices_text(events: Sequence[Event]) -> str:
     forest = Forest.of(events)
     costs = Costs.of(forest)
     made = forest.outermost("choice")
+    inside = grown.text(events)
+    if inside:
+        return inside
     if 0 < len(made) <= _WHOLE:
         return choices(events).rstrip()
     for event in made:

@@ -29,11 +29,11 @@ from tests.experiments.classification_data import EPSILONS, NAMES, bundled, load
 OPTIONS = (
     "Majority", "NaiveBayes", "TemperedBayes", "BestAttribute", "FewAttributes", "BayesTree", "BayesTree2", "Linear",
 )  # fmt: skip
-FEATURES = ("many_attributes", "many_classes", "many_cells", "room", "head")
-SHARES = (0.02, 0.05)
-PAID = (("room",), ("room", "head"))
+FEATURES = ("many_attributes", "many_classes", "many_cells", "room")
+SHARES = (0.02,)
+PAID = (("room",),)
 BUNDLED = ("iris", "wine", "breast_cancer", "digits")
-MODELS = {"tree": tree, "regret_tree": regret_tree, "forest": forest}
+MODELS = {"tree": tree(), "regret_tree": regret_tree(), "forest": forest(depth=6, trees=30)}
 GRID = tuple(sorted({e for epsilon in EPSILONS for e in epsilon_grid(epsilon)}))
 
 
@@ -110,7 +110,7 @@ def main() -> None:
     chosen = parser.parse_args()
     made_up, real = chosen.folder / "made_up.json", chosen.folder / "real.json"
     if chosen.what == "judge":
-        judge(read(made_up), read(real), MODELS[chosen.model]())
+        judge(read(made_up), read(real), MODELS[chosen.model])
         return
     chosen.folder.mkdir(parents=True, exist_ok=True)
     pairs, names = [], []

@@ -154,14 +154,17 @@ def write() -> None:
     """Renders every entry anew, each into the file of its kind."""
     by_kind: dict[str, list[Entry]] = {}
     seen: set[str] = set()
+    bad: list[str] = []
     with place() as folder:
         for entries in all_entries().values():
             for entry in entries:
                 kind, said = rendered(entry, folder)
                 if not kind or entry.title in seen:
-                    raise SystemExit(f"`{entry.title}`: {'there are two of this title' if kind else said}")
+                    bad.append(f"`{entry.title}`: {'there are two of this title' if kind else said.strip()}")
                 seen.add(entry.title)
                 by_kind.setdefault(kind, []).append(Entry(entry.title, entry.program, said))
+    if bad:
+        raise SystemExit("\n".join(["nothing was written:", *bad]))
     for path in HERE.glob("*.txt"):
         if path.stem not in by_kind:
             path.unlink()

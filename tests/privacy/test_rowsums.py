@@ -302,6 +302,12 @@ def test_what_does_not_fit_is_refused(program: str, kind: str) -> None:
     assert refused.value.diagnostics[0].kind == kind
 
 
+def test_weighted_rows_are_refused() -> None:
+    with pytest.raises(Refusal) as refused:
+        ran("v = vectors(t, x0, x1)", unit="who up to 3 rows weighted")
+    assert refused.value.diagnostics[0].kind == "TypeError"
+
+
 def test_parts_pay_for_parts_of_the_same_rows() -> None:
     """What was paid for a table may be spent on a part of it, and not the other way round."""
     program = (

@@ -134,13 +134,15 @@ print(m)
 ], ids=["empty", "one row", "nan", "constant", "column", "flat", "infinite", "huge", "corners"])  # fmt: skip
 @pytest.mark.parametrize("spend", ["epsilon 0.001 delta 0.000001", "epsilon 8 delta 0.01"])
 def test_covariances_are_positive_definite_whatever_the_rows(rows: np.ndarray, spend: str) -> None:
-    program = f"release m = mixture(rows, 7, 3) with {spend}\nrelease k = kmeans(rows, 7, 2) with {spend}"
+    program = f"release m = mixture(rows, 7, 3) with {spend}\nrelease k = kmeans(rows, 7, 2) with {spend}\n"
+    program += f"release r = spherical_mixture(rows, 7, 2) with {spend}"
     found = fit(rows, program)
     model = found["m"]
     assert np.linalg.eigvalsh(model.covariances).min() > 0 and np.isfinite(model.covariances_).all()
     assert model.weights_.sum() == pytest.approx(1) and (model.weights_ > 0).all()
     assert np.isfinite(model.score_samples(np.full((1, rows.shape[1]), 0.3))).all()
     assert np.isfinite(found["k"].cluster_centers_).all()
+    assert np.linalg.eigvalsh(found["r"].covariances).min() > 0 and np.isfinite(found["r"].means_).all()
 
 
 @pytest.mark.parametrize("strength", [10.0**k for k in range(9)])
@@ -187,6 +189,12 @@ release grid = grid_kmeans(rows, histogram(cells_of, x = a, y = b), 3) with epsi
         assert found[name].nicv(towns) < 0.03, name
     assert found["lloyd"].nicv(towns) < 0.5
     assert (np.sort(np.bincount(found["ours"].predict(towns))) > 1500).all()
+
+
+def test_round_clouds_are_found_round(towns: np.ndarray) -> None:
+    model = fit(towns, "release m = spherical_mixture(rows, 3, 5) with epsilon 10 delta 0.001")["m"]
+    assert np.sqrt(model.covariances_[:, 0, 0]) == pytest.approx(0.05, rel=0.2)
+    assert (model.covariances_[:, 0, 1] == 0).all() and model.weights_ == pytest.approx(1 / 3, abs=0.05)
 
 
 def test_dplloyd_has_the_noise_of_its_paper(towns: np.ndarray) -> None:

@@ -139,3 +139,26 @@ def test_ten_thousand_events_make_a_page_of_less_than_three_megabytes() -> None:
 @pytest.mark.parametrize("fields", [{}, {"trees": None}, {"trees": {"": 3}}, {"trees": {"A": {}}, "paths": 4}])
 def test_odd_trees_are_no_fault(fields: dict[str, object]) -> None:
     lit_tree({**fields, "chosen": "A"})
+
+
+def test_choices_inside_an_algorithm_stand_at_their_nodes() -> None:
+    from jostle.trace import grown
+
+    heard: list[Event] = []
+    stream = Stream(listeners=[heard.append])
+    with stream.within("run", "p.jst"):
+        for context, chosen in (
+            ([], "Go"),
+            ([["sex", "F"]], "Stop"),
+            ([["sex", "M"]], "Go"),
+            ([["sex", "M"], ["age", 3.0]], "Stop"),
+        ):
+            path = [{"feature": "rows", "threshold": 9.0, "value": 12.0, "went": ">"}]
+            stream.emit("choice", "L1", chosen=chosen, context=context, path=path, features=[])
+        stream.emit("train", "L1", options=["Go", "Stop"], databases=["a", "b"],
+                    standings=[{"policy": "Go", "regret": 0.25, "error": 0.01}])  # fmt: skip
+    told = grown.text(heard)
+    assert told.splitlines()[:2] == ["L1 chose Go 2 times", "L1 chose Stop 2 times"]
+    assert "└─ sex = M  L1 Go  (rows 12 > 9)" in told and "└─ age = 3  L1 Stop" in told
+    words = " ".join(Reader(page(heard)).words)
+    assert "Node by node" in words and "age = 3" in words and "whole runs on 2 data sets" in words and "0.25" in words

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jostle.events import Event
 from jostle.trace.costs import Costs, unit
 from jostle.trace.forest import Forest
+from jostle.trace.grown import Node, counted, grown, why
 from jostle.trace.html.markup import Html, join, tag
 from jostle.trace.html.trees import lit_tree
 from jostle.trace.html.values import draw, table
@@ -25,7 +25,11 @@ def choices(events: Sequence[Event], forest: Forest, costs: Costs) -> Html | Non
     trained = [e for e in events if e.kind == "train"]
     if not made and not trained:
         return None
-    parts = [_choice(e, costs) for e in made[:_WHOLE]]
+    inside = grown(made)
+    parts = [_choice(e, costs) for e in ([] if inside is not None else made[:_WHOLE])]
+    if inside is not None:
+        nodes = tag("section", tag("h3", "Node by node"), _node(inside, "all rows", True))
+        parts += [*_first_of_each(made, costs), nodes]
     if len(made) > _WHOLE:
         parts.append(_counted(made))
     return join(parts, [_training(e) for e in trained])
@@ -68,10 +72,30 @@ def _predictions(fields: Mapping[str, Any]) -> Html | None:
     return join(table(["option", "predicted (larger is better)", "", ""], rows, class_="data"), foot)
 
 
+def _first_of_each(made: Sequence[Event], costs: Costs) -> list[Html]:
+    """Of each choice inside an algorithm the first call, whole: its tree is that of all its calls."""
+    first: dict[str, Event] = {}
+    for event in made:
+        first.setdefault(event.name, event)
+    return [_choice(event, costs) for event in first.values()]
+
+
+def _node(node: Node, name: str, open_: bool) -> Html:
+    """A part of the data, what was chosen there, and the parts below it."""
+    said = [
+        join(tag("a", e.name, href=f"#e{e.id}"), " ", tag("b", str(e.fields.get("chosen"))), " ") for e in node.choices
+    ]
+    reason = tag("small", why(node.choices[0])) if node.choices else None
+    line = join(tag("span", name, class_="way"), said, reason)
+    if not node.children:
+        return tag("div", line, class_="leaf")
+    below = [_node(child, f"{node.asked} = {child.key}", False) for child in node.children.values()]
+    return tag("details", tag("summary", line), tag("div", below), class_="grown", open=open_)
+
+
 def _counted(made: Sequence[Event]) -> Html:
     """Many calls (a choice inside a recursion): how often each option was taken, by choice."""
-    counts = Counter((e.name, str(e.fields.get("chosen"))) for e in made)
-    rows = [[name, chosen, str(n)] for (name, chosen), n in counts.most_common(40)]
+    rows = [[name, chosen, str(n)] for name, chosen, n in counted(made)[:40]]
     head = tag("h3", f"{len(made)} choices in all")
     return tag("section", head, table(["choice", "chosen", "times"], rows, class_="data"))
 
@@ -82,10 +106,22 @@ def _counted(made: Sequence[Event]) -> Html:
 def _training(event: Event) -> Html:
     rows = _records(event.fields.get("rows"))
     options = [str(o) for o in event.fields.get("options") or []]
+    standings = _records(event.fields.get("standings"))
+    if standings:
+        return _standings(event, standings)
     if not rows or not options:
         return Html("")
     heat = _heat(rows, options)
     return tag("section", tag("h3", f"What {event.name} was trained on"), heat, _curves(event.name, rows, options))
+
+
+def _standings(event: Event, standings: Sequence[Mapping[str, Any]]) -> Html:
+    """How the fixed ways and the learned one compared, of a choice inside an algorithm."""
+    ordered = sorted(standings, key=lambda s: float(s.get("regret", 0)))
+    rows = [[str(s.get("policy")), number(s.get("regret"), 3), f"± {number(s.get('error'), 2)}"] for s in ordered[:20]]
+    many = len(event.fields.get("databases") or [])
+    head = tag("h3", f"What {event.name} was learned from: whole runs on {many} data sets")
+    return tag("section", head, table(["way", "regret, left out", ""], rows, class_="data"))
 
 
 def _heat(rows: Sequence[Mapping[str, Any]], options: Sequence[str]) -> Html:

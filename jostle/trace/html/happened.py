@@ -16,7 +16,7 @@ from jostle.trace.text import amount, number
 # What has a place of its own on the page.
 _QUIET = frozenset({
     "epsilon", "rho", "spent", "sources", "budget", "text", "rows", "value", "paths", "series", "x", "low", "high",
-    "trees",
+    "trees", "context",
 })  # fmt: skip
 _ALIKE = 12  # of more neighbours that look alike, the first and the last few are shown
 _OPEN = 2  # levels that are open when the page is

@@ -1,0 +1,88 @@
+"""What was chosen at each node of a grown tree: the choices inside a recursion, by the part of the data they stood at.
+
+A choice point's event says its `context`, the keys of the part at hand, [[column, key], …]. Events without one are no
+choices inside an algorithm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from jostle.events import Event
+from jostle.trace.text import Twig, number, plural
+
+_MOST = 12  # nodes that are shown under one
+
+
+@dataclass
+class Node:
+    """One part of the data: the key that leads to it, the choices made there, and the parts below."""
+
+    key: str = ""
+    asked: str = ""  # the column that its children are divided by
+    choices: list[Event] = field(default_factory=list)
+    children: dict[str, Node] = field(default_factory=dict)
+
+    @property
+    def said(self) -> str:
+        """The choices at this node in a few words: `L1 TooSmall, L2 ByMax`."""
+        return ", ".join(f"{e.name} {e.fields.get('chosen', 'nothing')}" for e in self.choices)
+
+
+def grown(events: Iterable[Event]) -> Node | None:
+    """The tree of parts at which choices were made; None where there were none."""
+    root, found = Node(), False
+    for event in sorted((e for e in events if e.kind == "choice"), key=lambda e: e.id):
+        context = event.fields.get("context")
+        if not isinstance(context, list):
+            continue
+        found = True
+        at = root
+        for step in context:
+            column, key = step if isinstance(step, list | tuple) and len(step) == 2 else ("", step)
+            at.asked = str(column)
+            at = at.children.setdefault(number(key), Node(number(key)))
+        at.choices.append(event)
+    return root if found else None
+
+
+def why(event: Event) -> str:
+    """The features at a choice, and the tests that they met."""
+    path = event.fields.get("path")
+    met = [s for s in path if isinstance(s, Mapping)] if isinstance(path, list) else []
+    told = [f"{s.get('feature')} {number(s.get('value'))} {s.get('went')} {number(s.get('threshold'))}" for s in met]
+    return ", ".join(told) or str(event.fields.get("policy") or "")
+
+
+def twig(node: Node, name: str = "all rows") -> Twig:
+    """The tree to be drawn with characters."""
+    parts = [name, node.said] + ([f"({why(node.choices[0])})"] if node.choices else [])
+    made = Twig("  ".join(p for p in parts if p))
+    shown = list(node.children.values())
+    for child in shown[:_MOST]:
+        made.twigs.append(twig(child, f"{node.asked} = {child.key}"))
+    if len(shown) > _MOST:
+        made.add(f"… and {len(shown) - _MOST} more")
+    return made
+
+
+def text(events: Sequence[Event], most: int = 80) -> str:
+    """How often each option was taken, and the first `most` lines of the tree; empty where there is none."""
+    root = grown(events)
+    if root is None:
+        return ""
+    lines = twig(root).lines()
+    cut = [f"… {len(lines) - most} more lines; `--html` shows all"] if len(lines) > most else []
+    times = [f"{name} chose {chosen} {plural(n, 'time')}" for name, chosen, n in counted(events)]
+    return "\n".join([*times, *lines[:most], *cut])
+
+
+def counted(events: Iterable[Event]) -> list[tuple[str, str, int]]:
+    """How often each option was taken: (choice, option, times), the most frequent first."""
+    times: dict[tuple[str, str], int] = {}
+    for event in events:
+        if event.kind == "choice":
+            place = event.name, str(event.fields.get("chosen"))
+            times[place] = times.get(place, 0) + 1
+    return sorted(((*place, n) for place, n in times.items()), key=lambda row: (-row[2], row[0], row[1]))

@@ -36,7 +36,7 @@ from jostle.check.values import (
     record,
 )  # fmt: skip
 from jostle.check.words import COMPARISONS, FOLDS
-from jostle.diagnostics import Note, did_you_mean
+from jostle.diagnostics import Note
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import children
 
@@ -257,7 +257,7 @@ class Flow(Calls):
 
     def over(self, expr: n.Over, env: Env) -> Value:
         if expr.fold not in FOLDS:
-            help = did_you_mean(expr.fold, FOLDS) or "there are " + ", ".join(f"`{fold} over`" for fold in FOLDS)
+            help = "there are " + ", ".join(f"`{fold} over`" for fold in FOLDS)
             self.report.add("TypeError", f"there is no `{expr.fold} over`", expr.span, help=help)
         item = self.item(self.value(expr.source, env), expr.source)
         inner = Env(env)

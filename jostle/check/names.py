@@ -6,6 +6,7 @@ there an unknown name is let through (`queries` looks at it once the table is kn
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 
 from jostle.check.modules import Modules
@@ -13,11 +14,16 @@ from jostle.check.report import Report
 from jostle.check.scopes import Scope, bound_in
 from jostle.check.words import AGGREGATES, ALWAYS, COMPARISONS, OPEN_DOMAINS, OVER_ROWS, ROW_FUNCTIONS
 from jostle.diagnostics import did_you_mean
+from jostle.resources import folder
 from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import children
 
-OTHER_LANGUAGES = {"null": "`none`", "nil": "`none`", "True": "`true`", "False": "`false`", "self": "a parameter"}
+OTHER_LANGUAGES = {
+    "null": "`none`", "nil": "`none`", "None": "`none`", "NULL": "`none`", "True": "`true`", "False": "`false`",
+    "self": "a parameter", "mean": "`avg`", "average": "`avg`", "length": "`len`", "float": "`number`",
+    "int": "`floor`",
+}  # fmt: skip
 
 
 class Names:
@@ -211,12 +217,29 @@ class Names:
     def _name(self, name: str, span: Span, scope: Scope, more: Collection[str] = ()) -> None:
         if not scope.holds(name):
             known = {*scope.visible(), *more}
-            help = f"write {OTHER_LANGUAGES[name]}" if name in OTHER_LANGUAGES else did_you_mean(name, known)
-            self._unknown.append((name, span, help))
+            self._unknown.append((name, span, _way_out(name, known)))
             return
         early = self._ready is not None and name in self._mine and name not in self._ready
         if early and not self._known.holds(name) and _innermost(name, scope) is _top(scope, self._known):
             self._unknown.append((name, span, "it is given a value further down; move that line up"))
+
+
+def _way_out(name: str, known: Collection[str]) -> str:
+    if name in OTHER_LANGUAGES:
+        return f"write {OTHER_LANGUAGES[name]}"
+    module = _module_with(name)
+    if module:
+        return f"write `use {module}` above, which has it"
+    return did_you_mean(name, known) or f"give it a value first, `{name} = …`"
+
+
+def _module_with(name: str) -> str:
+    """The module of the standard library that defines a name, or an empty text."""
+    defined = re.compile(rf"^(?:def )?{re.escape(name)}\b *[(=]", re.MULTILINE)
+    for path in sorted(folder("stdlib").glob("*.jst")):
+        if defined.search(path.read_text(encoding="utf-8")):
+            return path.stem
+    return ""
 
 
 def _innermost(name: str, scope: Scope) -> Scope | None:

@@ -132,7 +132,8 @@ def check_keys(select: n.Select, table: Table, has_delta: bool, report: Report) 
                 f"the values of `{key.value.id}` are not public, so its groups are not either",
                 key.span,
                 label="an open domain",
-                help=f'list them, `groupby {key.value.id} over {{"a", "b"}}`, or describe them, or give delta',
+                help=f'list them, `groupby {key.value.id} over {{"a", "b"}}`, or describe them, '
+                f'`{key.value.id}: {{"a", "b"}}`, or give a delta',
             )
             return True
     return False

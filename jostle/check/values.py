@@ -47,7 +47,12 @@ class Table:
 
     def passed(self, span: Span, text: str) -> Table:
         """The same table after it took another name at `span`."""
-        return self if not self.private else replace(self, trail=(*self.trail, Note(span, text))[:MOST_NOTES])
+        if not self.private:
+            return self
+        before = self.trail
+        if before and before[-1].span.source is span.source and before[-1].span.line == span.line and len(before) > 1:
+            before = before[:-1]  # one line, one note: the name that it got says more than the call that made it
+        return replace(self, trail=(*before, Note(span, text))[:MOST_NOTES])
 
 
 @dataclass(frozen=True, eq=False)

@@ -384,10 +384,14 @@ def _reason(error: Exception) -> str:
     return (error.strerror or "") if isinstance(error, OSError) else "its name is not a path"
 
 
+def _others(lines: int) -> str:
+    return "does one other" if lines == 1 else f"do {lines:,} others"
+
+
 def _check_regular(found: csvfile.Irregular, shown: str, width: int) -> None:
     if found.ragged:
         message = f"line {found.first_ragged} of {shown} does not have the {width} cells of the header"
-        more = f" (nor do {found.ragged - 1:,} other lines)" if found.ragged > 1 else ""
+        more = f", nor {_others(found.ragged - 1)}" if found.ragged > 1 else ""
         raise refuse("DataError", message + more, help="a record is one line; quote cells that hold a comma")
     if found.undecodable:
         raise refuse("DataError", f"line {found.first_undecodable} of {shown} is not UTF-8", help="save it as UTF-8")

@@ -68,8 +68,8 @@ def _check_count(count: int, limit: int) -> None:
         shown = f"{count:,}" if count < 10**15 else f"about {as_double(count):.0e}"
         raise refuse(
             "DataError",
-            f"the group key has {shown} possible values, more than the {limit:,} that can be held",
-            help="group by something coarser, such as `x / 1000`, or list the keys with `over {…}`",
+            f"the key has {shown} possible values, more than the {limit:,} that can be held",
+            help="take something coarser, such as `x / 1000`, or list the keys of a select with `over {…}`",
         )
 
 

@@ -125,6 +125,54 @@ def logistic_gradient(units: Array, *, target: int, weights: Array) -> Array:
     return np.asarray(x * slope)
 
 
+def sign_gradient(units: Array, *, target: int, values: Any, weights: Array) -> Array:
+    """The gradient of −ln P(x_target | others) against sign patterns, P(u | others) ∝ exp(w[u, target, 0] + Σ_j w[u, j, x_j]).
+
+    Coordinate j of a row, in [−1, 1], stands for one of `values[j]` values, evenly spread. `weights` (k, d, K), k the
+    values of the target and K the largest of `values`; the constant stands in the target's place. Given are, for each
+    pattern s of `sign_patterns(k)` but the first, each j and each pattern r of `sign_patterns(K)`, half of
+    Σ_u s_u (P(u) − [u is the value]) · r at x_j: within ±1, as Σ_u |P(u) − [u is the value]| ≤ 2. Shape (·, n).
+    """
+    w = np.asarray(weights, dtype=float)
+    codes = [_codes(x, int(v)) for x, v in zip(units, values, strict=True)]
+    value = codes[int(target)]
+    codes[int(target)] = np.zeros_like(value)
+    logs = np.zeros((w.shape[0], units.shape[1]))
+    for j, code in enumerate(codes):
+        logs += w[:, j][:, code]
+    slopes = _normalised(logs)
+    slopes -= np.arange(w.shape[0])[:, None] == value
+    outer, inner = sign_patterns(w.shape[0])[1:], sign_patterns(w.shape[2])
+    pulls = np.zeros((len(outer), units.shape[1]))
+    for u, slope in enumerate(slopes):
+        pulls += outer[:, u, None] * (0.5 * slope)
+    made = np.stack([pulls[:, None] * inner[:, code] for code in codes], axis=1)
+    return np.asarray(made.reshape(-1, units.shape[1]))
+
+
+def sign_patterns(size: int) -> Array:
+    """Patterns of −1 and 1 whose first is 1, all of them up to 5 places; beyond, all ones and one place against the rest."""
+    if size <= 5:
+        found = 1.0 - 2.0 * ((np.arange(2 ** (size - 1))[:, None] << 1 >> np.arange(size)) & 1)
+    else:
+        found = np.concatenate([np.ones((1, size)), 1.0 - 2.0 * np.eye(size)])
+    return np.asarray(found)
+
+
+def _codes(units: Array, values: int) -> NDArray[np.int64]:
+    """Which of `values` values a coordinate stands for."""
+    step = values - 1
+    return np.clip(np.rint((units / GRID + 1) * (0.5 * step)), 0, step).astype(np.int64)
+
+
+def pair_products(units: Array) -> Array:
+    """1, the row, and the products x_i x_j for i < j in order: the statistics of an Ising model. Each within ±1."""
+    d = len(units)
+    first, second = np.triu_indices(d, 1)
+    products = units[first] * units[second]  # whole numbers up to 2^28: exact
+    return np.concatenate([np.ones((1, units.shape[1])), units / GRID, products / GRID**2])
+
+
 def coordinates(units: Array) -> Array:
     """The row itself."""
     return units / GRID
@@ -135,7 +183,8 @@ WEIGHTS: Mapping[str, Callable[..., Array | tuple[Array, Array]]] = {
     "nearest_from": nearest_from, "within": within,
 }  # fmt: skip
 CONTRIBUTIONS: Mapping[str, Callable[..., Array]] = {
-    "coordinates": coordinates, "logistic_gradient": logistic_gradient,
+    "coordinates": coordinates, "logistic_gradient": logistic_gradient, "pair_products": pair_products,
+    "sign_gradient": sign_gradient,
 }  # fmt: skip
 """The closed list: what a program may name."""
 

@@ -8,6 +8,7 @@ refusal here depends on amounts, paths and names, which are public.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -127,8 +128,8 @@ class Kernel:
         inner = self.allotment
         if inner is None:
             raise refuse(
-                "NoEpsilon", f"`{exposures[0].source.name}` is private, and this query says no epsilon",
-                help="add `with epsilon 0.1` to the query, or put it in a `with epsilon … { }` block",
+                "NoEpsilon", f"`{exposures[0].source.name}` is private, and nothing pays for measuring it",
+                help="write `with epsilon 0.1` after the query or the call, or put it in a `with epsilon … { }` block",
             )  # fmt: skip
         if inner.amount is None:
             raise refuse("NoEpsilon", "a private source was met in a call on public data")
@@ -240,10 +241,15 @@ class Kernel:
         self, asked: Amount, left: int, whose: str, span: Span | None, source: Source | None = None
     ) -> Refusal:
         earlier = source.charges if source is not None else []
-        notes = tuple(Note(at, f"charged here: {what}") for what, at in earlier[-8:] if at is not None)
+        times = Counter((at, what) for what, at in earlier if at is not None)
+        notes = tuple(
+            Note(at, f"charged here: {what}" + (f" ×{many}" if many > 1 else ""))
+            for (at, what), many in list(times.items())[-8:]
+        )
+        larger = "allot more" if source is None else "declare a larger budget"
         return refuse(
             "BudgetExceeded", f"{asked} was asked, and {as_text(max(0, left))} is left of {whose}", span,
-            help="ask for less, or give it more where it is opened; nothing of this was spent", notes=notes,
+            help=f"ask for less, or {larger}; nothing of this was spent", notes=notes,
         )  # fmt: skip
 
 

@@ -373,8 +373,9 @@ def holds(key: Key, value: Any) -> RowExpr:
 
 def open_keys(name: str) -> Exception:
     return refuse(
-        "OpenKeys", f"the keys of `{name}` are not public",
-        help="describe the column with its categories, list them: `groupby E over {…}`, or give a delta",
+        "OpenKeys", f"the values that the key `{name}` can have are not public",
+        help="describe its column with a range or categories; a select may also list them, `groupby E over {…}`, "
+        "or be given a delta",
     )  # fmt: skip
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 LIMIT = 2**29
 BLOCK = 2**16  # rows read at a time
+TALLIES = 4  # sets of vectors of which the different rows are kept, with how many there are of each
 
 Place = tuple[Plan, tuple[RowExpr, ...], float, str]
 
@@ -31,6 +32,7 @@ class RowStore:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._kept: OrderedDict[Place, list[NDArray[np.int16]]] = OrderedDict()
+        self._tallies: OrderedDict[Place, tuple[NDArray[np.int16], NDArray[np.int64]] | None] = OrderedDict()
 
     def batches(self, rows: Vectors) -> Iterator[NDArray[np.float64]]:
         """The rows as whole numbers in units of the ball, (d, at most BATCH) each."""
@@ -39,6 +41,44 @@ class RowStore:
         for block in self._blocks(rows):
             for start in range(0, block.shape[1], BATCH):
                 yield block[:, start : start + BATCH].astype(np.float64)
+
+    def tallied(self, rows: Vectors) -> Iterator[tuple[NDArray[np.float64], NDArray[np.int64]]]:
+        """The same, equal rows once, and how many rows each stands for; where there are few different ones.
+
+        A sum over rows of a function of each row alone, in whole numbers, is the same to the last bit.
+        """
+        import numpy as np
+
+        place = (rows.plan, rows.exprs, rows.radius, rows.norm)
+        if place not in self._tallies:
+            self._tallies[place] = self._counted(rows)
+            while len(self._tallies) > TALLIES:
+                self._tallies.popitem(last=False)
+        found = self._tallies[place]
+        if found is None:
+            for units in self.batches(rows):
+                yield units, np.ones(units.shape[1], dtype=np.int64)
+            return
+        different, times = found
+        for start in range(0, len(times), BATCH):
+            units = different[:, start : start + BATCH]
+            yield units.astype(np.float64), times[start : start + BATCH]
+
+    def _counted(self, rows: Vectors) -> tuple[NDArray[np.int16], NDArray[np.int64]] | None:
+        """The different rows (d, m) and how often each is there; None where they are more than a quarter of a block."""
+        import numpy as np
+
+        kept: NDArray[np.int16] = np.zeros((0, len(rows.names)), dtype=np.int16)
+        times = np.zeros(0, dtype=np.int64)
+        for block in self._blocks(rows):
+            read, many = np.unique(block.T, axis=0, return_counts=True)
+            if len(read) > max(BATCH, block.shape[1] // 4) or len(kept) > 2**20:
+                return None
+            kept, back = np.unique(np.concatenate([kept, read]), axis=0, return_inverse=True)
+            summed = np.zeros(len(kept), dtype=np.int64)
+            np.add.at(summed, back.ravel(), np.concatenate([times, many]))
+            times = summed
+        return np.ascontiguousarray(kept.T), times
 
     def _blocks(self, rows: Vectors) -> Iterator[NDArray[np.int16]]:
         place = (rows.plan, rows.exprs, rows.radius, rows.norm)

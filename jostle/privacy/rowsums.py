@@ -258,8 +258,8 @@ def _sums(kernel: Kernel, rows: Any, given: Kernelled, bound: float, norm: str) 
 
     total = Contributions(norm)
     with np.errstate(all="ignore"):
-        for units in store_of(kernel.engine).batches(rows):
-            total.add(rowkernels.contribute(given.name, units, given.parameters) / bound)
+        for units, times in store_of(kernel.engine).tallied(rows):
+            total.add(rowkernels.contribute(given.name, units, given.parameters) / bound, times)
     return total.sums(given.size)
 
 

@@ -103,6 +103,10 @@ def index(value: Any, at: Any) -> Any:
     raise refuse("TypeError", f"{kind_name(value)} cannot be indexed")
 
 
+def _places(length: int) -> str:
+    return f"places are 0 to {length - 1}, or -1 to -{length} from the end" if length else "it is empty"
+
+
 def _place(at: Any, length: int) -> int:
     if handles_in(at):
         raise private_value(handles_in(at)[0], "cannot be an index")
@@ -112,5 +116,7 @@ def _place(at: Any, length: int) -> int:
         )
     place = int(at)
     if not -length <= place < length:
-        raise refuse("ValueError", f"index {show_number(float(at))} is outside a list of {length}")
+        raise refuse(
+            "ValueError", f"index {show_number(float(at))} is outside a list of {length}", help=_places(length)
+        )
     return place

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from jostle.diagnostics import refuse
+from jostle.diagnostics import Refusal, refuse
 from jostle.engine.plan import Categories, Integer, Open
 from jostle.privacy.handles import ColumnHandle, Handle, handles_in
 from jostle.run.accuracy import ACCURACY
@@ -64,10 +64,15 @@ def numbers(value: Any, what: str) -> list[float]:
     return [need_number(v, f"`{what}`") for v in value if v is not None]
 
 
+def nothing(what: str) -> Refusal:
+    help = f"test first: `{what}(xs) if len(xs) > 0 else 0`"
+    return refuse("ValueError", f"`{what}` of nothing has no value", help=help)
+
+
 def _some(value: Any, what: str) -> list[float]:
     found = numbers(value, what)
     if not found:
-        raise refuse("ValueError", f"`{what}` of nothing has no value")
+        raise nothing(what)
     return found
 
 
@@ -95,7 +100,7 @@ def _best(name: str, choose: Any) -> Any:
     def body(*values: Any) -> Any:
         pool = numbers(values[0], name) if len(values) == 1 else [need_number(v, f"`{name}`") for v in values]
         if not pool:
-            raise refuse("ValueError", f"`{name}` of nothing has no value")
+            raise nothing(name)
         return choose(pool)
 
     return body

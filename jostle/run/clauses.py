@@ -51,7 +51,9 @@ def _domain(name: str, wish: Any, span: Span | None) -> Domain:
         return wish
     if isinstance(wish, Interval):
         if not (math.isfinite(wish.low) and math.isfinite(wish.high)) or wish.low > wish.high:
-            raise refuse("DataError", f"`{name}` has no values between {wish.low:g} and {wish.high:g}", span)
+            help = f"the lower end comes first: `{name}: {wish.high:g}..{wish.low:g}`" if wish.low > wish.high else ""
+            message = f"`{name}` has no values between {wish.low:g} and {wish.high:g}"
+            raise refuse("DataError", message, span, help=help)
         return Real(wish.low, wish.high) if wish.real else Integer(int(wish.low), int(wish.high))
     if isinstance(wish, JSet) or is_sequence(wish):
         values = list(wish)

@@ -215,7 +215,7 @@ def _exact(queries: Any, cube: Any, *, at: Any) -> Any:
     interp, _ = at
     need_cube(cube, "exact")
     if cube.private:
-        raise private_value(cube, "has no exact answers")
+        raise private_value(cube, "have no exact answers")
     return need_workload(queries, cube).answers(measure.public_cells(interp.kernel, cube).astype(float))
 
 
@@ -229,7 +229,13 @@ def _answer(queries: Any, cells: Any, *, at: Any) -> Any:
         raise refuse(
             "PrivateValue", f"`answer` takes released cells, and these are of `{handle.exposures[0].source.name}`"
         )
-    return answered(queries, np.asanyarray(cells, dtype=float))
+    if not hasattr(queries, "answers") or not hasattr(queries, "bounds"):
+        raise refuse("TypeError", f"queries are a workload, not {kind_name(queries)}", help="such as `prefixes(ages)`")
+    values, shape = np.asanyarray(cells, dtype=float), tuple(queries.shape)
+    if values.size != np.prod(shape, dtype=float):
+        help = "make the workload from the same cube: `prefixes(ages)`"
+        raise refuse("ValueError", f"these queries are for {_shape(shape)}, and here are {values.size:,}", help=help)
+    return answered(queries, values)
 
 
 def need_cube(value: Any, what: str) -> None:
@@ -239,11 +245,16 @@ def need_cube(value: Any, what: str) -> None:
         raise refuse("TypeError", f"`{what}` takes a cube of counts, not {kind_name(value)}")
 
 
+def _shape(shape: Any) -> str:
+    return f"{' × '.join(f'{side:,}' for side in shape)} cells"
+
+
 def need_workload(queries: Any, cube: Cube) -> Any:
     if not hasattr(queries, "answers") or not hasattr(queries, "bounds"):
         raise refuse("TypeError", f"queries are a workload, not {kind_name(queries)}", help="such as `prefixes(ages)`")
     if tuple(queries.shape) != tuple(cube.shape):
-        raise refuse("ValueError", f"these queries are for shape {queries.shape}, and the cube has {cube.shape}")
+        message = f"these queries are for {_shape(queries.shape)}, and the cube has {_shape(cube.shape)}"
+        raise refuse("ValueError", message, help="make the workload from the same cube: `prefixes(ages)`")
     return queries
 
 

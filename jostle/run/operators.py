@@ -61,14 +61,28 @@ def binary(op: str, left: Any, right: Any) -> Any:
         return [item for item in left if item not in gone]
     if is_vector(left) or is_vector(right):
         return _vectors(op, left, right)
-    if handles_in([left, right]):
-        raise refuse("PrivateValue", "a private value cannot be calculated with", help="measure it first")
+    for handle in handles_in([left, right]):
+        raise private_value(handle, "cannot be calculated with")
     if not (is_number(left) and is_number(right)):
         raise refuse(
             "TypeError", f"`{op}` takes numbers, and these are {kind_name(left)} and {kind_name(right)}",
-            help="join texts with `str(n)`" if isinstance(left, str) or isinstance(right, str) else "",
+            help=_instead(op, left, right),
         )  # fmt: skip
     return arithmetic(op, float(left), float(right))
+
+
+def _instead(op: str, left: Any, right: Any) -> str:
+    """What to write where an operator met something else than numbers."""
+    sides = (left, right)
+    if any(isinstance(side, str) for side in sides):
+        return 'join texts with `"a" + str(n)`' if op == "+" else "`number(s)` reads a number from a text"
+    if any(isinstance(side, bool) for side in sides):
+        return "write `1 if b else 0` for the boolean"
+    if any(isinstance(side, list) for side in sides):
+        return f"calculate with each element: `[x {op} 2 for x in xs]`"
+    if any(side is None for side in sides):
+        return "test for `none` first: `x if x != none else 0`"
+    return ""
 
 
 def _compare(op: str, left: Any, right: Any) -> bool:
@@ -102,9 +116,7 @@ def _vectors(op: str, left: Any, right: Any) -> Any:
     import numpy as np
 
     for handle in handles_in([left, right]):
-        raise refuse(
-            "PrivateValue", f"a private value of `{handle.exposures[0].source.name}` cannot be calculated with"
-        )
+        raise private_value(handle, "cannot be calculated with")
 
     for side in (left, right):
         if not (is_vector(side) or is_number(side) or isinstance(side, list)):
@@ -142,7 +154,7 @@ def fold(name: str, items: Sequence[Any], values: Sequence[Any]) -> Any:
     if name == "sum":
         return total([need_number(v, "`sum over`") for v in values])
     if not values:
-        raise refuse("ValueError", f"`{name} over` nothing has no value")
+        raise refuse("ValueError", f"`{name} over` nothing has no value", help="test first that there is something")
     numbers = [need_number(v, f"`{name} over`") for v in values]
     best = (max if name.endswith("max") else min)(range(len(numbers)), key=numbers.__getitem__)
     return items[best] if name.startswith("arg") else values[best]
@@ -159,13 +171,31 @@ def guarded(
     except TypeError as error:
         text = str(error)
         if "argument" in text or "positional" in text:
-            raise refuse("TypeError", f"`{name}` does not take these arguments") from error
+            raise refuse("TypeError", f"`{name}` does not take these arguments", help=_takes(body)) from error
         raise refuse("TypeError", f"`{name}` cannot work with these values") from error
     except MemoryError:
         raise refuse("ValueError", f"`{name}` needs more memory here than there is") from None
     except (ValueError, ArithmeticError, IndexError, KeyError, AttributeError) as error:
         why = f": {error}" if quote and isinstance(error, ValueError) and _said_by_a_kernel(error) else ""
         raise refuse("ValueError", f"`{name}` has no value here{why}") from error
+
+
+def _takes(body: Callable[..., Any]) -> str:
+    """The arguments of a function of Python, as far as they can be told; those that programs do not give left out."""
+    from inspect import Parameter, signature
+
+    try:
+        found = signature(body).parameters.values()
+    except (TypeError, ValueError):
+        return ""
+    words = [
+        f"{p.name} = …" if p.default is not Parameter.empty or p.kind is Parameter.KEYWORD_ONLY else p.name
+        for p in found
+        if p.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+        and p.name != "at"
+    ]
+    several = any(p.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD) for p in found)
+    return "" if several or not words else f"it takes ({', '.join(words)})"
 
 
 def _said_by_a_kernel(error: BaseException) -> bool:

@@ -52,7 +52,11 @@ def origin_of(interp: Any, call: n.Call, scope: Scope) -> Any:
     if name == "bound":
         if value not in interp.bound:
             raise refuse(
-                "NameError", f"nothing is bound to `{value}`", call.span, help=did_you_mean(str(value), interp.bound)
+                "NameError",
+                f"nothing is bound to `{value}`",
+                call.span,
+                help=did_you_mean(str(value), interp.bound)
+                or f'hand it over: `--bind {value}=FILE`, or `session.bind("{value}", frame)` in Python',
             )
         return interp.bound[value]
     if name == "table" and not isinstance(value, str):

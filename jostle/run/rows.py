@@ -18,6 +18,7 @@ from jostle.run.values import Builtin, Interval, JSet, is_number, is_sequence, k
 from jostle.syntax import nodes as n
 
 FUNCTIONS = {"abs": 1, "floor": 1, "ceil": 1, "sqrt": 1, "log": 1, "exp": 1, "round": 1, "clamp": 3, "min": 2, "max": 2}
+MEASURE = "measure it first, with an amount of its own, and use the number"
 Evaluate = Callable[[n.Expr, Scope], Any]
 
 
@@ -49,12 +50,17 @@ class RowCompiler:
 
     def _need(self, name: str, node: n.Expr) -> None:
         if name not in self._schema:
-            raise refuse("NameError", f"no column `{name}`", node.span, help=did_you_mean(name, self._schema))
+            help = did_you_mean(name, self._schema) or self._listed
+            raise refuse("NameError", f"no column `{name}`", node.span, help=help)
 
     def _unknown(self, node: n.Name) -> Exception:
         known = [*self._schema, *self._scope.known()]
-        listed = f"the columns are {', '.join(self._schema)}"
-        return refuse("NameError", f"no column `{node.id}`", node.span, help=did_you_mean(node.id, known) or listed)
+        help = did_you_mean(node.id, known) or self._listed
+        return refuse("NameError", f"no column `{node.id}`", node.span, help=help)
+
+    @property
+    def _listed(self) -> str:
+        return f"the columns are {', '.join(self._schema)}"
 
     # Returns None for an expression without columns: it is public, and its parent decides what to do with it.
     def _compile(self, node: n.Expr) -> RowExpr | None:
@@ -62,8 +68,14 @@ class RowCompiler:
             case n.Name():
                 if node.id in self._schema:
                     return Column(node.id)
-                if self._scope.find(node.id) is MISSING:
+                found = self._scope.find(node.id)
+                if found is MISSING:
                     raise self._unknown(node)
+                if node.id == "values" and isinstance(found, Builtin):
+                    raise refuse(
+                        "TypeError", "`values` cannot be grouped by or calculated with", node.span,
+                        help="counts are summed, `sum(values)`, counted, `count(values) where values > 5`, or measured",
+                    )  # fmt: skip
                 return None
             case n.Unary():
                 operand = self._compile(node.operand)
@@ -139,7 +151,8 @@ class RowCompiler:
             self._need(value.name, node)
             return Column(value.name)
         if handles_in(value):
-            raise refuse("PrivateValue", "a private value cannot stand in a condition or a key", node.span)
+            message = "a private value cannot stand in a condition or a key"
+            raise refuse("PrivateValue", message, node.span, help=MEASURE)
         if value is None or isinstance(value, (bool, str)):
             return Constant(value)
         if is_number(value):

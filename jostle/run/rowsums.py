@@ -106,7 +106,7 @@ def _place(table: Table, expr: RowExpr, name: str, scaled: bool) -> tuple[float,
     bounds = bounds_of(expr, table.domains)
     if bounds is None:
         raise refuse(
-            "UnknownBounds", f"the bounds of `{name}` are not known",
+            "UnboundedSum", f"the bounds of `{name}` are not known",
             help="describe it with a range, clamp it, or say `scaled = false`",
         )  # fmt: skip
     low, high = bounds

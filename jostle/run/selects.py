@@ -349,6 +349,10 @@ def _by_value(handle: Handle, node: n.Expr) -> Refusal:
     return refuse("TypeError", "a table is not indexed by a value", node.span, help="select rows: `D[a = v]`")
 
 
+def _columns(name: str, names: list[str]) -> str:
+    return did_you_mean(name, names) or f"the columns are {', '.join(names)}"
+
+
 def _column_named(handle: Any, keyword: n.Keyword, scope: Scope) -> str:
     names = [name for name, _ in handle.schema]
     if keyword.name in names:
@@ -358,4 +362,4 @@ def _column_named(handle: Any, keyword: n.Keyword, scope: Scope) -> str:
         named = named.name
     if isinstance(named, str) and named in names:
         return named
-    raise refuse("NameError", f"no column `{keyword.name}`", keyword.span, help=did_you_mean(keyword.name, names))
+    raise refuse("NameError", f"no column `{keyword.name}`", keyword.span, help=_columns(keyword.name, names))

@@ -110,7 +110,8 @@ class Builder(Transformer):  # type: ignore[type-arg]
         seen: set[str] = set()
         for before, param in zip((None, *params), params, strict=False):
             if param.name in seen:
-                raise refuse("SyntaxError", f"the parameter `{param.name}` is named twice", param.span)
+                message = f"the parameter `{param.name}` is named twice"
+                raise refuse("SyntaxError", message, param.span, help="give each a name of its own")
             if before is not None and before.default is not None and param.default is None:
                 message = f"the parameter `{param.name}` has no default, but one before it has"
                 raise refuse("SyntaxError", message, param.span, help="put parameters with defaults last")
@@ -171,7 +172,8 @@ class Builder(Transformer):  # type: ignore[type-arg]
     ) -> n.Part:
         span = self._span(kind, body, predict)
         if predict is not None and kind != "Option":
-            raise refuse("SyntaxError", f"only an Option has a `predict`, not a {kind}", predict.span)
+            message = f"only an Option has a `predict`, not a {kind}"
+            raise refuse("SyntaxError", message, predict.span, help="leave it out")
         return n.Part(str(kind), params[0], body, features[0] if features else None, predict, span=span)
 
     def choice(
@@ -246,7 +248,8 @@ class Builder(Transformer):  # type: ignore[type-arg]
         for child in children:
             if isinstance(child, n.Keyword):
                 if child.name in seen:
-                    raise refuse("SyntaxError", f"the argument `{child.name}` is given twice", child.span)
+                    message = f"the argument `{child.name}` is given twice"
+                    raise refuse("SyntaxError", message, child.span, help="keep one of them")
                 seen.add(child.name)
             elif isinstance(child, n.Expr) and seen:
                 help = "put the arguments without a name first"

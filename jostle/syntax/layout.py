@@ -194,6 +194,13 @@ class Layout(PostLex):
                     label="expected `:` or `{` at the end of its line",
                     help="write `:` and an indented block, or `{ … }`",
                 )
+            if closed:
+                raise LayoutError(
+                    "this line is indented like no line above it",
+                    token,
+                    label="between two levels",
+                    help="indent it as the statements of its block, four spaces a level",
+                )
             raise LayoutError(
                 "unexpected indentation",
                 token,

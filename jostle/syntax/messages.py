@@ -55,6 +55,8 @@ class Place:
         if newline and statement:
             last = token_span(statement[-1], source)
             span = Span(source, last.end_line, last.end_column, last.end_line, last.end_column + 1)
+        elif newline:
+            span = Span(source, span.line, span.column, span.line, span.column + 1)
         found = "" if newline else str(token)
         expected = frozenset(error.expected or ())
         return cls(source, token.start_pos or 0, span, found, token.type, statement, tuple(layout.frames), expected)
@@ -140,7 +142,10 @@ def by_word(place: Place) -> Diagnostic | None:
     """A word of another language: at the start of the statement, here, or just before."""
     first, previous = place.first, place.previous
     statement, word, after = (entries()[section] for section in ("statement", "word", "after"))
-    if first is not None and first.type == "NAME" and first.lower() in statement:
+    # `print(1 < x < 5)` is a call in which something else is wrong, `let = 3 4` a statement that gives `let` a value.
+    second = place.statement[1].type if len(place.statement) > 1 else ""
+    as_a_name = second == "EQUAL" or (second == "LPAR" and first == "print")
+    if first is not None and first.type == "NAME" and first.lower() in statement and not as_a_name:
         return _said(statement[first.lower()], token_span(first, place.source))
     if first is None and place.word in statement:
         return _said(statement[place.word], place.span)
@@ -159,7 +164,9 @@ def in_general(place: Place) -> Diagnostic:
     """The message where no other fits: what was found and, where that is short, what could follow."""
     help = ""
     could = readable(place.expected)
-    if 0 < len(could) <= 6:
+    if "$END" in place.expected and place.found:
+        help = "the statement is complete before it: start a new line, or put an operator between them"
+    elif 0 < len(could) <= 6:
         help = "expected " + (could[0] if len(could) == 1 else ", ".join(could[:-1]) + " or " + could[-1])
     if not place.found:
         return place.error("the line ends too early", label="something is missing here", help=help)
@@ -180,12 +187,12 @@ SIGNS = {
     "SLASH": "`/`", "CARET": "`^`", "NUMBER": "a number", "STRING": "a string", "KIND": "`Feature`",
     "$END": "the end of the program",
 }  # fmt: skip
-STARTS_AN_EXPRESSION = {"NAME", "NUMBER", "STRING", "CONST", "LPAR", "LSQB", "LBRACE", "_LQUERY", "MKCHOICE"}
+STARTS_AN_EXPRESSION = {"NAME", "NUMBER", "STRING", "CONST", "LPAR", "LSQB", "LBRACE", "MKCHOICE"}
 
 
 def readable(expected: frozenset[str]) -> list[str]:
     """The tokens that could follow, in a person's words."""
-    left = set(expected) - {"_NL_ELSE", "_NL_WITH", "_DEDENT"}
+    left = set(expected) - {*Layout.always_accept, "_DEDENT"}
     words: list[str] = []
     if left >= STARTS_AN_EXPRESSION:
         words = ["an expression"]

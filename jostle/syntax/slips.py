@@ -6,6 +6,8 @@ that does nothing, a `return` outside a function.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from lark import Token
 
 from jostle.diagnostics import Diagnostic, did_you_mean, refuse
@@ -84,6 +86,52 @@ def several_names(place: Place) -> Diagnostic | None:
     return place.error("one name is given a value at a time", help="write a line for each name")
 
 
+def foreign_letter(place: Place) -> Diagnostic | None:
+    """`größe = 3`: the name ends before the letter, and would look like a word of its own."""
+    if place.type or not place.found.isalpha():
+        return None
+    return place.error(f"`{place.found}` has no meaning here", help="names are written with a–z, A–Z, 0–9 and _")
+
+
+def number_with_commas(place: Place) -> Diagnostic | None:
+    """`x = 1,000`."""
+    previous = place.previous
+    if place.found != "," or place.frame.kind != "block" or previous is None:
+        return None
+    help = "numbers have no commas, `1000`; a list stands in brackets, `[1, 2]`"
+    return place.error("a comma outside brackets", label="no list is open here", help=help)
+
+
+def formatted_text(place: Place) -> Diagnostic | None:
+    """`f"{x}"`."""
+    previous = place.previous
+    if place.type != "STRING" or previous is None or previous not in ("f", "r", "b"):
+        return None
+    if previous.end_pos != place.position:
+        return None
+    help = 'join texts, `"n = " + str(n)`, or let `print("n =", n)` do it'
+    return place.error("there are no formatted strings", span=token_span(previous, place.source), help=help)
+
+
+def clause_of_a_select(place: Place) -> Diagnostic | None:
+    """A clause of a select in the wrong place, or one that lacks something."""
+    words = {token.type for token in same_level(place)}
+    if not place.in_query or "_SELECT" not in words:
+        return None
+    if place.type == "_WITH" and "_FROM" not in words:
+        help = "write `select count(*) from people with epsilon 0.1`"
+        return place.error("a select names its table before it says what it spends", help=help)
+    if place.type == "_WITH" and "_JOIN" in words and "_ON" not in words:
+        return place.error("a join says on which columns", help="write `join towns on city`")
+    if place.type == "_WHERE" and words & {"_GROUPBY", "_GROUP"}:
+        return place.error("`where` stands before `groupby`", help="write `select … from … where … groupby …`")
+    if place.previous == "with" and place.previous.type == "NAME":
+        at = token_span(place.previous, place.source)
+        return place.error("the select ends too early", span=at, label="something is missing before it",
+                           help="write `groupby city with epsilon 0.1`")  # fmt: skip
+    return None
+
+
 def chained(place: Place) -> Diagnostic | None:
     """`1 < x < 5`."""
     if place.type not in ("CMP", "_IN"):
@@ -101,6 +149,9 @@ def colon(place: Place) -> Diagnostic | None:
     if place.found != ":" or place.frame.opener is None:
         return None
     opener, first = str(place.frame.opener), place.first
+    before = next((a for a, b in pairwise(place.statement) if b is place.frame.opener), None)
+    if opener == "[" and (before is None or before.type not in ENDS_AN_EXPRESSION):
+        return place.error("a list has no names", label="`:` here", help="write a record, `{name: value}`")
     if opener == "[":
         return place.error("there are no slices", help="write `[xs[i] for i in 1..3]`")
     if opener == "{{":
@@ -146,7 +197,7 @@ def lonely_else(place: Place) -> Diagnostic | None:
     """`else` where no `if` waits for it."""
     if place.type != "_ELSE" or (place.previous is not None and place.frame.kind != "block"):
         return None
-    if place.previous is None:
+    if place.previous is None or (place.previous.end_line or 0) < place.span.line:
         return place.error("an `else` without its `if`", help="it stands right after the block of an `if`")
     return None
 
@@ -180,7 +231,7 @@ def unknown_statement(place: Place) -> Diagnostic | None:
         f"`{first}` opens no statement",
         span=token_span(first, place.source),
         label="unknown here",
-        help=did_you_mean(first, STATEMENT_WORDS) or "a call needs parentheses: `f(x)`",
+        help=did_you_mean(first, STATEMENT_WORDS) or f"a call needs parentheses: `{first}(…)`",
     )
 
 
@@ -192,7 +243,8 @@ def reserved(place: Place) -> Diagnostic | None:
 
 
 SLIPS = (
-    open_bracket, equal_sign, several_names, chained, colon, select_star, spend_after_sum, loose_select, lonely_else,
+    open_bracket, foreign_letter, formatted_text, clause_of_a_select, equal_sign, several_names, number_with_commas,
+    chained, colon, select_star, spend_after_sum, loose_select, lonely_else,
     missing_block, unknown_statement, reserved,
 )  # fmt: skip
 

@@ -36,11 +36,7 @@ def bench(
     session = Session()
     text = ["use classifiers", "use classify"]
     for i, (train, test, domains, label) in enumerate(pairs):
-        said = ", ".join(f"{_name(c)}: {{{', '.join(map(_quoted, v))}}}" for c, v in domains.items())
-        for what, rows in (("train", train), ("test", test)):
-            session.bind(f"{what}{i}", rows)
-            text.append(f'{what}{i} = bound("{what}{i}") described by {{{said}}}')
-        text.append(f"d{i} = {{database: train{i}, test: test{i}, class: {_quoted(label)}}}")
+        text += described(session, str(i), train, test, domains, label)
     text.append(f"more = {made_up or '[]'}")
     session.execute(Source("experiment", "\n".join(text) + "\n"))
     known: dict[str, Any] = session.names()
@@ -50,9 +46,21 @@ def bench(
         features=tuple(known[name] for name in features),
         feature_names=tuple(features),
         utility=known["right_on_test"],
-        databases=(*(known[f"d{i}"] for i in range(len(pairs))), *known["more"]),
+        databases=(*(known[f"d_{i}"] for i in range(len(pairs))), *known["more"]),
     )
     return Tables(session._interp, parts)
+
+
+def described(
+    session: Session, number: str, train: Columns, test: Columns, domains: dict[str, list[str]], label: str
+) -> list[str]:
+    """The lines that declare a pair of tables, whose record is then called `d_` and its number."""
+    said = ", ".join(f"{_name(c)}: {{{', '.join(map(_quoted, v))}}}" for c, v in domains.items())
+    text = []
+    for what, rows in (("train", train), ("test", test)):
+        session.bind(f"{what}_{number}", rows)
+        text.append(f'{what}_{number} = bound("{what}_{number}") described by {{{said}}}')
+    return [*text, f"d_{number} = {{database: train_{number}, test: test_{number}, class: {_quoted(label)}}}"]
 
 
 def _name(column: str) -> str:

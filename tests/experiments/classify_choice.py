@@ -105,7 +105,7 @@ def main() -> None:
     parser.add_argument("what", choices=("fill", "judge"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--many", type=int, default=70)
-    parser.add_argument("--rows", default="300..15000")
+    parser.add_argument("--rows", default="200..50000")
     parser.add_argument("--model", default="forest")
     chosen = parser.parse_args()
     made_up, real = chosen.folder / "made_up.json", chosen.folder / "real.json"

@@ -33,7 +33,7 @@ HERE = Path(__file__).resolve().parent / "diagnostics"
 DATA = HERE.parents[1] / "language" / "data"
 WIDTH = 100
 TITLE, RULE = "======== ", "--------"
-SETTINGS = ("simulated", "registered", "changed", "gone", "no ledger", "json")
+SETTINGS = ("simulated", "registered", "changed", "gone", "json")
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,8 @@ def all_entries() -> dict[str, list[Entry]]:
 
 @contextlib.contextmanager
 def place() -> Iterator[Path]:
-    """A folder with the files that programs read, as the working directory, and an own ledger and cache."""
-    before, kept = Path.cwd(), {name: os.environ.get(name) for name in ("JOSTLE_LEDGER", "JOSTLE_CACHE")}
+    """A folder with the files that programs read, as the working directory, and an own ledger."""
+    before, kept = Path.cwd(), os.environ.get("JOSTLE_LEDGER")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
         for file in DATA.glob("*.*"):
@@ -83,16 +83,15 @@ def place() -> Iterator[Path]:
         (folder / "empty.jsonl").write_text("", encoding="utf-8")
         (folder / "half.jsonl").write_text('{"v": 1, "t": 0.0, "id": 1, "kind": "ru\n', encoding="utf-8")
         (folder / "short.jst").write_text("x = 1\n", encoding="utf-8")
-        os.environ |= {"JOSTLE_LEDGER": str(folder / "ledger.db"), "JOSTLE_CACHE": str(folder / "cache")}
+        os.environ["JOSTLE_LEDGER"] = str(folder / "ledger.db")
         os.chdir(folder)
         try:
             yield folder
         finally:
             os.chdir(before)
-            for variable, value in kept.items():
-                os.environ.pop(variable, None)
-                if value is not None:
-                    os.environ[variable] = value
+            os.environ.pop("JOSTLE_LEDGER")
+            if kept is not None:
+                os.environ["JOSTLE_LEDGER"] = kept
 
 
 def rendered(entry: Entry, folder: Path) -> tuple[str, str]:
@@ -107,14 +106,15 @@ def rendered(entry: Entry, folder: Path) -> tuple[str, str]:
         return _command(entry.program, folder)
     ledger = _ledger(entry.setting, folder)
     session = Session(cwd=folder, ledger=ledger, simulate=1 if entry.setting == "simulated" else None)
-    result = session.attempt(Source("program.jst", entry.program))
-    if result.ok:
+    source = Source("program.jst", entry.program)
+    found = tuple(session.check(source)) or session.attempt(source).diagnostics
+    if not found:
         return "", "nothing: the program runs\n"
     if entry.setting == "json":
-        said = "\n".join(json.dumps(d.as_json(), ensure_ascii=False, indent=1) for d in result.diagnostics) + "\n"
+        said = "\n".join(json.dumps(d.as_json(), ensure_ascii=False, indent=1) for d in found) + "\n"
     else:
-        said = render_all(result.diagnostics, width=WIDTH)
-    return result.diagnostics[0].kind, said.replace(str(folder), "FOLDER")
+        said = render_all(found, width=WIDTH)
+    return found[0].kind, said.replace(str(folder), "FOLDER")
 
 
 def _command(line: str, folder: Path) -> tuple[str, str]:
@@ -140,7 +140,16 @@ def _ledger(setting: str, folder: Path) -> Path:
     own.mkdir(exist_ok=True)
     if not (own / "ledger.db").exists():
         shutil.copy(folder / "people.csv", own / "owned.csv")
-        words = ["data", "register", "people", str(own / "owned.csv"), "--schema", "{age: 0..99}", "--protecting", "rows"]
+        words = [
+            "data",
+            "register",
+            "people",
+            str(own / "owned.csv"),
+            "--schema",
+            "{age: 0..99}",
+            "--protecting",
+            "rows",
+        ]
         with contextlib.redirect_stdout(io.StringIO()):
             main([*words, "--budget", "epsilon 1", "--ledger", str(own / "ledger.db")])
         if setting == "changed":

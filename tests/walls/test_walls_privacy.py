@@ -19,6 +19,7 @@ MAY_DRAW = {
     "jostle/simulate.py",  # seeded, on public arrays
     "jostle/kernels/madeup.py",  # seeded: public made-up tables to train on
     "jostle/kernels/starts.py",  # seeded: where fits of mixtures start, and samples of released ones
+    "jostle/kernels/isingdraws.py",  # seeded: rows of public Ising models, and the chains that fit large ones
     "jostle/kernels/graphical/sampling.py",  # seeded: rows and made-up potentials of public models
     "jostle/kernels/workloads.py",  # seeded: which ranges a random workload asks
 }

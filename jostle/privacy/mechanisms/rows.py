@@ -153,10 +153,15 @@ class Contributions:
         self._norm = norm
         self._whole: Any = None
 
-    def add(self, given: NDArray[np.float64]) -> None:
-        """`given` (m, n) as multiples of the bound."""
+    def add(self, given: NDArray[np.float64], times: Ints | None = None) -> None:
+        """`given` (m, n) as multiples of the bound; column j stands for `times[j]` equal rows (left out: one)."""
         units = clipped(given, self._norm)
-        total = units.sum(axis=1).astype(object)
+        if times is None:
+            total = units.sum(axis=1).astype(object)
+        elif int(times.sum()) < 2**32:  # |units| ≤ 2^30: no sum leaves 64 bits
+            total = (units @ times).astype(object)
+        else:
+            total = units.astype(object) @ times.astype(object)
         self._whole = total if self._whole is None else self._whole + total
 
     def sums(self, size: int) -> Ints:

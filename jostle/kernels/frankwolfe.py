@@ -1,0 +1,116 @@
+"""Frank–Wolfe over an ℓ₁ ball, a vertex at a time, and the sparse logistic model that it ends in.
+
+A step goes to a vertex ±R·e_j of the ball {w: ‖w‖₁ ≤ R}; which one is chosen outside, with noise, from the sum of
+gradients over private rows. What is here knows the chosen vertices only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Facts = Mapping[str, Any]
+
+PACE = 0.5
+"""Of the number of steps to (R·n·√ρ/2)^(2/3), where what optimisation and what noise leave are of one order: half of it
+was best on rings with chords (docs/experiments/ising.md), the public factor that the theory leaves open."""
+LEAST = 8
+
+
+def fw_start(size: int) -> Array:
+    """Zero: no vertex has been seen."""
+    return np.zeros(int(size))
+
+
+def fw_rounds(rows: float, radius: float, rho: float, most: int) -> int:
+    """How many steps for about `rows` rows at `rho`, between LEAST and `most`; all public."""
+    if not (radius > 0 and rho > 0):
+        raise ValueError("a radius and an amount are positive")
+    wanted = PACE * (max(float(rows), 1.0) * float(radius) / 2 * float(np.sqrt(rho))) ** (2 / 3)
+    return int(min(max(LEAST, round(wanted)), int(most)))
+
+
+def fw_step(weights: Any, chosen: int, radius: float, step: int) -> Array:
+    """w ← (1 − μ)w + μs with μ = 2/(t + 2), t = 0, 1, …: the first step forgets the start.
+
+    `chosen` is the largest of the gradient's coordinates, then of their negatives: the vertex lies against it.
+    """
+    w = np.array(weights, dtype=float)
+    mu = 2.0 / (int(step) + 2)
+    place, sign = (int(chosen), -1.0) if chosen < w.size else (int(chosen) - w.size, 1.0)
+    w *= 1.0 - mu
+    w.flat[place] += mu * sign * float(radius)
+    return w
+
+
+def column_place(rows: Facts, column: Any) -> int:
+    """The position of a column, given by its name or its position; refused where rows are not bounded one by one."""
+    if rows["norm"] != "sup" or rows["radius"] != 1:
+        raise ValueError('rows are `vectors(…, norm = "sup")` here, each coordinate within −1 and 1')
+    names = list(rows["columns"])
+    if column in names:
+        return names.index(column)
+    if isinstance(column, int | float) and 0 <= int(column) < len(names):
+        return int(column)
+    raise ValueError(f"there is no column `{column}` among {', '.join(names)}")
+
+
+@dataclass(frozen=True)
+class LogisticModel:
+    """P(y = 1 | x) = σ(w·x + c), y the sign of column `target` and x the others, scaled by their public bounds."""
+
+    names: tuple[str, ...]
+    target: str
+    weights: Array
+    constant: float
+    centres: Array
+    scales: Array
+
+    jostle_kind = "a logistic model"
+
+    @property
+    def jostle_fields(self) -> dict[str, Any]:
+        return {
+            "names": list(self.names), "target": self.target, "weights": self.weights.tolist(),
+            "constant": self.constant, "probability": self.probability, "loss": self.loss,
+        }  # fmt: skip
+
+    def probability(self, row: Mapping[str, float]) -> float:
+        """That the target is positive: its upper half, for a row of the other columns, in the units of the data."""
+        x = np.array([[float(row[name]) for name in self.names]])
+        return float(1 / (1 + np.exp(-self._margins(x)[0])))
+
+    def loss(self, rows: Any) -> float:
+        """The mean logistic loss over public rows of all columns but the target, then the target as −1 or 1."""
+        given = np.asarray(rows, dtype=float)
+        return float(np.logaddexp(0, -given[:, -1] * self._margins(given[:, :-1])).mean())
+
+    def _margins(self, x: Array) -> Array:
+        scaled = np.clip((x - self.centres) / self.scales, -1.0, 1.0)
+        return np.asarray(scaled @ self.weights + self.constant)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "kind": "logistic", "names": list(self.names), "target": self.target, "weights": self.weights.tolist(),
+            "constant": self.constant, "centres": self.centres.tolist(), "scales": self.scales.tolist(),
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        said = [f"{w:+.3g} {name}" for name, w in zip(self.names, self.weights, strict=True) if w]
+        return f"logistic model of {self.target}: {self.constant:.3g} {' '.join(said)}"
+
+
+def logistic_model(rows: Facts, place: int, weights: Any) -> LogisticModel:
+    """What node regression `weights` say, the constant in the target's place."""
+    w = np.asarray(weights, dtype=float)
+    others = [i for i in range(w.size) if i != int(place)]
+    names = list(rows["columns"])
+    return LogisticModel(
+        tuple(names[i] for i in others), names[int(place)], w[others], float(w[int(place)]),
+        np.array([rows["centres"][i] for i in others]), np.array([rows["scales"][i] for i in others]),
+    )  # fmt: skip

@@ -142,7 +142,7 @@ def ising_fit(rows: Facts, sums: Any, noise: float) -> IsingModel:
     """
     p = len(rows["columns"])
     given = np.asarray(sums, dtype=float)
-    n = max(float(given[0]), 2.0 * float(noise), 1.0)
+    n = max(float(given[0]), 1.0)
     moments = np.clip(given[1:] / n, -1.0, 1.0)
     ridge = ((float(noise) / n) ** 2 + 1.0 / n) / PRIOR**2
     find = fitted if p <= EXACT else climbed

@@ -328,7 +328,8 @@ def rows_of(interp: Any, handle: Handle, node: n.Index, scope: Scope) -> Handle:
         name = _column_named(made, keyword, scope)
         value = interp.eval(keyword.value, scope)
         if handles_in(value):
-            raise refuse("PrivateValue", "rows are selected by a public value", keyword.value.span)
+            message = "rows are selected by a public value, and this is private"
+            raise refuse("PrivateValue", message, keyword.value.span, help="compare with a number or a text")
         if not (is_number(value) or isinstance(value, (str, bool))):
             raise refuse(
                 "TypeError", f"a column is compared with a number or text, not {kind_name(value)}", keyword.span

@@ -239,7 +239,8 @@ def reserved(place: Place) -> Diagnostic | None:
     """A word of the language used as a name."""
     if place.type not in RESERVED or ("NAME" not in place.expected and place.expected):
         return None
-    return place.error(f"`{place.found}` is a word of the language and cannot stand here", label="not a name")
+    return place.error(f"`{place.found}` is a word of the language and cannot stand here", label="not a name",
+                       help="names need another word")  # fmt: skip
 
 
 SLIPS = (

@@ -174,6 +174,26 @@ c = noisy_sum(rows, "coordinates", bound = 0.5, paid = paid, part = 0.25)
     ]  # fmt: skip
 
 
+ISING = 'rows = vectors(t, v, floor(v / 4), norm = "sup")\n'
+
+
+def fields() -> list[Case]:
+    """What Ising models and pairwise fields measure: joint sums of pairs, and steps of Frank and Wolfe."""
+    sums = 'n = noisy_sum(rows, "pair_products", norm = "sup") with epsilon 1'
+    step = 'n = noisy_max(coordinate_scores(rows, "{}", {})) with epsilon 1'
+    binary = step.format("logistic_gradient", "{target: 1, weights: [1, -2]}")
+    zeros = "[[[0, 0, 0], [0, 0, 0]], [[0, 0, 0], [0, 0, 0]], [[0, 0, 0], [0, 0, 0]]]"
+    signs = step.format("sign_gradient", "{target: 0, values: [3, 2], weights: " + zeros + "}")
+    few, more, basic = ["A,3"], ["A,3", "B,7"], "epsilon 1000, delta 0.9 counted by basic"
+    return [
+        on_rows("sums of an Ising model, Laplace", 1, ISING + sums, few, more),
+        on_rows("sums of an Ising model, Gaussian", 1, ISING + sums + " delta 0.001", few, more, "rows", basic, 0.001),
+        on_rows("a step of Frank and Wolfe", 1, ISING + binary, few, more),
+        on_rows("the same, public size", 1, ISING + binary, few, ["A,7"], "rows, public size"),
+        on_rows("a step towards a sign pattern", 1, ISING + signs, few, more),
+    ]  # fmt: skip
+
+
 def cases() -> list[Case]:
     found = [
         on_counts("laplace, sum(values)", 1, TOTAL, ZEROS, ONE),
@@ -254,6 +274,7 @@ def cases() -> list[Case]:
             ["A,3", "B,5"],
         ),
         *rounds_of_em(),
+        *fields(),
         partition(0.5, ZEROS, ONE),
         partition(1, ZEROS, ONE),
         partition(2, ZEROS, ONE),

@@ -1,7 +1,7 @@
 """Ising models and pairwise fields under zCDP: the largest error of a coupling, against the design page's marks.
 
     python -m tests.experiments.ising [--p 5,10,20] [--n 1e4,1e5,1e6] [--rho 0.1,1,10] [--trials 3]
-        [--with moments,fw,pairwise] [--most 400]
+        [--with moments,fw,pairwise] [--most 1000]
 
 Truths are rings with chords, |A| = 0.25 with random signs, of width 0.75 (given to Frank–Wolfe as the public bound);
 independent rows; secure noise, one row more or less. `exact` is maximum likelihood on the same rows without noise. For
@@ -87,7 +87,7 @@ def main() -> None:
     parser.add_argument("--rho", default="0.1,1,10")
     parser.add_argument("--trials", type=int, default=3)
     parser.add_argument("--with", dest="ways", default="moments,fw,pairwise")
-    parser.add_argument("--most", type=int, default=400)
+    parser.add_argument("--most", type=int, default=1000)
     given = parser.parse_args()
     sizes = [int(float(n)) for n in given.n.split(",")]
     rhos = [float(r) for r in given.rho.split(",")]
@@ -98,7 +98,7 @@ def main() -> None:
                 ising_cell(p, n, rhos, given.trials, plain, given.most)
     if "pairwise" in ways:
         for n in sizes:
-            pairwise_cell(n, rhos, given.trials, given.most)
+            pairwise_cell(n, rhos, given.trials, min(200, given.most))
 
 
 if __name__ == "__main__":

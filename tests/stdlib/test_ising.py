@@ -1,0 +1,327 @@
+"""Ising models and pairwise fields: exact against enumeration, learned near the truth, and priced by what neighbours see."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "privacy"))
+
+from recording import Bench, worst_losses
+
+from jostle.kernels import frankwolfe, isingfit, pairwise, rowkernels
+from jostle.kernels.ising import IsingModel, ising_fit, ising_model, ring_with_chords
+from jostle.kernels.isingfit import climbed, fitted, packed, state_probabilities, unpacked
+from jostle.kernels.rowkernels import GRID, pair_products, sign_gradient, sign_patterns
+from jostle.privacy.measures import epsilon_of, rho_of
+from jostle.source import Source
+from jostle.tools.session import Result, Session
+
+
+def attempt(rows: np.ndarray, program: str, budget: str = "rho 1000", described: str = "-1..1") -> Result:
+    session = Session()
+    names = [f"x{i + 1}" for i in range(rows.shape[1])]
+    session.bind("d", {name: np.ascontiguousarray(rows[:, i]) for i, name in enumerate(names)})
+    domains = ", ".join(f"{name}: {described}" for name in names)
+    text = f'use ising\nprivate d = bound("d") described by {{{domains}}} protecting rows budget {budget}\n'
+    return session.attempt(Source("i.jst", text + 'rows = vectors(d, norm = "sup")\n' + program))
+
+
+# Inference against enumeration -----------------------------------------------------------------------
+
+
+def listed(model: IsingModel) -> tuple[np.ndarray, np.ndarray, float]:
+    """All states, their probabilities and log Z, one at a time."""
+    p = len(model.names)
+    states = np.array(list(itertools.product([1.0, -1.0], repeat=p)))
+    energy = np.array([sum(model.couplings[i, j] * x[i] * x[j] for i in range(p) for j in range(i)) for x in states])
+    energy = energy + states @ model.fields
+    return states, np.exp(energy) / np.exp(energy).sum(), math.log(np.exp(energy).sum())
+
+
+def some_model(p: int = 5, seed: int = 0) -> IsingModel:
+    rng = np.random.default_rng(seed)
+    a = rng.normal(0, 0.4, (p, p))
+    return ising_model(a + a.T, rng.normal(0, 0.3, p))
+
+
+def test_moments_and_log_z_are_those_of_all_states() -> None:
+    model = some_model()
+    states, probabilities, log_z = listed(model)
+    second = np.einsum("s,si,sj->ij", probabilities, states, states)
+    np.fill_diagonal(second, probabilities @ states)
+    assert np.abs(model.moments() - second).max() < 1e-12
+    assert state_probabilities(packed(model.couplings, model.fields), 5)[1] == pytest.approx(log_z, abs=1e-12)
+    assert model.log_likelihood(states) == pytest.approx(float(np.log(probabilities).mean()), abs=1e-12)
+
+
+def test_maximum_likelihood_inverts_the_moments() -> None:
+    model = some_model(6, 1)
+    moments = packed(model.moments(), np.diag(model.moments()))
+    couplings, fields = unpacked(fitted(moments, 6, 0.0), 6)
+    assert np.abs(couplings - model.couplings).max() < 1e-8 and np.abs(fields - model.fields).max() < 1e-8
+    # with a ridge the gradient of the penalised likelihood is zero
+    found = fitted(moments, 6, 0.1)
+    again = ising_model(*unpacked(found, 6)).moments()
+    assert np.abs(packed(again, np.diag(again)) - moments + 0.1 * found).max() < 1e-9
+
+
+def test_moments_of_no_distribution_have_an_answer() -> None:
+    found = fitted(np.array([1.0, -1.0, 1.0, -1.0, -1.0, -1.0]), 3, 0.5)
+    assert np.isfinite(found).all() and np.abs(found).max() < 10
+    drowned = ising_fit({"columns": ["a", "b", "c"]}, [3.0, 90.0, -80, 99, 200, -300, 5], 100.0)
+    assert drowned.width < 1
+
+
+def test_gibbs_chains_come_near_the_exact_fit() -> None:
+    truth = ring_with_chords(8, 0.25, 3)
+    moments = packed(truth.moments(), np.diag(truth.moments()))
+    couplings, _ = unpacked(climbed(moments, 8, 0.0), 8)
+    assert np.abs(couplings - truth.couplings).max() < 0.025
+
+
+@pytest.mark.parametrize("p", [5, 22])
+def test_samples_have_the_moments_of_their_model(p: int) -> None:
+    """22 are too many to list: Gibbs chains, against the pairs of a ring, tanh of the coupling along a tree."""
+    if p == 5:
+        model, wanted = some_model(), some_model().moments()[0, 1]
+    else:
+        a = np.zeros((p, p))
+        a[0, 1] = a[1, 0] = 0.5
+        model, wanted = ising_model(a), math.tanh(0.5)
+    rows = model.drawn(20_000, 4)
+    assert rows.shape == (20_000, p) and set(np.unique(rows)) == {-1.0, 1.0}
+    assert float((rows[:, 0] * rows[:, 1]).mean()) == pytest.approx(wanted, abs=0.045)  # 6 deviations
+
+
+def test_a_model_is_a_value() -> None:
+    model = ring_with_chords(6, 0.25, 1)
+    assert model.width == pytest.approx(0.75) and len(model.edges(0.125)) == 8
+    assert json.loads(json.dumps(model.as_json()))["names"] == list(model.names)
+    with pytest.raises(ValueError, match="symmetric"):
+        ising_model([[0, 1], [2, 0]])
+
+
+# Row kernels -----------------------------------------------------------------------------------------
+
+
+def units_of(rows: Any) -> np.ndarray:
+    return np.asarray(rows, dtype=float).T * GRID
+
+
+def test_pair_products_are_the_statistics() -> None:
+    rows = np.array([[1.0, -1.0, 0.5], [-1.0, -1.0, 1.0]])
+    assert pair_products(units_of(rows)).T.tolist() == [[1, 1, -1, 0.5, -1, 0.5, -0.5], [1, -1, -1, 1, 1, -1, -1]]
+
+
+VALUES = [3, 2, 4]
+
+
+def coded(rows: np.ndarray) -> np.ndarray:
+    """Values as the floor hands them over: scaled by their bounds and rounded toward zero."""
+    return np.trunc((2 * rows / (np.array(VALUES) - 1) - 1) * GRID).T.astype(float)
+
+
+def likelihood(weights: np.ndarray, rows: np.ndarray, target: int) -> float:
+    """Σ −ln P(x_target | others), by the definition."""
+    total = 0.0
+    for x in rows:
+        logs = [
+            weights[u, target, 0] + sum(weights[u, j, x[j]] for j in range(3) if j != target)
+            for u in range(VALUES[target])
+        ]  # fmt: skip
+        total += float(np.logaddexp.reduce(logs)) - logs[x[target]]
+    return total
+
+
+@pytest.mark.parametrize("target", [0, 1, 2])
+def test_sign_gradients_are_those_of_the_likelihood(target: int) -> None:
+    rng = np.random.default_rng(target)
+    rows = np.stack([rng.integers(0, v, 30) for v in VALUES], axis=1)
+    weights = rng.normal(0, 0.5, pairwise.node_shape(VALUES, target))
+    parameters = {"target": target, "values": VALUES, "weights": weights}
+    given = sign_gradient(coded(rows), **parameters)
+    assert np.abs(given).max() <= 1 and np.array_equal(given[:, [4]], sign_gradient(coded(rows[[4]]), **parameters))
+    k = VALUES[target]
+    outer, inner = sign_patterns(k)[1:], sign_patterns(4)
+    sums = given.sum(axis=1).reshape(len(outer), 3, len(inner))
+    for s, j, r in [(0, target, 0), (0, (target + 1) % 3, 3), (len(outer) - 1, (target + 2) % 3, 5)]:
+        moved = weights.copy()
+        moved[:, j] += 1e-6 * np.outer(outer[s], inner[r])
+        slope = (likelihood(moved, rows, target) - likelihood(weights, rows, target)) / 1e-6
+        assert 2 * sums[s, j, r] == pytest.approx(slope, abs=0.05)  # the table of exp is good to a thousandth
+
+
+@pytest.mark.parametrize("size", [2, 4, 7])
+def test_patterns_are_signs_and_no_two_are_the_same_line(size: int) -> None:
+    found = sign_patterns(size)
+    assert (np.abs(found) == 1).all() and (found[0] == 1).all()
+    assert np.linalg.matrix_rank(found) == size
+    assert (np.abs(found @ found.T - size * np.eye(len(found))) < size).all()
+
+
+def test_new_kernels_do_not_look_at_the_place_of_a_row() -> None:
+    rng = np.random.default_rng(5)
+    rows = np.stack([rng.integers(0, v, 200) for v in VALUES], axis=1)
+    weights = rng.normal(0, 1, pairwise.node_shape(VALUES, 2))
+    for name, given in (("pair_products", {}), ("sign_gradient", {"target": 2, "values": VALUES, "weights": weights})):
+        whole = rowkernels.contribute(name, coded(rows), given)
+        for order in (np.arange(199, -1, -1), np.arange(7, 8), np.r_[3, np.arange(200)]):
+            there = rowkernels.contribute(name, np.ascontiguousarray(coded(rows)[:, order]), given)
+            assert np.array_equal(whole[:, order], there)
+
+
+# Steps ------------------------------------------------------------------------------------------------
+
+
+def test_steps_go_against_the_gradient_and_stay_in_the_ball() -> None:
+    w = frankwolfe.fw_start(3)
+    for t, chosen in enumerate([1, 5, 0, 4]):
+        w = frankwolfe.fw_step(w, chosen, 1.5, t)
+        assert np.abs(w).sum() <= 1.5 + 1e-12
+        if t == 0:
+            assert w.tolist() == [0, -1.5, 0]
+    assert frankwolfe.fw_rounds(10_000, 1.5, 0.1, 10_000) == round(0.5 * (7500 * math.sqrt(0.1)) ** (2 / 3))
+    assert frankwolfe.fw_rounds(1e9, 1.5, 1, 400) == 400 and frankwolfe.fw_rounds(1, 1.5, 1e-9, 400) == 8
+
+
+def test_a_node_step_is_the_pattern_that_was_chosen() -> None:
+    start = pairwise.node_start([4, 4, 3], 1)
+    outer, inner = sign_patterns(4)[1:], sign_patterns(4)
+    chosen = int(np.ravel_multi_index((1, 2, 0, 3), (2, len(outer), 3, len(inner))))
+    made = pairwise.node_step(start, chosen, 2.0, 0)
+    assert np.array_equal(made[:, 0], 2 * np.outer(outer[2], inner[3])) and not made[:, 1:].any()
+
+
+# In the language -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def ring() -> tuple[IsingModel, np.ndarray]:
+    truth = ring_with_chords(5, 0.25, 2)
+    return truth, truth.drawn(40_000, 3)
+
+
+def test_both_ways_find_the_model_and_spend_what_they_are_given(ring: tuple[IsingModel, np.ndarray]) -> None:
+    truth, rows = ring
+    for call, most in (("ising_moments(rows)", 0.06), ("ising_fw(rows, 0.75, 40000, most = 100)", 0.07)):
+        result = attempt(rows, f"release m = {call} with rho 2")
+        assert result.ok, result.diagnostics
+        assert result["m"].error(truth) < most and result["m"].edges(0.125) == truth.edges(0.125)
+        assert 1.9999 < float(result.budget["d"]["rho"]["spent"]) <= 2
+
+
+def test_columns_of_nought_and_one_are_the_same(ring: tuple[IsingModel, np.ndarray]) -> None:
+    truth, rows = ring
+    result = attempt((rows + 1) / 2, "release m = ising_moments(rows) with rho 2", described="0..1")
+    assert result["m"].error(truth) < 0.06
+
+
+def test_the_reading_in_epsilon_and_delta(ring: tuple[IsingModel, np.ndarray]) -> None:
+    """Under a budget of ε and δ the selections come to the ρ that they were given, and ε says the same."""
+    truth, rows = ring
+    program = """
+r = rho_within(2, 0.000001)
+release m = ising_fw(rows, 0.75, 40000, in_all = r, most = 60)
+release back = [r, epsilon_within(r, 0.000001)]
+release now = spent(d).epsilon
+"""
+    result = attempt(rows, program, "epsilon 2, delta 0.000001")
+    assert result.ok, result.diagnostics
+    assert result["back"] == pytest.approx([rho_of(2, 1e-6), 2], rel=1e-3)
+    assert epsilon_of(0.98 * rho_of(2, 1e-6), 1e-6) < result["now"] <= 2
+    assert result["m"].error(truth) < 0.1
+    alone = attempt(rows, "release m = ising_moments(rows) with epsilon 1 delta 0.000001", "epsilon 2, delta 0.00001")
+    assert alone["m"].error(truth) < 0.06
+
+
+def test_sparse_logistic_regression_alone() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.choice([-1.0, 1.0], (20_000, 6))
+    rows[:, 5] = np.where(rng.random(20_000) < 1 / (1 + np.exp(-1.5 * rows[:, 0] + 0.5 * rows[:, 3])), 1, -1)
+    result = attempt(rows, 'm = sparse_logistic(rows, "x6", 2, 20000) with rho 1\nrelease m\nprint(m)')
+    assert result.ok, result.diagnostics
+    model = result["m"]
+    assert model.weights == pytest.approx([1.5, 0, 0, -0.5, 0], abs=0.2)
+    assert model.probability({f"x{i}": 1 for i in range(1, 6)}) == pytest.approx(1 / (1 + math.exp(-1)), abs=0.06)
+    assert model.loss(rows) < 0.55 and result.output[0].startswith("logistic model of x6")
+
+
+def test_a_pairwise_field_is_found() -> None:
+    truth = pairwise.pairwise_ring(4, 3, 0.4, 1)
+    rows = np.array(truth.sample(20_000, 2))
+    result = attempt(rows, f"release m = pairwise_fw(rows, {truth.width}, 20000, rounds = 60) with rho 5", described="0..2")
+    assert result.ok, result.diagnostics
+    assert result["m"].error(truth) < 0.17 and result["m"].edges(0.2) == truth.edges(0.2)
+    assert np.array(result["m"].tables).sum(axis=3) == pytest.approx(np.zeros((4, 4, 3)), abs=1e-9)
+    assert 4.9999 < float(result.budget["d"]["rho"]["spent"]) <= 5
+
+
+@pytest.mark.parametrize(("program", "message"), [
+    ('m = ising_moments(vectors(d)) with rho 1', "sup"),
+    ('m = sparse_logistic(rows, "y", 1) with rho 1', "no column"),
+    ("m = ising_fw(rows, 0) with rho 1", "positive"),
+    ('m = pairwise_fw(vectors(derive(d, x1 = x1 / 3), norm = "sup"), 1) with rho 1', "whole numbers"),
+    ("m = ising_moments(rows) with rho 2000", "2000"),
+])  # fmt: skip
+def test_refusals_spend_nothing(program: str, message: str) -> None:
+    result = attempt(np.ones((10, 3)), program)
+    assert not result.ok and message in result.diagnostics[0].message
+    assert float(result.budget.get("d", {"rho": {"spent": 0}})["rho"]["spent"]) == 0
+
+
+# What neighbours can see -----------------------------------------------------------------------------------
+
+HEAD = (
+    'use ising\nprivate t = table("t.csv") described by {a: 0..1, b: 0..1, c: 0..2} protecting rows %s budget rho 100\n'
+    'rows = vectors(t, norm = "sup")\nbits = vectors(t, a, b, norm = "sup")\n'
+)
+FITS = """
+m = ising_moments(bits) with rho 1
+f = ising_fw(bits, 1, rounds = 3) with rho 1
+s = sparse_logistic(rows, "a", 2, rounds = 3) with rho 1
+p = pairwise_fw(rows, 1, rounds = 3) with rho 1
+"""
+KINDS = [(a, b, c) for a in (0, 1) for b in (0, 1) for c in (0, 1, 2)] + [(9, -5, 7), ("", 1, 2)]
+BASE = [KINDS[i] for i in (0, 0, 3, 7, 8, 11, 4)]
+
+
+@pytest.mark.parametrize("unit", ["", ", public size"])
+def test_one_row_loses_no_more_than_is_charged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unit: str) -> None:
+    """One row more, or one replaced: no charge loses more than it says, and some lose just about all of it."""
+    bench = Bench(tmp_path, monkeypatch)
+
+    def record(rows: list[tuple[object, ...]]) -> Any:
+        bench.table(rows, ("a", "b", "c"))
+        return bench.run(HEAD % unit + FITS)
+
+    start = record([*BASE, KINDS[0]] if unit else BASE)
+    used: dict[str, float] = {}
+    for kind in KINDS:
+        for title, lost, charged in worst_losses(start, record([*BASE, kind])):
+            assert lost <= charged * (1 + 1e-9)
+            used[title] = max(used.get(title, 0.0), lost / charged)
+    assert used["selection"] > 0.9 and used["prepaid"] > (0.49 if unit else 0.99)  # two rows differ in half of the pairs
+
+
+def test_a_tally_of_equal_rows_gives_the_same_sums() -> None:
+    from jostle.privacy.mechanisms.rows import Contributions
+
+    rng = np.random.default_rng(1)
+    given = rng.normal(0, 0.4, (5, 50))
+    times = rng.integers(1, 9, 50)
+    one, other = Contributions("sup"), Contributions("sup")
+    one.add(given, times)
+    other.add(np.repeat(given, times, axis=1))
+    assert np.array_equal(one.sums(5), other.sums(5))
+    huge = Contributions("l2")
+    huge.add(np.ones((1, 1)), np.array([2**33]))
+    assert huge.sums(1)[0] == 2**62  # clamped, never wrapped
+    assert isingfit.EXACT == 20

@@ -9,6 +9,7 @@ fails the build.
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import re
 import sys
@@ -86,8 +87,8 @@ def builtins_page() -> str:
     """Each built-in name, with the section of the guides that tells of it."""
     from jostle.run.builtins import base_scope
 
-    out = ["# Built-in functions", "", "Known without `use`; the second column is where they are explained.", "", "| | |",
-           "|---|---|"]  # fmt: skip
+    opening = "Known without `use`; the second column is where they are explained."
+    out = ["# Built-in functions", "", opening, "", "| | |", "|---|---|"]
     sections = [*_sections("language.md"), *_sections("stdlib.md")]
     for name in sorted(base_scope().names, key=str.lower):
         said = next(((page, head) for page, head, text in sections if re.search(rf"`[^`\n]*\b{name}\b", text)), None)
@@ -112,8 +113,11 @@ def _anchor(heading: str) -> str:
 
 def gallery_page(pictures: dict[str, list[str]]) -> str:
     """The programs, each with its opening words, its pictures and its text."""
-    out = ["# Programs", "", "Each runs as it stands, `jostle run programs/NAME.jst --pictures FOLDER`; the pictures here "
-           "were drawn when these pages were built, some with smaller settings.", ""]  # fmt: skip
+    opening = (
+        "Each runs as it stands, `jostle run programs/NAME.jst --pictures FOLDER`; the pictures here were drawn when "
+        "these pages were built, some with smaller settings."
+    )
+    out = ["# Programs", "", opening, ""]
     for path in sorted((ROOT / "programs").glob("*.jst")):
         text = path.read_text(encoding="utf-8")
         out += [f"## {path.stem}", "", _plain(_comment(text)), ""]
@@ -179,8 +183,6 @@ def on_page_markdown(text: str, page: Any, config: Any, files: Any) -> str:
         exists = path.exists() or (base / target).exists()
         if inside or not exists:
             return link[0]  # a page, or a link that leads nowhere, which MkDocs shall find
-        if path.is_dir() and path.is_relative_to(ROOT / "docs"):
-            return words
         return words
 
     return re.sub(r"(?<!!)\[([^\]\n]+)\]\(([^)\s]+)\)", replaced, text)
@@ -202,6 +204,7 @@ def main() -> int:
         return 1
     from mkdocs.exceptions import Abort
 
+    logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING)
     config = load_config(str(ROOT / ".ci" / "mkdocs.yml"), site_dir=str(Path(asked.folder).resolve()), strict=True)
     try:
         build(config)

@@ -17,7 +17,7 @@ from jostle.diagnostics import did_you_mean
 from jostle.resources import folder
 from jostle.source import Span
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import children
+from jostle.syntax.walk import children, every
 
 OTHER_LANGUAGES = {
     "null": "`none`", "nil": "`none`", "None": "`none`", "NULL": "`none`", "True": "`true`", "False": "`false`",
@@ -35,10 +35,12 @@ class Names:
         self._ready: set[str] | None = set()
         self._unknown: list[tuple[str, Span, str]] = []
         self._mine: Collection[str] = ()
+        self._released: Collection[str] = ()  # by `release NAME = E`, which gives the program no such name
 
     def program(self, program: n.Program) -> None:
         names = frozenset(bound_in(program.body, self._modules.names))
         self._mine = names
+        self._released = {s.name for s in every(program) if isinstance(s, n.Release) and s.value is not None}
         self._block(program.body, Scope(names, self._known))
         if self._modules.failed:  # an unknown name may be one of the missing module
             return
@@ -217,7 +219,8 @@ class Names:
     def _name(self, name: str, span: Span, scope: Scope, more: Collection[str] = ()) -> None:
         if not scope.holds(name):
             known = {*scope.visible(), *more}
-            self._unknown.append((name, span, _way_out(name, known)))
+            help = f"write `{name} = …` and then `release {name}`" if name in self._released else _way_out(name, known)
+            self._unknown.append((name, span, help))
             return
         early = self._ready is not None and name in self._mine and name not in self._ready
         if early and not self._known.holds(name) and _innermost(name, scope) is _top(scope, self._known):

@@ -22,7 +22,7 @@ def numbered(probabilities: Array, rows: int, seed: int) -> Ints:
 
 def some_signs(count: int, seed: int) -> Array:
     """`count` numbers of −1 and 1."""
-    return np.random.default_rng(int(seed)).integers(0, 2, int(count)) * 2.0 - 1.0
+    return np.asarray(np.random.default_rng(int(seed)).integers(0, 2, int(count)) * 2.0 - 1.0, dtype=np.float64)
 
 
 class Chains:
@@ -30,7 +30,7 @@ class Chains:
 
     def __init__(self, chains: int, variables: int, seed: int) -> None:
         self._rng = np.random.default_rng(int(seed))
-        self.states: Array = self._rng.integers(0, 2, (chains, variables)) * 2.0 - 1.0
+        self.states: Array = np.asarray(self._rng.integers(0, 2, (chains, variables)) * 2.0 - 1.0, dtype=np.float64)
 
     def sweep(self, couplings: Array, fields: Array, times: int = 1) -> Array:
         """Each variable of each chain drawn anew given the others, `times` over; (chains, variables) of −1 and 1."""

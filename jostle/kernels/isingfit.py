@@ -4,7 +4,7 @@ p(x) ∝ exp(Σ_{i<j} A_ij x_i x_j + Σ_i θ_i x_i), x in {−1, 1}^p. The stati
 two variables, and over all states both the energy and every moment E[Π_S x] are one Walsh–Hadamard transform of 2^p
 numbers, S a bit mask. The covariance of the statistics S and S' is M[S xor S'] − M[S]·M[S'], from the same transform,
 so that Newton's method costs no more than the moments do. Up to EXACT variables; beyond, moments come from Gibbs
-chains that go on from step to step (persistent contrastive divergence: Tieleman 2008), seeded, with a step that shrinks.
+chains that go on from step to step (persistent contrastive divergence: Tieleman 2008), seeded, with steps that shrink.
 
 Noisy moments may be those of no distribution, and then the likelihood has no maximum. A ridge (s²/2)·‖(A, θ)‖²/PRIOR²
 with s² the variance of a moment's error, 1/n for sampling and the noise's, is what a normal prior of deviation PRIOR

@@ -147,7 +147,7 @@ def node_start(values: Any, target: int) -> Array:
 
 
 def node_step(weights: Any, chosen: int, radius: float, step: int) -> Array:
-    """w ← (1 − μ)w ∓ μR·s⊗r at variable j, μ = 2/(t + 2): `chosen` counts the patterns of `rowkernels.sign_gradient`."""
+    """w ← (1 − μ)w ∓ μR·s⊗r at variable j, μ = 2/(t + 2): `chosen` counts what `sign_gradient` gives."""
     w = np.array(weights, dtype=float)
     outer, inner = sign_patterns(w.shape[0])[1:], sign_patterns(w.shape[2])
     shape = (2, len(outer), w.shape[1], len(inner))

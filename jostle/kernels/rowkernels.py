@@ -126,10 +126,10 @@ def logistic_gradient(units: Array, *, target: int, weights: Array) -> Array:
 
 
 def sign_gradient(units: Array, *, target: int, values: Any, weights: Array) -> Array:
-    """The gradient of −ln P(x_target | others) against sign patterns, P(u | others) ∝ exp(w[u, target, 0] + Σ_j w[u, j, x_j]).
+    """The gradient of −ln P(x_target | others) against sign patterns, for P(u | others) ∝ exp(c_u + Σ_j w[u, j, x_j]).
 
     Coordinate j of a row, in [−1, 1], stands for one of `values[j]` values, evenly spread. `weights` (k, d, K), k the
-    values of the target and K the largest of `values`; the constant stands in the target's place. Given are, for each
+    values of the target and K the largest of `values`; the constants c stand at w[:, target, 0]. Given are, for each
     pattern s of `sign_patterns(k)` but the first, each j and each pattern r of `sign_patterns(K)`, half of
     Σ_u s_u (P(u) − [u is the value]) · r at x_j: within ±1, as Σ_u |P(u) − [u is the value]| ≤ 2. Shape (·, n).
     """
@@ -151,7 +151,8 @@ def sign_gradient(units: Array, *, target: int, values: Any, weights: Array) -> 
 
 
 def sign_patterns(size: int) -> Array:
-    """Patterns of −1 and 1 whose first is 1, all of them up to 5 places; beyond, all ones and one place against the rest."""
+    """Patterns of −1 and 1, of which −s is not given beside s, all ones first: all of them up to 5 places; beyond, each
+    place against the rest."""
     if size <= 5:
         found = 1.0 - 2.0 * ((np.arange(2 ** (size - 1))[:, None] << 1 >> np.arange(size)) & 1)
     else:

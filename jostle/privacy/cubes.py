@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from jostle.diagnostics import refuse
 from jostle.engine.plan import Apply, Column, Key, RowExpr
 from jostle.engine.types import key_values
-from jostle.privacy.handles import Cube
+from jostle.privacy.handles import VALUES, Cube
 from jostle.privacy.kernel import Kernel
 from jostle.privacy.measures import Amount, Asked
 from jostle.privacy.mechanisms.additive import Additive, share, sum_prices
@@ -33,7 +33,7 @@ from jostle.privacy.query import (
     open_keys,
 )
 from jostle.privacy.released import Noised
-from jostle.privacy.vault import UNWEIGHTED, VALUES, mentions, on_cells
+from jostle.privacy.vault import UNWEIGHTED, mentions, on_cells
 from jostle.source import Span
 
 if TYPE_CHECKING:

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from jostle.privacy.sources import Source
 
 
+VALUES = "values"
+"""What a program calls the cells of a cube."""
+
+
 @dataclass(frozen=True, slots=True)
 class Exposure:
     """`agents` are smaller budgets of their own that a charge must fit too (PINQ's agents).

@@ -61,8 +61,8 @@ class RowStore:
             return
         different, times = found
         for start in range(0, len(times), BATCH):
-            units = different[:, start : start + BATCH]
-            yield units.astype(np.float64), times[start : start + BATCH]
+            part = different[:, start : start + BATCH]
+            yield part.astype(np.float64), times[start : start + BATCH]
 
     def _counted(self, rows: Vectors) -> tuple[NDArray[np.int16], NDArray[np.int64]] | None:
         """The different rows (d, m) and how often each is there; None where they are more than a quarter of a block."""

@@ -36,6 +36,7 @@ from jostle.engine.plan import (
 from jostle.engine.sql import floors
 from jostle.engine.types import derived_domain, key_values, kind_of
 from jostle.privacy.handles import (
+    VALUES,
     ColumnHandle,
     Cube,
     Handle,
@@ -48,7 +49,7 @@ from jostle.privacy.handles import (
 from jostle.privacy.kernel import Allotment, Kernel, check_unit
 from jostle.privacy.measures import Amount
 from jostle.privacy.query import MOST_KEYS, holds, need_unicode, open_keys
-from jostle.privacy.vault import VALUES, mentions
+from jostle.privacy.vault import mentions
 
 MOST_CELLS = 2**26
 

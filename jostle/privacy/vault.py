@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 from jostle.diagnostics import refuse
 from jostle.engine.plan import Apply, Column, Count, Key, Plan, RowExpr, Term
-from jostle.privacy.handles import Cells, Counted, Cube, Restricted, Tallied
+from jostle.privacy.handles import VALUES, Cells, Counted, Cube, Restricted, Tallied
 from jostle.privacy.parts import Kept, Parts
 
 if TYPE_CHECKING:
@@ -86,9 +86,6 @@ class Vault:
             kept = np.asarray(fits, dtype=np.int64).reshape(cube.shape)
             found = self._kept.put(cells, kept, kept.nbytes)
         return found
-
-
-VALUES = "values"
 
 
 def on_cells(

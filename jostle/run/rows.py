@@ -46,7 +46,11 @@ class RowCompiler:
                 return Column(named), named
             if named is MISSING:
                 raise self._unknown(node)
-        return self.expression(node), None
+        expr = self.expression(node)
+        if isinstance(expr, Constant) and expr.value in self._schema and not isinstance(node, n.String):
+            named = str(expr.value)  # `data.class` where that is a text that names a column
+            return Column(named), named
+        return expr, None
 
     def _need(self, name: str, node: n.Expr) -> None:
         if name not in self._schema:

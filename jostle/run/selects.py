@@ -16,11 +16,10 @@ from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.engine.plan import Column, Constant, Open
 from jostle.privacy import replay, transform
 from jostle.privacy.cubes import prepare_cube
-from jostle.privacy.handles import ColumnHandle, Cube, Exposures, Handle, Table, handles_in
+from jostle.privacy.handles import VALUES, ColumnHandle, Cube, Exposures, Handle, Table, handles_in
 from jostle.privacy.kernel import Kernel
 from jostle.privacy.measures import Amount
 from jostle.privacy.query import FUNCTIONS, Answer, KeyWish, Want, prepare
-from jostle.privacy.vault import VALUES
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import MISSING, Scope
 from jostle.run.values import Grouped, Interval, JSet, Record, is_number, is_sequence, kind_name, need_room

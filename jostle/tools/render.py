@@ -100,6 +100,10 @@ def _marked(span: Span, label: str, mark: str, gutter: int, width: int, paint: _
     under = " " * _columns(before) + paint(style, mark * max(1, _columns(marked)))
     number = paint("frame", f"{str(span.line).rjust(gutter)} │")
     bare = f"{' ' * gutter} {paint('frame', '│')}"
+    taken = _columns(before) + max(1, _columns(marked)) + 1 + _columns([label])
+    if taken > width - gutter - 3:  # no room beside the marks: below them, as far right as it fits
+        indent = " " * max(0, min(_columns(before), width - gutter - 3 - _columns([label])))
+        return [f"{number} {line}", f"{bare} {under}", f"{bare} {indent}{paint(style, label)}"]
     return [f"{number} {line}", f"{bare} {under} {paint(style, label)}"]
 
 

@@ -29,7 +29,7 @@ best_{k} = max over x in share_{k} of x * (1 - x)
 
 def program(lines: int = 500) -> str:
     """A program of about `lines` lines without faults."""
-    head = 'private people = table("people.csv") described by {age: 0..99}\n    protecting rows\n    budget epsilon 100\n'
+    head = 'private people = table("people.csv") described by {age: 0..99} protecting rows budget epsilon 100\n\n\n'
     return head + "".join(PIECE.format(k=k) for k in range((lines - 3) // 7))
 
 

@@ -63,7 +63,10 @@ def ising_cell(p: int, n: int, rhos: list[float], trials: int, ways: list[str], 
                 found.setdefault((way, rho), []).append(model.error(truth))
     told = [f"{way} " + "/".join(f"{np.mean(found[way, rho]):.4f}" for rho in rhos) for way in ways]
     times = ", ".join(f"{way} {s:.1f} s" for way, s in seconds.items())
-    print(f"p={p} n={n:g}: exact {np.mean(found['exact', 0.0]):.4f}, {', '.join(told)} ({trials} trials; {times})", flush=True)
+    print(
+        f"p={p} n={n:g}: exact {np.mean(found['exact', 0.0]):.4f}, {', '.join(told)} ({trials} trials; {times})",
+        flush=True,
+    )
 
 
 def pairwise_cell(n: int, rhos: list[float], trials: int, most: int, p: int = 8, k: int = 4) -> None:

@@ -1,4 +1,4 @@
-"""Ising models and pairwise fields: exact against enumeration, learned near the truth, and priced by what neighbours see."""
+"""Ising models and pairwise fields: exact against enumeration, near the truth, priced by what neighbours see."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ def ring() -> tuple[IsingModel, np.ndarray]:
 
 def test_both_ways_find_the_model_and_spend_what_they_are_given(ring: tuple[IsingModel, np.ndarray]) -> None:
     truth, rows = ring
-    for call, most in (("ising_moments(rows)", 0.06), ("ising_fw(rows, 0.75, 40000, most = 100)", 0.07)):
+    for call, most in (("ising_moments(rows)", 0.06), ("ising_fw(rows, 0.75, 40000, most = 50)", 0.08)):
         result = attempt(rows, f"release m = {call} with rho 2")
         assert result.ok, result.diagnostics
         assert result["m"].error(truth) < most and result["m"].edges(0.125) == truth.edges(0.125)
@@ -257,7 +257,9 @@ def test_sparse_logistic_regression_alone() -> None:
 def test_a_pairwise_field_is_found() -> None:
     truth = pairwise.pairwise_ring(4, 3, 0.4, 1)
     rows = np.array(truth.sample(20_000, 2))
-    result = attempt(rows, f"release m = pairwise_fw(rows, {truth.width}, 20000, rounds = 60) with rho 5", described="0..2")
+    result = attempt(
+        rows, f"release m = pairwise_fw(rows, {truth.width}, 20000, rounds = 60) with rho 5", described="0..2"
+    )
     assert result.ok, result.diagnostics
     assert result["m"].error(truth) < 0.17 and result["m"].edges(0.2) == truth.edges(0.2)
     assert np.array(result["m"].tables).sum(axis=3) == pytest.approx(np.zeros((4, 4, 3)), abs=1e-9)
@@ -308,7 +310,8 @@ def test_one_row_loses_no_more_than_is_charged(tmp_path: Path, monkeypatch: pyte
         for title, lost, charged in worst_losses(start, record([*BASE, kind])):
             assert lost <= charged * (1 + 1e-9)
             used[title] = max(used.get(title, 0.0), lost / charged)
-    assert used["selection"] > 0.9 and used["prepaid"] > (0.49 if unit else 0.99)  # two rows differ in half of the pairs
+    least = 0.49 if unit else 0.99  # two rows of ±1 differ in at most half of the pairs
+    assert used["selection"] > 0.9 and used["prepaid"] > least
 
 
 def test_a_tally_of_equal_rows_gives_the_same_sums() -> None:

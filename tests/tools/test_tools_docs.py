@@ -1,4 +1,4 @@
-"""The pages that are made from the code: whole, and built without a broken link."""
+"""The pages that are made from the code are whole, and all pages are built without a warning."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_every_built_in_name_leads_to_where_it_is_explained() -> None:
     assert [row for row in rows if "](" not in row] == []
 
 
-def test_the_pages_are_built_and_a_broken_link_fails(tmp_path: Path) -> None:
+def test_the_pages_are_built(tmp_path: Path) -> None:
     pytest.importorskip("mkdocs", reason="mkdocs builds the pages: pip install '.[docs]'")
     environment = {**os.environ, "PYTHONPATH": str(ROOT), BUILD.QUICK: "1"}
     command = [sys.executable, "-m", "docs.build", str(tmp_path / "site")]

@@ -74,9 +74,10 @@ def test_an_unknown_parameter_is_refused_with_the_known_ones() -> None:
 
 
 def test_the_closed_list_of_names_is_what_the_interpreter_starts_from() -> None:
+    from jostle.choice.bootstrap import BOOTSTRAP
     from jostle.choice.maker import constructors
 
-    assert {*base_scope().names, *constructors(None)} == BUILTINS
+    assert {*base_scope().names, *constructors(None), *BOOTSTRAP} == BUILTINS
 
 
 def test_the_recursion_limit_of_python_is_restored() -> None:

@@ -48,10 +48,10 @@ SCORES = frozenset({
 ROW_FORMS = SPLITS | {"histogram", "partition", "where", "derive", "pick", "columns", "predicates", "vectors"}
 SOURCES = frozenset({"table", "counts", "dataset", "bound"})
 _PUBLIC_RESULT = frozenset({
-    "print", "plot", "error", "standard_error", "band", "bootstrap", "str", "explain", "exact", "answer", "cells", "identity", "prefixes", "ranges",
-    "marginals", "union",
-    "rectangles", "MkModel", "tree", "regret_tree", "forest", "rmse", "scaled_error", "vectors_in", "keys", "number",
-    "idxmax", "idxmin", "var", "stddev", "median", "quantile", "avg",
+    "print", "plot", "error", "standard_error", "band", "bootstrap", "str", "explain", "exact", "answer", "cells",
+    "identity", "prefixes", "ranges", "marginals", "union", "rectangles", "MkModel", "tree", "regret_tree",
+    "forest", "rmse", "scaled_error", "vectors_in", "keys", "number", "idxmax", "idxmin", "var", "stddev", "median",
+    "quantile", "avg",
 })  # fmt: skip
 
 

@@ -164,13 +164,24 @@ def choose_publicly(utilities: Sequence[float], epsilon: float | None) -> int:
 def partition_cells(
     kernel: Kernel, cube: Cube, amount: Amount | None, span: Span | None, by: str = "deviation", **tuning: Any
 ) -> NDArray[np.int64]:
-    """The walk of `mechanisms.least_cost`, for DAWA's first stage or (`by = "count"`) PrivTree: a label a cell."""
+    """The walk of `mechanisms.least_cost`, for DAWA's first stage or (`by = "count"`) PrivTree: a label a cell.
+
+    `along` walks over the sums along one axis, whose places then get the labels; `tree` walks down a public tree, an
+    order of the cells and their levels (`mechanisms.along_axes`), in place of the one that halves the axes.
+    """
     import numpy as np
 
+    from jostle.privacy.mechanisms import along_axes
     from jostle.privacy.mechanisms.least_cost import DECAY, GRID, constants, walk
 
+    axis, given = tuning.pop("along", None), tuning.pop("tree", None)
+    if axis is not None and not (isinstance(axis, int) and 0 <= axis < len(cube.shape)):
+        raise refuse("ValueError", f"`along` is an axis of the cube, from 0 to {len(cube.shape) - 1}")
+    if given is not None and (tuning or axis is not None or by != "deviation" or len(given) != 2):
+        raise refuse("TypeError", "`tree` is an order and levels, for a partition that is not tuned otherwise")
+    tree = None if given is None else along_axes.public_tree(*given, cube.size)
     if not cube.private:
-        return np.arange(cube.size, dtype=np.int64)
+        return np.arange(cube.size if axis is None else cube.shape[axis], dtype=np.int64)
     asked = need(amount)
     if asked.unit != "epsilon":
         raise refuse("TypeError", "this partition is an ε-DP mechanism", help="give it epsilon")
@@ -180,13 +191,18 @@ def partition_cells(
     noise, distance = noise_and_stability(cube)
     epsilon = as_float(plain.value) / distance
     scale = constants(epsilon, float(tuning.get("decay", DECAY))).scale * GRID
-    kernel.charge(cube.exposures, pure_price(plain), "partition", span, Asked("laplace", (cube, by, tuning)))
+    plan = (cube, by, tuning) if axis is None and tree is None else (cube, by, tuning, axis, tree)
+    kernel.charge(cube.exposures, pure_price(plain), "partition", span, Asked("laplace", plan))
 
     def draw(scale: float, size: int) -> NDArray[np.int64]:
         drawn: NDArray[np.int64] = noise.laplace(np.zeros(size, dtype=np.int64), scale)
         return drawn
 
-    labels: NDArray[np.int64] = walk(kernel.vault.cells(cube), epsilon, draw, by=by, **tuning)
+    counts = kernel.vault.cells(cube)
+    if tree is not None:
+        labels = along_axes.walk_tree(counts, epsilon, draw, *tree)
+    else:
+        labels = walk(counts if axis is None else along_axes.along(counts, axis), epsilon, draw, by=by, **tuning)
     emit_measure(kernel, cube, "partition", Additive(plain, "laplace"), 1, scale, span)
     return labels
 

@@ -20,6 +20,7 @@ KERNELS: dict[str, str] = {
     "agrid_second": "grids",
     "ahp_labels": "clusters",
     "alphabets": "pairwise",
+    "axis_tree": "axistree",
     "binned_model": "classifierfits",
     "branched_model": "classifierfits",
     "bucket_strategy": "strategies",

@@ -134,7 +134,9 @@ def _count_partition(cube: Any, *, epsilon: Any = None, at: Any, **tuning: Any) 
 
 
 def _tuned(tuning: dict[str, Any]) -> dict[str, Any]:
-    return {k: (int(v) if float(v).is_integer() else float(v)) for k, v in tuning.items() if is_number(v)}
+    public = {k: v for k, v in tuning.items() if k == "tree" and is_sequence(v)}
+    numbers = {k: (int(v) if float(v).is_integer() else float(v)) for k, v in tuning.items() if is_number(v)}
+    return numbers | public
 
 
 def _score(name: str) -> Any:

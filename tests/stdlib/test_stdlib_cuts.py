@@ -20,7 +20,8 @@ STEPS = np.repeat([3, 40, 0, 17], 16)
 
 
 def options(shape: tuple[int, ...]) -> tuple[str, ...]:
-    return ("php", "sf", "efpa", "privtree") if len(shape) == 1 else ("efpa", "privtree")
+    both = ("efpa", "privtree", "dawa_axes")
+    return ("php", "sf", *both) if len(shape) == 1 else both
 
 
 CASES = [(name, shape) for shape in LINES + CUBES for name in options(shape)]

@@ -43,7 +43,7 @@ def page(events: Sequence[Event]) -> str:
                tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
                tag("title", f"{name}: what happened"), tag("style", Html(_asset("page.css"))))  # fmt: skip
     body = tag(
-        "body", tag("header", tag("h1", name), _summary(events), tag("nav", links, aria_label="parts of this page")),
+        "body", tag("header", tag("h1", name), _summary(events)), tag("nav", links, aria_label="parts of this page"),
         tag("main", sections), tag("script", Html(_asset("page.js"))),
     )  # fmt: skip
     return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"

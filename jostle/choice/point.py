@@ -25,7 +25,6 @@ from jostle.choice.whole import Called, Chooser, Learned, Point, Study
 from jostle.diagnostics import Refusal, refuse
 from jostle.privacy.handles import Table, Vectors, handles_in
 from jostle.privacy.transform import part_keys
-from jostle.run.faults import exposures_of
 from jostle.run.interpreter import Interpreter
 from jostle.run.values import Function, Part, is_number, kind_name
 from jostle.source import Span
@@ -136,12 +135,12 @@ class ChoicePoint:
 
     def _policy(self, interp: Interpreter, data: Any) -> Policy:
         """What was learned for calls with about the amount of the outermost allotment; public: without noise."""
-        exposures = exposures_of([data])
-        amount = interp.kernel.outermost_amount() if exposures else None
+        held = handles_in(data)  # a node holds its rows and columns of them: the largest counts, they do not add up
+        amount = interp.kernel.outermost_amount() if held else None
         unit = amount.unit if amount is not None else "epsilon"
         epsilon = float(amount.value) * 1e-12 if amount is not None else None
         grid = epsilon_grid(epsilon) if epsilon else ()
-        reach = max((e.reach for e in exposures), default=1)
+        reach = max((e.reach for handle in held for e in handle.exposures), default=1)
         place = (unit, reach, grid)
         if place not in self._policies:
             for point, policy in zip(self._whole.points, self._learned(interp, unit, reach, grid), strict=True):

@@ -16,9 +16,9 @@ from jostle.kernels.workloads import Ints
 def axis_tree(labels: Sequence[Ints], public_splits: int = 2) -> tuple[Ints, Ints]:
     """A tree from the buckets along every axis: the cells in order, and the level of the place before each.
 
-    `labels` has, for every axis, a bucket 0 … b − 1 for each place, which rise along it. A level takes as many
-    halvings as there are axes, in turn: first of buckets, until they are single, then of the places within. Levels below 0, of which there are
-    `public_splits`, are to be split whatever the data are.
+    `labels` has, for every axis, a bucket 0 … b − 1 for each place, which rise along it. A level takes as many halvings
+    as there are axes, in turn: first of buckets, until they are single, then of the places within. Levels below 0, of
+    which there are `public_splits`, are to be split whatever the data are.
     """
     axes = [np.asarray(one, dtype=np.int64) for one in labels]
     upper = [_halvings(one, int(one.max()) + 1) for one in axes]

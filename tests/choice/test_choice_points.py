@@ -75,6 +75,14 @@ def test_what_was_learned_is_kept(folder: Path) -> None:
     assert sorted(path.name for path in (folder / "cache" / "models").glob("*.json")) == kept and len(kept) == 1
 
 
+def test_a_record_of_many_handles_is_learned_for_once(folder: Path) -> None:
+    """Rows and columns of them in one record are moved by the same people: their stabilities do not add up."""
+    node = "{hint: data.hints[i], place: i, cube: data.cube, again: [data.cube for k in 0..i]}"
+    text = STEPS.replace("{hint: data.hints[i], place: i}", node)
+    assert attempt(text + "steps = Walk(mine) with epsilon 0.5\n").ok
+    assert len(list((folder / "cache" / "models").glob("*.json"))) == 1
+
+
 @pytest.mark.parametrize(
     ("change", "kind"),
     [

@@ -124,7 +124,8 @@ def test_what_is_no_tree_is_refused(order: list[object], levels: list[object]) -
 
 
 @pytest.mark.parametrize(
-    "tuned", ["along = 2", "along = -1", "along = 0.5", "tree = [[0], [0]]", "tree = [[0, 1, 2, 3], [0, 0, 0, 0]], theta = 1"]
+    "tuned",
+    ["along = 2", "along = -1", "along = 0.5", "tree = [[0], [0]]", "tree = [[0, 1, 2, 3], [0, 0, 0, 0]], theta = 1"],
 )
 def test_a_refused_partition_costs_nothing(tuned: str) -> None:
     session = Session()

@@ -179,7 +179,7 @@ def partition_cells(
         raise refuse("ValueError", f"`along` is an axis of the cube, from 0 to {len(cube.shape) - 1}")
     if given is not None and (tuning or axis is not None or by != "deviation" or len(given) != 2):
         raise refuse("TypeError", "`tree` is an order and levels, for a partition that is not tuned otherwise")
-    tree = None if given is None else along_axes.public_tree(*given, cube.size)
+    tree = None if given is None else along_axes.public_tree(given[0], given[1], cube.size)
     if not cube.private:
         return np.arange(cube.size if axis is None else cube.shape[axis], dtype=np.int64)
     asked = need(amount)

@@ -125,8 +125,11 @@ def test_what_is_no_tree_is_refused(order: list[object], levels: list[object]) -
 
 @pytest.mark.parametrize(
     "tuned",
-    ["along = 2", "along = -1", "along = 0.5", "tree = [[0], [0]]", "tree = [[0, 1, 2, 3], [0, 0, 0, 0]], theta = 1"],
-)
+    [
+        "along = 2", "along = -1", "along = 0.5", "tree = [[0], [0]]", "tree = [[c, c, c, c], [0, 0, 0, 0]]",
+        "tree = [[0, 1, 2, 3], [0, 0, 0, 0]], theta = 1",
+    ],
+)  # fmt: skip
 def test_a_refused_partition_costs_nothing(tuned: str) -> None:
     session = Session()
     session.bind("x", np.ones((2, 2), dtype=np.int64))

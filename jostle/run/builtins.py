@@ -157,11 +157,18 @@ def _index_of_best(name: str, choose: Any) -> Any:
     return body
 
 
-def _sorted(value: Any) -> list[Any]:
-    items = list(value) if isinstance(value, JSet) or is_sequence(value) else numbers(value, "sorted")
-    if not (all(is_number(v) for v in items) or all(isinstance(v, str) for v in items)):
-        raise refuse("TypeError", "`sorted` takes all numbers or all texts")
-    return sorted(items)
+def _sorted(value: Any, by: Any = None, *, at: Any) -> list[Any]:
+    """The items in order; `by` says of each what counts: `sorted(rows, lambda row: row.n)`."""
+    interp, _ = at
+    listed = isinstance(value, (JSet, Grouped)) or is_sequence(value)
+    items = list(value) if listed and not (isinstance(value, Grouped) and by is None) else numbers(value, "sorted")
+    keys = items if by is None else [interp.call(by, [item]) for item in items]
+    if not (all(is_number(k) for k in keys) or all(isinstance(k, str) for k in keys)):
+        raise refuse(
+            "TypeError", "`sorted` takes all numbers or all texts",
+            help="say what counts: `sorted(rows, lambda row: row.n)`",
+        )  # fmt: skip
+    return [items[i] for i in sorted(range(len(items)), key=keys.__getitem__)]
 
 
 def _list(value: Any) -> list[Any]:
@@ -263,7 +270,7 @@ PUBLIC: dict[str, Any] = {
     "avg": lambda v: _average(_some(v, "avg")), "var": _variance,
     "stddev": lambda v: math.sqrt(_variance(v, "stddev")), "median": lambda v: _quantile(v, 0.5),
     "quantile": _quantile, "idxmax": _index_of_best("idxmax", max), "idxmin": _index_of_best("idxmin", min),
-    "sorted": _sorted, "number": _number, "keys": _keys, "rmse": _rmse,
+    "number": _number, "keys": _keys, "rmse": _rmse,
     "scaled_error": _scaled_error, "set": lambda v: JSet(_list(v)),
 }  # fmt: skip
 
@@ -350,6 +357,7 @@ def _explain(value: Any, at: Any) -> str:
 
 
 SEEING: dict[str, Any] = {
+    "sorted": _sorted,
     "print": _print, "len": _len, "str": _str, "spent": _spent, "left": _left, "explain": _explain,
     "record": lambda pairs, at: _record(pairs), "append": lambda items, item, at: _append(items, item),
     "list": lambda v, at: _list(v),

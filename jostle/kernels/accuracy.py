@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from jostle.kernels import marginals
-from jostle.kernels.predicates import Predicates
-from jostle.kernels.unions import Union
-from jostle.kernels.workloads import Floats, Ints, Workload
+from jostle.kernels.workloads import marginals
+from jostle.kernels.workloads.boxes import Floats, Ints, Workload
+from jostle.kernels.workloads.predicates import Predicates
+from jostle.kernels.workloads.unions import Union
 
 Strategy = list[dict[str, Any]]
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jostle.kernels.workloads import Floats, Workload, identity
+from jostle.kernels.workloads.boxes import Floats, Workload, identity
 
 Strategy = list[dict[str, Any]]
 

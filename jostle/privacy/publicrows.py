@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.kernels.codes import Coded
+    from jostle.kernels.classifiers.codes import Coded
 
 
 def public_rows(kernel: Kernel, table: Table) -> tuple[dict[str, Coded], NDArray[np.float64]]:
@@ -25,7 +25,7 @@ def public_rows(kernel: Kernel, table: Table) -> tuple[dict[str, Coded], NDArray
     if found is None:
         import numpy as np
 
-        from jostle.kernels.codes import coded
+        from jostle.kernels.classifiers.codes import coded
 
         names = list(table.domains)
         columns, (counts,) = kernel.engine.exact(table.plan, tuple(Column(n) for n in names), (Exact("count"),))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jostle.engine.duck import Engine
-    from jostle.kernels.codes import Coded
+    from jostle.kernels.classifiers.codes import Coded
 
 LIMIT, PUBLIC = 512 * 2**20, 128 * 2**20
 UNWEIGHTED = "declare the source without `weighted`, or use a measurement that adds up weights"

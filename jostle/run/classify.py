@@ -27,7 +27,7 @@ def _accuracy(model: Any, table: Any, label: Any, *, at: Any) -> float:
     missing = [n for n in used if n not in table.domains]
     if missing:
         raise refuse("NameError", f"the table has no column `{missing[0]}`, which the classifier reads")
-    from jostle.kernels.codes import positions
+    from jostle.kernels.classifiers.codes import positions
 
     columns, counts = public_rows(interp.kernel, table)
     truth = positions(columns[name], model.classes)
@@ -61,7 +61,7 @@ TESTED = 2000
 def _opened(interp: Any, number: int, seed: int, rows: tuple[int, int], span: Any) -> Record:
     import numpy as np
 
-    from jostle.kernels.madeup import madeup
+    from jostle.kernels.classifiers.madeup import madeup
 
     made = madeup(number, seed, *rows, TESTED)
     classes = [f"class {c + 1}" for c in range(made.classes)]

@@ -262,7 +262,7 @@ def need_workload(queries: Any, cube: Cube) -> Any:
 
 def _workload(kind: str) -> Any:
     def body(cube: Any, count: Any = 2000.0, seed: Any = 0.0, *, at: Any) -> Any:
-        from jostle.kernels import workloads
+        from jostle.kernels.workloads import boxes as workloads
 
         shape = tuple(cube.shape) if isinstance(cube, Cube) else None
         if shape is None:

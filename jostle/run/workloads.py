@@ -21,7 +21,7 @@ MOST_HELD = 2**31
 
 def _marginals(cube: Any, over: Any = 1.0, *, at: Any) -> Any:
     """`marginals(cube, k)`: all over k dimensions; `marginals(cube, [["age", "sex"], ["city"], []])`: those named."""
-    from jostle.kernels import marginals
+    from jostle.kernels.workloads import marginals
 
     if not isinstance(cube, Cube):
         raise refuse("TypeError", f"`marginals` takes a cube of counts, not {kind_name(cube)}")
@@ -49,7 +49,7 @@ def _axis(cube: Cube, name: Any) -> int:
 
 def _union(parts: Any, weights: Any = None, *, at: Any) -> Any:
     """`union([w1, w2], [2, 1])`: the answers of all, an error in the first counting twice one in the second."""
-    from jostle.kernels import unions
+    from jostle.kernels.workloads import unions
 
     if not is_sequence(parts) or not all(is_workload(part) for part in parts):
         raise refuse("TypeError", "`union` takes a list of workloads", help="`union([prefixes(c), marginals(c, 1)])`")
@@ -67,7 +67,7 @@ def predicates_form(interp: Any, node: n.Call, scope: Scope) -> Any:
 
     from jostle.engine.dense import evaluate
     from jostle.engine.types import kind_of
-    from jostle.kernels import predicates
+    from jostle.kernels.workloads import predicates
 
     cube = interp.eval(node.args[0], scope) if node.args else None
     if not isinstance(cube, Cube):

@@ -138,7 +138,7 @@ def _vectors(names: dict[str, Any]) -> list[Direct]:
     """The program's variables that hold noisy cells, or a workload's answers, by a strategy whose error is known."""
     from jostle.kernels.accuracy import root_mean_square
     from jostle.kernels.carried import noise_of
-    from jostle.kernels.workloads import identity
+    from jostle.kernels.workloads.boxes import identity
 
     found = []
     for name, value in names.items():

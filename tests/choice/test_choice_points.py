@@ -27,7 +27,7 @@ data_sets = [{cube: counts([5, 6, 7]), hints: [(k * 7 + i * 5) % 11 - 5.5 for i 
 runs = whole(Walk, data_sets)
 Which = MkChoiceMaker among {Up, Down} informed by {hint, noise} trained on runs wrt right
 private people = table("people.csv") described by {age: 0..9} protecting rows budget epsilon 1
-mine = {cube: histogram(people, x = age), hints: [3, -3, 1, -1, 2]}
+mine = {cube: histogram(people, x = age), hints: [4, -4, 4, -4, 4]}
 """
 
 

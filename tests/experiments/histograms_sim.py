@@ -21,8 +21,9 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "kernels")]
 
 from dense_core import discrete_laplace, measure  # noqa: E402
 
-from jostle.kernels import hierarchy, mwem, workloads  # noqa: E402
-from jostle.kernels import strategies as kernels  # noqa: E402
+from jostle.kernels.histograms import hierarchy, mwem  # noqa: E402
+from jostle.kernels.histograms import strategies as kernels  # noqa: E402
+from jostle.kernels.workloads import boxes as workloads  # noqa: E402
 from jostle.privacy.mechanisms.least_cost import walk  # noqa: E402
 
 DATA = ROOT.parent / "shared" / "data" / "dpbench"

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from jostle.kernels.ising import IsingModel, ising_fit, ring_with_chords
-from jostle.kernels.pairwise import PairwiseModel, pairwise_ring
+from jostle.kernels.ising.models import IsingModel, ising_fit, ring_with_chords
+from jostle.kernels.ising.pairwise import PairwiseModel, pairwise_ring
 from jostle.kernels.rowkernels import GRID, pair_products
 from jostle.source import Source
 from jostle.tools.session import Session

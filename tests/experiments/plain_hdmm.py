@@ -12,7 +12,8 @@ import argparse
 
 import numpy as np
 
-from jostle.kernels import strategies, workloads
+from jostle.kernels.histograms import strategies
+from jostle.kernels.workloads import boxes as workloads
 from jostle.source import Source
 from jostle.tools.session import Session
 

@@ -16,7 +16,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from jostle.choice.program import Parts, ProgramBench
-from jostle.kernels import strategies
+from jostle.kernels.histograms import strategies
 from jostle.source import Source
 from jostle.tools.session import Session
 from tests.experiments import dpbench

@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jostle.kernels import accuracy, carried, greedy, grids, hierarchy, marginals, predicates, strategies, workloads
-from jostle.kernels.unions import union
+from jostle.kernels import accuracy, carried
+from jostle.kernels.histograms import greedy, grids, hierarchy, strategies
+from jostle.kernels.workloads import boxes as workloads
+from jostle.kernels.workloads import marginals, predicates
+from jostle.kernels.workloads.unions import union
 
 
 def matrix(strategy, cells):

@@ -10,7 +10,7 @@ import pytest
 from test_least_cost import path_loss, score
 
 from jostle.diagnostics import Refusal
-from jostle.kernels.axistree import axis_tree
+from jostle.kernels.histograms.axistree import axis_tree
 from jostle.privacy.mechanisms.along_axes import along, public_tree, walk_tree
 from jostle.privacy.mechanisms.least_cost import GRID, constants
 from jostle.source import Source

@@ -9,7 +9,8 @@ import pytest
 from sklearn.linear_model import Ridge
 from sklearn.naive_bayes import CategoricalNB
 
-from jostle.kernels.classifierfits import (
+from jostle.kernels.classifiers.codes import Coded, Cuts, coded, positions
+from jostle.kernels.classifiers.fits import (
     binned_model,
     branched_model,
     class_counts,
@@ -17,9 +18,8 @@ from jostle.kernels.classifierfits import (
     majority_model,
     naive_bayes_model,
 )
-from jostle.kernels.classifiers import classifier_from_json
-from jostle.kernels.codes import Coded, Cuts, coded, positions
-from jostle.kernels.madeup import KINDS, madeup
+from jostle.kernels.classifiers.madeup import KINDS, madeup
+from jostle.kernels.classifiers.models import classifier_from_json
 
 SIZES = (3, 4, 2)
 NAMES = ("a", "b", "c")

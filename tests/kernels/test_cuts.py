@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from scipy.fft import dctn
 
-from jostle.kernels import cuts as public
-from jostle.kernels import fourier, workloads
+from jostle.kernels.histograms import cuts as public
+from jostle.kernels.histograms import fourier
+from jostle.kernels.workloads import boxes as workloads
 from jostle.privacy.mechanisms import cuts, residuals
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from jostle.diagnostics import Refusal
-from jostle.kernels import clusters, estimates, greedy, grids, hierarchy, strategies, wavelets, workloads
+from jostle.kernels.histograms import clusters, estimates, greedy, grids, hierarchy, strategies, wavelets
+from jostle.kernels.workloads import boxes as workloads
 from jostle.privacy.mechanisms import linear
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))

@@ -7,7 +7,8 @@ import time
 import numpy as np
 import pytest
 
-from jostle.kernels import mwem, workloads
+from jostle.kernels.histograms import mwem
+from jostle.kernels.workloads import boxes as workloads
 
 
 def plain(estimate, lows, highs, answers, total, passes):

@@ -7,7 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
-from jostle.kernels import boxbuckets, grams, marginals, metrics, predicates, projection, unions, workloads
+from jostle.kernels.histograms import boxbuckets, grams, projection
+from jostle.kernels.workloads import boxes as workloads
+from jostle.kernels.workloads import marginals, metrics, predicates, unions
 
 
 def holds(shape, count, seed):

@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jostle.kernels import grams, hierarchy, p_identity, projection, strategies, threads, workloads
+from jostle.kernels import threads
+from jostle.kernels.histograms import grams, hierarchy, p_identity, projection, strategies
+from jostle.kernels.workloads import boxes as workloads
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from dense_core import matrix_of, measure, sensitivity

@@ -7,7 +7,8 @@ import time
 import numpy as np
 import pytest
 
-from jostle.kernels import grams, workloads
+from jostle.kernels.histograms import grams
+from jostle.kernels.workloads import boxes as workloads
 
 CASES = [
     workloads.identity(10),

@@ -7,8 +7,9 @@ import pytest
 
 from jostle.engine.duck import Engine
 from jostle.events import Stream
-from jostle.kernels import marginals, predicates, unions, workloads
-from jostle.kernels.workloads import Workload
+from jostle.kernels.workloads import boxes as workloads
+from jostle.kernels.workloads import marginals, predicates, unions
+from jostle.kernels.workloads.boxes import Workload
 from jostle.privacy import scores
 from jostle.privacy.handles import Cube
 from jostle.privacy.kernel import Kernel

@@ -45,3 +45,12 @@ def test_the_list_of_builtins_is_whole() -> None:
 
     words = set(re.findall(r"\w+", (ROOT / "docs" / "language.md").read_text(encoding="utf-8")))
     assert sorted(set(base_scope().names) - words) == []
+
+
+def test_programs_and_modules_are_formatted() -> None:
+    from jostle.source import Source
+    from jostle.syntax.format import formatted
+
+    paths = [*ROOT.glob("programs/*.jst"), *ROOT.glob("stdlib/*.jst")]
+    texts = {path.name: path.read_text(encoding="utf-8") for path in paths}
+    assert [name for name, text in texts.items() if formatted(Source(name, text)) != text] == []

@@ -16,9 +16,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "privacy"))
 
 from recording import Bench, worst_losses
 
-from jostle.kernels import frankwolfe, isingfit, pairwise, rowkernels
-from jostle.kernels.ising import IsingModel, ising_fit, ising_model, ring_with_chords
-from jostle.kernels.isingfit import climbed, fitted, packed, state_probabilities, unpacked
+from jostle.kernels import rowkernels
+from jostle.kernels.ising import fit as isingfit
+from jostle.kernels.ising import frankwolfe, pairwise
+from jostle.kernels.ising.fit import climbed, fitted, packed, state_probabilities, unpacked
+from jostle.kernels.ising.models import IsingModel, ising_fit, ising_model, ring_with_chords
 from jostle.kernels.rowkernels import GRID, pair_products, sign_gradient, sign_patterns
 from jostle.privacy.measures import epsilon_of, rho_of
 from jostle.source import Source

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.kernels.gaussians import GaussianMixture
-from jostle.kernels.mixtures import made_mixture, mixture_frames, mixture_prior, mixture_start, mixture_step
+from jostle.kernels.mixtures.em import made_mixture, mixture_frames, mixture_prior, mixture_start, mixture_step
+from jostle.kernels.mixtures.gaussians import GaussianMixture
 from jostle.source import Source
 from jostle.tools.session import Session
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.kernels import strategies, workloads
+from jostle.kernels.histograms import strategies
+from jostle.kernels.workloads import boxes as workloads
 from jostle.run import stored
 from jostle.source import Source
 from jostle.tools.session import Session

@@ -17,8 +17,8 @@ from recording import Bench, Recorder, worst_losses
 
 from jostle.diagnostics import Refusal
 from jostle.engine.duck import Engine
-from jostle.kernels.classifiers import classifier_from_json
-from jostle.kernels.treemodel import (
+from jostle.kernels.classifiers.models import classifier_from_json
+from jostle.kernels.classifiers.treemodel import (
     Trees,
     c45_prune,
     noisy_gain,

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from jostle.choice.plan import ChoicePlan, Curve, amounts_around
-from jostle.kernels import accuracy, hierarchy, workloads
+from jostle.kernels import accuracy
+from jostle.kernels.histograms import hierarchy
+from jostle.kernels.workloads import boxes as workloads
 from jostle.tools.entry import main
 
 DIRECT = """\

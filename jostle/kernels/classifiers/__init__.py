@@ -1,0 +1,1 @@
+"""Classifiers as public values, and what fits them to released counts."""

@@ -1,0 +1,141 @@
+"""Classifiers from noisy counts: post-processing of what a program has measured, and nothing else.
+
+Attributes come as records {name, values}, tables as arrays (classes, values of the attribute).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from jostle.kernels.classifiers.codes import Cuts, Value
+from jostle.kernels.classifiers.models import Additive, Binned, Branched, Classifier, Floats
+from jostle.kernels.threads import on_one_thread
+
+Attribute = Mapping[str, Any]
+
+
+def majority_model(classes: Sequence[Value], counts: Sequence[float]) -> Additive:
+    """Always the class with the largest noisy count (C,)."""
+    return Additive("majority", _listed(classes), np.log(np.maximum(np.asarray(counts, dtype=float), 0) + 1), {})
+
+
+def naive_bayes_model(
+    classes: Sequence[Value], attributes: Sequence[Attribute], tables: Sequence[Floats], weight: float = 1.0
+) -> Additive:
+    """Naive Bayes from one noisy table (C, V) an attribute.
+
+    Counts below 0 are 0, and one is added to each cell. Every table's rows sum to the class counts, with noise in
+    proportion to V: their mean weighted by 1/V is the prior. `weight`, in (0, 1], multiplies what attributes say: less
+    than 1 where they repeat each other, which naive Bayes counts twice.
+    """
+    prior = class_counts(tables)
+    weights = {}
+    for attribute, table in zip(attributes, tables, strict=True):
+        shares = np.maximum(table, 0) + 1.0
+        weights[str(attribute["name"])] = (
+            _values(attribute),
+            weight * np.log(shares / shares.sum(axis=1, keepdims=True)),
+        )
+    kind = "naive Bayes" if weight == 1 else f"naive Bayes tempered by {weight:g}"
+    return Additive(kind, _listed(classes), np.log(np.maximum(prior, 1)), weights)
+
+
+def careful_model(
+    classes: Sequence[Value], attribute: Attribute, counts: Sequence[float], table: Floats, scales: Sequence[float]
+) -> Additive:
+    """One attribute's say, where it is louder than the noise; else the majority's.
+
+    `counts` (C,) and `table` (C, V) are noisy by Laplace scales `scales`. The table is compared with the one that class
+    counts and value counts alone would give; of each difference what is within one noise scale is taken as nothing.
+    """
+    noisy = np.asarray(table, dtype=float)
+    own, rows = (1 / max(s, 1e-9) ** 2 for s in scales)
+    known = (own * np.asarray(counts, dtype=float) + rows / noisy.shape[1] * noisy.sum(axis=1)) / (
+        own + rows / noisy.shape[1]
+    )
+    known = np.maximum(known, 1.0)
+    noisy = noisy + ((known - noisy.sum(axis=1)) / noisy.shape[1])[:, None]
+    values = np.maximum(noisy.sum(axis=0), 0) + 1.0
+    expected = known[:, None] * values / values.sum()
+    apart = noisy - expected
+    louder = np.sign(apart) * np.maximum(np.abs(apart) - scales[1], 0)
+    shares = np.maximum(expected + louder, 0) + 1.0
+    weights = np.log(shares / shares.sum(axis=1, keepdims=True))
+    named = {str(attribute["name"]): (_values(attribute), weights)}
+    return Additive("best attribute", _listed(classes), np.log(known), named)
+
+
+def class_counts(tables: Sequence[Floats]) -> Floats:
+    """The noisy number of rows of each class (C,), from all tables."""
+    each = np.array([1 / table.shape[1] for table in tables])
+    sums = np.array([table.sum(axis=1) for table in tables])
+    counts: Floats = (each[:, None] * sums).sum(axis=0) / each.sum()
+    return counts
+
+
+@on_one_thread
+def linear_model(classes: Sequence[Value], attributes: Sequence[Attribute], tables: Sequence[Floats]) -> Additive:
+    """Least squares on indicators of values and classes, from noisy moments.
+
+    `tables`: first (C, V) for each attribute, then (Vᵢ, Vⱼ) for each pair i < j in order. Indicators are centred by
+    their noisy means; the second moments are made positive semidefinite, and a ridge as large as the noise's own
+    spectral norm (its deviation, read off how the totals of the tables differ, times √dimension) keeps it out of
+    the solution.
+    """
+    k = len(attributes)
+    first, pairs = [np.asarray(t) for t in tables[:k]], tables[k:]
+    sizes = [t.shape[1] for t in first]
+    ends = np.concatenate([[0], np.cumsum(sizes)])
+    place = [slice(ends[i], ends[i + 1]) for i in range(k)]
+    counts = np.maximum(class_counts(first), 1.0)
+    n = float(counts.sum())
+    moments = np.zeros((ends[-1], ends[-1]))
+    cross = np.vstack([t.T for t in first])
+    for (i, j), table in zip(combinations(range(k), 2), pairs, strict=True):
+        moments[place[i], place[j]] = table
+        moments[place[j], place[i]] = np.asarray(table).T
+    means = np.zeros(ends[-1])
+    for i, table in enumerate(first):
+        values = np.maximum(table.sum(axis=0), 1.0)
+        means[place[i]] = values * n / values.sum()
+        moments[place[i], place[i]] = np.diag(means[place[i]])
+    moments -= np.outer(means, means) / n
+    cross = cross - np.outer(means, counts) / n
+    size, vectors = np.linalg.eigh(moments)
+    ridge = np.sqrt(_noise_variance(tables) * ends[-1]) + 1.0
+    solved = vectors @ ((vectors.T @ cross) / (np.maximum(size, 0) + ridge)[:, None])
+    base = counts / n - (means / n) @ solved
+    weights = {str(a["name"]): (_values(a), solved[place[i]].T) for i, a in enumerate(attributes)}
+    return Additive("linear", _listed(classes), base, weights, link="share")
+
+
+def _noise_variance(tables: Sequence[Floats]) -> float:
+    """The variance of the noise on a cell: each table's total is the number of rows plus the noise of its cells."""
+    totals = np.array([float(np.sum(t)) for t in tables])
+    cells = np.array([np.size(t) for t in tables], dtype=float)
+    n = float((totals / cells).sum() / (1 / cells).sum())
+    return float(((totals - n) ** 2 / cells).mean())
+
+
+def branched_model(attribute: Attribute, branches: Sequence[Classifier]) -> Branched:
+    """The classifier that asks `attribute` and hands over to one branch a value."""
+    return Branched(str(attribute["name"]), _values(attribute), tuple(branches))
+
+
+def binned_model(model: Classifier, cuts: Mapping[str, Sequence[float]]) -> Any:
+    """The same classifier over raw columns, given the edges that each was cut at."""
+    if not cuts:
+        return model
+    return Binned(model, {name: Cuts(tuple(float(e) for e in edges)) for name, edges in cuts.items()})
+
+
+def _values(attribute: Attribute) -> tuple[Value, ...]:
+    return _listed(attribute["values"])
+
+
+def _listed(values: Sequence[Value]) -> tuple[Value, ...]:
+    return tuple(v if isinstance(v, str) else float(v) for v in values)

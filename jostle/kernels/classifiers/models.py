@@ -1,0 +1,253 @@
+"""Classifiers as public values: what is fitted on released tables, predicts, prints and travels as JSON.
+
+Each gives, for rows of public values, a probability for every class. `Additive` covers the majority, naive Bayes and
+the linear ones: a score for each class that is a sum of one number an attribute. `Branched` asks one attribute and
+hands over to the classifier of that branch. `Binned` takes raw numbers and hands on their public bins. A missing or
+undescribed cell adds nothing to a sum, and is answered by `otherwise` at a branch.
+
+Nothing here has seen a row: all is post-processing of measurements. How they are fitted is in `classifierfits`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jostle.kernels.classifiers.codes import Coded, Cuts, Positions, Value, coded, cut, positions
+
+Floats = NDArray[np.float64]
+Columns = Mapping[str, Any]
+
+
+class Classifier:
+    """The face that all have, in a program, in Python and to `jostle.tools.estimators`.
+
+    `classes`: the public class values, in the order of every row of probabilities. `attributes`: by name, the values
+    (or `Cuts`) that a cell is looked up among.
+    """
+
+    jostle_kind = "a classifier"
+    classes: tuple[Value, ...]
+    attributes: dict[str, tuple[Value, ...] | Cuts]
+
+    def probabilities(self, columns: Columns) -> Floats:
+        """Shape (rows, classes), each row summing to 1; `columns` holds one sequence of cells an attribute."""
+        raise NotImplementedError
+
+    def as_json(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def predict(self, columns: Columns) -> Positions:
+        """The position in `classes` of the most probable class, the first of equals, for each row."""
+        chosen: Positions = np.argmax(self.probabilities(columns), axis=1)
+        return chosen
+
+    @property
+    def jostle_fields(self) -> dict[str, Any]:
+        return {
+            "classes": list(self.classes),
+            "attributes": list(self.attributes),
+            "predict": self._predict_one,
+            "probabilities": self._probabilities_of_one,
+        }
+
+    def _predict_one(self, row: Mapping[str, Any]) -> Value:
+        """`model.predict({age: 40, sex: "Female"})`: the class of one row."""
+        return self.classes[int(self.predict(_one(row))[0])]
+
+    def _probabilities_of_one(self, row: Mapping[str, Any]) -> list[float]:
+        """The same row's probabilities, in the order of `model.classes`."""
+        return [float(p) for p in self.probabilities(_one(row))[0]]
+
+
+def _one(row: Any) -> dict[str, list[Any]]:
+    if not isinstance(row, Mapping):
+        raise ValueError("a row is a record of its cells, such as {age: 40}")
+    return {name: [cell] for name, cell in row.items()}
+
+
+def rows_of(columns: Columns) -> int:
+    """How many rows columns hold: all the same number."""
+    lengths = {len(c.codes) if isinstance(c, Coded) else len(c) for c in columns.values()}
+    if len(lengths) != 1:
+        raise ValueError("columns of one length are needed, at least one")
+    return lengths.pop()
+
+
+@dataclass(frozen=True, eq=False)
+class Additive(Classifier):
+    """Class scores `base` (C,) plus, for each attribute, a column of `weights[name]` (C, values).
+
+    `link` turns scores into probabilities: `softmax` where they are logarithms, `share` where they already are
+    shares that may have left [0, 1].
+    """
+
+    kind: str
+    classes: tuple[Value, ...]
+    base: Floats
+    weights: dict[str, tuple[tuple[Value, ...], Floats]]
+    link: str = "softmax"
+
+    @property
+    def attributes(self) -> dict[str, tuple[Value, ...] | Cuts]:  # type: ignore[override]
+        return {name: values for name, (values, _) in self.weights.items()}
+
+    def probabilities(self, columns: Columns) -> Floats:
+        scores = np.repeat(self.base[None, :], rows_of(columns), axis=0)
+        for name, (values, weights) in self.weights.items():
+            if name in columns:
+                padded = np.hstack([weights, np.zeros((len(self.base), 1))])  # position −1: nothing
+                scores += padded.T[positions(columns[name], values)]
+        if self.link == "softmax":
+            scores = np.exp(scores - scores.max(axis=1, keepdims=True))
+        else:
+            scores = np.clip(scores, 1e-3, None)
+        shares: Floats = scores / scores.sum(axis=1, keepdims=True)
+        return shares
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "model": "additive", "kind": self.kind, "link": self.link, "classes": list(self.classes),
+            "base": _rounded(self.base),
+            "weights": [
+                {"attribute": n, "values": list(v), "weights": [_rounded(row) for row in w]}
+                for n, (v, w) in self.weights.items()
+            ],
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        if not self.weights:
+            return f"{self.kind}: always {_said(self.classes[int(np.argmax(self.base))])}"
+        lines = [f"{self.kind}: {len(self.classes)} classes by {len(self.weights)} attributes"]
+        for name, (values, weights) in self.weights.items():
+            away = weights - weights.mean(axis=0)
+            c, v = np.unravel_index(int(np.argmax(away)), away.shape)
+            lines.append(
+                f"    {name}: {_said(values[v])} speaks most, for {_said(self.classes[c])} ({away[c, v]:+.2f})"
+            )
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, eq=False)
+class Branched(Classifier):
+    """One attribute decides which classifier answers; all have the same classes."""
+
+    attribute: str
+    values: tuple[Value, ...]
+    branches: tuple[Classifier, ...]
+
+    @property
+    def classes(self) -> tuple[Value, ...]:  # type: ignore[override]
+        return self.branches[0].classes
+
+    @property
+    def attributes(self) -> dict[str, tuple[Value, ...] | Cuts]:  # type: ignore[override]
+        found: dict[str, tuple[Value, ...] | Cuts] = {self.attribute: self.values}
+        for branch in self.branches:
+            found |= branch.attributes
+        return found
+
+    def probabilities(self, columns: Columns) -> Floats:
+        known = {name: coded(column) for name, column in columns.items()}
+        many = rows_of(columns)
+        at = positions(known[self.attribute], self.values) if self.attribute in known else np.full(many, -1)
+        found = np.zeros((many, len(self.classes)))
+        for place, branch in enumerate(self.branches):
+            rows = np.flatnonzero(at == place)
+            if len(rows):
+                found[rows] = branch.probabilities({n: Coded(c.values, c.codes[rows]) for n, c in known.items()})
+        lost = np.flatnonzero(at < 0)
+        if len(lost):  # no branch is theirs: all of them, evenly
+            some = {n: Coded(c.values, c.codes[lost]) for n, c in known.items()}
+            found[lost] = np.mean([branch.probabilities(some) for branch in self.branches], axis=0)
+        return found
+
+    def as_json(self) -> dict[str, Any]:
+        branches = [branch.as_json() for branch in self.branches]
+        return {"model": "branched", "attribute": self.attribute, "values": list(self.values), "branches": branches}
+
+    def __str__(self) -> str:
+        lines = []
+        for value, branch in zip(self.values, self.branches, strict=True):
+            first, *rest = str(branch).splitlines()
+            lines += [f"{self.attribute} = {_said(value)}: {first}", *(f"    {line}" for line in rest)]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, eq=False)
+class Binned(Classifier):
+    """A classifier of binned columns that takes raw numbers: `cuts` says how each was binned."""
+
+    inner: Any
+    cuts: dict[str, Cuts]
+
+    @property
+    def classes(self) -> tuple[Value, ...]:  # type: ignore[override]
+        return tuple(self.inner.classes)
+
+    @property
+    def attributes(self) -> dict[str, tuple[Value, ...] | Cuts]:  # type: ignore[override]
+        return dict(self.inner.attributes) | {n: c for n, c in self.cuts.items() if n in self.inner.attributes}
+
+    def probabilities(self, columns: Columns) -> Floats:
+        found: Floats = self.inner.probabilities(
+            {name: cut(column, self.cuts[name]) if name in self.cuts else column for name, column in columns.items()}
+        )
+        return found
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "model": "binned",
+            "cuts": {n: list(c.edges) for n, c in self.cuts.items()},
+            "inner": self.inner.as_json(),
+        }
+
+    def __str__(self) -> str:
+        shown = ", ".join(f"{n} cut at {' '.join(f'{e:g}' for e in c.edges)}" for n, c in self.cuts.items())
+        return f"{self.inner}\nwith {shown}" if shown else str(self.inner)
+
+
+def classifier_from_json(data: Mapping[str, Any]) -> Any:
+    """The classifier that `as_json` wrote; `ValueError` where this is none."""
+    from_json = _READERS.get(str(data.get("model")))
+    if from_json is None:
+        raise ValueError(f"`{data.get('model')}` is no classifier")
+    return from_json(data)
+
+
+def _additive(data: Mapping[str, Any]) -> Additive:
+    weights = {str(w["attribute"]): (tuple(w["values"]), np.array(w["weights"], dtype=float)) for w in data["weights"]}
+    return Additive(
+        data["kind"], tuple(data["classes"]), np.array(data["base"], dtype=float), weights, data["link"]
+    )  # fmt: skip
+
+
+def _branched(data: Mapping[str, Any]) -> Branched:
+    branches = tuple(classifier_from_json(b) for b in data["branches"])
+    return Branched(data["attribute"], tuple(data["values"]), branches)
+
+
+def _binned(data: Mapping[str, Any]) -> Binned:
+    cuts = {name: Cuts(tuple(map(float, edges))) for name, edges in data["cuts"].items()}
+    return Binned(classifier_from_json(data["inner"]), cuts)
+
+
+def _trees(data: Mapping[str, Any]) -> Any:
+    from jostle.kernels.classifiers.treemodel import Trees  # which is a classifier itself
+
+    return Trees.from_json(data)
+
+
+_READERS: dict[str, Any] = {"additive": _additive, "branched": _branched, "binned": _binned, "trees": _trees}
+
+
+def _said(value: Value) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
+
+
+def _rounded(row: Sequence[float] | Floats) -> list[float]:
+    return [round(float(x), 6) for x in row]

@@ -1,0 +1,343 @@
+"""Decision trees and forests as public values: grown by programs from noisy counts, pruned, and asked here.
+
+A program makes `tree_leaf`s and `tree_node`s as it recurses, and a `Trees` of the roots. Counts are as they were
+measured, also below zero; those of an inner node are the sums of what is below it, negative ones taken as nothing.
+Nothing here has seen a row: all is post-processing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jostle.kernels.classifiers.codes import Cuts, Value, plain, positions
+from jostle.kernels.classifiers.models import Classifier, Columns, Floats, rows_of
+
+ANSWERS = ("leaf", "margin", "confident")
+VOTES = ("counts", "votes", "shares")
+SHOWN = 60  # lines of a printed tree
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class TreeNode:
+    """A node: noisy counts of the classes, and below an inner one a child for each value of its attribute.
+
+    `leaves` measured counts add up to `counts`; `size` is the noisy size where one was measured.
+    """
+
+    counts: Floats
+    attribute: str = ""
+    values: tuple[Value, ...] = ()
+    children: tuple[TreeNode, ...] = ()
+    size: float | None = None
+    leaves: int = 1
+
+    jostle_kind = "a tree"
+
+    @property
+    def jostle_fields(self) -> dict[str, Any]:
+        size = {} if self.size is None else {"size": self.size}
+        return {"counts": self.counts, "attribute": self.attribute, "children": list(self.children), **size}
+
+    def as_json(self) -> dict[str, Any]:
+        said: dict[str, Any] = {"counts": [round(float(c), 6) for c in self.counts]}
+        if self.size is not None:
+            said["size"] = round(float(self.size), 6)
+        if self.leaves > 1 and not self.children:
+            said["leaves"] = self.leaves
+        if self.children:
+            said |= {"attribute": self.attribute, "children": [child.as_json() for child in self.children]}
+        return said
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self, [str(i) for i in range(len(self.counts))], SHOWN))
+
+
+def tree_leaf(counts: Any, size: float | None = None) -> TreeNode:
+    """A leaf with noisy class counts."""
+    found = np.asarray(counts, dtype=float).reshape(-1)
+    if not len(found) or not np.isfinite(found).all():
+        raise ValueError("a leaf has a count for each class")
+    return TreeNode(found, size=size)
+
+
+def tree_node(attribute: str, values: Any, children: Any, size: float | None = None) -> TreeNode:
+    """A node that asks an attribute and has a child for each of its public values."""
+    listed = values.tolist() if isinstance(values, np.ndarray) else list(values)
+    below = tuple(children)
+    if not below or len(listed) != len(below) or not all(isinstance(child, TreeNode) for child in below):
+        raise ValueError("a node has a child for each value of its attribute")
+    if len({len(child.counts) for child in below}) != 1:
+        raise ValueError("the nodes of a tree count the same classes")
+    if not isinstance(attribute, str):
+        raise ValueError("a node names its attribute")
+    return _inner(attribute, tuple(v for v in map(plain, listed) if v is not None), below, size)
+
+
+def _inner(attribute: str, values: tuple[Value, ...], below: tuple[TreeNode, ...], size: float | None) -> TreeNode:
+    counts = np.sum([np.maximum(child.counts, 0.0) for child in below], axis=0)
+    return TreeNode(counts, attribute, values, below, size, sum(child.leaves for child in below))
+
+
+# Pruning (C4.5) ------------------------------------------------------------------------------------
+
+
+def pessimistic_error(errors: float, rows: float) -> float:
+    """U(E, N), C4.5's error rate: the upper end at confidence 1/4 of a share seen E times in N (0 ≤ E ≤ N)."""
+    from scipy.special import betaincinv
+
+    if not 0 <= errors <= rows or rows <= 0:
+        raise ValueError("errors are between none and all of the rows")
+    return 1.0 if errors >= rows else float(betaincinv(errors + 1, rows - errors, 0.75))
+
+
+def c45_prune(root: TreeNode) -> TreeNode:
+    """The tree with every subtree replaced by a leaf where that is estimated to err no more often (Quinlan 1993).
+
+    Noisy counts below zero are taken as nothing, and a node's are the sums of its children's.
+    """
+    return _pruned(root)[0]
+
+
+def _pruned(node: TreeNode) -> tuple[TreeNode, float]:
+    """The pruned node, and how many of its rows are estimated to be wrong."""
+    counts = np.maximum(node.counts, 0.0)
+    if node.children:
+        found = [_pruned(child) for child in node.children]
+        kept = tuple(child for child, _ in found)
+        below = sum(errors for _, errors in found)
+        node = _inner(node.attribute, node.values, kept, node.size)
+        counts = node.counts
+    rows = float(counts.sum())
+    errors = rows * pessimistic_error(rows - float(counts.max()), rows) if rows > 0 else 0.0
+    if not node.children:
+        return node, errors
+    if errors <= below:
+        return replace(node, attribute="", values=(), children=()), errors
+    return node, below
+
+
+# Growing by noisy counts (SuLQ) --------------------------------------------------------------------
+
+
+def noisy_gain(counts: Any) -> float:
+    """Minus the conditional entropy, in rows, of a noisy table (classes, values): what SuLQ's C4.5 splits by."""
+    table = np.maximum(np.asarray(counts, dtype=float), 0.0)
+    rows = table.sum(axis=0)
+    with np.errstate(all="ignore"):
+        logs = np.where(table > 0, np.log2(table / np.maximum(rows, 1e-300)), 0.0)
+    return float((table * logs).sum())
+
+
+# Models --------------------------------------------------------------------------------------------
+
+
+def tree_model(classes: Any, roots: Any, answer: str = "leaf", noise: float = 0.0, votes: str = "shares") -> Trees:
+    """A model of one tree or of several.
+
+    `answer`: which node on a row's path speaks. `leaf`: the last one that has any rows; `margin`: the last one whose
+    two most frequent classes are further apart than their noise, of `noise` a measured count; `confident`: the one
+    with the largest share of a class, after shares are drawn together by as many rows as the noise is wide. `votes`:
+    whether trees add up their `counts`, have one vote each, or add up their `shares`.
+    """
+    listed = [roots] if isinstance(roots, TreeNode) else list(roots)
+    named = classes.tolist() if isinstance(classes, np.ndarray) else list(classes)
+    return Trees(tuple(v for v in map(plain, named) if v is not None), tuple(listed), answer, float(noise), votes)
+
+
+class Trees(Classifier):
+    """One tree or a forest."""
+
+    jostle_kind = "a tree model"
+
+    def __init__(
+        self, classes: tuple[Value, ...], roots: tuple[TreeNode, ...], answer: str, noise: float, votes: str
+    ) -> None:
+        if not roots or not all(isinstance(r, TreeNode) and len(r.counts) == len(classes) for r in roots):
+            raise ValueError("a tree model is made of trees that count its classes")
+        if answer not in ANSWERS or votes not in VOTES:
+            raise ValueError(f"a tree answers by {', '.join(ANSWERS)}, and votes by {', '.join(VOTES)}")
+        self.classes, self.roots, self.answer, self.noise, self.votes = classes, roots, answer, noise, votes
+        values: dict[str, tuple[Value, ...]] = {}
+        for root in roots:
+            for node in _walk(root):
+                if node.children and values.setdefault(node.attribute, node.values) != node.values:
+                    raise ValueError(f"`{node.attribute}` has other values in another node")
+        self._values = values
+        self._flat = [_Flat(root, list(values), answer, noise) for root in roots]
+
+    @property
+    def attributes(self) -> dict[str, tuple[Value, ...] | Cuts]:  # type: ignore[override]
+        return dict(self._values)
+
+    @property
+    def jostle_fields(self) -> dict[str, Any]:
+        nodes = sum(len(flat.first) for flat in self._flat)
+        return {**super().jostle_fields, "trees": len(self.roots), "nodes": nodes, "depth": self.depth,
+                "roots": list(self.roots), "dot": self.dot}  # fmt: skip
+
+    @property
+    def depth(self) -> int:
+        """Of the deepest tree: questions from its root to a leaf."""
+        return max(flat.depth for flat in self._flat)
+
+    def predict_counts(self, columns: Columns) -> Floats:
+        """What the trees say of each class, shape (rows, classes): added counts, votes or shares."""
+        many = rows_of(columns)
+        at = np.full((max(1, len(self._values)), many), -1, dtype=np.int64)
+        for i, (name, values) in enumerate(self._values.items()):
+            if name in columns:
+                at[i] = positions(columns[name], values)
+        found = np.zeros((many, len(self.classes)))
+        for flat in self._flat:
+            said = flat.answers
+            if self.votes != "counts":
+                said = _shares(said)
+            if self.votes == "votes":
+                said = np.eye(len(self.classes))[np.argmax(said, axis=1)]
+            found += said[flat.reached(at)]
+        return found
+
+    def probabilities(self, columns: Columns) -> Floats:
+        return _shares(self.predict_counts(columns))
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "model": "trees", "classes": list(self.classes), "answer": self.answer, "noise": self.noise,
+            "votes": self.votes, "attributes": [{"attribute": n, "values": list(v)} for n, v in self._values.items()],
+            "trees": [root.as_json() for root in self.roots],
+        }  # fmt: skip
+
+    def dot(self) -> str:
+        """The trees as a drawing in Graphviz's language: a box a node, an arrow a value."""
+        lines, many = ["digraph trees {", "    node [shape = box];"], 0
+        names = [_text(c) for c in self.classes]
+        waiting: list[tuple[TreeNode, int, str]] = [(root, -1, "") for root in self.roots]
+        while waiting:
+            node, above, value = waiting.pop()
+            said = f"{node.attribute}?" if node.children else names[int(np.argmax(node.counts))]
+            lines.append(f"    n{many} [label = {_quoted(said)}];")
+            lines += [f"    n{above} -> n{many} [label = {_quoted(value)}];"] if above >= 0 else []
+            below = [(c, many, _text(v)) for v, c in zip(node.values, node.children, strict=True)]
+            waiting.extend(reversed(below))
+            many += 1
+        return "\n".join([*lines, "}"])
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Trees:
+        values = {str(a["attribute"]): tuple(a["values"]) for a in data["attributes"]}
+        roots = tuple(_read(root, values) for root in data["trees"])
+        return cls(tuple(data["classes"]), roots, data["answer"], float(data["noise"]), data["votes"])
+
+    def __str__(self) -> str:
+        nodes, leaves = sum(len(f.first) for f in self._flat), sum(int((f.first < 0).sum()) for f in self._flat)
+        what = "a tree" if len(self.roots) == 1 else f"{len(self.roots)} trees"
+        head = f"{what} of depth {self.depth}, {nodes} nodes, {leaves} of them leaves, {len(self.classes)} classes"
+        names = [_text(c) for c in self.classes]
+        each = max(6, SHOWN // len(self.roots))
+        lines = [line for root in self.roots for line in _lines(root, names, each)]
+        return "\n".join([head, *lines])
+
+
+def _read(data: Mapping[str, Any], values: Mapping[str, tuple[Value, ...]]) -> TreeNode:
+    size = data.get("size")
+    if "children" not in data:
+        return TreeNode(np.array(data["counts"], dtype=float), size=size, leaves=int(data.get("leaves", 1)))
+    below = tuple(_read(child, values) for child in data["children"])
+    return _inner(data["attribute"], values[data["attribute"]], below, size)
+
+
+class _Flat:
+    """A tree as arrays: `asks[i]` is the attribute that node i asks (−1 at a leaf), its children stand from
+    `first[i]` on, and `answers[i]` are the counts that speak for a row that ends there."""
+
+    def __init__(self, root: TreeNode, names: Sequence[str], answer: str, noise: float) -> None:
+        place = {name: i for i, name in enumerate(names)}
+        nodes, answers, depths = [root], [root.counts], [0]
+        confidence = [_confidence(root, noise)]
+        asks: list[int] = []
+        first: list[int] = []
+        for i, node in enumerate(nodes):  # grows while it is walked: breadth first
+            asks.append(place[node.attribute] if node.children else -1)
+            first.append(len(nodes) if node.children else -1)
+            for child in node.children:
+                nodes.append(child)
+                depths.append(depths[i] + 1)
+                said, sure = answers[i], confidence[i]
+                if answer == "leaf":
+                    said = child.counts if (child.counts > 0).any() else said
+                elif answer == "margin":
+                    said = child.counts if _margin(child) > 2 * noise * math.sqrt(child.leaves) else said
+                elif _confidence(child, noise) > sure:
+                    said, sure = child.counts, _confidence(child, noise)
+                answers.append(said)
+                confidence.append(sure)
+        self.asks, self.first = np.array(asks), np.array(first)
+        self.answers: Floats = np.array(answers)
+        self.depth = max(depths)
+
+    def reached(self, at: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The node where each row ends; `at` (attributes, rows) are positions of its values, −1 for none."""
+        here = np.zeros(at.shape[1], dtype=np.int64)
+        rows = np.flatnonzero(self.first[here] >= 0)
+        while len(rows):
+            value = at[self.asks[here[rows]], rows]
+            rows, value = rows[value >= 0], value[value >= 0]
+            here[rows] = self.first[here[rows]] + value
+            rows = rows[self.first[here[rows]] >= 0]
+        return here
+
+
+def _margin(node: TreeNode) -> float:
+    two = np.sort(node.counts)[-2:]
+    return float(two[-1] - two[0]) if len(node.counts) > 1 else math.inf
+
+
+def _confidence(node: TreeNode, noise: float) -> float:
+    counts, drawn = np.maximum(node.counts, 0.0), max(1.0, noise * math.sqrt(node.leaves))
+    return float((counts.max() + drawn) / (counts.sum() + drawn * len(counts)))
+
+
+def _shares(counts: Floats) -> Floats:
+    kept = np.maximum(counts, 0.0)
+    total = kept.sum(axis=1, keepdims=True)
+    shares: Floats = np.where(total > 0, kept / np.where(total > 0, total, 1.0), 1.0 / counts.shape[1])
+    return shares
+
+
+def _walk(root: TreeNode) -> Iterator[TreeNode]:
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting.extend(reversed(node.children))
+
+
+def _lines(root: TreeNode, classes: Sequence[str], most: int) -> list[str]:
+    """The tree line by line, an indentation a level, cut after `most` lines."""
+    lines: list[str] = []
+    waiting: list[tuple[int, str, TreeNode]] = [(0, "", root)]
+    while waiting:
+        if len(lines) == most:
+            return [*lines, f"… and {sum(1 for _, _, node in waiting for _ in _walk(node))} nodes more"]
+        level, said, node = waiting.pop()
+        best = int(np.argmax(node.counts))
+        ends = f"{node.attribute}?" if node.children else classes[best]
+        counts = np.maximum(node.counts, 0.0)
+        lines.append(f"{'    ' * level}{said}{ends}  ({counts[best]:.0f} of {counts.sum():.0f} {classes[best]})")
+        below = [(level + 1, f"{_text(v)}: ", child) for v, child in zip(node.values, node.children, strict=True)]
+        waiting.extend(reversed(below))
+    return lines
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _text(value: Value) -> str:
+    return value if isinstance(value, str) else f"{value:g}"

@@ -1,0 +1,1 @@
+"""Strategies, estimates and partitions behind the histogram options."""

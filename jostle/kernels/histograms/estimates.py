@@ -1,0 +1,50 @@
+"""What is done with cells and counts once they are released: made non-negative, averaged, taken as a start.
+
+Post-processing of public numbers, shared by the options of the standard library; nothing here sees counts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from jostle.kernels.histograms import projection
+from jostle.kernels.histograms.grams import on_cells
+from jostle.kernels.threads import on_one_thread
+from jostle.kernels.workloads.boxes import Floats, Workload
+
+Strategy = list[dict[str, Any]]
+
+
+@on_one_thread
+def nonnegative(cells: Floats, workload: Workload) -> Floats:
+    """The estimate `cells`, projected onto nowhere-negative cells in the workload's metric; of the workload's shape."""
+    z = projection.project(np.asarray(cells, dtype=np.float64).ravel(), on_cells(workload))
+    return z.reshape(workload.shape)
+
+
+def pooled(strategy: Strategy, answers: list[Floats], scale: float, cells: Floats, cell_scale: float) -> list[Floats]:
+    """The counts of a strategy's groups, measured under noise of `scale`, averaged with sums of noisy cells.
+
+    Each is weighted by its precision: a sum of k cells has k times the variance of one.
+    """
+    labels = np.asarray(strategy[0]["labels"])
+    sizes = np.bincount(labels, minlength=strategy[0]["size"])
+    sums = np.bincount(labels, weights=np.asarray(cells).ravel(), minlength=strategy[0]["size"])
+    if scale <= 0 or cell_scale <= 0:
+        return [np.asarray(answers[0])]
+    own, theirs = 1 / scale**2, 1 / (sizes * cell_scale**2)
+    return [np.asarray((own * np.asarray(answers[0]) + theirs * sums) / (own + theirs))]
+
+
+def mwem_start(shape: int | tuple[int, ...], cells: Floats, total: float, evenly: float) -> Floats:
+    """Where multiplicative weights may start: `cells` at the given total, mixed with as many rows spread evenly.
+
+    A cell of 0 would stay 0 whatever is measured later, hence the mixture; `evenly` is its share.
+    """
+    total = max(float(total), 1.0)
+    cells = np.maximum(np.asarray(cells, dtype=np.float64).reshape(shape), 0.0)
+    even = np.full(cells.shape, 1 / cells.size)
+    shape_of = cells / cells.sum() if cells.sum() > 0 else even
+    return np.asarray(total * ((1 - evenly) * shape_of + evenly * even))

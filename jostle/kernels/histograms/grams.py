@@ -1,0 +1,210 @@
+"""What a workload asks of buckets: its Gram matrix there, as an operator.
+
+A labelling puts every cell into a bucket whose cells share its count evenly; with E the map from bucket counts to
+cells, the Gram matrix on buckets is G = EᵀWᵀWE. Everything that chooses a strategy or projects an estimate needs G
+only through products, its diagonal and, in one dimension, through cumulative sums, so the (b, b) matrix is made
+where it is small and else never. Numerics on public arrays; nothing here sees counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from jostle.kernels.histograms.boxbuckets import MANY_CELLS, MOST_BUCKETS, box_extents, gram
+from jostle.kernels.workloads.boxes import Floats, Ints, Workload
+
+WORK = 2**24
+"""Numbers that a product may hold at once where a bucket is not a run of cells."""
+
+DENSE_BUCKETS = 160
+"""Up to this many buckets a dense Gram matrix is quicker than prefix sums."""
+
+
+@dataclass(frozen=True, eq=False)
+class Gram:
+    """G on b buckets. `labels` is flat, (n,), from 0 to b − 1; `sizes` is (b,), in cells."""
+
+    workload: Workload
+    labels: Ints
+    sizes: Floats
+    contiguous: bool
+    corners: Any = field(repr=False)
+    """Sparse (m, N): queries as signed sums of prefix sums; `None` for the identity workload."""
+    metric: Any = field(repr=False)
+    """Sparse (N, N), the corners' own Gram matrix; `None` for the identity workload, `True` where there is none."""
+    small: Floats | None = field(default=None, repr=False)
+    extents: tuple[Ints, Ints] | None = field(default=None, repr=False)
+    """The corners, (b, d) each, of buckets that are boxes, where that is of use."""
+
+    @property
+    def buckets(self) -> int:
+        return len(self.sizes)
+
+    def dot(self, rows: Floats) -> Floats:
+        """`rows @ G` for `rows` of shape (k, b)."""
+        if self.metric is None:
+            return rows / self.sizes
+        if self.small is not None:
+            return rows @ self.small
+        return self._back(self.metric @ self._forth(rows))
+
+    def diagonal(self) -> Floats:
+        """The diagonal of G, shape (b,)."""
+        if self.metric is None:
+            return 1 / self.sizes
+        if self.small is not None:
+            return np.diag(self.small).copy()
+        if self.contiguous:
+            return self._contiguous_diagonal()
+        if self.extents is not None:
+            from jostle.kernels.histograms.boxbuckets import diagonal
+
+            return diagonal(self.workload, *self.extents)
+        found = np.empty(self.buckets)
+        alone = self.sizes == 1
+        found[self.labels[alone[self.labels]]] = self.workload.gram_diagonal().ravel()[alone[self.labels]]
+        wide = np.flatnonzero(~alone)
+        for block in (wide[i : i + 128] for i in range(0, len(wide), 128)):
+            units = np.zeros((len(block), self.buckets))
+            units[np.arange(len(block)), block] = 1
+            found[block] = ((self.corners @ self._forth(units)) ** 2).sum(axis=0)
+        return found
+
+    def dense(self) -> Floats:
+        """G as a (b, b) array."""
+        if self.small is not None:
+            return self.small.copy()
+        units = np.eye(self.buckets)
+        some = max(1, WORK // self.workload.cells)
+        return np.concatenate([self.dot(units[i : i + some]) for i in range(0, self.buckets, some)])
+
+    def answers(self, z: Floats) -> Floats:
+        """The workload's answers, shape (m,), on bucket counts `z`, shape (b,)."""
+        return self.workload.answers(self.spread(z))
+
+    def spread(self, z: Floats) -> Floats:
+        """Ez: bucket counts `z` shared evenly among cells; of the workload's shape."""
+        return np.asarray((z / self.sizes)[self.labels].reshape(self.workload.shape))
+
+    def _forth(self, rows: Floats) -> Floats:
+        """Prefix sums, (N, k), of the bucket counts in `rows`, (k, b)."""
+        if self.contiguous:
+            return np.cumsum(rows, axis=1).T
+        cells = np.ascontiguousarray((rows / self.sizes).T)[self.labels]
+        return _accumulate(cells.reshape(*self.workload.shape, -1)).reshape(cells.shape)
+
+    def _back(self, columns: Floats) -> Floats:
+        """The transpose of `_forth`: (N, k) to (k, b)."""
+        if self.contiguous:
+            return np.ascontiguousarray(np.cumsum(columns.T[:, ::-1], axis=1)[:, ::-1])
+        axes = tuple(range(len(self.workload.shape)))
+        cubes = np.flip(columns.reshape(*self.workload.shape, -1), axes)
+        cells = np.flip(_accumulate(cubes.copy()), axes).reshape(columns.shape)
+        order = np.argsort(self.labels, kind="stable")
+        first = np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.int64)
+        return np.ascontiguousarray(np.add.reduceat(cells[order], first, axis=0).T) / self.sizes
+
+    def _contiguous_diagonal(self) -> Floats:
+        """Σ over queries of the squared share of each bucket: 1 inside a query, a fraction at its ends."""
+        starts = np.concatenate([[0.0], np.cumsum(self.sizes)])
+        lows, highs = (bound[:, 0] for bound in self.workload.bounds())
+        first, last = self.labels[lows], self.labels[highs]
+        left = (starts[first + 1] - lows) / self.sizes[first]
+        right = (highs + 1 - starts[last]) / self.sizes[last]
+        one = first == last
+        left = np.where(one, left + right - 1, left)
+        b = self.buckets
+        found = np.bincount(first, left**2, b) + np.bincount(last, np.where(one, 0, right**2), b)
+        steps = np.bincount(first + 1, ~one, b + 1) - np.bincount(last, ~one, b + 1)
+        return np.asarray(found + np.cumsum(steps)[:b])
+
+
+def _accumulate(cubes: Floats) -> Floats:
+    """Prefix sums along all axes but the last, in place: by slices, which is thrice as quick as `cumsum` here."""
+    for axis in range(cubes.ndim - 1):
+        slices = np.moveaxis(cubes, axis, 0)
+        if len(slices) > 512:
+            np.cumsum(slices, axis=0, out=slices)
+            continue
+        for i in range(1, len(slices)):
+            slices[i] += slices[i - 1]
+    return cubes
+
+
+def on_cells(workload: Workload) -> Gram:
+    """The workload's Gram operator where every cell is its own bucket."""
+    return on_buckets(workload, np.arange(workload.cells, dtype=np.int64))
+
+
+def on_buckets(workload: Workload, labels: Ints) -> Gram:
+    """The workload's Gram operator on the buckets of `labels`, which hold 0 … b − 1 and every one of them.
+
+    A `ValueError` where the labels do not fit the workload's cells.
+    """
+    labels = np.asarray(labels, dtype=np.int64).ravel()
+    if len(labels) != workload.cells or labels.min() < 0:
+        raise ValueError("the labels do not cover the workload's cells")
+    sizes = np.bincount(labels).astype(np.float64)
+    if (sizes == 0).any():
+        raise ValueError("a bucket without cells")
+    contiguous = len(workload.shape) == 1 and bool((np.diff(labels) >= 0).all())
+    if workload.kind == "identity":
+        return Gram(workload, labels, sizes, contiguous, None, None)
+    extents = None
+    if not contiguous and workload.boxes and MANY_CELLS < workload.cells > len(sizes):
+        extents = box_extents(workload.shape, labels, sizes)
+    if extents is not None and len(sizes) <= MOST_BUCKETS and workload.kind != "union":
+        return Gram(workload, labels, sizes, False, None, True, gram(workload, *extents), extents)
+    if workload.kind in ("marginals", "predicates", "union"):
+        from jostle.kernels.workloads.metrics import other_gram
+
+        return other_gram(workload, labels, sizes, contiguous)
+    corners = _steps(workload, labels, sizes) if contiguous else _corners(workload)
+    metric = (corners.T @ corners).tocsr()
+    made = Gram(workload, labels, sizes, contiguous, corners, metric, None, extents)
+    return made if made.buckets > DENSE_BUCKETS else replace(made, small=made.dense())
+
+
+def _corners(workload: Workload) -> Any:
+    """Sparse (m, n): each query as a signed sum of the cube's prefix sums."""
+    from scipy.sparse import csr_matrix
+
+    lows, highs = workload.bounds()
+    m, d = lows.shape
+    values, columns, rows = [], [], []
+    for choice in np.ndindex(*(2,) * d):
+        place = np.where(np.array(choice, dtype=bool), highs, lows - 1)
+        kept = np.flatnonzero((place >= 0).all(axis=1))
+        rows.append(kept)
+        columns.append(np.ravel_multi_index(tuple(place[kept].T), workload.shape))
+        values.append(np.full(len(kept), (-1.0) ** (d - sum(choice))))
+    data = (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns)))
+    return csr_matrix(data, shape=(m, workload.cells))
+
+
+def _steps(workload: Workload, labels: Ints, sizes: Floats) -> Any:
+    """Sparse (m, b): each range as a signed sum of the buckets' cumulative sums.
+
+    The cumulative sum at a place inside bucket k, a share f of its cells in, is (1 − f)·c_{k−1} + f·c_k.
+    """
+    from scipy.sparse import csr_matrix
+
+    lows, highs = (bound[:, 0] for bound in workload.bounds())
+    m, b = len(lows), len(sizes)
+    starts = np.concatenate([[0.0], np.cumsum(sizes)[:-1]])
+    values, columns, rows = [], [], []
+    for sign, last in ((1.0, highs), (-1.0, lows - 1)):
+        at = np.flatnonzero(last >= 0)
+        k = labels[last[at]]
+        share = (last[at] + 1 - starts[k]) / sizes[k]
+        values += [sign * share, sign * (1 - share[k > 0])]
+        columns += [k, k[k > 0] - 1]
+        rows += [at, at[k > 0]]
+    data = (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns)))
+    found = csr_matrix(data, shape=(m, b))
+    found.sum_duplicates()
+    found.eliminate_zeros()
+    return found

@@ -1,0 +1,89 @@
+"""Multiplicative weights: the estimate of greatest entropy that agrees with noisy answers.
+
+Hardt, Ligett and McSherry, *A simple and practical algorithm for differentially private data release*, NIPS 2012.
+The private steps (choosing a query, measuring it, measuring the total) are the caller's; here is the update, with
+many passes over the history a round, which is what makes few rounds suffice. Cells that lie in the same boxes are
+multiplied alike, so the passes run over the few regions that the boxes cut out, however many cells there are.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jostle.kernels.workloads.boxes import Floats, Ints, Workload
+
+
+def uniform_estimate(shape: int | tuple[int, ...], total: float) -> Floats:
+    """`total` spread evenly; the start of the rounds. A total below 1 counts as 1."""
+    return np.full(shape, max(float(total), 1.0) / float(np.prod(shape)))
+
+
+def mwem_update(estimate: Floats, lows: Ints, highs: Ints, answers: Floats, total: float, passes: int = 100) -> Floats:
+    """`estimate` after `passes` passes over a history of measured boxes, of the same shape and the same total.
+
+    `lows`, `highs`: (t, d) integers, both ends included ((t,) in one dimension); `answers`: (t,), noisy. A pass takes
+    the boxes in turn and multiplies the cells inside by exp((answer − current answer)/(2·total)). `total` is a
+    noisy or a public number of rows; below 1 it counts as 1.
+    """
+    estimate = np.asarray(estimate, dtype=np.float64)
+    lows, highs = (np.asarray(bound, dtype=np.int64).reshape(-1, estimate.ndim) for bound in (lows, highs))
+    return _updated(estimate, *_regions(estimate.shape, lows, highs), answers, total, passes)
+
+
+def mwem_learn(
+    estimate: Floats, queries: Workload, asked: Floats, answers: Floats, total: float, passes: int = 100
+) -> Floats:
+    """`mwem_update` by the numbers `asked`, (t,), of the queries of a workload, which may be any sets of cells."""
+    places = [int(at) for at in np.atleast_1d(asked)]
+    if queries.boxes:
+        lows, highs = (np.stack(bound) for bound in zip(*(queries.box(at) for at in places), strict=True))
+        return mwem_update(estimate, lows, highs, answers, total, passes)
+    region = np.zeros(queries.cells, dtype=np.int64)
+    inside = np.zeros((0, 1), dtype=bool)
+    for at in places:
+        used, region = np.unique(2 * region + queries.member(at), return_inverse=True)
+        inside = np.concatenate([inside[:, used // 2], (used % 2 == 1)[None]])
+    return _updated(np.asarray(estimate, dtype=np.float64), region, inside, answers, total, passes)
+
+
+def _updated(
+    estimate: Floats, region: Ints, inside: NDArray[np.bool_], answers: Floats, total: float, passes: int
+) -> Floats:
+    """`region` gives every flat cell its region, `inside`, (t, regions), what each query holds."""
+    total = max(float(total), 1.0)
+    start: Floats = np.bincount(region, weights=estimate.ravel(), minlength=inside.shape[1]).astype(np.float64)
+    start = start * (total / start.sum())
+    mass = start.copy()
+    rows = [np.flatnonzero(row) for row in inside]
+    targets = [float(answer) for answer in answers]
+    for _ in range(passes):
+        for row, target in zip(rows, targets, strict=True):
+            held = mass[row]
+            gap = target - float(held.sum())
+            mass[row] = held * math.exp(min(max(gap / (2 * total), -50.0), 50.0))
+            mass *= total / float(mass.sum())
+    factors = np.divide(mass, start, out=np.zeros_like(mass), where=start > 0)
+    updated = estimate.ravel() * factors[region]
+    return np.asarray((updated * (total / updated.sum())).reshape(estimate.shape))
+
+
+def _regions(shape: tuple[int, ...], lows: Ints, highs: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+    """The region of each flat cell, and for every box (a row) whether it holds each region, (t, regions)."""
+    region = np.zeros((1,) * len(shape), dtype=np.int64)
+    middles: list[Ints] = []
+    counts = []
+    for axis, cells in enumerate(shape):
+        cuts = np.unique(np.concatenate([[0], lows[:, axis], highs[:, axis] + 1]))
+        cuts = cuts[cuts < cells]
+        place = np.searchsorted(cuts, np.arange(cells), side="right") - 1
+        region = region * len(cuts) + place.reshape([-1 if a == axis else 1 for a in range(len(shape))])
+        middles.append(cuts)
+        counts.append(len(cuts))
+    inside = np.ones((len(lows), 1), dtype=bool)
+    for axis, cuts in enumerate(middles):
+        along = (lows[:, axis, None] <= cuts) & (cuts <= highs[:, axis, None])
+        inside = (inside[:, :, None] & along[:, None, :]).reshape(len(lows), -1)
+    return np.broadcast_to(region, shape).ravel().astype(np.int64), inside

@@ -1,0 +1,105 @@
+"""Haar wavelets of a cube: what Privelet measures, and the cells that its noisy coefficients give.
+
+Xiao, Wang and Gehrke, *Differential privacy via wavelet transforms*, ICDE 2010. In sums rather than averages, each
+node of a binary tree over an axis contributes the difference of its two halves, and the root its sum as well: as
+many coefficients as cells, of which a row touches one a level. With the paper's weights every coefficient has noise
+of one scale in these units. More axes take all products of their transforms. Halves differ by at most one cell, so
+no axis needs padding. A block of the strategy is one level of every axis, kept as labels and signs along the axes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from jostle.kernels.workloads.boxes import Floats, Ints
+
+Strategy = list[dict[str, Any]]
+
+
+def privelet_strategy(shape: int | tuple[int, ...]) -> Strategy:
+    """The Haar coefficients of a cube, equally weighted so that the largest column has L1 norm 1."""
+    levels = [_levels(cells) for cells in _axes(shape)]
+    weight = 1 / float(np.prod([len(along) for along in levels]))
+    chosen = np.ndindex(*(len(along) for along in levels))
+    return [
+        {"kind": "signed", "axes": [along[i] for along, i in zip(levels, choice, strict=True)], "weight": weight}
+        for choice in chosen
+    ]
+
+
+def wavelet_cells(shape: int | tuple[int, ...], answers: list[Floats]) -> Floats:
+    """The cells, flat, that have the coefficients `answers`, measured by `privelet_strategy`; unbiased.
+
+    As many coefficients as cells, so there is nothing to fit: the transform is undone along one axis after another.
+    """
+    axes = _axes(shape)
+    counts = [[level["size"] for level in _levels(cells)] for cells in axes]
+    cube = np.empty(axes)
+    flat = np.concatenate(answers)
+    taken = 0
+    for choice in np.ndindex(*(len(along) for along in counts)):
+        sides = [along[i] for along, i in zip(counts, choice, strict=True)]
+        starts = [sum(along[:i]) for along, i in zip(counts, choice, strict=True)]
+        size = int(np.prod(sides))
+        at = tuple(slice(start, start + side) for start, side in zip(starts, sides, strict=True))
+        cube[at] = flat[taken : taken + size].reshape(sides)
+        taken += size
+    cube *= float(np.prod([len(along) for along in counts]))
+    for axis in range(len(axes)):
+        cube = np.moveaxis(_undone(np.moveaxis(cube, axis, 0)), 0, axis)
+    return np.ascontiguousarray(cube).ravel()
+
+
+def _axes(shape: int | tuple[int, ...]) -> tuple[int, ...]:
+    return (shape,) if isinstance(shape, int) else tuple(shape)
+
+
+def _levels(cells: int) -> list[dict[str, Any]]:
+    """For each level of an axis: every cell's coefficient (`labels`, −1 for none), its sign, and how many there are.
+
+    The first is the axis' sum. A node of k cells has ⌈k/2⌉ of them in its first half.
+    """
+    place = np.arange(cells)
+    found = [_level(np.zeros(cells, dtype=np.int64), np.ones(cells, dtype=np.int8), 1)]
+    for edges in _edges(cells)[:-1]:
+        sizes = np.diff(edges)
+        node = np.searchsorted(edges, place, side="right") - 1
+        number = np.where(sizes > 1, np.cumsum(sizes > 1) - 1, -1)
+        first = place < (edges[:-1] + (sizes + 1) // 2)[node]
+        found.append(_level(number[node], np.where(first, 1, -1).astype(np.int8), int((sizes > 1).sum())))
+    return found
+
+
+def _level(labels: Ints, signs: Any, size: int) -> dict[str, Any]:
+    return {"labels": labels, "signs": signs, "size": size}
+
+
+def _edges(cells: int) -> list[Ints]:
+    """The boundaries of the tree's nodes, level by level, until every node is a cell."""
+    found = [np.array([0, cells], dtype=np.int64)]
+    while (np.diff(found[-1]) > 1).any():
+        edges = found[-1]
+        sizes = np.diff(edges)
+        middles = (edges[:-1] + (sizes + 1) // 2)[sizes > 1]
+        found.append(np.sort(np.concatenate([edges, middles])))
+    return found
+
+
+def _undone(coefficients: Floats) -> Floats:
+    """The cells along the first axis, from its coefficients: each sum and difference gives two halves."""
+    sums, taken = coefficients[:1], 1
+    tail = [1] * (coefficients.ndim - 1)
+    for edges in _edges(len(coefficients))[:-1]:
+        split = np.diff(edges) > 1
+        gaps = np.zeros_like(sums)
+        gaps[split] = coefficients[taken : taken + int(split.sum())]
+        taken += int(split.sum())
+        halves = np.where(split, 2, 1)
+        starts = np.cumsum(halves) - halves
+        signs = np.ones(int(halves.sum()))
+        signs[starts[split] + 1] = -1
+        share = np.repeat(1 / halves, halves).reshape(-1, *tail)
+        sums = (np.repeat(sums, halves, axis=0) + signs.reshape(-1, *tail) * np.repeat(gaps, halves, axis=0)) * share
+    return np.asarray(sums)

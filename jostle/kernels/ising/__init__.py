@@ -1,0 +1,1 @@
+"""Ising and pairwise fields from released moments."""

@@ -1,0 +1,179 @@
+"""Pairwise fields over small alphabets, as public values: p(x) ∝ exp(Σ_{i<j} W_ij(x_i, x_j) + Σ_i θ_i(x_i)).
+
+Tables are told with rows and columns that sum to zero, which makes them unique: what is taken out goes into θ. Nothing
+here has seen a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jostle.kernels.ising.draws import numbered, some_signs
+from jostle.kernels.ising.models import ring_pairs
+from jostle.kernels.rowkernels import sign_patterns
+
+Array = NDArray[np.float64]
+Facts = Mapping[str, Any]
+MOST_STATES = 2**20
+
+
+@dataclass(frozen=True)
+class PairwiseModel:
+    """`tables` (p, p, k, k), centred, tables[j, i] the transpose of tables[i, j]; `fields` (p, k).
+
+    k is the largest alphabet, `values` (p,) how many values each variable has: 0, 1, … above its least.
+    """
+
+    names: tuple[str, ...]
+    values: tuple[int, ...]
+    tables: Array
+    fields: Array
+    method: str = "made up"
+
+    jostle_kind = "a pairwise field"
+
+    @property
+    def jostle_fields(self) -> dict[str, Any]:
+        return {
+            "names": list(self.names), "values": list(self.values), "table": self.table, "method": self.method,
+            "fields": self.fields.tolist(), "width": self.width, "edges": self.edges, "error": self.error,
+            "sample": self.sample,
+        }  # fmt: skip
+
+    @property
+    def width(self) -> float:
+        """λ = max over i and a of Σ_j max_b |W_ij(a, b)| + |θ_i(a)|."""
+        return float((np.abs(self.tables).max(axis=3).sum(axis=1) + np.abs(self.fields)).max())
+
+    def table(self, one: str, other: str) -> list[list[float]]:
+        """W of two variables, by name: a row for each value of the first."""
+        for name in (one, other):
+            if name not in self.names:
+                raise ValueError(f"there is no variable `{name}`")
+        i, j = self.names.index(one), self.names.index(other)
+        return self.tables[i, j, : self.values[i], : self.values[j]].tolist()  # type: ignore[no-any-return]
+
+    def edges(self, threshold: float) -> list[list[str]]:
+        """The pairs of whose table some entry reaches `threshold`."""
+        strongest = np.abs(self.tables).max(axis=(2, 3))
+        pairs = zip(*np.triu_indices(len(self.names), 1), strict=True)
+        return [[self.names[i], self.names[j]] for i, j in pairs if strongest[i, j] >= threshold]
+
+    def error(self, other: PairwiseModel) -> float:
+        """max |W − W'| over all tables."""
+        return float(np.abs(self.tables - other.tables).max())
+
+    def sample(self, rows: int, seed: int = 0) -> list[list[float]]:
+        """Rows of values 0, 1, …, drawn exactly: for at most 2^20 states."""
+        states = int(np.prod(self.values))
+        if states > MOST_STATES:
+            raise ValueError(f"{states} states are too many to list; at most {MOST_STATES}")
+        found = numbered(self._probabilities().ravel(), rows, seed)
+        return np.stack(np.unravel_index(found, self.values), axis=1).astype(float).tolist()  # type: ignore[no-any-return]
+
+    def _probabilities(self) -> Array:
+        p = len(self.values)
+        energy = np.zeros(self.values)
+        for i in range(p):
+            one = np.arange(p) == i
+            energy = energy + self.fields[i, : self.values[i]].reshape(np.where(one, self.values, 1))
+            for j in range(i + 1, p):
+                two = one | (np.arange(p) == j)
+                energy += self.tables[i, j, : self.values[i], : self.values[j]].reshape(np.where(two, self.values, 1))
+        weights = np.exp(energy - energy.max())
+        return np.asarray(weights / weights.sum())
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "kind": "pairwise", "names": list(self.names), "values": list(self.values),
+            "tables": self.tables.tolist(), "fields": self.fields.tolist(), "method": self.method,
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        return f"pairwise field of {len(self.names)} variables, width {self.width:.2f}, by {self.method}"
+
+
+def pairwise_ring(variables: int, values: int, strength: float = 0.25, seed: int = 0) -> PairwiseModel:
+    """A made-up truth: a ring with chords, each table of random signs, centred, its largest entry ±`strength`."""
+    p, k = int(variables), int(values)
+    if p < 3 or k < 2:
+        raise ValueError("a ring has at least three variables, of at least two values")
+    tables = np.zeros((p, p, k, k))
+    for number, (i, j) in enumerate(ring_pairs(p)):
+        drawn, tried = np.zeros((k, k)), 0
+        while not drawn.any():  # constant rows or columns leave nothing
+            drawn = centred(some_signs(k * k, 1000 * int(seed) + 100_000 * tried + number).reshape(k, k), k, k)
+            tried += 1
+        tables[i, j] = drawn * float(strength) / np.abs(drawn).max()
+        tables[j, i] = tables[i, j].T
+    return PairwiseModel(tuple(f"x{i + 1}" for i in range(p)), (k,) * p, tables, np.zeros((p, k)))
+
+
+def centred(table: Array, many: int, others: int) -> Array:
+    """A table whose used part (many, others) has rows and columns that sum to zero, and zeros around it."""
+    used = table[:many, :others]
+    made = np.zeros_like(table)
+    made[:many, :others] = used - used.mean(axis=0) - used.mean(axis=1, keepdims=True) + used.mean()
+    return made
+
+
+# Learned -------------------------------------------------------------------------------------------
+
+
+def alphabets(rows: Facts) -> list[int]:
+    """How many values each column has, from its public bounds; refused where that is no small whole number."""
+    if rows["norm"] != "sup" or rows["radius"] != 1:
+        raise ValueError('rows are `vectors(…, norm = "sup")` here, each column of whole numbers')
+    found = [2 * float(s) + 1 for s in rows["scales"]]
+    if any(not v.is_integer() or not 2 <= v <= 64 for v in found):
+        raise ValueError("each column holds whole numbers from its lower bound to its upper, at most 64 of them")
+    return [int(v) for v in found]
+
+
+def node_shape(values: Any, target: int) -> tuple[int, int, int]:
+    """The shape of a node's weights: values of the target, variables, the largest alphabet."""
+    sizes = [int(v) for v in values]
+    return sizes[int(target)], len(sizes), max(sizes)
+
+
+def node_start(values: Any, target: int) -> Array:
+    """Zero weights of that shape."""
+    return np.zeros(node_shape(values, target))
+
+
+def node_step(weights: Any, chosen: int, radius: float, step: int) -> Array:
+    """w ← (1 − μ)w ∓ μR·s⊗r at variable j, μ = 2/(t + 2): `chosen` counts what `sign_gradient` gives."""
+    w = np.array(weights, dtype=float)
+    outer, inner = sign_patterns(w.shape[0])[1:], sign_patterns(w.shape[2])
+    shape = (2, len(outer), w.shape[1], len(inner))
+    negative, s, j, r = (int(v) for v in np.unravel_index(int(chosen), shape))
+    mu = 2.0 / (int(step) + 2)
+    w *= 1.0 - mu
+    w[:, j] += mu * float(radius) * (1.0 if negative else -1.0) * np.outer(outer[s], inner[r])
+    return w
+
+
+def pairwise_of_nodes(rows: Facts, nodes: Sequence[Any]) -> PairwiseModel:
+    """The model of p node regressions w_i (k_i, p, K): tables centred, each averaged with its transpose.
+
+    The constant of node i stands where its own first value would: w_i[:, i, 0].
+    """
+    values = alphabets(rows)
+    p, k = len(values), max(values)
+    tables, fields = np.zeros((p, p, k, k)), np.zeros((p, k))
+    for i, given in enumerate(nodes):
+        w = np.zeros((k, p, k))
+        w[: values[i]] = np.asarray(given, dtype=float)
+        own = w[: values[i], i, 0].copy()
+        for j in range(p):
+            if j != i:
+                tables[i, j] = centred(w[:, j], values[i], values[j])
+                own += w[: values[i], j, : values[j]].mean(axis=1)
+        fields[i, : values[i]] = own - own.mean()
+    tables = (tables + tables.transpose(1, 0, 3, 2)) / 2
+    return PairwiseModel(tuple(rows["columns"]), tuple(values), tables, fields, "Frank–Wolfe")

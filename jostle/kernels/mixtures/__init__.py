@@ -1,0 +1,1 @@
+"""Mixtures, clusters and factors from released sums."""

@@ -1,0 +1,187 @@
+"""k-means from noisy counts and sums: starts, steps, and the centres as a public value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jostle.kernels.mixtures.gaussians import GaussianMixture, Space
+from jostle.kernels.mixtures.starts import seeded, spread_out
+
+Array = NDArray[np.float64]
+
+
+class Centres:
+    """Centres of clusters that were paid for: a public value with scikit-learn's face.
+
+    `cluster_centers_` (K, d) are in the units of the data; `predict`, `transform`, `score` take rows (n, d).
+    """
+
+    def __init__(self, space: Space, centres: Array) -> None:
+        self.space, self.centres = space, centres
+
+    @property
+    def cluster_centers_(self) -> Array:
+        return self.space.outside(self.centres)
+
+    @property
+    def n_features_in_(self) -> int:
+        return self.space.size
+
+    def transform(self, rows: ArrayLike) -> Array:
+        """The distances to the centres, in the units of the data, (n, K)."""
+        x = np.atleast_2d(np.asarray(rows, dtype=float))
+        squared = (x * x).sum(axis=1)[:, None] - 2 * x @ self.cluster_centers_.T
+        squared += (self.cluster_centers_**2).sum(axis=1)
+        return np.sqrt(np.maximum(squared, 0.0))  # type: ignore[no-any-return]
+
+    def predict(self, rows: ArrayLike) -> NDArray[np.int64]:
+        """The nearest centre of each row."""
+        return np.asarray(np.argmin(self.transform(rows), axis=1))
+
+    def score(self, rows: ArrayLike, y: object = None) -> float:
+        """Minus the sum of squared distances to the nearest centre."""
+        return -float((self.transform(rows).min(axis=1) ** 2).sum())
+
+    def nicv(self, rows: ArrayLike) -> float:
+        """The normalised intra-cluster variance: the mean squared distance to the nearest centre."""
+        return -self.score(rows) / max(1, len(np.atleast_2d(np.asarray(rows))))
+
+    jostle_kind = "centres of clusters"
+
+    @property
+    def jostle_fields(self) -> dict[str, Any]:
+        return {
+            "size": float(len(self.centres)), "columns": list(self.space.columns), "centres": self.cluster_centers_,
+            "predict": lambda x: self.predict(x).astype(float), "nicv": self.nicv,
+        }  # fmt: skip
+
+    def as_json(self) -> dict[str, Any]:
+        columns, centres = list(self.space.columns), self.cluster_centers_.tolist()
+        return {"kind": "centres", "columns": columns, "centres": centres}
+
+    def __str__(self) -> str:
+        lines = [f"{len(self.centres)} centres over {', '.join(self.space.columns[:8])}"]
+        lines += ["  " + ", ".join(f"{v:.4g}" for v in centre[:8]) for centre in self.cluster_centers_[:20]]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def centres_start(rows: Mapping[str, Any] | GaussianMixture, clusters: int, seed: int = 0) -> Centres:
+    """Centres spread evenly over the ball's middle, or as a released Gaussian says: nothing else is looked at."""
+    if not 1 <= clusters <= 64:
+        raise ValueError("there are 1 to 64 clusters")
+    if isinstance(rows, GaussianMixture):
+        space, d = rows.space, rows.space.size
+        lower, middle = np.linalg.cholesky(rows.covariances[0]), rows.means[0]
+    else:
+        space = Space.of(rows)
+        d = space.size
+        lower, middle = np.eye(d) * 0.5 / np.sqrt(d), np.zeros(d)
+    return Centres(space, _inside(middle + spread_out(clusters, d, seed) @ lower.T))
+
+
+def centres_view(model: Centres, pooled: GaussianMixture | None = None) -> dict[str, Any]:
+    """The parameters of the row kernel `nearest_from`: how far from its centre a row is seen.
+
+    Twice the root mean square distance that `clusters` even parts of the pooled Gaussian would have.
+    """
+    radius = 2.0
+    if pooled is not None:
+        spread = float(np.sqrt(np.trace(pooled.covariances[0])))
+        radius = min(2.0, 2 * spread * len(model.centres) ** (-1 / model.space.size))
+    return {"centres": model.centres, "radius": radius}
+
+
+def centres_moved(model: Centres, sums: Mapping[str, Any], radius: float) -> Centres:
+    """Each centre moved by the noisy mean of what lies around it, by the part of the step that exceeds its noise."""
+    n = np.maximum(np.nan_to_num(np.asarray(sums["count"])), 2 * float(sums["count_noise"]) + 1.0)
+    step = np.nan_to_num(np.asarray(sums["first"])) * radius / n[:, None]
+    noise = float(sums["first_noise"]) * radius / n
+    squared = (step * step).sum(axis=1)
+    kept = np.maximum(0.0, 1 - model.space.size * noise**2 / np.maximum(squared, 1e-300))
+    return Centres(model.space, _inside(model.centres + step * kept[:, None]))
+
+
+def round_mixture(model: Centres, sums: Mapping[str, Any], radius: float, pooled: GaussianMixture) -> GaussianMixture:
+    """Round Gaussians about the centres: of each the mean square distance of its rows, which sums over columns."""
+    d = model.space.size
+    n = np.maximum(np.nan_to_num(np.asarray(sums["count"])), max(2 * float(sums["count_noise"]), d + 1.0))
+    moved = centres_moved(model, sums, radius)
+    step = moved.centres - model.centres
+    traces = np.einsum("kii->k", np.nan_to_num(np.asarray(sums["second"]))) * radius**2 / n
+    noise = float(sums["second_noise"]) * np.sqrt(d) * radius**2 / n
+    widest = float(np.trace(pooled.covariances[0]))
+    variance = np.clip(traces - (step * step).sum(axis=1), np.minimum(noise / 2, widest), widest) / d
+    covariances = np.maximum(variance, 2.0**-26)[:, None, None] * np.eye(d)
+    return GaussianMixture(model.space, n / n.sum(), moved.centres, covariances)
+
+
+def centres_of_sums(model: Centres, sums: Mapping[str, Any]) -> Centres:
+    """Lloyd's step from noisy sums about the origin, as DPLloyd has it (Blum, Dwork, McSherry, Nissim 2005).
+
+    A cluster whose noisy count is below 1 keeps its centre.
+    """
+    n = np.asarray(sums["count"], dtype=float)
+    moved = np.asarray(sums["first"]) / np.maximum(n, 1.0)[:, None]
+    return Centres(model.space, np.clip(np.where((n >= 1.0)[:, None], moved, model.centres), -1.0, 1.0))
+
+
+def cells_like(shape: tuple[int, ...], cells: ArrayLike) -> Array:
+    """Flattened cells in the shape of their cube."""
+    return np.asarray(cells, dtype=float).reshape(shape)
+
+
+def centres_of_cells(
+    rows: Mapping[str, Any], cells: ArrayLike, clusters: int, threshold: float = 0.0, seed: int = 0
+) -> Centres:
+    """k-means on noisy counts of an even grid over the bounds of the columns (EUGkM: Su, Cao, Li, Bertino, Jin 2016).
+
+    Counts below the threshold are taken for none: of many empty cells the noise would be many rows. Of eight starts
+    the one whose cells lie closest.
+    """
+    counts = np.nan_to_num(np.asarray(cells, dtype=float))
+    counts = np.where(counts > threshold, counts, 0.0)
+    space = Space.of(rows)
+    if counts.ndim != space.size:
+        raise ValueError(f"a grid of {counts.ndim} dimensions for {space.size} columns")
+    axes = [(np.arange(side) + 0.5) / side * 2 - 1 for side in counts.shape]
+    points = np.stack([a.ravel() for a in np.meshgrid(*axes, indexing="ij")], axis=1)
+    weights = counts.ravel()
+    points, weights = points[weights > 0], weights[weights > 0]
+    if not len(points):
+        return centres_start(rows, clusters, seed)
+    rng = seeded(seed)
+    best, found = np.inf, points[:1]
+    for _ in range(8):
+        centres = _weighted_lloyd(points, weights, clusters, rng)
+        apart = ((points[:, None] - centres[None]) ** 2).sum(axis=2).min(axis=1) @ weights
+        if apart < best:
+            best, found = float(apart), centres
+    ball = float(rows["radius"])
+    return Centres(space, _inside(found / ball))
+
+
+def _weighted_lloyd(points: Array, weights: Array, clusters: int, rng: Any) -> Array:
+    """Lloyd's iterations on weighted points, from a start by k-means++."""
+    centres = points[[rng.choice(len(points), p=weights / weights.sum())]]
+    while len(centres) < clusters:
+        apart = ((points[:, None] - centres[None]) ** 2).sum(axis=2).min(axis=1) * weights
+        chances = apart / apart.sum() if apart.sum() > 0 else weights / weights.sum()
+        centres = np.concatenate([centres, points[[rng.choice(len(points), p=chances)]]])
+    for _ in range(50):
+        nearest = ((points[:, None] - centres[None]) ** 2).sum(axis=2).argmin(axis=1)
+        n = np.bincount(nearest, weights, clusters)
+        sums = np.stack([np.bincount(nearest, weights * column, clusters) for column in points.T], axis=1)
+        centres = np.where((n > 0)[:, None], sums / np.maximum(n, 1e-300)[:, None], centres)
+    return centres
+
+
+def _inside(centres: Array) -> Array:
+    """No centre of rows in a ball lies out of it."""
+    length = np.linalg.norm(centres, axis=1, keepdims=True)
+    return centres / np.maximum(1.0, length)  # type: ignore[no-any-return]

@@ -1,0 +1,220 @@
+"""DP-EM (Park, Foulds, Chaudhuri, Welling 2017): starts and M-steps of mixtures from noisy sums, made sound.
+
+The E-step is a row kernel under a clip (`kernels.rowkernels`); here is only arithmetic on released numbers. Sums are
+perturbed, never quotients. Each component sees rows in a frame of its own, centred at its mean and whitened by its
+covariance (as in CoinPress: Biswas, Dong, Kamath, Ullman 2020), so that what noise does to a component does not
+depend on how small it is; where the sums say nothing, the component stays what it was, or goes to the pool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jostle.kernels.mixtures.gaussians import GaussianMixture, Space
+from jostle.kernels.mixtures.starts import seeded, spread_out
+
+Array = NDArray[np.float64]
+
+REACH = 1.5  # of a frame: √d + REACH deviations of a component are seen, what lies farther is drawn in
+SMALLEST = 2.0**-26  # of a variance, in units of the ball: the square of half a step of its grid
+WIDEST = 4.0  # times the pooled covariance that a component may be in any direction
+
+
+def mixture_prior(facts: Mapping[str, Any]) -> GaussianMixture:
+    """One Gaussian that takes the whole ball for granted: where a fit starts from, without looking."""
+    space = Space.of(facts)
+    d = space.size
+    return GaussianMixture(space, np.ones(1), np.zeros((1, d)), np.eye(d)[None])
+
+
+def mixture_start(pooled: GaussianMixture, components: int, seed: int = 0) -> GaussianMixture:
+    """`components` Gaussians of half the pooled covariance, their means spread as the pooled one says."""
+    if not 1 <= components <= 64:
+        raise ValueError("a mixture has 1 to 64 components")
+    if components == 1:
+        return pooled
+    d = pooled.space.size
+    lower = np.linalg.cholesky(pooled.covariances[0])
+    places = 0.8 * spread_out(components, d, seed)
+    means = pooled.means[0] + places @ lower.T
+    return GaussianMixture(
+        pooled.space, np.full(components, 1 / components), means, np.repeat(pooled.covariances / 2, components, axis=0)
+    )
+
+
+def mixture_frames(model: GaussianMixture, radius: float | None = None) -> dict[str, Any]:
+    """The parameters of the row kernel `framed`; without a radius, √d + REACH deviations of each component."""
+    reach = float(np.sqrt(model.space.size)) + REACH if radius is None else float(radius)
+    with np.errstate(divide="ignore"):
+        offsets = np.log(model.weights) + np.log(np.abs(np.linalg.det(model.factors)))
+    return {"means": model.means, "factors": model.factors, "offsets": offsets, "radius": reach}
+
+
+def mixture_step(
+    model: GaussianMixture, sums: Mapping[str, Any], frames: Mapping[str, Any], pooled: GaussianMixture,
+    prior_rows: float = 0.0,
+) -> GaussianMixture:  # fmt: skip
+    """The M-step: a new mixture from noisy sums in the frames of the old one.
+
+    Counts are floored at twice their noise. A mean moves by what exceeds its noise; a covariance is shrunk to round
+    (in its frame) by the share of noise in it, its eigenvalues floored by half the edge of the noise's spectrum, and
+    kept between the grid and WIDEST times the pooled covariance. `prior_rows` (MAP, a normal-inverse-Wishart prior):
+    so many rows shaped like the pooled Gaussian are added to each component.
+    """
+    d, reach = model.space.size, float(frames["radius"])
+    count, first, second = (np.asarray(sums[name], dtype=float) for name in ("count", "first", "second"))
+    noise = [float(sums[f"{name}_noise"]) for name in ("count", "first", "second")]
+    n = np.maximum(np.nan_to_num(count), max(2 * noise[0], d + 1.0))
+    weights = n / n.sum()
+    whiten = np.linalg.inv(np.linalg.cholesky(pooled.covariances[0]))
+    means, covariances = np.empty_like(model.means), np.empty_like(model.covariances)
+    for k in range(len(n)):
+        lower = np.linalg.inv(model.factors[k]).T  # of the old covariance: L Lᵀ
+        moved = np.nan_to_num(first[k]) * reach / n[k]
+        seen = np.nan_to_num(second[k]) * reach**2 / n[k] - np.outer(moved, moved)
+        moved = _moved(moved, noise[1] * reach / n[k])
+        seen = _shrunk(seen, noise[2] * reach**2 / n[k])
+        means[k] = model.means[k] + lower @ moved
+        covariances[k] = lower @ seen @ lower.T
+        if prior_rows > 0:
+            means[k], covariances[k] = _with_prior(means[k], covariances[k], n[k], pooled, prior_rows)
+        covariances[k] = _kept_within(covariances[k], whiten)
+        length = float(np.linalg.norm(means[k]))
+        means[k] /= max(1.0, length)  # no mean of rows in a ball lies out of it
+    return GaussianMixture(model.space, weights, means, covariances)
+
+
+def _moved(step: Array, deviation: float) -> Array:
+    """James and Stein's estimate of a step that was seen with noise."""
+    squared = float(step @ step)
+    return step * max(0.0, 1 - len(step) * deviation**2 / squared) if squared > 0 else step
+
+
+def _shrunk(seen: Array, deviation: float) -> Array:
+    """A covariance seen with symmetric noise, of `deviation` on its diagonal: shrunk to round, and floored."""
+    d = len(seen)
+    mean = float(np.trace(seen)) / d
+    edge = np.sqrt(2 * d) * deviation
+    target = max(mean, min(edge, 1.0), 1e-3) * np.eye(d)
+    apart = float(((seen - target) ** 2).sum())
+    share = min(1.0, deviation**2 * d * (d + 1) / 2 / apart) if apart > 0 else 1.0
+    made = (1 - share) * seen + share * target
+    values, vectors = np.linalg.eigh(made)
+    values = np.clip(values, min(max(edge / 2, 0.02), 1.0), 1e3)
+    return (vectors * values) @ vectors.T  # type: ignore[no-any-return]
+
+
+def _with_prior(mean: Array, covariance: Array, n: float, pooled: GaussianMixture, rows: float) -> tuple[Array, Array]:
+    share = rows / (n + rows)
+    away = mean - pooled.means[0]
+    mixed = (1 - share) * covariance + share * pooled.covariances[0] + share * (1 - share) * np.outer(away, away)
+    return mean - share * away, mixed
+
+
+def _kept_within(covariance: Array, whiten: Array) -> Array:
+    """Positive definite for certain: between SMALLEST and WIDEST times the pooled covariance."""
+    lower = np.linalg.inv(whiten)
+    values, vectors = np.linalg.eigh(_symmetric(whiten @ covariance @ whiten.T))
+    made = lower @ ((vectors * np.clip(values, 1e-6, WIDEST)) @ vectors.T) @ lower.T
+    values, vectors = np.linalg.eigh(_symmetric(made))
+    return _symmetric((vectors * np.clip(values, SMALLEST, 4.0)) @ vectors.T)
+
+
+def _symmetric(matrix: Array) -> Array:
+    return (matrix + matrix.T) / 2
+
+
+def plain_frames(model: GaussianMixture) -> dict[str, Any]:
+    """The parameters of the row kernel `responsibilities`: moments about the middle of the ball, as in the paper."""
+    frames = mixture_frames(model, 1.0)
+    del frames["radius"]
+    return frames
+
+
+def plain_start(rows: Mapping[str, Any], components: int, seed: int = 0) -> GaussianMixture:
+    """Components spread over the middle of the ball, without a look at the data."""
+    prior = mixture_prior(rows)
+    d = prior.space.size
+    wide = GaussianMixture(prior.space, prior.weights, prior.means, prior.covariances / (4 * d))
+    return mixture_start(wide, components, seed)
+
+
+def plain_step(model: GaussianMixture, sums: Mapping[str, Any]) -> GaussianMixture:
+    """The paper's M-step from noisy sums about the middle of the ball: quotients, and eigenvalues that stay positive.
+
+    Counts are floored at twice their noise, covariances shrunk to the pooled one by the share of noise in them, and
+    eigenvalues floored by half the edge of its spectrum.
+    """
+    d = model.space.size
+    count, first, second = (np.nan_to_num(np.asarray(sums[n], dtype=float)) for n in ("count", "first", "second"))
+    n = np.maximum(count, max(2 * float(sums["count_noise"]), d + 1.0))
+    total = n.sum()
+    middle = first.sum(axis=0) / total
+    pooled = second.sum(axis=0) / total - np.outer(middle, middle)
+    means = first / n[:, None]
+    means /= np.maximum(1.0, np.linalg.norm(means, axis=1, keepdims=True))
+    covariances = np.empty_like(model.covariances)
+    for k in range(len(n)):
+        deviation = float(sums["second_noise"]) / n[k]
+        seen = second[k] / n[k] - np.outer(means[k], means[k])
+        apart = float(((seen - pooled) ** 2).sum())
+        share = min(1.0, deviation**2 * d * (d + 1) / 2 / apart) if apart > 0 else 1.0
+        values, vectors = np.linalg.eigh(_symmetric((1 - share) * seen + share * pooled))
+        floor = min(max(np.sqrt(2 * d) * deviation / 2, SMALLEST), 1.0)
+        covariances[k] = _symmetric((vectors * np.clip(values, floor, 4.0)) @ vectors.T)
+    return GaussianMixture(model.space, n / total, means, covariances)
+
+
+def gaussian_step(model: GaussianMixture, sums: Mapping[str, Any], frames: Mapping[str, Any]) -> GaussianMixture:
+    """The M-step of a single Gaussian, whose pooled one is itself."""
+    d, reach = model.space.size, float(frames["radius"])
+    n = max(float(np.asarray(sums["count"])[0]), 2 * float(sums["count_noise"]), d + 1.0)
+    lower = np.linalg.inv(model.factors[0]).T
+    moved = np.nan_to_num(np.asarray(sums["first"])[0]) * reach / n
+    seen = np.nan_to_num(np.asarray(sums["second"])[0]) * reach**2 / n - np.outer(moved, moved)
+    edge = np.sqrt(2 * d) * float(sums["second_noise"]) * reach**2 / n
+    values, vectors = np.linalg.eigh(_symmetric(seen))
+    values = np.clip(values, min(max(edge / 2, 1e-6), 1.0), 1e3)
+    mean = model.means[0] + lower @ _moved(moved, float(sums["first_noise"]) * reach / n)
+    mean /= max(1.0, float(np.linalg.norm(mean)))
+    made = lower @ ((vectors * values) @ vectors.T) @ lower.T
+    values, vectors = np.linalg.eigh(_symmetric(made))
+    made = _symmetric((vectors * np.clip(values, SMALLEST, 4.0)) @ vectors.T)
+    return GaussianMixture(model.space, np.ones(1), mean[None], made[None])
+
+
+def made_mixture(columns: int, components: int, apart: float = 2.0, seed: int = 0) -> GaussianMixture:
+    """A mixture made up for training: `components` of random shapes in [−1, 1] in each column.
+
+    `apart`: how far their means lie from each other, in typical deviations of a component.
+    """
+    rng = seeded(seed)
+    space = Space(tuple(f"x{i + 1}" for i in range(columns)), np.zeros(columns), np.ones(columns))
+    means = rng.standard_normal((components, columns)) * apart
+    made = []
+    for _ in range(components):
+        turned = np.linalg.qr(rng.standard_normal((columns, columns)))[0]
+        made.append((turned * np.exp(rng.normal(0, 0.8, columns))) @ turned.T)
+    covariances = np.array(made)
+    wide = np.abs(means).max() + 3 * np.sqrt(np.einsum("kii->ki", covariances).max())
+    weights = rng.dirichlet(np.full(components, 3.0))
+    return GaussianMixture(space, weights, means / wide, covariances / wide**2)
+
+
+def round_step(model: GaussianMixture, sums: Mapping[str, Any], frames: Mapping[str, Any]) -> GaussianMixture:
+    """A round Gaussian from noisy sums: the mean, and the mean variance of a column, which much noise still shows."""
+    d, reach = model.space.size, float(frames["radius"])
+    n = max(float(np.asarray(sums["count"])[0]), 2 * float(sums["count_noise"]), d + 1.0)
+    mean = np.nan_to_num(np.asarray(sums["first"])[0]) * reach / n
+    mean = _moved(mean, float(sums["first_noise"]) * reach / n)
+    spread = float(np.trace(np.asarray(sums["second"])[0])) * reach**2 / n - float(mean @ mean)
+    least = float(sums["second_noise"]) * np.sqrt(d) * reach**2 / n
+    variance = min(max(spread, least, d * SMALLEST), 1.0) / d
+    lower = np.linalg.inv(model.factors[0]).T
+    middle = model.means[0] + lower @ mean
+    middle /= max(1.0, float(np.linalg.norm(middle)))
+    return GaussianMixture(model.space, np.ones(1), middle[None], variance * (lower @ lower.T)[None])

@@ -1,0 +1,175 @@
+"""Mixtures of Gaussians as public values: density, responsibilities, samples, and what an E-step needs of them.
+
+A model lives in the units of the ball its rows were clipped to (`Space`); what it is asked and answers is in the
+units of the data. A single Gaussian is a mixture of one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jostle.kernels.mixtures.starts import seeded
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """Where rows lie: u = (x − centres) / (scales · radius), the units of the ball."""
+
+    columns: tuple[str, ...]
+    centres: Array
+    scales: Array  # already times the radius
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any]) -> Space:
+        """From the public facts of `vectors(…)`."""
+        scales = np.asarray(facts["scales"], dtype=float) * float(facts["radius"])
+        return cls(tuple(facts["columns"]), np.asarray(facts["centres"], dtype=float), scales)
+
+    @property
+    def size(self) -> int:
+        return len(self.columns)
+
+    def inside(self, rows: ArrayLike) -> Array:
+        """Rows (n, d) of the data, or one row (d,), in units of the ball, (n, d)."""
+        x = np.atleast_2d(np.asarray(rows, dtype=float))
+        if x.shape[1] != self.size:
+            raise ValueError(f"rows of {x.shape[1]} numbers for a model of {self.size} columns")
+        return (x - self.centres) / self.scales
+
+    def outside(self, units: Array) -> Array:
+        return units * self.scales + self.centres
+
+
+class GaussianMixture:
+    """A mixture of Gaussians that was paid for: a public value, and of scikit-learn's shape in Python.
+
+    `weights_` (K,), `means_` (K, d) and `covariances_` (K, d, d) are in the units of the data; `means`, `covariances`
+    inside are in those of the ball. `predict`, `predict_proba`, `score_samples`, `score` take rows (n, d).
+    """
+
+    def __init__(self, space: Space, weights: Array, means: Array, covariances: Array) -> None:
+        self.space = space
+        self.weights, self.means, self.covariances = weights, means, covariances
+        lower = np.linalg.cholesky(covariances)
+        identity = np.broadcast_to(np.eye(space.size), covariances.shape)
+        self.factors = np.linalg.solve(lower, identity).transpose(0, 2, 1)
+        self._log_dets = np.log(np.einsum("kii->ki", lower)).sum(axis=1)
+
+    # As scikit-learn has it -------------------------------------------------------------------------
+
+    @property
+    def n_components(self) -> int:
+        return len(self.weights)
+
+    @property
+    def n_features_in_(self) -> int:
+        return self.space.size
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        return np.array(self.space.columns, dtype=object)
+
+    @property
+    def weights_(self) -> Array:
+        return self.weights
+
+    @property
+    def means_(self) -> Array:
+        return self.space.outside(self.means)
+
+    @property
+    def covariances_(self) -> Array:
+        return self.covariances * np.outer(self.space.scales, self.space.scales)
+
+    def _logs(self, rows: ArrayLike) -> Array:
+        """ln π_k + ln N(x | k) in the units of the data, (n, K)."""
+        u = self.space.inside(rows)
+        found = np.empty((len(u), len(self.weights)))
+        constant = self.space.size / 2 * math.log(2 * math.pi) + np.log(np.abs(self.space.scales)).sum()
+        for k in range(len(self.weights)):
+            y = (u - self.means[k]) @ self.factors[k]
+            found[:, k] = np.log(self.weights[k]) - 0.5 * (y * y).sum(axis=1) - self._log_dets[k] - constant
+        return found
+
+    def score_samples(self, rows: ArrayLike) -> Array:
+        """The log of the density at each row."""
+        logs = self._logs(rows)
+        top = logs.max(axis=1)
+        return top + np.log(np.exp(logs - top[:, None]).sum(axis=1))  # type: ignore[no-any-return]
+
+    def score(self, rows: ArrayLike, y: object = None) -> float:
+        """The mean log-likelihood of rows."""
+        return float(self.score_samples(rows).mean())
+
+    def predict_proba(self, rows: ArrayLike) -> Array:
+        """The responsibilities of the components, (n, K)."""
+        logs = self._logs(rows)
+        weights = np.exp(logs - logs.max(axis=1, keepdims=True))
+        return weights / weights.sum(axis=1, keepdims=True)  # type: ignore[no-any-return]
+
+    def predict(self, rows: ArrayLike) -> NDArray[np.int64]:
+        """The likeliest component of each row."""
+        return np.asarray(np.argmax(self._logs(rows), axis=1))
+
+    def sample(self, n_samples: int = 1, seed: int = 0) -> tuple[Array, NDArray[np.int64]]:
+        """Made-up rows and their components: drawn from the model, so that they cost nothing."""
+        rng = seeded(seed)
+        labels = np.sort(rng.choice(len(self.weights), int(n_samples), p=self.weights / self.weights.sum()))
+        normal = rng.standard_normal((int(n_samples), self.space.size))
+        lower = np.linalg.cholesky(self.covariances)
+        rows = self.means[labels] + np.einsum("nij,nj->ni", lower[labels], normal)
+        return self.space.outside(rows), labels
+
+    # As the language has it -------------------------------------------------------------------------
+
+    jostle_kind = "a mixture of Gaussians"
+
+    @property
+    def jostle_fields(self) -> dict[str, Any]:
+        return {
+            "size": float(len(self.weights)), "columns": list(self.space.columns), "weights": self.weights,
+            "means": self.means_, "covariances": self.covariances_, "density": lambda x: np.exp(self.score_samples(x)),
+            "log_likelihood": self.score, "responsibilities": self.predict_proba,
+            "predict": lambda x: self.predict(x).astype(float), "sample": lambda n, seed=0: self.sample(n, seed)[0],
+            "ellipse": self.ellipse,
+        }  # fmt: skip
+
+    def ellipse(self, component: int, deviations: float = 2.0, points: int = 64) -> Array:
+        """The outline of a component in its first two columns, (points, 2), at so many standard deviations."""
+        if self.space.size < 2:
+            raise ValueError("an ellipse needs two columns")
+        angle = np.linspace(0, 2 * np.pi, int(points))
+        around = np.stack([np.cos(angle), np.sin(angle)], axis=1) * deviations
+        k = int(component)
+        return self.means_[k, :2] + around @ np.linalg.cholesky(self.covariances_[k][:2, :2]).T
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "kind": "gaussian mixture", "columns": list(self.space.columns), "weights": self.weights.tolist(),
+            "means": self.means_.tolist(), "covariances": self.covariances_.tolist(),
+        }  # fmt: skip
+
+    @classmethod
+    def from_json(cls, said: Mapping[str, Any]) -> GaussianMixture:
+        """The model that `as_json` wrote."""
+        d = len(said["columns"])
+        space = Space(tuple(said["columns"]), np.zeros(d), np.ones(d))
+        return cls(space, *(np.asarray(said[name], dtype=float) for name in ("weights", "means", "covariances")))
+
+    def __str__(self) -> str:
+        lines = [f"mixture of {len(self.weights)} Gaussians over {', '.join(self.space.columns[:8])}"]
+        spread = np.sqrt(np.einsum("kii->ki", self.covariances_))
+        for k in np.argsort(-self.weights, kind="stable")[:8]:
+            shown = ", ".join(f"{m:.4g} ± {s:.3g}" for m, s in zip(self.means_[k, :6], spread[k, :6], strict=True))
+            lines.append(f"  {self.weights[k]:.3f}  {shown}{', …' if self.space.size > 6 else ''}")
+        return "\n".join(lines + (["  …"] if len(self.weights) > 8 else []))
+
+    __repr__ = __str__

@@ -1,0 +1,1 @@
+"""Workloads: sets of linear queries, held implicitly."""

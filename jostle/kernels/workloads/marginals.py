@@ -1,0 +1,253 @@
+"""Marginals of a cube: as a workload, and as HDMM's strategies for them.
+
+A marginal over a set S of axes is the cube summed over all other axes; its queries are boxes of one cell along S and
+of everything else. With Pᵢ = J/nᵢ the mean along an axis, 1ᵀ1 = nᵢPᵢ and I = Pᵢ + (I − Pᵢ), so every Gram matrix of
+weighted marginals is Σ_T λ_T P_T over the sets T of axes, P_T = ⊗_{i∈T}(I − Pᵢ) ⊗_{i∉T} Pᵢ, with
+λ_T = Σ_{S⊇T} w_S² Π_{i∉S} nᵢ: products, inverses and errors are sums over 2^d sets, however many cells there are.
+
+The strategies are OPT_M of McKenna, Miklau, Hay and Machanavajjhala, *Optimizing error of high-dimensional
+statistical queries under differential privacy*, VLDB 2018, section 6.3: weights θ_S ≥ 0 on all marginals, which
+minimise (Σθ)² Σ_T g_T dim(P_T)/λ_T(θ), g the workload's spectrum. Every cell is in one group of each marginal, so a
+column's L1 norm is Σθ = 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from jostle.kernels.workloads.boxes import Floats, Ints, Workload
+
+Strategy = list[dict[str, Any]]
+Axes = tuple[int, ...]
+Spectrum = dict[Axes, float]
+
+MOST_AXES = 12
+"""Sums over all sets of axes are made up to this many."""
+
+
+@dataclass(frozen=True, eq=False)
+class Marginals(Workload):
+    """The cells of every marginal of `sets`, one after another, each in C order of its axes."""
+
+    sets: tuple[Axes, ...] = field(default=())
+
+    @property
+    def size(self) -> int:
+        return sum(self._count(axes) for axes in self.sets)
+
+    @property
+    def mean_length(self) -> float:
+        return self.cells * len(self.sets) / self.size
+
+    def bounds(self) -> tuple[Ints, Ints]:
+        lows, highs = [], []
+        for axes in self.sets:
+            kept = np.indices([self.shape[a] for a in axes], dtype=np.int64).reshape(len(axes), self._count(axes)).T
+            low, high = np.zeros((2, len(kept), len(self.shape)), dtype=np.int64)
+            high[:] = np.array(self.shape) - 1
+            low[:, axes] = high[:, axes] = kept
+            lows.append(low)
+            highs.append(high)
+        return np.concatenate(lows), np.concatenate(highs)
+
+    def box(self, at: int) -> tuple[Ints, Ints]:
+        low = np.zeros(len(self.shape), dtype=np.int64)
+        high = np.array(self.shape, dtype=np.int64) - 1
+        for axes in self.sets:
+            if at < self._count(axes):
+                place = np.unravel_index(at, [self.shape[a] for a in axes]) if axes else ()
+                low[list(axes)] = high[list(axes)] = place
+                return low, high
+            at -= self._count(axes)
+        raise IndexError("the marginals have no such query")
+
+    def answers(self, x: Floats) -> Floats:
+        cube = np.asarray(x, dtype=np.float64).reshape(self.shape)
+        return np.concatenate([cube.sum(axis=self._others(axes)).ravel() for axes in self.sets])
+
+    def adjoint(self, r: Floats) -> Floats:
+        found, start = np.zeros(self.shape), 0
+        for axes in self.sets:
+            found += np.asarray(r[start : start + self._count(axes)]).reshape(self._sides(axes))
+            start += self._count(axes)
+        return found
+
+    def gram_diagonal(self) -> Floats:
+        return np.full(self.shape, float(len(self.sets)))
+
+    def gram(self) -> Floats:
+        return self.dot(np.eye(self.cells))
+
+    def dot(self, rows: Floats) -> Floats:
+        """`rows @ WᵀW` for `rows` of shape (k, n)."""
+        cubes = rows.reshape(-1, *self.shape)
+        found = np.zeros_like(cubes)
+        for axes in self.sets:
+            found += cubes.sum(axis=tuple(a + 1 for a in self._others(axes)), keepdims=True)
+        return found.reshape(rows.shape)
+
+    def sums(self) -> list[dict[str, Any]]:
+        return [{"kind": "groups", "labels": _labels(self.shape, s), "size": self._count(s)} for s in self.sets]
+
+    def spectrum(self) -> Spectrum:
+        """g_T of WᵀW = Σ g_T P_T, for every set T of axes."""
+        return _spectrum(self.shape, dict.fromkeys(self.sets, 1.0))
+
+    def _count(self, axes: Axes) -> int:
+        return int(np.prod([self.shape[a] for a in axes], dtype=np.int64))
+
+    def _others(self, axes: Axes) -> Axes:
+        return tuple(a for a in range(len(self.shape)) if a not in axes)
+
+    def _sides(self, axes: Axes) -> tuple[int, ...]:
+        return tuple(side if a in axes else 1 for a, side in enumerate(self.shape))
+
+
+def marginals(shape: int | tuple[int, ...], sets: int | Iterable[Sequence[int]]) -> Marginals:
+    """All marginals over `sets` axes (a number), or those over the listed sets of axes; the empty set is the total.
+
+    A `ValueError` where a set is listed twice, names an axis twice, or one that there is not.
+    """
+    axes = (int(shape),) if isinstance(shape, int | np.integer) else tuple(int(s) for s in shape)
+    if isinstance(sets, int | np.integer):
+        if not 0 <= sets <= len(axes):
+            raise ValueError(f"a cube of {len(axes)} dimensions has no marginals over {sets} of them")
+        sets = combinations(range(len(axes)), int(sets))
+    kept = tuple(tuple(sorted(int(a) for a in one)) for one in sets)
+    if any(len(set(one)) < len(one) or any(not 0 <= a < len(axes) for a in one) for one in kept):
+        raise ValueError("a marginal names each of its dimensions once")
+    if not kept or len(set(kept)) < len(kept):
+        raise ValueError("marginals are a list of different sets of dimensions")
+    return Marginals("marginals", axes, sets=kept)
+
+
+# Strategies -----------------------------------------------------------------------------------------------
+
+
+def marginal_strategy(shape: tuple[int, ...], wanted: Spectrum) -> Strategy:
+    """OPT_M for a workload with this spectrum: `groups` blocks, one a marginal, that carry their axes as `marginal`.
+
+    A marginal of less than a thousandth of the weight is left out where the workload does not need it.
+    """
+    sets = _subsets(len(shape))
+    theta = _optimised(shape, wanted, sets)
+    needed = [t for t in sets if wanted[t] > 0]
+    kept = [s for s, w in zip(sets, theta, strict=True) if w > 1e-3]
+    kept += [t for t in needed if not any(set(t) <= set(s) for s in kept)]
+    weights = {s: max(float(theta[sets.index(s)]), 1e-3) for s in kept}
+    whole = sum(weights.values())
+    return [
+        {"kind": "groups", "labels": _labels(shape, s), "size": int(np.prod([shape[a] for a in s], dtype=np.int64)),
+         "weight": w / whole, "marginal": s}
+        for s, w in weights.items()
+    ]  # fmt: skip
+
+
+def is_marginal(strategy: Strategy) -> bool:
+    """Whether a strategy was made here."""
+    return all("marginal" in block for block in strategy)
+
+
+def reconstruct(strategy: Strategy, answers: list[Floats], shape: tuple[int, ...]) -> Floats:
+    """The least-squares cells of least norm, of `shape`, from noisy answers to a `marginal_strategy`."""
+    weights = {tuple(b["marginal"]): float(b["weight"]) for b in strategy}
+    seen = np.zeros(shape)
+    for axes, weight, answer in zip(weights, weights.values(), answers, strict=True):
+        sides = tuple(side if a in axes else 1 for a, side in enumerate(shape))
+        seen += weight * np.asarray(answer).reshape(sides)
+    return _inverted(seen, _spectrum(shape, weights))
+
+
+def inverted(cube: Floats, strategy: Strategy) -> Floats:
+    """(AᵀA)⁺ of a cube, A a `marginal_strategy`."""
+    return _inverted(cube, _spectrum(cube.shape, {tuple(b["marginal"]): float(b["weight"]) for b in strategy}))
+
+
+def variances(strategy: Strategy, shape: tuple[int, ...], sets: Sequence[Axes]) -> Floats:
+    """q(AᵀA)⁺qᵀ of every query of the marginals `sets`, one after another: the same within a marginal."""
+    spectrum = _spectrum(shape, {tuple(b["marginal"]): float(b["weight"]) for b in strategy})
+    found = []
+    for axes in sets:
+        value = 0.0
+        for inside in _subsets(len(axes)):
+            t = tuple(axes[i] for i in inside)
+            part = [1 - 1 / shape[a] if a in t else 1 / shape[a] for a in axes]
+            whole = [float(side) for a, side in enumerate(shape) if a not in axes]
+            if any(p == 0 for p in part):
+                continue
+            value += float(np.prod([*part, *whole])) / spectrum[t]
+        found.append(np.full(int(np.prod([shape[a] for a in axes], dtype=np.int64)), value))
+    return np.concatenate(found)
+
+
+def _optimised(shape: tuple[int, ...], wanted: Spectrum, sets: list[Axes]) -> Floats:
+    """θ ≥ 0 of sum 1, the best found from three starts; the objective does not change with the length of θ."""
+    from jostle.kernels.histograms.bounded import minimise
+
+    dims = np.array([np.prod([shape[a] - 1.0 for a in t]) for t in sets])
+    asked = np.array([wanted[t] for t in sets]) * dims
+    inside = np.array([[set(t) <= set(s) for s in sets] for t in sets], dtype=float)
+    rest = np.array([np.prod([side for a, side in enumerate(shape) if a not in s], dtype=float) for s in sets])
+    used = asked > 0
+
+    def at(theta: Floats) -> tuple[float, Floats]:
+        whole = theta.sum()
+        spectrum = np.maximum(inside @ (theta**2 * rest), 1e-300)
+        error = float((asked[used] / spectrum[used]).sum())
+        slope = -inside.T @ np.where(used, asked / np.where(used, spectrum, 1.0) ** 2, 0.0) * 2 * theta * rest
+        return whole**2 * error, 2 * whole * error + whole**2 * slope
+
+    starts = [np.ones(len(sets)), np.where(used, 1.0, 1e-3), _leading(sets, used)]
+    best = min((minimise(at, start, 500, 1e-9) for start in starts), key=lambda found: found[1])[0]
+    return np.asarray(best / best.sum())
+
+
+def _leading(sets: list[Axes], used: Any) -> Floats:
+    """The largest sets that the workload needs, and little else."""
+    needed = [set(t) for t, u in zip(sets, used, strict=True) if u]
+    return np.array([1.0 if set(s) in needed and not any(set(s) < t for t in needed) else 1e-2 for s in sets])
+
+
+def _spectrum(shape: tuple[int, ...], weights: dict[Axes, float]) -> Spectrum:
+    """λ_T of Σ_S w_S² (⊗_{i∈S} I ⊗_{i∉S} 11ᵀ), for every set T of axes."""
+    rest = {s: float(np.prod([side for a, side in enumerate(shape) if a not in s], dtype=float)) for s in weights}
+    return {t: sum(w * w * rest[s] for s, w in weights.items() if set(t) <= set(s)) for t in _subsets(len(shape))}
+
+
+def _inverted(cube: Floats, spectrum: Spectrum) -> Floats:
+    """Σ_T P_T cube / λ_T over the T with λ_T > 0: one axis after another, each part split into mean and the rest."""
+    parts: list[tuple[Axes, Floats]] = [((), cube)]
+    for axis in range(cube.ndim):
+        split = []
+        for axes, part in parts:
+            mean = part.mean(axis=axis, keepdims=True)
+            split.append((axes, mean))
+            if cube.shape[axis] > 1:
+                split.append(((*axes, axis), part - mean))
+        parts = split
+    found = np.zeros(cube.shape)
+    for axes, part in parts:
+        if spectrum[axes] > 0:
+            found += part / spectrum[axes]
+    return found
+
+
+def _labels(shape: tuple[int, ...], axes: Axes) -> Ints:
+    """The group of every flat cell in the marginal over `axes`, in C order of them."""
+    label: Any = np.zeros((1,) * len(shape), dtype=np.int64)
+    for axis in axes:
+        label = label * shape[axis] + np.arange(shape[axis]).reshape(
+            [-1 if a == axis else 1 for a in range(len(shape))]
+        )
+    return np.ascontiguousarray(np.broadcast_to(label, shape)).ravel()
+
+
+def _subsets(axes: int) -> list[Axes]:
+    if axes > MOST_AXES:
+        raise ValueError(f"marginals are planned for cubes of at most {MOST_AXES} dimensions, and this has {axes}")
+    return [t for k in range(axes + 1) for t in combinations(range(axes), k)]

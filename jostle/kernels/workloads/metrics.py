@@ -1,0 +1,147 @@
+"""Gram operators on buckets for workloads that are more than boxes: marginals, predicates and unions.
+
+The same face as `grams.Gram`, whose `on_buckets` makes these; none holds a matrix over cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from jostle.kernels.histograms.grams import DENSE_BUCKETS, Gram, on_buckets
+from jostle.kernels.workloads.boxes import Floats, Ints, Workload
+from jostle.kernels.workloads.marginals import Marginals
+from jostle.kernels.workloads.predicates import Predicates
+from jostle.kernels.workloads.unions import Union
+
+PIECE = 2**22
+"""Arrays over rows and cells are made in pieces of about this size."""
+
+
+@dataclass(frozen=True, eq=False)
+class MarginalGram(Gram):
+    """By sums along axes. `workload` is a `Marginals`."""
+
+    def dot(self, rows: Floats) -> Floats:
+        if self.small is not None:
+            return rows @ self.small
+        return _by_rows(self._some, rows, self.workload.cells)
+
+    def _some(self, rows: Floats) -> Floats:
+        cells = self._marginals.dot((rows / self.sizes)[:, self.labels])
+        if self.buckets == len(self.labels):
+            found = np.empty_like(cells)
+            found[:, self.labels] = cells
+            return found
+        return np.stack([np.bincount(self.labels, weights=row, minlength=self.buckets) for row in cells]) / self.sizes
+
+    def diagonal(self) -> Floats:
+        if self.buckets == len(self.labels):
+            return np.full(self.buckets, float(len(self._marginals.sets)))
+        found = np.zeros(self.buckets)
+        for block in self._marginals.sums():
+            pairs, counts = np.unique(self.labels * block["size"] + block["labels"], return_counts=True)
+            bucket = pairs // block["size"]
+            found += np.bincount(bucket, (counts / self.sizes[bucket]) ** 2, self.buckets)
+        return found
+
+    @property
+    def _marginals(self) -> Marginals:
+        if not isinstance(self.workload, Marginals):
+            raise TypeError("this operator is for marginals")
+        return self.workload
+
+
+@dataclass(frozen=True, eq=False)
+class RegionGram(Gram):
+    """By the sums over regions. `workload` is a `Predicates`."""
+
+    def dot(self, rows: Floats) -> Floats:
+        if self.small is not None:
+            return rows @ self.small
+        return _by_rows(self._some, rows, max(self.workload.size, self._predicates.regions, self.buckets))
+
+    def _some(self, rows: Floats) -> Floats:
+        asked = self._predicates
+        return np.asarray((self._shares.T @ asked.under(asked.over(self._shares @ rows.T))).T)
+
+    def diagonal(self) -> Floats:
+        shares, asked = self._shares, self._predicates
+        if shares.nnz == self.buckets:  # every bucket within one region
+            held = asked.inside.sum(axis=0).astype(np.float64)
+            return np.asarray(shares.T @ held)
+        found = np.empty(self.buckets)
+        step = max(1, PIECE // max(asked.regions, asked.size))
+        for start in range(0, self.buckets, step):
+            part = np.asarray(shares[:, start : start + step].todense())
+            found[start : start + step] = (asked.over(part) ** 2).sum(axis=0)
+        return found
+
+    @cached_property
+    def _shares(self) -> Any:
+        """Sparse (r, b): which share of each bucket's cells lies in each region."""
+        from scipy.sparse import csc_matrix
+
+        pairs, counts = np.unique(self.labels * self._predicates.regions + self._predicates.labels, return_counts=True)
+        bucket, region = np.divmod(pairs, self._predicates.regions)
+        return csc_matrix((counts / self.sizes[bucket], (region, bucket)), (self._predicates.regions, self.buckets))
+
+    @property
+    def _predicates(self) -> Predicates:
+        if not isinstance(self.workload, Predicates):
+            raise TypeError("this operator is for predicates")
+        return self.workload
+
+
+@dataclass(frozen=True, eq=False)
+class SumGram(Gram):
+    """The weighted sum of the operators of a union's parts."""
+
+    parts: tuple[tuple[Gram, float], ...] = field(default=(), repr=False)
+
+    def dot(self, rows: Floats) -> Floats:
+        if self.small is not None:
+            return rows @ self.small
+        return np.asarray(sum(weight**2 * part.dot(rows) for part, weight in self.parts))
+
+    def diagonal(self) -> Floats:
+        if self.small is not None:
+            return np.diag(self.small).copy()
+        return np.asarray(sum(weight**2 * part.diagonal() for part, weight in self.parts))
+
+
+def other_gram(workload: Workload, labels: Ints, sizes: Floats, contiguous: bool) -> Gram:
+    """The operator of a workload that is not one list of boxes; `grams.on_buckets` has checked the labels."""
+    made: Gram
+    if isinstance(workload, Union):
+        made = _sum_gram(workload, labels, sizes, contiguous)
+    elif isinstance(workload, Predicates):
+        made = RegionGram(workload, labels, sizes, False, None, True)
+    else:
+        made = MarginalGram(workload, labels, sizes, False, None, True)
+    return replace(made, small=made.dense()) if made.buckets <= DENSE_BUCKETS else made
+
+
+def _sum_gram(workload: Union, labels: Ints, sizes: Floats, contiguous: bool) -> Gram:
+    """In one dimension, over intervals, also with the metric of the cumulative sums, which the projection wants."""
+    in_order = contiguous and workload.boxes
+    parts = tuple((on_buckets(_listed(p) if in_order else p, labels), w) for p, w in
+                  zip(workload.parts, workload.weights, strict=True))  # fmt: skip
+    metric: Any = sum(w**2 * g.metric for g, w in parts) if in_order else True
+    return SumGram(workload, labels, sizes, in_order, None, metric, parts=parts)
+
+
+def _listed(workload: Workload) -> Workload:
+    """The same queries as a list of boxes, so that they have a metric of cumulative sums."""
+    return Workload("boxes", workload.shape, *workload.bounds())
+
+
+def _by_rows(product: Callable[[Floats], Floats], rows: Floats, width: int) -> Floats:
+    step = max(1, PIECE // max(1, width))
+    if len(rows) <= step:
+        return product(rows)
+    return np.concatenate([product(rows[start : start + step]) for start in range(0, len(rows), step)])

@@ -5,11 +5,12 @@ the linear ones: a score for each class that is a sum of one number an attribute
 hands over to the classifier of that branch. `Binned` takes raw numbers and hands on their public bins. A missing or
 undescribed cell adds nothing to a sum, and is answered by `otherwise` at a branch.
 
-Nothing here has seen a row: all is post-processing of measurements. How they are fitted is in `classifierfits`.
+Nothing here has seen a row: all is post-processing of measurements. How they are fitted is in `fits`.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +24,7 @@ Floats = NDArray[np.float64]
 Columns = Mapping[str, Any]
 
 
-class Classifier:
+class Classifier(ABC):
     """The face that all have, in a program, in Python and to `jostle.tools.estimators`.
 
     `classes`: the public class values, in the order of every row of probabilities. `attributes`: by name, the values
@@ -34,12 +35,13 @@ class Classifier:
     classes: tuple[Value, ...]
     attributes: dict[str, tuple[Value, ...] | Cuts]
 
+    @abstractmethod
     def probabilities(self, columns: Columns) -> Floats:
         """Shape (rows, classes), each row summing to 1; `columns` holds one sequence of cells an attribute."""
-        raise NotImplementedError
 
+    @abstractmethod
     def as_json(self) -> dict[str, Any]:
-        raise NotImplementedError
+        """All of it as plain JSON; `from_json` of its class reads it again."""
 
     def predict(self, columns: Columns) -> Positions:
         """The position in `classes` of the most probable class, the first of equals, for each row."""

@@ -138,7 +138,7 @@ def ring_pairs(p: int) -> list[tuple[int, int]]:
 def ising_fit(rows: Facts, sums: Any, noise: float) -> IsingModel:
     """The model of noisy sums over rows: 1, then x_i, then x_i x_j for i < j, and the deviation of their noise.
 
-    Exact maximum likelihood up to EXACT variables, by Gibbs chains above; see `isingfit` for the ridge.
+    Exact maximum likelihood up to EXACT variables, by Gibbs chains above; see `fit` for the ridge.
     """
     p = len(rows["columns"])
     given = np.asarray(sums, dtype=float)

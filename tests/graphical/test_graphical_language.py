@@ -128,9 +128,9 @@ def test_a_width_that_cannot_fit_is_refused_before_anything_is_spent() -> None:
 
 
 def test_drowned_in_noise_a_warning_is_printed() -> None:
-    result = attempt(M + 'a = naive_mle(t, m) with epsilon 0.001\nrelease p = a.marginal("v")')
+    result = attempt(M + 'a = naive_mle(t, m, 3000) with epsilon 0.00001\nrelease p = a.marginal("v")')
     assert result.output == ["warning: the noise is as large as the tables: this model is near uniform"]
-    assert np.abs(result["p"] - 1 / 3).max() < 0.1
+    assert np.abs(result["p"] - 1 / 3).max() < 0.01  # whatever the noise: the ridge holds it
 
 
 # What neighbours can see ---------------------------------------------------------------------------

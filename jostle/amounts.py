@@ -33,7 +33,7 @@ def quanta(value: object, what: str = "epsilon") -> int:
 
 
 def rounded_up(value: float) -> int:
-    """A cost in quanta, never under the true one; for costs that are computed, such as ε²/2."""
+    """A cost in quanta, never under the true one; for costs that are computed, such as ε·tanh(ε/2)."""
     return int((Decimal(value) * QUANTA).to_integral_value(ROUND_CEILING))
 
 

@@ -22,6 +22,7 @@ from jostle.engine.plan import (
     Filter,
     Integer,
     Join,
+    Key,
     Open,
     Plan,
     Real,
@@ -31,7 +32,7 @@ from jostle.engine.plan import (
 
 __all__ = [
     "Schema", "bounds_of", "check_join", "check_plan_depth", "derived_domain", "domain_kind", "is_integral",
-    "key_values", "kind_of", "schema_of", "text_values",
+    "key_of", "key_values", "kind_of", "schema_of", "text_values",
 ]  # fmt: skip
 
 
@@ -61,6 +62,24 @@ def key_values(expr: RowExpr, schema: Schema, limit: int) -> range | tuple[str |
         low, high = math.floor(bounds[0]), math.floor(bounds[1])
     _check_count(high - low + 1, limit)
     return range(low, high + 1)
+
+
+def key_of(
+    expr: RowExpr, over: range | tuple[str | float | bool, ...] | None, schema: Schema, limit: int
+) -> Key | None:
+    """A group key over the values that a program lists, or else over its own (`key_values`); None for an open one.
+
+    Listed values of another kind than the expression are a `TypeError`, whatever the rows hold.
+    """
+    if over is None:
+        values = key_values(expr, schema, limit)
+        return None if values is None else Key(expr, values)
+    kind = kind_of(expr, schema)
+    for value in () if isinstance(over, range) else over[:1]:  # they are all of one kind
+        given = "boolean" if isinstance(value, bool) else "text" if isinstance(value, str) else "number"
+        if given != kind:
+            raise mixed("`over`", kind, given)
+    return Key(expr, over)
 
 
 def _check_count(count: int, limit: int) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
 from jostle.engine.plan import Apply, Column, Key, RowExpr
-from jostle.engine.types import key_values
+from jostle.engine.types import key_of
 from jostle.privacy.handles import VALUES, Cube
 from jostle.privacy.kernel import Kernel
 from jostle.privacy.measures import Amount, Asked
@@ -124,10 +124,10 @@ def prepare_cube(cube: Cube, where: RowExpr | None, wishes: Sequence[KeyWish], w
     for wish in wishes:
         if mentions(wish.expr, VALUES):
             raise refuse("TypeError", "`values` cannot be grouped by", help="group by a dimension")
-        values = wish.over if wish.over is not None else key_values(wish.expr, dict(cube.schema), MOST_KEYS)
-        if values is None:
+        key = key_of(wish.expr, wish.over, dict(cube.schema), MOST_KEYS)
+        if key is None:
             raise open_keys(wish.name)
-        keys.append(Key(wish.expr, values))
+        keys.append(key)
     if where is not None:
         _only_compared(where)
     return CubeRequest(cube, where, tuple(keys), tuple(wants))

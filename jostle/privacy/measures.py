@@ -3,7 +3,8 @@
 A mechanism says what it costs as a `Price`: the amount in the unit that was asked (for allotments, which add
 plainly) and its cost in zCDP. Facts used, each for neighbours at the distance that the noise was scaled to:
 
-* an ε-DP mechanism is ε²/2-zCDP (Bun & Steinke 2016, Prop. 1.4), report noisy max with exponential noise among them.
+* an ε-DP mechanism is ε·tanh(ε/2)-zCDP, report noisy max with exponential noise among them; the least number that holds
+  for all of them, and for discrete Laplace noise on a count what it costs (the argument is with `pure_price`).
   The ε²/8 of the exponential mechanism (Cesar & Rogers 2021, Lemma 3.4) rests on a bounded range, which Gumbel noise
   has and exponential noise has not: of two equal scores, moved apart by Δ each, the loser falls to e^-ε/2 and the
   winner rises to 1 − e^-ε/2, a range above ε and a divergence that tends to ε²/2 for small ε (`mechanisms.selection`);
@@ -19,6 +20,11 @@ from functools import lru_cache
 
 from jostle.amounts import QUANTA, as_float, as_text, rounded_up
 from jostle.privacy.budget import Cost
+
+ROUNDING = 1 + 2.0**-45
+"""More than what floating point may lose in ε·tanh(ε/2)."""
+MOST = 1e290
+"""The most ρ that anything is given; in quanta it is still a float."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +50,16 @@ class Price:
 
 
 def pure_price(amount: Amount) -> Price:
-    """Of an ε-DP mechanism: ε²/2, in whole numbers throughout so that no rounding is lost."""
-    return Price(amount, -(-amount.value * amount.value // (2 * QUANTA)))
+    """Of an ε-DP mechanism: ε·tanh(ε/2), which is below ε²/2 (Bun & Steinke 2016, Prop. 1.4).
+
+    *Argument.* On two neighbours the mechanism's outputs are a public function of randomised response, whose loss Z is
+    ε with probability e^ε/(1 + e^ε), else −ε (Kairouz, Oh & Viswanath 2015). Its mean is ρ = ε·tanh(ε/2), and by the
+    inequality of Kearns and Saul (1998) log E exp(λ(Z − ρ)) ≤ λ²ρ: so for each α > 1, with λ = α − 1,
+    (α−1)·D_α = log E exp(λZ) ≤ λρ + λ²ρ = (α−1)αρ. As α → 1 this is the divergence itself, so no smaller ρ will do.
+    """
+    plain = -(-amount.value * amount.value // (2 * QUANTA))
+    epsilon = as_float(amount.value)
+    return Price(amount, min(plain, rounded_up(epsilon * math.tanh(epsilon / 2) * ROUNDING)))
 
 
 def gaussian_price(amount: Amount) -> Price:
@@ -143,10 +157,29 @@ def epsilon_of(rho: float, delta: float) -> float:
     return max(0.0, bound(at((low + high) / 2)))
 
 
+def root_two_rho(rho: float) -> float:
+    """√(2ρ), the inverse of Gaussian noise's deviation; the same to the bit where 2ρ is no float any more."""
+    return 2 * math.sqrt(rho / 2)
+
+
+@lru_cache(maxsize=1024)
+def pure_epsilon(rho: float) -> float:
+    """The most ε that costs at most ρ in zCDP, from below: the inverse of ε·tanh(ε/2), and no less than √(2ρ)."""
+    low = root_two_rho(rho)
+    high = max(2 * low, 2 * rho)  # ε·tanh(ε/2) is at least ε²/4 up to ε = 2, and ε/2 beyond
+    for _ in range(100):
+        middle = low + (high - low) / 2
+        if middle * math.tanh(middle / 2) * ROUNDING <= rho:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
 @lru_cache(maxsize=1024)
 def rho_of(epsilon: float, delta: float) -> float:
     """The most ρ that stays within (ε, δ): the inverse of `epsilon_of`, from below."""
-    low, high = 0.0, max(1.0, 2 * epsilon)
+    low, high = 0.0, min(max(1.0, 2 * epsilon), MOST)
     for _ in range(100):
         middle = (low + high) / 2
         if epsilon_of(middle, delta) <= epsilon:

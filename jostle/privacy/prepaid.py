@@ -29,7 +29,7 @@ from jostle.diagnostics import refuse
 from jostle.privacy.accounting import exact_gaussian
 from jostle.privacy.handles import Exposures, Handle
 from jostle.privacy.kernel import Kernel
-from jostle.privacy.measures import Amount, Asked, rho_of
+from jostle.privacy.measures import Amount, Asked, pure_epsilon, rho_of, root_two_rho
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.source import Span
 
@@ -93,14 +93,14 @@ def prepay(kernel: Kernel, handle: Handle, amount: Amount, via: str | None, span
     room = math.inf
     value, delta = as_float(amount.value), as_float(amount.delta)
     if how.mechanism == "laplace":
-        strength = math.sqrt(2 * value) if amount.unit == "rho" else value
+        strength = pure_epsilon(value) if amount.unit == "rho" else value
     elif amount.unit == "rho":
-        strength = math.sqrt(2 * value)
+        strength = root_two_rho(value)
     elif value <= EXACT_UP_TO and all(e.source.measure.kind == "basic" for e in handle.exposures):
         strength = mu_of(value, delta * (1 - SLACK))
         room = delta * SLACK / (1 + math.exp(value))
     else:
-        strength = math.sqrt(2 * rho_of(value, delta))
+        strength = root_two_rho(rho_of(value, delta))
     return Prepaid(handle.exposures, how, strength, room)
 
 

@@ -31,7 +31,7 @@ from jostle.engine.plan import (
     Scan,
     Term,
 )
-from jostle.engine.types import bounds_of, is_integral, key_values, kind_of
+from jostle.engine.types import bounds_of, is_integral, key_of, kind_of
 from jostle.privacy.handles import Table
 from jostle.privacy.kernel import Kernel
 from jostle.privacy.measures import Amount, Asked, Price, stability_price
@@ -99,8 +99,7 @@ class Request:
         return Answer(columns, values)
 
     def _public_key(self, wish: KeyWish) -> Key | RowExpr:
-        values = wish.over if wish.over is not None else key_values(wish.expr, self.table.domains, MOST_KEYS)
-        return wish.expr if values is None else Key(wish.expr, values)
+        return key_of(wish.expr, wish.over, self.table.domains, MOST_KEYS) or wish.expr
 
     @property
     def free(self) -> bool:
@@ -324,16 +323,16 @@ def prepare(table: Table, wishes: Sequence[KeyWish], wants: Sequence[Want]) -> R
         return Request(table, (), None, tuple(wishes), tuple(wants))
     keys, unlisted = [], None
     for wish in wishes:
-        values = wish.over if wish.over is not None else key_values(wish.expr, domains, MOST_KEYS)
-        if values is None:
+        key = key_of(wish.expr, wish.over, domains, MOST_KEYS)
+        if key is None:
             if len(wishes) > 1 or not any(e.source.measure.width == 2 for e in table.exposures):
                 raise open_keys(wish.name)
             unlisted = wish.expr
             continue
-        if not isinstance(values, range):
-            for value in values:
+        if not isinstance(key.values, range):
+            for value in key.values:
                 need_unicode(value)
-        keys.append(Key(wish.expr, values))
+        keys.append(key)
     request = Request(table, tuple(keys), unlisted, tuple(wishes), tuple(wants))
     groups = math.prod(len(key.values) for key in keys)
     if groups > MOST_KEYS:

@@ -34,7 +34,7 @@ from jostle.engine.plan import (
     RowExpr,
 )  # fmt: skip
 from jostle.engine.sql import floors
-from jostle.engine.types import derived_domain, key_values, kind_of
+from jostle.engine.types import derived_domain, key_of, kind_of
 from jostle.privacy.handles import (
     VALUES,
     ColumnHandle,
@@ -90,15 +90,14 @@ def pick(table: Table, names: Sequence[str]) -> Table:
 def partition(kernel: Kernel, handle: Table | Cube, expr: RowExpr, name: str, over: Any) -> list[tuple[Any, Handle]]:
     """(key, part) for every public key, in order. A bare column of an unaltered table names its own partition."""
     schema = dict(handle.schema)
-    values = over if over is not None else key_values(expr, schema, MOST_KEYS)
-    if values is None:
+    key = key_of(expr, over, schema, MOST_KEYS)
+    if key is None:
         if handle.private or isinstance(handle, Cube):
             raise open_keys(name)
         keys, _ = kernel.engine.exact(handle.plan, (expr,), (Exact("count"),))
-        values = tuple(keys[0])
-    key = Key(expr, values)
+        key = Key(expr, tuple(keys[0]))
     label = _partition_label(handle, expr, exact=not floors(key))
-    return [(_plain(value), _part(handle, label, holds(key, value), _plain(value))) for value in values]
+    return [(_plain(value), _part(handle, label, holds(key, value), _plain(value))) for value in key.values]
 
 
 def rows_where(handle: Table | Cube, column: str, value: Any) -> Table | Cube:
@@ -119,10 +118,10 @@ def histogram(table: Table, dims: Sequence[tuple[str, RowExpr, Any]]) -> Cube:
     """Counts of rows over public keys, one dimension an expression."""
     keys, names = [], []
     for name, expr, over in dims:
-        values = over if over is not None else key_values(expr, table.domains, MOST_CELLS)
-        if values is None:
+        key = key_of(expr, over, table.domains, MOST_CELLS)
+        if key is None:
             raise open_keys(name)
-        keys.append(Key(expr, values))
+        keys.append(key)
         names.append(name)
     shape = tuple(len(k.values) for k in keys)
     cells = 1

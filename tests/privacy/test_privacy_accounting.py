@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from jostle.amounts import QUANTA
-from jostle.privacy.measures import Amount, Measure, Price, epsilon_of, gaussian_price, pure_price, rho_of
+from jostle.privacy.measures import Amount, Measure, Price, epsilon_of, gaussian_price, pure_epsilon, pure_price, rho_of
 from jostle.privacy.mechanisms.selection import Selection
 
 
@@ -123,9 +126,37 @@ def test_a_selection_draws_gumbel_noise_where_zcdp_counts_it() -> None:
     assert not law(pure) and not law(basic) and not law(both, pure)
 
 
+@pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 3.0, 12.0])
+def test_what_a_pure_mechanism_costs_in_zcdp(epsilon: float) -> None:
+    """Randomised response, the worst of all, and discrete Laplace noise on a count, at orders from 1 on."""
+    keep = 1 / (1 + math.exp(-epsilon))
+    answers = np.array([keep, 1 - keep])
+    values = np.arange(-int(60 / epsilon) - 40, int(60 / epsilon) + 42)
+    laplace = [np.exp(-epsilon * np.abs(values - at)) * math.tanh(epsilon / 2) for at in (0, 1)]
+    charged = pure_price(Amount("epsilon", round(epsilon * QUANTA))).rho / QUANTA
+    for p, q in ((answers, answers[::-1]), laplace):
+        each = [renyi(p, q, order) / order for order in (1.001, 1.1, 1.5, 2, 4, 16, 64)]
+        assert max(each) <= charged * (1 + 1e-9)
+        assert float(np.sum(p * np.log(p / q))) == pytest.approx(charged, rel=1e-6)  # α → 1: no less would do
+        assert pure_epsilon(charged) == pytest.approx(epsilon, rel=1e-7)  # prices are whole quanta
+
+
+@given(rho=st.floats(1e-12, 1e300))
+def test_the_epsilon_of_rho_is_never_too_much(rho: float) -> None:
+    with localcontext() as context:
+        context.prec = 400
+        epsilon = Decimal(pure_epsilon(rho))
+        shrunk = (-epsilon).exp() if epsilon < 1000 else Decimal(0)
+        assert epsilon * (1 - shrunk) / (1 + shrunk) <= Decimal(rho)
+
+
 def test_prices_are_never_below_the_true_cost() -> None:
     for value in (1, 7, 10**6 + 1, 123456789012, 3 * 10**15 + 1):
-        assert pure_price(Amount("epsilon", value)).rho * 2 * QUANTA >= value * value
+        epsilon = Decimal(value) / QUANTA
+        grown = epsilon.exp()
+        true = epsilon * (grown - 1) / (grown + 1)  # ε·tanh(ε/2), to 50 digits
+        charged = Decimal(pure_price(Amount("epsilon", value)).rho) / QUANTA
+        assert true <= charged <= true * (1 + Decimal(2) ** -44) + Decimal(2) / QUANTA
     wish = Amount("epsilon", QUANTA, QUANTA // 10**6)
     price = gaussian_price(wish)
     assert epsilon_of(price.rho / QUANTA, 1e-6) <= 1.0 < epsilon_of((price.rho + 2) / QUANTA, 1e-6)

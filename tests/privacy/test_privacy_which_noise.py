@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jostle.privacy.measures import rho_of
+from jostle.privacy.measures import pure_epsilon, rho_of
 from jostle.tools.session import Result
 
 EPSILON, DELTA = 1.0, 1e-6
@@ -50,10 +50,21 @@ def test_where_a_row_is_in_many_answers_gaussian_noise_grows_slower(attempt: Cal
 
 @pytest.mark.parametrize("counting", ["zcdp", "rho"])
 @pytest.mark.parametrize("k", [1, 40])
-def test_in_zcdp_gaussian_noise_is_never_the_larger(attempt: Callable[..., Result], counting: str, k: int) -> None:
+def test_in_zcdp_gaussian_noise_is_the_smaller(attempt: Callable[..., Result], counting: str, k: int) -> None:
     event = measured(attempt, counting, f"laplace(c, {BOXES.format(k)}) with SPEND")
+    laplace = math.sqrt(2) * k / (pure_epsilon(0.5) if counting == "rho" else 1 / SIGMA)
+    gaussian = math.sqrt(k) * (1.0 if counting == "rho" else SIGMA)
     assert event["mechanism"] == "gaussian"
-    assert event["because"].startswith(f"{1 / math.sqrt(2 * k):.2g} of the deviation")
+    assert event["because"].startswith(f"{gaussian / laplace:.2g} of the deviation")
+
+
+def test_much_rho_buys_laplace_noise(attempt: Callable[..., Result]) -> None:
+    """ε·tanh(ε/2) = ρ; the deviations √2/ε and 1/√(2ρ) cross at ρ = 3.66…, where tanh √ρ = √ρ/2."""
+    for rho, expected in ((3.66, "gaussian"), (3.68, "laplace")):
+        event = measured(attempt, "rho", COUNT.replace("SPEND", f"rho {rho}"))
+        assert event["mechanism"] == expected
+        assert event["spent"] == {"rho": str(rho)}
+    assert event["scale"] == pytest.approx(1 / pure_epsilon(3.68))
 
 
 @pytest.mark.parametrize("counting", ["basic", "zcdp", "rho"])
@@ -71,3 +82,18 @@ def test_without_delta_there_is_nothing_to_choose(attempt: Callable[..., Result]
     event = measured(attempt, "basic", COUNT.replace("SPEND", "epsilon 1"))
     assert event["mechanism"] == "laplace"
     assert "because" not in event
+
+
+@pytest.mark.parametrize(
+    "amount", ["rho 1e308", "rho 1.7e308", "epsilon 1e308 delta 1e-6", "epsilon 1e300 delta 1e-6", "rho 1e-320"]
+)
+@pytest.mark.parametrize("what", [COUNT, "laplace(c) with SPEND", "laplace(total(c)) with SPEND"])
+def test_amounts_at_the_ends_of_what_a_float_holds_are_refused_in_words(
+    attempt: Callable[..., Result], what: str, amount: str
+) -> None:
+    """2ρ may be no float where ρ is one."""
+    budget = "rho 9" if "rho" in amount else "epsilon 9, delta 0.1"
+    program = f"private c = counts([5, 6, 7, 8]) protecting rows budget {budget}\nx = {what.replace('SPEND', amount)}\n"
+    result = attempt(program)
+    assert not result.ok
+    assert result.diagnostics[0].kind in ("BudgetExceeded", "BadAmount")

@@ -72,3 +72,28 @@ def test_groups_of_a_selection_are_bounded_before_anything_is_read() -> None:
     session.bind("t", {"g": np.array([1, 2])})
     result = session.attempt(Source("p.jst", program))
     assert [d.kind for d in result.diagnostics] == ["DataError"] and result.budget["t"]["epsilon"]["spent"] == "0"
+
+
+PEOPLE = 'private t = table("t.csv") described by {age: 0..99, sex: {"F", "M"}} protecting rows budget epsilon 10\n'
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        '{{ select count(*) from t groupby age over ["a", "b"] with epsilon 1 }}',
+        '{{ select count(*) from t where age > 50 groupby sex, age over ["a"] with epsilon 1 }}',
+        "{{ select count(*) from t groupby sex over [1, 2] with epsilon 1 }}",
+        "{{ select count(*) from t groupby age > 3 over [1] with epsilon 1 }}",
+        'partition(t, age, over = ["a", "b"])',
+    ],
+)
+def test_listed_keys_of_another_kind_are_refused_whatever_the_rows_hold(use: str, tmp_path: Path) -> None:
+    """The engine would fail to compare them, but only where a row is left to be compared: the fuzzer saw it."""
+    shown = set()
+    for rows in ("", "60,F\n70,M\n", "1,M\n"):
+        (tmp_path / "t.csv").write_text("age,sex\n" + rows)
+        result = Session(cwd=tmp_path).attempt(Source("p.jst", f"{PEOPLE}x = {use}\n"))
+        shown.add(tuple((d.kind, d.message) for d in result.diagnostics))
+        assert not any(float(b["spent"]) for b in result.budget["t"].values())
+    assert len(shown) == 1
+    assert {kind for found in shown for kind, _ in found} == {"TypeError"}

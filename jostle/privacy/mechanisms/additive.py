@@ -7,7 +7,8 @@ whole number of quanta, and the scale is rounded up.
 
 *Which of the two.* Where both could be drawn and the program does not say `via`, the one with the smaller deviation at
 the same charge is: a choice by the public Δ₁ and Δ₂, which the trace tells. In plain sums of (ε, δ) Laplace has √2·Δ₁/ε
-against Δ₂/√(2ρ), ρ that of (ε, δ). In zCDP it has Δ₁/√ρ against Δ₂/√(2ρ): since Δ₂ ≤ Δ₁, always the larger.
+against Δ₂/√(2ρ), ρ that of (ε, δ). In ρ it has the same with ε·tanh(ε/2) = ρ, and so is the larger up to ρ = 3.66 at
+least (Δ₂ ≤ Δ₁). For (ε, δ) counted by zCDP Gaussian noise is taken: Laplace noise of all of ε would cost more.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING
 from jostle.amounts import as_float
 from jostle.diagnostics import refuse
 from jostle.privacy.handles import Exposures
-from jostle.privacy.measures import Amount, Price, gaussian_price, pure_price, rho_of
+from jostle.privacy.measures import Amount, Price, gaussian_price, pure_epsilon, pure_price, rho_of, root_two_rho
 from jostle.privacy.noise import Noise
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class Additive:
         if via is not None or made.mechanism == "laplace" or not l2 > 0:
             return made
         gaussian = made.scale(l1, l2)
-        if all(e.source.measure.kind == "basic" for e in exposures):
+        if amount.unit == "rho" or all(e.source.measure.kind == "basic" for e in exposures):
             laplace = math.sqrt(2) * cls(amount, "laplace").scale(l1, l2)
         else:
             laplace = math.sqrt(2) * l1 / l2 * gaussian
@@ -102,7 +103,7 @@ class Additive:
         rho = as_float(self.amount.value)
         if self.amount.unit == "epsilon":
             rho = rho_of(rho, as_float(self.amount.delta))
-        return l2 / math.sqrt(2 * rho)
+        return l2 / root_two_rho(rho)
 
     def told(self, scale: float) -> Scale:
         return Scale(scale, self.mechanism)
@@ -117,4 +118,4 @@ class Additive:
 
     def _epsilon(self) -> float:
         value = as_float(self.amount.value)
-        return math.sqrt(2 * value) if self.amount.unit == "rho" else value
+        return pure_epsilon(value) if self.amount.unit == "rho" else value

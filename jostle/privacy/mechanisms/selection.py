@@ -11,14 +11,13 @@ of ε, which makes it ε²/8-zCDP (Cesar & Rogers 2021, Lemma 3.4), a quarter of
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jostle.amounts import QUANTA, as_float
 from jostle.diagnostics import refuse
 from jostle.privacy.handles import Exposures
-from jostle.privacy.measures import Amount, Price, pure_price
+from jostle.privacy.measures import Amount, Price, pure_epsilon, pure_price, root_two_rho
 from jostle.privacy.noise import Noise
 
 if TYPE_CHECKING:
@@ -56,9 +55,11 @@ class Selection:
 
     @property
     def epsilon(self) -> float:
-        """The ε that the amount stands for; in ρ, that of which it is ε²/8 (or ε²/2 for exponential noise)."""
+        """The ε that the amount stands for; in ρ, that of which it is ε²/8 (ε·tanh(ε/2) for exponential noise)."""
         value = as_float(self.amount.value)
-        return math.sqrt((8 if self.gumbel else 2) * value) if self.amount.unit == "rho" else value
+        if self.amount.unit == "rho":
+            return 2 * root_two_rho(value) if self.gumbel else pure_epsilon(value)
+        return value
 
     def scale(self, reach: float, monotone: bool) -> float:
         """Of the noise, for scores that k changed rows move by at most `reach` = kΔ each."""

@@ -27,7 +27,10 @@ Runs = Callable[[int, np.random.Generator], Pair]
 
 @dataclass(frozen=True)
 class Case:
-    """A mechanism on two neighbours. `broken` ones are specimens: the audit must convict them."""
+    """A mechanism on two neighbours. `broken` ones are specimens: the audit must convict them.
+
+    `at`: the same at another ε, where it is a program that says which.
+    """
 
     name: str
     epsilon: float
@@ -35,6 +38,7 @@ class Case:
     runs: int
     delta: float = 0.0
     broken: bool = False
+    at: Callable[[float], Case] | None = None
 
 
 @dataclass(frozen=True)

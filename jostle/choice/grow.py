@@ -38,13 +38,18 @@ def grow(x: Array, y: Array, depth: int, min_rows: int, by_regret: bool = False)
 
 def rows(tree: Tree, x: Array) -> Array:
     """The tree's outputs for each row of `x`: shape (n, outputs)."""
+    return np.array(tree.value)[leaves(tree, x)]
+
+
+def leaves(tree: Tree, x: Array) -> npt.NDArray[np.intp]:
+    """The node that each row of `x` comes to: shape (n,)."""
     feature, threshold = np.array(tree.feature), np.array(tree.threshold)
     left, right = np.array(tree.left), np.array(tree.right)
     at = np.zeros(len(x), dtype=np.intp)
     while True:
         inner = np.flatnonzero(feature[at] != LEAF)
         if not len(inner):
-            return np.array(tree.value)[at]
+            return at
         here = at[inner]
         at[inner] = np.where(x[inner, feature[here]] <= threshold[here], left[here], right[here])
 

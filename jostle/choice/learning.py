@@ -16,7 +16,7 @@ from jostle.choice.training import DRAWS, REPEATS, SHARES, epsilon_grid, setting
 from jostle.choice.workers import Progress
 from jostle.diagnostics import refuse
 
-VERSION = 2
+VERSION = 3
 """Of what training computes; a change here makes stored models be trained anew."""
 
 

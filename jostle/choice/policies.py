@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from jostle.choice.bench import Predict
+from jostle.choice.caution import cautious
 from jostle.choice.fitting import fit
 from jostle.choice.grow import Array
-from jostle.choice.models import AnyModel, Predictor, constant
+from jostle.choice.models import AnyModel, Predictor, Trees, constant
 from jostle.choice.policy import SINGLE_BEST, Policy, Standing
 from jostle.choice.scale import Scale, finite
 from jostle.choice.table import EPSILON, Table
@@ -23,6 +24,10 @@ from jostle.choice.table import EPSILON, Table
 Predicts = tuple[Predict | None, ...]
 CHEAP = 0.003
 """A share of epsilon that costs less than anyone would notice: 0.3 % of the error."""
+
+NO_WORSE = 0.01
+"""A policy that pays may be worse than the single best option, at any size of data, by 1 % of the error or by twice its
+share, whichever is more."""
 
 FALLBACK_SHARE = 0.03
 """The share taken where nothing can be cross-validated and nothing is free."""
@@ -108,7 +113,8 @@ def view_of(table: Table, candidate: Candidate, scale: Scale) -> View:
 
 def fitted(candidate: Candidate, view: View, model: AnyModel, predicts: Predicts, scale: Scale) -> Predictor:
     if candidate.learned:
-        return fit(model, candidate.columns, scale, view.x, view.y, view.instance, predicts)
+        found = fit(model, candidate.columns, scale, view.x, view.y, view.instance, predicts)
+        return cautious(found, view.x, view.y, view.database) if isinstance(found, Trees) else found
     means = np.mean([view.y[view.database == d].mean(axis=0) for d in np.unique(view.database)], axis=0)
     return constant(scale, means.tolist(), view.y.std(axis=0).tolist(), len(view.y))
 
@@ -148,6 +154,16 @@ def by_database(view: View, lost: Array) -> Array:
     return np.array([lost[view.database == d].mean() for d in np.unique(view.database)])
 
 
+def by_size(table: Table, view: View, lost: Array) -> Array:
+    """The mean over data sets at each order of magnitude of rows, rising.
+
+    Of the multiple of the given data where rows are not known.
+    """
+    rows = np.array(table.rows) if all(table.rows) and table.rows else np.ones(len(table.databases))
+    decade = np.rint(np.log10(view.size * rows[view.database]))
+    return np.array([by_database(view[decade == d], lost[decade == d]).mean() for d in np.unique(decade)])
+
+
 def decide(table: Table, model: AnyModel, predicts: Predicts) -> Policy:
     """The policy with the least mean regret by leave-one-data-set-out cross-validation, fitted on all data.
 
@@ -158,13 +174,15 @@ def decide(table: Table, model: AnyModel, predicts: Predicts) -> Policy:
     scale, all_ = table.scale, candidates(table, predicts)
     standings: list[Standing] = []
     if len({run.database for run in table.runs}) > 1:
-        losses = []
+        losses, sized = [], []
         for candidate in all_:
-            per = by_database(*cross_validate(candidate, table, model, predicts, scale))
+            view, lost = cross_validate(candidate, table, model, predicts, scale)
+            per = by_database(view, lost)
             losses.append(per)
+            sized.append(by_size(table, view, lost))
             error = float(per.std(ddof=1) / np.sqrt(len(per)))
             standings.append(Standing(candidate.name, candidate.share, float(per.mean()), error))
-        number, why = _winner(all_, losses)
+        number, why = _winner(all_, losses, sized)
     else:
         number, why = _unvalidated(all_)
     winner = all_[number]
@@ -182,28 +200,21 @@ def decide(table: Table, model: AnyModel, predicts: Predicts) -> Policy:
     )
 
 
-def _winner(all_: list[Candidate], losses: list[Array]) -> tuple[int, str]:
-    best = min(range(len(all_)), key=lambda k: (float(losses[k].mean()), k))
+def _winner(all_: list[Candidate], losses: list[Array], sized: list[Array]) -> tuple[int, str]:
+    """Which policy, and why; `losses` by data set and `sized` by size of data, for each policy."""
+    free = [k for k, candidate in enumerate(all_) if candidate.share == 0]
+    safe = [k for k, c in enumerate(all_) if c.share > 0 and (sized[k] <= sized[0] + max(NO_WORSE, 2 * c.share)).all()]
+    left, cheap = [*free, *safe], [k for k in safe if all_[k].share <= CHEAP]
+    best = min(left, key=lambda k: (float(losses[k].mean()), k))
     name = all_[best].name
-    for k in range(best):
+    for k in (k for k in left if k < best):
         if not convinces(losses[k], losses[best], all_[k].share < all_[best].share):
-            cheap = _cheap(all_, losses) if not all_[k].learned else None
-            if cheap is not None:
-                return cheap, "looking costs next to nothing, and the single best option is no better"
+            if cheap and not all_[k].learned:
+                return cheap[0], "looking costs next to nothing, and it is no worse at any size of data"
             than = "cheaper" if all_[k].share < all_[best].share else "simpler"
             return k, f"within chance of the least mean regret ({name}), and {than}"
     why = "the least mean regret by cross-validation"
     return best, f"{why}, and nothing is cheaper" if best == 0 else f"{why}, beyond chance for all cheaper ones"
-
-
-def _cheap(all_: list[Candidate], losses: list[Array]) -> int | None:
-    """The first policy that spends at most `CHEAP`, if the single best option is not better by more than that.
-
-    Little is lost by looking, and a model that sees nothing says the same everywhere. A rule that waits to be sure acts
-    only where the data set that speaks against it happens to be missing.
-    """
-    first = next((k for k, candidate in enumerate(all_) if 0 < candidate.share <= CHEAP), None)
-    return first if first is not None and losses[first].mean() <= losses[0].mean() + CHEAP else None
 
 
 def convinces(plain: Array, better: Array, dearer: bool) -> bool:

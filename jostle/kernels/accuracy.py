@@ -3,8 +3,8 @@
 For a strategy A under noise of deviation 1 on every answer, a query q has variance q(AᵀA)⁺qᵀ. Hierarchies are taken
 apart by Sherman and Morrison, node by node from the leaves: Y⁻¹ = diag(1/w²) − Σ_v κ_v t_v t_vᵀ, where t_v is Y⁻¹1 of
 the node's part before its own sum is counted, h = 1ᵀt_v and κ_v = w_v²/(1 + w_v²h). A p-identity strategy needs one
-product with p vectors, marginals a sum over sets of axes. What buckets smooth away is not in it: only strategies
-whose buckets no query cuts through are told about.
+product with p vectors, marginals a sum over sets of axes, wavelets one of coefficients along each axis. What buckets
+smooth away is not in it: only strategies whose buckets no query cuts through are told about.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from jostle.kernels.histograms.wavelets import box_variances
 from jostle.kernels.workloads import marginals
 from jostle.kernels.workloads.boxes import Floats, Ints, Workload
 from jostle.kernels.workloads.predicates import Predicates
@@ -29,6 +30,8 @@ SAMPLE = 200
 
 def lossless(strategy: Strategy, workload: Workload) -> bool:
     """Whether every query is a union of whole buckets of the strategy, so that its estimate is unbiased."""
+    if _is_wavelet(strategy):
+        return workload.boxes
     if any(block["kind"] == "boxes" or "labels" not in block for block in strategy):
         return False
     if isinstance(workload, Union):
@@ -51,7 +54,7 @@ def lossless(strategy: Strategy, workload: Workload) -> bool:
 
 
 def variances(strategy: Strategy, workload: Workload) -> Floats:
-    """q(AᵀA)⁺qᵀ of every query, (m,), for a hierarchy, a p-identity strategy or marginals.
+    """q(AᵀA)⁺qᵀ of every query, (m,), for a hierarchy, a p-identity strategy, wavelets or marginals.
 
     A `ValueError` where a query cuts through buckets, or a hierarchy and a workload of many dimensions are too large.
     """
@@ -59,6 +62,8 @@ def variances(strategy: Strategy, workload: Workload) -> Floats:
         raise ValueError("queries cut through this strategy's buckets: their error depends on the data")
     if isinstance(workload, Union):
         return np.concatenate([variances(strategy, part) for part in workload.parts])
+    if _is_wavelet(strategy):
+        return box_variances(workload.shape, *workload.bounds())
     if marginals.is_marginal(strategy):
         return _of_marginals(strategy, workload)
     labels = _finest(strategy)
@@ -86,6 +91,10 @@ def sampled(workload: Workload, count: int) -> Workload:
     places = np.unique(np.linspace(0, workload.size - 1, count).astype(np.int64))
     lows, highs = (np.stack(bound) for bound in zip(*(workload.box(int(at)) for at in places), strict=True))
     return Workload("boxes", workload.shape, lows, highs)
+
+
+def _is_wavelet(strategy: Strategy) -> bool:
+    return all(block["kind"] == "signed" for block in strategy)
 
 
 def _finest(strategy: Strategy) -> Ints:

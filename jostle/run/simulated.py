@@ -13,8 +13,10 @@ from jostle.run.clauses import schema_of
 from jostle.run.origins import DIMENSIONS, announce, array_of, check_columns, cube_of, is_array, open_origin, table_of
 from jostle.run.scope import Scope
 from jostle.syntax import nodes as n
+from jostle.syntax.walk import every
 
 MADE_UP_ROWS = 1000
+OPENERS = ("table", "counts", "bound", "dataset", "vectors_in")
 
 
 def simulated(interp: Any, node: n.Private, kind: str, measure: Measure, unit: Unit, scope: Scope) -> Handle:
@@ -27,12 +29,7 @@ def simulated(interp: Any, node: n.Private, kind: str, measure: Measure, unit: U
     )
     given = interp.bound.get(node.name)
     if kind == "counts" or is_array(given):
-        if given is None and not (isinstance(node.source, n.Call) and isinstance(node.source.args[0], n.ListOf)):
-            raise refuse(
-                "DataError", f"the shape of `{node.name}` is in a file that is not opened in a simulation", node.span,
-                help=f"give a public stand-in: `--bind {node.name}=FILE`",
-            )  # fmt: skip
-        stand_in = given if given is not None else interp.eval(node.source.args[0], scope)  # type: ignore[attr-defined]
+        stand_in = given if given is not None else _written(interp, node, scope)
         array, _ = array_of(interp, stand_in, node.source.span, private=True)
         cells = array if given is not None else counts_of(array.shape, MADE_UP_ROWS, seed)
         announce(interp, source, node, list(DIMENSIONS[: array.ndim]))
@@ -45,6 +42,26 @@ def simulated(interp: Any, node: n.Private, kind: str, measure: Measure, unit: U
     check_columns(schema, opened.columns, node.described.span)
     announce(interp, source, node, [name for name, _ in schema])
     return table_of(source, opened.key, schema)
+
+
+def _written(interp: Any, node: n.Private, scope: Scope) -> Any:
+    """The counts that the program itself makes, which only their shape is taken of; refused where it takes a file."""
+    source = node.source
+    value = None
+    if isinstance(source, n.Call) and len(source.args) == 1 and not _opens(source.args[0]):
+        value = interp.eval(source.args[0], scope)
+    if value is None or isinstance(value, str | Handle):
+        raise refuse(
+            "DataError", f"the shape of `{node.name}` is in a file that is not opened in a simulation", node.span,
+            help=f"give a public stand-in: `--bind {node.name}=FILE`",
+        )  # fmt: skip
+    return value
+
+
+def _opens(expression: n.Node) -> bool:
+    """Whether an expression calls what opens files."""
+    calls = (part.function for part in every(expression) if isinstance(part, n.Call))
+    return any(isinstance(function, n.Name) and function.id in OPENERS for function in calls)
 
 
 def _wish(domain: Domain) -> tuple[str, Any, Any]:

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 OPTIONS = (
     "flat", "uniform", "hb", "hdmm", "dawa", "mwem", "privelet", "greedy_h", "quadtree", "ugrid", "agrid", "mwem_star",
-    "ahp", "dpcube", "php", "sf", "efpa", "privtree",
+    "ahp", "dpcube", "php", "sf", "efpa", "privtree", "dawa_boxes",
 )  # fmt: skip
 LINES_ONLY = ("php", "sf")
 

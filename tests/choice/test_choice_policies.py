@@ -9,8 +9,11 @@ import pytest
 from choice_fakes import CROSSING, SIZES, FakeBench
 
 from jostle.choice import UserModel, forest, learn, regret_tree, train, tree
-from jostle.choice.models import Model
-from jostle.choice.policies import candidates, convinces
+from jostle.choice.caution import cautious
+from jostle.choice.grow import grow
+from jostle.choice.models import Model, Trees
+from jostle.choice.policies import Candidate, _winner, by_size, candidates, convinces, view_of
+from jostle.choice.scale import scale_of
 from jostle.choice.store import Store
 from jostle.diagnostics import Refusal
 
@@ -133,7 +136,7 @@ def test_a_threshold_between_six_public_sizes() -> None:
 
 def test_an_own_predict_takes_the_place_of_the_model() -> None:
     own = {"Small": lambda f: -1.0 if f["size"] < 30 else -9.0}
-    bench = FakeBench(SIZES, CROSSING, own=own, others=("junk",))
+    bench = FakeBench(SIZES, CROSSING, own=own, others=("junk",), sensitivity=0.1)
     assert [c.name for c in candidates(train(bench, 1.0), bench.predicts)] == [
         "single best", "features at 0.1 %", "features at 0.3 %", "features at 1 %", "features at 3 %",
         "features at 10 %",
@@ -273,6 +276,42 @@ def test_next_to_no_cost_is_no_reason_not_to_look() -> None:
     assert policy.share == 0.001
     named = learn(FakeBench(SIZES, ends, sensitivity=0.01), model=regret_tree(), share=0.02, epsilon=1.0, store=None)
     assert named.share in (0.0, 0.02)
+
+
+@pytest.mark.parametrize(("share", "worse"), [(0.001, 0.01), (0.003, 0.01), (0.03, 0.06)])
+def test_a_policy_that_pays_is_worse_at_no_size_of_data(share: float, worse: float) -> None:
+    """Better on average is not enough: at every order of magnitude it must be no worse than 1 %, or twice its price."""
+    plain, looks = Candidate("single best", 0.0, 0, ()), Candidate("features", share, 0, ("size",))
+    losses = [np.array([0.3, 0.3, 0.3, 0.3]), np.array([0.1, 0.12, 0.08, 0.11])]
+    for at_large, number in ((0.3 + worse - 0.001, 1), (0.3 + worse + 0.001, 0)):
+        assert _winner([plain, looks], losses, [np.array([0.3, 0.3]), np.array([0.1, at_large])])[0] == number
+
+
+def test_sizes_of_data_are_orders_of_magnitude_of_rows() -> None:
+    bench = FakeBench(SIZES, CROSSING)
+    table = train(bench, 0.5, repeats=1, draws=1)
+    view = view_of(table, candidates(table, bench.predicts)[0], table.scale)
+    rows = [table.rows_of(run) or run.scale for run in table.runs]
+    found = by_size(table, view, np.log10(rows))
+    assert len(found) == len({round(math.log10(r)) for r in rows})
+    assert (np.diff(found) > 0).all() and np.ptp(found - np.rint(found)) < 1
+
+
+def test_a_leaf_departs_from_the_single_best_option_only_for_a_reason() -> None:
+    """Above 0 the second option is better by 0.1 on average: kept where that is sure, else all data are heard."""
+    x = np.repeat([[-1.0], [1.0]], 8, axis=0)
+    database = np.tile(np.arange(8), 2)
+    gain = np.r_[np.full(8, -0.5), np.full(8, 0.1)]
+    for spread, departs in ((0.05, True), (1.0, False)):
+        noise = spread * np.tile([1.0, -1.0], 8)
+        y = np.stack([np.zeros(16), gain + noise], axis=1)
+        found = cautious(
+            Trees(scale_of([1.0]), ("size",), 2, ((grow(x, y, 1, 1, by_regret=True),),), True), x, y, database
+        )
+        above = [u for u, _ in found.predict([1.0])]
+        assert (above[1] > above[0]) == departs
+        assert departs or above == pytest.approx([0.0, -0.2])
+        assert [u for u, _ in found.predict([-1.0])] == pytest.approx([0.0, -0.5])
 
 
 def test_one_training_serves_all_epsilons() -> None:

@@ -13,9 +13,14 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 
-def made(dimension: int) -> dict[str, NDArray[np.int64]]:
-    """All of them, 1024 cells or 64×64, of a million rows."""
-    shapes = plain_1d() | tabular_1d() if dimension == 1 else plain_2d() | tabular_2d()
+def made(dimension: int, shape: tuple[int, ...] | None = None) -> dict[str, NDArray[np.int64]]:
+    """All of them, of a million rows: 1024 cells or 64×64, or as many along every axis as `shape` says."""
+    if dimension == 1:
+        n = shape[0] if shape else 1024
+        shapes = plain_1d(n) | tabular_1d(n)
+    else:
+        n = shape[0] if shape else 64
+        shapes = plain_2d(n) | tabular_2d(n)
     return {f"made {name}": np.rint(1e6 * p / p.sum()).astype(np.int64) for name, p in shapes.items()}
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from jostle.diagnostics import Refusal
+from jostle.kernels import accuracy
 from jostle.kernels.histograms import clusters, estimates, greedy, grids, hierarchy, strategies, wavelets
 from jostle.kernels.workloads import boxes as workloads
 from jostle.privacy.mechanisms import linear
@@ -49,6 +50,15 @@ def test_wavelets_are_undone(shape):
     answers = [np.random.default_rng(0).normal(size=size) for size in sizes]
     expected = np.linalg.solve(a, np.concatenate(answers))
     np.testing.assert_allclose(wavelets.wavelet_cells(shape, answers), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("shape", [*SHAPES, (13,), (64,)])
+def test_the_error_of_a_box_by_wavelets_is_that_of_dense_algebra(shape):
+    blocks = wavelets.privelet_strategy(shape)
+    asked = workloads.rectangles(shape, 40) if len(shape) > 1 else workloads.ranges(shape, 40)
+    rows = np.stack([asked.member(at).ravel() for at in range(asked.size)]).astype(float)
+    expected = ((rows @ np.linalg.inv(wavelet_matrix(blocks))) ** 2).sum(axis=1)
+    np.testing.assert_allclose(accuracy.variances(blocks, asked), expected)
 
 
 def test_a_row_touches_one_coefficient_a_level():

@@ -54,8 +54,8 @@ def coverage(option: str, cube: str, queries: str, epsilon: float = 0.5) -> tupl
 
 
 UNBIASED = [("flat", "c", "r"), ("hb", "c", "r"), ("hdmm", "c", "r"), ("greedy_h", "c", "r"),
-            ("quadtree", "c", "r"), ("hb", "c", "p"), ("hdmm", "c", "p"), ("hdmm", "d", "m"), ("flat", "d", "u"),
-            ("hdmm", "d", "u")]  # fmt: skip
+            ("quadtree", "c", "r"), ("privelet", "c", "r"), ("hb", "c", "p"), ("hdmm", "c", "p"), ("hdmm", "d", "m"),
+            ("flat", "d", "u"), ("hdmm", "d", "u")]  # fmt: skip
 
 
 @pytest.mark.parametrize(("option", "cube", "queries"), UNBIASED, ids=str)

@@ -21,7 +21,7 @@ STEPS = np.repeat([3, 40, 0, 17], 16)
 
 
 def options(shape: tuple[int, ...]) -> tuple[str, ...]:
-    both = ("efpa", "privtree", "dawa_axes")
+    both = ("efpa", "privtree", "dawa_axes", "dawa_boxes")
     return ("php", "sf", *both) if len(shape) == 1 else both
 
 
@@ -89,7 +89,7 @@ def test_cuts_are_refused_more_than_a_line(name: str) -> None:
     assert (found.kind, "2 dimensions" in found.message) == ("ValueError", True)
 
 
-@pytest.mark.parametrize("name", ["php", "sf", "efpa", "privtree"])
+@pytest.mark.parametrize("name", ["php", "sf", "efpa", "privtree", "dawa_boxes"])
 def test_an_option_works_under_noise_and_on_public_data(name: str) -> None:
     session = Session()
     session.bind("c", np.random.default_rng(1).integers(0, 5, 42))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from jostle.kernels.carried import carrying, noise_of
 from jostle.kernels.histograms import projection
 from jostle.kernels.histograms.grams import on_cells
 from jostle.kernels.threads import on_one_thread
@@ -19,9 +20,13 @@ Strategy = list[dict[str, Any]]
 
 @on_one_thread
 def nonnegative(cells: Floats, workload: Workload) -> Floats:
-    """The estimate `cells`, projected onto nowhere-negative cells in the workload's metric; of the workload's shape."""
+    """The estimate `cells`, projected onto nowhere-negative cells in the workload's metric; of the workload's shape.
+
+    Where the cells remember what noise they have, so does the result: its error is told as it was before.
+    """
+    noise = noise_of(cells)
     z = projection.project(np.asarray(cells, dtype=np.float64).ravel(), on_cells(workload))
-    return z.reshape(workload.shape)
+    return z.reshape(workload.shape) if noise is None else carrying(z.reshape(workload.shape), noise)
 
 
 def pooled(strategy: Strategy, answers: list[Floats], scale: float, cells: Floats, cell_scale: float) -> list[Floats]:

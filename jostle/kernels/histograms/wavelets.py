@@ -9,10 +9,12 @@ no axis needs padding. A block of the strategy is one level of every axis, kept 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from jostle.kernels.carried import carrying, measured_by
 from jostle.kernels.workloads.boxes import Floats, Ints
 
 Strategy = list[dict[str, Any]]
@@ -33,6 +35,7 @@ def wavelet_cells(shape: int | tuple[int, ...], answers: list[Floats]) -> Floats
     """The cells, flat, that have the coefficients `answers`, measured by `privelet_strategy`; unbiased.
 
     As many coefficients as cells, so there is nothing to fit: the transform is undone along one axis after another.
+    The cells remember what noise they have.
     """
     axes = _axes(shape)
     counts = [[level["size"] for level in _levels(cells)] for cells in axes]
@@ -49,7 +52,42 @@ def wavelet_cells(shape: int | tuple[int, ...], answers: list[Floats]) -> Floats
     cube *= float(np.prod([len(along) for along in counts]))
     for axis in range(len(axes)):
         cube = np.moveaxis(_undone(np.moveaxis(cube, axis, 0)), 0, axis)
-    return np.ascontiguousarray(cube).ravel()
+    cells, noise = np.ascontiguousarray(cube).ravel(), measured_by(answers)
+    if noise is None:
+        return cells
+    return carrying(cells, replace(noise, strategy=privelet_strategy(shape), shape=axes))
+
+
+def box_variances(shape: tuple[int, ...], lows: Ints, highs: Ints) -> Floats:
+    """The variance of each box from `lows` to `highs`, (m, d), where coefficients are measured with deviation 1.
+
+    A box is a product of intervals and so are the coefficients, hence the variance. O(levels · (cells + m)) an axis.
+    """
+    found = np.ones(len(lows))
+    for axis, cells in enumerate(shape):
+        found *= _interval_variances(cells, lows[:, axis], highs[:, axis] + 1) * len(_levels(cells)) ** 2
+    return found
+
+
+def _interval_variances(cells: int, starts: Ints, ends: Ints) -> Floats:
+    """Σ over coefficients of the squared weight that each has in the sum from `starts` to before `ends`.
+
+    The sum before a place p takes a share a of the node that p lies in: 0 of a cell, and of a node whose halves are
+    taken with a and b, (a + b)/2 of its sum and (a − b)/2 of its difference. A sum is what two such differ by.
+    """
+    place = np.arange(cells + 1)
+    share = np.where(place == cells, 1.0, 0.0)
+    found = np.zeros(len(starts))
+    for edges in _edges(cells)[-2::-1]:
+        sizes = np.diff(edges)
+        node = np.minimum(np.searchsorted(edges, place, side="right") - 1, len(sizes) - 1)
+        beyond = place >= (edges[:-1] + (sizes + 1) // 2)[node]
+        split = sizes[node] > 1
+        gap = np.where(split, np.where(beyond, 1 - share, share) / 2, 0.0)
+        share = np.where(split, (beyond + share) / 2, share)
+        one = node[starts] == node[ends]
+        found += np.where(one, (gap[ends] - gap[starts]) ** 2, gap[ends] ** 2 + gap[starts] ** 2)
+    return np.asarray(found + (share[ends] - share[starts]) ** 2)
 
 
 def _axes(shape: int | tuple[int, ...]) -> tuple[int, ...]:

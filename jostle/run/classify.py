@@ -48,8 +48,8 @@ def _simulated_tables(many: Any, seed: Any = 1.0, *, rows: Any = None, at: Any) 
         if not is_number(value) or not float(value).is_integer() or not low <= value <= high:
             raise refuse("ValueError", f"`simulated_tables` takes whole numbers from {low} to {high}")
     range_ = rows if rows is not None else Interval(500.0, 20000.0)
-    if not isinstance(range_, Interval) or not 50 <= range_.low <= range_.high <= 10**6:
-        raise refuse("ValueError", "the rows of simulated tables are a range within 50..1000000")
+    if not isinstance(range_, Interval) or not 5 <= range_.low <= range_.high <= 10**6:
+        raise refuse("ValueError", "the rows of simulated tables are a range within 5..1000000")
     return [
         _opened(interp, i, int(seed), (int(range_.low), int(range_.high)), span) for i in range(int(many))
     ]  # fmt: skip

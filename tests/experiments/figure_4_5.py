@@ -28,7 +28,7 @@ def combined(learned: int, rows: int) -> tuple[Session, str]:
     """A session in which the combined algorithm is defined, and the text that defined it."""
     text = PROGRAM.read_text(encoding="utf-8").split("# A table that it has not seen")[0]
     text = text.replace("param tables = 12", f"param tables = {learned}").replace(
-        "param rows = 50000", f"param rows = {rows}"
+        "param rows = 5000", f"param rows = {rows}"
     )
     session = Session()
     session.execute(Source("figure_4_5", text))
@@ -57,7 +57,7 @@ def main() -> None:
     parser.add_argument("--epsilons", default=",".join(f"{e:g}" for e in EPSILONS))
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--learned", type=int, default=12)
-    parser.add_argument("--rows", type=int, default=50000)
+    parser.add_argument("--rows", type=int, default=5000)
     parser.add_argument("--options", default=",".join((*THESIS, "Grow")))
     chosen = parser.parse_args()
     if not FOLDER.is_dir():

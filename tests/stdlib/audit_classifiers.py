@@ -31,7 +31,7 @@ private t = bound("t") described by {c: {"x", "y"}, a: {"p", "q"}, b: {"r", "s"}
 """
 HERE: Rows = [("x", "p", "r"), ("y", "q", "r")]
 MORE: Rows = [*HERE, ("y", "p", "s")]
-AT_ONCE = ("majority", "naive_bayes", "linear")
+AT_ONCE = ("majority", "naive_bayes", "shrunk_bayes", "linear")
 BY_STEPS = {
     "best_attribute": 'best_attribute(t, "c")',
     "selected_bayes": 'selected_bayes(derive(t, d = a), "c", 1)',

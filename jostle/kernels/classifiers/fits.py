@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from jostle.kernels.carried import noise_of
 from jostle.kernels.classifiers.codes import Cuts, Value
 from jostle.kernels.classifiers.models import Additive, Binned, Branched, Classifier, Floats
 from jostle.kernels.threads import on_one_thread
@@ -20,7 +21,7 @@ Attribute = Mapping[str, Any]
 
 def majority_model(classes: Sequence[Value], counts: Sequence[float]) -> Additive:
     """Always the class with the largest noisy count (C,)."""
-    return Additive("majority", _listed(classes), np.log(np.maximum(np.asarray(counts, dtype=float), 0) + 1), {})
+    return Additive("majority", listed(classes), np.log(np.maximum(np.asarray(counts, dtype=float), 0) + 1), {})
 
 
 def naive_bayes_model(
@@ -37,23 +38,22 @@ def naive_bayes_model(
     for attribute, table in zip(attributes, tables, strict=True):
         shares = np.maximum(table, 0) + 1.0
         weights[str(attribute["name"])] = (
-            _values(attribute),
+            values_of(attribute),
             weight * np.log(shares / shares.sum(axis=1, keepdims=True)),
         )
     kind = "naive Bayes" if weight == 1 else f"naive Bayes tempered by {weight:g}"
-    return Additive(kind, _listed(classes), np.log(np.maximum(prior, 1)), weights)
+    return Additive(kind, listed(classes), np.log(np.maximum(prior, 1)), weights)
 
 
-def careful_model(
-    classes: Sequence[Value], attribute: Attribute, counts: Sequence[float], table: Floats, scales: Sequence[float]
-) -> Additive:
+def careful_model(classes: Sequence[Value], attribute: Attribute, counts: Sequence[float], table: Floats) -> Additive:
     """One attribute's say, where it is louder than the noise; else the majority's.
 
-    `counts` (C,) and `table` (C, V) are noisy by Laplace scales `scales`. The table is compared with the one that class
-    counts and value counts alone would give; of each difference what is within one noise scale is taken as nothing.
+    `counts` (C,) and `table` (C, V) carry their noise. The table is compared with the one that class counts and value
+    counts alone would give; of each difference what is within one deviation of the noise is taken as nothing.
     """
     noisy = np.asarray(table, dtype=float)
-    own, rows = (1 / max(s, 1e-9) ** 2 for s in scales)
+    deviations = [noise.deviation if (noise := noise_of(x)) else 0.0 for x in (counts, table)]
+    own, rows = (1 / max(d, 1e-9) ** 2 for d in deviations)
     known = (own * np.asarray(counts, dtype=float) + rows / noisy.shape[1] * noisy.sum(axis=1)) / (
         own + rows / noisy.shape[1]
     )
@@ -62,11 +62,11 @@ def careful_model(
     values = np.maximum(noisy.sum(axis=0), 0) + 1.0
     expected = known[:, None] * values / values.sum()
     apart = noisy - expected
-    louder = np.sign(apart) * np.maximum(np.abs(apart) - scales[1], 0)
+    louder = np.sign(apart) * np.maximum(np.abs(apart) - deviations[1], 0)
     shares = np.maximum(expected + louder, 0) + 1.0
     weights = np.log(shares / shares.sum(axis=1, keepdims=True))
-    named = {str(attribute["name"]): (_values(attribute), weights)}
-    return Additive("best attribute", _listed(classes), np.log(known), named)
+    named = {str(attribute["name"]): (values_of(attribute), weights)}
+    return Additive("best attribute", listed(classes), np.log(known), named)
 
 
 def class_counts(tables: Sequence[Floats]) -> Floats:
@@ -83,7 +83,7 @@ def linear_model(classes: Sequence[Value], attributes: Sequence[Attribute], tabl
 
     `tables`: first (C, V) for each attribute, then (Vᵢ, Vⱼ) for each pair i < j in order. Indicators are centred by
     their noisy means; the second moments are made positive semidefinite, and a ridge as large as the noise's own
-    spectral norm (its deviation, read off how the totals of the tables differ, times √dimension) keeps it out of
+    spectral norm (its deviation times √dimension) keeps it out of
     the solution.
     """
     k = len(attributes)
@@ -109,12 +109,14 @@ def linear_model(classes: Sequence[Value], attributes: Sequence[Attribute], tabl
     ridge = np.sqrt(_noise_variance(tables) * ends[-1]) + 1.0
     solved = vectors @ ((vectors.T @ cross) / (np.maximum(size, 0) + ridge)[:, None])
     base = counts / n - (means / n) @ solved
-    weights = {str(a["name"]): (_values(a), solved[place[i]].T) for i, a in enumerate(attributes)}
-    return Additive("linear", _listed(classes), base, weights, link="share")
+    weights = {str(a["name"]): (values_of(a), solved[place[i]].T) for i, a in enumerate(attributes)}
+    return Additive("linear", listed(classes), base, weights, link="share")
 
 
 def _noise_variance(tables: Sequence[Floats]) -> float:
-    """The variance of the noise on a cell: each table's total is the number of rows plus the noise of its cells."""
+    """The variance of the noise on a cell, which tables carry; else read off how their totals differ."""
+    if (noise := noise_of(tables[0])) is not None:
+        return noise.deviation**2
     totals = np.array([float(np.sum(t)) for t in tables])
     cells = np.array([np.size(t) for t in tables], dtype=float)
     n = float((totals / cells).sum() / (1 / cells).sum())
@@ -123,7 +125,7 @@ def _noise_variance(tables: Sequence[Floats]) -> float:
 
 def branched_model(attribute: Attribute, branches: Sequence[Classifier]) -> Branched:
     """The classifier that asks `attribute` and hands over to one branch a value."""
-    return Branched(str(attribute["name"]), _values(attribute), tuple(branches))
+    return Branched(str(attribute["name"]), values_of(attribute), tuple(branches))
 
 
 def binned_model(model: Classifier, cuts: Mapping[str, Sequence[float]]) -> Any:
@@ -133,9 +135,9 @@ def binned_model(model: Classifier, cuts: Mapping[str, Sequence[float]]) -> Any:
     return Binned(model, {name: Cuts(tuple(float(e) for e in edges)) for name, edges in cuts.items()})
 
 
-def _values(attribute: Attribute) -> tuple[Value, ...]:
-    return _listed(attribute["values"])
+def values_of(attribute: Attribute) -> tuple[Value, ...]:
+    return listed(attribute["values"])
 
 
-def _listed(values: Sequence[Value]) -> tuple[Value, ...]:
+def listed(values: Sequence[Value]) -> tuple[Value, ...]:
     return tuple(v if isinstance(v, str) else float(v) for v in values)

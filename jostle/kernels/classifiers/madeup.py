@@ -1,4 +1,4 @@
-"""Made-up classification tables, to train choices on: public, seeded, of five kinds of law.
+"""Made-up classification tables, to train choices on: public, seeded, of seven kinds of law.
 
 Real tables differ in their number of rows, attributes, values and classes, in how even the classes are, in how many
 attributes speak of the class, and in whether they speak alone, repeat each other or only together. Each kind below
@@ -8,7 +8,9 @@ has one of these for its idea, and the rest is drawn:
 * `sum`: the class is the largest of weighted sums of the attributes' values, with noise;
 * `cluster`: as `sum`, over attributes that repeat each other, since a hidden cluster decides them;
 * `tree`: a random tree of tests decides, with a share of wrong labels;
-* `scale`: ordered values add up, an attribute may veto, and thresholds cut the sum into classes.
+* `scale`: ordered values add up, an attribute may veto, and thresholds cut the sum into classes;
+* `hidden`: a hidden type decides all attributes and nearly the class, so that each speaks of it and all say the same;
+* `together`: a class is where one of some patterns of two or three attributes is met, none of which says much alone.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 Rng = np.random.Generator
 
-KINDS = ("alone", "sum", "cluster", "tree", "scale")
+KINDS = ("alone", "hidden", "sum", "together", "cluster", "hidden", "tree", "together", "scale")
+"""The kinds in turn; those of which real tables showed most and the others least come twice."""
 SKEWED = 0.95  # tables in which one class has more than this are drawn again
 
 
@@ -47,6 +50,8 @@ def madeup(number: int, seed: int, least: int, most: int, extra: int) -> MadeUp:
 
 
 def _draw(kind: str, rows: int, rng: Rng) -> MadeUp:
+    if kind in ("hidden", "together"):
+        return (_hidden if kind == "hidden" else _together)(rows, rng)
     classes = int(rng.choice([2, 2, 2, 3, 4, 5]))
     low, high = [(2, 5), (3, 8), (2, 17), (8, 21)][int(rng.integers(4))]
     sizes = tuple(int(v) for v in rng.integers(low, high, int(rng.integers(4, 16))))
@@ -71,6 +76,38 @@ def _pick(shares: NDArray[np.float64], rng: Rng) -> Ints:
     above = rng.random(len(shares))[:, None] > np.cumsum(shares, axis=1)
     place: Ints = np.minimum(above.sum(axis=1), shares.shape[1] - 1).astype(np.int64)
     return place
+
+
+def _hidden(rows: int, rng: Rng) -> MadeUp:
+    classes = int(rng.choice([2, 2, 2, 3, 3, 4, 5, 8, 10]))
+    low, high = [(2, 5), (3, 8), (4, 6), (8, 21)][int(rng.integers(4))]
+    sizes = tuple(int(v) for v in rng.integers(low, high, int(rng.integers(4, 21))))
+    types = int(classes * rng.integers(1, 4))
+    each = rng.choice(types, rows, p=rng.dirichlet(np.full(types, rng.uniform(2, 8))))
+    of_type, spread = rng.permutation(types) % classes, np.exp(rng.uniform(np.log(0.15), np.log(2)))
+    cells = np.stack([_pick(rng.dirichlet(np.full(v, spread), types)[each], rng) for v in sizes], axis=1)
+    return MadeUp("hidden", cells, _mistaken(of_type[each].astype(np.int64), classes, 0.3, rng), sizes, classes)
+
+
+def _together(rows: int, rng: Rng) -> MadeUp:
+    classes = 2 if rng.random() < 0.6 else int(rng.integers(3, 5))
+    low, high = [(2, 4), (3, 6)][int(rng.integers(2))]
+    sizes = tuple(int(v) for v in rng.integers(low, high, int(rng.integers(4, 12))))
+    cells, labels = _independent(rows, sizes, rng), np.zeros(rows, dtype=np.int64)
+    for label in range(1, classes):
+        for _ in range(int(rng.integers(1, 9))):
+            met = np.ones(rows, dtype=bool)
+            for place in rng.choice(len(sizes), int(rng.integers(2, 4)), replace=False):
+                some = max(1, int(sizes[place] * rng.uniform(0.3, 0.7)))
+                met &= np.isin(cells[:, place], rng.choice(sizes[place], some, replace=False))
+            labels[met] = label
+    return MadeUp("together", cells, _mistaken(labels, classes, 0.2, rng), sizes, classes)
+
+
+def _mistaken(labels: Ints, classes: int, most: float, rng: Rng) -> Ints:
+    """The labels, of which a share up to `most` is drawn anew."""
+    wrong = rng.random(len(labels)) < rng.uniform(0, most)
+    return np.where(wrong, rng.integers(0, classes, len(labels)), labels)
 
 
 def _given(labels: Ints, classes: int, sizes: tuple[int, ...], speaks: NDArray[np.bool_], rng: Rng) -> Ints:

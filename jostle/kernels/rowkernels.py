@@ -67,7 +67,7 @@ def _e_step(units: Array, means: Any, factors: Any, offsets: Any) -> tuple[Array
     distance = squared_lengths(seen)
     distance *= -0.5
     distance += offsets[:, None]
-    return _normalised(distance), seen
+    return normalised(distance), seen
 
 
 def squared_lengths(vectors: Array) -> Array:
@@ -120,50 +120,9 @@ def logistic_gradient(units: Array, *, target: int, weights: Array) -> Array:
     margin += constant
     margin *= y
     at = np.rint(np.clip(margin, -FAR, FAR) * STEPS).astype(np.int64) + FAR * STEPS
-    slope = _logistic_table()[at]
+    slope = logistic_table()[at]
     slope *= -y
     return np.asarray(x * slope)
-
-
-def sign_gradient(units: Array, *, target: int, values: Any, weights: Array) -> Array:
-    """The gradient of −ln P(x_target | others) against sign patterns, for P(u | others) ∝ exp(c_u + Σ_j w[u, j, x_j]).
-
-    Coordinate j of a row, in [−1, 1], stands for one of `values[j]` values, evenly spread. `weights` (k, d, K), k the
-    values of the target and K the largest of `values`; the constants c stand at w[:, target, 0]. Given are, for each
-    pattern s of `sign_patterns(k)` but the first, each j and each pattern r of `sign_patterns(K)`, half of
-    Σ_u s_u (P(u) − [u is the value]) · r at x_j: within ±1, as Σ_u |P(u) − [u is the value]| ≤ 2. Shape (·, n).
-    """
-    w = np.asarray(weights, dtype=float)
-    codes = [_codes(x, int(v)) for x, v in zip(units, values, strict=True)]
-    value = codes[int(target)]
-    codes[int(target)] = np.zeros_like(value)
-    logs = np.zeros((w.shape[0], units.shape[1]))
-    for j, code in enumerate(codes):
-        logs += w[:, j][:, code]
-    slopes = _normalised(logs)
-    slopes -= np.arange(w.shape[0])[:, None] == value
-    outer, inner = sign_patterns(w.shape[0])[1:], sign_patterns(w.shape[2])
-    pulls = np.zeros((len(outer), units.shape[1]))
-    for u, slope in enumerate(slopes):
-        pulls += outer[:, u, None] * (0.5 * slope)
-    made = np.stack([pulls[:, None] * inner[:, code] for code in codes], axis=1)
-    return np.asarray(made.reshape(-1, units.shape[1]))
-
-
-def sign_patterns(size: int) -> Array:
-    """Patterns of −1 and 1, of which −s is not given beside s, all ones first: all of them up to 5 places; beyond, each
-    place against the rest."""
-    if size <= 5:
-        found = 1.0 - 2.0 * ((np.arange(2 ** (size - 1))[:, None] << 1 >> np.arange(size)) & 1)
-    else:
-        found = np.concatenate([np.ones((1, size)), 1.0 - 2.0 * np.eye(size)])
-    return np.asarray(found)
-
-
-def _codes(units: Array, values: int) -> NDArray[np.int64]:
-    """Which of `values` values a coordinate stands for."""
-    step = values - 1
-    return np.clip(np.rint((units / GRID + 1) * (0.5 * step)), 0, step).astype(np.int64)
 
 
 def pair_products(units: Array) -> Array:
@@ -172,6 +131,24 @@ def pair_products(units: Array) -> Array:
     first, second = np.triu_indices(d, 1)
     products = units[first] * units[second]  # whole numbers up to 2^28: exact
     return np.concatenate([np.ones((1, units.shape[1])), units / GRID, products / GRID**2])
+
+
+def indicators(units: Array, *, values: Any, pairs: bool = True) -> Array:
+    """1, then [x_i = a] for each column and value, then, if `pairs`, [x_i = a, x_j = b] for i < j: which cell of each
+    table of one and two columns the row is in. Coordinate i stands for one of `values[i]` values, evenly spread.
+
+    As many of them are 1 as there are tables, and one more; the others are 0.
+    """
+    held = []
+    for x, many in zip(units, values, strict=True):
+        code = np.clip(np.rint((x / GRID + 1) * (0.5 * (int(many) - 1))), 0, int(many) - 1)
+        held.append(code == np.arange(int(many))[:, None])
+    made = [np.ones((1, units.shape[1])), *held]
+    if pairs:
+        first, second = np.triu_indices(len(held), 1)
+        for i, j in zip(first, second, strict=True):
+            made.append((held[i][:, None] & held[j][None]).reshape(-1, units.shape[1]))
+    return np.concatenate(made).astype(np.float64)
 
 
 def coordinates(units: Array) -> Array:
@@ -184,8 +161,8 @@ WEIGHTS: Mapping[str, Callable[..., Array | tuple[Array, Array]]] = {
     "nearest_from": nearest_from, "within": within,
 }  # fmt: skip
 CONTRIBUTIONS: Mapping[str, Callable[..., Array]] = {
-    "coordinates": coordinates, "logistic_gradient": logistic_gradient, "pair_products": pair_products,
-    "sign_gradient": sign_gradient,
+    "coordinates": coordinates, "indicators": indicators, "logistic_gradient": logistic_gradient,
+    "pair_products": pair_products,
 }  # fmt: skip
 """The closed list: what a program may name."""
 
@@ -211,7 +188,7 @@ def _exact_product(matrix: Array, units: Array) -> Array:
     return np.ldexp(product, -bits - GRID.bit_length() + 1)
 
 
-def _normalised(logs: Array) -> Array:
+def normalised(logs: Array) -> Array:
     """exp(logs) with columns that sum to one, by a table of exp at steps of 1/STEPS."""
     logs -= logs.max(axis=0)
     logs *= -STEPS
@@ -241,7 +218,7 @@ def _exp_table() -> Array:
     return _TABLES["exp"]
 
 
-def _logistic_table() -> Array:
+def logistic_table() -> Array:
     if "logistic" not in _TABLES:
         at = np.arange(-FAR * STEPS, FAR * STEPS + 1) / STEPS
         _TABLES["logistic"] = 1 / (1 + np.exp(at))

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from jostle.engine.plan import Plan, RowExpr
+from jostle.kernels.rowkernels import GRID
+from jostle.privacy.mechanisms.crossed import CodedRows, coded
 from jostle.privacy.mechanisms.rows import BATCH, within_ball
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ class RowStore:
         self._engine = engine
         self._kept: OrderedDict[Place, list[NDArray[np.int16]]] = OrderedDict()
         self._tallies: OrderedDict[Place, tuple[NDArray[np.int16], NDArray[np.int64]] | None] = OrderedDict()
+        self._coded: OrderedDict[tuple[Place, tuple[int, ...]], CodedRows] = OrderedDict()
 
     def batches(self, rows: Vectors) -> Iterator[NDArray[np.float64]]:
         """The rows as whole numbers in units of the ball, (d, at most BATCH) each."""
@@ -63,6 +66,15 @@ class RowStore:
         for start in range(0, len(times), BATCH):
             part = different[:, start : start + BATCH]
             yield part.astype(np.float64), times[start : start + BATCH]
+
+    def coded(self, rows: Vectors, values: tuple[int, ...]) -> CodedRows:
+        """The different rows as codes, column j one of `values[j]` numbers evenly spread over ±1."""
+        place = ((rows.plan, rows.exprs, rows.radius, rows.norm), values)
+        if place not in self._coded:
+            self._coded[place] = coded((block.astype(float) for block in self._blocks(rows)), values, GRID)
+            while len(self._coded) > TALLIES:
+                self._coded.popitem(last=False)
+        return self._coded[place]
 
     def _counted(self, rows: Vectors) -> tuple[NDArray[np.int16], NDArray[np.int64]] | None:
         """The different rows (d, m) and how often each is there; None where they are more than a quarter of a block."""

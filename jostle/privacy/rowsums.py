@@ -28,9 +28,11 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.kernels import rowkernels
+from jostle.kernels.slopes import SLOPES
 from jostle.kernels.threads import on_one_thread
 from jostle.privacy.handles import Scores, Vectors
 from jostle.privacy.kernel import Kernel
+from jostle.privacy.mechanisms import crossed
 from jostle.privacy.mechanisms.rows import BITS, Contributions, Moments, whole_frames, whole_weights
 from jostle.privacy.prepaid import Prepaid
 from jostle.privacy.query import noise_and_stability
@@ -219,12 +221,24 @@ def noisy_sum(
     return made * (bound / UNIT), deviation
 
 
-def coordinate_scores(rows: Vectors, given: Kernelled, bound: float) -> Scores:
+def scored(rows: Vectors, name: str, parameters: Mapping[str, Any]) -> Kernelled | crossed.Crossing:
+    """What `coordinate_scores` may sum: a kernel that gives contributions, or slopes on columns of a few values."""
+    if name in SLOPES:
+        return crossed.crossing(len(rows.names), name, parameters)
+    return _checked(rows, name, parameters, {**SLOPES, **rowkernels.CONTRIBUTIONS})
+
+
+def coordinate_scores(rows: Vectors, given: Kernelled | crossed.Crossing, bound: float) -> Scores:
     """The coordinates of a sum as scores, each contribution within ±bound, and then their negatives: to be chosen from.
 
     One row moves each score by at most the bound; not monotone.
     """
     _check_bound(bound, "sup")
+    if isinstance(given, crossed.Crossing) and (rows.norm != "sup" or rows.radius != 1):
+        raise refuse(
+            "ValueError", f"`{given.name}` goes by columns of a few values each",
+            help='`vectors(people, age, sex, norm = "sup")`',
+        )  # fmt: skip
     arguments = (given, bound)
     return Scores(rows.exposures, "coordinates", rows, 2**BITS, False, BITS, arguments, length=2 * given.size)
 
@@ -248,8 +262,16 @@ def exact_size(kernel: Kernel, rows: Vectors) -> int:
 
 def exact_scores(kernel: Kernel, one: Scores) -> list[int]:
     """What `scores.values_of` asks for, after the charge: whole numbers in units of 2^-BITS of the bound."""
+    import numpy as np
+
+    rows: Any = one.base
     given, bound = one.arguments
-    found = [int(v) for v in _sums(kernel, one.base, given, bound, "sup")]
+    if isinstance(given, crossed.Crossing):
+        with np.errstate(all="ignore"):
+            exact = crossed.crossed(store_of(kernel.engine).coded(rows, given.values), given, bound)
+    else:
+        exact = _sums(kernel, rows, given, bound, "sup")
+    found = [int(v) for v in exact]
     return [*found, *(-v for v in found)]
 
 
@@ -281,5 +303,5 @@ def _tell(kernel: Kernel, rows: Vectors, what: str, paid: Prepaid, out: Mapping[
 
 __all__ = [
     "Kernelled", "contributions_of", "coordinate_scores", "exact_scores", "exact_size", "noisy_moments",
-    "noisy_sum", "public_rows", "weights_of",
+    "noisy_sum", "public_rows", "scored", "weights_of",
 ]  # fmt: skip

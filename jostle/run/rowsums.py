@@ -219,9 +219,7 @@ def _noisy_sum(
 def _coordinate_scores(rows: Any, given: Any, parameters: Any = None, *, bound: Any = 1.0, at: Any) -> Any:
     """The coordinates of such a sum as scores, then their negatives: for `noisy_max` and `exp_mech`."""
     _need(rows, "coordinate_scores")
-    return rowsums.coordinate_scores(
-        rows, rowsums.contributions_of(rows, _name(given), _parameters(parameters)), _bound(bound)
-    )
+    return rowsums.coordinate_scores(rows, rowsums.scored(rows, _name(given), _parameters(parameters)), _bound(bound))
 
 
 def _need(rows: Any, what: str) -> None:

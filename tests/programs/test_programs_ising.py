@@ -22,6 +22,15 @@ def test_ising(tmp_path: Path) -> None:
     assert result.output[0].startswith("without noise:") and result.output[-1].endswith("0.024356")
 
 
+def test_choose_ising(tmp_path: Path) -> None:
+    result = Session(cwd=tmp_path).run(PROGRAMS / "choose_ising.jst", most=8, rho_in_all=2)
+    (choice,) = [event.fields for event in result.trace if event.kind == "choice"]
+    assert set(choice["predictions"]) == {"Apart", "Moments", "FrankWolfe"}
+    assert 0 < float(result.budget["answers"]["rho"]["spent"]) <= 2
+    assert choice["predictions"]["Moments"] > choice["predictions"]["Apart"] - 0.1  # nats a variable
+    assert list(result["model"].names) == [f"x{i}" for i in range(1, 7)]
+
+
 def test_the_answers_are_made_as_is_said(tmp_path: Path) -> None:
     spec = importlib.util.spec_from_file_location("make_answers", PROGRAMS / "data" / "make_answers.py")
     assert spec is not None and spec.loader is not None

@@ -18,11 +18,14 @@ from recording import Bench, worst_losses
 
 from jostle.kernels import rowkernels
 from jostle.kernels.ising import fit as isingfit
-from jostle.kernels.ising import frankwolfe, pairwise
+from jostle.kernels.ising import frankwolfe, pairfit, pairwise
 from jostle.kernels.ising.fit import climbed, fitted, packed, state_probabilities, unpacked
 from jostle.kernels.ising.models import IsingModel, ising_fit, ising_model, ring_with_chords
-from jostle.kernels.rowkernels import GRID, pair_products, sign_gradient, sign_patterns
+from jostle.kernels.rowkernels import GRID, pair_products
+from jostle.kernels.slopes import sign_patterns
 from jostle.privacy.measures import epsilon_of, rho_of
+from jostle.privacy.mechanisms.crossed import coded as coded_rows
+from jostle.privacy.mechanisms.crossed import crossed, crossing
 from jostle.source import Source
 from jostle.tools.session import Result, Session
 
@@ -148,12 +151,11 @@ def test_sign_gradients_are_those_of_the_likelihood(target: int) -> None:
     rng = np.random.default_rng(target)
     rows = np.stack([rng.integers(0, v, 30) for v in VALUES], axis=1)
     weights = rng.normal(0, 0.5, pairwise.node_shape(VALUES, target))
-    parameters = {"target": target, "values": VALUES, "weights": weights}
-    given = sign_gradient(coded(rows), **parameters)
-    assert np.abs(given).max() <= 1 and np.array_equal(given[:, [4]], sign_gradient(coded(rows[[4]]), **parameters))
+    given = crossing(3, "sign_gradient", {"target": target, "values": VALUES, "weights": weights})
     k = VALUES[target]
     outer, inner = sign_patterns(k)[1:], sign_patterns(4)
-    sums = given.sum(axis=1).reshape(len(outer), 3, len(inner))
+    sums = crossed(coded_rows([coded(rows)], tuple(VALUES), GRID), given, 1.0) / 2**30
+    sums = sums.reshape(len(outer), 3, len(inner))
     for s, j, r in [(0, target, 0), (0, (target + 1) % 3, 3), (len(outer) - 1, (target + 2) % 3, 5)]:
         moved = weights.copy()
         moved[:, j] += 1e-6 * np.outer(outer[s], inner[r])
@@ -172,12 +174,48 @@ def test_patterns_are_signs_and_no_two_are_the_same_line(size: int) -> None:
 def test_new_kernels_do_not_look_at_the_place_of_a_row() -> None:
     rng = np.random.default_rng(5)
     rows = np.stack([rng.integers(0, v, 200) for v in VALUES], axis=1)
-    weights = rng.normal(0, 1, pairwise.node_shape(VALUES, 2))
-    for name, given in (("pair_products", {}), ("sign_gradient", {"target": 2, "values": VALUES, "weights": weights})):
+    for name, given in (("pair_products", {}), ("indicators", {"values": VALUES})):
         whole = rowkernels.contribute(name, coded(rows), given)
         for order in (np.arange(199, -1, -1), np.arange(7, 8), np.r_[3, np.arange(200)]):
             there = rowkernels.contribute(name, np.ascontiguousarray(coded(rows)[:, order]), given)
             assert np.array_equal(whole[:, order], there)
+
+
+@pytest.mark.parametrize("values", [(2, 3), (3, 2, 4), (2, 2, 2, 3)])
+def test_pairwise_models_against_enumeration(values: tuple[int, ...]) -> None:
+    """Log-probabilities, tables of pairs, and the fit of exact tables."""
+    rng = np.random.default_rng(len(values))
+    p, k = len(values), max(values)
+    tables, fields = pairfit.told_apart(rng.normal(0, 0.4, (p, p, k, k)), rng.normal(0, 0.3, (p, k)), values)
+    for i, many in enumerate(values):
+        fields[i, many:] = 0
+    model = pairwise.PairwiseModel(tuple("abcd"[:p]), values, tables, fields)
+    states = np.array(list(itertools.product(*map(range, values))))
+    pairs = [(i, j) for i in range(p) for j in range(i + 1, p)]
+    energy = [
+        sum(fields[i, x[i]] for i in range(p)) + sum(tables[i, j, x[i], x[j]] for i, j in pairs) for x in states
+    ]  # fmt: skip
+    weights = np.exp(energy)
+    chances = weights / weights.sum()
+    assert model.log_likelihood(states) == pytest.approx(float(np.log(chances).mean()), abs=1e-12)
+    found = pairfit.marginals(chances.reshape(values))
+    scaled = np.trunc((2 * states / (np.array(values) - 1) - 1) * GRID).T.astype(float)
+    ones = rowkernels.indicators(scaled, values=values)
+    assert found == pytest.approx(ones[1:] @ chances, abs=1e-12) and (ones.sum(axis=0) == 1 + p * (p + 1) // 2).all()
+    facts = {"columns": model.names, "norm": "sup", "radius": 1, "scales": [(v - 1) / 2 for v in values]}
+    again = pairfit.pairwise_fit(facts, 1e9 * np.concatenate([[1], found]), 0.0)
+    assert again.error(model) < 1e-4 and again.fields == pytest.approx(fields, abs=1e-4)
+    with pytest.raises(ValueError, match="one kind"):
+        model.error(ring_with_chords(5))
+    for bad in ([[0.5] * p], [[0] * (p + 1)], [[k] * p]):
+        with pytest.raises(ValueError, match="rows"):
+            model.log_likelihood(bad)
+
+
+def test_what_drowns_is_near_uniform() -> None:
+    facts = {"columns": ["a", "b"], "norm": "sup", "radius": 1, "scales": [1, 1]}
+    sums = 50 * np.random.default_rng(0).normal(0, 1, 1 + 6 + 9)
+    assert pairfit.pairwise_fit(facts, sums, 50.0).width < 1
 
 
 # Steps ------------------------------------------------------------------------------------------------
@@ -191,6 +229,7 @@ def test_steps_go_against_the_gradient_and_stay_in_the_ball() -> None:
         if t == 0:
             assert w.tolist() == [0, -1.5, 0]
     assert frankwolfe.fw_rounds(10_000, 1.5, 0.1, 10_000) == round(0.5 * (7500 * math.sqrt(0.1)) ** (2 / 3))
+    assert frankwolfe.fw_rounds(1e4, 1.5, math.inf, 30) == 30
     assert frankwolfe.fw_rounds(1e9, 1.5, 1, 400) == 400 and frankwolfe.fw_rounds(1, 1.5, 1e-9, 400) == 8
 
 
@@ -268,12 +307,32 @@ def test_a_pairwise_field_is_found() -> None:
     assert 4.9999 < float(result.budget["d"]["rho"]["spent"]) <= 5
 
 
+def test_pairwise_moments_find_the_field_and_variables_apart_their_shares() -> None:
+    truth = pairwise.pairwise_ring(4, 3, 0.4, 1)
+    rows = np.array(truth.sample(20_000, 2))
+    rows = rows[(rows[:, 0] < 2) | (np.arange(len(rows)) % 2 == 0)]  # fewer 2s in the first column
+    calls = "release m = pairwise_moments(rows) with rho 1\nrelease a = pairwise_apart(rows) with rho 1"
+    result = attempt(rows, calls, described="0..2")
+    assert result.ok, result.diagnostics
+    moments, apart = result["m"], result["a"]
+    assert moments.error(truth) < 0.13 and moments.edges(0.2) == truth.edges(0.2) and not apart.tables.any()
+    shares = np.exp(apart.fields[0]) / np.exp(apart.fields[0]).sum()
+    assert shares == pytest.approx(np.bincount(rows[:, 0].astype(int)) / len(rows), abs=0.02)
+    held = np.array(truth.sample(2000, 5))
+    assert moments.log_likelihood(held) > apart.log_likelihood(held) + 0.05
+    assert float(result.budget["d"]["rho"]["spent"]) == pytest.approx(2, abs=1e-4)
+    bits = attempt(np.sign(rows[:, :3] - 0.5), "release a = ising_apart(rows) with rho 1")["a"]
+    wanted = [math.atanh(float(np.sign(rows[:, i] - 0.5).mean())) for i in range(3)]
+    assert bits.fields == pytest.approx(wanted, abs=0.03) and not bits.couplings.any()
+
+
 @pytest.mark.parametrize(("program", "message"), [
     ('m = ising_moments(vectors(d)) with rho 1', "sup"),
     ('m = sparse_logistic(rows, "y", 1) with rho 1', "no column"),
     ("m = ising_fw(rows, 0) with rho 1", "positive"),
     ('m = pairwise_fw(vectors(derive(d, x1 = x1 / 3), norm = "sup"), 1) with rho 1', "whole numbers"),
     ("m = ising_moments(rows) with rho 2000", "2000"),
+    ('m = pairwise_moments(vectors(d, ' + ", ".join(["x1"] * 14) + ', norm = "sup")) with rho 1', "too many to list"),
 ])  # fmt: skip
 def test_refusals_spend_nothing(program: str, message: str) -> None:
     result = attempt(np.ones((10, 3)), program)
@@ -292,6 +351,9 @@ m = ising_moments(bits) with rho 1
 f = ising_fw(bits, 1, rounds = 3) with rho 1
 s = sparse_logistic(rows, "a", 2, rounds = 3) with rho 1
 p = pairwise_fw(rows, 1, rounds = 3) with rho 1
+q = pairwise_moments(rows) with rho 1
+i = ising_apart(bits) with rho 1
+j = pairwise_apart(rows) with rho 1
 """
 KINDS = [(a, b, c) for a in (0, 1) for b in (0, 1) for c in (0, 1, 2)] + [(9, -5, 7), ("", 1, 2)]
 BASE = [KINDS[i] for i in (0, 0, 3, 7, 8, 11, 4)]

@@ -28,11 +28,14 @@ def fw_start(size: int) -> Array:
 
 
 def fw_rounds(rows: float, radius: float, rho: float, most: int) -> int:
-    """How many steps for about `rows` rows at `rho`, between LEAST and `most`; all public."""
+    """How many steps for about `rows` rows at `rho`, between LEAST and `most`; all public.
+
+    `rho` is infinite for rows that are public, which gives `most`.
+    """
     if not (radius > 0 and rho > 0):
         raise ValueError("a radius and an amount are positive")
     wanted = PACE * (max(float(rows), 1.0) * float(radius) / 2 * float(np.sqrt(rho))) ** (2 / 3)
-    return int(min(max(LEAST, round(wanted)), int(most)))
+    return round(min(max(float(LEAST), float(wanted)), float(most)))
 
 
 def fw_step(weights: Any, chosen: int, radius: float, step: int) -> Array:

@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jostle.kernels.ising.apart import log_shares
 from jostle.kernels.ising.draws import Chains, numbered, some_signs
+from jostle.kernels.ising.field import Field
 from jostle.kernels.ising.fit import EXACT, PRIOR, climbed, fitted, packed, state_probabilities, unpacked
 
 Array = NDArray[np.float64]
@@ -22,10 +24,9 @@ Facts = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class IsingModel:
+class IsingModel(Field):
     """`couplings` (p, p) symmetric with a zero diagonal, `fields` (p,), and the `method` that found them."""
 
-    names: tuple[str, ...]
     couplings: Array
     fields: Array
     method: str = "made up"
@@ -34,30 +35,19 @@ class IsingModel:
 
     @property
     def jostle_fields(self) -> dict[str, Any]:
-        return {
-            "names": list(self.names), "couplings": self.couplings.tolist(), "fields": self.fields.tolist(),
-            "width": self.width, "method": self.method, "edges": self.edges, "sample": self.sample,
-            "error": self.error, "moments": lambda: self.moments().tolist(), "log_likelihood": self.log_likelihood,
+        return self.shared_fields | {
+            "couplings": self.couplings.tolist(), "fields": self.fields.tolist(), "method": self.method,
+            "moments": lambda: self.moments().tolist(),
         }  # fmt: skip
 
     @property
-    def width(self) -> float:
-        """λ = max_i Σ_j |A_ij| + |θ_i|."""
-        return float((np.abs(self.couplings).sum(axis=1) + np.abs(self.fields)).max())
+    def pulls(self) -> Array:
+        return self.couplings
 
-    def edges(self, threshold: float) -> list[list[str]]:
-        """The pairs whose coupling reaches `threshold`: the structure, right where no coupling is off by half the
-        smallest true one and that half is the threshold."""
-        pairs = zip(*np.triu_indices(len(self.names), 1), strict=True)
-        return [[self.names[i], self.names[j]] for i, j in pairs if abs(self.couplings[i, j]) >= threshold]
-
-    def error(self, other: IsingModel) -> float:
-        """max |A − A'|."""
-        return float(np.abs(self.couplings - other.couplings).max())
-
-    def sample(self, rows: int, seed: int = 0) -> list[list[float]]:
-        """Rows of −1 and 1 as lists: synthetic, and free."""
-        return self.drawn(rows, seed).tolist()  # type: ignore[no-any-return]
+    @property
+    def widths(self) -> Array:
+        """Σ_j |A_ij| + |θ_i| for each i."""
+        return np.asarray(np.abs(self.couplings).sum(axis=1) + np.abs(self.fields))
 
     def drawn(self, rows: int, seed: int = 0) -> Array:
         """(rows, p) of −1 and 1: exactly where all states can be listed, else by Gibbs chains of 200 sweeps."""
@@ -149,6 +139,13 @@ def ising_fit(rows: Facts, sums: Any, noise: float) -> IsingModel:
     couplings, fields = unpacked(find(moments, p, ridge), p)
     method = "moments" if p <= EXACT else "moments and Gibbs chains"
     return IsingModel(tuple(rows["columns"]), couplings, fields, method)
+
+
+def ising_apart_fit(rows: Facts, sums: Any, noise: float) -> IsingModel:
+    """No couplings: the fields of noisy numbers of rows in all and of each variable's −1 and 1."""
+    fields = [half[1] for half in log_shares(sums, [2] * len(rows["columns"]), noise)]
+    p = len(fields)
+    return IsingModel(tuple(rows["columns"]), np.zeros((p, p)), np.array(fields), "variables apart")
 
 
 def ising_of_nodes(rows: Facts, nodes: Sequence[Any]) -> IsingModel:

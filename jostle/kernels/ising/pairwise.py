@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jostle.kernels.ising.draws import numbered, some_signs
+from jostle.kernels.ising.field import Field
 from jostle.kernels.ising.models import ring_pairs
-from jostle.kernels.rowkernels import sign_patterns
+from jostle.kernels.slopes import sign_patterns
 
 Array = NDArray[np.float64]
 Facts = Mapping[str, Any]
@@ -23,13 +25,12 @@ MOST_STATES = 2**20
 
 
 @dataclass(frozen=True)
-class PairwiseModel:
+class PairwiseModel(Field):
     """`tables` (p, p, k, k), centred, tables[j, i] the transpose of tables[i, j]; `fields` (p, k).
 
     k is the largest alphabet, `values` (p,) how many values each variable has: 0, 1, … above its least.
     """
 
-    names: tuple[str, ...]
     values: tuple[int, ...]
     tables: Array
     fields: Array
@@ -39,16 +40,18 @@ class PairwiseModel:
 
     @property
     def jostle_fields(self) -> dict[str, Any]:
-        return {
-            "names": list(self.names), "values": list(self.values), "table": self.table, "method": self.method,
-            "fields": self.fields.tolist(), "width": self.width, "edges": self.edges, "error": self.error,
-            "sample": self.sample,
+        return self.shared_fields | {
+            "values": list(self.values), "table": self.table, "fields": self.fields.tolist(), "method": self.method,
         }  # fmt: skip
 
     @property
-    def width(self) -> float:
-        """λ = max over i and a of Σ_j max_b |W_ij(a, b)| + |θ_i(a)|."""
-        return float((np.abs(self.tables).max(axis=3).sum(axis=1) + np.abs(self.fields)).max())
+    def pulls(self) -> Array:
+        return self.tables
+
+    @property
+    def widths(self) -> Array:
+        """max_a Σ_j max_b |W_ij(a, b)| + |θ_i(a)| for each i."""
+        return np.asarray((np.abs(self.tables).max(axis=3).sum(axis=1) + np.abs(self.fields)).max(axis=1))
 
     def table(self, one: str, other: str) -> list[list[float]]:
         """W of two variables, by name: a row for each value of the first."""
@@ -58,35 +61,27 @@ class PairwiseModel:
         i, j = self.names.index(one), self.names.index(other)
         return self.tables[i, j, : self.values[i], : self.values[j]].tolist()  # type: ignore[no-any-return]
 
-    def edges(self, threshold: float) -> list[list[str]]:
-        """The pairs of whose table some entry reaches `threshold`."""
-        strongest = np.abs(self.tables).max(axis=(2, 3))
-        pairs = zip(*np.triu_indices(len(self.names), 1), strict=True)
-        return [[self.names[i], self.names[j]] for i, j in pairs if strongest[i, j] >= threshold]
+    def drawn(self, rows: int, seed: int = 0) -> Array:
+        """(rows, p) of values 0, 1, …, exactly: for at most MOST_STATES states."""
+        found = numbered(np.exp(self._logs).ravel(), rows, seed)
+        return np.stack(np.unravel_index(found, self.values), axis=1).astype(float)
 
-    def error(self, other: PairwiseModel) -> float:
-        """max |W − W'| over all tables."""
-        return float(np.abs(self.tables - other.tables).max())
+    def log_likelihood(self, rows: Any) -> float:
+        """The mean log-probability of public rows of values 0, 1, …; for at most MOST_STATES states."""
+        x = np.asarray(rows, dtype=float)
+        if x.ndim != 2 or x.shape[1] != len(self.values) or (x != np.rint(x)).any():
+            raise ValueError(f"rows are lists of {len(self.values)} whole numbers")
+        if (x < 0).any() or (x >= np.array(self.values)).any():
+            raise ValueError("rows hold values from 0 to one less than there are")
+        return float(self._logs[tuple(x.T.astype(np.int64))].mean())
 
-    def sample(self, rows: int, seed: int = 0) -> list[list[float]]:
-        """Rows of values 0, 1, …, drawn exactly: for at most 2^20 states."""
-        states = int(np.prod(self.values))
-        if states > MOST_STATES:
-            raise ValueError(f"{states} states are too many to list; at most {MOST_STATES}")
-        found = numbered(self._probabilities().ravel(), rows, seed)
-        return np.stack(np.unravel_index(found, self.values), axis=1).astype(float).tolist()  # type: ignore[no-any-return]
-
-    def _probabilities(self) -> Array:
-        p = len(self.values)
-        energy = np.zeros(self.values)
-        for i in range(p):
-            one = np.arange(p) == i
-            energy = energy + self.fields[i, : self.values[i]].reshape(np.where(one, self.values, 1))
-            for j in range(i + 1, p):
-                two = one | (np.arange(p) == j)
-                energy += self.tables[i, j, : self.values[i], : self.values[j]].reshape(np.where(two, self.values, 1))
-        weights = np.exp(energy - energy.max())
-        return np.asarray(weights / weights.sum())
+    @cached_property
+    def _logs(self) -> Array:
+        """The log-probability of every state."""
+        need_listed(self.values)
+        energy = energies(self.values, self.tables, self.fields)
+        most = energy.max()
+        return np.asarray(energy - (most + np.log(np.exp(energy - most).sum())))
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -96,6 +91,27 @@ class PairwiseModel:
 
     def __str__(self) -> str:
         return f"pairwise field of {len(self.names)} variables, width {self.width:.2f}, by {self.method}"
+
+
+def need_listed(values: Sequence[int]) -> None:
+    """Refuses more states than can be listed."""
+    states = float(np.prod([float(v) for v in values]))
+    if states > MOST_STATES:
+        raise ValueError(f"{states:.6g} states are too many to list; at most {MOST_STATES:,}")
+
+
+def energies(values: Sequence[int], tables: Array, fields: Array) -> Array:
+    """Σ W_ij(x_i, x_j) + Σ θ_i(x_i) for every state, an array of the shape `values`."""
+    p = len(values)
+    shape = np.array(values)
+    energy = np.zeros(tuple(values))
+    for i in range(p):
+        one = np.arange(p) == i
+        energy += fields[i, : values[i]].reshape(np.where(one, shape, 1))
+        for j in range(i + 1, p):
+            two = one | (np.arange(p) == j)
+            energy += tables[i, j, : values[i], : values[j]].reshape(np.where(two, shape, 1))
+    return energy
 
 
 def pairwise_ring(variables: int, values: int, strength: float = 0.25, seed: int = 0) -> PairwiseModel:

@@ -1,0 +1,72 @@
+"""What an Ising model and a pairwise field have in common: pairs of variables that pull at each other.
+
+An Ising model is the pairwise field of two values whose centred tables are ±A_ij, so that how wide a model is, which
+pairs are its edges, how far two models are apart and how rows are drawn mean the same for both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field over named variables; what it is made of is for its kind to say."""
+
+    names: tuple[str, ...]
+
+    @property
+    def pulls(self) -> Array:
+        """All parameters of pairs, (p, p) or (p, p, k, k), symmetric."""
+        raise NotImplementedError
+
+    @property
+    def widths(self) -> Array:
+        """For each variable the most that its neighbours and its own parameter can pull at it together."""
+        raise NotImplementedError
+
+    def drawn(self, rows: int, seed: int = 0) -> Array:
+        """(rows, p): independent rows, as the model has its values."""
+        raise NotImplementedError
+
+    def log_likelihood(self, rows: Any) -> float:
+        """The mean log-probability of public rows, as the model has its values."""
+        raise NotImplementedError
+
+    @property
+    def shared_fields(self) -> dict[str, Any]:
+        """What a program may ask of either kind."""
+        asked: dict[str, Callable[..., Any]] = {
+            "edges": self.edges, "error": self.error, "sample": self.sample, "log_likelihood": self.log_likelihood,
+        }  # fmt: skip
+        return {"names": list(self.names), "width": self.width, **asked}
+
+    @property
+    def width(self) -> float:
+        """λ, the largest of `widths`."""
+        return float(self.widths.max())
+
+    def edges(self, threshold: float) -> list[list[str]]:
+        """The pairs of which some parameter reaches `threshold`: the structure, right where none is off by half of the
+        smallest true one and that half is the threshold."""
+        p = len(self.names)
+        strongest = np.abs(self.pulls).reshape(p, p, -1).max(axis=2)
+        pairs = zip(*np.triu_indices(p, 1), strict=True)
+        return [[self.names[i], self.names[j]] for i, j in pairs if strongest[i, j] >= threshold]
+
+    def error(self, other: Any) -> float:
+        """The largest difference of a parameter of a pair."""
+        if not isinstance(other, Field) or other.pulls.shape != self.pulls.shape:
+            raise ValueError("only models of one kind over as many variables and values can be compared")
+        return float(np.abs(self.pulls - other.pulls).max())
+
+    def sample(self, rows: int, seed: int = 0) -> list[list[float]]:
+        """Rows as lists: synthetic, and free."""
+        return self.drawn(rows, seed).tolist()  # type: ignore[no-any-return]

@@ -21,6 +21,8 @@ def parse(words: Sequence[str]) -> argparse.Namespace | int:
         asked = parser.parse_args(words)
         if asked.command == "run" and asked.seed is not None and not asked.simulate:
             parser.error("--seed goes with --simulate; real noise has no seed")
+        if asked.command == "run" and asked.overwrite and not asked.save:
+            parser.error("--overwrite goes with --save NAME=PATH")
     except SystemExit as done:
         return int(done.code or 0)
     return asked
@@ -59,6 +61,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--trace", metavar="PATH", help="write the event stream, one JSON object a line, as it happens")
     run.add_argument("--pictures", metavar="FOLDER", help="draw what the program plots, as files in a folder")
+    run.add_argument(
+        "--save", metavar="NAME=PATH", type=_pair, action="append", default=[],
+        help="write what the program releases as NAME, rows or columns, as a CSV file",
+    )  # fmt: skip
+    run.add_argument("--overwrite", action="store_true", help="let --save write over files that are there")
     run.add_argument("--format", choices=["text", "json"], default="text", help="json: one object on standard output")
     run.add_argument(
         "--simulate", action="store_true", help="open nothing private: rows are made up from the described domains"

@@ -49,23 +49,36 @@ def run(asked: Namespace) -> int:
         simulate=simulate,
         ledger=asked.ledger,
     )
-    if simulate is not None and not as_json:
-        say("nothing private is opened; rows are made up from the described domains")
+    saving = None
     try:
+        if asked.save:
+            from jostle.tools.saving import Saving
+
+            saving = Saving(asked.save, session.releases(source), overwrite=asked.overwrite)
+        if simulate is not None and not as_json:
+            say("nothing private is opened; rows are made up from the described domains")
         for name, path in asked.bind:
             session.bind(name, Path(path))
         result = session.attempt(source, dict(asked.set))
+        told, unsaved = (
+            ([], []) if saving is None else saving.save(result.values, ok=result.ok, simulated=asked.simulate)
+        )
     finally:
         if bar is not None:
             bar.close()
         if writer is not None:
             writer.close()
+        if saving is not None:
+            saving.close()
     if as_json:
-        print(_as_json(result, simulate))
+        print(_as_json(result, simulate, unsaved))
     else:
         _as_text(result, say)
+        for line in told:
+            say(line)
+        tell(unsaved)
     _pictures(result, asked.pictures, say if not as_json else None)
-    return 0 if result.ok else 1
+    return 0 if result.ok and not unsaved else 1
 
 
 def _pictures(result: Result, folder: str | None, say: Callable[[str], None] | None) -> None:
@@ -97,16 +110,17 @@ def _sayer(simulate: int | None) -> Callable[[str], None]:
     return say
 
 
-def _as_json(result: Result, simulate: int | None) -> str:
+def _as_json(result: Result, simulate: int | None, unsaved: Sequence[Diagnostic] = ()) -> str:
     import json
 
     from jostle.trace.jsonl import plain
 
-    said: dict[str, Any] = {"ok": result.ok}
-    if not result.ok:
-        said["error"] = result.diagnostics[0].as_json()
-        if len(result.diagnostics) > 1:
-            said["errors"] = [d.as_json() for d in result.diagnostics]
+    wrong = [*result.diagnostics, *unsaved]
+    said: dict[str, Any] = {"ok": result.ok and not unsaved}
+    if wrong:
+        said["error"] = wrong[0].as_json()
+        if len(wrong) > 1:
+            said["errors"] = [d.as_json() for d in wrong]
     if simulate is not None:
         said["simulated"] = simulate
     said |= {"released": result.released_json(), "budget": result.budget, "output": result.output}
@@ -135,6 +149,8 @@ def _as_text(result: Result, say: Callable[[str], None]) -> None:
 
 def tell(diagnostics: Sequence[Diagnostic]) -> None:
     """Diagnostics on standard error, after what went to standard output before them."""
+    if not diagnostics:
+        return
     sys.stdout.flush()
     err = sys.stderr
     err.write(render_all(diagnostics, colour=wants_colour(err), width=width_of(err)))

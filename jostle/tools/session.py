@@ -168,6 +168,27 @@ class Session:
             self._events[first_event:], self._output[first_line:],
         )  # fmt: skip
 
+    def releases(self, source: Source) -> list[str] | None:
+        """The names that a program and its modules release somewhere; None where the program cannot be read."""
+        from jostle.syntax.walk import every
+
+        self._look_beside(source)
+        found: dict[str, None] = {}
+        seen: set[tuple[str, ...]] = set()
+        try:
+            waiting = [self._parsed(source)]
+            while waiting:
+                nodes = list(every(waiting.pop()))
+                found.update(dict.fromkeys(node.name for node in nodes if isinstance(node, n.Release)))
+                for node in nodes:
+                    if isinstance(node, n.Use) and node.path not in seen:
+                        seen.add(node.path)
+                        used = self._modules.tree(node.path, self._folders)
+                        waiting += [] if used is None else [used]
+        except Refusal:
+            return None
+        return list(found)
+
     def check(self, source: Source) -> list[Diagnostic]:
         """Every error that can be found before anything runs."""
         self._look_beside(source)

@@ -1,0 +1,203 @@
+"""`jostle run FILE --save NAME=PATH`: what a program releases, as a CSV file.
+
+A saved file is whole or not there: rows go to a file beside it, which takes its name at the end. Whether that can be
+is found out first, before anything is spent: that the program releases such a name, that the file's folder takes files,
+and that nothing is overwritten which nobody said could be.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jostle.diagnostics import Diagnostic, Refusal, did_you_mean, refuse
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """Columns of public values, by name and of equal length."""
+
+    columns: Mapping[str, Sequence[Any]]
+
+    @property
+    def rows(self) -> int:
+        return len(next(iter(self.columns.values()), ()))
+
+    def lines(self) -> Iterator[list[str]]:
+        """The header, then the rows as texts; what is none, or no finite number, is an empty cell."""
+        yield list(self.columns)
+        for row in zip(*self.columns.values(), strict=True):
+            yield [_cell(value) for value in row]
+
+
+class Saving:
+    """Where released values go. Made before a run, `save`d after it, `close`d in any case."""
+
+    def __init__(self, asked: Sequence[tuple[str, str]], released: Sequence[str] | None, *, overwrite: bool) -> None:
+        """`asked`: pairs of a name and a path; `released`: the names that the program can release, or None
+        where that is not known.
+
+        Raises `Refusal` (`NameError`, `DataError`) for what cannot be, and then leaves no file behind.
+        """
+        self._places: dict[str, Path] = {}
+        self._parts: dict[str, Path] = {}
+        self._overwrite = overwrite
+        try:
+            for name, path in asked:
+                self._prepare(name, Path(path), released)
+        except Refusal:
+            self.close()
+            raise
+
+    def _prepare(self, name: str, path: Path, released: Sequence[str] | None) -> None:
+        if name in self._places:
+            raise refuse("NameError", f"`{name}` is to be saved twice", help="one `--save` for each name")
+        if released is not None and name not in released:
+            known = did_you_mean(name, released) or (f"it releases {', '.join(released)}" if released else "")
+            raise refuse("NameError", f"the program never releases `{name}`", help=known or f"write `release {name}`")
+        if path.suffix.lower() != ".csv":
+            raise refuse("DataError", f"`{path}` would be a CSV file", help="give it a name that ends in .csv")
+        if path.resolve() in [place.resolve() for place in self._places.values()]:
+            raise refuse("DataError", f"`{path}` cannot hold two releases", help="give each a file of its own")
+        self._places[name] = path
+        self._look(path)
+        try:
+            handle, part = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=".part", dir=path.parent)
+        except OSError as fault:
+            raise _unwritable(path, fault) from fault
+        os.close(handle)
+        self._parts[name] = Path(part)
+
+    def _look(self, path: Path) -> None:
+        if path.is_dir():
+            raise refuse("DataError", f"`{path}` is a folder", help="name a file in it")
+        if path.exists() and not self._overwrite:
+            raise refuse("DataError", f"`{path}` is there already", help="name another file, or add --overwrite")
+
+    def save(
+        self, values: Mapping[str, Any], *, ok: bool, simulated: bool = False
+    ) -> tuple[list[str], list[Diagnostic]]:
+        """Writes what was released; says so, a line a file, and what could not be.
+
+        `ok`: whether the run came to its end, so that a name which is missing is worth a word. A simulation saves
+        nothing: the file would not say that its numbers are made up.
+        """
+        told: list[str] = []
+        wrong: list[Diagnostic] = []
+        for name, path in self._places.items():
+            try:
+                if name in values:
+                    found = sheet(name, values[name])
+                    if simulated:
+                        told.append(f"a simulation saves nothing: {path} would have {_size(found)}")
+                    else:
+                        self._write(name, found)
+                        told.append(f"saved  {path}  ({_size(found)})")
+                elif ok:
+                    raise refuse("DataError", f"this run did not release `{name}`: `{path}` was not written")
+            except Refusal as refusal:
+                wrong += refusal.diagnostics
+        return told, wrong
+
+    def _write(self, name: str, found: Sheet) -> None:
+        path, part = self._places[name], self._parts[name]
+        self._look(path)  # again: a run can be long
+        try:
+            with part.open("w", encoding="utf-8", newline="") as file:
+                csv.writer(file, lineterminator="\n").writerows(found.lines())
+            part.chmod(0o666 & ~_umask())
+            part.replace(path)
+        except OSError as fault:
+            raise _unwritable(path, fault) from fault
+
+    def close(self) -> None:
+        """Leaves no unfinished file behind."""
+        for part in self._parts.values():
+            part.unlink(missing_ok=True)
+
+
+# A released value as columns -------------------------------------------------------------------------
+
+
+def sheet(name: str, value: Any) -> Sheet:
+    """A released value as columns: rows of a model, a grouped result, a list of records, a record of lists, a list.
+
+    Raises `Refusal(DataError)` where it is no table.
+    """
+    made = _columns(name, value)
+    if made is None or len({len(column) for column in made.values()}) != 1:
+        from jostle.run.values import kind_name
+
+        raise refuse(
+            "DataError", f"`{name}` is {kind_name(value)} and no table: it cannot be saved as CSV",
+            help="rows, a grouped result, a list, or a record of lists of equal length can; --format json prints all",
+        )  # fmt: skip
+    return Sheet(made)
+
+
+def _columns(name: str, value: Any) -> dict[str, Sequence[Any]] | None:
+    from jostle.run.values import Grouped, JSet, is_model, is_sequence
+
+    if isinstance(value, Grouped):
+        return dict(value.columns)
+    if is_model(value):
+        fields = value.jostle_fields
+        if not ("columns" in fields and callable(fields.get("column"))):
+            return None
+        return {column: fields["column"](column) for column in fields["columns"]}
+    if isinstance(value, dict):
+        lists: dict[str, Sequence[Any]] = {
+            key: list(items) for key, items in value.items() if is_sequence(items) or isinstance(items, JSet)
+        }
+        return lists if len(lists) == len(value) and all(_simple(v) for v in lists.values()) else None
+    if not (is_sequence(value) or isinstance(value, JSet)):
+        return None
+    rows = list(value)
+    if rows and all(isinstance(row, dict) for row in rows):
+        keys = list(rows[0])
+        if any(list(row) != keys for row in rows) or not all(_simple(row.values()) for row in rows):
+            return None
+        return {key: [row[key] for row in rows] for key in keys}
+    if rows and all(is_sequence(row) and len(row) == len(rows[0]) and _simple(row) for row in rows):
+        return {f"{name}_{i + 1}": column for i, column in enumerate(zip(*rows, strict=True))}
+    return {name: rows} if _simple(rows) else None
+
+
+def _simple(values: Any) -> bool:
+    """Whether each is one cell: a number, a text, a boolean or none."""
+    return all(v is None or isinstance(v, (bool, int, float, str)) or _scalar(v) for v in values)
+
+
+def _scalar(value: Any) -> bool:
+    return type(value).__module__ == "numpy" and not getattr(value, "shape", (1,))
+
+
+def _cell(value: Any) -> str:
+    from jostle.run.values import plain
+
+    made = plain(value.item() if _scalar(value) else value)
+    if made is None:
+        return ""
+    return str(made).lower() if isinstance(made, bool) else str(made)
+
+
+def _size(found: Sheet) -> str:
+    rows, columns = found.rows, len(found.columns)
+    return f"{rows:,} row{'s' * (rows != 1)}, {columns} column{'s' * (columns != 1)}"
+
+
+def _umask() -> int:
+    """What files of this process are not allowed; the file beside was made for its owner alone."""
+    now = os.umask(0)
+    os.umask(now)
+    return now
+
+
+def _unwritable(path: Path, fault: OSError) -> Refusal:
+    reason = (fault.strerror or "the system refused").lower()
+    return refuse("DataError", f"`{path}` cannot be written: {reason}", help="name a file in a folder that takes files")

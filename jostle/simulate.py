@@ -52,6 +52,11 @@ class SeededNoise:
 
         return int(np.argmax(scores + self._rng.gumbel(0.0, scale, scores.shape)))
 
+    def sample(self, size: int, kept: int) -> NDArray[np.bool_]:
+        """Each of `size` with probability kept/2^16."""
+        drawn: NDArray[np.bool_] = self._rng.integers(0, 2**16, size) < kept
+        return drawn
+
 
 def resample(counts: NDArray[np.int64], rows: int, seed: int) -> NDArray[np.int64]:
     """`rows` draws from the shape counts/Σcounts (DPBench's protocol); an empty array stays empty."""

@@ -7,6 +7,7 @@ strategy over 1500 buckets then took 2.5 s instead of 0.05 s.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import lru_cache, wraps
 from typing import Any, ParamSpec, TypeVar
@@ -15,8 +16,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-@lru_cache(maxsize=1)
-def _libraries() -> Any:
+@lru_cache(maxsize=2)
+def _libraries(scipy: bool) -> Any:
+    """Those that are loaded; SciPy brings its own, after which they are looked up anew."""
     from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
     return ThreadpoolController()
@@ -27,7 +29,7 @@ def on_one_thread(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        with _libraries().limit(limits=1, user_api="blas"):
+        with _libraries("scipy.linalg" in sys.modules).limit(limits=1, user_api="blas"):
             return function(*args, **kwargs)
 
     return run

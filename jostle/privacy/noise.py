@@ -3,7 +3,7 @@
 The mechanisms add exact discrete noise drawn from the operating system's generator and saturate at 64 bits, which
 is post-processing. OpenDP takes about 6 µs a value; `privacy.sampler` draws the same law for a whole vector in a
 ninth of that (docs/decisions/vector_noise.md). Scales are rounded up here, so that noise never under-covers a charge.
-`SeededNoise` in `jostle.simulate` has the same three verbs for public data.
+`SeededNoise` in `jostle.simulate` has the same verbs for public data.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ class Noise(Protocol):
     def gaussian(self, values: NDArray[np.int64], sigma: float) -> NDArray[np.int64]: ...
     def noisy_max(self, scores: NDArray[np.int64], scale: float) -> int: ...
     def gumbel_max(self, scores: NDArray[np.int64], scale: float) -> int: ...
+    def sample(self, size: int, kept: int) -> NDArray[np.bool_]: ...
 
 
 VECTOR = 64  # from this many values on, the sampler for vectors
@@ -51,6 +52,10 @@ class SecureNoise:
     def gumbel_max(self, scores: NDArray[np.int64], scale: float) -> int:
         """The exponential mechanism, P(i) ∝ exp(score/scale): ε as above, and a range of it (ε²/8-zCDP)."""
         return int(_selection(_up(scale), "gumbel")(scores.ravel().tolist()))
+
+    def sample(self, size: int, kept: int) -> NDArray[np.bool_]:
+        """A secret Poisson sample: each of `size` with probability kept/2^16 (`sampler.SHARES`)."""
+        return sampler.poisson_sample(size, kept)
 
 
 def _up(scale: float) -> float:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 SMALLEST, LARGEST = 2.0**-16, 2.0**32  # of the scales that fit; others are OpenDP's
+SHARES = 2**16  # a Poisson sample keeps each unit with a probability that is a whole number of these
 
 
 def fits(scale: float) -> bool:
@@ -55,6 +56,13 @@ def discrete_laplace(size: int, scale: float) -> Ints:
         out[todo_kept[good]] = np.where(negative, -magnitude, magnitude)[good]
         todo = np.concatenate([todo[~kept], todo_kept[~good]])
     return out
+
+
+def poisson_sample(size: int, kept: int) -> NDArray[np.bool_]:
+    """True with probability kept/SHARES exactly, for each of `size` by itself."""
+    import numpy as np
+
+    return np.frombuffer(os.urandom(2 * size), dtype=np.uint16) < kept
 
 
 def _words(size: int) -> NDArray[np.uint64]:

@@ -20,6 +20,7 @@ from jostle.run.measured import MEASURED
 from jostle.run.operators import need_number, total
 from jostle.run.pictures import PICTURES
 from jostle.run.rowsums import ROW_SUMS
+from jostle.run.sampled import SAMPLED
 from jostle.run.scope import Scope
 from jostle.run.values import (
     Builtin,
@@ -44,7 +45,7 @@ def base_scope() -> Scope:
     for name, body in PUBLIC.items():
         names[name] = Builtin(name, body)
     names |= {name: Builtin(name, body, sees_handles=True, wants_call=True) for name, body in SEEING.items()}
-    names |= ACCURACY | WORKLOADS | MEASURED | FORMS | PICTURES | ROW_SUMS | CLASSIFY
+    names |= ACCURACY | WORKLOADS | MEASURED | FORMS | PICTURES | ROW_SUMS | SAMPLED | CLASSIFY
     return Scope(None, names)
 
 

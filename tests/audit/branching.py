@@ -90,15 +90,31 @@ def _walks(counts: np.ndarray, epsilon: float, tuning: dict[str, Any], runs: int
     return [tuple(row) for row in (found - found[:, :1]).tolist()]
 
 
-def _reached(program: str, counts: Sequence[int], script: Script) -> Scripted | Asked:
+Database = Sequence[int] | Sequence[tuple[int, ...]]
+"""Counts, or rows of columns a, b, … of 0 and 1."""
+
+
+def _declared(session: Session, database: Database) -> str:
+    """Binds a database as `c`, and the declaration that makes it private."""
+    protecting = f"protecting rows budget {BUDGETS['epsilon']}\n"
+    array = np.array(database)
+    if array.ndim == 1:
+        session.bind("c", array)
+        return f'private c = bound("c") {protecting}'
+    names = "abcdefgh"[: array.shape[1]]
+    session.bind("c", {name: np.ascontiguousarray(array[:, i]) for i, name in enumerate(names)})
+    columns = ", ".join(f"{name}: 0..1" for name in names)
+    return f'private c = bound("c") described by {{{columns}}} {protecting}'
+
+
+def _reached(program: str, database: Database, script: Script) -> Scripted | Asked:
     noise = Scripted(script)
     with (
         mock.patch.object(sources, "SecureNoise", lambda: noise),
         mock.patch.object(least_cost, "walk", noise.walk),
     ):
         session = Session()
-        session.bind("c", np.array(counts))
-        declared = f'private c = bound("c") protecting rows budget {BUDGETS["epsilon"]}\n'
+        declared = _declared(session, database)
         try:
             session.execute(Source("audit.jst", declared + program))
         except Asked as asked:
@@ -106,14 +122,14 @@ def _reached(program: str, counts: Sequence[int], script: Script) -> Scripted | 
     return noise
 
 
-def branching(program: str, x: list[int], y: list[int], runs: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def branching(program: str, x: Database, y: Database, runs: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """The log-likelihood ratio of `runs` runs on x, and of as many on y."""
     rng = np.random.default_rng(seed)
     found: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
     waiting: list[tuple[Script, tuple[int, int], float]] = [((), (runs, runs), 0.0)]
     while waiting:
         script, many, ratio = waiting.pop()
-        ends = [_reached(program, counts, script) for counts in (x, y)]
+        ends = [_reached(program, database, script) for database in (x, y)]
         if isinstance(ends[0], Asked) and isinstance(ends[1], Asked):
             seeds = [int(s) for s in rng.integers(2**31, size=4)]
             likely = [_counted(end.draw(min(MANY, 4 * runs), s)) for end, s in zip(ends, seeds, strict=False)]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from types import SimpleNamespace
 
 import numpy as np
 from batched import BatchedNoise, Drawn, batched, batched_table, likelihood_ratio, repeated
-from branching import branching
+from branching import Database, branching
 from harness import Case, Pair
 
 from jostle.amounts import QUANTA
@@ -25,6 +26,13 @@ def _both(one: list[Drawn], other: list[Drawn]) -> Pair:
     return likelihood_ratio(one, one, other), likelihood_ratio(other, one, other)
 
 
+def priced(program: str, epsilon: float) -> str:
+    """A program that spends ε = 1, at another price."""
+    found, many = re.subn(r"\bepsilon( =)? 1\b", rf"epsilon\1 {epsilon:g}", program)
+    assert many, program
+    return found
+
+
 def on_counts(
     name: str, epsilon: float, program: str, x: list[int], y: list[int], runs: int = 400_000, *,
     measure: str = "epsilon", delta: float = 0.0, secure: bool = False,
@@ -38,7 +46,10 @@ def on_counts(
         ]
         return _both(*found)
 
-    return Case(name, epsilon, draw, runs, delta)
+    def at(other: float) -> Case:
+        return on_counts(name, other, priced(program, other), x, y, runs, measure=measure, delta=delta, secure=secure)
+
+    return Case(name, epsilon, draw, runs, delta, at=at if epsilon == 1 and not secure else None)
 
 
 def on_rows(
@@ -53,7 +64,10 @@ def on_rows(
             ]
         return _both(*found)
 
-    return Case(name, epsilon, draw, 400_000, delta)
+    def at(other: float) -> Case:
+        return on_rows(name, other, priced(program, other), x, y, clause, budget, delta)
+
+    return Case(name, epsilon, draw, 400_000, delta, at=at if epsilon == 1 else None)
 
 
 def adaptive(name: str, epsilon: float, setting: str, expression: str, x: list[int], y: list[int], runs: int) -> Case:
@@ -66,7 +80,7 @@ def adaptive(name: str, epsilon: float, setting: str, expression: str, x: list[i
     return Case(name, epsilon, draw, runs)
 
 
-def by_outcomes(name: str, epsilon: float, program: str, x: list[int], y: list[int], runs: int = 400_000) -> Case:
+def by_outcomes(name: str, epsilon: float, program: str, x: Database, y: Database, runs: int = 400_000) -> Case:
     """A program whose later draws depend on what it selected: once for each outcome of its selections."""
 
     def draw(runs: int, rng: np.random.Generator) -> Pair:
@@ -174,27 +188,46 @@ c = noisy_sum(rows, "coordinates", bound = 0.5, paid = paid, part = 0.25)
     ]  # fmt: skip
 
 
-ISING = 'rows = vectors(t, v, floor(v / 4), norm = "sup")\n'
+# Two columns of 0 and 1: v is 7 for (1, 1), 4 for (1, 0), 0 for (0, 0).
+FIELD = 'rows = vectors(t, floor(v / 4), clamp(floor(v / 2) - 2 * floor(v / 4), 0, 1), norm = "sup")\n'
+SETTLED = ["A,7"] * 60
+"""Rows that the weights below are nearly right about, each with a slope of 0.05: a row that they are wrong about moves
+all scores by 0.95, most of them against what the others say."""
+FITS = 'use ising\nrows = vectors(c, norm = "sup")\n'
 
 
 def fields() -> list[Case]:
-    """What Ising models and pairwise fields measure: joint sums of pairs, and steps of Frank and Wolfe."""
+    """What Ising models and pairwise fields measure: joint sums of pairs, steps of Frank and Wolfe, and whole fits."""
     sums = 'n = noisy_sum(rows, "pair_products", norm = "sup") with epsilon 1'
+    tables = 'n = noisy_sum(rows, "indicators", {values: [2, 2]}, bound = 2, norm = "l2") with epsilon 1'
     step = 'n = noisy_max(coordinate_scores(rows, "{}", {})) with epsilon 1'
-    binary = step.format("logistic_gradient", "{target: 1, weights: [1, -2]}")
-    zeros = "[[[0, 0, 0], [0, 0, 0]], [[0, 0, 0], [0, 0, 0]], [[0, 0, 0], [0, 0, 0]]]"
-    signs = step.format("sign_gradient", "{target: 0, values: [3, 2], weights: " + zeros + "}")
-    few, more, basic = ["A,3"], ["A,3", "B,7"], "epsilon 1000, delta 0.9 counted by basic"
+    weights = "{target: 1, weights: [1.5, 1.5]}"
+    any_rows, binary = step.format("logistic_gradient", weights), step.format("ising_gradient", weights)
+    pulls = "[[[0, 0], [0, 0]], [[0, 3], [0, 0]]]"
+    signs = step.format("sign_gradient", "{target: 1, values: [2, 2], weights: " + pulls + "}")
+    few, more, basic = ["A,7"], ["A,7", "B,4"], "epsilon 1000, delta 0.9 counted by basic"
+    wrong = [*SETTLED, "B,4"]
+    fits = [
+        ("sparse logistic regression, two steps", 'sparse_logistic(rows, "b", 2, rounds = 2, in_all = 1 / 16)'),
+        ("Ising model by Frank and Wolfe, a step a node", "ising_fw(rows, 1, rounds = 1, in_all = 1 / 16)"),
+        ("pairwise field by Frank and Wolfe, a step a node", "pairwise_fw(rows, 1, rounds = 1, in_all = 1 / 16)"),
+    ]  # of two selections each, at sqrt(8 / 16 / 2) = 0.5
     return [
-        on_rows("sums of an Ising model, Laplace", 1, ISING + sums, few, more),
-        on_rows("sums of an Ising model, Gaussian", 1, ISING + sums + " delta 0.001", few, more, "rows", basic, 0.001),
-        on_rows("a step of Frank and Wolfe", 1, ISING + binary, few, more),
-        on_rows("the same, public size", 1, ISING + binary, few, ["A,7"], "rows, public size"),
-        on_rows("a step towards a sign pattern", 1, ISING + signs, few, more),
+        on_rows("sums of an Ising model, Laplace", 1, FIELD + sums, few, more),
+        on_rows("sums of an Ising model, Gaussian", 1, FIELD + sums + " delta 0.001", few, more, "rows", basic, 0.001),
+        on_rows("tables of pairs, Laplace", 1, FIELD + tables, few, more),
+        on_rows("tables of pairs, Gaussian", 1, FIELD + tables + " delta 0.001", few, more, "rows", basic, 0.001),
+        on_rows("a step of sparse logistic regression", 1, FIELD + any_rows, SETTLED, wrong),
+        on_rows("a step of Frank and Wolfe", 1, FIELD + binary, SETTLED, wrong),
+        on_rows("the same, public size", 1, FIELD + binary, [*SETTLED, "B,7"], wrong, "rows, public size"),
+        on_rows("a step towards a sign pattern", 1, FIELD + signs, SETTLED, wrong),
+        *[by_outcomes(name, 1, f"{FITS}n = {fit}\n", [(1, 1)] * 6, [*[(1, 1)] * 6, (1, 0)]) for name, fit in fits],
     ]  # fmt: skip
 
 
 def cases() -> list[Case]:
+    from graphs import graphs
+
     found = [
         on_counts("laplace, sum(values)", 1, TOTAL, ZEROS, ONE),
         on_counts("laplace, sum(values), secure noise", 1, TOTAL, ZEROS, ONE, 100_000, secure=True),
@@ -275,6 +308,7 @@ def cases() -> list[Case]:
         ),
         *rounds_of_em(),
         *fields(),
+        *graphs(),
         partition(0.5, ZEROS, ONE),
         partition(1, ZEROS, ONE),
         partition(2, ZEROS, ONE),

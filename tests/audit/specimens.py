@@ -93,10 +93,13 @@ def half_price_selection(x: np.ndarray, runs: int, rng: np.random.Generator) -> 
 
 
 def specimens() -> list[Case]:
+    from graphs import one_sample_for_all
+
     from jostle.privacy.measures import epsilon_of
 
     delta = 1e-3
     name = f"noisy max priced at ε²/8 ({ROUNDS} of them, ρ = 1)"
+    reused = _case("a secret sample kept for all steps", 1, one_sample_for_all, [0], [1])
     zcdp = _case(name, epsilon_of(1.0, delta), half_price_selection, [0], [1])
     return [
         _case("laplace at half the scale", 1, half_scale, [0, 0], [0, 1]),
@@ -106,5 +109,6 @@ def specimens() -> list[Case]:
         _case("refund on failure", 1, refunded, [0], [1]),
         _case("bounds kept after a column is redefined", 1, stale_bounds, [0], [99]),
         _case("a walk without decay", 1, no_decay, [6, 0, 0, 0, 0, 0, 0, 0], [5, 0, 0, 0, 0, 0, 0, 0]),
+        Case(reused.name, reused.epsilon, reused.draw, reused.runs, delta, broken=True),
         Case(zcdp.name, zcdp.epsilon, zcdp.draw, zcdp.runs, delta, broken=True),
     ]

@@ -13,7 +13,8 @@ from harness import Case, audit, lower, upper
 from mechanisms import cases
 from specimens import specimens
 
-SLOW = ("option dawa", "option mwem")  # run whole, thousands of times: only in the full audit
+FITS = ("Ising model by Frank and Wolfe, a step a node", "pairwise field by Frank and Wolfe, a step a node")
+SLOW = ("option dawa", "option mwem", *FITS)  # run whole, many times over: only in the full audit
 
 
 @pytest.mark.parametrize("case", [c for c in cases() if c.name not in SLOW], ids=lambda c: f"{c.name}, {c.epsilon:g}")

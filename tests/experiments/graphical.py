@@ -1,13 +1,14 @@
 """Learning graphical models under noise: KL to the truth, as in Figure 2 of Bernstein et al. (ICML 2017).
 
     python -m tests.experiments.graphical [--graph chain|random] [--values 10] [--trials 5] [--cells 1e5:0.5,…]
-        [--with naive,cgm,gaussian,exact,random,uniform,mbi]
+        [--with naive,cgm,stopped,gaussian,"gaussian cgm",psgd,output,exact,random,uniform,mbi]
 
 Ten variables, potentials drawn from Dirichlet(1), 24 cliques of pairs: a third-order chain, or a connected random
 graph of as many edges. In each trial a truth, N independent rows of it, and Laplace noise of scale 24/ε on every cell
-(or Gaussian at δ = 1e-6). N is known. Nothing is tuned to the data. `mbi` (github.com/ryan112358/mbi, mirror descent,
-1000 iterations, its default) runs in this process where it can be imported, without its own time to compile; all times
-are of one process. Figures: docs/experiments/graphical.md.
+(or Gaussian at δ = 1e-6; `psgd` and `output` perturbation at that δ too). N is known. Nothing is tuned to the data.
+`stopped` is `cgm` as the paper has it, from the uniform model and stopped early. `mbi` (github.com/ryan112358/mbi,
+mirror descent, 1000 iterations, its default) runs in this process where it can be imported, without its own time to
+compile; all times are of one process. Figures: docs/experiments/graphical.md.
 """
 
 from __future__ import annotations
@@ -21,12 +22,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jostle.amounts import quanta
 from jostle.kernels.carried import Noise, carrying
 from jostle.kernels.graphical.learn import cgm_fit, naive_fit
 from jostle.kernels.graphical.made import chain_cliques, population, random_graph, random_model
 from jostle.kernels.graphical.model import GraphicalModel, graphical_model
 from jostle.kernels.graphical.rows import SyntheticRows
-from jostle.privacy.measures import rho_of
+from jostle.kernels.graphical.sgd import psgd_fit
+from jostle.privacy import perturbed
+from jostle.privacy.measures import Amount, rho_of
+from jostle.privacy.mechanisms.additive import Additive
+from jostle.privacy.samples import Rows, released
+from jostle.privacy.subsampled import noise_for, rate_for
 from jostle.simulate import SeededNoise
 
 Floats = NDArray[np.float64]
@@ -75,6 +82,31 @@ def by_mbi(model: GraphicalModel, tables: list[Floats], rows: float, iterations:
     return GraphicalModel(model.structure, np.concatenate(potentials))
 
 
+def by_psgd(model: GraphicalModel, rows: SyntheticRows, epsilon: float, seed: int, steps: int = 100) -> GraphicalModel:
+    """`psgd` of the library on these rows: its noise, its default rate, samples and noise seeded."""
+    structure = model.structure
+    starts = np.cumsum([0, *structure.lengths])
+    places = [
+        np.ravel_multi_index(tuple(rows.codes[:, v] for v in clique), shape) + start
+        for clique, shape, start in zip(structure.cliques, structure.shapes, starts[:-1], strict=True)
+    ]
+    kept = math.ceil(rate_for(epsilon, DELTA, steps) * 2**16)
+    sigma = noise_for(epsilon, DELTA, kept / 2**16, steps) * math.sqrt(len(structure.cliques))
+    private = Rows(np.stack(places, axis=1).astype(np.int32), int(starts[-1]), len(rows))
+    sums = released(SeededNoise(10**7 + seed), private, kept, steps, sigma)
+    return psgd_fit(model, {"sums": sums, "rate": kept / 2**16, "noise": sigma}, float(len(rows)))
+
+
+def by_output(model: GraphicalModel, tables: list[NDArray[np.int64]], rows: float, epsilon: float, seed: int) -> Any:
+    """`output_perturbation` of the library on these tables, its noise seeded."""
+    how = Additive.of(Amount("epsilon", quanta(epsilon), quanta(DELTA)))
+    ridge = perturbed.ridge_for(how, model.structure, rows, 1.0)
+    sides = perturbed.sensitivities(model.structure, rows, ridge)
+    theta = perturbed.descended(model.structure, np.concatenate([t.ravel() for t in tables]).astype(float), rows, ridge)
+    drawn = how.draw(SeededNoise(10**8 + seed), np.rint(np.ldexp(theta, perturbed.BITS)).astype(np.int64), *sides)
+    return model.with_potentials(np.ldexp(drawn.astype(float), -perturbed.BITS))
+
+
 def random_reference(model: GraphicalModel, seed: int) -> GraphicalModel:
     """The paper's random estimator: maximum likelihood on random marginals."""
     drawn = model.structure.split(random_model(model, 2 * 10**5 + seed).theta)
@@ -85,7 +117,8 @@ def trial(graph: str, values: int, seed: int, rows: float, epsilon: float, ways:
     """KL divergences and seconds of one trial."""
     model = of_graph(graph, values, seed)
     truth = random_model(model, seed)
-    exact = tables_of(model, population(truth, rows, 10**5 + seed))
+    people = population(truth, rows, 10**5 + seed)
+    exact = tables_of(model, people)
     laplace, gaussian = noised(exact, epsilon, seed), noised(exact, epsilon, seed, "gaussian")
     how: dict[str, Callable[[], GraphicalModel]] = {
         "uniform": lambda: model,
@@ -93,6 +126,9 @@ def trial(graph: str, values: int, seed: int, rows: float, epsilon: float, ways:
         "exact": lambda: naive_fit(model, [t.astype(float) for t in exact], rows),
         "naive": lambda: naive_fit(model, laplace, rows),
         "cgm": lambda: cgm_fit(model, laplace, rows),
+        "stopped": lambda: cgm_fit(model, laplace, rows, 0),
+        "psgd": lambda: by_psgd(model, people, epsilon, seed),
+        "output": lambda: by_output(model, exact, rows, epsilon, seed),
         "gaussian": lambda: naive_fit(model, gaussian, rows),
         "gaussian cgm": lambda: cgm_fit(model, gaussian, rows),
         "mbi": lambda: by_mbi(model, laplace, rows),

@@ -83,6 +83,7 @@ def place() -> Iterator[Path]:
         (folder / "empty.jsonl").write_text("", encoding="utf-8")
         (folder / "half.jsonl").write_text('{"v": 1, "t": 0.0, "id": 1, "kind": "ru\n', encoding="utf-8")
         (folder / "short.jst").write_text("x = 1\n", encoding="utf-8")
+        (folder / "saved.jst").write_text("release n = [1, 2]\nrelease one = 1\n", encoding="utf-8")
         os.environ["JOSTLE_LEDGER"] = str(folder / "ledger.db")
         os.chdir(folder)
         try:

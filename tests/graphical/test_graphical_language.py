@@ -14,8 +14,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "privacy"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "audit"))
 
+from graphs import graphs
 from harness import Case, audit
-from mechanisms import on_rows
 from recording import Bench, worst_losses
 
 from jostle.privacy.measures import rho_of
@@ -190,35 +190,9 @@ def test_a_replaced_row_is_priced_as_two(bench: Bench) -> None:
             assert lost <= charged * (1 + 1e-9), title
 
 
-# Audit: `python -m tests.graphical.test_graphical_language` runs it whole ---------------------------
-
-TABLES = 'use graphical\nm = model({v: 0..7}, [["v"]])\nn = naive_mle(t, m) with epsilon 1\n'
-TOGETHER = "n = laplace([histogram(t, v), histogram(t, x = v / 2), histogram(t, x = v > 3)]) with epsilon 1\n"
-FAR = """
-n = noisy_max([distance(histogram(t, v), [0, 0, 0, 3, 0, 0, 0, 0]),
-               distance(histogram(t, v), [0, 0, 0, 0, 0, 0, 0, 1])]) with epsilon 1
-"""
+# Audit: the cases are in `tests/audit/graphs.py`, and audited with all others ------------------------
 
 
-def cases() -> list[Case]:
-    return [
-        on_rows("option naive_mle", 1, TABLES, [], ["A,3"]),
-        on_rows("three tables together", 1, TOGETHER, ["A,3"], ["A,3", "B,7"]),
-        on_rows("selection by distance", 1, FAR, ["A,3"], ["A,3", "B,7"]),
-    ]
-
-
-@pytest.mark.parametrize("case", cases(), ids=lambda c: c.name)
-def test_audits(case: Case) -> None:
-    finding = audit(case, share=0.05)
-    assert finding.bound <= case.epsilon, finding
-
-
-def test_the_audit_sees_them() -> None:
-    case = cases()[1]
+def test_the_audit_sees_tables_together() -> None:
+    case = next(c for c in graphs() if c.name == "three tables together")
     assert audit(Case(case.name, 0.5, case.draw, case.runs, broken=True), share=0.05).convicted
-
-
-if __name__ == "__main__":
-    for whole in cases():
-        print(whole.name, audit(whole))

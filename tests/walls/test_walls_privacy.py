@@ -21,6 +21,7 @@ MAY_DRAW = {
     "jostle/kernels/mixtures/starts.py",  # seeded: where fits of mixtures start, and samples of released ones
     "jostle/kernels/ising/draws.py",  # seeded: rows of public Ising models, and the chains that fit large ones
     "jostle/kernels/graphical/sampling.py",  # seeded: rows and made-up potentials of public models
+    "jostle/kernels/graphical/uncut.py",  # seeded: synthetic numbers within their bins
     "jostle/kernels/workloads/boxes.py",  # seeded: which ranges a random workload asks
 }
 # What of the engine and the vault gives exact numbers of rows.

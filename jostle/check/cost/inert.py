@@ -16,7 +16,7 @@ from jostle.syntax.walk import children, every
 _COSTLY = (n.Query, n.Select, n.Spending, n.With, n.Private, n.Choice, n.Use, n.External, n.Part)
 MEASURING = frozenset({
     "laplace", "gaussian", "exp_mech", "noisy_max", "least_cost_partition", "count_partition", "prepaid",
-    "noisy_moments", "noisy_sum",
+    "noisy_moments", "noisy_samples", "noisy_sum", "perturbed_optimum",
 })  # fmt: skip
 _MAKING = frozenset({"MkChoiceMaker", "MkFeatures", "MkOption", "MkScore", "limited"})
 _ROWS = frozenset({"histogram", "partition", "where", "derive", "pick", "columns", "predicates", "bound", "dataset",

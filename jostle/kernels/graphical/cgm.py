@@ -7,8 +7,11 @@ maximises θ·n + H(n) + log p(y | n), which `nlbp` does as in their Algorithm 1
     Gaussian, σ:        min over l of           A(θ + l) − l·y/N + σ²‖l‖²/2N
 
 with n = N·μ(θ + l) at the optimum. The M-step then is free: θ + l has these very marginals. Each step is a proximal
-one, and EM run to its end is maximum likelihood under the noise, which fits noise; where to stop is its regulariser
-(`steps_for`).
+one, and EM run to its end is maximum likelihood under the noise, which fits noise. Two ways to keep it from that:
+
+* a prior: `with_prior` starts from the naive estimate and takes EM steps towards the mode of the posterior of θ, whose
+  potentials are normal before anything is seen, which is a ridge in the M-step;
+* stopping, as the paper does it: `learned` from the uniform model, after `steps_for` so many steps.
 """
 
 from __future__ import annotations
@@ -19,18 +22,24 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from jostle.kernels.graphical.fit import drowned, public_ridge
+from jostle.kernels.graphical.fit import drowned, fitted, public_ridge
 from jostle.kernels.graphical.structure import Structure
+from jostle.kernels.graphical.ties import Tied
+from jostle.kernels.threads import on_one_thread
 
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Noise:
-    """What was added to every cell: `laplace` of scale b, or `gaussian` of deviation σ."""
+    """What was added to every cell: `laplace` of scale b, or `gaussian` of deviation σ.
+
+    `relative`: where cells differ, how many times that each has; left out, once.
+    """
 
     kind: str
     scale: float
+    relative: Floats | float = 1.0
 
     @property
     def spread(self) -> float:
@@ -44,30 +53,34 @@ class Noise:
 
 
 def expected(
-    structure: Structure, theta: Floats, noisy: Floats, rows: float, noise: Noise, start: Floats | None = None,
+    structure: Structure | Tied, theta: Floats, noisy: Floats, rows: float, noise: Noise, start: Floats | None = None,
     *, tolerance: float = 1e-9, steps: int = 1000, loose: bool = False,
 ) -> tuple[Floats, float]:  # fmt: skip
     """(l, dual objective) of the E-step: the tables are rows·μ(θ + l). `noisy`: flat counts y.
 
     `loose`: for learning, where the noise is larger by far than what is left of the objective.
     """
-    from scipy.optimize import minimize
+    from scipy.optimize import Bounds, minimize
 
     target = noisy / rows
     unit = 1.0 / noise.scale  # l in these units
+    scales = noise.scale * np.asarray(noise.relative, dtype=float)
 
     def dual(x: Floats) -> tuple[float, Floats]:
         step = unit * x
         log_partition, mu = structure.infer(theta + step)
         value, slope = log_partition - float(step @ target), mu - target
         if noise.kind == "gaussian":
-            value += noise.scale**2 / (2 * rows) * float(step @ step)
-            slope = slope + noise.scale**2 / rows * step
+            value += float((scales * step) @ (scales * step)) / (2 * rows)
+            slope = slope + scales**2 / rows * step
         return value / unit, slope
 
-    bounds = [(-1.0, 1.0)] * len(noisy) if noise.kind == "laplace" else None
-    first = np.zeros_like(noisy) if start is None else np.clip(start / unit, -1, 1) if bounds else start / unit
-    found = minimize(
+    reach = np.broadcast_to(noise.scale / scales, noisy.shape)
+    bounds = Bounds(-reach, reach) if noise.kind == "laplace" else None
+    first = np.zeros_like(noisy) if start is None else start / unit
+    if bounds is not None:
+        first = np.clip(first, -reach, reach)
+    found = on_one_thread(minimize)(
         dual, first, jac=True, method="L-BFGS-B", bounds=bounds,
         options={
             "maxiter": steps, "maxfun": 2 * steps, "maxcor": 20, "gtol": tolerance, "ftol": 1e-9 if loose else 1e-15,
@@ -90,7 +103,9 @@ def steps_for(rows: float, noise: Noise, cells: float) -> float:
     return spread * spread / (rows * public_ridge(spread, rows, cells))
 
 
-def learned(structure: Structure, noisy: Floats, rows: float, noise: Noise, steps: float, rounds: int = 5) -> Floats:
+def learned(
+    structure: Structure | Tied, noisy: Floats, rows: float, noise: Noise, steps: float, rounds: int = 5
+) -> Floats:
     """θ after EM from the uniform model, its `steps` taken in at most `rounds` long ones.
 
     A long step of k is the E-step with noise of scale b/k (of variance σ²/k): k proximal steps in one, which ends
@@ -99,15 +114,41 @@ def learned(structure: Structure, noisy: Floats, rows: float, noise: Noise, step
     rounds = max(1, min(rounds, int(steps)))
     each = steps / rounds
     scale = noise.scale / each if noise.kind == "laplace" else noise.scale / math.sqrt(each)
+    long = Noise(noise.kind, scale, noise.relative)
     theta, step = np.zeros_like(noisy), None
     for _ in range(rounds):
-        step, _ = expected(structure, theta, noisy, rows, Noise(noise.kind, scale), step, tolerance=1e-7, loose=True)
+        step, _ = expected(structure, theta, noisy, rows, long, step, tolerance=1e-7, loose=True)
         theta = theta + step
     return theta
 
 
+VARIANCE, REACH = 2.0, 0.1
+LONG_STEPS = ((100.0, 0), (10.0, 1), (0.0, 2))
+"""How many, where the mean cell is more than so many times the noise."""
+
+
+def with_prior(
+    structure: Structure | Tied, noisy: Floats, rows: float, noise: Noise, start: Floats, cells: float
+) -> Floats:
+    """θ after LONG_STEPS of EM from `start`, the naive estimate, with a normal prior on potentials, of VARIANCE.
+
+    The E-step of a long step of k moves potentials by at most k/b (about k/σ), and k is such that this is REACH, or
+    less where tables of so many `cells` are `drowned` in their noise. Its M-step is the fit to what was expected,
+    with k times the prior. The constants are public and were chosen once, on truths of other seeds than are judged by
+    (docs/experiments/graphical.md).
+    """
+    many = max(1.0, REACH * noise.scale * drowned(noise.spread, rows, cells))
+    long = Noise(noise.kind, noise.scale / (many if noise.kind == "laplace" else math.sqrt(many)), noise.relative)
+    ridge, clear = many / (2 * VARIANCE * rows), rows / (noise.scale * cells)
+    theta, step = start, None
+    for _ in range(next(steps for above, steps in LONG_STEPS if clear > above)):
+        step, _ = expected(structure, theta, noisy, rows, long, step, tolerance=1e-7, loose=True)
+        theta = fitted(structure, structure.infer(theta + step)[1], ridge, theta, tolerance=1e-6)
+    return theta
+
+
 def nlbp(
-    structure: Structure, theta: Floats, noisy: Floats, rows: float, noise: Noise, *, damping: float = 0.02,
+    structure: Structure | Tied, theta: Floats, noisy: Floats, rows: float, noise: Noise, *, damping: float = 0.02,
     rounds: int = 3000, tolerance: float = 1e-5,
 ) -> Floats:  # fmt: skip
     """The E-step as in the paper (Algorithm 1, after Sun, Sheldon and Kumar 2015): flat tables n of `rows` rows.
@@ -116,17 +157,17 @@ def nlbp(
     settles: what converges is the average of n over the later half of the rounds, and that is returned. Stops when
     it moves by less than `tolerance` (ℓ₁ a table, as shares of N) over a quarter of the rounds so far.
     """
-    n = rows * structure.infer(theta)[1]
+    n, scales = rows * structure.infer(theta)[1], noise.scale * np.asarray(noise.relative, dtype=float)
     total, kept, at = np.zeros_like(n), n, 0
     mark, check = np.zeros_like(n), 64
     for i in range(1, rounds + 1):
         gap = n - noisy
-        pull = -np.sign(gap) / noise.scale if noise.kind == "laplace" else -gap / noise.scale**2
+        pull = -np.sign(gap) / scales if noise.kind == "laplace" else -gap / scales**2
         n = (1 - damping) * n + damping * rows * structure.infer(theta + pull)[1]
         total += n
         if i == check:
             now = (total - mark) / (i - at)
-            moved = float(np.abs(now - kept).sum()) / (rows * len(structure.cliques))
+            moved = float(np.abs(now - kept).sum()) / (rows * len(structure.lengths))
             if i > 64 and moved < tolerance:
                 return now
             kept, mark, at, check = now, total.copy(), i, min(2 * check, rounds)

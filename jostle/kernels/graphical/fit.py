@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from jostle.kernels.graphical.simplex import on_simplex
 from jostle.kernels.graphical.structure import Structure
+from jostle.kernels.graphical.ties import Tied
+from jostle.kernels.threads import on_one_thread
 
 Floats = NDArray[np.float64]
 
@@ -40,8 +42,8 @@ def public_ridge(scale: float, rows: float, cells: float) -> float:
 
 
 def fitted(
-    structure: Structure, marginals: Floats, ridge: Floats, start: Floats | None = None, *, steps: int = 1000,
-    tolerance: float = 1e-7,
+    structure: Structure | Tied, marginals: Floats, ridge: Floats | float, start: Floats | None = None, *, steps: int
+    = 1000, tolerance: float = 1e-7,
 ) -> Floats:  # fmt: skip
     """θ for flat `marginals` μ̃ and a ridge for every cell (or one a number); the gradient ends below `tolerance`."""
     from scipy.optimize import minimize
@@ -56,14 +58,14 @@ def fitted(
     if not marginals.size:
         return marginals
     first = np.zeros_like(marginals) if start is None else start
-    found = minimize(
+    found = on_one_thread(minimize)(
         loss, first, jac=True, method="L-BFGS-B",
         options={"maxiter": steps, "maxfun": 2 * steps, "maxcor": 30, "gtol": tolerance, "ftol": 4e-9},
     )  # fmt: skip
     return np.asarray(found.x, dtype=np.float64)
 
 
-def projected(structure: Structure, tables: Sequence[Floats], rows: float, spreads: Sequence[float]) -> Floats:
+def projected(structure: Structure | Tied, tables: Sequence[Floats], rows: float, spreads: Sequence[float]) -> Floats:
     """Noisy tables of counts of `rows` rows as flat marginals: made to agree on single variables, then on the simplex.
 
     `spreads`: the scale of each table's noise. What several tables tell of one variable is averaged by its precision,
@@ -73,18 +75,18 @@ def projected(structure: Structure, tables: Sequence[Floats], rows: float, sprea
     return np.concatenate([on_simplex(t).ravel() for t in shares])
 
 
-def agreeing(structure: Structure, tables: Sequence[Floats], spreads: Sequence[float]) -> list[Floats]:
+def agreeing(structure: Structure | Tied, tables: Sequence[Floats], spreads: Sequence[float]) -> list[Floats]:
     """Tables that each sum to 1 and agree on the margins of single variables, nearest in weighted squares a margin."""
     shifted = [t + (1.0 - t.sum()) / t.size for t in tables]
     told: dict[int, Floats] = {}
     weight: dict[int, float] = {}
-    for clique, table, spread in zip(structure.cliques, shifted, spreads, strict=True):
+    for clique, table, spread in zip(structure.margins, shifted, spreads, strict=True):
         for axis, v in enumerate(clique):
             precise = table.shape[axis] / (max(spread, 1e-9) ** 2 * table.size)
             told[v] = told.get(v, 0.0) + precise * _margin(table, axis)
             weight[v] = weight.get(v, 0.0) + precise
     made = []
-    for clique, table in zip(structure.cliques, shifted, strict=True):
+    for clique, table in zip(structure.margins, shifted, strict=True):
         moved = table
         for axis, v in enumerate(clique):
             gap = (told[v] / weight[v] - _margin(table, axis)) * (table.shape[axis] / table.size)

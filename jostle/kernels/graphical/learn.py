@@ -1,13 +1,13 @@
 """From noisy tables to a model: the naive estimate and the collective one, as `stdlib/graphical.jst` calls them.
 
-Tables come as they were measured, one a clique of the model, each carrying its noise (`kernels.carried`); tables
-that carry none are taken as exact.
+Tables come as they were measured, one a clique of the model (a group of cliques, where they share a potential), each
+carrying its noise (`kernels.carried`); tables that carry none are taken as exact.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,8 @@ from jostle.kernels.carried import noise_of
 from jostle.kernels.graphical import cgm
 from jostle.kernels.graphical.fit import drowned, fitted, projected, public_ridge
 from jostle.kernels.graphical.model import GraphicalModel
+from jostle.kernels.graphical.structure import Structure
+from jostle.kernels.graphical.ties import Tied
 
 Floats = NDArray[np.float64]
 
@@ -29,38 +31,61 @@ def naive_fit(
     `rows`: a public or measured N, else read off the tables. `ridge`: λ for every clique, else `public_ridge` of each
     table's noise. `project`: false leaves the tables as they are. Post-processing: it costs nothing.
     """
-    structure, n = model.structure, rows_in(tables, rows)
-    if ridge is not None and not (isinstance(ridge, (int, float)) and 0 < ridge < math.inf):
-        raise ValueError(f"a ridge is a positive number, not {ridge}")
+    structure, n = model.learning, rows_in(tables, rows)
     flat = structure.joined([np.asarray(t) for t in tables])
     noises = [_noise(t) for t in tables]
+    marginals, strength = _target(structure, flat, n, noises, ridge, project)
+    return model.with_potentials(fitted(structure, marginals, strength), _notes("naive", model, noises, n))
+
+
+def _target(
+    structure: Structure | Tied, flat: Floats, rows: float, noises: Sequence[cgm.Noise], ridge: Any, project: bool
+) -> tuple[Floats, Floats]:
+    """(marginals μ̃, the ridge of every cell) of the naive estimate."""
+    if ridge is not None and not (isinstance(ridge, (int, float)) and 0 < ridge < math.inf):
+        raise ValueError(f"a ridge is a positive number, not {ridge}")
     strengths = [
-        float(ridge) if ridge is not None else public_ridge(noise.spread, n, cells)
+        float(ridge) if ridge is not None else public_ridge(noise.spread, rows, cells)
         for noise, cells in zip(noises, structure.lengths, strict=True)
     ]
     strength = np.concatenate([np.full(k, s) for k, s in zip(structure.lengths, strengths, strict=True)])
     spreads = [noise.spread for noise in noises]
-    marginals = projected(structure, structure.split(flat), n, spreads) if project else flat / n
-    return GraphicalModel(structure, fitted(structure, marginals, strength), _notes("naive", model, noises, n))
+    return projected(structure, structure.split(flat), rows, spreads) if project else flat / rows, strength
 
 
 def cgm_fit(
     model: GraphicalModel, tables: Sequence[Any], rows: Any = None, steps: Any = None, ridge: Any = None
 ) -> GraphicalModel:
-    """Expectation–maximisation over the true tables, stopped after `steps`, by default a public number of them."""
-    structure, n = model.structure, rows_in(tables, rows)
+    """Expectation–maximisation over the true tables: from the naive estimate, with a prior (`cgm.with_prior`).
+
+    With `steps`, from the uniform model without a prior, stopped after so many (as in the paper); 0: `cgm.steps_for`.
+    """
+    structure, n = model.learning, rows_in(tables, rows)
     flat = structure.joined([np.asarray(t) for t in tables])
     noises = [_noise(t) for t in tables]
-    if len({(noise.kind, noise.scale) for noise in noises}) != 1:
-        raise ValueError("these tables were measured with noise of several scales: measure them together")
-    noise = noises[0]
-    if noise.scale == 0:
+    if len({noise.kind for noise in noises}) != 1:
+        raise ValueError("these tables were measured with noise of several kinds: measure them together")
+    least = min(noise.scale for noise in noises)
+    if least == 0:
         return naive_fit(model, tables, rows, ridge)
-    if steps is not None and not 1 <= float(steps) < 1e9:
+    parts = zip(structure.lengths, noises, strict=True)
+    relative = np.concatenate([np.full(k, noise.scale / least) for k, noise in parts])
+    noise = cgm.Noise(noises[0].kind, least, relative)
+    notes, cells = _notes("cgm", model, noises, n), float(np.mean(structure.lengths))
+    if steps is None:
+        marginals, strength = _target(structure, flat, n, noises, ridge, True)
+        theta = cgm.with_prior(structure, flat, n, noise, fitted(structure, marginals, strength), cells)
+        return model.with_potentials(theta, notes)
+    if not (float(steps) == 0 or 1 <= float(steps) < 1e9):
         raise ValueError(f"EM takes at least one step, not {steps}")
-    many = float(steps) if steps is not None else cgm.steps_for(n, noise, float(np.mean(structure.lengths)))
-    theta = cgm.learned(structure, flat, n, noise, many)
-    return GraphicalModel(structure, theta, _notes("cgm", model, noises, n) | {"steps": many})
+    many = float(steps) or cgm.steps_for(n, noise, cells)
+    return model.with_potentials(cgm.learned(structure, flat, n, noise, many), notes | {"steps": many})
+
+
+def perturbed_model(model: GraphicalModel, perturbed: Mapping[str, Any], rows: float) -> GraphicalModel:
+    """The model of potentials that carry noise themselves, `perturbed.potentials` of deviation `perturbed.noise`."""
+    notes = {"learned": "output perturbation", "rows": float(rows), "ridge": float(perturbed["ridge"])}
+    return model.with_potentials(np.asarray(perturbed["potentials"], dtype=float), notes)
 
 
 def rows_in(tables: Sequence[Any], rows: Any = None) -> float:
@@ -84,7 +109,8 @@ def _noise(table: Any) -> cgm.Noise:
 def _notes(how: str, model: GraphicalModel, noises: Sequence[cgm.Noise], rows: float) -> dict[str, Any]:
     """What is told of how a model was made; a warning where noise is all there is. Public: N was measured."""
     told: dict[str, Any] = {"learned": how, "rows": rows, "noise": max((n.spread for n in noises), default=0.0)}
-    pairs = zip(noises, model.structure.lengths, strict=True)
+    told["measured"] = [{"mechanism": n.kind, "scale": n.scale} for n in noises]
+    pairs = zip(noises, model.learning.lengths, strict=True)
     if noises and all(drowned(noise.spread, rows, cells) < 1 for noise, cells in pairs):
         told["warning"] = "the noise is as large as the tables: this model is near uniform"
     return told

@@ -10,20 +10,24 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jostle.kernels.carried import Noise, carrying, noise_of
 from jostle.kernels.graphical.calibrate import Calibrated, calibrate
 from jostle.kernels.graphical.domain import Domain
 from jostle.kernels.graphical.junction import plan
 from jostle.kernels.graphical.rows import SyntheticRows
 from jostle.kernels.graphical.sampling import sampled
 from jostle.kernels.graphical.structure import Structure
+from jostle.kernels.graphical.ties import Tied, tied
 
 Floats = NDArray[np.float64]
 MOST_ROWS = 10**7
+LONGEST = 1000
 
 
 class GraphicalModel:
@@ -31,10 +35,22 @@ class GraphicalModel:
 
     jostle_kind = "a graphical model"
 
-    def __init__(self, structure: Structure, theta: Floats | None = None, notes: Mapping[str, Any] | None = None):
-        self.structure = structure
+    def __init__(
+        self, structure: Structure, theta: Floats | None = None, notes: Mapping[str, Any] | None = None,
+        ties: Tied | None = None,
+    ):  # fmt: skip
+        self.structure, self.ties = structure, ties
         self.theta = np.zeros(sum(structure.lengths)) if theta is None else np.asarray(theta, dtype=np.float64)
         self.notes = dict(notes or {})
+
+    @property
+    def learning(self) -> Structure | Tied:
+        """What it is learned through: its cliques, or groups of them that share a potential."""
+        return self.structure if self.ties is None else self.ties
+
+    def with_potentials(self, theta: Floats, notes: Mapping[str, Any] | None = None) -> GraphicalModel:
+        """The model of these potentials of `learning`."""
+        return GraphicalModel(self.structure, self.learning.potentials(theta), notes, self.ties)
 
     # Public ----------------------------------------------------------------------------------------
 
@@ -116,13 +132,18 @@ class GraphicalModel:
         return max(0.0, own - self.log_partition - others + other.log_partition)
 
     def log_likelihood(self, data: Any) -> float:
-        """The mean log-probability of public rows: synthetic rows, a frame, or tables of counts, one a clique."""
+        """The mean log-probability of public rows: synthetic rows, a frame, or tables of counts, one a clique.
+
+        Where cliques are tied, one table a group will do: the mean of its cliques' tables.
+        """
         if isinstance(data, SyntheticRows):
             tables = [data.table(*self.domain.named(c)) for c in self.structure.cliques]
         elif hasattr(data, "columns") and hasattr(data, "itertuples"):
             return self.log_likelihood(coded(self.domain, data))
         else:
             tables = list(data)
+        if self.ties is not None and len(tables) == len(self.ties.groups) < len(self.structure.cliques):
+            tables = self.ties.spread(tables)
         counts = self.structure.joined(tables)
         first = counts[: self.structure.lengths[0]].sum() if counts.size else 0.0
         if not first > 0:
@@ -196,7 +217,36 @@ def coded(domain: Domain, frame: Any) -> SyntheticRows:
     return SyntheticRows(domain, codes)
 
 
-def graphical_model(domain: Any, cliques: Any, inference: str = "exact") -> GraphicalModel:
-    """The uniform model over a domain and its cliques; ValueError where exact inference cannot fit."""
+def graphical_model(domain: Any, cliques: Any, inference: str = "exact", groups: Any = None) -> GraphicalModel:
+    """The uniform model over a domain and its cliques; ValueError where exact inference cannot fit.
+
+    `groups`: lists of places of cliques, those of one list to share one potential.
+    """
     made = Domain.of(domain)
-    return GraphicalModel(Structure(made, made.cliques(cliques), inference))
+    structure = Structure(made, made.cliques(cliques), inference)
+    return GraphicalModel(structure, ties=None if groups is None else tied(structure, groups))
+
+
+def steady_chain(values: Any, length: float) -> GraphicalModel:
+    """The uniform chain of `length` places in time: a potential for the first, one for all steps between neighbours."""
+    many = int(length)
+    if not 2 <= many <= LONGEST:
+        raise ValueError(f"a chain has 2 to {LONGEST} places in time, not {length}")
+    names = [f"t{i}" for i in range(1, many + 1)]
+    cliques = [names[:1], *([a, b] for a, b in pairwise(names))]
+    return graphical_model(dict.fromkeys(names, values), cliques, "exact", [[0], list(range(1, many))])
+
+
+def steady_tables(steps: Any) -> list[Floats]:
+    """The table of first places and that of steps, for `steady_chain`, of noisy or public steps (from, to) alone.
+
+    In a chain that is the same at all times a place is as likely first as at any step's start. The margin's noise is
+    that of a row of cells; it is no new measurement.
+    """
+    table = np.asarray(steps, dtype=float)
+    if table.ndim != 2 or table.shape[0] != table.shape[1]:
+        raise ValueError("steps are a square table, from and to")
+    starts, known = table.sum(axis=1), noise_of(steps)
+    if known is None:
+        return [starts, table]
+    return [carrying(starts, Noise(known.mechanism, known.scale * math.sqrt(len(table)))), steps]

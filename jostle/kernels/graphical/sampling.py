@@ -37,6 +37,12 @@ def dirichlet(lengths: Sequence[int], concentration: float, seed: int) -> list[N
     return [rng.dirichlet(np.full(n, float(concentration))) for n in lengths]
 
 
+def noised(shape: Sequence[int], mechanism: str, scale: float, seed: int, stream: int) -> NDArray[np.float64]:
+    """Laplace noise of scale b or Gaussian noise of deviation σ, seeded: for what has been released already."""
+    rng = np.random.default_rng([seed, stream])
+    return rng.laplace(0.0, scale, shape) if mechanism == "laplace" else rng.normal(0.0, scale, shape)
+
+
 def subsets(of: int, size: int, seed: int, tries: int = 10_000) -> Iterator[list[int]]:
     """Random subsets of 0 … of − 1, in order, one after the other."""
     rng = np.random.default_rng(seed)

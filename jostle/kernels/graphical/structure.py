@@ -46,6 +46,15 @@ class Structure:
         """The number of cells of each clique's table."""
         return [int(np.prod(shape)) for shape in self.shapes]
 
+    @property
+    def margins(self) -> tuple[Clique, ...]:
+        """Which variable each axis of a table is of: what tables can be made to agree on."""
+        return self.cliques
+
+    def potentials(self, theta: Floats) -> Floats:
+        """What is learned is the potentials themselves (`ties` shares them out)."""
+        return theta
+
     def split(self, flat: Floats) -> list[Floats]:
         """A flat vector as tables."""
         ends = np.cumsum(self.lengths)

@@ -1,0 +1,131 @@
+"""Output perturbation: a graphical model's potentials, learned from exact tables, with noise on the potentials.
+
+With S the joined exact tables of E cliques, each cell clamped to at most n, a public number of rows, what is
+minimised is f(θ) = A(θ) − θ·S/n + λ‖θ‖². Chaudhuri, Monteleoni & Sarwate (JMLR 2011, Lemma 7) bound how far the
+minimum of such a strongly convex f moves, if it is found exactly. No optimiser finds it exactly, so what is bounded
+here is what the optimiser *returns*: a public number of gradient steps from θ = 0, whatever the data are.
+
+*Sensitivity.* The slope of A is the marginals, and its curvature, Cov T, is at most L = E/2: a sum of E terms u_C(x_C),
+each of variance at most ‖u_C‖²/2. So a step θ − η∇f(θ) with η = 1/(L + 2λ) brings two points nearer by 1 − 2λη, and for
+a neighbour, with ‖S − S′‖ ≤ w√E (a row is in one cell of each clique; w its weight, or how many there are), the
+iterates part by at most η·w√E/n more: after any number of steps ‖θ − θ′‖ ≤ w√E/(2λn), that of the exact minimum
+(Hardt, Recht & Singer 2016; Wu et al. 2017). Slopes in doubles are within ERROR of the true ones in ℓ₂ (log-space sums
+of public depth; |θ| ≤ √d/2λ, as S/n ≤ 1), which adds 2·ERROR/2λ, and potentials are rounded to 2^-BITS, which adds √d
+of these. Noise is discrete, scaled to that, in ℓ₂ (Gaussian) or √d times it in ℓ₁ (Laplace).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jostle.diagnostics import refuse
+from jostle.kernels.graphical.structure import Structure
+from jostle.privacy.handles import Cube, Handle, join_exposures
+from jostle.privacy.kernel import Kernel
+from jostle.privacy.measures import Amount, Asked
+from jostle.privacy.mechanisms.additive import Additive
+from jostle.privacy.query import emit_measure, noise_and_stability
+from jostle.source import Span
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+BITS = 24
+ERROR = 2.0**-28
+MOST_STEPS, LEAST_RIDGE = 3000, 1e-4
+
+
+@dataclass(frozen=True, slots=True)
+class Perturbed:
+    """`theta`: noisy potentials, flat; `noise`: the deviation of each; `ridge`: λ."""
+
+    theta: NDArray[np.float64]
+    noise: float
+    ridge: float
+
+
+def perturbed_optimum(
+    kernel: Kernel, cubes: Sequence[Cube], structure: Structure, rows: float, ridge: float | None,
+    amount: Amount | None, via: str | None, span: Span | None,
+) -> Perturbed:  # fmt: skip
+    """The minimum of f for these tables, one a clique, with noise; of public tables without. `rows` is n, public."""
+    import numpy as np
+
+    _check(cubes, structure, rows, ridge)
+    if not any(c.private for c in cubes):
+        kernel.vault.gather(cubes)
+        exact = np.concatenate([kernel.vault.cells(c).ravel() for c in cubes]).astype(float)
+        found = ridge if ridge is not None else LEAST_RIDGE
+        return Perturbed(descended(structure, exact, rows, found), 0.0, found)
+    together = Handle(join_exposures([c.exposures for c in cubes[:1]], [1]))
+    if any(c.exposures != cubes[0].exposures for c in cubes):
+        raise refuse("TypeError", "these tables are not all of one table's rows")
+    if amount is None:
+        raise refuse("NoEpsilon", "this reads private data and says no epsilon", help="add `with epsilon 1`")
+    how, weight = Additive.of(amount, via), max(e.reach for e in together.exposures)
+    found = ridge if ridge is not None else ridge_for(how, structure, rows, weight)
+    l1, l2 = sensitivities(structure, rows, found, weight)
+    kernel.charge(together.exposures, how.price, "potentials", span, Asked(how.mechanism, (tuple(cubes), rows, found)))
+    noise, _ = noise_and_stability(together)
+    kernel.vault.gather(cubes)
+    exact = np.concatenate([np.ldexp(kernel.vault.units(c).astype(float), -c.bits).ravel() for c in cubes])
+    theta = descended(structure, exact, rows, found)
+    drawn = how.draw(noise, np.rint(np.ldexp(theta, BITS)).astype(np.int64), l1, l2)
+    scale = math.ldexp(how.scale(l1, l2), -BITS)
+    emit_measure(kernel, together, "potentials", how, math.ldexp(l2, -BITS) / weight, scale, span, weight)
+    deviation = scale * (1.0 if how.mechanism == "gaussian" else math.sqrt(2))
+    return Perturbed(np.ldexp(drawn.astype(float), -BITS), deviation, found)
+
+
+def sensitivities(structure: Structure, rows: float, ridge: float, weight: float = 1.0) -> tuple[float, float]:
+    """(ℓ₁, ℓ₂) of the potentials that `descended` returns, in units of 2^-BITS, rounded up."""
+    cells = sum(structure.lengths)
+    moved = (weight * math.sqrt(len(structure.lengths)) / rows + 2 * ERROR) / (2 * ridge)
+    l2 = math.ldexp(moved * (1 + 2.0**-40), BITS) + math.sqrt(cells)
+    return math.ceil(l2 * math.sqrt(cells)), math.ceil(l2)
+
+
+def ridge_for(how: Additive, structure: Structure, rows: float, weight: float) -> float:
+    """λ where none is named, from public facts.
+
+    With noise of deviation σ a table's mean cell is told to within r = σ·cells/n of itself. λ = σ/2ns makes noise of
+    s on each potential, and pulls a cell by r/s of itself: alike for s = √r. From r = ¼ on s falls instead, towards
+    uniform.
+    """
+    cells = sum(structure.lengths)
+    side = math.sqrt(len(structure.lengths)) * weight
+    sigma = how.scale(side * math.sqrt(cells), side) * (1.0 if how.mechanism == "gaussian" else math.sqrt(2))
+    told = sigma / rows * cells / len(structure.lengths)
+    return max(LEAST_RIDGE, sigma / (2 * rows * min(math.sqrt(told), 0.125 / told)))
+
+
+def descended(structure: Structure, exact: Floats, rows: float, ridge: float) -> Floats:
+    """So many gradient steps as public facts say: enough for the ridge, at most MOST_STEPS."""
+    import numpy as np
+
+    smooth = len(structure.lengths) / 2 + 2 * ridge
+    steps = min(MOST_STEPS, math.ceil(4 * smooth / (2 * ridge)))
+    target = np.clip(exact, 0.0, rows) / rows
+    theta = np.zeros_like(target)
+    for _ in range(steps):
+        theta = theta - (structure.infer(theta)[1] - target + 2 * ridge * theta) / smooth
+    return theta
+
+
+def _check(cubes: Sequence[Cube], structure: Structure, rows: float, ridge: float | None) -> None:
+    if not 1 <= rows <= 2**40:
+        raise refuse(
+            "ValueError", "output perturbation needs a public number of rows", help="`rows = 10000`: as a guess"
+        )
+    if ridge is not None and not LEAST_RIDGE <= ridge < 1e6:
+        raise refuse("ValueError", f"this ridge is at least {LEAST_RIDGE:g}", help="leave it out")
+    if structure.inference != "exact":
+        raise refuse("ValueError", "how far a minimum moves is known of exact inference only", help="use fewer cliques")
+    if [c.size for c in cubes] != list(structure.lengths):
+        raise refuse("ValueError", "output perturbation takes one table for each clique of the model")

@@ -1,0 +1,227 @@
+"""Noisy counts of secret Poisson samples of the rows, several samples at one price: what stochastic gradients are of.
+
+`batches` releases, `steps` times over, all cells of E cubes of one table, counted over a fresh sample that keeps each
+protected unit with probability q and is told to nobody, with Gaussian noise. `privacy.subsampled` says what that loses.
+
+*Sensitivity.* One unit more or less, kept in a step, moves cube i by a vector of ℓ₁ norm at most w (1 for a row; k
+for a person of up to k rows, all of which are kept or none; 1 for a person whose rows have weights, as multiples of
+2^-16 that are at most 1 in all), so the cells of all E by at most w√E in ℓ₂; not kept, by nothing. Cells are whole
+numbers of that unit and the noise is the discrete Gaussian. Rows that are replaced would move two rows of a sample,
+and rows that a join has multiplied are no units: both are refused, from public facts.
+
+*Whose row it is.* Persons are told apart by 120 bits of SHA-256 of their column (`bucket`), which is why it must
+still be there, described as text: that is how the engine told them apart when it bounded their rows.
+
+*The price* is the (ε, δ) that was asked; in zCDP it is that of any (ε, δ)-DP mechanism, which is a function of one that
+fails with probability δ and is randomised response of ε else (Kairouz, Oh & Viswanath 2015): δ, and ρ as for pure ε.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jostle.amounts import as_float
+from jostle.diagnostics import refuse
+from jostle.engine.plan import WEIGHT_BITS, Apply, Bound, Column, Constant, Derive, Filter, Join, Key, Open, Plan
+from jostle.privacy.handles import Cube, Handle, Tallied, join_exposures
+from jostle.privacy.kernel import Kernel
+from jostle.privacy.measures import Amount, Asked, stability_price
+from jostle.privacy.mechanisms.additive import Additive
+from jostle.privacy.noise import Noise
+from jostle.privacy.query import emit_measure
+from jostle.privacy.sampler import SHARES
+from jostle.privacy.subsampled import noise_for, rate_for
+from jostle.source import Span
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+
+MOST_STEPS = 10_000
+MOST_NUMBERS = 2**24
+"""Steps times cells: so many numbers are released."""
+
+_HASHES, _BUCKETS = 5, 2**24
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """`sums` (steps, cells): noisy counts of each batch, all cubes one after the other; of public cubes exact ones.
+
+    `rate`: the probability with which a unit was kept. `noise`: the deviation of each number, in rows.
+    """
+
+    sums: NDArray[np.float64]
+    rate: float
+    noise: float
+
+
+def batches(
+    kernel: Kernel, cubes: Sequence[Cube], rate: float | None, steps: int, amount: Amount | None, span: Span | None
+) -> Batches:
+    """Releases noisy batches; of public cubes, all rows in every step, for nothing. `rate` is rounded up to 2^-16."""
+    import numpy as np
+
+    if not (rate is None or 0 < rate <= 1) or not 1 <= steps <= MOST_STEPS:
+        raise refuse("ValueError", f"a rate is in (0, 1], and there are 1 to {MOST_STEPS:,} steps")
+    cells = sum(c.size for c in cubes)
+    if steps * cells > MOST_NUMBERS:
+        raise refuse("ValueError", f"{steps:,} batches of {cells:,} cells are too many", help="take fewer steps")
+    if not any(c.private for c in cubes):
+        kernel.vault.gather(cubes)
+        exact = np.concatenate([kernel.vault.cells(c).ravel() for c in cubes]).astype(float)
+        return Batches(np.tile(exact, (steps, 1)), 1.0, 0.0)
+    together, plan, columns = _units(cubes)
+    need = _need(amount)
+    epsilon, delta = as_float(need.value), as_float(need.delta)
+    kept = math.ceil((rate if rate is not None else rate_for(epsilon, delta, steps)) * SHARES)
+    sigma = noise_for(epsilon, delta, kept / SHARES, steps)
+    if not math.isfinite(sigma):
+        raise refuse("BadAmount", "no noise keeps so many steps within this amount", help="take fewer steps")
+    asked = Asked("subsampled gaussian", (tuple(cubes), kept, steps))
+    kernel.charge(together.exposures, stability_price(need), "batches", span, asked)
+    rows = _rows(kernel, plan, columns, cubes, together)
+    reach = max(e.reach for e in together.exposures) << rows.bits
+    deviation = sigma * reach * math.sqrt(len(cubes)) * (1 + 2.0**-40)
+    drawn = released(together.exposures[0].source.noise, rows, kept, steps, deviation)
+    scale = math.ldexp(deviation, -rows.bits)
+    because = f"{steps} secret samples of {kept / SHARES:.3g} of all"
+    how = Additive(need, "gaussian", because)
+    emit_measure(kernel, together, "batches", how, 1, scale, span, max(e.reach for e in together.exposures))
+    return Batches(np.ldexp(drawn.astype(float), -rows.bits), kept / SHARES, scale)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Private: for each row its cell in every cube, `places` (rows, E) of `cells` in all, or `cells` where it has none.
+
+    `owners`: which unit a row is of, 0 … `units` − 1, or None where each is one. `weights`: in units of 2^-`bits`, or
+    None.
+    """
+
+    places: NDArray[np.int32]
+    cells: int
+    units: int
+    owners: Ints | None = None
+    weights: Ints | None = None
+    bits: int = 0
+
+
+def released(noise: Noise, rows: Rows, kept: int, steps: int, deviation: float) -> Ints:
+    """(steps, cells): for each step a fresh sample's counts with fresh noise, in units of 2^-bits."""
+    import numpy as np
+
+    out = np.empty((steps, rows.cells), dtype=np.int64)
+    for step in range(steps):
+        out[step] = noise.gaussian(counted(rows, noise.sample(rows.units, kept)), deviation)
+    return out
+
+
+def counted(rows: Rows, chosen: NDArray[np.bool_]) -> Ints:
+    """The exact cells of the chosen units' rows."""
+    import numpy as np
+
+    mine = chosen if rows.owners is None else chosen[rows.owners]
+    places = rows.places[mine]
+    if rows.weights is None:
+        found = np.bincount(places.ravel(), minlength=rows.cells + 1)
+    else:  # whole numbers below 2^53: exact in doubles
+        weights = np.repeat(rows.weights[mine].astype(float), places.shape[1])
+        found = np.bincount(places.ravel(), weights=weights, minlength=rows.cells + 1)
+    return np.asarray(found[: rows.cells], dtype=np.int64)
+
+
+# Public ------------------------------------------------------------------------------------------------
+
+
+def _need(amount: Amount | None) -> Amount:
+    if amount is None:
+        raise refuse("NoEpsilon", "this reads private data and says no epsilon", help="add `with epsilon 1 delta 1e-6`")
+    if amount.unit != "epsilon" or not amount.delta:
+        raise refuse(
+            "TypeError", "secret samples are priced in epsilon and delta",
+            help="declare `budget epsilon e, delta d`, and spend `with epsilon 0.5 delta 1e-6`",
+        )  # fmt: skip
+    if amount.value == 0:
+        raise refuse("BadAmount", "too little epsilon for any noise")
+    return amount
+
+
+def _units(cubes: Sequence[Cube]) -> tuple[Handle, Plan, tuple[str, ...]]:
+    """The table that all cubes count, as a plan, and the columns that tell whose a row is (none: each is a unit)."""
+    plans = [c.cells.plan for c in cubes if isinstance(c.cells, Tallied)]
+    together = Handle(join_exposures([c.exposures for c in cubes[:1]], [1]))
+    same = len(plans) == len(cubes) and all(plan == plans[0] for plan in plans)
+    if not same or any(c.exposures != cubes[0].exposures for c in cubes):
+        raise refuse(
+            "TypeError", "samples are of the rows of one table", help="make all cubes with `histogram(table, …)`"
+        )
+    (exposure, *others), plan = together.exposures, plans[0]
+    unit, at = exposure.source.unit, plan
+    if unit.public_size:
+        raise refuse("TypeError", "samples are of rows that are added or removed", help="declare without `public size`")
+    columns = set(unit.columns)
+    while isinstance(at, Filter | Derive):
+        if isinstance(at, Derive):
+            columns &= {name for name, expr in at.columns if expr == Column(name)}
+        at = at.source
+    scan = at.scan if isinstance(at, Bound) else at
+    whole = (set(at.by) if isinstance(at, Bound) else set()) == set(unit.columns)
+    if (
+        others
+        or isinstance(scan, Join)
+        or not whole
+        or exposure.stability != unit.rows
+        or exposure.reach not in (1, unit.rows)
+    ):
+        raise refuse(
+            "TypeError", "rows that were joined cannot be sampled", help="sample the rows of one private table"
+        )
+    if columns != set(unit.columns) or any(dict(scan.columns).get(c) != Open("text") for c in unit.columns):
+        names = ", ".join(unit.columns)
+        raise refuse(
+            "TypeError", f"a sample keeps all rows of a person or none, and `{names}` does not tell whose they are",
+            help=f"describe it as text and leave it in the table: `described by {{{unit.columns[0]}: text, …}}`",
+        )  # fmt: skip
+    return together, plan, unit.columns
+
+
+# Private -----------------------------------------------------------------------------------------------
+
+
+def _rows(kernel: Kernel, plan: Plan, columns: tuple[str, ...], cubes: Sequence[Cube], together: Handle) -> Rows:
+    import numpy as np
+
+    tallied = [c.cells for c in cubes if isinstance(c.cells, Tallied)]
+    keys = tuple(dict.fromkeys(key for cells in tallied for key in cells.keys))
+    named = tuple(Column(name) for name in columns)
+    salts = range(_HASHES if columns else 0)
+    hashes = tuple(
+        Key(Apply("bucket", (Constant(float(_BUCKETS)), Constant(float(salt)), *named)), range(_BUCKETS))
+        for salt in salts
+    )
+    found = kernel.engine.codes(plan, keys + hashes)
+    codes: dict[Key, NDArray[Any]] = dict(zip(keys, found, strict=False))
+    many, cells = len(found[0]), sum(c.size for c in cubes)
+    places = np.empty((many, len(cubes)), dtype=np.int32)
+    start = 0
+    for i, (cube, cell) in enumerate(zip(cubes, tallied, strict=True)):
+        at, inside = np.zeros(many, dtype=np.int64), np.ones(many, dtype=bool)
+        for key in cell.keys:
+            inside &= codes[key] >= 0
+            at = at * len(key.values) + codes[key]
+        places[:, i] = np.where(inside, at + start, cells)
+        start += cube.size
+    if not columns:
+        return Rows(places, cells, many)
+    seen = np.stack(found[len(keys) :], axis=1)
+    persons, owners, shares = np.unique(seen, axis=0, return_inverse=True, return_counts=True)
+    owners = owners.ravel()
+    if together.exposures[0].weight is None:
+        return Rows(places, cells, len(persons), owners)
+    return Rows(places, cells, len(persons), owners, 2**WEIGHT_BITS // shares[owners], WEIGHT_BITS)

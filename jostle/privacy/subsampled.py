@@ -1,0 +1,110 @@
+"""What Gaussian noise on a secret Poisson sample loses: Rényi DP at whole orders, added up over steps, as (ε, δ).
+
+A step keeps every protected unit with probability q, each by itself and for this step alone, tells nobody which, and
+adds Gaussian noise of deviation σ·Δ to a sum that one unit moves by at most Δ in ℓ₂ (added or removed). For whole α ≥ 2
+
+    (α − 1)·R(α) = ln Σ_k C(α, k) (1 − q)^(α − k) q^k exp((k² − k) / 2σ²)    (Mironov, Talwar & Zhang 2019, sect. 3.3)
+
+*Argument, for the discrete Gaussian as well.* Which of the other units are kept has the same law on both sides and is
+independent of the noise; Rényi divergence is quasi-convex in pairs, so let it be fixed. What is left, moved to the
+origin, is P = D(x) against M = (1 − q)·D(x) + q·D(x − v), with D ∝ exp(−‖x‖²/2s²) on ℝⁿ, or on ℤⁿ with a whole v;
+s = σΔ and ‖v‖ ≤ Δ. Let r(x) = D(x − v)/D(x) and g = 1 − q + q·r = M/P.
+
+* E_P r^k = exp((k² − k)‖v‖²/2s²)·Σ D(x − kv)/Σ D(x), and the last ratio is 1 on ℤⁿ as on ℝⁿ, since kv is whole: so
+  E_P g^α is the sum above, with equality, and it grows with ‖v‖ (Canonne, Kamath & Steinke 2020, for q = 1).
+* The other direction is no larger, E_P g^(1−α) ≤ E_P g^α. x → v − x maps D to D(· − v) and back (and ℤⁿ to itself), so
+  that E_P f(r) = E_P r·f(1/r). With a = 1 − q + q·r and b = 1 − q + q/r it is enough that, for each r ≥ 1,
+  a^α − a^(1−α) + r(b^α − b^(1−α)) ≥ 0 (r < 1 is the same with r and 1/r changed about). Written with c = α − ½ it says
+  √a·sinh(c·ln a) ≥ r√b·sinh(c·ln 1/b). At c = ½ both sides are q(r − 1)/2. As ab = 1 + q(1 − q)(√r − 1/√r)² ≥ 1,
+  ln a ≥ ln 1/b, and sinh(cx)/sinh(cy) grows with c where x ≥ y: so it holds for every c ≥ ½.
+
+Steps may depend on what earlier ones gave; orders add (Mironov 2017). (ε, δ) follows by Canonne, Kamath & Steinke 2020,
+Prop. 12, at the best order. The sum is of positive terms, Σ B(k)·expm1(…), so that doubles keep nine digits of it.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+ORDERS = (*range(2, 64), *(round(64 * 1.25**i) for i in range(26)))
+"""Whole orders up to 17,000: small ε at small δ need orders of ln(1/δ)/ε."""
+
+MARGIN = 1 + 1e-8
+"""More than doubles can lose in a divergence."""
+
+
+@lru_cache(maxsize=1)
+def _terms() -> tuple[Floats, Floats, Floats, NDArray[np.int64]]:
+    """For all orders one after the other: α, k = 2 … α, ln C(α, k), and where each order begins."""
+    import numpy as np
+
+    logs = np.array([math.lgamma(i + 1) for i in range(ORDERS[-1] + 1)])
+    alphas = np.concatenate([np.full(a - 1, a) for a in ORDERS])
+    ks = np.concatenate([np.arange(2, a + 1) for a in ORDERS])
+    starts = np.concatenate([[0], np.cumsum([a - 1 for a in ORDERS])[:-1]])
+    return alphas.astype(float), ks.astype(float), logs[alphas] - logs[ks] - logs[alphas - ks], starts
+
+
+def divergences(rate: float, sigma: float) -> Floats:
+    """R(α) of one step at each of `ORDERS`, rounded up: q = `rate` in (0, 1], noise of `sigma` sensitivities."""
+    import numpy as np
+
+    orders = np.array(ORDERS, dtype=float)
+    if rate >= 1:
+        return orders / (2 * sigma * sigma) * MARGIN
+    alphas, ks, ways, starts = _terms()
+    grown = (ks * ks - ks) / (2 * sigma * sigma)
+    logs = ways + (alphas - ks) * math.log1p(-rate) + ks * math.log(rate) + grown + np.log(-np.expm1(-grown))
+    top = np.maximum.reduceat(logs, starts)
+    spread = np.diff(np.append(starts, logs.size))
+    total = top + np.log(np.add.reduceat(np.exp(logs - np.repeat(top, spread)), starts))
+    found: Floats = np.logaddexp(0.0, total) / (orders - 1) * MARGIN
+    return found
+
+
+def epsilon_of_steps(rate: float, sigma: float, steps: int, delta: float) -> float:
+    """The least ε at `delta` of so many steps, over `ORDERS`."""
+    import numpy as np
+
+    orders = np.array(ORDERS, dtype=float)
+    bound = steps * divergences(rate, sigma) + np.log1p(-1 / orders) - (math.log(delta) + np.log(orders)) / (orders - 1)
+    return max(0.0, float(bound.min()))
+
+
+@lru_cache(maxsize=1024)
+def noise_for(epsilon: float, delta: float, rate: float, steps: int) -> float:
+    """The least σ, in sensitivities, of which `steps` steps stay within (ε, δ), rounded up; infinite if none does."""
+    low, high = 2.0**-6, 1.0
+    while epsilon_of_steps(rate, high, steps, delta) > epsilon:
+        low, high = high, 2 * high
+        if high > 2.0**40:
+            return math.inf
+    while high > low * (1 + 1e-5):
+        middle = math.sqrt(low * high)
+        if epsilon_of_steps(rate, middle, steps, delta) <= epsilon:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+@lru_cache(maxsize=256)
+def rate_for(epsilon: float, delta: float, steps: int) -> float:
+    """A sampling rate for those who name none: a power of ½ at which the mean of all steps is told nearly best.
+
+    The mean of `steps` batches has noise σ/(q√steps), least for batches of all rows; as q falls it stays nearly the
+    same while σ is above 1, and then grows. Taken is the least q within a tenth of that, and of 4/steps at least, so
+    that every row is met four times or so.
+    """
+    best, rate = noise_for(epsilon, delta, 1.0, steps), 1.0
+    while rate * steps >= 8 and epsilon_of_steps(rate / 2, 1.1 * best * rate / 2, steps, delta) <= epsilon:
+        rate /= 2
+    return rate

@@ -1,0 +1,78 @@
+"""Functions that graphical models are measured by: `noisy_samples` and `perturbed_optimum`.
+
+Like the others of `measured` they take their amount from `… with epsilon e delta d` or from the allotment they stand
+in.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jostle.amounts import quanta
+from jostle.diagnostics import refuse
+from jostle.privacy import perturbed, samples
+from jostle.privacy.handles import Cube, handles_in
+from jostle.privacy.measures import Amount
+from jostle.run.faults import exposures_of, private_value
+from jostle.run.measured import amount_for
+from jostle.run.values import Builtin, JSet, Record, is_number, kind_name
+
+
+def _noisy_samples(
+    cubes: Any, rate: Any = None, steps: Any = 200.0, *, epsilon: Any = None, delta: Any = None, at: Any
+) -> Record:
+    """Noisy counts of fresh secret samples of the rows, `steps` times over, at one price in epsilon and delta.
+
+    `cubes`: a list of histograms of one table. Each step keeps every protected unit with probability `rate` (left out:
+    one that costs next to nothing of what all rows would tell). A record of `sums`, a vector of all cells for each
+    step, `rate`, and `noise`, the deviation of each number.
+    """
+    interp, span = at
+    listed = list(cubes) if isinstance(cubes, (list, JSet)) else [cubes]
+    if not listed or not all(isinstance(c, Cube) for c in listed):
+        raise refuse("TypeError", "samples are of a list of cubes", help="`noisy_samples([histogram(t, a), …])`")
+    for handle in handles_in([rate, steps, delta]):
+        raise private_value(handle, "cannot say how to sample")
+    if not (rate is None or is_number(rate)) or not is_number(steps) or not float(steps).is_integer():
+        raise refuse("TypeError", f"`rate` is a number and `steps` a whole one, not {kind_name(steps)}")
+    amount = amount_for(interp, exposures_of(listed), epsilon)
+    if amount is not None and delta is not None:
+        amount = Amount(amount.unit, amount.value, quanta(delta, "delta"))
+    found = samples.batches(interp.kernel, listed, None if rate is None else float(rate), int(steps), amount, span)
+    return Record(sums=found.sums, rate=found.rate, noise=found.noise)
+
+
+def _perturbed_optimum(
+    cubes: Any, model: Any, rows: Any, ridge: Any = None, *, epsilon: Any = None, delta: Any = None,
+    via: str | None = None, at: Any,
+) -> Record:  # fmt: skip
+    """A model's potentials as exact tables have them, each with noise: output perturbation.
+
+    `cubes`: one histogram of a table for each clique of `model`. `rows`: a public number of rows. A record of
+    `potentials`, flat, `noise`, the deviation of each, and `ridge`.
+    """
+    from jostle.kernels.graphical.model import GraphicalModel
+
+    interp, span = at
+    listed = list(cubes) if isinstance(cubes, (list, JSet)) else [cubes]
+    if not listed or not all(isinstance(c, Cube) for c in listed) or not isinstance(model, GraphicalModel):
+        raise refuse("TypeError", "this takes a list of cubes and a graphical model", help="`clique_tables(t, m)`, `m`")
+    for handle in handles_in([rows, ridge, delta]):
+        raise private_value(handle, "cannot say how to learn")
+    if not is_number(rows) or not (ridge is None or is_number(ridge)):
+        raise refuse("TypeError", f"`rows` and `ridge` are numbers, not {kind_name(rows)}")
+    if model.ties is not None:
+        raise refuse("ValueError", "output perturbation is of models whose cliques share no potential")
+    amount = amount_for(interp, exposures_of(listed), epsilon)
+    if amount is not None and delta is not None:
+        amount = Amount(amount.unit, amount.value, quanta(delta, "delta"))
+    found = perturbed.perturbed_optimum(
+        interp.kernel, listed, model.structure, float(rows), None if ridge is None else float(ridge), amount, via, span
+    )
+    return Record(potentials=found.theta, noise=found.noise, ridge=found.ridge)
+
+
+_BODIES: dict[str, Any] = {"noisy_samples": _noisy_samples, "perturbed_optimum": _perturbed_optimum}
+SAMPLED: dict[str, Any] = {
+    name: Builtin(name, body, sees_handles=True, wants_call=True) for name, body in _BODIES.items()
+}

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from jostle.kernels.histograms import kdtree
 from jostle.kernels.workloads.boxes import Floats, Ints
 
 Strategy = list[dict[str, Any]]
@@ -53,20 +54,13 @@ def kd_labels(shape: int | tuple[int, ...], cells: Floats, scale: float) -> Ints
     long as that saves more than the best of its cuts would save on noise alone.
     """
     cube = np.asarray(cells, dtype=np.float64).reshape(shape)
-    found = np.zeros(cube.shape, dtype=np.int64)
-    waiting, boxes = [tuple(slice(0, side) for side in cube.shape)], 0
-    while waiting:
-        box = waiting.pop()
-        gain, axis, at = _best_cut(cube[box])
+
+    def cut(box: kdtree.Box) -> tuple[int, int]:
+        gain, axis, before = _best_cut(cube[box])
         cuts = max(1, sum(side - 1 for side in cube[box].shape))
-        if gain <= max(2 * scale**2 * (1 + 2 * math.log(cuts)), 1e-9):
-            found[box] = boxes
-            boxes += 1
-            continue
-        middle = box[axis].start + at
-        for half in (slice(middle, box[axis].stop), slice(box[axis].start, middle)):
-            waiting.append((*box[:axis], half, *box[axis + 1 :]))
-    return found.ravel()
+        return (0, 0) if gain <= max(2 * scale**2 * (1 + 2 * math.log(cuts)), 1e-9) else (axis, before)
+
+    return kdtree.leaves(cube.shape, cut)
 
 
 def group_strategy(labels: Ints) -> Strategy:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.kernels.histograms import projection
+from jostle.kernels.histograms import kdtree, projection
 from jostle.kernels.histograms.grams import on_buckets
 from jostle.kernels.histograms.strategies import estimate
 from jostle.kernels.threads import on_one_thread
@@ -100,19 +100,7 @@ def boxes_of(seen: Seen, labels: Ints, shape: tuple[int, ...]) -> Ints:
     """
     sizes = np.bincount(labels).astype(np.float64)
     density, block = (seen.z / sizes)[labels].reshape(shape), labels.reshape(shape)
-    found = np.zeros(shape, dtype=np.int64)
-    waiting, boxes = [tuple(slice(0, side) for side in shape)], 0
-    while waiting:
-        box = waiting.pop()
-        axis, at = _best_cut(seen, density[box], block[box], sizes)
-        if at == 0:
-            found[box] = boxes
-            boxes += 1
-            continue
-        middle = box[axis].start + at
-        for half in (slice(middle, box[axis].stop), slice(box[axis].start, middle)):
-            waiting.append((*box[:axis], half, *box[axis + 1 :]))
-    return found.ravel()
+    return kdtree.leaves(shape, lambda box: _best_cut(seen, density[box], block[box], sizes))
 
 
 def drawn_together(seen: Seen, labels: Ints, boxes: Ints) -> Floats:

@@ -1,0 +1,30 @@
+"""Boxes of a cube: the leaves of a kd-tree, whoever says where a box is cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from jostle.kernels.workloads.boxes import Ints
+
+Box = tuple[slice, ...]
+Cut = Callable[[Box], tuple[int, int]]
+"""Of a box: the axis, and how many places come before the cut; 0 places where it stays whole."""
+
+
+def leaves(shape: tuple[int, ...], cut: Cut) -> Ints:
+    """A box, 0 … b − 1, for every cell (flat)."""
+    found = np.zeros(shape, dtype=np.int64)
+    waiting, boxes = [tuple(slice(0, side) for side in shape)], 0
+    while waiting:
+        box = waiting.pop()
+        axis, before = cut(box)
+        if before == 0:
+            found[box] = boxes
+            boxes += 1
+            continue
+        middle = box[axis].start + before
+        for half in (slice(middle, box[axis].stop), slice(box[axis].start, middle)):
+            waiting.append((*box[:axis], half, *box[axis + 1 :]))
+    return found.ravel()

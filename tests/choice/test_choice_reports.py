@@ -16,7 +16,7 @@ policy: features at 20 %, by tree(depth = 3)
 why: the least mean regret by cross-validation, beyond chance for all cheaper ones
 reads size (paid); features take 20 % of epsilon
 
-trained on 14 data sets at 1 scale, epsilon 1: 14 rows, 3 runs of each option in each
+trained on 14 data sets at 1 scale, epsilon 1: 14 rows, 6 runs of each option in each
 best option, by rows: Small 7, Large 7
 
 cross-validation by leaving one data set out: mean log regret ± standard error

@@ -114,6 +114,13 @@ def _figure(title: str, fields: Mapping[str, Any], ink: str) -> Figure:
     made = Figure(figsize=(6.4, 4.0), layout="constrained")
     axes = made.add_subplot()
     _DRAWN.get(str(fields.get("shape")), _lines)(axes, fields)
+    x = fields.get("x") or []
+    if (
+        fields.get("shape") not in ("bars", "heat")
+        and not isinstance(x, Mapping)
+        and any(isinstance(v, str) for v in x)
+    ):
+        _named(axes, list(dict.fromkeys(map(str, x))))
     axes.set_title(title, color=ink, fontsize=11, loc="left")
     axes.set_xlabel(str(fields.get("x_label") or ""), color=ink)
     axes.set_ylabel(str(fields.get("y_label") or ""), color=ink)
@@ -190,11 +197,15 @@ def _bars(axes: Axes, fields: Mapping[str, Any]) -> None:
         band = _band(fields, name, values)
         axes.bar(middle, values, wide, color=COLOURS[i % len(COLOURS)], label=name,
                  yerr=None if band is None else _whiskers(values, band))  # fmt: skip
-    shown = [f"{v:g}" if isinstance(v, float) else str(v) for v in labels]
-    every = max(1, len(shown) // 20)
-    long = max((len(s) for s in shown), default=0) > 6 and len(shown) > 5
+    _named(axes, [f"{v:g}" if isinstance(v, float) else str(v) for v in labels])
+
+
+def _named(axes: Axes, names: list[str]) -> None:
+    """Names below the places 0, 1, …: aslant where they are long, and not all where they are many."""
+    every = max(1, len(names) // 20)
+    long = max((len(name) for name in names), default=0) > 6 and len(names) > 5
     axes.set_xticks(
-        range(0, len(shown), every), shown[::every], rotation=30 if long else 0, ha="right" if long else "center"
+        range(0, len(names), every), names[::every], rotation=30 if long else 0, ha="right" if long else "center"
     )
 
 

@@ -34,6 +34,13 @@ def test_every_kind_is_drawn_with_its_names() -> None:
     assert ">q<" in heat and ">r<" in heat and ">s<" in heat
 
 
+def test_long_names_below_points_stand_aslant() -> None:
+    program = 'plot("ages", x = ["from " + str(8 * i) for i in 2..9], y = [i for i in 2..9], kind = "points")\n'
+    (picture,) = Session().attempt(Source("pictures", program)).pictures
+    svg = picture.svg()
+    assert all(f">from {8 * i}<" in svg for i in range(2, 10)) and svg.count("rotate(-30)") == 8
+
+
 def test_ink_is_the_pages_own_and_bytes_are_the_same_each_time(tmp_path: Path) -> None:
     svg = drawn()[0].svg()
     assert "currentColor" in svg and "#010203" not in svg and svg == drawn()[0].svg()

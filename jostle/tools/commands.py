@@ -37,13 +37,16 @@ def run(asked: Namespace) -> int:
     as_json = asked.format == "json"
     simulate = (1 if asked.seed is None else asked.seed) if asked.simulate else None
     source = read_program(asked.file)
-    writer = None
-    if asked.trace is not None:
-        writer = Writer(Path(asked.trace), **({} if simulate is None else {"simulated": simulate}))
+    writer: Writer | None = None
+
+    def write(event: Event) -> None:
+        if writer is not None:
+            writer(event)
+
     say = _sayer(simulate)
     bar = progress_on(sys.stderr)
     session = Session(
-        listeners=[] if writer is None else [writer],
+        listeners=[write],
         progress=bar,
         out=None if as_json else say,
         simulate=simulate,
@@ -59,6 +62,8 @@ def run(asked: Namespace) -> int:
             say("nothing private is opened; rows are made up from the described domains")
         for name, path in asked.bind:
             session.bind(name, Path(path))
+        if asked.trace is not None:  # last: what is refused before the run leaves an earlier trace as it was
+            writer = Writer(Path(asked.trace), **({} if simulate is None else {"simulated": simulate}))
         result = session.attempt(source, dict(asked.set))
         told, unsaved = (
             ([], []) if saving is None else saving.save(result.values, ok=result.ok, simulated=asked.simulate)

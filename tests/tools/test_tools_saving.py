@@ -79,11 +79,12 @@ def test_what_cannot_be_saved_is_refused_before_anything_is_spent(
     run: Call, words: list[str], kind: str, said: str
 ) -> None:
     Path("folder.csv").mkdir()
+    Path("t.jsonl").write_text("an earlier run\n")
     status, out, _ = run(*words, "--format", "json", "--trace", "t.jsonl")
     error = json.loads(out)["error"]
     assert (status, error["kind"]) == (1, kind) and said in error["message"] and error["help"]
-    assert not Path("t.jsonl").exists() or "measure" not in Path("t.jsonl").read_text()
-    assert set(left_over()) <= {"folder.csv", "t.jsonl"} and Path("people.csv").read_text().startswith("age")
+    assert Path("t.jsonl").read_text() == "an earlier run\n"
+    assert left_over() == ["folder.csv", "t.jsonl"] and Path("people.csv").read_text().startswith("age")
 
 
 def test_a_folder_that_takes_no_files(run: Call, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ choices inside an algorithm.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jostle.events import Event
 from jostle.trace.text import Twig, number, plural
@@ -31,20 +31,33 @@ class Node:
 
 
 def grown(events: Iterable[Event]) -> Node | None:
-    """The tree of parts at which choices were made; None where there were none."""
-    root, found = Node(), False
+    """The tree of parts at which choices were made; None where there were none. Of several trees, one beside another.
+
+    Where a choice is made a second time at the part that the first one stood at, another tree begins.
+    """
+    trees: list[Node] = []
+    top = 0
     for event in sorted((e for e in events if e.kind == "choice"), key=lambda e: e.id):
         context = event.fields.get("context")
         if not isinstance(context, list):
             continue
-        found = True
-        at = root
-        for step in context:
-            column, key = step if isinstance(step, list | tuple) and len(step) == 2 else ("", step)
-            at.asked = str(column)
-            at = at.children.setdefault(number(key), Node(number(key)))
-        at.choices.append(event)
-    return root if found else None
+        top = min(top, len(context)) if trees else len(context)
+        if not trees or (len(context) == top and any(e.name == event.name for e in _node(trees[-1], context).choices)):
+            trees.append(Node())
+        _node(trees[-1], context).choices.append(event)
+    if len(trees) < 2:
+        return trees[0] if trees else None
+    return Node(asked="tree", children={str(i + 1): replace(tree, key=str(i + 1)) for i, tree in enumerate(trees)})
+
+
+def _node(root: Node, context: Sequence[object]) -> Node:
+    """The part that the keys of a context lead to, made where it was not there."""
+    at = root
+    for step in context:
+        column, key = step if isinstance(step, list | tuple) and len(step) == 2 else ("", step)
+        at.asked = str(column)
+        at = at.children.setdefault(number(key), Node(number(key)))
+    return at
 
 
 def why(event: Event) -> str:

@@ -142,6 +142,22 @@ def test_odd_trees_are_no_fault(fields: dict[str, object]) -> None:
     assert drawn is None or Reader(str(drawn)).crossed == []
 
 
+def test_trees_of_a_forest_stand_side_by_side() -> None:
+    from jostle.trace import grown
+
+    heard: list[Event] = []
+    stream = Stream(listeners=[heard.append])
+    with stream.within("run", "p.jst"):
+        stream.emit("choice", "L0", chosen="Two", context=[])
+        for column, key in (("sex", "F"), ("age", 3.0)):
+            stream.emit("choice", "L1", chosen="Go", context=[])
+            stream.emit("choice", "L1", chosen="Stop", context=[[column, key]])
+    told = grown.text(heard)
+    assert "├─ tree = 1  L0 Two, L1 Go" in told and "│  └─ sex = F  L1 Stop" in told
+    assert "└─ tree = 2  L1 Go" in told and "   └─ age = 3  L1 Stop" in told
+    assert "tree = 2" in " ".join(Reader(page(heard)).words)
+
+
 def test_choices_inside_an_algorithm_stand_at_their_nodes() -> None:
     from jostle.trace import grown
 

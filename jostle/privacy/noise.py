@@ -39,6 +39,8 @@ class SecureNoise:
         """Adds discrete Laplace noise; ε = sensitivity / scale in ℓ₁. Values lie within ±2^62."""
         if values.size >= VECTOR and sampler.fits(scale):
             return values + sampler.discrete_laplace(values.size, _up(scale)).reshape(values.shape)
+        if values.size == 1:
+            return _like(values, [_laplace_of_one(_up(scale))(int(values.item()))])
         return _apply(_laplace(_up(scale)), values)
 
     def gaussian(self, values: NDArray[np.int64], sigma: float) -> NDArray[np.int64]:
@@ -63,12 +65,13 @@ def _up(scale: float) -> float:
 
 
 def _apply(mechanism: Any, values: NDArray[np.int64]) -> NDArray[np.int64]:
+    return _like(values, mechanism(values.ravel().tolist())) if values.size else values
+
+
+def _like(values: NDArray[np.int64], drawn: list[int]) -> NDArray[np.int64]:
     import numpy as np
 
-    flat = values.ravel()
-    if not flat.size:
-        return values
-    return np.array(mechanism(flat.tolist()), dtype=np.int64).reshape(values.shape)
+    return np.array(drawn, dtype=np.int64).reshape(values.shape)
 
 
 # `opendp.prelude` would import scikit-learn; the parts are named one by one.
@@ -87,6 +90,12 @@ def _parts() -> tuple[Any, Any, Any, Any]:
 def _laplace(scale: float) -> Any:
     make, domains, metrics, _ = _parts()
     return make.make_laplace(domains.vector_domain(domains.atom_domain(T="i64")), metrics.l1_distance(T="i64"), scale)
+
+
+@lru_cache(maxsize=256)
+def _laplace_of_one(scale: float) -> Any:
+    make, domains, metrics, _ = _parts()
+    return make.make_laplace(domains.atom_domain(T="i64"), metrics.absolute_distance(T="i64"), scale)
 
 
 @lru_cache(maxsize=256)

@@ -143,6 +143,15 @@ class Parts:
             made.append(np.bincount(place[inside], minlength=math.prod(shape)).reshape(shape))
         return made
 
+    def codes(self, plan: Plan, keys: Sequence[Key]) -> list[NDArray[Any]] | None:
+        """For every key the codes of a plan's rows, in order, −1 for none of its values; or None."""
+        base = self._base(plan)
+        found = self._columns(base, keys) if base is not None else None
+        if base is None or found is None or not isinstance(plan, Filter):
+            return found
+        rows = self._rows(plan, base)
+        return [column[rows] for column in found]
+
     def crossed(self, plan: Plan, keys: Sequence[Key], by: Key) -> list[NDArray[np.int64]] | None:
         """For every key a table of counts, its values by the values of `by`, in one pass over the rows; or None."""
         import numpy as np

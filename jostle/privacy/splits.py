@@ -22,10 +22,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
-from jostle.engine.plan import Count, Derive, Filter, Key, Plan, RowExpr, Scan
+from jostle.engine.plan import Column, Count, Derive, Domain, Filter, Key, Plan, RowExpr, Scan
 from jostle.engine.types import key_values
 from jostle.privacy.handles import Score, Table
 from jostle.privacy.query import MOST_KEYS, open_keys
@@ -62,10 +63,29 @@ def split_score(
 
 
 def _key(name: str, expr: RowExpr, table: Table) -> Key:
+    if isinstance(expr, Column):
+        return column_key(expr, table)
     values = key_values(expr, table.domains, MOST_KEYS)
     if values is None:
         raise open_keys(name)
     return Key(expr, values)
+
+
+def column_key(column: Column, table: Table) -> Key:
+    """The key of a bare column over its public values."""
+    domain = next((domain for name, domain in table.schema if name == column.name), None)
+    if domain is None:
+        raise open_keys(column.name)
+    found = _over_domain(column, domain)
+    if found is None:
+        raise open_keys(column.name)
+    return found
+
+
+@lru_cache(maxsize=2**12)
+def _over_domain(column: Column, domain: Domain) -> Key | None:
+    values = key_values(column, {column.name: domain}, MOST_KEYS)
+    return None if values is None else Key(column, values)
 
 
 def promised_rows(table: Table) -> int | None:

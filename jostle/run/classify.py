@@ -1,13 +1,15 @@
-"""What programs need around classifiers: how right one is on public rows, and made-up tables to train choices on."""
+"""What programs need around classifiers: how right one is on rows, and made-up tables to train choices on."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from jostle.diagnostics import refuse
-from jostle.privacy.handles import ColumnHandle, Table
+from jostle.privacy import measure, right
+from jostle.privacy.handles import ColumnHandle, Table, handles_in
 from jostle.privacy.publicrows import public_rows
 from jostle.run import declare
+from jostle.run.faults import private_value
 from jostle.run.values import Builtin, Interval, JSet, Record, is_model, is_number, kind_name
 
 MOST_TABLES = 1000
@@ -16,17 +18,7 @@ MOST_TABLES = 1000
 def _accuracy(model: Any, table: Any, label: Any, *, at: Any) -> float:
     """`accuracy(model, test, class)`: the share of the rows of a public table whose class the model names."""
     interp, _ = at
-    if not is_model(model) or not hasattr(model, "predict") or not hasattr(model, "classes"):
-        raise refuse("TypeError", f"`accuracy` takes a classifier, not {kind_name(model)}")
-    if not isinstance(table, Table):
-        raise refuse("TypeError", f"`accuracy` takes a public table, not {kind_name(table)}")
-    name = label.name if isinstance(label, ColumnHandle) else label
-    if not isinstance(name, str) or name not in table.domains:
-        raise refuse("NameError", "`accuracy` takes the class as a column of the table", help="or as its name")
-    used = [n for n in model.attributes if n != name]
-    missing = [n for n in used if n not in table.domains]
-    if missing:
-        raise refuse("NameError", f"the table has no column `{missing[0]}`, which the classifier reads")
+    name = _class_of("accuracy", model, table, label)
     from jostle.kernels.classifiers.codes import positions
 
     columns, counts = public_rows(interp.kernel, table)
@@ -34,8 +26,32 @@ def _accuracy(model: Any, table: Any, label: Any, *, at: Any) -> float:
     known = counts * (columns[name].codes >= 0)
     if not known.sum():
         raise refuse("ValueError", "the table has no rows to be right on")
-    read = {n: columns[n] for n in used} or {name: columns[name]}
+    read = {n: columns[n] for n in model.attributes if n != name} or {name: columns[name]}
     return float((known * (model.predict(read) == truth)).sum() / known.sum())
+
+
+def _rows_right(model: Any, table: Any, label: Any, *, at: Any) -> Any:
+    """`rows_right(model, D, class)`: how many rows of a table a public classifier gets right, a score."""
+    interp, span = at
+    made = right.right_score(table, model, _class_of("rows_right", model, table, label))
+    return made if made.private else measure.noisy_score(interp.kernel, made, None, None, span)
+
+
+def _class_of(what: str, model: Any, table: Any, label: Any) -> str:
+    """The class column's name, where a classifier and a table fit together."""
+    for handle in handles_in(model):
+        raise private_value(handle, "is no classifier")
+    if not is_model(model) or not hasattr(model, "rule") or not hasattr(model, "classes"):
+        raise refuse("TypeError", f"`{what}` takes a classifier, not {kind_name(model)}")
+    if not isinstance(table, Table):
+        raise refuse("TypeError", f"`{what}` takes a table, not {kind_name(table)}")
+    name = label.name if isinstance(label, ColumnHandle) else label
+    if not isinstance(name, str) or name not in table.domains:
+        raise refuse("NameError", f"`{what}` takes the class as a column of the table", help="or as its name")
+    missing = [n for n in model.attributes if n != name and n not in table.domains]
+    if missing:
+        raise refuse("NameError", f"the table has no column `{missing[0]}`, which the classifier reads")
+    return name
 
 
 def _simulated_tables(many: Any, seed: Any = 1.0, *, rows: Any = None, at: Any) -> list[Record]:
@@ -76,5 +92,5 @@ def _opened(interp: Any, number: int, seed: int, rows: tuple[int, int], span: An
     return Record({"database": train, "test": test, "class": "class"})
 
 
-BODIES: dict[str, Any] = {"accuracy": _accuracy, "simulated_tables": _simulated_tables}
+BODIES: dict[str, Any] = {"accuracy": _accuracy, "rows_right": _rows_right, "simulated_tables": _simulated_tables}
 CLASSIFY = {name: Builtin(name, body, sees_handles=True, wants_call=True) for name, body in BODIES.items()}

@@ -20,7 +20,7 @@ MEASURING = frozenset({
 })  # fmt: skip
 _MAKING = frozenset({"MkChoiceMaker", "MkFeatures", "MkOption", "MkScore", "limited"})
 _ROWS = frozenset({"histogram", "partition", "where", "derive", "pick", "columns", "predicates", "bound", "dataset",
-                   "split_rows", "binned", "vectors", "coordinate_scores"}) | SPLITS  # fmt: skip
+                   "split_rows", "binned", "rows_right", "vectors", "coordinate_scores"}) | SPLITS  # fmt: skip
 
 
 class Inert:

@@ -33,6 +33,7 @@ def naive_bayes_model(
     proportion to V: their mean weighted by 1/V is the prior. `weight`, in (0, 1], multiplies what attributes say: less
     than 1 where they repeat each other, which naive Bayes counts twice.
     """
+    tables = [np.asarray(table, dtype=float) for table in tables]
     prior = class_counts(tables)
     weights = {}
     for attribute, table in zip(attributes, tables, strict=True):
@@ -43,30 +44,6 @@ def naive_bayes_model(
         )
     kind = "naive Bayes" if weight == 1 else f"naive Bayes tempered by {weight:g}"
     return Additive(kind, listed(classes), np.log(np.maximum(prior, 1)), weights)
-
-
-def careful_model(classes: Sequence[Value], attribute: Attribute, counts: Sequence[float], table: Floats) -> Additive:
-    """One attribute's say, where it is louder than the noise; else the majority's.
-
-    `counts` (C,) and `table` (C, V) carry their noise. The table is compared with the one that class counts and value
-    counts alone would give; of each difference what is within one deviation of the noise is taken as nothing.
-    """
-    noisy = np.asarray(table, dtype=float)
-    deviations = [noise.deviation if (noise := noise_of(x)) else 0.0 for x in (counts, table)]
-    own, rows = (1 / max(d, 1e-9) ** 2 for d in deviations)
-    known = (own * np.asarray(counts, dtype=float) + rows / noisy.shape[1] * noisy.sum(axis=1)) / (
-        own + rows / noisy.shape[1]
-    )
-    known = np.maximum(known, 1.0)
-    noisy = noisy + ((known - noisy.sum(axis=1)) / noisy.shape[1])[:, None]
-    values = np.maximum(noisy.sum(axis=0), 0) + 1.0
-    expected = known[:, None] * values / values.sum()
-    apart = noisy - expected
-    louder = np.sign(apart) * np.maximum(np.abs(apart) - deviations[1], 0)
-    shares = np.maximum(expected + louder, 0) + 1.0
-    weights = np.log(shares / shares.sum(axis=1, keepdims=True))
-    named = {str(attribute["name"]): (values_of(attribute), weights)}
-    return Additive("best attribute", listed(classes), np.log(known), named)
 
 
 def class_counts(tables: Sequence[Floats]) -> Floats:

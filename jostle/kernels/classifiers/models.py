@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jostle.kernels.classifiers.codes import Coded, Cuts, Positions, Value, coded, cut, positions
+from jostle.kernels.classifiers.rules import Ask, Cut, Rule, Sum, whole
 
 Floats = NDArray[np.float64]
 Columns = Mapping[str, Any]
@@ -42,6 +43,10 @@ class Classifier(ABC):
     @abstractmethod
     def as_json(self) -> dict[str, Any]:
         """All of it as plain JSON; `from_json` of its class reads it again."""
+
+    @abstractmethod
+    def rule(self) -> Rule:
+        """What it decides, in whole numbers: see `rules`."""
 
     def predict(self, columns: Columns) -> Positions:
         """The position in `classes` of the most probable class, the first of equals, for each row."""
@@ -111,6 +116,9 @@ class Additive(Classifier):
         shares: Floats = scores / scores.sum(axis=1, keepdims=True)
         return shares
 
+    def rule(self) -> Rule:
+        return Sum(whole(self.base), tuple((n, v, whole(w)) for n, (v, w) in self.weights.items()))
+
     def as_json(self) -> dict[str, Any]:
         return {
             "model": "additive", "kind": self.kind, "link": self.link, "classes": list(self.classes),
@@ -168,6 +176,9 @@ class Branched(Classifier):
             found[lost] = np.mean([branch.probabilities(some) for branch in self.branches], axis=0)
         return found
 
+    def rule(self) -> Rule:
+        return Ask(self.attribute, self.values, tuple(branch.rule() for branch in self.branches))
+
     def as_json(self) -> dict[str, Any]:
         branches = [branch.as_json() for branch in self.branches]
         return {"model": "branched", "attribute": self.attribute, "values": list(self.values), "branches": branches}
@@ -200,6 +211,9 @@ class Binned(Classifier):
             {name: cut(column, self.cuts[name]) if name in self.cuts else column for name, column in columns.items()}
         )
         return found
+
+    def rule(self) -> Rule:
+        return Cut(self.inner.rule(), tuple(self.cuts.items()))
 
     def as_json(self) -> dict[str, Any]:
         return {

@@ -52,6 +52,31 @@ def shrunk_bayes_model(classes: Sequence[Value], attributes: Sequence[Attribute]
     return Additive("shrunk naive Bayes", listed(classes), np.log(known), weights)
 
 
+def shrunk_attribute_model(
+    classes: Sequence[Value], attribute: Attribute, counts: Sequence[float], table: Floats
+) -> Additive:
+    """One attribute's say, as far as it is louder than the noise; else the majority's.
+
+    `counts` (C,) and `table` (C, V) are measurements of their own, and carry their noise. Each tells the class counts,
+    and they are weighed by their variances.
+    """
+    noise = noise_of(table) or Noise("laplace", 0.0)
+    apart = noise_of(counts) or Noise("laplace", 0.0)
+    noisy = np.asarray(table, dtype=float)
+    rows = max(noise.deviation, NONE) ** 2 * noisy.shape[1]
+    own = max(apart.deviation, NONE) ** 2
+    known = (np.asarray(counts, dtype=float) / own + noisy.sum(axis=1) / rows) / (1 / own + 1 / rows)
+    known = np.maximum(known, 1.0)
+    noisy = noisy + ((known - noisy.sum(axis=1)) / noisy.shape[1])[:, None]
+    values = np.maximum(noisy.sum(axis=0), 0) + 1.0
+    expected = known[:, None] * values / values.sum()
+    found = np.maximum(expected + differences([noisy - expected], [expected], noise)[0], 0) + 1.0
+    weights = np.log(found / found.sum(axis=1, keepdims=True))
+    return Additive(
+        "best attribute", listed(classes), np.log(known), {str(attribute["name"]): (values_of(attribute), weights)}
+    )
+
+
 def prior_counts(tables: Sequence[Floats], deviation: float) -> Floats:
     """Class counts (C,), drawn towards even ones as far as they differ no more than noise does (James and Stein).
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jostle.kernels.classifiers.codes import Cuts, Value, plain, positions
 from jostle.kernels.classifiers.models import Classifier, Columns, Floats, rows_of
+from jostle.kernels.classifiers.rules import Rule, Together, Walk, walked, whole
 
 ANSWERS = ("leaf", "margin", "confident")
 VOTES = ("counts", "votes", "shares")
@@ -200,11 +200,17 @@ class Trees(Classifier):
                 said = _shares(said)
             if self.votes == "votes":
                 said = np.eye(len(self.classes))[np.argmax(said, axis=1)]
-            found += said[flat.reached(at)]
+            found += said[walked(flat.asks, flat.first, at)]
         return found
 
     def probabilities(self, columns: Columns) -> Floats:
         return _shares(self.predict_counts(columns))
+
+    def rule(self) -> Rule:
+        asked, counts = tuple(self._values.items()), self.votes == "counts"
+        said = (f.answers if counts else _shares(f.answers) for f in self._flat)
+        trees = (Walk(asked, f.asks, f.first, whole(s)) for f, s in zip(self._flat, said, strict=True))
+        return Together(tuple(trees), vote=self.votes == "votes", counts=counts)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -280,17 +286,6 @@ class _Flat:
         self.asks, self.first = np.array(asks), np.array(first)
         self.answers: Floats = np.array(answers)
         self.depth = max(depths)
-
-    def reached(self, at: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The node where each row ends; `at` (attributes, rows) are positions of its values, −1 for none."""
-        here = np.zeros(at.shape[1], dtype=np.int64)
-        rows = np.flatnonzero(self.first[here] >= 0)
-        while len(rows):
-            value = at[self.asks[here[rows]], rows]
-            rows, value = rows[value >= 0], value[value >= 0]
-            here[rows] = self.first[here[rows]] + value
-            rows = rows[self.first[here[rows]] >= 0]
-        return here
 
 
 def _margin(node: TreeNode) -> float:

@@ -1,0 +1,129 @@
+"""`rows_right`: brute force over tiny tables, from a program's text to what noise is given; and what it counts."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+from recording import Bench, Record, worst_losses
+
+from jostle.diagnostics import Refusal
+from jostle.source import Source
+from jostle.tools.session import Session
+
+HEADER = ("who", "a", "b", "c")
+KINDS = (("Ann", "x", "0", "no"), ("Ann", "y", "1", "yes"), ("Bob", "x", "3", "yes"), ("Cem", "", "2", "no"),
+         ("Dee", "y", "", "other"))  # fmt: skip
+"""Two attributes and a class, with missing and unlisted cells; one person has two rows."""
+
+MODELS = """
+use trees
+use classifiers
+classes = ["no", "yes"]
+always = tree_model(classes, Leaf([1, 2]))
+asked  = tree_model(classes, tree_node("a", ["x", "y"], [Leaf([3, 1]), Leaf([1, 3])]))
+summed = naive_bayes_model(classes, [{name: "b", values: list(0..3)}], [[[9, 4, 1, 0], [0, 2, 3, 8]]], 1)
+branched = branched_model({name: "a", values: ["x", "y"]}, [summed, majority_model(classes, [1, 5])])
+models = [always, asked, summed, branched]
+"""
+SCORES = """
+r = exp_mech(models, [rows_right(m, t, "c") for m in models]) with epsilon 1
+n = laplace(rows_right(branched, t, "c")) with epsilon 1
+x = noisy_max([rows_right(asked, t, "c"), gini(t, b, c)]) with epsilon 1
+for k, p in partition(t, a) { z = noisy_max([rows_right(m, p, "c") for m in models]) with epsilon 0.5 }
+y = noisy_max([rows_right(asked, t[a = "x"], "c"), rows_right(asked, t[a = "y"], "c")]) with epsilon 1
+"""
+
+
+def source(unit: str) -> str:
+    return f"""
+private t = table("t.csv") described by {{who: text, a: {{"x", "y"}}, b: 0..3, c: {{"no", "yes"}}}}
+    protecting {unit} budget epsilon 1000
+"""
+
+
+def recorded(bench: Bench, unit: str, rows: list[tuple[str, ...]]) -> Record:
+    bench.table(rows, HEADER)
+    return bench.run(MODELS + source(unit) + SCORES)
+
+
+def compared(one: Record, other: Record) -> int:
+    total, tight = 0.0, 0
+    for title, lost, charged in worst_losses(one, other):
+        assert lost <= charged * (1 + 1e-9), title
+        total += lost
+        tight += lost > 0.9 * charged
+    assert total <= one.spent * (1 + 1e-9)
+    return tight
+
+
+def test_one_row_more(bench: Bench) -> None:
+    contents = [some for size in range(3) for some in itertools.combinations_with_replacement(range(5), size)]
+    found = {some: recorded(bench, "rows", [KINDS[i] for i in some]) for some in contents}
+    pairs = [(some, tuple(sorted((*some, more)))) for some in contents for more in range(5) if len(some) < 2]
+    assert sum(compared(found[one], found[other]) for one, other in pairs) > 20
+
+
+def test_one_row_replaced(bench: Bench) -> None:
+    for one, other, third in (KINDS[:3], KINDS[1:4], KINDS[2:]):
+        compared(*(recorded(bench, "rows, public size", [one, x]) for x in (other, third)))
+
+
+def test_all_rows_of_a_person(bench: Bench) -> None:
+    for others in ([], [KINDS[2]], [KINDS[2], KINDS[4]]):
+        compared(*(recorded(bench, "who up to 2 rows", [*others, *more]) for more in ([], KINDS[:2])))
+
+
+def run(folder: Path, program: str, rows: list[tuple[str, ...]]) -> Session:
+    (folder / "t.csv").write_text("\n".join(",".join(row) for row in [HEADER, *rows]) + "\n")
+    session = Session(cwd=folder)
+    session.execute(Source("p.jst", program))
+    return session
+
+
+def test_it_counts_the_rows_that_the_model_names(tmp_path: Path) -> None:
+    """Rows without a described class count nowhere; those without a cell as the model answers them."""
+    rng = np.random.default_rng(3)
+    rows = [KINDS[i] for i in rng.integers(0, 5, 3_000)]
+    program = (
+        MODELS
+        + source("rows").replace("1000\n", "1000000\n")
+        + """
+right = [laplace(rows_right(m, t, "c")) with epsilon 10000 for m in models]
+joined = laplace(rows_right(asked, where(derive(t, d = b), d >= 1 or d < 1), "c")) with epsilon 10000
+"""
+    )
+    names = run(tmp_path, program, rows).names()
+    for model, counted in zip(names["models"], names["right"], strict=True):
+        known = [row for row in rows if row[3] in ("no", "yes")]
+        cells = {"a": [r[1] or None for r in known], "b": [float(r[2]) if r[2] else None for r in known]}
+        said = np.array(model.classes)[model.predict(cells)]
+        assert counted == (said == np.array([r[3] for r in known])).sum()
+    described = [row for row in rows if row[2]]
+    said = {"x": "no", "y": "yes", "": "no"}
+    assert names["joined"] == sum(said[r[1]] == r[3] for r in described)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ('rows_right(3, t, "c")', "takes a classifier, not a number"),
+        ('rows_right(t, t, "c")', "is no classifier"),
+        ('rows_right(always, 3, "c")', "takes a table, not a number"),
+        ('rows_right(always, t, "nothing")', "takes the class as a column"),
+        ('rows_right(asked, pick(t, b, c), "c")', "has no column `a`"),
+        ('rows_right(always, t, "who")', "are not public"),
+        ('print(rows_right(always, t, "c"))', "cannot be printed"),
+        ('1 if rows_right(always, t, "c") > 3 else 2', "cannot"),
+        ('rows_right(always, t, "c") + 1', "cannot"),
+        ('models[rows_right(always, t, "c")]', "cannot"),
+        ('rows_right([always, t], t, "c")', "is no classifier"),
+    ],
+)
+def test_what_it_refuses(tmp_path: Path, call: str, said: str) -> None:
+    program = MODELS + source("rows") + f"u = {call}\n"
+    with pytest.raises(Refusal) as found:
+        run(tmp_path, program, list(KINDS))
+    assert said in found.value.first.message

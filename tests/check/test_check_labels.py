@@ -200,9 +200,10 @@ def test_calling_a_choice() -> None:
     ids=["deep list", "wide list", "calls", "towers", "brackets", "minus", "ifs"],
 )
 def test_the_walk_is_bounded(text: str) -> None:
+    """Without a bound these take 2^40 steps, or a depth that no stack has."""
     start = time.process_time()
     assert said(text) == []
-    assert time.process_time() - start < 6
+    assert time.process_time() - start < 60
 
 
 def test_a_container_that_grew_large_still_holds_what_it_holds() -> None:

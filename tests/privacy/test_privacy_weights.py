@@ -226,9 +226,9 @@ def test_refused_and_not_charged(what: str, attempt: Callable[..., Result]) -> N
 
 def test_options_that_add_up_run_on_weights(attempt: Callable[..., Result]) -> None:
     program = (
-        SOURCE + "use histograms\nh = histogram(t, x = v)\nq = prefixes(h)\n"
-        "release a = flat(h, q) with epsilon 1\nrelease b = mwem(h, q, 2) with epsilon 1\n"
-        "release c = hb(h, q) with epsilon 1\nrelease d = hdmm(h, q) with epsilon 1\n"
+        SOURCE.replace("epsilon 10", "epsilon 400") + "use histograms\nh = histogram(t, x = v)\nq = prefixes(h)\n"
+        "release a = flat(h, q) with epsilon 100\nrelease b = mwem(h, q, 2) with epsilon 100\n"
+        "release c = hb(h, q) with epsilon 100\nrelease d = hdmm(h, q) with epsilon 100\n"
     )
     rows = "".join(f"p{i},{i % 3},1,x\np{i},{i % 2},1,x\n" for i in range(300))
     result = attempt(program, t="who,v,r,c\n" + rows)

@@ -19,7 +19,7 @@ def run(name: str, cwd: Path, **settings: Any) -> Result:
 def test_classify(tmp_path: Path) -> None:
     result = run("classify.jst", tmp_path, training_tables=5, most_rows=400)
     (choice,) = [event.fields for event in result.trace if event.kind == "choice"]
-    assert choice["chosen"] in choice["predictions"] and len(choice["predictions"]) == 7
+    assert choice["chosen"] in choice["predictions"] and len(choice["predictions"]) == 5
     assert float(result.budget["people"]["epsilon"]["spent"]) <= 1
     classifier = PrivateClassifier(result["model"])
     assert set(classifier.classes_) == {"little", "some", "much"}

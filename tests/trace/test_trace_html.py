@@ -152,7 +152,12 @@ def test_trees_of_a_forest_stand_side_by_side() -> None:
         for column, key in (("sex", "F"), ("age", 3.0)):
             stream.emit("choice", "L1", chosen="Go", context=[])
             stream.emit("choice", "L1", chosen="Stop", context=[[column, key]])
+        for name in ("L0", "L1"):
+            stream.emit("train", name, options=["Go", "Stop"], databases=["a", "b"],
+                        standings=[{"policy": "One, Go", "regret": 0.25, "error": 0.01}])  # fmt: skip
     told = grown.text(heard)
+    words = " ".join(Reader(page(heard)).words)
+    assert "What L0, L1 were learned from: whole runs on 2 data sets" in words and words.count("One, Go") == 1
     assert "├─ tree = 1  L0 Two, L1 Go" in told and "│  └─ sex = F  L1 Stop" in told
     assert "└─ tree = 2  L1 Go" in told and "   └─ age = 3  L1 Stop" in told
     assert "tree = 2" in " ".join(Reader(page(heard)).words)

@@ -32,7 +32,7 @@ def choices(events: Sequence[Event], forest: Forest, costs: Costs) -> Html | Non
         parts += [*_first_of_each(made, costs), nodes]
     if len(made) > _WHOLE:
         parts.append(_counted(made))
-    return join(parts, [_training(e) for e in trained])
+    return join(parts, [_training(group) for group in _together(trained)])
 
 
 def _choice(event: Event, costs: Costs) -> Html:
@@ -103,24 +103,39 @@ def _counted(made: Sequence[Event]) -> Html:
 # What training saw --------------------------------------------------------------------------------
 
 
-def _training(event: Event) -> Html:
+def _together(trained: Sequence[Event]) -> list[list[Event]]:
+    """The trainings, those of choice points that were learned from the same whole runs as one."""
+    groups: list[list[Event]] = []
+    for event in trained:
+        same = [g for g in groups if all(g[0].fields.get(k) == event.fields.get(k) for k in ("standings", "databases"))]
+        if same and event.fields.get("standings"):
+            same[0].append(event)
+        else:
+            groups.append([event])
+    return groups
+
+
+def _training(events: Sequence[Event]) -> Html:
+    event = events[0]
     rows = _records(event.fields.get("rows"))
     options = [str(o) for o in event.fields.get("options") or []]
     standings = _records(event.fields.get("standings"))
     if standings:
-        return _standings(event, standings)
+        return _standings(events, standings)
     if not rows or not options:
         return Html("")
     heat = _heat(rows, options)
     return tag("section", tag("h3", f"What {event.name} was trained on"), heat, _curves(event.name, rows, options))
 
 
-def _standings(event: Event, standings: Sequence[Mapping[str, Any]]) -> Html:
-    """How the fixed ways and the learned one compared, of a choice inside an algorithm."""
+def _standings(events: Sequence[Event], standings: Sequence[Mapping[str, Any]]) -> Html:
+    """How the fixed ways and the learned one compared, of choices inside an algorithm."""
     ordered = sorted(standings, key=lambda s: float(s.get("regret", 0)))
     rows = [[str(s.get("policy")), number(s.get("regret"), 3), f"± {number(s.get('error'), 2)}"] for s in ordered[:20]]
-    many = len(event.fields.get("databases") or [])
-    head = tag("h3", f"What {event.name} was learned from: whole runs on {many} data sets")
+    many = len(events[0].fields.get("databases") or [])
+    verb = "was" if len(events) == 1 else "were"
+    names = ", ".join(dict.fromkeys(e.name for e in events))
+    head = tag("h3", f"What {names} {verb} learned from: whole runs on {many} data sets")
     return tag("section", head, table(["way", "regret, left out", ""], rows, class_="data"))
 
 

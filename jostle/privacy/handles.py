@@ -180,7 +180,7 @@ class ColumnHandle(Handle):
 
     @property
     def domain(self) -> Domain:
-        return self.table.domains[self.name]
+        return next(domain for name, domain in self.table.schema if name == self.name)
 
     @property
     def categories(self) -> tuple[str | float, ...] | None:

@@ -11,8 +11,9 @@ tree that asks for it, and is answered by all branches of an `Ask` together.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,11 +95,7 @@ def scores(rule: Rule, columns: Columns, rows: int) -> Whole:
     if isinstance(rule, Ask):
         return _asked(rule, columns, rows)
     if isinstance(rule, Walk):
-        at = np.full((max(1, len(rule.attributes)), rows), -1, dtype=np.int64)
-        for i, (name, values) in enumerate(rule.attributes):
-            if name in columns:
-                at[i] = positions(columns[name], values)
-        ended: Whole = rule.answers[walked(rule.asks, rule.first, at)]
+        ended: Whole = rule.answers[walked(rule.asks, rule.first, placed(rule.attributes, columns, rows))]
         return ended
     if isinstance(rule, Together):
         each = [scores(inner, columns, rows) for inner in rule.rules]
@@ -111,6 +108,15 @@ def scores(rule: Rule, columns: Columns, rows: int) -> Whole:
         binned = {n: cut(c, named[n]) if n in named else c for n, c in columns.items()}
         return scores(rule.inner, binned, rows)
     raise TypeError("no rule")
+
+
+def placed(attributes: Sequence[tuple[str, tuple[Value, ...]]], columns: Mapping[str, Any], rows: int) -> Positions:
+    """Where each cell stands among its attribute's values, −1 where it is none: (attributes, at least 1; rows)."""
+    at = np.full((max(1, len(attributes)), rows), -1, dtype=np.int64)
+    for i, (name, values) in enumerate(attributes):
+        if name in columns:
+            at[i] = positions(columns[name], values)
+    return at
 
 
 def walked(asks: Positions, first: Positions, at: Positions) -> Positions:

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from jostle.kernels.classifiers.codes import Cuts, Value, plain, positions
+from jostle.kernels.classifiers.codes import Cuts, Value, plain
 from jostle.kernels.classifiers.models import Classifier, Columns, Floats, rows_of
-from jostle.kernels.classifiers.rules import Rule, Together, Walk, walked, whole
+from jostle.kernels.classifiers.rules import Rule, Together, Walk, placed, walked, whole
 
 ANSWERS = ("leaf", "margin", "confident")
 VOTES = ("counts", "votes", "shares")
@@ -189,10 +189,7 @@ class Trees(Classifier):
     def predict_counts(self, columns: Columns) -> Floats:
         """What the trees say of each class, shape (rows, classes): added counts, votes or shares."""
         many = rows_of(columns)
-        at = np.full((max(1, len(self._values)), many), -1, dtype=np.int64)
-        for i, (name, values) in enumerate(self._values.items()):
-            if name in columns:
-                at[i] = positions(columns[name], values)
+        at = placed(tuple(self._values.items()), columns, many)
         found = np.zeros((many, len(self.classes)))
         for flat in self._flat:
             said = flat.answers

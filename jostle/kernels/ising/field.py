@@ -6,6 +6,7 @@ pairs are its edges, how far two models are apart and how rows are drawn mean th
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -17,28 +18,28 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Field:
+class Field(ABC):
     """A field over named variables; what it is made of is for its kind to say."""
 
     names: tuple[str, ...]
 
     @property
+    @abstractmethod
     def pulls(self) -> Array:
         """All parameters of pairs, (p, p) or (p, p, k, k), symmetric."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def widths(self) -> Array:
         """For each variable the most that its neighbours and its own parameter can pull at it together."""
-        raise NotImplementedError
 
+    @abstractmethod
     def drawn(self, rows: int, seed: int = 0) -> Array:
         """(rows, p): independent rows, as the model has its values."""
-        raise NotImplementedError
 
+    @abstractmethod
     def log_likelihood(self, rows: Any) -> float:
         """The mean log-probability of public rows, as the model has its values."""
-        raise NotImplementedError
 
     @property
     def shared_fields(self) -> dict[str, Any]:

@@ -18,6 +18,12 @@ from jostle.run.measured import amount_for
 from jostle.run.values import Builtin, JSet, Record, is_number, kind_name
 
 
+def _amount(interp: Any, cubes: list[Cube], epsilon: Any, delta: Any) -> Amount | None:
+    """What a call may spend on cubes, with the delta that it names."""
+    amount = amount_for(interp, exposures_of(cubes), epsilon)
+    return amount if amount is None or delta is None else Amount(amount.unit, amount.value, quanta(delta, "delta"))
+
+
 def _noisy_samples(
     cubes: Any, rate: Any = None, steps: Any = 200.0, *, epsilon: Any = None, delta: Any = None, at: Any
 ) -> Record:
@@ -35,9 +41,7 @@ def _noisy_samples(
         raise private_value(handle, "cannot say how to sample")
     if not (rate is None or is_number(rate)) or not is_number(steps) or not float(steps).is_integer():
         raise refuse("TypeError", f"`rate` is a number and `steps` a whole one, not {kind_name(steps)}")
-    amount = amount_for(interp, exposures_of(listed), epsilon)
-    if amount is not None and delta is not None:
-        amount = Amount(amount.unit, amount.value, quanta(delta, "delta"))
+    amount = _amount(interp, listed, epsilon, delta)
     found = samples.batches(interp.kernel, listed, None if rate is None else float(rate), int(steps), amount, span)
     return Record(sums=found.sums, rate=found.rate, noise=found.noise)
 
@@ -63,9 +67,7 @@ def _perturbed_optimum(
         raise refuse("TypeError", f"`rows` and `ridge` are numbers, not {kind_name(rows)}")
     if model.ties is not None:
         raise refuse("ValueError", "output perturbation is of models whose cliques share no potential")
-    amount = amount_for(interp, exposures_of(listed), epsilon)
-    if amount is not None and delta is not None:
-        amount = Amount(amount.unit, amount.value, quanta(delta, "delta"))
+    amount = _amount(interp, listed, epsilon, delta)
     found = perturbed.perturbed_optimum(
         interp.kernel, listed, model.structure, float(rows), None if ridge is None else float(ridge), amount, via, span
     )

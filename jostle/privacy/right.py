@@ -8,7 +8,7 @@ what it was fitted on has been paid for.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jostle.diagnostics import refuse
 from jostle.engine.plan import Column
@@ -16,7 +16,6 @@ from jostle.privacy.handles import Score, Table
 from jostle.privacy.splits import column_key
 
 if TYPE_CHECKING:
-    from jostle.kernels.classifiers.codes import Coded
     from jostle.kernels.classifiers.models import Classifier
     from jostle.privacy.kernel import Kernel
 
@@ -35,7 +34,7 @@ def exact_right(kernel: Kernel, one: Score) -> int:
     """The exact number, for mechanisms only."""
     import numpy as np
 
-    from jostle.kernels.classifiers.codes import plain, positions
+    from jostle.kernels.classifiers.codes import Coded, plain, positions
     from jostle.kernels.classifiers.rules import decided
 
     if not isinstance(one.base, Table):
@@ -48,13 +47,7 @@ def exact_right(kernel: Kernel, one: Score) -> int:
     values = [(*map(plain, key.values), None) for key in keys]  # place −1, the last: none of them
     for start in range(0, len(codes[0]), BLOCK):
         block = [np.asarray(column[start : start + BLOCK], dtype=np.int64) for column in codes]
-        columns = {n: _coded(v, c) for n, v, c in zip(named, values, block, strict=True)}
+        columns = {n: Coded(v, c % len(v)) for n, v, c in zip(named, values, block, strict=True)}
         truth = positions(columns.pop(named[-1]), classes)
         total += int(((truth >= 0) & (decided(rule, columns, len(truth)) == truth)).sum())
     return total
-
-
-def _coded(values: tuple[Any, ...], codes: Any) -> Coded:
-    from jostle.kernels.classifiers.codes import Coded
-
-    return Coded(values, codes % len(values))

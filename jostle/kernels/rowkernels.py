@@ -8,11 +8,12 @@ A kernel is given a batch of rows as whole numbers, an array (d, n) of doubles i
   should lie within the unit ball;
 * *contributions* (m, n): m numbers a row, which are summed.
 
-What comes back is clipped and rounded by the caller, so a wrong formula costs accuracy only. One thing is asked of
-every kernel here and held by a test: **column j is a function of row j alone, to the last bit**, wherever the row
-stands in a batch and whatever stands beside it. Linear algebra in doubles is not like that, since the order of
-additions depends on the place in the array. Hence products are made of whole numbers below 2^53, which are exact in
-any order; all else is one correctly rounded operation at a time, or a look into a table of public numbers.
+Parameters come from programs and are brought to arrays of exact shapes by `rowparameters.fitted`, before a charge: no
+kernel may fail on a row. What comes back is clipped and rounded by the caller, so a wrong formula costs accuracy only.
+One thing is asked of every kernel here and held by a test: **column j is a function of row j alone, to the last bit**,
+wherever the row stands in a batch and whatever stands beside it. Linear algebra in doubles is not like that, since the
+order of additions depends on the place in the array. Hence products are made of whole numbers below 2^53, which are
+exact in any order; all else is one correctly rounded operation at a time, or a look into a table of public numbers.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from jostle.kernels.rowparameters import MOST
 
 Array = NDArray[np.float64]
 
@@ -98,10 +101,10 @@ def nearest_from(units: Array, *, centres: Array, radius: float) -> tuple[Array,
 
 def within(units: Array, *, radii: Array) -> Array:
     """Shares a row out by its length: 1 in the first of the shells |row| ≤ radii[0], ≤ radii[1], …, else nowhere."""
-    length = _squared_length(units)
     edges = (np.asarray(radii, dtype=float) * GRID) ** 2
-    shell = np.searchsorted(edges, length, side="left")
-    return np.asarray(shell == np.arange(len(edges))[:, None], dtype=float)
+    inside = _squared_length(units) <= edges[:, None]  # compared with every edge: a search rests on sorted ones
+    shell = np.argmax(inside, axis=0)
+    return np.asarray(inside & (shell == np.arange(len(edges))[:, None]), dtype=float)
 
 
 def logistic_gradient(units: Array, *, target: int, weights: Array) -> Array:
@@ -160,6 +163,7 @@ WEIGHTS: Mapping[str, Callable[..., Array | tuple[Array, Array]]] = {
     "one": one, "responsibilities": responsibilities, "framed": framed, "nearest": nearest,
     "nearest_from": nearest_from, "within": within,
 }  # fmt: skip
+FRAMED = ("framed", "nearest_from")
 CONTRIBUTIONS: Mapping[str, Callable[..., Array]] = {
     "coordinates": coordinates, "indicators": indicators, "logistic_gradient": logistic_gradient,
     "pair_products": pair_products,
@@ -179,8 +183,11 @@ def contribute(name: str, units: Array, parameters: Mapping[str, Any]) -> Array:
 
 
 def _exact_product(matrix: Array, units: Array) -> Array:
-    """matrix · units / GRID, exactly, for the matrix rounded to a grid on which no sum reaches 2^52."""
-    if not np.isfinite(matrix).all():
+    """matrix · units / GRID, exactly, for the matrix rounded to a grid on which no sum reaches 2^52.
+
+    A matrix with an entry beyond MOST, or that is no number, gives no numbers at all.
+    """
+    if not (np.abs(matrix) <= MOST).all():
         return np.full((len(matrix), units.shape[1]), np.nan)
     most = float(np.abs(matrix).sum(axis=1).max(initial=0.0)) * GRID
     bits = 50 - math.frexp(most)[1] if most > 0 else 0

@@ -6,7 +6,8 @@ a sum of *pulls*, one a column. So a group of columns has a table of pulls and a
 codes, both public, and a row is looked at once, whatever the number of coordinates (`privacy.mechanisms.crossed`).
 
 What comes back is clipped and rounded by the caller, so a wrong formula costs accuracy only. As of `rowkernels` one
-thing is asked and held by a test: slopes of a row depend on that row alone, to the last bit.
+thing is asked and held by a test: slopes of a row depend on that row alone, to the last bit. Nothing may fail on a row,
+so parameters are brought to arrays of exact shapes when a kernel is built.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jostle.kernels.rowkernels import FAR, STEPS, logistic_table, normalised
+from jostle.kernels.rowparameters import numbers, whole_number
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.integer[Any]]
@@ -52,8 +54,8 @@ class IsingGradient:
     """
 
     def __init__(self, *, target: int, weights: Any) -> None:
-        self._weights = np.asarray(weights, dtype=float)
-        self.target = int(target)
+        self._weights = numbers(weights, 1)
+        self.target = whole_number(target)
         self.values = (2,) * len(self._weights)
         self.outer = np.ones((1, 1))
 
@@ -91,11 +93,12 @@ class SignGradient:
     """
 
     def __init__(self, *, target: int, values: Any, weights: Any) -> None:
-        self._weights = np.asarray(weights, dtype=float)
-        self.target = int(target)
-        self.values = tuple(int(v) for v in values)
+        self._weights = numbers(weights, 3)
+        self.target = whole_number(target)
+        self.values = tuple(map(whole_number, values))
         k, d, largest = self._weights.shape
-        if (k, d, largest) != (self.values[self.target], len(self.values), max(self.values)):
+        own = self.values[self.target] if self.target < len(self.values) else 0
+        if (k, d, largest) != (own, len(self.values), max(self.values)):
             raise ValueError("weights are (values of the target, columns, the largest alphabet)")
         self.outer = sign_patterns(k)[1:]
         self._inner = sign_patterns(largest)

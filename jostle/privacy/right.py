@@ -25,9 +25,16 @@ BLOCK = 2**15  # rows that are decided on at a time
 
 def right_score(table: Table, model: Classifier, label: str) -> Score:
     """The rows of `table` whose class in the column `label` the model names; larger is better."""
+    from jostle.kernels.classifiers.rules import checked
+
     read = [name for name in model.attributes if name != label]
     keys = tuple(column_key(Column(name), table) for name in (*read, label))
-    return Score(table.exposures, RIGHT, table, 1, True, 0, (model.rule(), tuple(model.classes), keys))
+    rule, classes = model.rule(), tuple(model.classes)
+    try:
+        checked(rule, len(classes))
+    except ValueError as error:
+        raise refuse("ValueError", f"`{RIGHT}` cannot work with this classifier", help=str(error)) from None
+    return Score(table.exposures, RIGHT, table, 1, True, 0, (rule, classes, keys))
 
 
 def exact_right(kernel: Kernel, one: Score) -> int:

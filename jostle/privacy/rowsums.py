@@ -28,8 +28,10 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.kernels import rowkernels
+from jostle.kernels.rowparameters import fitted
 from jostle.kernels.slopes import SLOPES
 from jostle.kernels.threads import on_one_thread
+from jostle.privacy.failures import exact_or_empty
 from jostle.privacy.handles import Scores, Vectors
 from jostle.privacy.kernel import Kernel
 from jostle.privacy.mechanisms import crossed
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
 MOST_COMPONENTS = 64
 MOST_SUMS = 2**22
 MOST_VIEWS = 2**14  # components times columns: so many numbers are held for each row of a batch
+MOST_NUMBERS = 2**24  # that contributions of some rows are at once
 UNIT = 2.0**BITS
 
 
@@ -75,28 +78,30 @@ def contributions_of(rows: Vectors, name: str, parameters: Mapping[str, Any]) ->
 
 
 def _checked(rows: Vectors, name: str, parameters: Mapping[str, Any], known: Mapping[str, Any]) -> Kernelled:
-    """Tries the kernel on rows that are public, so that what is wrong with it shows before anything is read."""
-    import numpy as np
-
+    """The kernel with its parameters as arrays of exact shapes: nothing is left that could fail on a row."""
     if name not in known:
         hint = did_you_mean(name, known) or f"the kernels are {', '.join(known)}"
         raise refuse("NameError", f"there is no row kernel `{name}` here", help=hint)
-    tried = np.zeros((len(rows.names), 2))
+    d = len(rows.names)
     try:
-        with np.errstate(all="ignore"):
-            made = known[name](tried, **parameters)
-    except (TypeError, ValueError, IndexError, KeyError, AttributeError):
-        raise refuse("ValueError", f"`{name}` cannot work with these parameters on {len(rows.names)} columns") from None
-    framed = isinstance(made, tuple)
-    given, frames = made if framed else (made, None)
-    size, d = given.shape[0], len(rows.names)
-    fits = given.shape == (size, 2) and (frames is None or frames.shape == (size, d, 2))
-    if not fits or not 1 <= size <= MOST_SUMS:
-        raise refuse("ValueError", f"`{name}` cannot work with these parameters on {d} columns")
-    return Kernelled(name, parameters, int(size), framed)
+        arrays, size = fitted(name, d, parameters)
+    except ValueError as error:
+        raise refuse(
+            "ValueError", f"`{name}` cannot work with these parameters on {d} columns", help=str(error)
+        ) from None  # fmt: skip
+    if size > MOST_SUMS:
+        raise refuse("ValueError", f"`{name}` gives {size} numbers a row, which are too many", help="use fewer columns")
+    return Kernelled(name, arrays, size, name in rowkernels.FRAMED)
 
 
 # Moments -------------------------------------------------------------------------------------------
+
+
+def check_moments(rows: Vectors, weights: Kernelled, blocks: int) -> None:
+    """Refuses more sums than there is room for; before anything is charged."""
+    d, count = len(rows.names), weights.size
+    if count * d ** (blocks - 1) > MOST_SUMS or count * d > MOST_VIEWS:
+        raise refuse("ValueError", f"{count} components of {d} columns are too many to sum", help="use fewer columns")
 
 
 def noisy_moments(
@@ -107,9 +112,8 @@ def noisy_moments(
 
     `paid` is None for public rows, which are summed exactly.
     """
+    check_moments(rows, weights, len(shares))
     d, count = len(rows.names), weights.size
-    if count * d ** (len(shares) - 1) > MOST_SUMS or count * d > MOST_VIEWS:
-        raise refuse("ValueError", f"{count} components of {d} columns are too many to sum", help="use fewer columns")
     steps = _steps(rows, count, len(shares), weights.framed)
     if paid is not None:
         paid.check(rows)
@@ -125,7 +129,10 @@ def noisy_moments(
             paid.draw(scales[-1] / math.sqrt(2), size)
         else:
             scales.append(l1 / (strength * share / whole))
-    exact = _moments(kernel, rows, weights, len(shares) - 1)
+    exact = exact_or_empty(
+        rows.private, lambda: _moments(kernel, rows, weights, len(shares) - 1),
+        lambda: Moments(count, d, len(shares) - 1).sums(),
+    )  # fmt: skip
     out: dict[str, Any] = {}
     for name, total, scale, share in zip(("count", "first", "second"), exact, scales, shares, strict=False):
         if not share:
@@ -199,7 +206,7 @@ def noisy_sum(
     span: Span | None,
 ) -> tuple[NDArray[np.float64], float]:  # fmt: skip
     """The sum of a kernel's contributions, each clipped to a norm of `bound`, and the deviation of its noise."""
-    _check_bound(bound, norm)
+    check_bound(bound, norm)
     if paid is not None:
         paid.check(rows)
     scale = 0.0
@@ -213,7 +220,9 @@ def noisy_sum(
         scale = reach * (1 + 2.0**-40) / strength
         if paid.gaussian:
             paid.draw(scale, given.size)
-    exact = _sums(kernel, rows, given, bound, norm)
+    exact = exact_or_empty(
+        rows.private, lambda: _sums(kernel, rows, given, bound, norm), lambda: Contributions(norm).sums(given.size)
+    )
     made = exact.astype(float) if paid is None else _released(rows, exact, scale, paid, False)
     deviation = scale / UNIT * bound * (1 if paid is None or paid.gaussian else math.sqrt(2))
     if paid is not None:
@@ -233,7 +242,7 @@ def coordinate_scores(rows: Vectors, given: Kernelled | crossed.Crossing, bound:
 
     One row moves each score by at most the bound; not monotone.
     """
-    _check_bound(bound, "sup")
+    check_bound(bound, "sup")
     if isinstance(given, crossed.Crossing) and (rows.norm != "sup" or rows.radius != 1):
         raise refuse(
             "ValueError", f"`{given.name}` goes by columns of a few values each",
@@ -279,13 +288,17 @@ def _sums(kernel: Kernel, rows: Any, given: Kernelled, bound: float, norm: str) 
     import numpy as np
 
     total = Contributions(norm)
+    most = max(1, MOST_NUMBERS // given.size)  # rows at a time: memory goes by public facts, and not by their number
     with np.errstate(all="ignore"):
         for units, times in store_of(kernel.engine).tallied(rows):
-            total.add(rowkernels.contribute(given.name, units, given.parameters) / bound, times)
+            for start in range(0, len(times), most):
+                part = slice(start, start + most)
+                made = rowkernels.contribute(given.name, np.ascontiguousarray(units[:, part]), given.parameters)
+                total.add(made / bound, times[part])
     return total.sums(given.size)
 
 
-def _check_bound(bound: float, norm: str) -> None:
+def check_bound(bound: float, norm: str) -> None:
     if not (math.isfinite(bound) and bound > 0):
         raise refuse("ValueError", "a bound is a positive number", help="`bound = 1`")
     if norm not in ("l1", "l2", "sup"):
@@ -302,6 +315,6 @@ def _tell(kernel: Kernel, rows: Vectors, what: str, paid: Prepaid, out: Mapping[
 
 
 __all__ = [
-    "Kernelled", "contributions_of", "coordinate_scores", "exact_scores", "exact_size", "noisy_moments",
-    "noisy_sum", "public_rows", "scored", "weights_of",
+    "Kernelled", "check_bound", "check_moments", "contributions_of", "coordinate_scores", "exact_scores",
+    "exact_size", "noisy_moments", "noisy_sum", "public_rows", "scored", "weights_of",
 ]  # fmt: skip

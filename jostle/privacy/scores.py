@@ -23,15 +23,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
 from jostle.engine.plan import WEIGHT_BITS, Count
 from jostle.privacy import candidates, rowsums
+from jostle.privacy.failures import exact_or_empty
 from jostle.privacy.handles import Cube, Handle, Score, Scores, Table, Vectors
 from jostle.privacy.mechanisms.linear import box_sums
 from jostle.privacy.right import RIGHT, exact_right
-from jostle.privacy.splits import values_of_splits
+from jostle.privacy.splits import SPLITS, values_of_splits
 from jostle.privacy.vault import UNWEIGHTED
 
 if TYPE_CHECKING:
@@ -205,11 +207,17 @@ def values_of(kernel: Kernel, scores: Sequence[Score]) -> NDArray[np.int64]:
     import numpy as np
 
     bits = max(s.bits for s in scores)
-    splits = values_of_splits(kernel, scores)
+    private = any(one.private for one in scores)
+
+    def unsplit() -> dict[int, int]:
+        return {i: 0 for i, one in enumerate(scores) if one.of in SPLITS}
+
+    splits = exact_or_empty(private, lambda: values_of_splits(kernel, scores), unsplit)
     out: list[int] = []
     for i, one in enumerate(scores):
-        found = [splits[i]] if i in splits else _exact(kernel, one)
-        out.extend(v << (bits - one.bits) for v in found)
+        nothing = [0] * (one.length if isinstance(one, Scores) else 1)
+        exact = [splits[i]] if i in splits else exact_or_empty(private, partial(_exact, kernel, one), nothing.copy)
+        out.extend(v << (bits - one.bits) for v in exact)
     most = 2**62
     return np.array([max(-most, min(most, v)) for v in out], dtype=np.int64)
 

@@ -194,8 +194,10 @@ def _noisy_moments(
     if not 1 <= len(split) <= 3 or not all(0 <= s < 1e9 for s in split) or not sum(split) > 0:
         raise refuse("ValueError", "`shares` are one to three numbers from 0 on", help="`shares = [1, 1, 9]`")
     kernelled = rowsums.weights_of(rows, _name(weights), _parameters(parameters))
+    rowsums.check_moments(rows, kernelled, len(split))
+    share = _part(part)
     paying = _payment(at, rows, paid, epsilon, delta, via)
-    return Record(rowsums.noisy_moments(interp.kernel, rows, kernelled, split, paying, _part(part), span))
+    return Record(rowsums.noisy_moments(interp.kernel, rows, kernelled, split, paying, share, span))
 
 
 def _noisy_sum(
@@ -209,10 +211,10 @@ def _noisy_sum(
     _need(rows, "noisy_sum")
     interp, span = at
     kernelled = rowsums.contributions_of(rows, _name(given), _parameters(parameters))
+    share, norm = _part(part), str(norm)
+    most = _bound(bound, norm)
     paying = _payment(at, rows, paid, epsilon, delta, via)
-    total, noise = rowsums.noisy_sum(
-        interp.kernel, rows, kernelled, _bound(bound), str(norm), paying, _part(part), span
-    )
+    total, noise = rowsums.noisy_sum(interp.kernel, rows, kernelled, most, norm, paying, share, span)
     return Record(sum=total, noise=noise)
 
 
@@ -249,12 +251,15 @@ def _parameters(value: Any) -> dict[str, Any]:
 def _part(value: Any) -> float:
     if not is_number(value):
         raise refuse("TypeError", f"`part` is a number, not {kind_name(value)}")
+    if not 0 < value <= 1:
+        raise refuse("ValueError", "a share of what was paid for is above 0 and at most 1")
     return float(value)
 
 
-def _bound(value: Any) -> float:
+def _bound(value: Any, norm: str = "sup") -> float:
     if not is_number(value):
         raise refuse("TypeError", f"`bound` is a number, not {kind_name(value)}")
+    rowsums.check_bound(float(value), norm)
     return float(value)
 
 

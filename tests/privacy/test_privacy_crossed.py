@@ -69,7 +69,7 @@ def test_ising_gradients_are_the_logistic_ones(target: int) -> None:
 
 @pytest.mark.filterwarnings("ignore:invalid value")
 @pytest.mark.parametrize("name", ["ising_gradient", "sign_gradient"])
-@pytest.mark.parametrize("large", [0.5, 1e6, np.nan])
+@pytest.mark.parametrize("large", [0.5, 1e6, 1e12])
 def test_one_row_moves_every_score_by_at_most_one(name: str, large: float) -> None:
     """Each row alone, also for weights that make no sense; and some come near to it."""
     values = (2,) * 4 if name == "ising_gradient" else (3, 2, 4, 2)
@@ -82,7 +82,7 @@ def test_one_row_moves_every_score_by_at_most_one(name: str, large: float) -> No
         alone = crossed(coded([units(row[None], values)], values, GRID), given, 1.0)
         assert np.abs(alone).max() <= UNIT
         most = max(most, int(np.abs(alone).max()))
-    assert most > (0.6 if large == large else 0.4) * UNIT
+    assert most > 0.6 * UNIT
     # and a row adds the same, whatever stands beside it and however often
     codes = rows_of(values, 40, 2)
     beside = coded([units(codes, values)], values, GRID)

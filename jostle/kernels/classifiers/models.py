@@ -99,6 +99,14 @@ class Additive(Classifier):
     weights: dict[str, tuple[tuple[Value, ...], Floats]]
     link: str = "softmax"
 
+    def __post_init__(self) -> None:
+        classes = len(self.classes)
+        if not classes or self.base.shape != (classes,):
+            raise ValueError("a classifier has a base score for each of its classes")
+        for values, table in self.weights.values():
+            if table.shape != (classes, len(values)):
+                raise ValueError("a table has a row for each class and a column for each value")
+
     @property
     def attributes(self) -> dict[str, tuple[Value, ...] | Cuts]:  # type: ignore[override]
         return {name: values for name, (values, _) in self.weights.items()}
@@ -149,6 +157,12 @@ class Branched(Classifier):
     attribute: str
     values: tuple[Value, ...]
     branches: tuple[Classifier, ...]
+
+    def __post_init__(self) -> None:
+        if not self.branches or len(self.branches) != len(self.values):
+            raise ValueError("there is a branch for each value")
+        if len({tuple(branch.classes) for branch in self.branches}) != 1:
+            raise ValueError("all branches have the same classes")
 
     @property
     def classes(self) -> tuple[Value, ...]:  # type: ignore[override]

@@ -5,6 +5,9 @@ A model is a public value and predicts in doubles. Over private rows something m
 its `rule`: class scores rounded once to whole multiples of 1/UNIT. Rules are evaluated by looking up, adding and
 comparing whole numbers, which is exact in any order. They are a closed list, and hold public numbers only.
 
+A rule is `checked` before anything is charged: its tables fit its values, its branches too, and a tree's nodes stand
+after their parents. So evaluating it cannot fail, and ends, whatever a row holds.
+
 Columns come as `Coded`; a cell that is not among an attribute's values adds nothing to a sum, stays at the node of a
 tree that asks for it, and is answered by all branches of an `Ask` together.
 """
@@ -25,6 +28,7 @@ Columns = Mapping[str, Coded]
 
 UNIT = 2**20
 MOST = 2.0**32  # of a score: a thousand of them add up within 64 bits
+MOST_DEPTH = 100  # of rules in rules
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -80,6 +84,46 @@ def whole(scores: NDArray[np.float64]) -> Whole:
     kept = np.clip(np.nan_to_num(np.asarray(scores, dtype=float)), -MOST, MOST)
     found: Whole = np.rint(kept * UNIT).astype(np.int64)
     return found
+
+
+def checked(rule: Rule, classes: int, depth: int = 0) -> None:
+    """`ValueError` unless the rule gives each row whole scores of so many classes, and could fail on none."""
+    if depth > MOST_DEPTH:
+        raise ValueError(f"rules are nested at most {MOST_DEPTH} deep")
+    inner: tuple[Rule, ...] = ()
+    match rule:
+        case Sum():
+            _shaped(rule.base, (classes,))
+            for _, values, table in rule.terms:
+                _shaped(table, (classes, len(values)))
+        case Ask():
+            if not rule.branches or len(rule.branches) != len(rule.values):
+                raise ValueError("there is a branch for each value")
+            inner = rule.branches
+        case Walk():
+            nodes = len(rule.asks)
+            _shaped(rule.asks, (nodes,))
+            _shaped(rule.first, (nodes,))
+            _shaped(rule.answers, (nodes, classes))
+            for node in np.flatnonzero(rule.first >= 0).tolist():
+                ask, first = int(rule.asks[node]), int(rule.first[node])
+                if not 0 <= ask < len(rule.attributes) or not node < first <= nodes - len(rule.attributes[ask][1]):
+                    raise ValueError("a node has a child for each value, after it")
+        case Together():
+            if not rule.rules:
+                raise ValueError("one rule at least decides")
+            inner = rule.rules
+        case Cut():
+            inner = (rule.inner,)
+        case _:
+            raise ValueError("no rule")
+    for one in inner:
+        checked(one, classes, depth + 1)
+
+
+def _shaped(array: Whole, shape: tuple[int, ...]) -> None:
+    if not isinstance(array, np.ndarray) or array.dtype != np.int64 or array.shape != shape or not array.shape[0]:
+        raise ValueError("a table has a row for each class and a column for each value")
 
 
 def decided(rule: Rule, columns: Columns, rows: int) -> Positions:

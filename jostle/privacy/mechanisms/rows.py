@@ -78,7 +78,8 @@ def whole_frames(frames: NDArray[np.float64], weights: NDArray[np.float64]) -> N
     """Frames (K, d, n) as whole numbers of 1/GRID within the unit ball; what is no number takes no weight.
 
     Scaled by less than 1/length, with a margin of 2^-30 for the rounding of doubles (at most (d + 6)·2^-53), then
-    rounded toward zero, which makes no vector longer. Both arrays are written to.
+    rounded toward zero, which makes no vector longer. Then each vector is checked in whole numbers, Σ frame² ≤ GRID²
+    (sums below 2^53: exact), so that nothing rests on how lengths were found. Both arrays are written to.
     """
     import numpy as np
 
@@ -94,7 +95,12 @@ def whole_frames(frames: NDArray[np.float64], weights: NDArray[np.float64]) -> N
     np.sqrt(squared, out=squared)
     np.divide(GRID * (1 - 2.0**-30), squared, out=squared)
     frames *= squared[:, None, :]
-    return np.trunc(frames, out=frames)
+    np.trunc(frames, out=frames)
+    long = ~(np.einsum("kdn,kdn->kn", frames, frames) <= GRID * GRID)  # also what is no number
+    if long.any():
+        weights[long] = 0.0
+        frames[np.broadcast_to(long[:, None, :], frames.shape)] = 0.0
+    return frames
 
 
 class Moments:

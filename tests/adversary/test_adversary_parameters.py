@@ -1,0 +1,212 @@
+"""Public parameters of what runs over private rows: wrong shapes, orders and magnitudes, and tables that do not fit.
+
+Nothing may fail where one row exists and not where it does not, and one row moves its own terms only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from arena import Arena, Seen, lost, table
+
+from jostle.diagnostics import Refusal
+from jostle.kernels import rowkernels
+from jostle.kernels.classifiers.fits import branched_model, majority_model, naive_bayes_model
+from jostle.kernels.classifiers.rules import Ask, Sum, Walk, checked, whole
+from jostle.kernels.rowparameters import MOST, fitted
+from jostle.privacy import rowsums
+from jostle.privacy.mechanisms.rows import GRID, whole_frames
+
+SCHEMA = '{x: -1.0..1.0, y: -1.0..1.0, who: {"Ann", "Bob"}, c: {"a", "b"}}'
+T = f'use classifiers\nprivate t = table("t.csv") described by {SCHEMA} protecting rows budget epsilon 9\n'
+ROWS = [f"{k / 10},{-k / 20},Ann,{'ab'[k % 2]}" for k in range(9)]
+BOB = "0.5,0.5,Bob,b"
+
+
+def neighbours(arena: Arena, program: str, rows: list[str] = ROWS, row: str = BOB) -> tuple[Seen, Seen]:
+    arena.write({"t.csv": table("x", "y", "who", "c", rows=rows)})
+    without = arena.see(T + program)
+    arena.write({"t.csv": table("x", "y", "who", "c", rows=[row, *rows])})
+    return without, arena.see(T + program)
+
+
+MODELS = {
+    "naive Bayes": 'naive_bayes_model(["a", "b"], [{name: "hit", values: [0, 1, 2]}], [[[1], [2]]], 1)',
+    "branches": 'branched_model({name: "hit", values: [0, 2]}, [majority_model(["a", "b"], [1, 2])])',
+    "classes": 'branched_model({name: "hit", values: [0, 2]}, [majority_model([k], [1]) for k in ["a", "b"]])',
+}  # fmt: skip
+
+
+@pytest.mark.attack("parameters of what runs over rows")
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_fits_its_values_or_is_refused(arena: Arena, name: str) -> None:
+    """A table that is one value short was looked up out of range by the one row that has this value."""
+    program = (
+        f'hit = derive(t, hit = 2 if who == "Bob" else 0)\nm = {MODELS[name]}\n'
+        'x = laplace(rows_right(m, hit, "c"), epsilon = 1)\n'
+    )
+    one, other = neighbours(arena, program)
+    assert one.text == other.text and not one.result.ok and not one.draws
+
+
+@pytest.mark.attack("parameters of what runs over rows")
+def test_rules_are_checked_where_they_are_used() -> None:
+    """Whoever made them: a rule that could fail on a row is none."""
+    base, ask = whole(np.zeros(2)), ("h", (0.0, 1.0))
+    good = Sum(base, ((*ask, whole(np.zeros((2, 2)))),))
+    checked(good, 2)
+    nested: Any = good
+    for _ in range(200):
+        nested = Ask("h", (0.0,), (nested,))
+    numbers = np.array([0, -1, -1]), np.array([1, -1, -1]), whole(np.zeros((3, 2)))
+    checked(Walk((ask,), *numbers), 2)
+    for bad in (
+        Sum(base, ((*ask, whole(np.zeros((2, 1)))),)), Sum(whole(np.zeros(3)), ()), Ask(*ask, (good,)),
+        Ask("h", (), ()), nested, Walk((("h", (0.0, 1.0, 2.0)),), *numbers), Walk((), *numbers),
+        Walk((ask,), np.array([0, -1, -1]), np.array([0, -1, -1]), whole(np.zeros((3, 2)))),
+    ):  # fmt: skip
+        with pytest.raises(ValueError):
+            checked(bad, 2)
+    with pytest.raises(ValueError):
+        naive_bayes_model(["a", "b"], [{"name": "h", "values": [0, 1]}], [np.ones((3, 2))])
+    with pytest.raises(ValueError):
+        branched_model({"name": "h", "values": [0, 1]}, [majority_model(["a", "b"], [1, 2])])
+
+
+@pytest.mark.attack("parameters of what runs over rows")
+def test_parameters_have_exact_shapes(arena: Arena) -> None:
+    """A square table of weights passed for two rows, and failed for any other number of them."""
+    program = (
+        'some = vectors(where(t, who == "Bob"), x, y)\n'
+        'm = noisy_sum(some, "logistic_gradient", {target: 0, weights: [[0, 0], [0, 0]]}, epsilon = 1)\n'
+    )
+    one, other = neighbours(arena, program)
+    assert one.text == other.text and not one.result.ok and not one.draws and one.spent() == 0
+
+
+HOSTILE: tuple[tuple[str, dict[str, Any]], ...] = (
+    *(("logistic_gradient", {"target": 0, "weights": w}) for w in ([[0, 0], [0, 0]], 1, [0, 1e305], [0], [])),
+    *(("logistic_gradient", {"target": t, "weights": [0, 0]}) for t in ([0, 1], -1, 0.5, 2, np.nan, "x")),
+    *(("nearest", {"centres": c}) for c in ([[0, 0], [1e305, 0]], [[0, np.nan]], [], [[0], [1]], [[[0, 0]]])),
+    ("nearest", {"centres": [[0, 0], [1]]}),
+    ("nearest_from", {"centres": [[0, 0]], "radius": 0}), ("nearest_from", {"centres": [[0, 0]], "radius": [1, 1]}),
+    ("responsibilities", {"means": [[0, 0]], "factors": [[[1, 0]]], "offsets": [0]}),
+    ("responsibilities", {"means": [[0, 0]], "factors": [[[1, 0], [0, 1]]], "offsets": [0, 0]}),
+    ("framed", {"means": [[0, 0]], "factors": [[[1, 0], [0, 1]]], "offsets": [np.nan], "radius": 1}),
+    ("within", {"radii": []}), ("within", {"radii": [[1]]}), ("within", {"radii": 1}), ("within", {"radii": ["far"]}),
+    ("within", {"radii": [10**400]}), ("one", {"centres": [[0, 0]]}), ("indicators", {"values": [2]}),
+    ("indicators", {"values": [2, 1.5]}), ("indicators", {"values": [2, 0]}),
+    ("indicators", {"values": [2, 2], "pairs": [True, False]}),
+)  # fmt: skip
+
+
+@pytest.mark.attack("parameters of what runs over rows")
+@pytest.mark.parametrize(("name", "parameters"), HOSTILE)
+def test_what_does_not_fit_is_refused_from_public_facts(name: str, parameters: dict[str, Any]) -> None:
+    with pytest.raises(ValueError):
+        fitted(name, 2, parameters)
+
+
+@pytest.mark.attack("parameters of what runs over rows")
+def test_shells_of_radii_that_do_not_rise(arena: Arena) -> None:
+    """A search among unsorted edges began for a row where it had ended for the row before."""
+    program = (
+        'm = noisy_moments(vectors(t, x), "within", {radii: [0.1, 0.3, 0.2, 0.4, 0.5, 0.6]}, shares = [1], '
+        'via = "laplace", epsilon = 1)\n'
+    )
+    one, other = neighbours(arena, program, ["0.25,0,Ann,a"] * 2047, "0.15,0,Bob,b")
+    assert one.result.ok and one.text == other.text
+    assert len(one.draws) == 1 and lost(one, other) <= 1 + 1e-9
+
+
+@pytest.mark.attack("parameters of what runs over rows")
+@pytest.mark.parametrize("large", [1e305, MOST, np.inf])
+def test_a_large_centre_makes_no_product_round(large: float) -> None:
+    """The grid of an exact product was infinite, and equal rows fell apart by their number."""
+    rng = np.random.default_rng(5)
+    for _ in range(40):
+        c = np.round(rng.normal(size=28) * 1e-3, 6)
+        centres = np.stack([np.full(28, -large), c, rng.permutation(c)])
+        each = [
+            rowkernels.nearest(np.full((28, n), 16383.0), centres=centres).sum(axis=1) / n for n in (1, 2, 3, 5, 8, 16)
+        ]
+        assert all(np.array_equal(each[0], other) for other in each)
+
+
+@pytest.mark.attack("parameters of what runs over rows")
+def test_frames_are_checked_in_whole_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their norm rested on lengths that a kernel's code computes: also where that is wrong they stay in the ball."""
+    monkeypatch.setattr(rowkernels, "squared_lengths", lambda vectors: np.zeros((vectors.shape[0], vectors.shape[2])))
+    weights = np.full((2, 5), float(GRID // 2))
+    frames = whole_frames(np.full((2, 3, 5), 0.9), weights)
+    assert ((frames * frames).sum(axis=1) <= GRID * GRID).all()
+    assert not weights.any()
+
+
+@pytest.mark.attack("parameters of what runs over rows")
+@pytest.mark.parametrize("fault", [IndexError, ZeroDivisionError, MemoryError, RecursionError, ValueError])
+def test_what_fails_after_a_charge_shows_nowhere(
+    arena: Arena, monkeypatch: pytest.MonkeyPatch, fault: type[Exception]
+) -> None:
+    """Noise is added to what no rows would give, and no message says that something failed."""
+    contribute, weigh = rowkernels.contribute, rowkernels.weigh
+
+    def failing(kernel: Any) -> Any:
+        def call(name: str, units: Any, parameters: Any) -> Any:
+            if (units[0] == 0.5 * GRID).any():
+                raise fault("Bob is here")
+            return kernel(name, units, parameters)
+
+        return call
+
+    monkeypatch.setattr(rowkernels, "contribute", failing(contribute))
+    monkeypatch.setattr(rowkernels, "weigh", failing(weigh))
+    rows = [r for r in ROWS if not r.startswith("0.5")]
+    one, other = neighbours(
+        arena, 'v = vectors(t, x, norm = "sup")\na = noisy_sum(v, "coordinates", epsilon = 1)\n'
+        "b = noisy_moments(v, epsilon = 1)\n"
+        'c = exp_mech(["up", "down"], coordinate_scores(v, "coordinates")) with epsilon 1\n', rows,
+    )  # fmt: skip
+    assert one.result.ok and one.text == other.text
+    assert not any(draw.values.any() for draw in other.draws)
+
+
+@pytest.mark.attack("parameters of what runs over rows")
+@pytest.mark.parametrize("call", [
+    'noisy_sum(v, "coordinates", bound = 0, epsilon = 1)', 'noisy_sum(v, "coordinates", norm = "l3", epsilon = 1)',
+    'noisy_sum(v, "coordinates", part = 2, epsilon = 1)', "noisy_moments(v, part = -1, epsilon = 1)",
+    'noisy_sum(v, "nearest", {centres: [[0, 0]]}, epsilon = 1)', "noisy_moments(v, shares = [], epsilon = 1)",
+])  # fmt: skip
+def test_what_is_refused_is_refused_before_a_charge(arena: Arena, call: str) -> None:
+    one, other = neighbours(arena, f"v = vectors(t, x, y)\na = {call}\n")
+    assert one.text == other.text and not one.result.ok and one.spent() == 0
+
+
+def test_many_numbers_a_row_need_no_more_memory_for_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Contributions of a batch are made for a few rows at a time where each has many."""
+    seen: list[int] = []
+    contribute = rowkernels.contribute
+
+    def watched(name: str, units: Any, parameters: Any) -> Any:
+        seen.append(units.shape[1])
+        return contribute(name, units, parameters)
+
+    monkeypatch.setattr(rowkernels, "contribute", watched)
+    monkeypatch.setattr(rowsums, "MOST_NUMBERS", 20)
+    from jostle.source import Source
+    from jostle.tools.session import Session
+
+    rows = "[[0.1, 0.2], [0.3, 0.1], [0.5, 0.5], [0.1, 0.1], [0, 0.2], [1, 1]]"
+    public = f'v = vectors({rows})\nrelease s = noisy_sum(v, "pair_products").sum\n'
+    session = Session()
+    few = session.run(Source("p.jst", public)).released["s"]
+    assert max(seen) == 5 and sum(seen) == 6
+    monkeypatch.setattr(rowsums, "MOST_NUMBERS", 2**24)
+    assert np.array_equal(few, Session().run(Source("p.jst", public)).released["s"])
+
+
+def test_kernels_of_other_names_are_unknown() -> None:
+    with pytest.raises(Refusal):
+        rowsums._checked(type("Rows", (), {"names": ("x",)})(), "__class__", {}, rowkernels.WEIGHTS)  # type: ignore[arg-type]

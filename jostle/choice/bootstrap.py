@@ -51,9 +51,9 @@ def _bootstrap(
     with public_only(interp):
         for i in range(int(runs)):
             view, source = simulated(cube, amount, 1, int(seed) * MOST_RUNS + i)
-            given = [Record(database=view, queries=queries)] if isinstance(option, Part) else [view, queries]
+            arguments = [Record(database=view, queries=queries)] if isinstance(option, Part) else [view, queries]
             with interp.kernel.allot(amount, None, (Exposure(source),)):
-                answers = np.asarray(interp.call(option, given), dtype=float).ravel()
+                answers = np.asarray(interp.call(option, arguments), dtype=float).ravel()
             if answers.shape != truth.shape:
                 raise refuse("ValueError", "`bootstrap` takes an option that returns an answer for each query")
             errors[i] = answers - truth

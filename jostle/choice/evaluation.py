@@ -18,7 +18,7 @@ from jostle.choice.models import AnyModel
 from jostle.choice.policies import Candidate, Predicts, candidates, decide, fitted, regrets, view_of
 from jostle.choice.policy import SINGLE_BEST
 from jostle.choice.scale import Scale
-from jostle.choice.table import Table
+from jostle.choice.table import RunTable
 from jostle.choice.workers import Progress, run_all
 from jostle.diagnostics import did_you_mean, refuse
 
@@ -80,7 +80,7 @@ class Report:
 
 
 def evaluate(
-    table: Table,
+    table: RunTable,
     model: AnyModel,
     predicts: Predicts = (),
     *,
@@ -96,15 +96,15 @@ def evaluate(
     `ValueError` for fewer than two data sets, `NameError` for a name that is none of theirs.
     """
     predicts = predicts or (None,) * len(table.options)
-    known = sorted({run.database for run in table.runs})
-    if len(known) < 2:
+    databases = sorted({run.database for run in table.runs})
+    if len(databases) < 2:
         raise refuse("ValueError", "a choice is evaluated on data sets left out: it needs two or more to train on")
     for name in only:
         if name not in table.databases:
             raise refuse(
                 "NameError", f"no training data set is named `{name}`", help=did_you_mean(name, table.databases)
             )
-    names = [d for d in known if not only or table.databases[d] in only]
+    names = [d for d in databases if not only or table.databases[d] in only]
     scale = table.scale
 
     def piece(number: int) -> tuple[str, tuple[Array, Array, Array, Array]]:
@@ -113,49 +113,51 @@ def evaluate(
         winner = next(c for c in candidates(table, predicts) if c.name == policy.name)
         return policy.name, _left_out(table, rest, names[number], winner, model, predicts, scale)
 
-    found = run_all(piece, len(names), progress, workers)
-    used: dict[str, int] = {}
-    for name, _ in found:
-        used[name] = used.get(name, 0) + 1
-    sizes, lost, single, each = (np.concatenate([p[k] for _, p in found]) for k in range(4))
+    folds = run_all(piece, len(names), progress, workers)
+    wins: dict[str, int] = {}
+    for name, _ in folds:
+        wins[name] = wins.get(name, 0) + 1
+    sizes, losses, single, each = (np.concatenate([p[k] for _, p in folds]) for k in range(4))
     if group is not None:
         sizes = np.array([group(r.database, r.scale) for d in names for r in table.runs if r.database == d])
-    lines = [_line(table, scale, None, np.ones(len(sizes), dtype=bool), lost, single, each)]
+    lines = [_line(table, scale, None, np.ones(len(sizes), dtype=bool), losses, single, each)]
     for size in np.unique(sizes):
-        lines.append(_line(table, scale, float(size), sizes == size, lost, single, each))
+        lines.append(_line(table, scale, float(size), sizes == size, losses, single, each))
     by = "scale" if group is None else "rows"
-    return Report(scale.logarithmic, len(names), tuple(lines), used, by, len(known))
+    return Report(scale.logarithmic, len(names), tuple(lines), wins, by, len(databases))
 
 
 def _left_out(
-    table: Table, rest: Table, database: int, winner: Candidate, model: AnyModel, predicts: Predicts, scale: Scale
+    table: RunTable, rest: RunTable, database: int, winner: Candidate, model: AnyModel, predicts: Predicts, scale: Scale
 ) -> tuple[Array, Array, Array, Array]:
     """For each run of the data set: its scale; the regret of the choice by draw, the single best, and each option."""
-    seen = view_of(table, winner, scale)
-    mine = seen[seen.database == database]
-    lost = regrets(winner, fitted(winner, view_of(rest, winner, scale), model, predicts, scale), mine, predicts)
+    view = view_of(table, winner, scale)
+    mine = view[view.database == database]
+    losses = regrets(winner, fitted(winner, view_of(rest, winner, scale), model, predicts, scale), mine, predicts)
     best = Candidate(SINGLE_BEST, 0.0, 0, ())
     plain = view_of(table, best, scale)
     plain = plain[plain.database == database]
     alone = regrets(best, fitted(best, view_of(rest, best, scale), model, predicts, scale), plain, predicts)
-    draws = lost.reshape(len(plain.y), -1)
+    draws = losses.reshape(len(plain.y), -1)
     return plain.size, np.repeat(draws, table.draws // draws.shape[1], axis=1), alone, plain.best[:, None] - plain.y
 
 
-def _line(table: Table, scale: Scale, size: float | None, rows: Any, lost: Array, single: Array, each: Array) -> Line:
-    def seen(regret: Array) -> Array:
+def _line(
+    table: RunTable, scale: Scale, size: float | None, rows: Any, losses: Array, single: Array, each: Array
+) -> Line:
+    def readable(regret: Array) -> Array:
         return np.exp(regret) if scale.logarithmic else regret
 
-    choice, alone = float(seen(lost[rows]).mean()), float(seen(single[rows]).mean())
+    choice, alone = float(readable(losses[rows]).mean()), float(readable(single[rows]).mean())
     room = alone - (1.0 if scale.logarithmic else 0.0)
-    means = seen(each[rows]).mean(axis=0).tolist()
+    means = readable(each[rows]).mean(axis=0).tolist()
     return Line(
         scale=size,
         rows=int(rows.sum()),
         single=alone,
         choice=choice,
-        tail=float(np.percentile(seen(lost[rows]).mean(axis=1), 95)),
-        single_tail=float(np.percentile(seen(single[rows]), 95)),
+        tail=float(np.percentile(readable(losses[rows]).mean(axis=1), 95)),
+        single_tail=float(np.percentile(readable(single[rows]), 95)),
         gap=(alone - choice) / room if room > 1e-12 else None,
         options=dict(zip(table.options, means, strict=True)),
     )

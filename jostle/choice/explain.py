@@ -98,12 +98,12 @@ def _tree(predictor: Trees, tree: Tree, names: tuple[str, ...], outputs: range |
     """The lines of a tree; `names` of its outputs where they are several."""
 
     def leaf(at: int) -> str:
-        said = []
+        statements = []
         for k in outputs:
             utility = predictor.scale.utility(tree.value[at][k])
             width = predictor.scale.width(utility, tree.spread[at][k])
-            said.append(f"{names[k] + ' ' if names else ''}{utility:.4g} ± {width:.2g}")
-        return f"{', '.join(said)}  ({tree.n[at]})"
+            statements.append(f"{names[k] + ' ' if names else ''}{utility:.4g} ± {width:.2g}")
+        return f"{', '.join(statements)}  ({tree.n[at]})"
 
     return tree.lines(predictor.columns, leaf, indent="  ")
 

@@ -36,7 +36,7 @@ def fingerprint(value: Any, kernel: Any) -> str:
 class _Reader:
     def __init__(self, kernel: Any) -> None:
         self._kernel = kernel
-        self._seen: set[int] = set()
+        self._visited: set[int] = set()
 
     def read(self, value: Any) -> str:
         if value is REQUIRED or value is None or isinstance(value, (bool, int, float, str, Interval)):
@@ -47,9 +47,9 @@ class _Reader:
             return hashlib.sha256(value.tobytes()).hexdigest()
         if isinstance(value, Handle):
             return self._handle(value)
-        if id(value) in self._seen:
+        if id(value) in self._visited:
             return "again"
-        self._seen.add(id(value))
+        self._visited.add(id(value))
         if isinstance(value, Function):
             return self._function(value)
         if isinstance(value, Part):

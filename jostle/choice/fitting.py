@@ -54,10 +54,10 @@ def _users(
     y: Array,
     predicts: tuple[Predict | None, ...],
 ) -> Functions:
-    named = [dict(zip(columns, row.tolist(), strict=True)) for row in x]
+    records = [dict(zip(columns, row.tolist(), strict=True)) for row in x]
     functions: list[Predict | None] = []
     for k, predict in enumerate(predicts):
-        pairs = [(features, scale.utility(float(score))) for features, score in zip(named, y[:, k], strict=True)]
+        pairs = [(features, scale.utility(float(score))) for features, score in zip(records, y[:, k], strict=True)]
         functions.append(None if predict else model.fit(pairs))
     return Functions(columns, tuple(functions))
 
@@ -66,6 +66,6 @@ def _bootstrap(groups: Groups, number: int) -> npt.NDArray[np.intp]:
     """The rows of as many groups as there are, drawn with replacement; the `number`-th such sample."""
     names = np.unique(groups)
     bytes_ = hashlib.shake_256(f"bootstrap {number}".encode()).digest(8 * len(names))
-    drawn = names[np.frombuffer(bytes_, dtype="<u8") % np.uint64(len(names))]
-    rows: npt.NDArray[np.intp] = np.concatenate([np.flatnonzero(groups == name) for name in drawn])
+    sample = names[np.frombuffer(bytes_, dtype="<u8") % np.uint64(len(names))]
+    rows: npt.NDArray[np.intp] = np.concatenate([np.flatnonzero(groups == name) for name in sample])
     return rows

@@ -97,7 +97,7 @@ class _Growth:
         whole = float(total.min()) if self.by_regret else float((losses**2).sum())
         if self.least < 0:
             self.least = abs(whole) * (REGRET_GAIN if self.by_regret else VARIANCE_GAIN) + 1e-12
-        best, found = self.least, None
+        best, best_split = self.least, None
         for f in range(self.x.shape[1]):
             order = np.argsort(self.x[members, f], kind="stable")
             values = self.x[members, f][order]
@@ -115,8 +115,8 @@ class _Growth:
             if gains[top] > best * (1 + 1e-9):
                 low, high = float(values[ends[top] - 1]), float(values[ends[top]])
                 middle = low + (high - low) / 2
-                best, found = float(gains[top]), (f, middle if middle < high else low)
-        return found
+                best, best_split = float(gains[top]), (f, middle if middle < high else low)
+        return best_split
 
     def tree(self) -> Tree:
         groups = [self.y[m] for m in self.members]

@@ -6,12 +6,12 @@ The one function that a ChoiceMaker needs. It runs options on training data only
 from __future__ import annotations
 
 import jostle
-from jostle.choice import exchange
+from jostle.choice import scale_epsilon_exchange
 from jostle.choice.bench import Bench
 from jostle.choice.models import AnyModel, UserModel
 from jostle.choice.policy import SINGLE_BEST, Policy
 from jostle.choice.store import Store, digest
-from jostle.choice.table import Table
+from jostle.choice.table import RunTable
 from jostle.choice.training import DRAWS, REPEATS, SHARES, epsilon_grid, settings_of, train
 from jostle.choice.workers import Progress
 from jostle.diagnostics import refuse
@@ -62,16 +62,16 @@ def learn(
         return _only(bench)
     bench, epsilon = judged_at(bench, model, epsilon)
     key = key_of(bench, model, share, epsilon, repeats, draws)
-    kept = f"{key} {model.serial}" if isinstance(model, UserModel) else key
-    known = store.load(kept) if store is not None else None
-    if store is not None and known is not None:
-        return store.remember(kept, known.with_predicts(bench.predicts))
+    entry = f"{key} {model.serial}" if isinstance(model, UserModel) else key
+    stored = store.load(entry) if store is not None else None
+    if store is not None and stored is not None:
+        return store.remember(entry, stored.with_predicts(bench.predicts))
     table = runs_of(bench, share, epsilon, store, progress, workers=workers, repeats=repeats, draws=draws)
     from jostle.choice.policies import decide
 
     policy = decide(table, model, bench.predicts)
     if store is not None:
-        store.save(kept, policy, on_disk=not isinstance(model, UserModel))
+        store.save(entry, policy, on_disk=not isinstance(model, UserModel))
     return policy
 
 
@@ -79,7 +79,7 @@ def judged_at(bench: Bench, model: AnyModel, epsilon: float | None) -> tuple[Ben
     """The bench and epsilon that a model is trained at, for calls with this epsilon."""
     if isinstance(model, UserModel) or not model.exchange or epsilon is None:
         return bench, epsilon
-    return exchange.Exchanged(bench), exchange.EPSILON
+    return scale_epsilon_exchange.ExchangedBench(bench), scale_epsilon_exchange.EPSILON
 
 
 def runs_of(
@@ -92,12 +92,12 @@ def runs_of(
     workers: int | None = None,
     repeats: int = REPEATS,
     draws: int = DRAWS,
-) -> Table:
+) -> RunTable:
     """The whole table of runs that policies for about `epsilon` are learned and judged from; kept in the `store`."""
     key = runs_key(bench, share, epsilon, repeats, draws)
-    known = store.load_runs(key) if store is not None else None
-    if known is not None:
-        return known
+    stored = store.load_runs(key) if store is not None else None
+    if stored is not None:
+        return stored
     table = train(bench, epsilon, share, progress, key=key, repeats=repeats, draws=draws, workers=workers)
     if store is not None:
         store.save_runs(key, table)
@@ -119,7 +119,7 @@ def _check(bench: Bench, share: float | None) -> None:
 
 def _only(bench: Bench) -> Policy:
     """With one option there is nothing to learn, and nothing is run."""
-    table = Table(
+    table = RunTable(
         bench.option_names, bench.feature_names, bench.feature_is_public, bench.database_names,
         (), (1.0,), settings_of(bench, None, True), 0, 0, bench.key, (),
     )  # fmt: skip

@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.amounts import as_float, quanta
 from jostle.choice.bench import Bench
-from jostle.choice.drawn import drawn
 from jostle.choice.learning import judged_at, learn, runs_of
 from jostle.choice.models import Model, UserModel, forest, regret_tree, tree
 from jostle.choice.point import ChoicePoint, Whole, make_point, whole
 from jostle.choice.policy import Decision, Policy
 from jostle.choice.program import Parts, ProgramBench, all_handles, public_only
 from jostle.choice.store import Store
-from jostle.choice.table import Table as Runs
-from jostle.choice.table import train_event
+from jostle.choice.table import RunTable, train_event
+from jostle.choice.tree_export import tree_records
 from jostle.diagnostics import refuse
 from jostle.privacy.handles import Exposures, Table, Vectors, handles_in
 from jostle.privacy.measures import Amount
@@ -56,8 +55,8 @@ class ChoiceMaker:
         self._policies: list[Policy] = []
         self._benches: dict[tuple[str, int], ProgramBench] = {}
         # An embedded database is not promised to work across a fork: with tables among the data, one process trains.
-        held = [h for data in parts.databases for h in all_handles(data)]
-        self._workers = 1 if any(isinstance(h, (Table, Vectors)) for h in held) else None
+        handles = [h for data in parts.databases for h in all_handles(data)]
+        self._workers = 1 if any(isinstance(h, (Table, Vectors)) for h in handles) else None
         self._bench(interp, "epsilon", 1)
 
     # Called by the interpreter ---------------------------------------------------------------------
@@ -66,7 +65,7 @@ class ChoiceMaker:
         """`choice(data)`: features, prediction, and the chosen Option's answers."""
         if interp.planned is not None:
             interp.planned.append((self, list(args), self._whole(interp, exposures_of(args)), span))
-        return self._chosen(interp, args, span, self._run)
+        return self._decide(interp, args, span, self._run)
 
     def _run(self, interp: Interpreter, decision: Decision, data: Any, span: Span | None) -> Any:
         option = self._parts.options[decision.index]
@@ -85,7 +84,7 @@ class ChoiceMaker:
     def jostle_fields(self) -> dict[str, Any]:
         def pick(data: Any, *, at: Any) -> Any:
             interp, span = at
-            return self._chosen(interp, [data], span, lambda _, decision, *rest: self._parts.options[decision.index])
+            return self._decide(interp, [data], span, lambda _, decision, *rest: self._parts.options[decision.index])
 
         def runs(epsilon: Any = None, *, at: Any) -> Any:
             from jostle.choice import reports
@@ -115,7 +114,7 @@ class ChoiceMaker:
 
     # Deciding --------------------------------------------------------------------------------------
 
-    def _chosen(self, interp: Interpreter, args: Any, span: Span | None, then: Callable[..., Any]) -> Any:
+    def _decide(self, interp: Interpreter, args: Any, span: Span | None, then: Callable[..., Any]) -> Any:
         """Decides and goes on with `then`, all within one `choice` event."""
         if len(args) != 1:
             raise refuse("TypeError", f"a choice takes its data, one record, and {len(args)} were given")
@@ -130,13 +129,13 @@ class ChoiceMaker:
             event.update(
                 features=[{"name": k, "value": v, "epsilon": costs.get(k, 0.0)} for k, v in values.items()],
                 **decision.as_json(), model=policy.model, policy=policy.name, why=policy.why, share=policy.share,
-                trees=drawn(policy),
+                trees=tree_records(policy),
             )  # fmt: skip
             event[unit] = whole
-            made = then(interp, decision, data, span)
+            outcome = then(interp, decision, data, span)
             if whole is not None:
                 event["spent"] = whole - interp.kernel.left_of_allotment(exposures, unit)
-        return made
+        return outcome
 
     def _whole(self, interp: Interpreter, exposures: Exposures) -> tuple[str, float | None]:
         """The unit and amount of a call on private data; on public data there is no amount."""
@@ -193,7 +192,7 @@ class ChoiceMaker:
             self._bench(interp, unit, stability), model=self._model, share=self._share, epsilon=epsilon,
             store=self._store, progress=report, workers=self._workers,
         )  # fmt: skip
-        if all(policy is not known for known in self._policies):
+        if all(policy is not other for other in self._policies):
             self._policies.append(policy)
             interp.kernel.events.emit("train", label, self._span, **train_event(policy.table))
         return policy
@@ -207,7 +206,7 @@ class ChoiceMaker:
         """How many processes may train; None where the amount of work decides."""
         return self._workers
 
-    def studied(self, interp: Interpreter, unit: str, epsilon: float | None) -> tuple[ProgramBench, Policy]:
+    def trained_for(self, interp: Interpreter, unit: str, epsilon: float | None) -> tuple[ProgramBench, Policy]:
         """What a plan for calls with this amount is made of; trains where nothing was learned yet."""
         return self._bench(interp, unit, 1), self._policy(interp, unit, 1, epsilon)
 
@@ -220,7 +219,7 @@ class ChoiceMaker:
         tell = self._teller("evaluating")
         return reports.report(bench, table, self._model, only, tell, 1 if isinstance(self._model, UserModel) else None)
 
-    def _table(self, bench: Bench, epsilon: float | None) -> Runs:
+    def _table(self, bench: Bench, epsilon: float | None) -> RunTable:
         return runs_of(
             bench, self._share, epsilon, self._store, self._teller("training"), workers=self._workers
         )  # fmt: skip
@@ -324,11 +323,11 @@ def _members(value: Any, clause: str, kind: str | None) -> list[Any]:
 
 
 def _names(parts: list[Any], what: str) -> tuple[str, ...]:
-    made: list[str] = []
+    names: list[str] = []
     for i, part in enumerate(parts):
         name = part.name if isinstance(part, Part) and part.name else ""
-        made.append(name if name and name not in made else f"{what}{i + 1}")
-    return tuple(made)
+        names.append(name if name and name not in names else f"{what}{i + 1}")
+    return tuple(names)
 
 
 def constructors(progress: Progress | None) -> dict[str, Any]:
@@ -352,8 +351,8 @@ def constructors(progress: Progress | None) -> dict[str, Any]:
         "MkChoiceMaker": choice_maker, "MkOption": part("Option"), "MkScore": part("Utility"),
         "MkFeatures": features, "MkModel": model,
     }  # fmt: skip
-    made: dict[str, Any] = {k: Builtin(k, v, sees_handles=True, wants_call=True) for k, v in bodies.items()}
-    made["whole"] = Builtin("whole", lambda algorithm, data: whole(algorithm, _members(data, "whole", None)),
+    builtins: dict[str, Any] = {k: Builtin(k, v, sees_handles=True, wants_call=True) for k, v in bodies.items()}
+    builtins["whole"] = Builtin("whole", lambda algorithm, data: whole(algorithm, _members(data, "whole", None)),
                             sees_handles=True)  # fmt: skip
-    made |= {k: Builtin(k, v) for k, v in (("tree", tree), ("regret_tree", regret_tree), ("forest", forest))}
-    return made
+    builtins |= {k: Builtin(k, v) for k, v in (("tree", tree), ("regret_tree", regret_tree), ("forest", forest))}
+    return builtins

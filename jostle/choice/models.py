@@ -27,7 +27,7 @@ class Model:
     """A model by name. `min_leaf` counts training instances (a data set at a scale), not rows.
 
     None: a tenth of the instances, and at least two (fewer follow the noise of single runs). `exchange`: trained once
-    for all epsilons (`choice.exchange`).
+    for all epsilons (`choice.scale_epsilon_exchange`).
     """
 
     kind: str
@@ -129,7 +129,7 @@ class Trees:
         return (self.ensembles[0], option) if self.together else (self.ensembles[option], 0)
 
     def predict(self, x: Sequence[float]) -> list[tuple[float, float]]:
-        known = []
+        predictions = []
         for option in range(self.options):
             trees, output = self._place(option)
             leaves = [(t, t.leaf(x)) for t in trees]
@@ -137,8 +137,8 @@ class Trees:
             score = sum(t.value[leaf][output] for t, leaf in leaves) / many
             spread = sum(t.spread[leaf][output] for t, leaf in leaves) / many
             utility = self.scale.utility(score)
-            known.append((utility, self.scale.width(utility, spread)))
-        return known
+            predictions.append((utility, self.scale.width(utility, spread)))
+        return predictions
 
     def rows(self, x: Array) -> Array:
         import numpy as np
@@ -177,8 +177,8 @@ class Functions:
     functions: tuple[Predict | None, ...]
 
     def predict(self, x: Sequence[float]) -> list[tuple[float, float]]:
-        named = dict(zip(self.columns, x, strict=True))
-        return [(f(named) if f else 0.0, 0.0) for f in self.functions]
+        features = dict(zip(self.columns, x, strict=True))
+        return [(f(features) if f else 0.0, 0.0) for f in self.functions]
 
     def rows(self, x: Array) -> Array:
         import numpy as np

@@ -47,7 +47,7 @@ class ChoicePlan:
 
     name: str
     unit: str
-    asked: float
+    amount: float
     amounts: tuple[float, ...]
     curves: tuple[Curve, ...]
     policy: str
@@ -56,29 +56,29 @@ class ChoicePlan:
         """The typical error at an amount within those tried; on a line through them in logarithms."""
         return _between(self.amounts, curve.typical(), amount)
 
-    def needed(self, errors: Sequence[float], wanted: float) -> float:
+    def needed(self, errors: Sequence[float], error: float) -> float:
         """The least amount with an error of at most `wanted` > 0: 0 below those tried, infinite beyond them."""
-        if errors[0] <= wanted:
+        if errors[0] <= error:
             return 0.0
         for i in range(1, len(errors)):
-            if errors[i] <= wanted:
+            if errors[i] <= error:
                 low, high = _logs(errors[i - 1], errors[i])
-                way = (low - math.log(wanted)) / (low - high)
+                way = (low - math.log(error)) / (low - high)
                 return float(math.exp(_mix(math.log(self.amounts[i - 1]), math.log(self.amounts[i]), way)))
         return math.inf
 
 
-def amounts_around(asked: float) -> tuple[float, ...]:
+def amounts_around(amount: float) -> tuple[float, ...]:
     """Half decades around an amount, on the grid of amounts."""
-    return tuple(float(f"{asked * 10 ** (k / 2):.6g}") for k in STEPS)
+    return tuple(float(f"{amount * 10 ** (k / 2):.6g}") for k in STEPS)
 
 
 def study(
-    interp: Any, maker: Any, data: Any, unit: str, asked: float, centre: float,
+    interp: Any, maker: Any, data: Any, unit: str, amount: float, centre: float,
     progress: Callable[[int, int], None] | None = None,
 ) -> ChoicePlan | None:  # fmt: skip
     """The plan of one call of a ChoiceMaker; None where its utilities are no errors."""
-    bench, policy = maker.studied(interp, unit, asked)
+    bench, policy = maker.trained_for(interp, unit, amount)
     if not policy.table.scale.logarithmic and policy.table.runs:
         return None
     amounts = amounts_around(centre)
@@ -86,46 +86,46 @@ def study(
     def piece(database: int) -> list[list[float]]:
         instance = bench.instance(database, 1.0, 0)
         options = [_curve(bench, instance, option, database, amounts) for option in range(len(bench.option_names))]
-        return [*options, _chosen(bench, policy, instance, database, amounts, options)]
+        return [*options, _choice_curve(bench, policy, instance, database, amounts, options)]
 
-    found = run_all(piece, len(bench.database_names), progress, maker.workers)
+    tables = run_all(piece, len(bench.database_names), progress, maker.workers)
     names = (*bench.option_names, CHOICE)
     curves = []
     for k, name in enumerate(names):
-        errors = tuple(tuple(found[d][k][i] for d in range(len(found))) for i in range(len(amounts)))
+        errors = tuple(tuple(tables[d][k][i] for d in range(len(tables))) for i in range(len(amounts)))
         exact = _closed(interp, maker, k, data, unit, amounts) if name != CHOICE else None
         curves.append(Curve(name, errors, exact))
-    return ChoicePlan(maker.name or "choice", unit, asked, amounts, tuple(curves), policy.name)
+    return ChoicePlan(maker.name or "choice", unit, amount, amounts, tuple(curves), policy.name)
 
 
 def _curve(bench: ProgramBench, instance: Any, option: int, database: int, amounts: Sequence[float]) -> list[float]:
     """The error of an option at each amount: the mean of a few runs."""
-    found = []
+    errors = []
     for amount in amounts:
         runs = []
         for k in range(REPEATS):
             answers = bench.answer(option, instance, amount, seed("plan", database, option, amount, k))
             runs.append(max(0.0, -bench.utility(instance, answers)))
-        found.append(sum(runs) / len(runs))
-    return found
+        errors.append(sum(runs) / len(runs))
+    return errors
 
 
-def _chosen(
+def _choice_curve(
     bench: ProgramBench, policy: Policy, instance: Any, database: int, amounts: Sequence[float],
     options: list[list[float]],
 ) -> list[float]:  # fmt: skip
     """The error of what the policy picks, which gets what the features leave."""
-    found = []
+    errors = []
     private = [n for n, free in zip(bench.feature_names, bench.feature_is_public, strict=True) if not free]
-    paid = [name for name in policy.needs if name in private]
+    measured = [name for name in policy.needs if name in private]
     for amount in amounts:
         values: dict[str, float] = {}
         if policy.needs:
-            part = amount * policy.share * len(private) / len(paid) if paid else amount
+            part = amount * policy.share * len(private) / len(measured) if measured else amount
             values = dict(bench.features(instance, part, seed("plan", database, "features", amount)))
         picked = policy.choose(values, amount).index
-        found.append(_between(amounts, options[picked], amount * (1 - policy.share)))
-    return found
+        errors.append(_between(amounts, options[picked], amount * (1 - policy.share)))
+    return errors
 
 
 def _closed(
@@ -134,15 +134,15 @@ def _closed(
     """The root mean square error of an option that measures a fixed strategy, on the shapes of the call's data."""
     from jostle.amounts import quanta
     from jostle.kernels.accuracy import root_mean_square
-    from jostle.kernels.carried import noise_of
+    from jostle.kernels.noisy_array import noise_of
     from jostle.privacy.handles import Exposure
     from jostle.privacy.measures import Amount
 
-    stand_in = madeup(interp, data)
-    if stand_in is None:
+    synthetic = synthetic_data(interp, data)
+    if synthetic is None:
         return None
     amount = Amount(unit, quanta(amounts[-1], unit))
-    view, source = simulated(stand_in, amount, 1, 0)
+    view, source = simulated(synthetic, amount, 1, 0)
     with public_only(interp), interp.kernel.allot(amount, None, (Exposure(source),)):
         answers = interp.call(maker.options[option], [view])
     noise = noise_of(answers)
@@ -153,7 +153,7 @@ def _closed(
     return tuple(least * (amounts[-1] / a) ** power for a in amounts)
 
 
-def madeup(interp: Any, data: Any) -> Any:
+def synthetic_data(interp: Any, data: Any) -> Any:
     """The same record with made-up public cubes of the same shapes; None where it holds tables."""
     from jostle.privacy.handles import Cube, Handle
     from jostle.run.values import Record
@@ -161,14 +161,14 @@ def madeup(interp: Any, data: Any) -> Any:
 
     if not isinstance(data, dict) or any(isinstance(v, Handle) and not isinstance(v, Cube) for v in data.values()):
         return None
-    made = Record()
+    record = Record()
     for name, value in data.items():
         if isinstance(value, Cube):
-            kept = interp.kernel.vault.keep(counts_of(value.shape, 10 * value.size, 0))
-            made[name] = Cube((), kept, value.names, value.shape)
+            cells = interp.kernel.vault.keep(counts_of(value.shape, 10 * value.size, 0))
+            record[name] = Cube((), cells, value.names, value.shape)
         else:
-            made[name] = mapped(value, lambda handle: handle)
-    return made
+            record[name] = mapped(value, lambda handle: handle)
+    return record
 
 
 def _between(amounts: Sequence[float], errors: Sequence[float], amount: float) -> float:

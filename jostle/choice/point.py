@@ -11,17 +11,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jostle.choice.drawn import drawn
 from jostle.choice.learning import VERSION
 from jostle.choice.models import Model, Trees, constant
 from jostle.choice.policy import SINGLE_BEST, Decision, Policy
 from jostle.choice.program import Parts, ProgramBench, all_handles, public_only
+from jostle.choice.rollouts import Chooser, Point, PointCall, Study, StudyResult
 from jostle.choice.scale import Scale
 from jostle.choice.store import Store, digest
-from jostle.choice.table import Setting
-from jostle.choice.table import Table as Runs
+from jostle.choice.table import RunTable, Setting
 from jostle.choice.training import epsilon_grid
-from jostle.choice.whole import Called, Chooser, Learned, Point, Study
+from jostle.choice.tree_export import tree_records
 from jostle.diagnostics import Refusal, refuse
 from jostle.privacy.handles import Table, Vectors, handles_in
 from jostle.privacy.transform import part_keys
@@ -39,8 +38,8 @@ class Whole:
     algorithm: Any
     databases: tuple[Any, ...]
     points: list[ChoicePoint] = field(default_factory=list)
-    trying: Chooser | None = None  # while the algorithm is run to learn from
-    calls: list[Called] = field(default_factory=list)
+    chooser: Chooser | None = None  # while the algorithm is run to learn from
+    calls: list[PointCall] = field(default_factory=list)
 
     @property
     def jostle_parts(self) -> list[Any]:
@@ -61,7 +60,7 @@ class ChoicePoint:
         self._store = Store()
         whole.points.append(self)
 
-    # Called by the interpreter ---------------------------------------------------------------------
+    # PointCall by the interpreter ---------------------------------------------------------------------
 
     def jostle_call(self, interp: Interpreter, args: Any, span: Span | None) -> Any:
         """`choice(node)`: features, prediction, and what the chosen Option answers."""
@@ -69,18 +68,18 @@ class ChoicePoint:
             raise refuse("TypeError", f"a choice takes its data, one record, and {len(args)} were given")
         (data,) = args
         values = self._look(interp, data)
-        if self._whole.trying is not None:
+        if self._whole.chooser is not None:
             x = tuple(values[name] for name in self._parts.feature_names)
-            option = self._whole.trying(self._number, x)
-            self._whole.calls.append(Called(self._number, x, option))
+            option = self._whole.chooser(self._number, x)
+            self._whole.calls.append(PointCall(self._number, x, option))
             return self._run(interp, option, data)
         policy = self._policy(interp, data)
         with interp.kernel.events.within("choice", self.name or "choice", span) as event:
             decision = policy.choose(values, None)
             event.update(
                 features=[{"name": k, "value": v, "epsilon": 0.0} for k, v in values.items()],
-                **decision.as_json(), model=policy.model, policy=policy.name, why=policy.why, trees=drawn(policy),
-                context=_context(data),
+                **decision.as_json(), model=policy.model, policy=policy.name, why=policy.why,
+                trees=tree_records(policy), context=_context(data),
             )  # fmt: skip
             return self._answered(interp, decision, data, span)
 
@@ -135,12 +134,12 @@ class ChoicePoint:
 
     def _policy(self, interp: Interpreter, data: Any) -> Policy:
         """What was learned for calls with about the amount of the outermost allotment; public: without noise."""
-        held = handles_in(data)  # a node holds its rows and columns of them: the largest counts, they do not add up
-        amount = interp.kernel.outermost_amount() if held else None
+        handles = handles_in(data)  # a node holds its rows and columns of them: the largest counts, they do not add up
+        amount = interp.kernel.outermost_amount() if handles else None
         unit = amount.unit if amount is not None else "epsilon"
         epsilon = float(amount.value) * 1e-12 if amount is not None else None
         grid = epsilon_grid(epsilon) if epsilon else ()
-        reach = max((e.reach for handle in held for e in handle.exposures), default=1)
+        reach = max((e.reach for handle in handles for e in handle.exposures), default=1)
         place = (unit, reach, grid)
         if place not in self._policies:
             for point, policy in zip(self._whole.points, self._learned(interp, unit, reach, grid), strict=True):
@@ -158,55 +157,65 @@ class ChoicePoint:
         bench = ProgramBench(interp, parts, unit, reach)
         shapes = [[p._parts.option_names, p._parts.feature_names, str(p._model)] for p in whole.points]
         key = digest("whole", VERSION, bench.key, shapes, list(grid))
-        kept = [self._store.load(f"{key}-{number}") for number in range(len(whole.points))]
-        if all(policy is not None for policy in kept):
-            return [policy for policy in kept if policy is not None]
+        stored = [self._store.load(f"{key}-{number}") for number in range(len(whole.points))]
+        if all(policy is not None for policy in stored):
+            return [policy for policy in stored if policy is not None]
         study = Study(
             [Point(p._parts.option_names, p._parts.feature_names, p._model) for p in whole.points],
-            bench, grid or (None,), key, self._tried(bench), self._teller(), self._workers(),
+            bench, grid or (None,), key, self._runner(bench), self._teller(), self._workers(),
         )  # fmt: skip
-        made = study.learn()
-        policies = [self._as_policy(bench, point, number, made, grid, key) for number, point in enumerate(whole.points)]
+        outcome = study.learn()
+        policies = [
+            self._as_policy(bench, point, number, outcome, grid, key) for number, point in enumerate(whole.points)
+        ]
         for number, policy in enumerate(policies):
             self._store.save(f"{key}-{number}", policy, on_disk=True)
         return policies
 
-    def _tried(self, bench: ProgramBench) -> Callable[[Any, float | None, int, Chooser], tuple[list[Called], float]]:
+    def _runner(
+        self, bench: ProgramBench
+    ) -> Callable[[Any, float | None, int, Chooser], tuple[list[PointCall], float]]:
         whole = self._whole
 
-        def tried(instance: Any, epsilon: float | None, drawn: int, chooser: Chooser) -> tuple[list[Called], float]:
-            before, whole.trying, whole.calls = whole.trying, chooser, []
+        def rollout(instance: Any, epsilon: float | None, seed: int, chooser: Chooser) -> tuple[list[PointCall], float]:
+            before, whole.chooser, whole.calls = whole.chooser, chooser, []
             try:
-                answers = bench.answer(0, instance, epsilon, drawn)
+                answers = bench.answer(0, instance, epsilon, seed)
             finally:
-                whole.trying = before
+                whole.chooser = before
             calls, whole.calls = whole.calls, []
             return calls, bench.utility(instance, answers)
 
-        return tried
+        return rollout
 
     def _as_policy(
-        self, bench: ProgramBench, point: ChoicePoint, number: int, made: Learned, grid: tuple[float, ...], key: str
+        self,
+        bench: ProgramBench,
+        point: ChoicePoint,
+        number: int,
+        outcome: StudyResult,
+        grid: tuple[float, ...],
+        key: str,
     ) -> Policy:
         parts = point._parts
-        table = Runs(
+        table = RunTable(
             parts.option_names, parts.feature_names, (True,) * len(parts.features), bench.database_names, grid, (1.0,),
             (Setting(0.0, ()),), 0, 1, key, (),
         )  # fmt: skip
-        if made.predictors is not None:
-            predictor: Trees = made.predictors[number]
+        if outcome.predictors is not None:
+            predictor: Trees = outcome.predictors[number]
             return Policy(
                 LEARNED, str(point._model), 0.0, parts.feature_names, parts.feature_names, predictor, table,
-                made.standings, made.why,
+                outcome.standings, outcome.why,
             )  # fmt: skip
-        scores = [0.0 if k == made.fixed[number] else -1.0 for k in range(len(parts.options))]
+        scores = [0.0 if k == outcome.fixed[number] else -1.0 for k in range(len(parts.options))]
         always = constant(Scale("utility"), scores, [0.0] * len(scores), 0)
-        return Policy(SINGLE_BEST, SINGLE_BEST, 0.0, (), (), always, table, made.standings, made.why)
+        return Policy(SINGLE_BEST, SINGLE_BEST, 0.0, (), (), always, table, outcome.standings, outcome.why)
 
     def _workers(self) -> int | None:
         """As for other choices: an embedded database is not promised to work across a fork."""
-        held = [h for data in self._whole.databases for h in all_handles(data)]
-        return 1 if any(isinstance(h, (Table, Vectors)) for h in held) else None
+        handles = [h for data in self._whole.databases for h in all_handles(data)]
+        return 1 if any(isinstance(h, (Table, Vectors)) for h in handles) else None
 
     def _teller(self) -> Callable[[int, int], None] | None:
         tell = self._progress
@@ -216,8 +225,8 @@ class ChoicePoint:
 
 def _context(data: Any) -> list[list[Any]]:
     """Where in the data a call stands: the keys of the part that its record holds."""
-    held = handles_in(data)
-    return [list(key) for key in part_keys(held[0])] if held else []
+    handles = handles_in(data)
+    return [list(key) for key in part_keys(handles[0])] if handles else []
 
 
 def _measured(refusal: Refusal, name: str) -> Refusal:

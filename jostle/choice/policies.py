@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from jostle.choice.bench import Predict
-from jostle.choice.caution import cautious
 from jostle.choice.fitting import fit
 from jostle.choice.grow import Array
 from jostle.choice.models import AnyModel, Predictor, Trees, constant
 from jostle.choice.policy import SINGLE_BEST, Policy, Standing
+from jostle.choice.pruning import pruned
 from jostle.choice.scale import Scale, finite
-from jostle.choice.table import EPSILON, Table
+from jostle.choice.table import EPSILON, RunTable
 
 Predicts = tuple[Predict | None, ...]
 CHEAP = 0.003
@@ -69,24 +69,24 @@ class View:
         )
 
 
-def candidates(table: Table, predicts: Predicts) -> list[Candidate]:
+def candidates(table: RunTable, predicts: Predicts) -> list[Candidate]:
     """All policies that compete, the cheapest first."""
     own = any(predicts)
     public = tuple(n for n, free in zip(table.features, table.public, strict=True) if free or table.exact)
     extra = (EPSILON,) if len(table.epsilons) > 1 and EPSILON not in table.features else ()
-    found = [Candidate(SINGLE_BEST, 0.0, 0, ())]
+    policies = [Candidate(SINGLE_BEST, 0.0, 0, ())]
     reads_all = len(public) == len(table.features)
     if (public or extra or own) and (reads_all or not own):
-        found.append(Candidate("exact features" if table.exact else "free features", 0.0, 0, public + extra))
+        policies.append(Candidate("exact features" if table.exact else "free features", 0.0, 0, public + extra))
     for number, setting in enumerate(table.settings):
         if setting.paid:
             read = tuple(n for n in table.features if n in public or n in setting.paid)
             what = "features" if read == table.features else ", ".join(setting.paid)
-            found.append(Candidate(f"{what} at {setting.share * 100:g} %", setting.share, number, read + extra))
-    return sorted(found, key=lambda c: c.share)
+            policies.append(Candidate(f"{what} at {setting.share * 100:g} %", setting.share, number, read + extra))
+    return sorted(policies, key=lambda c: c.share)
 
 
-def view_of(table: Table, candidate: Candidate, scale: Scale) -> View:
+def view_of(table: RunTable, candidate: Candidate, scale: Scale) -> View:
     x, y, best, where = [], [], [], []
     instances: dict[tuple[int, float], int] = {}
     for run in table.runs:
@@ -94,10 +94,10 @@ def view_of(table: Table, candidate: Candidate, scale: Scale) -> View:
         top = max(table.scores(run, 0.0, scale))
         instance = instances.setdefault((run.database, run.scale), len(instances))
         for values in run.features[candidate.setting] if candidate.learned else run.features[0][:1]:
-            named = dict(zip(table.features, values, strict=True))
-            if EPSILON not in named and run.epsilon is not None:
-                named[EPSILON] = float(np.log10(run.epsilon))
-            x.append([named[c] for c in candidate.columns])
+            features = dict(zip(table.features, values, strict=True))
+            if EPSILON not in features and run.epsilon is not None:
+                features[EPSILON] = float(np.log10(run.epsilon))
+            x.append([features[c] for c in candidate.columns])
             y.append(scores)
             best.append(top)
             where.append((run.database, instance, run.scale))
@@ -113,8 +113,8 @@ def view_of(table: Table, candidate: Candidate, scale: Scale) -> View:
 
 def fitted(candidate: Candidate, view: View, model: AnyModel, predicts: Predicts, scale: Scale) -> Predictor:
     if candidate.learned:
-        found = fit(model, candidate.columns, scale, view.x, view.y, view.instance, predicts)
-        return cautious(found, view.x, view.y, view.database) if isinstance(found, Trees) else found
+        predictor = fit(model, candidate.columns, scale, view.x, view.y, view.instance, predicts)
+        return pruned(predictor, view.x, view.y, view.database) if isinstance(predictor, Trees) else predictor
     means = np.mean([view.y[view.database == d].mean(axis=0) for d in np.unique(view.database)], axis=0)
     return constant(scale, means.tolist(), view.y.std(axis=0).tolist(), len(view.y))
 
@@ -124,15 +124,15 @@ def regrets(candidate: Candidate, predictor: Predictor, view: View, predicts: Pr
     utilities = predictor.rows(view.x)
     for k, predict in enumerate(predicts):
         if predict is not None and candidate.learned:
-            named = (dict(zip(candidate.columns, row.tolist(), strict=True)) for row in view.x)
-            utilities[:, k] = [finite(predict(features)) for features in named]
-    taken = np.argmax(utilities, axis=1)
-    lost: Array = view.best - view.y[np.arange(len(taken)), taken]
-    return lost
+            records = (dict(zip(candidate.columns, row.tolist(), strict=True)) for row in view.x)
+            utilities[:, k] = [finite(predict(features)) for features in records]
+    choices = np.argmax(utilities, axis=1)
+    losses: Array = view.best - view.y[np.arange(len(choices)), choices]
+    return losses
 
 
 def cross_validate(
-    candidate: Candidate, table: Table, model: AnyModel, predicts: Predicts, scale: Scale
+    candidate: Candidate, table: RunTable, model: AnyModel, predicts: Predicts, scale: Scale
 ) -> tuple[View, Array]:
     """Each row's regret when the policy was fitted on all other data sets, beside the rows.
 
@@ -142,44 +142,44 @@ def cross_validate(
     view = view_of(table, candidate, scale)
     if not candidate.learned:
         return view, regrets(candidate, fitted(candidate, view, model, predicts, scale), view, predicts)
-    lost = np.zeros(len(view.y))
+    losses = np.zeros(len(view.y))
     for database in np.unique(view.database):
         mine = view.database == database
-        lost[mine] = regrets(candidate, fitted(candidate, view[~mine], model, predicts, scale), view[mine], predicts)
-    return view, lost
+        losses[mine] = regrets(candidate, fitted(candidate, view[~mine], model, predicts, scale), view[mine], predicts)
+    return view, losses
 
 
-def by_database(view: View, lost: Array) -> Array:
+def by_database(view: View, losses: Array) -> Array:
     """The mean of each data set."""
-    return np.array([lost[view.database == d].mean() for d in np.unique(view.database)])
+    return np.array([losses[view.database == d].mean() for d in np.unique(view.database)])
 
 
-def by_size(table: Table, view: View, lost: Array) -> Array:
+def by_size(table: RunTable, view: View, losses: Array) -> Array:
     """The mean over data sets at each order of magnitude of rows, rising.
 
     Of the multiple of the given data where rows are not known.
     """
     rows = np.array(table.rows) if all(table.rows) and table.rows else np.ones(len(table.databases))
     decade = np.rint(np.log10(view.size * rows[view.database]))
-    return np.array([by_database(view[decade == d], lost[decade == d]).mean() for d in np.unique(decade)])
+    return np.array([by_database(view[decade == d], losses[decade == d]).mean() for d in np.unique(decade)])
 
 
-def decide(table: Table, model: AnyModel, predicts: Predicts) -> Policy:
+def decide(table: RunTable, model: AnyModel, predicts: Predicts) -> Policy:
     """The policy with the least mean regret by leave-one-data-set-out cross-validation, fitted on all data.
 
-    A cheaper or simpler policy is preferred unless the difference convinces (`convinces`). With one data set there
-    is nothing to validate on: the model is used, with features that are free or whose share the program names, else
-    with a share of 0.03.
+    A cheaper or simpler policy is preferred unless the other's gain is significant (`is_significant_gain`). One data
+    set leaves nothing to validate on: the model is used, with features that are free or whose share the program names,
+    else with a share of 0.03.
     """
     scale, all_ = table.scale, candidates(table, predicts)
     standings: list[Standing] = []
     if len({run.database for run in table.runs}) > 1:
         losses, sized = [], []
         for candidate in all_:
-            view, lost = cross_validate(candidate, table, model, predicts, scale)
-            per = by_database(view, lost)
+            view, regret = cross_validate(candidate, table, model, predicts, scale)
+            per = by_database(view, regret)
             losses.append(per)
-            sized.append(by_size(table, view, lost))
+            sized.append(by_size(table, view, regret))
             error = float(per.std(ddof=1) / np.sqrt(len(per)))
             standings.append(Standing(candidate.name, candidate.share, float(per.mean()), error))
         number, why = _winner(all_, losses, sized)
@@ -208,7 +208,7 @@ def _winner(all_: list[Candidate], losses: list[Array], sized: list[Array]) -> t
     best = min(left, key=lambda k: (float(losses[k].mean()), k))
     name = all_[best].name
     for k in (k for k in left if k < best):
-        if not convinces(losses[k], losses[best], all_[k].share < all_[best].share):
+        if not is_significant_gain(losses[k], losses[best], all_[k].share < all_[best].share):
             if cheap and not all_[k].learned:
                 return cheap[0], "looking costs next to nothing, and it is no worse at any size of data"
             than = "cheaper" if all_[k].share < all_[best].share else "simpler"
@@ -217,19 +217,19 @@ def _winner(all_: list[Candidate], losses: list[Array], sized: list[Array]) -> t
     return best, f"{why}, and nothing is cheaper" if best == 0 else f"{why}, beyond chance for all cheaper ones"
 
 
-def convinces(plain: Array, better: Array, dearer: bool) -> bool:
+def is_significant_gain(plain: Array, better: Array, dearer: bool) -> bool:
     """Whether less mean regret, one number a data set, is reason enough to leave the plainer policy.
 
     Beyond one standard error of the paired difference; for a dearer policy that saves less than half of the regret,
     beyond Student's t at 97.5 %. Small savings on few data sets mislead: leave out the one that speaks against them
     and they look sure, and the choice does worse on it than the option it was to improve on.
     """
-    apart = plain - better
-    gain, error = float(apart.mean()), float(apart.std(ddof=1) / np.sqrt(len(apart)))
+    gap = plain - better
+    gain, error = float(gap.mean()), float(gap.std(ddof=1) / np.sqrt(len(gap)))
     if dearer and gain < float(plain.mean()) / 2:
         from scipy.special import stdtrit
 
-        error *= float(stdtrit(len(apart) - 1, 0.975))
+        error *= float(stdtrit(len(gap) - 1, 0.975))
     return gain > error + 1e-12
 
 
@@ -241,5 +241,5 @@ def _unvalidated(all_: list[Candidate]) -> tuple[int, str]:
     paid = [k for k in learned if all_[k].share > 0]
     free = [k for k in learned if all_[k].share == 0]
     usual = [k for k in paid if all_[k].share == FALLBACK_SHARE]
-    taken = paid if len(paid) == 1 else free or usual or paid
-    return taken[-1], "one training data set leaves nothing to cross-validate on, so the model is used"
+    eligible = paid if len(paid) == 1 else free or usual or paid
+    return eligible[-1], "one training data set leaves nothing to cross-validate on, so the model is used"

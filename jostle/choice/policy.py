@@ -14,7 +14,7 @@ from typing import Any
 from jostle.choice.bench import Predict
 from jostle.choice.models import Predictor, Trees
 from jostle.choice.scale import LIMIT, finite
-from jostle.choice.table import EPSILON, Table
+from jostle.choice.table import EPSILON, RunTable
 from jostle.choice.trees import Step
 
 SINGLE_BEST = "single best"
@@ -75,7 +75,7 @@ class Policy:
     needs: tuple[str, ...]
     columns: tuple[str, ...]
     predictor: Predictor | None
-    table: Table
+    table: RunTable
     standings: tuple[Standing, ...]
     why: str
     predicts: tuple[Predict | None, ...] = field(default=(), compare=False, repr=False)
@@ -93,22 +93,22 @@ class Policy:
         values = {name: finite(features[name]) for name in self.needs}
         logarithm = math.log10(epsilon) if epsilon else LIMIT
         x = [values.get(name, logarithm) if name == EPSILON else values[name] for name in self.columns]
-        known = self.predictor.predict(x)
+        predictions = self.predictor.predict(x)
         if self.learned:
             for k, predict in enumerate(self.predicts):
                 if predict is not None:
-                    known[k] = (finite(predict(values)), 0.0)
-        best = max(range(len(options)), key=lambda k: known[k][0])
-        rest = max((u for k, (u, _) in enumerate(known) if k != best), default=known[best][0])
+                    predictions[k] = (finite(predict(values)), 0.0)
+        best = max(range(len(options)), key=lambda k: predictions[k][0])
+        rest = max((u for k, (u, _) in enumerate(predictions) if k != best), default=predictions[best][0])
         paths = {o: () if self.own(k) else self.predictor.path(k, x) for k, o in enumerate(options)}
         return Decision(
             chosen=options[best],
             index=best,
-            predictions={o: u for o, (u, _) in zip(options, known, strict=True)},
-            spread={o: s for o, (_, s) in zip(options, known, strict=True)},
+            predictions={o: u for o, (u, _) in zip(options, predictions, strict=True)},
+            spread={o: s for o, (_, s) in zip(options, predictions, strict=True)},
             path=paths[options[best]],
             paths=paths,
-            margin=known[best][0] - rest,
+            margin=predictions[best][0] - rest,
         )
 
     def own(self, option: int) -> bool:
@@ -141,7 +141,7 @@ class Policy:
         standings = tuple(Standing(s["policy"], s["share"], s["regret"], s["error"]) for s in data["standings"])
         return Policy(
             data["name"], data["model"], data["share"], tuple(data["needs"]), tuple(data["columns"]), predictor,
-            Table.from_json(data["table"]), standings, data["why"],
+            RunTable.from_json(data["table"]), standings, data["why"],
         )  # fmt: skip
 
     def with_predicts(self, predicts: tuple[Predict | None, ...]) -> Policy:

@@ -67,8 +67,8 @@ class ProgramBench:
         rows, data = self.database_rows[database], self._parts.databases[database]
         if not rows:
             return (1.0,)
-        asked = data.get(SIZES) if isinstance(data, dict) else None
-        return SCALES if asked is None else tuple(size / rows for size in _sizes(asked))
+        sizes = data.get(SIZES) if isinstance(data, dict) else None
+        return SCALES if sizes is None else tuple(size / rows for size in _sizes(sizes))
 
     def _rows(self, data: Any) -> float:
         """The rows of the first cube in a training record; 0 where there is none or it is empty."""
@@ -152,24 +152,26 @@ class ProgramBench:
 
     def _key(self) -> str:
         parts = self._parts
-        said = [fingerprint(v, self._interp.kernel) for v in (*parts.options, *parts.features, parts.utility)]
+        digests = [fingerprint(v, self._interp.kernel) for v in (*parts.options, *parts.features, parts.utility)]
         data = [fingerprint(v, self._interp.kernel) for v in parts.databases]
-        whole = "\n".join([*parts.option_names, *parts.feature_names, *said, *data, self._unit, str(self._stability)])
+        whole = "\n".join(
+            [*parts.option_names, *parts.feature_names, *digests, *data, self._unit, str(self._stability)]
+        )
         return hashlib.sha256((whole + library_digest()).encode()).hexdigest()
 
 
 def _names_of(databases: Sequence[Any]) -> tuple[str, ...]:
     """What each training record calls itself in a field `name`, else its number; no two are the same."""
-    found: list[str] = []
+    names: list[str] = []
     for i, data in enumerate(databases):
-        said = data.get(NAME) if isinstance(data, dict) else None
-        taken = not isinstance(said, str) or not said or said in found
-        found.append(f"database {i + 1}" if taken else str(said))
-    return tuple(found)
+        name = data.get(NAME) if isinstance(data, dict) else None
+        unusable = not isinstance(name, str) or not name or name in names
+        names.append(f"database {i + 1}" if unusable else str(name))
+    return tuple(names)
 
 
-def _sizes(asked: Any) -> list[float]:
-    sizes = list(asked) if is_sequence(asked) or isinstance(asked, JSet) else []
+def _sizes(value: Any) -> list[float]:
+    sizes = list(value) if is_sequence(value) or isinstance(value, JSet) else []
     if not sizes or not all(is_number(size) and 1 <= size <= 1e12 for size in sizes):
         raise refuse(
             "ValueError", f"`{SIZES}` of a training record is a list of numbers of rows",

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from jostle.choice.bench import Bench
 from jostle.choice.evaluation import Report, evaluate
 from jostle.choice.models import AnyModel
-from jostle.choice.table import Table
+from jostle.choice.table import RunTable
 from jostle.choice.workers import Progress
 from jostle.run.values import Record
 
 
-def runs(table: Table) -> list[Record]:
+def runs(table: RunTable) -> list[Record]:
     """A record for each option in each run: `data`, `rows` (none where unknown), `epsilon`, `option`, `utility`."""
     return [
         Record({
@@ -29,7 +29,7 @@ def runs(table: Table) -> list[Record]:
 
 
 def report(
-    bench: Bench, table: Table, model: AnyModel, only: Sequence[str], progress: Progress | None, workers: int | None
+    bench: Bench, table: RunTable, model: AnyModel, only: Sequence[str], progress: Progress | None, workers: int | None
 ) -> Report:
     """Leaving one data set out, over the whole procedure; by rows where data sets share their sizes, else by scale."""
     counted = {table.rows_of(run) for run in table.runs}
@@ -43,12 +43,12 @@ def report(
     )
 
 
-def as_record(made: Report) -> Record:
+def as_record(report: Report) -> Record:
     """The report as a value of the language: the figures over all instances, `lines` by rows, and the whole as text."""
-    said = made.as_json()
-    lines = [Record({**line, "options": Record(line["options"])}) for line in said["lines"]]
+    data = report.as_json()
+    lines = [Record({**line, "options": Record(line["options"])}) for line in data["lines"]]
     over_all = {name: lines[0][name] for name in ("choice", "tail", "single", "single_tail", "gap", "options")}
     return Record(
-        {**over_all, "virtual": said["virtual_best"], "lines": lines[1:], "policies": Record(made.policies),
-         "databases": float(made.databases), "text": made.text()}
+        {**over_all, "virtual": data["virtual_best"], "lines": lines[1:], "policies": Record(report.policies),
+         "databases": float(report.databases), "text": report.text()}
     )  # fmt: skip

@@ -49,9 +49,9 @@ def scale_of(utilities: Iterable[float]) -> Scale:
 
     The floor of errors is a tenth of the smallest that is not 0, and at least a billionth of the largest.
     """
-    known = list(utilities)
-    errors = [-u for u in known if u < 0]
-    if not errors or any(u > 0 for u in known):
+    values = list(utilities)
+    errors = [-u for u in values if u < 0]
+    if not errors or any(u > 0 for u in values):
         return Scale("utility")
     return Scale("log error", max(min(errors) / 10, max(errors) * 1e-9))
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from jostle.choice.policy import Policy
-from jostle.choice.table import Table
+from jostle.choice.table import RunTable
 from jostle.diagnostics import Refusal, refuse
 from jostle.jsontext import loads
 from jostle.resources import cache_folder
@@ -44,8 +44,8 @@ class Store:
     """Policies by key, in memory and in `folder`; None: in memory only."""
 
     folder: Path | None = field(default_factory=default_folder)
-    _known: dict[str, Policy] = field(default_factory=dict, repr=False)
-    _runs: dict[str, Table] = field(default_factory=dict, repr=False)
+    _policies: dict[str, Policy] = field(default_factory=dict, repr=False)
+    _runs: dict[str, RunTable] = field(default_factory=dict, repr=False)
 
     def path(self, key: str) -> Path | None:
         return self.folder / f"{key}.json" if self.folder is not None else None
@@ -55,8 +55,8 @@ class Store:
 
     def load(self, key: str) -> Policy | None:
         """The policy of this key, or None where none is stored. Raises `DataError` where it is damaged."""
-        if key in self._known:
-            return self._known[key]
+        if key in self._policies:
+            return self._policies[key]
         path = self.path(key)
         if path is None:
             return None
@@ -64,12 +64,12 @@ class Store:
             data = path.read_bytes()
         except OSError:
             return None
-        self._known[key] = _read(data, key, path)
-        return self._known[key]
+        self._policies[key] = _read(data, key, path)
+        return self._policies[key]
 
     def remember(self, key: str, policy: Policy) -> Policy:
         """Keeps a policy in memory, so that later calls get this very one."""
-        self._known[key] = policy
+        self._policies[key] = policy
         return policy
 
     def save(self, key: str, policy: Policy, on_disk: bool = True) -> Path | None:
@@ -78,9 +78,9 @@ class Store:
         path = self.path(key)
         if path is None or not on_disk or not policy.storable:
             return None
-        return _kept(path, key, "policy", policy.as_json())
+        return _write_document(path, key, "policy", policy.as_json())
 
-    def load_runs(self, key: str) -> Table | None:
+    def load_runs(self, key: str) -> RunTable | None:
         """The table of runs of this key, or None where none is stored. Raises `DataError` where it is damaged."""
         if key not in self._runs:
             path = self.runs_path(key)
@@ -91,19 +91,19 @@ class Store:
             if path is None or data is None:
                 return None
             try:
-                self._runs[key] = Table.from_json(_content(data, key, path, "runs"))
+                self._runs[key] = RunTable.from_json(_content(data, key, path, "runs"))
             except (KeyError, TypeError, ValueError, IndexError, AttributeError):
                 raise _damaged(path) from None
         return self._runs[key]
 
-    def save_runs(self, key: str, table: Table) -> Path | None:
+    def save_runs(self, key: str, table: RunTable) -> Path | None:
         """Keeps a table of runs, so that another model, or an evaluation, need not run the options again."""
         self._runs[key] = table
         path = self.runs_path(key)
-        return _kept(path, key, "runs", table.as_json()) if path is not None else None
+        return _write_document(path, key, "runs", table.as_json()) if path is not None else None
 
 
-def _kept(path: Path, key: str, what: str, content: Any) -> Path | None:
+def _write_document(path: Path, key: str, what: str, content: Any) -> Path | None:
     document = {"format": FORMAT, "key": key, "digest": digest(FORMAT, key, content), what: content}
     try:
         _write(path, json.dumps(document, indent=1 if what == "policy" else None, allow_nan=False))
@@ -121,10 +121,10 @@ def _content(data: bytes, key: str, path: Path, what: str) -> Any:
     if not isinstance(document, dict) or not {"format", "key", "digest", what} <= document.keys():
         raise _damaged(path)
     try:
-        known = digest(document["format"], document["key"], document[what])
+        checksum = digest(document["format"], document["key"], document[what])
     except ValueError:
         raise _damaged(path) from None
-    if known != document["digest"] or document["key"] != key or document["format"] != FORMAT:
+    if checksum != document["digest"] or document["key"] != key or document["format"] != FORMAT:
         raise _damaged(path)
     return document[what]
 

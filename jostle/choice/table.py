@@ -42,7 +42,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Table:
+class RunTable:
     """All runs of one training. `levels` are the fractions of epsilon at which options were run, 1.0 first."""
 
     options: tuple[str, ...]
@@ -86,11 +86,11 @@ class Table:
         rows = self.rows[run.database] if self.rows else 0.0
         return float(f"{run.scale * rows:.6g}") if rows else None
 
-    def without(self, database: int) -> Table:
+    def without(self, database: int) -> RunTable:
         """The runs on all other data sets."""
         return replace(self, runs=tuple(r for r in self.runs if r.database != database))
 
-    def keeping(self, setting: int) -> Table:
+    def keeping(self, setting: int) -> RunTable:
         """The same table with one of its feature settings."""
         runs = tuple(replace(r, features=(r.features[setting],)) for r in self.runs)
         return replace(self, settings=(self.settings[setting],), runs=runs)
@@ -106,8 +106,8 @@ class Table:
         }  # fmt: skip
 
     @staticmethod
-    def from_json(data: dict[str, Any]) -> Table:
-        return Table(
+    def from_json(data: dict[str, Any]) -> RunTable:
+        return RunTable(
             tuple(data["options"]), tuple(data["features"]), tuple(data["public"]), tuple(data["databases"]),
             tuple(data["epsilons"]), tuple(data["levels"]),
             tuple(Setting(s["share"], tuple(s["paid"])) for s in data["settings"]),
@@ -116,7 +116,7 @@ class Table:
         )  # fmt: skip
 
 
-def train_event(table: Table) -> dict[str, Any]:
+def train_event(table: RunTable) -> dict[str, Any]:
     """The fields of a `train` event: the whole table of runs as plain JSON, a row for each run and measurement.
 
     A row: `database`, `scale` (a multiple of the given data), `rows` (None: not known), `epsilon` (None: exact),
@@ -125,7 +125,7 @@ def train_event(table: Table) -> dict[str, Any]:
     """
     rows = []
     for run in table.runs:
-        named = [dict(zip(table.options, level, strict=True)) for level in run.utilities]
+        utilities = [dict(zip(table.options, level, strict=True)) for level in run.utilities]
         measured = [
             {"share": s.share, "draw": d, "values": _values(table, s, values)}
             for s, draws in zip(table.settings, run.features, strict=True)
@@ -134,8 +134,8 @@ def train_event(table: Table) -> dict[str, Any]:
         rows.append({
             "database": table.databases[run.database], "scale": run.scale, "rows": table.rows_of(run),
             "epsilon": run.epsilon,
-            "utilities": named[0],
-            "less": {str(l): u for l, u in zip(table.levels[1:], named[1:], strict=True)},
+            "utilities": utilities[0],
+            "less": {str(l): u for l, u in zip(table.levels[1:], utilities[1:], strict=True)},
             "features": measured,
         })  # fmt: skip
     return {
@@ -145,10 +145,10 @@ def train_event(table: Table) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _values(table: Table, setting: Setting, values: tuple[float, ...]) -> dict[str, float]:
+def _values(table: RunTable, setting: Setting, values: tuple[float, ...]) -> dict[str, float]:
     """The features that this setting measures or has for nothing, by name."""
-    known = zip(table.features, table.public, values, strict=True)
-    return {n: v for n, free, v in known if free or table.exact or n in setting.paid}
+    columns = zip(table.features, table.public, values, strict=True)
+    return {n: v for n, free, v in columns if free or table.exact or n in setting.paid}
 
 
 def _tuples(data: Any) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 
 from jostle.choice.bench import Bench
 from jostle.choice.scale import finite
-from jostle.choice.table import Run, Setting, Table
+from jostle.choice.table import Run, RunTable, Setting
 from jostle.choice.workers import Progress, run_all
 from jostle.diagnostics import refuse
 
@@ -52,7 +52,7 @@ def train(
     repeats: int = REPEATS,
     draws: int = DRAWS,
     workers: int | None = None,
-) -> Table:
+) -> RunTable:
     """The table of runs for calls with about `epsilon`; None: on public data, everything exact.
 
     `share`: of epsilon for the private features, in (0, 1); None tries `SHARES`. Options run with all of epsilon,
@@ -63,7 +63,7 @@ def train(
     settings = settings_of(bench, share, epsilon is None)
     most = max(s.share for s in settings)
     paid = most > 0
-    table = Table(
+    table = RunTable(
         options=bench.option_names,
         features=bench.feature_names,
         public=bench.feature_is_public,
@@ -83,7 +83,7 @@ def train(
         return _runs(bench, table, *pieces[number])
 
     runs = [run for group in run_all(piece, len(pieces), progress, workers) for run in group]
-    return replace(table, runs=_within_reach(runs))
+    return replace(table, runs=_finite_runs(runs))
 
 
 def settings_of(bench: Bench, share: float | None, exact: bool) -> tuple[Setting, ...]:
@@ -108,7 +108,7 @@ def seed(*parts: object) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 11
 
 
-def _runs(bench: Bench, table: Table, database: int, scale: float) -> list[Run]:
+def _runs(bench: Bench, table: RunTable, database: int, scale: float) -> list[Run]:
     """One data set at one scale, at every epsilon of the grid."""
     place = (table.key, database, bench.database_names[database], repr(scale))
     instance = bench.instance(database, scale, seed(*place, "instance"))
@@ -120,13 +120,13 @@ def _runs(bench: Bench, table: Table, database: int, scale: float) -> list[Run]:
                   for option in range(len(table.options)))
             for level in table.levels
         )  # fmt: skip
-        features = tuple(_measured(bench, table, instance, epsilon, s, here) for s in table.settings)
+        features = tuple(_feature_samples(bench, table, instance, epsilon, s, here) for s in table.settings)
         runs.append(Run(database, scale, epsilon, utilities, features))
     return runs
 
 
 def _utility(
-    bench: Bench, table: Table, instance: Any, option: int, epsilon: float | None, place: tuple[Any, ...]
+    bench: Bench, table: RunTable, instance: Any, option: int, epsilon: float | None, place: tuple[Any, ...]
 ) -> float:
     """The mean over repeats. The seeds are those of the other levels, so that levels differ by epsilon alone."""
     total = 0.0
@@ -136,8 +136,8 @@ def _utility(
     return total / table.repeats
 
 
-def _measured(
-    bench: Bench, table: Table, instance: Any, epsilon: float | None, setting: Setting, place: tuple[Any, ...]
+def _feature_samples(
+    bench: Bench, table: RunTable, instance: Any, epsilon: float | None, setting: Setting, place: tuple[Any, ...]
 ) -> tuple[tuple[float, ...], ...]:
     """The features of one setting, drawn `table.draws` times.
 
@@ -145,33 +145,33 @@ def _measured(
     share·ε / (their number), so it is given as much more as there are features that the setting leaves out.
     """
     private = sum(not free for free in table.public)
-    given = epsilon
+    amount = epsilon
     if setting.paid:
-        given = _times(epsilon, setting.share * private / len(setting.paid))
-    drawn = []
+        amount = _times(epsilon, setting.share * private / len(setting.paid))
+    samples = []
     for draw in range(table.draws):
-        values = bench.features(instance, given, seed(*place, "features", setting.share, setting.paid, draw))
-        drawn.append(tuple(finite(values[name]) for name in table.features))
-    return tuple(drawn)
+        values = bench.features(instance, amount, seed(*place, "features", setting.share, setting.paid, draw))
+        samples.append(tuple(finite(values[name]) for name in table.features))
+    return tuple(samples)
 
 
 def _times(epsilon: float | None, factor: float) -> float | None:
     return None if epsilon is None else epsilon * factor
 
 
-def _within_reach(runs: list[Run]) -> tuple[Run, ...]:
+def _finite_runs(runs: list[Run]) -> tuple[Run, ...]:
     """The runs with every utility finite: without a value it counts as the worst of all, ∞ as the best."""
-    known = [u for run in runs for level in run.utilities for u in level]
+    utilities = [u for run in runs for level in run.utilities for u in level]
     good: Callable[[float], bool] = math.isfinite
-    if all(map(good, known)):
+    if all(map(good, utilities)):
         return tuple(runs)
-    if not any(map(good, known)):
+    if not any(map(good, utilities)):
         raise refuse(
             "ValueError",
             "the utility has no finite value on any of the training data",
             help="a Utility returns a number, larger where the answers are better",
         )
-    worst, best = min(filter(good, known)), max(filter(good, known))
+    worst, best = min(filter(good, utilities)), max(filter(good, utilities))
     return tuple(
         replace(run, utilities=tuple(
             tuple(u if good(u) else best if u == math.inf else worst for u in level) for level in run.utilities

@@ -137,7 +137,7 @@ def _numbers(events: Sequence[Event], file: str) -> list[Direct]:
 def _vectors(names: dict[str, Any]) -> list[Direct]:
     """The program's variables that hold noisy cells, or a workload's answers, by a strategy whose error is known."""
     from jostle.kernels.accuracy import root_mean_square
-    from jostle.kernels.carried import noise_of
+    from jostle.kernels.noisy_array import noise_of
     from jostle.kernels.workloads.boxes import identity
 
     found = []
@@ -176,7 +176,7 @@ def text(made: Plan, error: float | None, epsilon: float | None) -> str:
 
 def _choice_text(choice: ChoicePlan, error: float | None, epsilon: float | None) -> str:
     unit = UNITS[choice.unit]
-    title = f"{choice.name}, given {unit} {number(choice.asked)}: typical error on its training data"
+    title = f"{choice.name}, given {unit} {number(choice.amount)}: typical error on its training data"
     heads = ["option", *(f"{unit} {number(a)}" for a in choice.amounts)]
     heads += [f"for error {number(error)}", "on the hardest"] if error else []
     heads += ["closed form here"] if any(c.exact for c in choice.curves) else []
@@ -233,7 +233,7 @@ def as_json(made: Plan, error: float | None, epsilon: float | None) -> dict[str,
                 one["needs"] = found if 0 < found < math.inf else None
                 one["beyond"] = "below" if found == 0 else "above" if math.isinf(found) else None
             options.append(one)
-        choices.append({"name": choice.name, "unit": choice.unit, "asked": choice.asked,
+        choices.append({"name": choice.name, "unit": choice.unit, "asked": choice.amount,
                         "amounts": list(choice.amounts), "policy": choice.policy, "options": options})  # fmt: skip
     return {"measured": direct, "choices": choices, "left_out": list(made.left_out)}
 

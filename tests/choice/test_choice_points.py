@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jostle.choice.whole import Called, _thinned, best_of, fixed_ways
+from jostle.choice.rollouts import PointCall, _thinned, best_of, fixed_ways
 from jostle.diagnostics import Refusal
 from jostle.source import Source
 from jostle.tools.session import Session
@@ -111,7 +111,7 @@ def test_fixed_ways_begin_with_the_first_options() -> None:
 
 
 def test_runs_of_many_calls_weigh_no_more() -> None:
-    calls = [Called(0, (float(i),), 0) for i in range(500)] + [Called(1, (0.0,), 1)]
+    calls = [PointCall(0, (float(i),), 0) for i in range(500)] + [PointCall(1, (0.0,), 1)]
     kept = _thinned(calls, 7)
     assert sum(c.point == 0 for c in kept) == 40 and sum(c.point == 1 for c in kept) == 1
     assert kept == _thinned(calls, 7)

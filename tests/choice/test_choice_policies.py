@@ -9,10 +9,10 @@ import pytest
 from choice_fakes import CROSSING, SIZES, FakeBench
 
 from jostle.choice import UserModel, forest, learn, regret_tree, train, tree
-from jostle.choice.caution import cautious
 from jostle.choice.grow import grow
 from jostle.choice.models import Model, Trees
-from jostle.choice.policies import Candidate, _winner, by_size, candidates, convinces, view_of
+from jostle.choice.policies import Candidate, _winner, by_size, candidates, is_significant_gain, view_of
+from jostle.choice.pruning import pruned
 from jostle.choice.scale import scale_of
 from jostle.choice.store import Store
 from jostle.diagnostics import Refusal
@@ -258,12 +258,12 @@ def test_a_fit_of_zero_or_one_is_learned_at_every_scale() -> None:
 def test_a_small_saving_must_be_beyond_chance_and_a_large_one_beyond_one_standard_error() -> None:
     plain = np.array([0.10, 0.12, 0.09, 0.11, 0.10, 0.08, 0.12, 0.10])
     mostly = plain - np.array([0.05, 0.06, 0.05, -0.02, -0.02, -0.01, 0.06, 0.01])  # less on half the data sets
-    assert convinces(plain, mostly, dearer=False)
-    assert not convinces(plain, mostly, dearer=True)
-    assert convinces(plain, plain - 0.02, dearer=True)  # small, and the same everywhere
+    assert is_significant_gain(plain, mostly, dearer=False)
+    assert not is_significant_gain(plain, mostly, dearer=True)
+    assert is_significant_gain(plain, plain - 0.02, dearer=True)  # small, and the same everywhere
     halved = np.array([1.0, 0.0, 1.5, 0.0]) * 0.1
-    assert convinces(np.array([1.0, 0.0, 1.5, 0.0]), halved, dearer=True)  # large, on half the data sets
-    assert not convinces(plain, plain, dearer=False)
+    assert is_significant_gain(np.array([1.0, 0.0, 1.5, 0.0]), halved, dearer=True)  # large, on half the data sets
+    assert not is_significant_gain(plain, plain, dearer=False)
 
 
 def test_next_to_no_cost_is_no_reason_not_to_look() -> None:
@@ -305,7 +305,7 @@ def test_a_leaf_departs_from_the_single_best_option_only_for_a_reason() -> None:
     for spread, departs in ((0.05, True), (1.0, False)):
         noise = spread * np.tile([1.0, -1.0], 8)
         y = np.stack([np.zeros(16), gain + noise], axis=1)
-        found = cautious(
+        found = pruned(
             Trees(scale_of([1.0]), ("size",), 2, ((grow(x, y, 1, 1, by_regret=True),),), True), x, y, database
         )
         above = [u for u, _ in found.predict([1.0])]

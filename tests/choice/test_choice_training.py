@@ -12,7 +12,7 @@ import pytest
 from choice_fakes import CROSSING, SIZES, FakeBench
 
 from jostle.choice import epsilon_grid, train, train_event
-from jostle.choice.table import Table
+from jostle.choice.table import RunTable
 from jostle.choice.training import seed
 from jostle.diagnostics import Refusal, refuse
 from jostle.source import Source, Span
@@ -123,7 +123,7 @@ def test_utilities_without_a_value_count_as_the_worst() -> None:
 
 def test_the_table_is_plain_json_and_comes_back() -> None:
     table = train(FakeBench(SIZES[:3], CROSSING, public={"hint": lambda n: n}), 0.5, 0.1)
-    assert Table.from_json(json.loads(json.dumps(table.as_json()))) == table
+    assert RunTable.from_json(json.loads(json.dumps(table.as_json()))) == table
 
 
 def test_the_train_event_holds_every_run() -> None:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from jostle.choice.models import Model, forest, regret_tree, tree
 from jostle.choice.policies import decide
-from jostle.choice.table import Table
+from jostle.choice.table import RunTable
 from jostle.choice.training import REPEATS, _runs, epsilon_grid, settings_of
 from jostle.choice.workers import run_all
 from tests.experiments.classification import Tables, bench
@@ -41,7 +41,7 @@ GRID = tuple(sorted({e for epsilon in EPSILONS for e in epsilon_grid(epsilon)}))
 
 def fill(made: Tables, epsilons: Sequence[float], repeats: int, path: Path) -> None:
     settings = settings_of(made, None, False)
-    table = Table(
+    table = RunTable(
         made.option_names, made.feature_names, made.feature_is_public, made.database_names, tuple(epsilons),
         (1.0, 1 - max(s.share for s in settings)), settings, repeats, 3, "experiment", (),
     )  # fmt: skip
@@ -53,8 +53,8 @@ def _told(done: int, total: int) -> None:
     print(f"{done} of {total}", end="\r" if done < total else "\n", flush=True)
 
 
-def read(path: Path) -> Table:
-    return Table.from_json(json.loads(path.read_text()))
+def read(path: Path) -> RunTable:
+    return RunTable.from_json(json.loads(path.read_text()))
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Cell:
                               for h, o in halves]))  # fmt: skip
 
 
-def judge(known: Table, real: Table, model: Model) -> None:
+def judge(known: RunTable, real: RunTable, model: Model) -> None:
     predicts = (None,) * len(known.options)
     cells = []
     names = list(dict.fromkeys(n.rsplit(" ", 1)[0] for n in real.databases))
@@ -129,7 +129,7 @@ def report(said: str, cells: Sequence[Cell], options: Sequence[str]) -> None:
         print(f"  {options[place]} always: {mean:.2f}, {worst:.1f} at worst, {low:.1f} under the majority")
 
 
-def _setting(real: Table, policy: object) -> int:
+def _setting(real: RunTable, policy: object) -> int:
     share, needs = policy.share, policy.needs  # type: ignore[attr-defined]
     paid = tuple(n for n in needs if not real.public[real.features.index(n)])
     fitting = [i for i, s in enumerate(real.settings) if s.share == share and (not share or set(paid) <= set(s.paid))]

@@ -23,7 +23,7 @@ import numpy as np
 
 from jostle.choice.evaluation import evaluate
 from jostle.choice.models import forest, regret_tree, tree
-from jostle.choice.table import Run, Table
+from jostle.choice.table import Run, RunTable
 from jostle.choice.training import epsilon_grid, seed, settings_of
 from tests.experiments import dpbench, shapes
 from tests.experiments.program_bench import OPTIONS, ScaledBench, bench
@@ -66,10 +66,10 @@ def fill(made: ScaledBench, epsilon: float, runs: int, path: Path, only: set[str
                     out.flush()
 
 
-def table_of(made: ScaledBench, epsilon: float, errors: Errors, draws: int) -> Table:
+def table_of(made: ScaledBench, epsilon: float, errors: Errors, draws: int) -> RunTable:
     """The table of runs: mean errors, and features drawn as training draws them."""
     settings = settings_of(made, None, False)
-    table = Table(made.option_names, made.feature_names, made.feature_is_public, made.database_names,
+    table = RunTable(made.option_names, made.feature_names, made.feature_is_public, made.database_names,
                   epsilon_grid(epsilon), (1.0, LESS), settings, 1, draws, "errors", (), made.database_rows)  # fmt: skip
     runs = []
     private = sum(not free for free in made.feature_is_public)
@@ -128,7 +128,7 @@ def main() -> None:
         print("choice ÷ single best, in all and by rows:", *ratios, flush=True)
 
 
-def own_best(table: Table, judged: int) -> str:
+def own_best(table: RunTable, judged: int) -> str:
     """How often each option is the best on the judged instances, and its error, the geometric mean over their sets."""
     lines = []
     runs = [run for run in table.runs if run.database < judged]

@@ -19,7 +19,7 @@ from jostle.choice.trees import Tree
 Groups = npt.NDArray[np.intp]
 
 
-def cautious(fitted: Trees, x: Array, y: Array, database: Groups) -> Trees:
+def pruned(fitted: Trees, x: Array, y: Array, database: Groups) -> Trees:
     """The fitted trees, with leaves that do not convince saying what the root says.
 
     `x` (n, columns) and `y` (n, options) are what they were fitted on, `database` (n,) the data set of each row. Trees
@@ -28,11 +28,11 @@ def cautious(fitted: Trees, x: Array, y: Array, database: Groups) -> Trees:
     if not fitted.together:
         return fitted
     single = int(np.argmax(_by_database(y, database)[1].mean(axis=0)))
-    trees = tuple(_cautious(tree, x, y, database, single) for tree in fitted.ensembles[0])
+    trees = tuple(_pruned(tree, x, y, database, single) for tree in fitted.ensembles[0])
     return replace(fitted, ensembles=(trees,))
 
 
-def _cautious(tree: Tree, x: Array, y: Array, database: Groups, single: int) -> Tree:
+def _pruned(tree: Tree, x: Array, y: Array, database: Groups, single: int) -> Tree:
     at, value = leaves(tree, x), list(tree.value)
     for leaf in np.unique(at):
         best = int(np.argmax(value[leaf]))

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from jostle.choice.bench import Bench
 from jostle.choice.grow import grow
 from jostle.choice.models import Model, Trees
-from jostle.choice.policies import convinces
+from jostle.choice.policies import is_significant_gain
 from jostle.choice.policy import Standing
 from jostle.choice.scale import Scale, finite
 from jostle.choice.training import seed
@@ -42,7 +42,7 @@ Chooser = Callable[[int, Sequence[float]], int]
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class PointCall:
     """One call of a choice point in one run."""
 
     point: int
@@ -57,7 +57,7 @@ class WholeRun:
     database: int
     epsilon: float | None
     way: int  # of the fixed ways; −1: none of them
-    calls: tuple[Called, ...]
+    calls: tuple[PointCall, ...]
     utility: float
 
 
@@ -71,7 +71,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Learned:
+class StudyResult:
     """The outcome: predictors of the advantage of each option (None: the fixed way is taken), and how they compared."""
 
     fixed: tuple[int, ...]
@@ -82,18 +82,18 @@ class Learned:
 
 @dataclass
 class Study:
-    """Trains the points of one algorithm. `tried` runs it once with a chooser and gives its calls and its utility."""
+    """Trains the points of one algorithm. `rollout` runs it once with a chooser and gives its calls and its utility."""
 
     points: Sequence[Point]
     bench: Bench
     epsilons: Sequence[float | None]
     key: str
-    tried: Callable[[Any, float | None, int, Chooser], tuple[list[Called], float]]
+    rollout: Callable[[Any, float | None, int, Chooser], tuple[list[PointCall], float]]
     progress: Progress | None = None
     workers: int | None = None
     _runs: list[WholeRun] = field(default_factory=list)
 
-    def learn(self) -> Learned:
+    def learn(self) -> StudyResult:
         """Runs, fits, runs again, fits again, and compares."""
         ways = fixed_ways([len(p.options) for p in self.points])
         places = [(d, e) for d in range(len(self.bench.database_names)) for e in self.epsilons]
@@ -121,12 +121,12 @@ class Study:
         def piece(number: int) -> list[WholeRun]:
             database, epsilon = places[number]
             instance = self.bench.instance(database, 1.0, 0)
-            made = []
+            runs = []
             for trial, (way, behave) in enumerate(behaviours(database)):
-                drawn = seed(self.key, stage, database, repr(epsilon), trial)
-                calls, utility = self.tried(instance, epsilon, drawn, behave(drawn))
-                made.append(WholeRun(database, epsilon, way, _thinned(calls, drawn), finite(utility)))
-            return made
+                run_seed = seed(self.key, stage, database, repr(epsilon), trial)
+                calls, utility = self.rollout(instance, epsilon, run_seed, behave(run_seed))
+                runs.append(WholeRun(database, epsilon, way, _thinned(calls, run_seed), finite(utility)))
+            return runs
 
         tell, many = self.progress, self._stages * len(places)
         report = (lambda done, total: tell(stage * len(places) + done, many)) if tell is not None else None
@@ -136,38 +136,38 @@ class Study:
         return runs
 
     def _fixed(self, way: tuple[int, ...]) -> Callable[[int], Chooser]:
-        return lambda drawn: lambda point, x: way[point]
+        return lambda run_seed: lambda point, x: way[point]
 
     def _mixed(self, ways: Sequence[tuple[int, ...]]) -> Callable[[int], Chooser]:
         """Options tried: at each point one that this run prefers, or any."""
         many = [len(p.options) for p in self.points]
 
-        def behave(drawn: int) -> Chooser:
+        def behave(run_seed: int) -> Chooser:
             count = itertools.count()
-            preferred = [_part(drawn, "prefers", p) % many[p] for p in range(len(many))]
-            faithful = _part(drawn, "faithful") % 3  # never, half of the time, mostly
+            preferred = [_part(run_seed, "prefers", p) % many[p] for p in range(len(many))]
+            faithful = _part(run_seed, "faithful") % 3  # never, half of the time, mostly
 
             def choose(point: int, x: Sequence[float]) -> int:
                 call = next(count)
-                if _part(drawn, "stay", call) % 4 < (0, 2, 3)[faithful]:
+                if _part(run_seed, "stay", call) % 4 < (0, 2, 3)[faithful]:
                     return preferred[point]
-                return _part(drawn, "any", call) % many[point]
+                return _part(run_seed, "any", call) % many[point]
 
             return choose
 
         return behave
 
     def _greedy(self, predictors: tuple[Trees, ...]) -> Callable[[int], Chooser]:
-        return lambda drawn: lambda point, x: best_of(predictors[point], x)
+        return lambda run_seed: lambda point, x: best_of(predictors[point], x)
 
     def _straying(self, predictors: tuple[Trees, ...]) -> Callable[[int], Chooser]:
-        def behave(drawn: int) -> Chooser:
+        def behave(run_seed: int) -> Chooser:
             count = itertools.count()
 
             def choose(point: int, x: Sequence[float]) -> int:
                 call = next(count)
-                if _part(drawn, "stray", call) % 1000 < STRAY * 1000:
-                    return _part(drawn, "any", call) % len(self.points[point].options)
+                if _part(run_seed, "stray", call) % 1000 < STRAY * 1000:
+                    return _part(run_seed, "any", call) % len(self.points[point].options)
                 return best_of(predictors[point], x)
 
             return choose
@@ -205,12 +205,12 @@ class Study:
             ensembles.append((grow(columns, np.array(gains)[:, None], point.model.depth, least),))
         return Trees(Scale("utility"), point.features, len(point.options), tuple(ensembles), False)
 
-    def _decide(self, ways: Sequence[tuple[int, ...]], checked: Sequence[WholeRun]) -> Learned:
+    def _decide(self, ways: Sequence[tuple[int, ...]], checked: Sequence[WholeRun]) -> StudyResult:
         """The learned way against the best fixed one, by mean utility of data sets; on each, learned without it."""
         fixed = [self._by_database([r for r in self._runs if r.way == w]) for w in range(len(ways))]
         learned = self._by_database(checked)
         top = np.max(np.vstack([*fixed, learned]), axis=0)
-        names = [self._named(way) for way in ways] + ["learned, node by node"]
+        names = [self._name_of(way) for way in ways] + ["learned, node by node"]
         lost = [top - one for one in (*fixed, learned)]
         root = math.sqrt(len(learned))
         standings = tuple(
@@ -218,16 +218,16 @@ class Study:
             for name, one in zip(names, lost, strict=True)
         )
         best = min(range(len(ways)), key=lambda w: float(lost[w].mean()))
-        if len(learned) > 1 and convinces(lost[best], lost[-1], False):
+        if len(learned) > 1 and is_significant_gain(lost[best], lost[-1], False):
             why = "less regret on data sets that were left out than the best fixed way, beyond chance"
-            return Learned(ways[best], self._fit(), standings, why)
-        why = f"within chance of the learned way, and simpler: always {self._named(ways[best])}"
-        return Learned(ways[best], None, standings, why)
+            return StudyResult(ways[best], self._fit(), standings, why)
+        why = f"within chance of the learned way, and simpler: always {self._name_of(ways[best])}"
+        return StudyResult(ways[best], None, standings, why)
 
     def _by_database(self, runs: Sequence[WholeRun]) -> Array:
         return np.array([np.mean([r.utility for r in runs if r.database == d]) for d in self._databases()])
 
-    def _named(self, way: tuple[int, ...]) -> str:
+    def _name_of(self, way: tuple[int, ...]) -> str:
         return ", ".join(p.options[k] for p, k in zip(self.points, way, strict=True))
 
 
@@ -239,22 +239,22 @@ def fixed_ways(many: Sequence[int]) -> list[tuple[int, ...]]:
 
 def best_of(predictor: Trees, x: Sequence[float]) -> int:
     """The option with the largest predicted advantage; the first of equals."""
-    known = predictor.predict(x)
-    return max(range(len(known)), key=lambda k: (known[k][0], -k))
+    predictions = predictor.predict(x)
+    return max(range(len(predictions)), key=lambda k: (predictions[k][0], -k))
 
 
-def _part(drawn: int, *what: object) -> int:
+def _part(run_seed: int, *what: object) -> int:
     """A number drawn by hash from the seed of a run."""
-    return seed(drawn, *what)
+    return seed(run_seed, *what)
 
 
-def _thinned(calls: Sequence[Called], drawn: int) -> tuple[Called, ...]:
+def _thinned(calls: Sequence[PointCall], run_seed: int) -> tuple[PointCall, ...]:
     """At most `KEPT` calls of each point, drawn by hash, so that a run of many nodes weighs no more than others."""
-    kept: list[Called] = []
+    sample: list[PointCall] = []
     for point in {c.point for c in calls}:
         mine = [c for c in calls if c.point == point]
         if len(mine) > KEPT:
-            order = sorted(range(len(mine)), key=lambda i: _part(drawn, "keep", point, i))
+            order = sorted(range(len(mine)), key=lambda i: _part(run_seed, "keep", point, i))
             mine = [mine[i] for i in sorted(order[:KEPT])]
-        kept += mine
-    return tuple(kept)
+        sample += mine
+    return tuple(sample)

@@ -23,7 +23,7 @@ LEAST = 10.0
 """Rows below which an instance tells nothing."""
 
 
-class Exchanged:
+class ExchangedBench:
     """A bench on data sets of more sizes, for one epsilon."""
 
     def __init__(self, bench: Bench) -> None:
@@ -35,11 +35,11 @@ class Exchanged:
         self.key = f"{bench.key} for any epsilon"
 
     def scales(self, database: int) -> tuple[float, ...]:
-        rows, given = self.database_rows[database], self._bench.scales(database)
+        rows, own = self.database_rows[database], self._bench.scales(database)
         if not rows:
-            return given
-        more = {float(f"{scale * factor:.12g}") for scale in given for factor in FACTORS}
-        return tuple(sorted(s for s in more if s in given or s * rows >= LEAST))
+            return own
+        more = {float(f"{scale * factor:.12g}") for scale in own for factor in FACTORS}
+        return tuple(sorted(s for s in more if s in own or s * rows >= LEAST))
 
     def instance(self, database: int, scale: float, seed: int) -> Any:
         return self._bench.instance(database, scale, seed)

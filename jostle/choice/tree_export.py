@@ -14,7 +14,7 @@ from jostle.choice.trees import LEAF, Tree
 _MOST = 400  # nodes of all trees together
 
 
-def drawn(policy: Policy) -> dict[str, Any]:
+def tree_records(policy: Policy) -> dict[str, Any]:
     """By option the tree that speaks of it, or one under `""` for all options; empty where there is none to draw."""
     model = policy.predictor
     if not policy.learned or not isinstance(model, Trees) or any(len(trees) != 1 for trees in model.ensembles):
@@ -29,8 +29,8 @@ def drawn(policy: Policy) -> dict[str, Any]:
 
 def _node(model: Trees, tree: Tree, options: tuple[str, ...], at: int) -> dict[str, Any]:
     if tree.feature[at] == LEAF:
-        said = {o: model.scale.utility(v) for o, v in zip(options, tree.value[at], strict=True)}
-        return {"says": said, "n": tree.n[at]}
+        utilities = {o: model.scale.utility(v) for o, v in zip(options, tree.value[at], strict=True)}
+        return {"says": utilities, "n": tree.n[at]}
     return {
         "feature": model.columns[tree.feature[at]], "threshold": tree.threshold[at],
         "low": _node(model, tree, options, tree.left[at]), "high": _node(model, tree, options, tree.right[at]),

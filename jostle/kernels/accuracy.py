@@ -9,17 +9,14 @@ smooth away is not in it: only strategies whose buckets no query cuts through ar
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from jostle.kernels.arrays import Floats, Ints, Strategy
 from jostle.kernels.histograms.wavelets import box_variances
 from jostle.kernels.workloads import marginals
-from jostle.kernels.workloads.boxes import Floats, Ints, Workload
+from jostle.kernels.workloads.boxes import Workload
 from jostle.kernels.workloads.predicates import Predicates
 from jostle.kernels.workloads.unions import Union
-
-Strategy = list[dict[str, Any]]
 
 MOST_PRODUCTS = 2**31
 """Queries times entries of a hierarchy that are multiplied out; beyond, a sample of queries can be asked."""
@@ -78,12 +75,12 @@ def root_mean_square(strategy: Strategy, workload: Workload, deviation: float = 
     Where there are too many of them for a large hierarchy, of `SAMPLE` queries at even steps.
     """
     try:
-        found = variances(strategy, workload)
+        squares = variances(strategy, workload)
     except OverflowError:
         if not workload.boxes:
             raise
-        found = variances(strategy, sampled(workload, SAMPLE))
-    return float(np.sqrt(found.mean())) * deviation
+        squares = variances(strategy, sampled(workload, SAMPLE))
+    return float(np.sqrt(squares.mean())) * deviation
 
 
 def sampled(workload: Workload, count: int) -> Workload:
@@ -111,12 +108,12 @@ def _sums(workload: Workload, labels: Ints, values: Floats) -> Floats:
 def _of_marginals(strategy: Strategy, workload: Workload) -> Floats:
     if isinstance(workload, marginals.Marginals):
         return marginals.variances(strategy, workload.shape, workload.sets)
-    found = np.empty(workload.size)
+    result = np.empty(workload.size)
     _within_reach(workload.size * workload.cells)
     for at in range(workload.size):
         q = workload.member(at).astype(np.float64).reshape(workload.shape)
-        found[at] = float(np.vdot(q, marginals.inverted(q, strategy)))
-    return found
+        result[at] = float(np.vdot(q, marginals.inverted(q, strategy)))
+    return result
 
 
 def _of_p_identity(strategy: Strategy, workload: Workload, labels: Ints) -> Floats:
@@ -125,10 +122,10 @@ def _of_p_identity(strategy: Strategy, workload: Workload, labels: Ints) -> Floa
     theta = np.asarray(strategy[1]["matrix"]) / weight
     root = np.linalg.cholesky(np.eye(len(theta)) + theta @ theta.T)
     inner = np.linalg.solve(root, theta / weight)
-    found = _sums(workload, labels, 1 / weight**2)
+    result = _sums(workload, labels, 1 / weight**2)
     for row in inner:
-        found -= _sums(workload, labels, row) ** 2
-    return np.maximum(found, 0.0)
+        result -= _sums(workload, labels, row) ** 2
+    return np.maximum(result, 0.0)
 
 
 def _of_hierarchy(strategy: Strategy, workload: Workload, labels: Ints) -> Floats:
@@ -149,10 +146,10 @@ def _of_hierarchy(strategy: Strategy, workload: Workload, labels: Ints) -> Float
         return _sums(workload, labels, own)
     in_order = buckets == workload.cells and bool((labels == np.arange(buckets)).all())
     if in_order and workload.kind == "identity":
-        found = own.copy()
-        for node, kappa, held in levels:
-            found -= kappa[node] * held**2
-        return np.maximum(found, 0.0)
+        result = own.copy()
+        for node, kappa, part in levels:
+            result -= kappa[node] * part**2
+        return np.maximum(result, 0.0)
     if in_order and len(workload.shape) == 1 and workload.boxes and all((np.diff(n) >= 0).all() for n, _, _ in levels):
         return _of_intervals(own, levels, workload)
     return _of_rows(own, levels, workload, labels)
@@ -162,9 +159,9 @@ def _of_intervals(own: Floats, levels: list[tuple[Ints, Floats, Floats]], worklo
     """In one dimension: whole nodes by their prefix sums, and the two at the ends of a range."""
     lows, highs = (bound[:, 0] for bound in workload.bounds())
     total = np.concatenate([[0.0], np.cumsum(own)])
-    found = total[highs + 1] - total[lows]
-    for node, kappa, held in levels:
-        upto = np.concatenate([[0.0], np.cumsum(held)])
+    result = total[highs + 1] - total[lows]
+    for node, kappa, part in levels:
+        upto = np.concatenate([[0.0], np.cumsum(part)])
         starts = np.searchsorted(node, np.arange(len(kappa) + 1))
         whole = np.concatenate([[0.0], np.cumsum(kappa * np.diff(upto[starts]) ** 2)])
         first, last = node[lows], node[highs]
@@ -172,8 +169,8 @@ def _of_intervals(own: Floats, levels: list[tuple[Ints, Floats, Floats]], worklo
         left = np.where(alone, upto[highs + 1], upto[starts[first + 1]]) - upto[lows]
         right = np.where(alone, 0.0, upto[highs + 1] - upto[starts[last]])
         between = np.where(alone, 0.0, whole[last] - whole[np.minimum(first + 1, last)])
-        found -= kappa[first] * left**2 + kappa[last] * right**2 + between
-    return np.asarray(np.maximum(found, 0.0))
+        result -= kappa[first] * left**2 + kappa[last] * right**2 + between
+    return np.asarray(np.maximum(result, 0.0))
 
 
 def _of_rows(own: Floats, levels: list[tuple[Ints, Floats, Floats]], workload: Workload, labels: Ints) -> Floats:
@@ -187,13 +184,13 @@ def _of_rows(own: Floats, levels: list[tuple[Ints, Floats, Floats]], workload: W
     nodes = hstack(parts).tocsr() if parts else csr_matrix((buckets, 1))
     first = np.zeros(buckets, dtype=np.int64)
     first[labels] = np.arange(len(labels))
-    found = np.empty(workload.size)
+    result = np.empty(workload.size)
     step = max(1, PIECE // max(buckets, nodes.shape[1]))
     for start in range(0, workload.size, step):
         places = range(start, min(start + step, workload.size))
         rows = np.stack([workload.member(at)[first] for at in places]).astype(np.float64)
-        found[start : start + step] = rows @ own - (np.asarray(rows @ nodes) ** 2).sum(axis=1)
-    return np.maximum(found, 0.0)
+        result[start : start + step] = rows @ own - (np.asarray(rows @ nodes) ** 2).sum(axis=1)
+    return np.maximum(result, 0.0)
 
 
 def _within_reach(products: int) -> None:

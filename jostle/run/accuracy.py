@@ -2,7 +2,7 @@
 
 All of it is public: mechanism and scale of the noise, and for vectors the strategy, do not depend on data. A number
 straight from a measurement carries its noise (`privacy.released`), and so do noisy cells, estimates by least squares
-over a strategy, and a workload's answers on them (`kernels.carried`). Estimates are then made nowhere negative, which
+over a strategy, and a workload's answers on them (`kernels.noisy_array`). Estimates are then projected, which
 does not increase the squared error over the whole workload; what is said here is the error before that.
 """
 
@@ -26,17 +26,17 @@ _SAY = "`error` takes numbers straight from a measurement, or the answers of an 
 
 def with_noise(values: Any, amount: Amount | None, via: str | None, scale: float) -> Any:
     """Noisy answers, carrying what their noise is."""
-    from jostle.kernels.carried import Noise, carrying
+    from jostle.kernels.noisy_array import Noise, with_noise
 
-    return carrying(values, Noise(_mechanism(amount, via, scale), float(scale), epsilon=_spent(amount)))
+    return with_noise(values, Noise(_mechanism(amount, via, scale), float(scale), epsilon=_spent(amount)))
 
 
 def cells_with_noise(cells: Any, amount: Amount | None, via: str | None, scale: float, strategy: Any) -> Any:
     """Noisy cells: an estimate by the strategy that measures each of them."""
-    from jostle.kernels.carried import Noise, carrying
+    from jostle.kernels.noisy_array import Noise, with_noise
 
     noise = Noise(_mechanism(amount, via, scale), float(scale), strategy, tuple(cells.shape), _spent(amount))
-    return carrying(cells, noise)
+    return with_noise(cells, noise)
 
 
 def _spent(amount: Amount | None) -> float:
@@ -97,7 +97,7 @@ def _deviations(value: Any) -> tuple[Any, str]:
     import numpy as np
 
     if is_vector(value):
-        from jostle.kernels.carried import noise_of, standard_errors
+        from jostle.kernels.noisy_array import noise_of, standard_errors
 
         noise = noise_of(value)
         if noise is None:

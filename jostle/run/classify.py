@@ -77,9 +77,9 @@ TESTED = 2000
 def _opened(interp: Any, number: int, seed: int, rows: tuple[int, int], span: Any) -> Record:
     import numpy as np
 
-    from jostle.kernels.classifiers.madeup import madeup
+    from jostle.kernels.classifiers.synthetic_tables import synthetic_table
 
-    made = madeup(number, seed, *rows, TESTED)
+    made = synthetic_table(number, seed, *rows, TESTED)
     classes = [f"class {c + 1}" for c in range(made.classes)]
     columns: dict[str, Any] = {f"a{i + 1}": made.cells[:, i] for i in range(len(made.sizes))}
     columns["class"] = np.array(classes)[made.labels]

@@ -23,12 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jostle.amounts import quanta
-from jostle.kernels.carried import Noise, carrying
 from jostle.kernels.graphical.learn import cgm_fit, naive_fit
-from jostle.kernels.graphical.made import chain_cliques, population, random_graph, random_model
 from jostle.kernels.graphical.model import GraphicalModel, graphical_model
 from jostle.kernels.graphical.rows import SyntheticRows
 from jostle.kernels.graphical.sgd import psgd_fit
+from jostle.kernels.graphical.synthetic import chain_cliques, population, random_graph, random_model
+from jostle.kernels.noisy_array import Noise, with_noise
 from jostle.privacy import perturbed
 from jostle.privacy.measures import Amount, rho_of
 from jostle.privacy.mechanisms.additive import Additive
@@ -52,7 +52,7 @@ def of_graph(graph: str, values: int, seed: int, variables: int = 10, edges: int
 
 
 def tables_of(model: GraphicalModel, rows: SyntheticRows) -> list[NDArray[np.int64]]:
-    return [rows.table(*model.domain.named(c)).astype(np.int64) for c in model.structure.cliques]
+    return [rows.table(*model.domain.names_of(c)).astype(np.int64) for c in model.structure.cliques]
 
 
 def noised(tables: list[NDArray[np.int64]], epsilon: float, seed: int, kind: str = "laplace") -> list[Floats]:
@@ -65,7 +65,7 @@ def noised(tables: list[NDArray[np.int64]], epsilon: float, seed: int, kind: str
         scale = math.sqrt(len(tables) / (2 * rho_of(epsilon, DELTA)))
         drawn = noise.gaussian(flat, scale)
     parts = np.split(drawn.astype(float), np.cumsum([t.size for t in tables])[:-1])
-    return [carrying(p.reshape(t.shape), Noise(kind, scale)) for p, t in zip(parts, tables, strict=True)]
+    return [with_noise(p.reshape(t.shape), Noise(kind, scale)) for p, t in zip(parts, tables, strict=True)]
 
 
 def by_mbi(model: GraphicalModel, tables: list[Floats], rows: float, iterations: int = 1000) -> GraphicalModel:
@@ -74,7 +74,7 @@ def by_mbi(model: GraphicalModel, tables: list[Floats], rows: float, iterations:
 
     names = model.domain.names
     domain = Domain(names, model.domain.sizes)
-    cliques = [tuple(model.domain.named(c)) for c in model.structure.cliques]
+    cliques = [tuple(model.domain.names_of(c)) for c in model.structure.cliques]
     scale = tables[0].noise.deviation  # type: ignore[attr-defined]
     given = [LinearMeasurement(np.asarray(t).ravel(), c, scale) for t, c in zip(tables, cliques, strict=True)]
     found = estimation.MirrorDescent().estimate(domain, given, known_total=rows, iters=iterations)

@@ -90,7 +90,7 @@ def tables_without_noise(rows: np.ndarray, k: int) -> PairwiseModel:
 
 def ising_fits(fits: Fits, p: int, n: int, rhos: list[float], trial: int, ways: list[str], most: int) -> Iterable[Fit]:
     truth = ring_with_chords(p, STRENGTH, trial)
-    rows = truth.drawn(n, 100 + trial)
+    rows = truth.sample_array(n, 100 + trial)
     same = {"p": p, "k": 2, "n": n, "trial": trial}
     if "exact" in ways:
         yield fits.of(same | {"way": "exact", "rho": 0.0}, lambda: without_noise(rows), truth)

@@ -10,12 +10,12 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from jostle.kernels.carried import Noise as Told
-from jostle.kernels.carried import carrying
 from jostle.kernels.graphical import cgm, fit, learn
-from jostle.kernels.graphical.made import population, random_model
 from jostle.kernels.graphical.model import GraphicalModel, graphical_model
 from jostle.kernels.graphical.simplex import on_simplex
+from jostle.kernels.graphical.synthetic import population, random_model
+from jostle.kernels.noisy_array import Noise as Told
+from jostle.kernels.noisy_array import with_noise
 from tests.experiments.graphical import noised, tables_of
 
 PAIRS = ["ab", "bc", "cd", "de", "ea"]
@@ -176,7 +176,10 @@ def test_the_number_of_rows_is_read_off_the_tables(case: tuple) -> None:
     """Five tables of nine cells with noise of scale 5: a deviation of 5·√(2·9/5) < 10 rows."""
     _, tables = case
     assert abs(learn.rows_in(noised(tables, 1.0, 10)) - 20_000) < 70
-    quiet = [carrying(np.full((3, 3), 10.0), Told("laplace", 1e-3)), carrying(np.full(9, 99.0), Told("laplace", 1e3))]
+    quiet = [
+        with_noise(np.full((3, 3), 10.0), Told("laplace", 1e-3)),
+        with_noise(np.full(9, 99.0), Told("laplace", 1e3)),
+    ]
     assert learn.rows_in(quiet) == pytest.approx(90, abs=1e-3)
     assert learn.rows_in([np.zeros(3)]) == 1
     assert learn.rows_in([], 12) == 12
@@ -199,7 +202,7 @@ def test_learning_refuses_what_cannot_be(case: tuple) -> None:
         (lambda: learn.naive_fit(ring(), given, 100, -1), "a ridge is a positive number"),
         (lambda: learn.naive_fit(ring(), given, float("nan")), "the number of rows is a number"),
         (lambda: learn.cgm_fit(ring(), given, 100, 0.5), "at least one step"),
-        (lambda: learn.cgm_fit(ring(), [*given[:-1], carrying(given[-1], Told("gaussian", 5.0))]), "several kinds"),
+        (lambda: learn.cgm_fit(ring(), [*given[:-1], with_noise(given[-1], Told("gaussian", 5.0))]), "several kinds"),
         (lambda: learn.rows_in([]), "give it"),
     ]:
         with pytest.raises(ValueError, match=message):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jostle.kernels.carried import Noise as Told
-from jostle.kernels.carried import carrying, noise_of
 from jostle.kernels.graphical import learn, sgd
 from jostle.kernels.graphical.bootstrap import intervals
 from jostle.kernels.graphical.model import GraphicalModel, graphical_model, steady_chain, steady_tables
-from jostle.kernels.graphical.sampling import noised
+from jostle.kernels.graphical.sampling import noise_array
+from jostle.kernels.noisy_array import Noise as Told
+from jostle.kernels.noisy_array import noise_of, with_noise
 
 STAY = np.array([[0.7, 0.2, 0.1], [0.3, 0.5, 0.2], [0.1, 0.1, 0.8]])
 LONG = 5
@@ -28,7 +28,7 @@ def steps_of(rows: float) -> np.ndarray:
 
 
 def noisy(table: np.ndarray, scale: float, seed: int, kind: str = "laplace") -> np.ndarray:
-    return carrying(table + noised(table.shape, kind, scale, seed, 0), Told(kind, scale))
+    return with_noise(table + noise_array(table.shape, kind, scale, seed, 0), Told(kind, scale))
 
 
 def test_what_is_tied_is_one_potential_and_a_mean_table() -> None:

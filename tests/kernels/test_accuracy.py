@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jostle.kernels import accuracy, carried
+from jostle.kernels import accuracy, noisy_array
 from jostle.kernels.histograms import greedy, grids, hierarchy, strategies
 from jostle.kernels.workloads import boxes as workloads
 from jostle.kernels.workloads import marginals, predicates
@@ -110,13 +110,15 @@ def test_a_million_cells_have_errors():
 
 
 def test_arrays_forget_their_noise_when_anything_is_done_with_them():
-    noise = carried.Noise("laplace", 2.0)
-    made = carried.carrying(np.arange(6.0), noise)
-    assert carried.noise_of(made) is noise
-    np.testing.assert_allclose(carried.standard_errors(made), 2 * np.sqrt(2))
+    noise = noisy_array.Noise("laplace", 2.0)
+    made = noisy_array.with_noise(np.arange(6.0), noise)
+    assert noisy_array.noise_of(made) is noise
+    np.testing.assert_allclose(noisy_array.standard_errors(made), 2 * np.sqrt(2))
     for other in (made * 1, made[:3], made.reshape(2, 3), made.copy(), np.sort(made), np.asarray(made), made + made):
-        assert carried.noise_of(other) is None
+        assert noisy_array.noise_of(other) is None
         with pytest.raises(ValueError):
-            carried.standard_errors(other)
-    assert carried.measured_by([made, carried.carrying(np.zeros(2), carried.Noise("laplace", 3.0))]) is None
-    assert carried.measured_by([]) is None and carried.measured_by([made, np.zeros(3)]) is None
+            noisy_array.standard_errors(other)
+    assert (
+        noisy_array.measured_by([made, noisy_array.with_noise(np.zeros(2), noisy_array.Noise("laplace", 3.0))]) is None
+    )
+    assert noisy_array.measured_by([]) is None and noisy_array.measured_by([made, np.zeros(3)]) is None

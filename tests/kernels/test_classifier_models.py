@@ -18,8 +18,8 @@ from jostle.kernels.classifiers.fits import (
     majority_model,
     naive_bayes_model,
 )
-from jostle.kernels.classifiers.madeup import KINDS, madeup
 from jostle.kernels.classifiers.models import classifier_from_json
+from jostle.kernels.classifiers.synthetic_tables import KINDS, synthetic_table
 
 SIZES = (3, 4, 2)
 NAMES = ("a", "b", "c")
@@ -148,12 +148,12 @@ def test_codes_know_a_value_by_what_it_is(column: object) -> None:
 
 @pytest.mark.parametrize("number", range(10))
 def test_made_up_tables_are_seeded_and_within_their_domains(number: int) -> None:
-    made = madeup(number, 3, 100, 300, 50)
-    again = madeup(number, 3, 100, 300, 50)
+    made = synthetic_table(number, 3, 100, 300, 50)
+    again = synthetic_table(number, 3, 100, 300, 50)
     np.testing.assert_array_equal(made.cells, again.cells)
     np.testing.assert_array_equal(made.labels, again.labels)
     assert made.kind == KINDS[number % len(KINDS)]
     assert 150 <= len(made.labels) <= 350
     assert (made.cells >= 0).all() and (made.cells < np.array(made.sizes)).all()
     assert (made.labels >= 0).all() and (made.labels < made.classes).all()
-    assert not np.array_equal(made.labels[:100], madeup(number, 4, 100, 300, 50).labels[:100])
+    assert not np.array_equal(made.labels[:100], synthetic_table(number, 4, 100, 300, 50).labels[:100])

@@ -92,7 +92,7 @@ SQUARES = (np.arange(16)[:, None] // 2 * 8 + np.arange(16)[None, :] // 2).ravel(
 def test_variances_and_the_posterior_are_those_of_dense_algebra(labels: np.ndarray) -> None:
     x = np.random.default_rng(2).integers(0, 30, (16, 16))
     strategy, answers = seen_by(x, labels, 3.0, 4)
-    seen, blocks = smoothing.seen_through(strategy, answers, 3.0), int(labels.max()) + 1
+    seen, blocks = smoothing.block_estimate(strategy, answers, 3.0), int(labels.max()) + 1
     a = np.diag(np.broadcast_to(strategy[0]["weight"], (blocks,)))
     if len(strategy) > 1:
         a = np.concatenate([a, strategy[1]["matrix"]])
@@ -104,7 +104,7 @@ def test_variances_and_the_posterior_are_those_of_dense_algebra(labels: np.ndarr
 
     boxes = (np.arange(256) // 64).astype(np.int64)
     own, n = smoothing._owners(labels, boxes), np.bincount(labels).astype(float)
-    found = smoothing.drawn_together(seen, labels, boxes)
+    found = smoothing.shrunk_counts(seen, labels, boxes)
     gap = seen.z - n * (np.bincount(own, seen.z) / np.bincount(own, n))[own]
     noise = np.bincount(own, np.diag(covariance) * (1 - n / np.bincount(own, n)[own]) / n)
     tau = np.maximum(np.bincount(own, gap**2 / n) - noise, 0) / np.maximum(np.bincount(own) - 1, 1)
@@ -137,7 +137,9 @@ def test_a_cut_is_made_where_it_is_more_than_noise() -> None:
     x[:, 8:] = 100
     for scale, most in ((1.0, 16), (1e6, 2)):
         strategy, answers = seen_by(x, SQUARES, scale, 3)
-        found = smoothing.boxes_of(smoothing.seen_through(strategy, answers, scale), SQUARES, x.shape).reshape(x.shape)
+        found = smoothing.boxes_of(smoothing.block_estimate(strategy, answers, scale), SQUARES, x.shape).reshape(
+            x.shape
+        )
         assert len(np.unique(found)) <= most
         assert scale > 1 or not set(found[:, :8].ravel()) & set(found[:, 8:].ravel())
 

@@ -123,7 +123,7 @@ def test_what_queries_hold_of_nodes(shape, kind, monkeypatch):
     for block in hierarchy.tree_strategy(shape, 2, root=True):
         inside = np.zeros((n, block["size"]))
         inside[np.arange(n), block["labels"]] = 1
-        squares, covered = greedy._asked(workload, block)
+        squares, covered = greedy._query_overlaps(workload, block)
         np.testing.assert_allclose(squares, ((w @ inside) ** 2).sum(axis=0))
         np.testing.assert_allclose(covered, (w @ inside == inside.sum(axis=0)).sum(axis=0))
 

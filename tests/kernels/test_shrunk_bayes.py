@@ -9,7 +9,6 @@ import pytest
 from scipy.integrate import quad
 from sklearn.naive_bayes import CategoricalNB
 
-from jostle.kernels.carried import Noise, carrying
 from jostle.kernels.classifiers.fits import naive_bayes_model
 from jostle.kernels.classifiers.shrink import (
     SPREADS,
@@ -20,6 +19,7 @@ from jostle.kernels.classifiers.shrink import (
     shrunk_bayes_model,
     value_shares,
 )
+from jostle.kernels.noisy_array import Noise, with_noise
 
 CLASSES = ["no", "yes"]
 
@@ -39,7 +39,7 @@ def noisy(cells: np.ndarray, labels: np.ndarray, scale: float, seed: int, law: s
         table = np.zeros((2, 5))
         np.add.at(table, (labels, column), 1)
         noise = rng.laplace(0, scale, table.shape) if law == "laplace" else rng.normal(0, scale, table.shape)
-        made.append(carrying(table + (noise if scale else 0), Noise(law, scale)))
+        made.append(with_noise(table + (noise if scale else 0), Noise(law, scale)))
     return made
 
 
@@ -127,7 +127,7 @@ def test_every_number_stays_finite() -> None:
     """Noise far above all counts, a class and a value that nobody has, and one value alone."""
     rng = np.random.default_rng(6)
     for scale in (1e-9, 1.0, 1e6):
-        tables = [carrying(rng.laplace(0, scale, (2, v)) + np.array([[9.0], [0.0]]), Noise("laplace", scale))
+        tables = [with_noise(rng.laplace(0, scale, (2, v)) + np.array([[9.0], [0.0]]), Noise("laplace", scale))
                   for v in (1, 5)]  # fmt: skip
         named = [{"name": "a0", "values": [0.0]}, attributes(2)[1]]
         model = shrunk_bayes_model(CLASSES, named, tables)

@@ -101,7 +101,7 @@ def test_samples_have_the_moments_of_their_model(p: int) -> None:
         a = np.zeros((p, p))
         a[0, 1] = a[1, 0] = 0.5
         model, wanted = ising_model(a), math.tanh(0.5)
-    rows = model.drawn(20_000, 4)
+    rows = model.sample_array(20_000, 4)
     assert rows.shape == (20_000, p) and set(np.unique(rows)) == {-1.0, 1.0}
     assert float((rows[:, 0] * rows[:, 1]).mean()) == pytest.approx(wanted, abs=0.045)  # 6 deviations
 
@@ -186,7 +186,7 @@ def test_pairwise_models_against_enumeration(values: tuple[int, ...]) -> None:
     """Log-probabilities, tables of pairs, and the fit of exact tables."""
     rng = np.random.default_rng(len(values))
     p, k = len(values), max(values)
-    tables, fields = pairfit.told_apart(rng.normal(0, 0.4, (p, p, k, k)), rng.normal(0, 0.3, (p, k)), values)
+    tables, fields = pairfit.identifiable(rng.normal(0, 0.4, (p, p, k, k)), rng.normal(0, 0.3, (p, k)), values)
     for i, many in enumerate(values):
         fields[i, many:] = 0
     model = pairwise.PairwiseModel(tuple("abcd"[:p]), values, tables, fields)
@@ -247,7 +247,7 @@ def test_a_node_step_is_the_pattern_that_was_chosen() -> None:
 @pytest.fixture(scope="module")
 def ring() -> tuple[IsingModel, np.ndarray]:
     truth = ring_with_chords(5, 0.25, 2)
-    return truth, truth.drawn(40_000, 3)
+    return truth, truth.sample_array(40_000, 3)
 
 
 def test_both_ways_find_the_model_and_spend_what_they_are_given(ring: tuple[IsingModel, np.ndarray]) -> None:

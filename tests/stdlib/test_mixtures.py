@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.kernels.mixtures.em import made_mixture, mixture_frames, mixture_prior, mixture_start, mixture_step
+from jostle.kernels.mixtures.em import mixture_frames, mixture_prior, mixture_start, mixture_step, synthetic_mixture
 from jostle.kernels.mixtures.gaussians import GaussianMixture
 from jostle.source import Source
 from jostle.tools.session import Session
@@ -31,7 +31,7 @@ def fit(rows: np.ndarray, program: str, budget: str = BASIC, bound: float = 1.0)
 
 @pytest.fixture(scope="module")
 def made() -> GaussianMixture:
-    return made_mixture(3, 3, 4.0, seed=5)
+    return synthetic_mixture(3, 3, 4.0, seed=5)
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_a_mixture_is_found(made: GaussianMixture, points: np.ndarray, budget: s
 
 
 def test_a_gaussian_is_found_with_each_kind_of_noise() -> None:
-    one = made_mixture(3, 1, 1.0, seed=3)
+    one = synthetic_mixture(3, 1, 1.0, seed=3)
     rows, test = one.sample(5000, 1)[0], one.sample(2000, 2)[0]
     for budget, spend in (
         ("epsilon 100", "epsilon 2"), ("rho 100", "rho 0.5"), ("epsilon 9, delta 0.1", "epsilon 1 delta 0.001"),

@@ -17,11 +17,11 @@ MAY_DRAW = {
     "jostle/privacy/sampler.py",  # the exact sampler for vectors of it
     "jostle/privacy/history.py",  # the key of a registered dataset; no noise is made of it
     "jostle/simulate.py",  # seeded, on public arrays
-    "jostle/kernels/classifiers/madeup.py",  # seeded: public made-up tables to train on
+    "jostle/kernels/classifiers/synthetic_tables.py",  # seeded: public made-up tables to train on
     "jostle/kernels/mixtures/starts.py",  # seeded: where fits of mixtures start, and samples of released ones
     "jostle/kernels/ising/draws.py",  # seeded: rows of public Ising models, and the chains that fit large ones
     "jostle/kernels/graphical/sampling.py",  # seeded: rows and made-up potentials of public models
-    "jostle/kernels/graphical/uncut.py",  # seeded: synthetic numbers within their bins
+    "jostle/kernels/graphical/unbin.py",  # seeded: synthetic numbers within their bins
     "jostle/kernels/workloads/boxes.py",  # seeded: which ranges a random workload asks
 }
 # What of the engine and the vault gives exact numbers of rows.

@@ -54,22 +54,22 @@ def coded(column: Coded | Sequence[Any] | NDArray[Any]) -> Coded:
         values, codes = np.unique(array, return_inverse=True)
         return Coded(tuple(plain(v) for v in values.tolist()), codes.astype(np.int64).reshape(-1))
     places: dict[Value | None, int] = {}
-    found = np.array([places.setdefault(plain(v), len(places)) for v in array.ravel().tolist()], dtype=np.int64)
-    return Coded(tuple(places), found)
+    codes_of_rows = np.array([places.setdefault(plain(v), len(places)) for v in array.ravel().tolist()], dtype=np.int64)
+    return Coded(tuple(places), codes_of_rows)
 
 
 def positions(column: Coded | Sequence[Any] | NDArray[Any], values: Sequence[Value]) -> Positions:
     """For each row the position of its cell in `values`, −1 where it is not there."""
-    known = coded(column)
+    column_codes = coded(column)
     where: Mapping[Any, int] = {plain(v): i for i, v in enumerate(values)}
-    table = np.array([where.get(v, -1) for v in known.values] or [-1], dtype=np.int64)
-    return table[known.codes]
+    table = np.array([where.get(v, -1) for v in column_codes.values] or [-1], dtype=np.int64)
+    return table[column_codes.codes]
 
 
 def cut(column: Coded | Sequence[Any] | NDArray[Any], cuts: Cuts) -> Coded:
     """The bins of a column of raw numbers."""
-    known = coded(column)
-    binned = [cuts.place(v) for v in known.values]
+    column_codes = coded(column)
+    binned = [cuts.place(v) for v in column_codes.values]
     values = tuple(dict.fromkeys(binned))
     table = np.array([values.index(b) for b in binned] or [0], dtype=np.int64)
-    return Coded(values, table[known.codes])
+    return Coded(values, table[column_codes.codes])

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from jostle.kernels.carried import noise_of
+from jostle.kernels.arrays import Floats
 from jostle.kernels.classifiers.codes import Cuts, Value
-from jostle.kernels.classifiers.models import Additive, Binned, Branched, Classifier, Floats
+from jostle.kernels.classifiers.models import Additive, Binned, Branched, Classifier
+from jostle.kernels.noisy_array import noise_of
 from jostle.kernels.threads import on_one_thread
 
 Attribute = Mapping[str, Any]
@@ -21,7 +22,7 @@ Attribute = Mapping[str, Any]
 
 def majority_model(classes: Sequence[Value], counts: Sequence[float]) -> Additive:
     """Always the class with the largest noisy count (C,)."""
-    return Additive("majority", listed(classes), np.log(np.maximum(np.asarray(counts, dtype=float), 0) + 1), {})
+    return Additive("majority", value_tuple(classes), np.log(np.maximum(np.asarray(counts, dtype=float), 0) + 1), {})
 
 
 def naive_bayes_model(
@@ -43,7 +44,7 @@ def naive_bayes_model(
             weight * np.log(shares / shares.sum(axis=1, keepdims=True)),
         )
     kind = "naive Bayes" if weight == 1 else f"naive Bayes tempered by {weight:g}"
-    return Additive(kind, listed(classes), np.log(np.maximum(prior, 1)), weights)
+    return Additive(kind, value_tuple(classes), np.log(np.maximum(prior, 1)), weights)
 
 
 def class_counts(tables: Sequence[Floats]) -> Floats:
@@ -87,7 +88,7 @@ def linear_model(classes: Sequence[Value], attributes: Sequence[Attribute], tabl
     solved = vectors @ ((vectors.T @ cross) / (np.maximum(size, 0) + ridge)[:, None])
     base = counts / n - (means / n) @ solved
     weights = {str(a["name"]): (values_of(a), solved[place[i]].T) for i, a in enumerate(attributes)}
-    return Additive("linear", listed(classes), base, weights, link="share")
+    return Additive("linear", value_tuple(classes), base, weights, link="share")
 
 
 def _noise_variance(tables: Sequence[Floats]) -> float:
@@ -113,8 +114,8 @@ def binned_model(model: Classifier, cuts: Mapping[str, Sequence[float]]) -> Any:
 
 
 def values_of(attribute: Attribute) -> tuple[Value, ...]:
-    return listed(attribute["values"])
+    return value_tuple(attribute["values"])
 
 
-def listed(values: Sequence[Value]) -> tuple[Value, ...]:
+def value_tuple(values: Sequence[Value]) -> tuple[Value, ...]:
     return tuple(v if isinstance(v, str) else float(v) for v in values)

@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jostle.kernels.arrays import Floats
 from jostle.kernels.classifiers.codes import Coded, Cuts, Positions, Value, coded, cut, positions
 from jostle.kernels.classifiers.rules import Ask, Cut, Rule, Sum, whole
 
-Floats = NDArray[np.float64]
 Columns = Mapping[str, Any]
 
 
@@ -50,8 +49,8 @@ class Classifier(ABC):
 
     def predict(self, columns: Columns) -> Positions:
         """The position in `classes` of the most probable class, the first of equals, for each row."""
-        chosen: Positions = np.argmax(self.probabilities(columns), axis=1)
-        return chosen
+        places: Positions = np.argmax(self.probabilities(columns), axis=1)
+        return places
 
     @property
     def jostle_fields(self) -> dict[str, Any]:
@@ -139,13 +138,13 @@ class Additive(Classifier):
 
     def __str__(self) -> str:
         if not self.weights:
-            return f"{self.kind}: always {_said(self.classes[int(np.argmax(self.base))])}"
+            return f"{self.kind}: always {_text(self.classes[int(np.argmax(self.base))])}"
         lines = [f"{self.kind}: {len(self.classes)} classes by {len(self.weights)} attributes"]
         for name, (values, weights) in self.weights.items():
             away = weights - weights.mean(axis=0)
             c, v = np.unravel_index(int(np.argmax(away)), away.shape)
             lines.append(
-                f"    {name}: {_said(values[v])} speaks most, for {_said(self.classes[c])} ({away[c, v]:+.2f})"
+                f"    {name}: {_text(values[v])} speaks most, for {_text(self.classes[c])} ({away[c, v]:+.2f})"
             )
         return "\n".join(lines)
 
@@ -170,25 +169,31 @@ class Branched(Classifier):
 
     @property
     def attributes(self) -> dict[str, tuple[Value, ...] | Cuts]:  # type: ignore[override]
-        found: dict[str, tuple[Value, ...] | Cuts] = {self.attribute: self.values}
+        union: dict[str, tuple[Value, ...] | Cuts] = {self.attribute: self.values}
         for branch in self.branches:
-            found |= branch.attributes
-        return found
+            union |= branch.attributes
+        return union
 
     def probabilities(self, columns: Columns) -> Floats:
-        known = {name: coded(column) for name, column in columns.items()}
+        coded_columns = {name: coded(column) for name, column in columns.items()}
         many = rows_of(columns)
-        at = positions(known[self.attribute], self.values) if self.attribute in known else np.full(many, -1)
-        found = np.zeros((many, len(self.classes)))
+        at = (
+            positions(coded_columns[self.attribute], self.values)
+            if self.attribute in coded_columns
+            else np.full(many, -1)
+        )
+        result = np.zeros((many, len(self.classes)))
         for place, branch in enumerate(self.branches):
             rows = np.flatnonzero(at == place)
             if len(rows):
-                found[rows] = branch.probabilities({n: Coded(c.values, c.codes[rows]) for n, c in known.items()})
-        lost = np.flatnonzero(at < 0)
-        if len(lost):  # no branch is theirs: all of them, evenly
-            some = {n: Coded(c.values, c.codes[lost]) for n, c in known.items()}
-            found[lost] = np.mean([branch.probabilities(some) for branch in self.branches], axis=0)
-        return found
+                result[rows] = branch.probabilities(
+                    {n: Coded(c.values, c.codes[rows]) for n, c in coded_columns.items()}
+                )
+        orphans = np.flatnonzero(at < 0)
+        if len(orphans):  # no branch is theirs: all of them, evenly
+            some = {n: Coded(c.values, c.codes[orphans]) for n, c in coded_columns.items()}
+            result[orphans] = np.mean([branch.probabilities(some) for branch in self.branches], axis=0)
+        return result
 
     def rule(self) -> Rule:
         return Ask(self.attribute, self.values, tuple(branch.rule() for branch in self.branches))
@@ -201,7 +206,7 @@ class Branched(Classifier):
         lines = []
         for value, branch in zip(self.values, self.branches, strict=True):
             first, *rest = str(branch).splitlines()
-            lines += [f"{self.attribute} = {_said(value)}: {first}", *(f"    {line}" for line in rest)]
+            lines += [f"{self.attribute} = {_text(value)}: {first}", *(f"    {line}" for line in rest)]
         return "\n".join(lines)
 
 
@@ -221,10 +226,10 @@ class Binned(Classifier):
         return dict(self.inner.attributes) | {n: c for n, c in self.cuts.items() if n in self.inner.attributes}
 
     def probabilities(self, columns: Columns) -> Floats:
-        found: Floats = self.inner.probabilities(
+        result: Floats = self.inner.probabilities(
             {name: cut(column, self.cuts[name]) if name in self.cuts else column for name, column in columns.items()}
         )
-        return found
+        return result
 
     def rule(self) -> Rule:
         return Cut(self.inner.rule(), tuple(self.cuts.items()))
@@ -237,8 +242,8 @@ class Binned(Classifier):
         }
 
     def __str__(self) -> str:
-        shown = ", ".join(f"{n} cut at {' '.join(f'{e:g}' for e in c.edges)}" for n, c in self.cuts.items())
-        return f"{self.inner}\nwith {shown}" if shown else str(self.inner)
+        edges = ", ".join(f"{n} cut at {' '.join(f'{e:g}' for e in c.edges)}" for n, c in self.cuts.items())
+        return f"{self.inner}\nwith {edges}" if edges else str(self.inner)
 
 
 def classifier_from_json(data: Mapping[str, Any]) -> Any:
@@ -275,7 +280,7 @@ def _trees(data: Mapping[str, Any]) -> Any:
 _READERS: dict[str, Any] = {"additive": _additive, "branched": _branched, "binned": _binned, "trees": _trees}
 
 
-def _said(value: Value) -> str:
+def _text(value: Value) -> str:
     return value if isinstance(value, str) else f"{value:g}"
 
 

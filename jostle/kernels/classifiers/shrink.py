@@ -17,10 +17,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jostle.kernels.carried import Noise, noise_of
+from jostle.kernels.arrays import Floats
 from jostle.kernels.classifiers.codes import Value
-from jostle.kernels.classifiers.fits import Attribute, listed, values_of
-from jostle.kernels.classifiers.models import Additive, Floats
+from jostle.kernels.classifiers.fits import Attribute, value_tuple, values_of
+from jostle.kernels.classifiers.models import Additive
+from jostle.kernels.noisy_array import Noise, noise_of
 
 SPREADS = np.array([0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6])
 SHARES = np.array([0.05, 0.05, 0.1, 0.2, 0.3, 0.25, 0.05])
@@ -41,15 +42,15 @@ def shrunk_bayes_model(classes: Sequence[Value], attributes: Sequence[Attribute]
     """The model from tables (C, V), one an attribute, of one measurement, whose noise they carry (none: exact)."""
     noise = noise_of(tables[0]) or Noise("laplace", 0.0)
     plain = [np.asarray(t, dtype=float) for t in tables]
-    known = prior_counts(plain, noise.deviation)
-    expected = [known[:, None] * value_shares(t, float(known.sum()), noise.deviation) for t in plain]
-    apart = differences([t - e for t, e in zip(plain, expected, strict=True)], expected, noise)
+    class_sizes = prior_counts(plain, noise.deviation)
+    expected = [class_sizes[:, None] * value_shares(t, float(class_sizes.sum()), noise.deviation) for t in plain]
+    gaps = differences([t - e for t, e in zip(plain, expected, strict=True)], expected, noise)
     weights = {}
-    for attribute, e, d in zip(attributes, expected, apart, strict=True):
-        found = np.maximum(e + d, 0) + 1
-        own = np.log(found.sum(axis=1, keepdims=True) / (e + 1).sum(axis=1, keepdims=True))
-        weights[str(attribute["name"])] = (values_of(attribute), np.log(found / (e + 1)) - HALF * own)
-    return Additive("shrunk naive Bayes", listed(classes), np.log(known), weights)
+    for attribute, e, d in zip(attributes, expected, gaps, strict=True):
+        cells = np.maximum(e + d, 0) + 1
+        own = np.log(cells.sum(axis=1, keepdims=True) / (e + 1).sum(axis=1, keepdims=True))
+        weights[str(attribute["name"])] = (values_of(attribute), np.log(cells / (e + 1)) - HALF * own)
+    return Additive("shrunk naive Bayes", value_tuple(classes), np.log(class_sizes), weights)
 
 
 def shrunk_attribute_model(
@@ -65,15 +66,18 @@ def shrunk_attribute_model(
     noisy = np.asarray(table, dtype=float)
     rows = max(noise.deviation, NONE) ** 2 * noisy.shape[1]
     own = max(apart.deviation, NONE) ** 2
-    known = (np.asarray(counts, dtype=float) / own + noisy.sum(axis=1) / rows) / (1 / own + 1 / rows)
-    known = np.maximum(known, 1.0)
-    noisy = noisy + ((known - noisy.sum(axis=1)) / noisy.shape[1])[:, None]
+    class_sizes = (np.asarray(counts, dtype=float) / own + noisy.sum(axis=1) / rows) / (1 / own + 1 / rows)
+    class_sizes = np.maximum(class_sizes, 1.0)
+    noisy = noisy + ((class_sizes - noisy.sum(axis=1)) / noisy.shape[1])[:, None]
     values = np.maximum(noisy.sum(axis=0), 0) + 1.0
-    expected = known[:, None] * values / values.sum()
-    found = np.maximum(expected + differences([noisy - expected], [expected], noise)[0], 0) + 1.0
-    weights = np.log(found / found.sum(axis=1, keepdims=True))
+    expected = class_sizes[:, None] * values / values.sum()
+    cells = np.maximum(expected + differences([noisy - expected], [expected], noise)[0], 0) + 1.0
+    weights = np.log(cells / cells.sum(axis=1, keepdims=True))
     return Additive(
-        "best attribute", listed(classes), np.log(known), {str(attribute["name"]): (values_of(attribute), weights)}
+        "best attribute",
+        value_tuple(classes),
+        np.log(class_sizes),
+        {str(attribute["name"]): (values_of(attribute), weights)},
     )
 
 
@@ -89,9 +93,9 @@ def prior_counts(tables: Sequence[Floats], deviation: float) -> Floats:
     size = max(float(counts.sum()), float(classes))
     even = counts.mean()
     spread = float(((counts - even) ** 2).sum()) / max(1, classes - 1)
-    drawn = np.maximum(even + max(0.0, 1 - variance / max(spread, 1e-9)) * (counts - even), 1.0)
-    found: Floats = np.maximum(drawn * size / drawn.sum(), 1 + 0.5 * np.sqrt(variance))
-    return found
+    shrunken = np.maximum(even + max(0.0, 1 - variance / max(spread, 1e-9)) * (counts - even), 1.0)
+    result: Floats = np.maximum(shrunken * size / shrunken.sum(), 1 + 0.5 * np.sqrt(variance))
+    return result
 
 
 def value_shares(table: Floats, size: float, deviation: float) -> Floats:
@@ -100,26 +104,26 @@ def value_shares(table: Floats, size: float, deviation: float) -> Floats:
     counts, even = table.sum(axis=0), size / values
     variance = classes * deviation**2
     spread = max(float(((counts - even) ** 2).mean()) - variance * (values - 1) / values, 0.0)
-    kept = spread / (spread + variance) if spread + variance > 0 else 0.0
-    found = np.maximum(even + kept * (counts - even), 0) + 1
-    shares: Floats = found / found.sum()
+    shrinkage = spread / (spread + variance) if spread + variance > 0 else 0.0
+    cells = np.maximum(even + shrinkage * (counts - even), 0) + 1
+    shares: Floats = cells / cells.sum()
     return shares
 
 
-def differences(apart: Sequence[Floats], expected: Sequence[Floats], noise: Noise) -> list[Floats]:
+def differences(gaps: Sequence[Floats], expected: Sequence[Floats], noise: Noise) -> list[Floats]:
     """The posterior means of what cells differ by, from what they were measured to (each (C, V))."""
     if noise.scale < NONE:
-        return list(apart)
-    evidence = np.zeros((len(apart), len(SPREADS)))
+        return list(gaps)
+    evidence = np.zeros((len(gaps), len(SPREADS)))
     means = []
-    for place, (y, e) in enumerate(zip(apart, expected, strict=True)):
+    for place, (y, e) in enumerate(zip(gaps, expected, strict=True)):
         classes, values = e.shape
         free = (classes - 1) * (values - 1) / (classes * values) if values > 1 else 1.0
         variances = SPREADS[1:, None, None] ** 2 * e * (e.sum() / (classes * values))
         law = laplace_posterior if noise.mechanism == "laplace" else gaussian_posterior
-        logs, found = law(y, np.maximum(np.concatenate([0 * e[None], variances]), SMALLEST), noise.scale)
+        logs, posterior = law(y, np.maximum(np.concatenate([0 * e[None], variances]), SMALLEST), noise.scale)
         evidence[place] = free * logs.sum(axis=(1, 2))
-        means.append(found)
+        means.append(posterior)
     belief = _beliefs(evidence)
     return [(b[:, None, None] * m).sum(axis=0) for b, m in zip(belief, means, strict=True)]
 
@@ -165,5 +169,5 @@ def _hazard(z: Floats) -> Floats:
 
     near, far = np.maximum(z, -50.0), np.minimum(z, -50.0)
     exact = np.exp(-near * near / 2 - 0.5 * np.log(2 * np.pi) - log_ndtr(near))
-    found: Floats = np.where(z < -50, -far - 1 / far, exact)
-    return found
+    ratio: Floats = np.where(z < -50, -far - 1 / far, exact)
+    return ratio

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from jostle.kernels.arrays import Floats
 from jostle.kernels.classifiers.codes import Cuts, Value, plain
-from jostle.kernels.classifiers.models import Classifier, Columns, Floats, rows_of
+from jostle.kernels.classifiers.models import Classifier, Columns, rows_of
 from jostle.kernels.classifiers.rules import Rule, Together, Walk, placed, walked, whole
 
 ANSWERS = ("leaf", "margin", "confident")
@@ -45,14 +46,14 @@ class TreeNode:
         return {"counts": self.counts, "attribute": self.attribute, "children": list(self.children), **size}
 
     def as_json(self) -> dict[str, Any]:
-        said: dict[str, Any] = {"counts": [round(float(c), 6) for c in self.counts]}
+        data: dict[str, Any] = {"counts": [round(float(c), 6) for c in self.counts]}
         if self.size is not None:
-            said["size"] = round(float(self.size), 6)
+            data["size"] = round(float(self.size), 6)
         if self.leaves > 1 and not self.children:
-            said["leaves"] = self.leaves
+            data["leaves"] = self.leaves
         if self.children:
-            said |= {"attribute": self.attribute, "children": [child.as_json() for child in self.children]}
-        return said
+            data |= {"attribute": self.attribute, "children": [child.as_json() for child in self.children]}
+        return data
 
     def __str__(self) -> str:
         return "\n".join(_lines(self, [str(i) for i in range(len(self.counts))], SHOWN))
@@ -60,23 +61,23 @@ class TreeNode:
 
 def tree_leaf(counts: Any, size: float | None = None) -> TreeNode:
     """A leaf with noisy class counts."""
-    found = np.asarray(counts, dtype=float).reshape(-1)
-    if not len(found) or not np.isfinite(found).all():
+    totals = np.asarray(counts, dtype=float).reshape(-1)
+    if not len(totals) or not np.isfinite(totals).all():
         raise ValueError("a leaf has a count for each class")
-    return TreeNode(found, size=size)
+    return TreeNode(totals, size=size)
 
 
 def tree_node(attribute: str, values: Any, children: Any, size: float | None = None) -> TreeNode:
     """A node that asks an attribute and has a child for each of its public values."""
-    listed = values.tolist() if isinstance(values, np.ndarray) else list(values)
+    names = values.tolist() if isinstance(values, np.ndarray) else list(values)
     below = tuple(children)
-    if not below or len(listed) != len(below) or not all(isinstance(child, TreeNode) for child in below):
+    if not below or len(names) != len(below) or not all(isinstance(child, TreeNode) for child in below):
         raise ValueError("a node has a child for each value of its attribute")
     if len({len(child.counts) for child in below}) != 1:
         raise ValueError("the nodes of a tree count the same classes")
     if not isinstance(attribute, str):
         raise ValueError("a node names its attribute")
-    return _inner(attribute, tuple(v for v in map(plain, listed) if v is not None), below, size)
+    return _inner(attribute, tuple(v for v in map(plain, names) if v is not None), below, size)
 
 
 def _inner(attribute: str, values: tuple[Value, ...], below: tuple[TreeNode, ...], size: float | None) -> TreeNode:
@@ -108,10 +109,10 @@ def _pruned(node: TreeNode) -> tuple[TreeNode, float]:
     """The pruned node, and how many of its rows are estimated to be wrong."""
     counts = np.maximum(node.counts, 0.0)
     if node.children:
-        found = [_pruned(child) for child in node.children]
-        kept = tuple(child for child, _ in found)
-        below = sum(errors for _, errors in found)
-        node = _inner(node.attribute, node.values, kept, node.size)
+        branches = [_pruned(child) for child in node.children]
+        children = tuple(child for child, _ in branches)
+        below = sum(errors for _, errors in branches)
+        node = _inner(node.attribute, node.values, children, node.size)
         counts = node.counts
     rows = float(counts.sum())
     errors = rows * pessimistic_error(rows - float(counts.max()), rows) if rows > 0 else 0.0
@@ -145,9 +146,9 @@ def tree_model(classes: Any, roots: Any, answer: str = "leaf", noise: float = 0.
     with the largest share of a class, after shares are drawn together by as many rows as the noise is wide. `votes`:
     whether trees add up their `counts`, have one vote each, or add up their `shares`.
     """
-    listed = [roots] if isinstance(roots, TreeNode) else list(roots)
-    named = classes.tolist() if isinstance(classes, np.ndarray) else list(classes)
-    return Trees(tuple(v for v in map(plain, named) if v is not None), tuple(listed), answer, float(noise), votes)
+    trees = [roots] if isinstance(roots, TreeNode) else list(roots)
+    labels = classes.tolist() if isinstance(classes, np.ndarray) else list(classes)
+    return Trees(tuple(v for v in map(plain, labels) if v is not None), tuple(trees), answer, float(noise), votes)
 
 
 class Trees(Classifier):
@@ -190,23 +191,23 @@ class Trees(Classifier):
         """What the trees say of each class, shape (rows, classes): added counts, votes or shares."""
         many = rows_of(columns)
         at = placed(tuple(self._values.items()), columns, many)
-        found = np.zeros((many, len(self.classes)))
+        total = np.zeros((many, len(self.classes)))
         for flat in self._flat:
-            said = flat.answers
+            scores = flat.answers
             if self.votes != "counts":
-                said = _shares(said)
+                scores = _shares(scores)
             if self.votes == "votes":
-                said = np.eye(len(self.classes))[np.argmax(said, axis=1)]
-            found += said[walked(flat.asks, flat.first, at)]
-        return found
+                scores = np.eye(len(self.classes))[np.argmax(scores, axis=1)]
+            total += scores[walked(flat.asks, flat.first, at)]
+        return total
 
     def probabilities(self, columns: Columns) -> Floats:
         return _shares(self.predict_counts(columns))
 
     def rule(self) -> Rule:
-        asked, counts = tuple(self._values.items()), self.votes == "counts"
-        said = (f.answers if counts else _shares(f.answers) for f in self._flat)
-        trees = (Walk(asked, f.asks, f.first, whole(s)) for f, s in zip(self._flat, said, strict=True))
+        attributes, counts = tuple(self._values.items()), self.votes == "counts"
+        scores = (f.answers if counts else _shares(f.answers) for f in self._flat)
+        trees = (Walk(attributes, f.asks, f.first, whole(s)) for f, s in zip(self._flat, scores, strict=True))
         return Together(tuple(trees), vote=self.votes == "votes", counts=counts)
 
     def as_json(self) -> dict[str, Any]:
@@ -223,8 +224,8 @@ class Trees(Classifier):
         waiting: list[tuple[TreeNode, int, str]] = [(root, -1, "") for root in self.roots]
         while waiting:
             node, above, value = waiting.pop()
-            said = f"{node.attribute}?" if node.children else names[int(np.argmax(node.counts))]
-            lines.append(f"    n{many} [label = {_quoted(said)}];")
+            label = f"{node.attribute}?" if node.children else names[int(np.argmax(node.counts))]
+            lines.append(f"    n{many} [label = {_quoted(label)}];")
             lines += [f"    n{above} -> n{many} [label = {_quoted(value)}];"] if above >= 0 else []
             below = [(c, many, _text(v)) for v, c in zip(node.values, node.children, strict=True)]
             waiting.extend(reversed(below))
@@ -271,15 +272,15 @@ class _Flat:
             for child in node.children:
                 nodes.append(child)
                 depths.append(depths[i] + 1)
-                said, sure = answers[i], confidence[i]
+                speaking, certainty = answers[i], confidence[i]
                 if answer == "leaf":
-                    said = child.counts if (child.counts > 0).any() else said
+                    speaking = child.counts if (child.counts > 0).any() else speaking
                 elif answer == "margin":
-                    said = child.counts if _margin(child) > 2 * noise * math.sqrt(child.leaves) else said
-                elif _confidence(child, noise) > sure:
-                    said, sure = child.counts, _confidence(child, noise)
-                answers.append(said)
-                confidence.append(sure)
+                    speaking = child.counts if _margin(child) > 2 * noise * math.sqrt(child.leaves) else speaking
+                elif _confidence(child, noise) > certainty:
+                    speaking, certainty = child.counts, _confidence(child, noise)
+                answers.append(speaking)
+                confidence.append(certainty)
         self.asks, self.first = np.array(asks), np.array(first)
         self.answers: Floats = np.array(answers)
         self.depth = max(depths)
@@ -291,14 +292,14 @@ def _margin(node: TreeNode) -> float:
 
 
 def _confidence(node: TreeNode, noise: float) -> float:
-    counts, drawn = np.maximum(node.counts, 0.0), max(1.0, noise * math.sqrt(node.leaves))
-    return float((counts.max() + drawn) / (counts.sum() + drawn * len(counts)))
+    counts, prior = np.maximum(node.counts, 0.0), max(1.0, noise * math.sqrt(node.leaves))
+    return float((counts.max() + prior) / (counts.sum() + prior * len(counts)))
 
 
 def _shares(counts: Floats) -> Floats:
-    kept = np.maximum(counts, 0.0)
-    total = kept.sum(axis=1, keepdims=True)
-    shares: Floats = np.where(total > 0, kept / np.where(total > 0, total, 1.0), 1.0 / counts.shape[1])
+    positive = np.maximum(counts, 0.0)
+    total = positive.sum(axis=1, keepdims=True)
+    shares: Floats = np.where(total > 0, positive / np.where(total > 0, total, 1.0), 1.0 / counts.shape[1])
     return shares
 
 
@@ -317,11 +318,11 @@ def _lines(root: TreeNode, classes: Sequence[str], most: int) -> list[str]:
     while waiting:
         if len(lines) == most:
             return [*lines, f"… and {sum(1 for _, _, node in waiting for _ in _walk(node))} nodes more"]
-        level, said, node = waiting.pop()
+        level, prefix, node = waiting.pop()
         best = int(np.argmax(node.counts))
         ends = f"{node.attribute}?" if node.children else classes[best]
         counts = np.maximum(node.counts, 0.0)
-        lines.append(f"{'    ' * level}{said}{ends}  ({counts[best]:.0f} of {counts.sum():.0f} {classes[best]})")
+        lines.append(f"{'    ' * level}{prefix}{ends}  ({counts[best]:.0f} of {counts.sum():.0f} {classes[best]})")
         below = [(level + 1, f"{_text(v)}: ", child) for v, child in zip(node.values, node.children, strict=True)]
         waiting.extend(reversed(below))
     return lines

@@ -15,16 +15,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from jostle.kernels.carried import Noise, carrying
+from jostle.kernels.arrays import Floats
 from jostle.kernels.graphical.learn import cgm_fit, naive_fit
 from jostle.kernels.graphical.model import GraphicalModel
 from jostle.kernels.graphical.rows import SyntheticRows
-from jostle.kernels.graphical.sampling import independent, noised
+from jostle.kernels.graphical.sampling import independent, noise_array
+from jostle.kernels.noisy_array import Noise, with_noise
 
-Floats = NDArray[np.float64]
-WAYS = {"naive": naive_fit, "cgm": cgm_fit}
+ESTIMATORS = {"naive": naive_fit, "cgm": cgm_fit}
 MOST_ROWS = 10**6
 
 
@@ -36,31 +35,31 @@ def intervals(
     Each cell's interval by itself covers the truth with a probability of about `coverage`. Takes as long as learning
     the model `replicates` times. ValueError for models that `naive_mle` or `cgm` did not learn.
     """
-    if model.notes.get("learned") not in WAYS or "measured" not in model.notes:
+    if model.notes.get("learned") not in ESTIMATORS or "measured" not in model.notes:
         raise ValueError("intervals are of models that `naive_mle` or `cgm` learned from noisy tables")
     if not 0 < coverage < 1 or not 2 <= replicates <= 10_000:
         raise ValueError("a coverage lies between 0 and 1, and there are 2 to 10,000 replicates")
     names = [names] if isinstance(names, str) else list(names)
-    found = np.stack([_replicate(model, int(seed) + i).marginal(names) for i in range(int(replicates))])
+    replicas = np.stack([_replicate(model, int(seed) + i).marginal(names) for i in range(int(replicates))])
     estimate, tail = model.marginal(names), (1 - coverage) / 2
-    high, low = (2 * estimate - np.quantile(found, q, axis=0) for q in (tail, 1 - tail))
+    high, low = (2 * estimate - np.quantile(replicas, q, axis=0) for q in (tail, 1 - tail))
     return {"low": np.clip(low, 0.0, 1.0), "high": np.clip(high, 0.0, 1.0), "estimate": estimate}
 
 
 def _replicate(model: GraphicalModel, seed: int) -> GraphicalModel:
     rows = max(1, round(model.notes["rows"]))
     if rows <= MOST_ROWS:
-        drawn = SyntheticRows(model.domain, independent(model.calibrated, rows, 2 * seed))
-        flat = model.structure.joined([drawn.table(*model.domain.named(c)) for c in model.structure.cliques])
+        replica = SyntheticRows(model.domain, independent(model.calibrated, rows, 2 * seed))
+        flat = model.structure.joined([replica.table(*model.domain.names_of(c)) for c in model.structure.cliques])
     else:
         flat = rows * np.concatenate([t.ravel() for t in model.tables])
     learning = model.learning
     exact = learning.split(flat if model.ties is None else model.ties.means(flat))
     tables: list[Any] = []
-    for i, (table, told) in enumerate(zip(exact, model.notes["measured"], strict=True)):
-        noise = Noise(told["mechanism"], told["scale"])
-        known = noise.scale > 0
-        drawn_noise = noised(table.shape, noise.mechanism, noise.scale, 2 * seed + 1, i) if known else 0.0
-        tables.append(carrying(table + drawn_noise, noise) if known else table)
+    for i, (table, law) in enumerate(zip(exact, model.notes["measured"], strict=True)):
+        noise = Noise(law["mechanism"], law["scale"])
+        noisy = noise.scale > 0
+        noise_values = noise_array(table.shape, noise.mechanism, noise.scale, 2 * seed + 1, i) if noisy else 0.0
+        tables.append(with_noise(table + noise_values, noise) if noisy else table)
     plain = GraphicalModel(model.structure, ties=model.ties)
-    return WAYS[model.notes["learned"]](plain, tables, model.notes["rows"])
+    return ESTIMATORS[model.notes["learned"]](plain, tables, model.notes["rows"])

@@ -11,11 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jostle.kernels.arrays import Floats
 from jostle.kernels.graphical.junction import Home, Plan
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,14 +30,14 @@ class Calibrated:
         for i in reversed(range(len(tables))):
             bag, conditional = self.plan.bags[i], self.conditionals[i]
             if bag.above is not None:
-                conditional = conditional * summed(tables[bag.above.bag], bag.above).reshape(1, -1)
+                conditional = conditional * bag_sum(tables[bag.above.bag], bag.above).reshape(1, -1)
             tables[i] = conditional.reshape(bag.shape)
         return tables
 
     def marginals(self) -> list[Floats]:
         """The probability table of every clique, in the clique's order."""
         tables = self.joints()
-        return [summed(tables[home.bag], home) for home in self.plan.homes]
+        return [bag_sum(tables[home.bag], home) for home in self.plan.homes]
 
 
 def calibrate(plan: Plan, potentials: Sequence[Floats]) -> Calibrated:
@@ -54,10 +52,10 @@ def calibrate(plan: Plan, potentials: Sequence[Floats]) -> Calibrated:
         logs = np.broadcast_to(np.asarray(table, dtype=np.float64), bag.shape).reshape(bag.rows, -1)
         top = logs.max(axis=0)
         top = np.where(np.isfinite(top), top, 0.0)
-        made = np.exp(logs - top)
-        mass = made.sum(axis=0)
-        made /= np.where(mass > 0, mass, 1.0)
-        conditionals.append(made)
+        conditional = np.exp(logs - top)
+        mass = conditional.sum(axis=0)
+        conditional /= np.where(mass > 0, mass, 1.0)
+        conditionals.append(conditional)
         with np.errstate(divide="ignore"):
             message = top + np.log(mass)
         if bag.above is None:
@@ -68,9 +66,9 @@ def calibrate(plan: Plan, potentials: Sequence[Floats]) -> Calibrated:
     return Calibrated(plan, log_partition, tuple(conditionals))
 
 
-def summed(table: Floats, home: Home) -> Floats:
+def bag_sum(table: Floats, home: Home) -> Floats:
     """A clique's table out of its bag's."""
-    out: Floats = np.einsum(table, home.axes, home.kept)  # type: ignore[arg-type]
+    out: Floats = np.einsum(table, home.axes, home.remaining)  # type: ignore[arg-type]
     return out
 
 

@@ -20,14 +20,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from jostle.kernels.graphical.fit import drowned, fitted, public_ridge
+from jostle.kernels.arrays import Floats
+from jostle.kernels.graphical.fit import fitted, public_ridge, signal_share
+from jostle.kernels.graphical.parameter_tying import Tied
 from jostle.kernels.graphical.structure import Structure
-from jostle.kernels.graphical.ties import Tied
 from jostle.kernels.threads import on_one_thread
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,13 +78,13 @@ def expected(
     first = np.zeros_like(noisy) if start is None else start / unit
     if bounds is not None:
         first = np.clip(first, -reach, reach)
-    found = on_one_thread(minimize)(
+    optimum = on_one_thread(minimize)(
         dual, first, jac=True, method="L-BFGS-B", bounds=bounds,
         options={
             "maxiter": steps, "maxfun": 2 * steps, "maxcor": 20, "gtol": tolerance, "ftol": 1e-9 if loose else 1e-15,
         },
     )  # fmt: skip
-    return np.asarray(found.x) * unit, float(found.fun) * unit
+    return np.asarray(optimum.x) * unit, float(optimum.fun) * unit
 
 
 def steps_for(rows: float, noise: Noise, cells: float) -> float:
@@ -99,7 +97,7 @@ def steps_for(rows: float, noise: Noise, cells: float) -> float:
     """
     rows, spread = max(rows, 1.0), max(noise.spread, 1e-9)
     if noise.kind == "laplace":
-        return drowned(spread, rows, cells) * spread * 0.11 * math.pow(rows / spread, 0.4)
+        return signal_share(spread, rows, cells) * spread * 0.11 * math.pow(rows / spread, 0.4)
     return spread * spread / (rows * public_ridge(spread, rows, cells))
 
 
@@ -133,11 +131,11 @@ def with_prior(
     """θ after LONG_STEPS of EM from `start`, the naive estimate, with a normal prior on potentials, of VARIANCE.
 
     The E-step of a long step of k moves potentials by at most k/b (about k/σ), and k is such that this is REACH, or
-    less where tables of so many `cells` are `drowned` in their noise. Its M-step is the fit to what was expected,
+    less where tables of so many `cells` are drowned in their noise. Its M-step is the fit to what was expected,
     with k times the prior. The constants are public and were chosen once, on truths of other seeds than are judged by
     (docs/experiments/graphical.md).
     """
-    many = max(1.0, REACH * noise.scale * drowned(noise.spread, rows, cells))
+    many = max(1.0, REACH * noise.scale * signal_share(noise.spread, rows, cells))
     long = Noise(noise.kind, noise.scale / (many if noise.kind == "laplace" else math.sqrt(many)), noise.relative)
     ridge, clear = many / (2 * VARIANCE * rows), rows / (noise.scale * cells)
     theta, step = start, None
@@ -158,7 +156,7 @@ def nlbp(
     it moves by less than `tolerance` (ℓ₁ a table, as shares of N) over a quarter of the rounds so far.
     """
     n, scales = rows * structure.infer(theta)[1], noise.scale * np.asarray(noise.relative, dtype=float)
-    total, kept, at = np.zeros_like(n), n, 0
+    total, average, at = np.zeros_like(n), n, 0
     mark, check = np.zeros_like(n), 64
     for i in range(1, rounds + 1):
         gap = n - noisy
@@ -167,8 +165,8 @@ def nlbp(
         total += n
         if i == check:
             now = (total - mark) / (i - at)
-            moved = float(np.abs(now - kept).sum()) / (rows * len(structure.lengths))
-            if i > 64 and moved < tolerance:
+            change = float(np.abs(now - average).sum()) / (rows * len(structure.lengths))
+            if i > 64 and change < tolerance:
                 return now
-            kept, mark, at, check = now, total.copy(), i, min(2 * check, rounds)
-    return kept
+            average, mark, at, check = now, total.copy(), i, min(2 * check, rounds)
+    return average

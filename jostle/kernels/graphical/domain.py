@@ -27,12 +27,12 @@ class Domain:
     values: tuple[tuple[Any, ...], ...]
 
     @classmethod
-    def of(cls, described: Any) -> Domain:
-        if isinstance(described, Domain):
-            return described
-        if not isinstance(described, Mapping) or not described:
+    def of(cls, description: Any) -> Domain:
+        if isinstance(description, Domain):
+            return description
+        if not isinstance(description, Mapping) or not description:
             raise ValueError("a domain is a record of variables, such as {age: 0..9, sex: {'Female', 'Male'}}")
-        return cls(tuple(described), tuple(_values(name, values) for name, values in described.items()))
+        return cls(tuple(description), tuple(_values(name, values) for name, values in description.items()))
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -50,50 +50,50 @@ class Domain:
 
     def clique(self, names: Any) -> Clique:
         """The places of a clique's variables, in the order of the clique."""
-        listed = [names] if isinstance(names, str) else list(names)
-        places = tuple(self.place(name) for name in listed)
+        members = [names] if isinstance(names, str) else list(names)
+        places = tuple(self.place(name) for name in members)
         if not places:
             raise ValueError("a clique has at least one variable")
         if len(set(places)) < len(places):
-            raise ValueError(f"a clique has each variable once, and this is {', '.join(listed)}")
+            raise ValueError(f"a clique has each variable once, and this is {', '.join(members)}")
         return places
 
-    def cliques(self, listed: Any) -> tuple[Clique, ...]:
+    def cliques(self, lists: Any) -> tuple[Clique, ...]:
         """Cliques as places; two over the same variables are refused, since their potentials would be one."""
-        if isinstance(listed, (str, Mapping)) or not isinstance(listed, Iterable):
+        if isinstance(lists, (str, Mapping)) or not isinstance(lists, Iterable):
             raise ValueError("cliques are a list of lists of variables, such as [['age', 'sex'], ['sex', 'ward']]")
-        found = tuple(self.clique(names) for names in listed)
-        if len({frozenset(c) for c in found}) < len(found):
+        places = tuple(self.clique(names) for names in lists)
+        if len({frozenset(c) for c in places}) < len(places):
             raise ValueError("two cliques are over the same variables")
-        return found
+        return places
 
-    def named(self, clique: Sequence[int]) -> list[str]:
+    def names_of(self, clique: Sequence[int]) -> list[str]:
         return [self.names[v] for v in clique]
 
     def code(self, variable: int, value: Any) -> int:
         """The position of a value; numbers are found as doubles."""
         values = self.values[variable]
         if value not in values:
-            shown = ", ".join(str(v) for v in values[:8])
-            raise ValueError(f"`{self.names[variable]}` has no value {value}: it has {shown}")
+            examples = ", ".join(str(v) for v in values[:8])
+            raise ValueError(f"`{self.names[variable]}` has no value {value}: it has {examples}")
         return values.index(value)
 
 
-def _values(name: str, given: Any) -> tuple[Any, ...]:
-    if isinstance(given, (bool, str)):
+def _values(name: str, description: Any) -> tuple[Any, ...]:
+    if isinstance(description, (bool, str)):
         raise ValueError(f"`{name}` needs a range, a set of values, or a number of them")
-    if isinstance(given, (int, float)):
-        if not float(given).is_integer() or not 1 <= given <= MOST_VALUES:
-            raise ValueError(f"`{name}` has a whole number of values from 1 to {MOST_VALUES:,}, not {given}")
-        return tuple(float(i) for i in range(int(given)))
-    if hasattr(given, "low") and hasattr(given, "high"):
-        low, high = float(given.low), float(given.high)
+    if isinstance(description, (int, float)):
+        if not float(description).is_integer() or not 1 <= description <= MOST_VALUES:
+            raise ValueError(f"`{name}` has a whole number of values from 1 to {MOST_VALUES:,}, not {description}")
+        return tuple(float(i) for i in range(int(description)))
+    if hasattr(description, "low") and hasattr(description, "high"):
+        low, high = float(description.low), float(description.high)
         if not (low.is_integer() and high.is_integer()) or high - low >= MOST_VALUES:
             raise ValueError(f"`{name}` needs a range of whole numbers, at most {MOST_VALUES:,} of them")
-        given = range(int(low), int(high) + 1)
-    if not isinstance(given, Iterable):
+        description = range(int(low), int(high) + 1)
+    if not isinstance(description, Iterable):
         raise ValueError(f"`{name}` needs a range, a set of values, or a number of them")
-    values = tuple(float(v) if isinstance(v, int) and not isinstance(v, bool) else v for v in given)
+    values = tuple(float(v) if isinstance(v, int) and not isinstance(v, bool) else v for v in description)
     if not values or len(set(values)) < len(values):
         raise ValueError(f"`{name}` needs at least one value, and each once")
     return values

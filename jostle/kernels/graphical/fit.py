@@ -12,22 +12,19 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jostle.kernels.arrays import Floats, along
+from jostle.kernels.graphical.parameter_tying import Tied
 from jostle.kernels.graphical.simplex import on_simplex
 from jostle.kernels.graphical.structure import Structure
-from jostle.kernels.graphical.ties import Tied
 from jostle.kernels.threads import on_one_thread
 
-Floats = NDArray[np.float64]
+NOISE_DOMINATED = 2.0
 
 
-DROWNED = 2.0
-
-
-def drowned(scale: float, rows: float, cells: float) -> float:
+def signal_share(scale: float, rows: float, cells: float) -> float:
     """1 where a table of N rows stands out of its noise, b√cells in all; else how little it does, squared."""
-    return min(1.0, math.pow(max(float(rows), 1.0) / max(DROWNED * scale * math.sqrt(cells), 1e-9), 2))
+    return min(1.0, math.pow(max(float(rows), 1.0) / max(NOISE_DOMINATED * scale * math.sqrt(cells), 1e-9), 2))
 
 
 def public_ridge(scale: float, rows: float, cells: float) -> float:
@@ -35,10 +32,10 @@ def public_ridge(scale: float, rows: float, cells: float) -> float:
 
     The constants were fitted once on third-order chains and random graphs (docs/experiments/graphical.md) and are
     not tuned to data. Without noise a tenth of a row's weight is left, for cells that nobody is in; a table that is
-    `drowned` in its noise gets a ridge that keeps it near uniform.
+    drowned in its noise gets a ridge that keeps it near uniform.
     """
     rows = max(float(rows), 1.0)
-    return max(4.0 * math.pow(float(scale) / rows, 1.35) / drowned(scale, rows, cells), 0.1 / rows)
+    return max(4.0 * math.pow(float(scale) / rows, 1.35) / signal_share(scale, rows, cells), 0.1 / rows)
 
 
 def fitted(
@@ -52,17 +49,17 @@ def fitted(
 
     def loss(theta: Floats) -> tuple[float, Floats]:
         log_partition, mu = structure.infer(theta)
-        pulled = strength * theta
-        return log_partition - float(theta @ marginals) + float(pulled @ theta), mu - marginals + 2 * pulled
+        penalty = strength * theta
+        return log_partition - float(theta @ marginals) + float(penalty @ theta), mu - marginals + 2 * penalty
 
     if not marginals.size:
         return marginals
     first = np.zeros_like(marginals) if start is None else start
-    found = on_one_thread(minimize)(
+    optimum = on_one_thread(minimize)(
         loss, first, jac=True, method="L-BFGS-B",
         options={"maxiter": steps, "maxfun": 2 * steps, "maxcor": 30, "gtol": tolerance, "ftol": 4e-9},
     )  # fmt: skip
-    return np.asarray(found.x, dtype=np.float64)
+    return np.asarray(optimum.x, dtype=np.float64)
 
 
 def projected(structure: Structure | Tied, tables: Sequence[Floats], rows: float, spreads: Sequence[float]) -> Floats:
@@ -78,21 +75,21 @@ def projected(structure: Structure | Tied, tables: Sequence[Floats], rows: float
 def agreeing(structure: Structure | Tied, tables: Sequence[Floats], spreads: Sequence[float]) -> list[Floats]:
     """Tables that each sum to 1 and agree on the margins of single variables, nearest in weighted squares a margin."""
     shifted = [t + (1.0 - t.sum()) / t.size for t in tables]
-    told: dict[int, Floats] = {}
+    margin: dict[int, Floats] = {}
     weight: dict[int, float] = {}
     for clique, table, spread in zip(structure.margins, shifted, spreads, strict=True):
         for axis, v in enumerate(clique):
             precise = table.shape[axis] / (max(spread, 1e-9) ** 2 * table.size)
-            told[v] = told.get(v, 0.0) + precise * _margin(table, axis)
+            margin[v] = margin.get(v, 0.0) + precise * _margin(table, axis)
             weight[v] = weight.get(v, 0.0) + precise
-    made = []
+    agreed = []
     for clique, table in zip(structure.margins, shifted, strict=True):
-        moved = table
+        shifted_table = table
         for axis, v in enumerate(clique):
-            gap = (told[v] / weight[v] - _margin(table, axis)) * (table.shape[axis] / table.size)
-            moved = moved + gap.reshape([-1 if a == axis else 1 for a in range(table.ndim)])
-        made.append(moved)
-    return made
+            gap = (margin[v] / weight[v] - _margin(table, axis)) * (table.shape[axis] / table.size)
+            shifted_table = shifted_table + along(gap, axis, table.ndim)
+        agreed.append(shifted_table)
+    return agreed
 
 
 def _margin(table: Floats, axis: int) -> Floats:

@@ -26,14 +26,14 @@ class Home:
     """Where a clique's table stands: its bag, and how to bring it there and back.
 
     A table in the clique's order is transposed by `order` and reshaped to `spread` to broadcast over the bag; of the
-    bag's table, of `axes` axes, those at `kept` remain, in the clique's order.
+    bag's table, of `axes` axes, those at `remaining` stay, in the clique's order.
     """
 
     bag: int
     order: tuple[int, ...]
     spread: tuple[int, ...]
     axes: tuple[int, ...]
-    kept: tuple[int, ...]
+    remaining: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -96,13 +96,13 @@ def plan(sizes: tuple[int, ...], cliques: tuple[Clique, ...], most: int = MOST_C
     variables: list[Clique] = []
     owned: list[int] = []
     for bag, parent in tree:
-        held = set(tree[parent][0]) if parent is not None else set()
-        own = tuple(v for v in bag if v not in held)
-        variables.append(own + tuple(v for v in bag if v in held))
+        shared = set(tree[parent][0]) if parent is not None else set()
+        own = tuple(v for v in bag if v not in shared)
+        variables.append(own + tuple(v for v in bag if v in shared))
         owned.append(len(own))
     above = [
-        _home(parent, listed[many:], variables[parent], sizes) if parent is not None else None
-        for (_, parent), listed, many in zip(tree, variables, owned, strict=True)
+        _home(parent, members[many:], variables[parent], sizes) if parent is not None else None
+        for (_, parent), members, many in zip(tree, variables, owned, strict=True)
     ]
     homes = []
     for clique in cliques:
@@ -110,10 +110,10 @@ def plan(sizes: tuple[int, ...], cliques: tuple[Clique, ...], most: int = MOST_C
         best = min(fitting, key=lambda i: math.prod(sizes[x] for x in variables[i]))
         homes.append(_home(best, clique, variables[best], sizes))
     full = []
-    for i, listed in enumerate(variables):
+    for i, members in enumerate(variables):
         parts = {c: home.spread for c, home in enumerate(homes) if home.bag == i}
         parts |= {-1 - j: home.spread for j, home in enumerate(above) if home is not None and home.bag == i}
-        full.append(Bag(listed, tuple(sizes[x] for x in listed), owned[i], above[i], _adding(parts)))
+        full.append(Bag(members, tuple(sizes[x] for x in members), owned[i], above[i], _adding(parts)))
     return Plan(sizes, cliques, tuple(full), tuple(homes))
 
 
@@ -123,10 +123,10 @@ def _adding(parts: dict[int, tuple[int, ...]]) -> tuple[int, ...]:
     reach: tuple[int, ...] | None = None
     while left:
 
-        def grown(at: int, reach: tuple[int, ...] | None = reach) -> int:
+        def size(at: int, reach: tuple[int, ...] | None = reach) -> int:
             return math.prod(max(a, b) for a, b in zip(reach or left[at], left[at], strict=True))
 
-        at = min(left, key=lambda i: (grown(i), i))
+        at = min(left, key=lambda i: (size(i), i))
         spread = left.pop(at)
         reach = tuple(max(a, b) for a, b in zip(reach or spread, spread, strict=True))
         order.append(at)
@@ -178,11 +178,11 @@ def _eliminated(
             g[a].discard(v)
         left.discard(v)
     # A table within another is no bag of its own. An earlier one can only hold a later one, never lie within it.
-    kept: list[frozenset[int]] = []
+    maximal: list[frozenset[int]] = []
     for one in tables:
-        if not any(one <= other for other in kept):
-            kept.append(one)
-    return tuple(tuple(sorted(one)) for one in kept)
+        if not any(one <= other for other in maximal):
+            maximal.append(one)
+    return tuple(tuple(sorted(one)) for one in maximal)
 
 
 def _tree(bags: tuple[Clique, ...]) -> list[tuple[Clique, int | None]]:
@@ -193,12 +193,12 @@ def _tree(bags: tuple[Clique, ...]) -> list[tuple[Clique, int | None]]:
     """
     sets = [set(bag) for bag in bags]
     waiting = dict.fromkeys(range(len(bags)), (0, -1))  # how much is shared with the tree so far, and with which bag
-    grown: list[tuple[int, int]] = []
+    tree: list[tuple[int, int]] = []
     while waiting:
         at = max(waiting, key=lambda i: (waiting[i][0], -i))
         shared, parent = waiting.pop(at)
-        grown.append((at, parent if shared else -1))
-        for i, known in waiting.items():
-            waiting[i] = max(known, (len(sets[i] & sets[at]), at))
-    place = {at: len(grown) - 1 - i for i, (at, _) in enumerate(grown)}
-    return [(bags[at], place[parent] if parent >= 0 else None) for at, parent in reversed(grown)]
+        tree.append((at, parent if shared else -1))
+        for i, link in waiting.items():
+            waiting[i] = max(link, (len(sets[i] & sets[at]), at))
+    place = {at: len(tree) - 1 - i for i, (at, _) in enumerate(tree)}
+    return [(bags[at], place[parent] if parent >= 0 else None) for at, parent in reversed(tree)]

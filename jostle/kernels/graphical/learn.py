@@ -1,7 +1,7 @@
 """From noisy tables to a model: the naive estimate and the collective one, as `stdlib/graphical.jst` calls them.
 
 Tables come as they were measured, one a clique of the model (a group of cliques, where they share a potential), each
-carrying its noise (`kernels.carried`); tables that carry none are taken as exact.
+carrying its noise (`kernels.noisy_array`); tables that carry none are taken as exact.
 """
 
 from __future__ import annotations
@@ -11,16 +11,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from jostle.kernels.carried import noise_of
+from jostle.kernels.arrays import Floats
 from jostle.kernels.graphical import cgm
-from jostle.kernels.graphical.fit import drowned, fitted, projected, public_ridge
+from jostle.kernels.graphical.fit import fitted, projected, public_ridge, signal_share
 from jostle.kernels.graphical.model import GraphicalModel
+from jostle.kernels.graphical.parameter_tying import Tied
 from jostle.kernels.graphical.structure import Structure
-from jostle.kernels.graphical.ties import Tied
-
-Floats = NDArray[np.float64]
+from jostle.kernels.noisy_array import noise_of
 
 
 def naive_fit(
@@ -102,15 +100,15 @@ def rows_in(tables: Sequence[Any], rows: Any = None) -> float:
 
 
 def _noise(table: Any) -> cgm.Noise:
-    known = noise_of(table)
-    return cgm.Noise("laplace", 0.0) if known is None else cgm.Noise(known.mechanism, known.scale)
+    noise = noise_of(table)
+    return cgm.Noise("laplace", 0.0) if noise is None else cgm.Noise(noise.mechanism, noise.scale)
 
 
 def _notes(how: str, model: GraphicalModel, noises: Sequence[cgm.Noise], rows: float) -> dict[str, Any]:
     """What is told of how a model was made; a warning where noise is all there is. Public: N was measured."""
-    told: dict[str, Any] = {"learned": how, "rows": rows, "noise": max((n.spread for n in noises), default=0.0)}
-    told["measured"] = [{"mechanism": n.kind, "scale": n.scale} for n in noises]
+    notes: dict[str, Any] = {"learned": how, "rows": rows, "noise": max((n.spread for n in noises), default=0.0)}
+    notes["measured"] = [{"mechanism": n.kind, "scale": n.scale} for n in noises]
     pairs = zip(noises, model.learning.lengths, strict=True)
-    if noises and all(drowned(noise.spread, rows, cells) < 1 for noise, cells in pairs):
-        told["warning"] = "the noise is as large as the tables: this model is near uniform"
-    return told
+    if noises and all(signal_share(noise.spread, rows, cells) < 1 for noise, cells in pairs):
+        notes["warning"] = "the noise is as large as the tables: this model is near uniform"
+    return notes

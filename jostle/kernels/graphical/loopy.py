@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from jostle.kernels.arrays import Floats, along
+
 Clique = tuple[int, ...]
 
 
@@ -24,18 +24,18 @@ def propagate(
     to_variable = [[np.zeros(sizes[v]) for v in clique] for clique in cliques]
     into: list[Floats] = [np.zeros(size) for size in sizes]
     for _ in range(rounds):
-        moved = 0.0
+        change = 0.0
         for clique, potential, messages in zip(cliques, potentials, to_variable, strict=True):
             whole = potential
             for axis, v in enumerate(clique):
-                whole = whole + _along(into[v] - messages[axis], axis, len(clique))
+                whole = whole + along(into[v] - messages[axis], axis, len(clique))
             for axis, v in enumerate(clique):
                 new = _normal(_sum_but(whole, axis) - (into[v] - messages[axis]))
                 step = 0.5 * (new - messages[axis])
-                moved = max(moved, float(np.abs(step).max()))
+                change = max(change, float(np.abs(step).max()))
                 messages[axis] = messages[axis] + step
                 into[v] = into[v] + step
-        if moved < tolerance:
+        if change < tolerance:
             break
     return _bethe(sizes, cliques, potentials, to_variable, into)
 
@@ -46,29 +46,25 @@ def _bethe(
 ) -> tuple[float, list[Floats]]:  # fmt: skip
     beliefs = []
     log_partition = 0.0
-    met = [0] * len(sizes)
+    degree = [0] * len(sizes)
     for clique, potential, messages in zip(cliques, potentials, to_variable, strict=True):
         whole = potential
         for axis, v in enumerate(clique):
-            whole = whole + _along(into[v] - messages[axis], axis, len(clique))
-            met[v] += 1
+            whole = whole + along(into[v] - messages[axis], axis, len(clique))
+            degree[v] += 1
         belief = np.exp(whole - whole.max())
         belief /= belief.sum()
         beliefs.append(belief)
         log_partition += float((belief * potential).sum()) + _entropy(belief)
-    for v, times in enumerate(met):
+    for v, times in enumerate(degree):
         single = np.exp(into[v] - into[v].max())
         log_partition -= (times - 1) * _entropy(single / single.sum())
     return log_partition, beliefs
 
 
 def _entropy(p: Floats) -> float:
-    held = p[p > 0]
-    return -float((held * np.log(held)).sum())
-
-
-def _along(message: Floats, axis: int, axes: int) -> Floats:
-    return message.reshape([-1 if a == axis else 1 for a in range(axes)])
+    positive = p[p > 0]
+    return -float((positive * np.log(positive)).sum())
 
 
 def _sum_but(logs: Floats, axis: int) -> Floats:

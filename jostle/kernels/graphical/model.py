@@ -16,16 +16,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jostle.kernels.carried import Noise, carrying, noise_of
+from jostle.kernels.arrays import Floats
 from jostle.kernels.graphical.calibrate import Calibrated, calibrate
 from jostle.kernels.graphical.domain import Domain
 from jostle.kernels.graphical.junction import plan
+from jostle.kernels.graphical.parameter_tying import Tied, tied
 from jostle.kernels.graphical.rows import SyntheticRows
 from jostle.kernels.graphical.sampling import sampled
 from jostle.kernels.graphical.structure import Structure
-from jostle.kernels.graphical.ties import Tied, tied
+from jostle.kernels.noisy_array import Noise, noise_of, with_noise
 
-Floats = NDArray[np.float64]
 MOST_ROWS = 10**7
 LONGEST = 1000
 
@@ -62,7 +62,7 @@ class GraphicalModel:
     def jostle_fields(self) -> dict[str, Any]:
         fields: dict[str, Any] = {
             "variables": list(self.domain.names),
-            "cliques": [self.domain.named(c) for c in self.structure.cliques],
+            "cliques": [self.domain.names_of(c) for c in self.structure.cliques],
             "log_partition": self.log_partition, "potentials": self.structure.split(self.theta),
             "marginals": self.tables, "joined": self._inferred[1], "marginal": self.marginal,
             "probability": self.probability, "conditional": self.conditional, "sample": self.sample, "kl": self.kl,
@@ -89,8 +89,8 @@ class GraphicalModel:
 
     def marginal(self, *names: Any) -> Floats:
         """The probability table over any variables, in their order."""
-        listed = names[0] if len(names) == 1 and not isinstance(names[0], str) else names
-        clique = self.domain.clique(listed)
+        members = names[0] if len(names) == 1 and not isinstance(names[0], str) else names
+        clique = self.domain.clique(members)
         return self._over(clique)
 
     def probability(self, event: Any, given: Any = None) -> float:
@@ -137,7 +137,7 @@ class GraphicalModel:
         Where cliques are tied, one table a group will do: the mean of its cliques' tables.
         """
         if isinstance(data, SyntheticRows):
-            tables = [data.table(*self.domain.named(c)) for c in self.structure.cliques]
+            tables = [data.table(*self.domain.names_of(c)) for c in self.structure.cliques]
         elif hasattr(data, "columns") and hasattr(data, "itertuples"):
             return self.log_likelihood(coded(self.domain, data))
         else:
@@ -158,7 +158,7 @@ class GraphicalModel:
         return {
             "kind": "graphical model",
             "domain": {n: list(v) for n, v in zip(self.domain.names, self.domain.values, strict=True)},
-            "cliques": [self.domain.named(c) for c in self.structure.cliques],
+            "cliques": [self.domain.names_of(c) for c in self.structure.cliques],
             "potentials": [t.tolist() for t in self.structure.split(self.theta)],
             **({"notes": self.notes} if self.notes else {}),
         }  # fmt: skip
@@ -176,14 +176,14 @@ class GraphicalModel:
     def _masks(self, event: Any) -> dict[int, NDArray[np.bool_]]:
         if not isinstance(event, Mapping):
             raise ValueError("an event is a record of variables with values, such as {age: 3}")
-        found = {}
-        for name, wanted in event.items():
+        masks = {}
+        for name, values in event.items():
             v = self.domain.place(name)
-            several = not isinstance(wanted, (str, bool, int, float)) and isinstance(wanted, Iterable)
+            several = not isinstance(values, (str, bool, int, float)) and isinstance(values, Iterable)
             mask = np.zeros(self.domain.sizes[v], dtype=bool)
-            mask[[self.domain.code(v, value) for value in (wanted if several else [wanted])]] = True
-            found[v] = mask
-        return found
+            mask[[self.domain.code(v, value) for value in (values if several else [values])]] = True
+            masks[v] = mask
+        return masks
 
     def _with(self, masks: Mapping[int, NDArray[np.bool_]], clique: tuple[int, ...] | None = None) -> Calibrated:
         """Calibrated with evidence, over one more clique where one is given."""
@@ -209,9 +209,9 @@ def coded(domain: Domain, frame: Any) -> SyntheticRows:
     """A pandas frame's rows as positions of the domain's values; ValueError on a value outside it."""
     codes = np.empty((len(frame), len(domain.names)), dtype=np.int64)
     for place, name in enumerate(domain.names):
-        known = {value: i for i, value in enumerate(domain.values[place])}
+        positions = {value: i for i, value in enumerate(domain.values[place])}
         try:
-            codes[:, place] = [known[v if isinstance(v, str) else float(v)] for v in frame[name]]
+            codes[:, place] = [positions[v if isinstance(v, str) else float(v)] for v in frame[name]]
         except KeyError as missing:
             raise ValueError(f"`{name}` has no value {missing}") from None
     return SyntheticRows(domain, codes)
@@ -222,8 +222,8 @@ def graphical_model(domain: Any, cliques: Any, inference: str = "exact", groups:
 
     `groups`: lists of places of cliques, those of one list to share one potential.
     """
-    made = Domain.of(domain)
-    structure = Structure(made, made.cliques(cliques), inference)
+    described = Domain.of(domain)
+    structure = Structure(described, described.cliques(cliques), inference)
     return GraphicalModel(structure, ties=None if groups is None else tied(structure, groups))
 
 
@@ -246,7 +246,7 @@ def steady_tables(steps: Any) -> list[Floats]:
     table = np.asarray(steps, dtype=float)
     if table.ndim != 2 or table.shape[0] != table.shape[1]:
         raise ValueError("steps are a square table, from and to")
-    starts, known = table.sum(axis=1), noise_of(steps)
-    if known is None:
+    starts, noise = table.sum(axis=1), noise_of(steps)
+    if noise is None:
         return [starts, table]
-    return [carrying(starts, Noise(known.mechanism, known.scale * math.sqrt(len(table)))), steps]
+    return [with_noise(starts, Noise(noise.mechanism, noise.scale * math.sqrt(len(table)))), steps]

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jostle.kernels.arrays import Ints
 from jostle.kernels.graphical.domain import Domain
-
-Ints = NDArray[np.int64]
 
 
 class SyntheticRows:
@@ -50,15 +49,15 @@ class SyntheticRows:
         """A pandas frame: whole numbers as integers, texts as categories in the order of their domain."""
         import pandas
 
-        made: dict[str, Any] = {}
+        columns: dict[str, Any] = {}
         for place, (name, values) in enumerate(zip(self.domain.names, self.domain.values, strict=True)):
             codes = self.codes[:, place]
             if all(isinstance(v, float) for v in values):
                 whole = all(v.is_integer() for v in values)
-                made[name] = np.array(values)[codes].astype(np.int64 if whole else np.float64)
+                columns[name] = np.array(values)[codes].astype(np.int64 if whole else np.float64)
             else:
-                made[name] = pandas.Categorical.from_codes(codes, categories=list(values))
-        return pandas.DataFrame(made)
+                columns[name] = pandas.Categorical.from_codes(codes, categories=list(values))
+        return pandas.DataFrame(columns)
 
     def as_json(self) -> list[dict[str, Any]]:
         shown = [[_plain(v) for v in values] for values in self.domain.values]

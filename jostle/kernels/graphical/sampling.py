@@ -13,16 +13,15 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from jostle.kernels.arrays import Ints
 from jostle.kernels.graphical.calibrate import Calibrated
-
-Ints = NDArray[np.int64]
 
 
 def sampled(calibrated: Calibrated, rows: int, seed: int) -> Ints:
     """(rows, variables) positions of values; seeded, since nothing private is left to hide."""
     rng = np.random.default_rng(seed)
-    found = _down(calibrated, rows, rng, stratified=True)
-    out: Ints = found[rng.permutation(rows)]
+    positions = _down(calibrated, rows, rng, stratified=True)
+    out: Ints = positions[rng.permutation(rows)]
     return out
 
 
@@ -37,7 +36,7 @@ def dirichlet(lengths: Sequence[int], concentration: float, seed: int) -> list[N
     return [rng.dirichlet(np.full(n, float(concentration))) for n in lengths]
 
 
-def noised(shape: Sequence[int], mechanism: str, scale: float, seed: int, stream: int) -> NDArray[np.float64]:
+def noise_array(shape: Sequence[int], mechanism: str, scale: float, seed: int, stream: int) -> NDArray[np.float64]:
     """Laplace noise of scale b or Gaussian noise of deviation σ, seeded: for what has been released already."""
     rng = np.random.default_rng([seed, stream])
     return rng.laplace(0.0, scale, shape) if mechanism == "laplace" else rng.normal(0.0, scale, shape)
@@ -52,16 +51,16 @@ def subsets(of: int, size: int, seed: int, tries: int = 10_000) -> Iterator[list
 
 def _down(calibrated: Calibrated, rows: int, rng: np.random.Generator, *, stratified: bool) -> Ints:
     plan = calibrated.plan
-    found = np.zeros((rows, len(plan.sizes)), dtype=np.int64)
+    positions = np.zeros((rows, len(plan.sizes)), dtype=np.int64)
     for bag, conditional in zip(reversed(plan.bags), reversed(calibrated.conditionals), strict=True):
         own, shared = bag.variables[: bag.own], bag.variables[bag.own :]
         state = np.zeros(rows, dtype=np.int64)
         if shared:
-            state = np.ravel_multi_index(tuple(found[:, v] for v in shared), bag.shape[bag.own :])
-        chosen = _spread(conditional.T, state, rng, stratified)
-        for v, values in zip(own, np.unravel_index(chosen, bag.shape[: bag.own]), strict=True):
-            found[:, v] = values
-    return found
+            state = np.ravel_multi_index(tuple(positions[:, v] for v in shared), bag.shape[bag.own :])
+        states = _spread(conditional.T, state, rng, stratified)
+        for v, values in zip(own, np.unravel_index(states, bag.shape[: bag.own]), strict=True):
+            positions[:, v] = values
+    return positions
 
 
 def _spread(conditional: NDArray[np.float64], state: Ints, rng: np.random.Generator, stratified: bool) -> Ints:
@@ -77,6 +76,6 @@ def _spread(conditional: NDArray[np.float64], state: Ints, rng: np.random.Genera
     flat = (sums + np.arange(len(lines))[:, None]).ravel()
     at = np.repeat(np.arange(len(lines)), many)
     column = np.searchsorted(flat, at + point, side="right") - at * conditional.shape[1]
-    chosen = np.empty(len(state), dtype=np.int64)
-    chosen[order] = np.clip(column, 0, conditional.shape[1] - 1)
-    return chosen
+    columns = np.empty(len(state), dtype=np.int64)
+    columns[order] = np.clip(column, 0, conditional.shape[1] - 1)
+    return columns

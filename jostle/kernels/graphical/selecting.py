@@ -25,14 +25,14 @@ def fitting_pairs(model: GraphicalModel, most: float = 2e6, largest: float = 1e5
     No pair of more than `largest` values is among them: its noise would drown what it tells.
     """
     domain, cliques = model.domain, model.structure.cliques
-    known = {frozenset(clique) for clique in cliques}
-    found: list[list[str]] = []
+    present = {frozenset(clique) for clique in cliques}
+    pairs: list[list[str]] = []
     for a, b in combinations(range(len(domain.names)), 2):
-        if any({a, b} <= clique for clique in known) or domain.sizes[a] * domain.sizes[b] > largest:
+        if any({a, b} <= clique for clique in present) or domain.sizes[a] * domain.sizes[b] > largest:
             continue
         if cells_needed(domain.sizes, (*cliques, (a, b))) <= most:
-            found.append(domain.named((a, b)))
-    return found
+            pairs.append(domain.names_of((a, b)))
+    return pairs
 
 
 def expected_counts(model: GraphicalModel, names: Any, rows: float) -> Any:

@@ -17,12 +17,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jostle.kernels.graphical.fit import public_ridge
 from jostle.kernels.graphical.model import GraphicalModel
 
-Floats = NDArray[np.float64]
 PACE = 0.5
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from jostle.kernels.arrays import Floats
 
 
 def on_simplex(table: Floats, total: float = 1.0) -> Floats:
@@ -14,5 +13,5 @@ def on_simplex(table: Floats, total: float = 1.0) -> Floats:
     down = np.sort(flat)[::-1]
     over = (np.cumsum(down) - total) / np.arange(1, flat.size + 1)
     last = int(np.flatnonzero(down > over)[-1]) if flat.size else 0
-    made: Floats = np.maximum(flat - over[last], 0.0).reshape(np.shape(table))
-    return made
+    projection: Floats = np.maximum(flat - over[last], 0.0).reshape(np.shape(table))
+    return projection

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jostle.kernels.arrays import Floats
 from jostle.kernels.graphical.calibrate import calibrate
 from jostle.kernels.graphical.domain import Clique, Domain
 from jostle.kernels.graphical.junction import Plan, plan
 from jostle.kernels.graphical.loopy import propagate
 
-Floats = NDArray[np.float64]
 WAYS = ("exact", "loopy")
 
 
@@ -66,7 +65,7 @@ class Structure:
             raise ValueError(f"{len(tables)} tables for {len(self.cliques)} cliques")
         for clique, shape, table in zip(self.cliques, self.shapes, tables, strict=True):
             if np.size(table) != int(np.prod(shape)):
-                names = ", ".join(self.domain.named(clique))
+                names = ", ".join(self.domain.names_of(clique))
                 raise ValueError(f"the table over {names} has {np.size(table)} cells and needs {np.prod(shape)}")
         return np.concatenate([np.asarray(t, dtype=float).ravel() for t in tables]) if tables else np.zeros(0)
 
@@ -75,6 +74,6 @@ class Structure:
         if self.inference == "loopy":
             log_partition, tables = propagate(self.domain.sizes, self.cliques, self.split(theta))
         else:
-            found = calibrate(self.plan, self.split(theta))
-            log_partition, tables = found.log_partition, found.marginals()
+            calibrated = calibrate(self.plan, self.split(theta))
+            log_partition, tables = calibrated.log_partition, calibrated.marginals()
         return log_partition, np.concatenate([t.ravel() for t in tables]) if tables else np.zeros(0)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jostle.kernels.workloads.boxes import Ints
+from jostle.kernels.arrays import Ints, along
 
 
 def axis_tree(labels: Sequence[Ints], public_splits: int = 2) -> tuple[Ints, Ints]:
@@ -29,7 +29,7 @@ def axis_tree(labels: Sequence[Ints], public_splits: int = 2) -> tuple[Ints, Int
         base = depths[-1] + 1 if depths else 0
         for turn, (axis, place) in enumerate(_in_turn([bits for bits, _ in half])):
             bit = half[axis][1] >> place & 1
-            key = 2 * key + bit.reshape([-1 if a == axis else 1 for a in range(len(axes))])
+            key = 2 * key + along(bit, axis, len(axes))
             depths.append(base + turn // len(axes))
     order = np.argsort(key.ravel(), kind="stable")
     levels = np.full(key.size, -1, dtype=np.int64)
@@ -57,11 +57,11 @@ def _halvings(places: Ints, many: int | Ints) -> tuple[int, Ints]:
 
 def _in_turn(bits: list[int]) -> list[tuple[int, int]]:
     """Axes and bits in the order of halving: each axis in turn while it has bits, from the one with the most."""
-    left, found = list(bits), []
+    left, halvings = list(bits), []
     axis = left.index(max(left))
     while any(left):
         if left[axis]:
             left[axis] -= 1
-            found.append((axis, left[axis]))
+            halvings.append((axis, left[axis]))
         axis = (axis + 1) % len(left)
-    return found
+    return halvings

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from jostle.kernels.workloads.boxes import Floats
+from jostle.kernels.arrays import Floats
 
 Pair = tuple[Floats, Floats, float]
 
@@ -37,18 +37,18 @@ def minimise(
             direction = np.where(free, -gradient, 0.0)
         step = 1.0 if memory else 0.3 / max(float(np.abs(direction).max()), 1e-300)
         for _ in range(20):
-            moved = np.maximum(point + step * direction, 0.0)
-            new_value, new_gradient = function(moved)
-            if new_value <= value + 1e-4 * np.vdot(gradient, moved - point):
+            candidate = np.maximum(point + step * direction, 0.0)
+            new_value, new_gradient = function(candidate)
+            if new_value <= value + 1e-4 * np.vdot(gradient, candidate - point):
                 break
             step /= 3
         else:
             break
-        change, bend = moved - point, new_gradient - gradient
+        change, bend = candidate - point, new_gradient - gradient
         curvature = float(np.vdot(change, bend))
         if curvature > 1e-12 * float(np.linalg.norm(change) * np.linalg.norm(bend)):
             memory.append((change, bend, curvature))
-        point, value, gradient = moved, new_value, new_gradient
+        point, value, gradient = candidate, new_value, new_gradient
         values.append(value)
         if len(values) > 5 and values[-6] - value < tolerance * abs(value):
             break
@@ -58,13 +58,13 @@ def minimise(
 def _two_loop(gradient: Floats, memory: deque[Pair]) -> Floats:
     """The L-BFGS direction (Nocedal and Wright, *Numerical Optimization*, algorithm 7.4)."""
     q = gradient.copy()
-    kept: list[float] = []
+    alphas: list[float] = []
     for change, bend, curvature in reversed(memory):
-        kept.append(float(np.vdot(change, q)) / curvature)
-        q -= kept[-1] * bend
+        alphas.append(float(np.vdot(change, q)) / curvature)
+        q -= alphas[-1] * bend
     if memory:
         _, bend, curvature = memory[-1]
         q *= curvature / float(np.vdot(bend, bend))
     for change, bend, curvature in memory:
-        q += (kept.pop() - float(np.vdot(bend, q)) / curvature) * change
+        q += (alphas.pop() - float(np.vdot(bend, q)) / curvature) * change
     return -q

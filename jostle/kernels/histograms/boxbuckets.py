@@ -11,7 +11,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from jostle.kernels.workloads.boxes import Floats, Ints, Workload
+from jostle.kernels.arrays import Floats, Ints, along
+from jostle.kernels.workloads.boxes import Workload
 from jostle.kernels.workloads.marginals import Marginals
 
 MANY_CELLS = 2**16
@@ -36,7 +37,7 @@ def box_extents(shape: tuple[int, ...], labels: Ints, sizes: Floats) -> tuple[In
     if (np.prod(highs - lows + 1.0, axis=1) != sizes).any():
         return None
     for axis, side in enumerate(shape):
-        place = np.broadcast_to(np.arange(side).reshape([-1 if a == axis else 1 for a in range(len(shape))]), shape)
+        place = np.broadcast_to(along(np.arange(side), axis, len(shape)), shape)
         if (place.ravel() < lows[labels, axis]).any() or (place.ravel() > highs[labels, axis]).any():
             return None
     return lows, highs
@@ -44,36 +45,36 @@ def box_extents(shape: tuple[int, ...], labels: Ints, sizes: Floats) -> tuple[In
 
 def gram(workload: Workload, lows: Ints, highs: Ints) -> Floats:
     """G on box buckets, (b, b)."""
-    found = np.zeros((len(lows), len(lows)))
+    matrix = np.zeros((len(lows), len(lows)))
     terms = products(workload)
     if terms is not None:
         for axes in terms:
-            term = np.ones_like(found)
-            for axis, asked in enumerate(axes):
-                share = _shares(asked, (lows[:, axis], highs[:, axis]))
+            term = np.ones_like(matrix)
+            for axis, queries in enumerate(axes):
+                share = _shares(queries, (lows[:, axis], highs[:, axis]))
                 term *= share.T @ share
-            found += term
-        return found
+            matrix += term
+        return matrix
     for share in _pieces(workload, lows, highs):
-        found += share.T @ share
-    return found
+        matrix += share.T @ share
+    return matrix
 
 
 def diagonal(workload: Workload, lows: Ints, highs: Ints) -> Floats:
     """The diagonal of G, (b,)."""
-    found = np.zeros(len(lows))
+    total = np.zeros(len(lows))
     terms = products(workload)
     if terms is not None:
         for axes in terms:
             term = np.ones(len(lows))
-            for axis, asked in enumerate(axes):
+            for axis, queries in enumerate(axes):
                 ends, which = np.unique(np.stack([lows[:, axis], highs[:, axis]]), axis=1, return_inverse=True)
-                term *= (_shares(asked, (ends[0], ends[1])) ** 2).sum(axis=0)[which.ravel()]
-            found += term
-        return found
+                term *= (_shares(queries, (ends[0], ends[1])) ** 2).sum(axis=0)[which.ravel()]
+            total += term
+        return total
     for share in _pieces(workload, lows, highs):
-        found += (share**2).sum(axis=0)
-    return found
+        total += (share**2).sum(axis=0)
+    return total
 
 
 def products(workload: Workload) -> list[list[Axis]] | None:
@@ -91,19 +92,19 @@ def products(workload: Workload) -> list[list[Axis]] | None:
 
 def _pieces(workload: Workload, lows: Ints, highs: Ints) -> Iterator[Floats]:
     """Shares of every bucket in some of the queries, (some, b), piece by piece."""
-    asked = workload.bounds()
+    bounds = workload.bounds()
     step = max(1, PIECE // len(lows))
     edges = [*range(0, workload.size, step), workload.size]
     for start, end in pairwise(edges):
         share = np.ones((end - start, len(lows)))
         for axis in range(lows.shape[1]):
-            part = (asked[0][start:end, axis], asked[1][start:end, axis])
+            part = (bounds[0][start:end, axis], bounds[1][start:end, axis])
             share *= _shares(part, (lows[:, axis], highs[:, axis]))
         yield share
 
 
-def _shares(asked: Axis, buckets: Axis) -> Floats:
+def _shares(queries: Axis, buckets: Axis) -> Floats:
     """Which share of each of b intervals lies in each of m: (m, b)."""
     starts, ends = buckets
-    shared = np.minimum(asked[1][:, None], ends) - np.maximum(asked[0][:, None], starts) + 1.0
+    shared = np.minimum(queries[1][:, None], ends) - np.maximum(queries[0][:, None], starts) + 1.0
     return np.asarray(np.maximum(shared, 0.0) / (ends - starts + 1))

@@ -9,14 +9,11 @@ groups anew. Everything here sees released numbers and the scale of their noise,
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
+from jostle.kernels.arrays import Floats, Ints, Strategy, groups
 from jostle.kernels.histograms import kdtree
-from jostle.kernels.workloads.boxes import Floats, Ints
-
-Strategy = list[dict[str, Any]]
 
 
 def ahp_labels(cells: Floats, scale: float, next_scale: float) -> Ints:
@@ -65,8 +62,7 @@ def kd_labels(shape: int | tuple[int, ...], cells: Floats, scale: float) -> Ints
 
 def group_strategy(labels: Ints) -> Strategy:
     """Each group of `labels`, 0 … c − 1, once."""
-    labels = np.asarray(labels, dtype=np.int64).ravel()
-    return [{"kind": "groups", "labels": labels, "size": int(labels.max()) + 1, "weight": 1.0}]
+    return [groups(labels, 1.0)]
 
 
 def _best_cut(cube: Floats) -> tuple[float, int, int]:

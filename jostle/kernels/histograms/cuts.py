@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from jostle.kernels.workloads.boxes import Floats, Ints
+from jostle.kernels.arrays import Floats, Ints, axes_of, groups
 
 
 def grain_for(shape: int | tuple[int, ...], most: int) -> int:
     """The least number of cells a block along every axis has, so that there are at most `most` blocks."""
-    axes = (shape,) if isinstance(shape, int) else tuple(shape)
+    axes = axes_of(shape)
     grain = 1
     while np.prod([-(-side // grain) for side in axes], dtype=float) > most:
         grain *= 2
@@ -33,9 +33,9 @@ def cut_places(shape: int | tuple[int, ...], starts: Floats, grain: int, most: i
     ]
 
 
-def cut(starts: Floats, places: list[Ints], chosen: Floats) -> Ints:
+def cut(starts: Floats, places: list[Ints], selection: Floats) -> Ints:
     """The starts of the segments after each was cut at the chosen one of its places."""
-    cuts = [some[int(at)] for some, at in zip(places, np.atleast_1d(chosen), strict=True)]
+    cuts = [some[int(at)] for some, at in zip(places, np.atleast_1d(selection), strict=True)]
     return np.union1d(np.asarray(starts, dtype=np.int64), np.array(cuts, dtype=np.int64))
 
 
@@ -50,7 +50,7 @@ def two_levels(labels: Ints) -> list[dict[str, Any]]:
     """Each group of `labels`, 0 … s − 1, and each cell, by halves of what there is."""
     labels = np.asarray(labels, dtype=np.int64).ravel()
     cells = np.arange(len(labels), dtype=np.int64)
-    return [{"kind": "groups", "labels": at, "size": int(at.max()) + 1, "weight": 0.5} for at in (labels, cells)]
+    return [groups(at, 0.5) for at in (labels, cells)]
 
 
 def _blocks(shape: int | tuple[int, ...], grain: int) -> Any:

@@ -5,17 +5,14 @@ Post-processing of public numbers, shared by the options of the standard library
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from jostle.kernels.carried import carrying, noise_of
+from jostle.kernels.arrays import Floats, Strategy
 from jostle.kernels.histograms import projection
 from jostle.kernels.histograms.grams import on_cells
+from jostle.kernels.noisy_array import noise_of, with_noise
 from jostle.kernels.threads import on_one_thread
-from jostle.kernels.workloads.boxes import Floats, Workload
-
-Strategy = list[dict[str, Any]]
+from jostle.kernels.workloads.boxes import Workload
 
 
 @on_one_thread
@@ -26,7 +23,7 @@ def nonnegative(cells: Floats, workload: Workload) -> Floats:
     """
     noise = noise_of(cells)
     z = projection.project(np.asarray(cells, dtype=np.float64).ravel(), on_cells(workload))
-    return z.reshape(workload.shape) if noise is None else carrying(z.reshape(workload.shape), noise)
+    return z.reshape(workload.shape) if noise is None else with_noise(z.reshape(workload.shape), noise)
 
 
 def pooled(strategy: Strategy, answers: list[Floats], scale: float, cells: Floats, cell_scale: float) -> list[Floats]:

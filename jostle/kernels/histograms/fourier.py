@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from jostle.kernels.workloads.boxes import Floats, Ints, Workload
+from jostle.kernels.arrays import Floats, Ints, Strategy, along, axes_of, labels_of
+from jostle.kernels.workloads.boxes import Workload
 
-Strategy = list[dict[str, Any]]
 Basis = list[Any]
 
 MOST_ENTRIES = 2**21
@@ -37,15 +37,14 @@ def fourier_basis(queries: Workload, grain: int) -> Basis:
     """
     blocks = _blocks(queries.shape, grain)
     most = min(max(blocks), max(1, int((MOST_ENTRIES / np.prod(blocks)) ** (1 / len(blocks)))))
-    kept = [_cosines(side)[:most] for side in blocks]
+    cosines = [_cosines(side)[:most] for side in blocks]
     buckets = [np.arange(cells) // grain for cells in queries.shape]
     sizes = [np.bincount(bucket) for bucket in buckets]
-    importance = np.empty([len(rows) for rows in kept])
+    importance = np.empty([len(rows) for rows in cosines])
     for at in np.ndindex(*importance.shape):
-        cosine: Any = np.ones((1,) * len(kept))
+        cosine: Any = np.ones((1,) * len(cosines))
         for axis, i in enumerate(at):
-            along = (kept[axis][i] / sizes[axis])[buckets[axis]]
-            cosine = cosine * along.reshape([-1 if a == axis else 1 for a in range(len(kept))])
+            cosine = cosine * along((cosines[axis][i] / sizes[axis])[buckets[axis]], axis, len(cosines))
         importance[at] = np.linalg.norm(queries.answers(cosine))
     numbers = np.unique(np.rint(np.geomspace(1, most, 40)).astype(np.int64))
     return [numbers, np.maximum(importance / importance.max(), LEAST)]
@@ -64,15 +63,11 @@ def fourier_costs(basis: Basis, grain: int, shape: int | tuple[int, ...], epsilo
 
 def fourier_strategy(basis: Basis, grain: int, shape: int | tuple[int, ...], size: int) -> Strategy:
     """The frequencies of the basis' `size`-th size, as one matrix over the buckets of `grain` cells an axis."""
-    axes = (shape,) if isinstance(shape, int) else tuple(shape)
     rows, weights, _ = _rows(basis, grain, shape)
     count = _counts(basis)[int(size)]
-    label: Any = np.zeros((1,) * len(axes), dtype=np.int64)
-    for axis, (cells, blocks) in enumerate(zip(axes, _blocks(shape, grain), strict=True)):
-        place = np.arange(cells, dtype=np.int64) // grain
-        label = label * blocks + place.reshape([-1 if a == axis else 1 for a in range(len(axes))])
+    labels = labels_of([np.arange(cells, dtype=np.int64) // int(grain) for cells in axes_of(shape)])
     matrix = rows[:count] * weights[:count, None]
-    return [{"kind": "matrix", "labels": np.broadcast_to(label, axes).ravel(), "matrix": matrix}]
+    return [{"kind": "matrix", "labels": labels, "matrix": matrix}]
 
 
 def fourier_cells(strategy: Strategy, answers: list[Floats]) -> Floats:
@@ -87,8 +82,8 @@ def _rows(basis: Basis, grain: int, shape: int | tuple[int, ...]) -> tuple[Float
     """Cosines (K, buckets), their weights and importance (K,), in the order in which squares of frequencies grow."""
     importance = np.asarray(basis[1])
     rows: Floats = np.ones((1, 1))
-    for side, kept in zip(_blocks(shape, grain), importance.shape, strict=True):
-        rows = np.asarray(np.kron(rows, _cosines(side)[:kept]), dtype=np.float64)
+    for side, frequencies in zip(_blocks(shape, grain), importance.shape, strict=True):
+        rows = np.asarray(np.kron(rows, _cosines(side)[:frequencies]), dtype=np.float64)
     order = np.argsort(_level(importance.shape), kind="stable")
     flat = importance.ravel()[order]
     return rows[order], flat ** (2 / 3), flat
@@ -106,8 +101,7 @@ def _level(shape: tuple[int, ...]) -> Ints:
 
 
 def _blocks(shape: int | tuple[int, ...], grain: int) -> list[int]:
-    axes = (shape,) if isinstance(shape, int) else tuple(shape)
-    return [-(-side // int(grain)) for side in axes]
+    return [-(-side // int(grain)) for side in axes_of(shape)]
 
 
 def _cosines(n: int) -> Floats:

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from jostle.kernels.arrays import Floats, Ints
 from jostle.kernels.histograms.boxbuckets import MANY_CELLS, MOST_BUCKETS, box_extents, gram
-from jostle.kernels.workloads.boxes import Floats, Ints, Workload
+from jostle.kernels.workloads.boxes import Workload
 
 WORK = 2**24
 """Numbers that a product may hold at once where a bucket is not a run of cells."""
@@ -63,15 +64,15 @@ class Gram:
             from jostle.kernels.histograms.boxbuckets import diagonal
 
             return diagonal(self.workload, *self.extents)
-        found = np.empty(self.buckets)
+        values = np.empty(self.buckets)
         alone = self.sizes == 1
-        found[self.labels[alone[self.labels]]] = self.workload.gram_diagonal().ravel()[alone[self.labels]]
+        values[self.labels[alone[self.labels]]] = self.workload.gram_diagonal().ravel()[alone[self.labels]]
         wide = np.flatnonzero(~alone)
         for block in (wide[i : i + 128] for i in range(0, len(wide), 128)):
             units = np.zeros((len(block), self.buckets))
             units[np.arange(len(block)), block] = 1
-            found[block] = ((self.corners @ self._forth(units)) ** 2).sum(axis=0)
-        return found
+            values[block] = ((self.corners @ self._forth(units)) ** 2).sum(axis=0)
+        return values
 
     def dense(self) -> Floats:
         """G as a (b, b) array."""
@@ -117,9 +118,9 @@ class Gram:
         one = first == last
         left = np.where(one, left + right - 1, left)
         b = self.buckets
-        found = np.bincount(first, left**2, b) + np.bincount(last, np.where(one, 0, right**2), b)
+        ends = np.bincount(first, left**2, b) + np.bincount(last, np.where(one, 0, right**2), b)
         steps = np.bincount(first + 1, ~one, b + 1) - np.bincount(last, ~one, b + 1)
-        return np.asarray(found + np.cumsum(steps)[:b])
+        return np.asarray(ends + np.cumsum(steps)[:b])
 
 
 def _accumulate(cubes: Floats) -> Floats:
@@ -164,8 +165,8 @@ def on_buckets(workload: Workload, labels: Ints) -> Gram:
         return other_gram(workload, labels, sizes, contiguous)
     corners = _steps(workload, labels, sizes) if contiguous else _corners(workload)
     metric = (corners.T @ corners).tocsr()
-    made = Gram(workload, labels, sizes, contiguous, corners, metric, None, extents)
-    return made if made.buckets > DENSE_BUCKETS else replace(made, small=made.dense())
+    operator = Gram(workload, labels, sizes, contiguous, corners, metric, None, extents)
+    return operator if operator.buckets > DENSE_BUCKETS else replace(operator, small=operator.dense())
 
 
 def _corners(workload: Workload) -> Any:
@@ -177,10 +178,10 @@ def _corners(workload: Workload) -> Any:
     values, columns, rows = [], [], []
     for choice in np.ndindex(*(2,) * d):
         place = np.where(np.array(choice, dtype=bool), highs, lows - 1)
-        kept = np.flatnonzero((place >= 0).all(axis=1))
-        rows.append(kept)
-        columns.append(np.ravel_multi_index(tuple(place[kept].T), workload.shape))
-        values.append(np.full(len(kept), (-1.0) ** (d - sum(choice))))
+        inside = np.flatnonzero((place >= 0).all(axis=1))
+        rows.append(inside)
+        columns.append(np.ravel_multi_index(tuple(place[inside].T), workload.shape))
+        values.append(np.full(len(inside), (-1.0) ** (d - sum(choice))))
     data = (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns)))
     return csr_matrix(data, shape=(m, workload.cells))
 
@@ -204,7 +205,7 @@ def _steps(workload: Workload, labels: Ints, sizes: Floats) -> Any:
         columns += [k, k[k > 0] - 1]
         rows += [at, at[k > 0]]
     data = (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns)))
-    found = csr_matrix(data, shape=(m, b))
-    found.sum_duplicates()
-    found.eliminate_zeros()
-    return found
+    matrix = csr_matrix(data, shape=(m, b))
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    return matrix

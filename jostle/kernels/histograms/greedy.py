@@ -18,12 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from jostle.kernels.arrays import Floats, Ints, Strategy
 from jostle.kernels.histograms import hierarchy
 from jostle.kernels.histograms.grams import on_buckets
 from jostle.kernels.histograms.grids import extents
-from jostle.kernels.workloads.boxes import Floats, Ints, Workload
-
-Strategy = list[dict[str, Any]]
+from jostle.kernels.workloads.boxes import Workload
 
 SHARES = np.concatenate([[0.001], np.linspace(0.01, 0.9, 90)])
 """The λ that are tried: never 0, so that every answer can be divided by its weight."""
@@ -45,19 +44,19 @@ def greedy_h_strategy(queries: Workload) -> Strategy:
     cells: Floats = np.bincount(blocks[-1]["labels"]).astype(np.float64)
     inverse: Floats = np.ones(len(cells))
     shares: list[Floats] = []
-    asked = [_asked(queries, block) for block in blocks]
+    overlaps = [_query_overlaps(queries, block) for block in blocks]
     # How many queries hold a node's parent as a whole: those are for its ancestors to answer.
-    above = [np.zeros(1), *(covered[parent] for (_, covered), parent in zip(asked, parents, strict=False))]
-    error: Floats = asked[-1][0] - above[-1]
+    above = [np.zeros(1), *(covered[parent] for (_, covered), parent in zip(overlaps, parents, strict=False))]
+    error: Floats = overlaps[-1][0] - above[-1]
     for level in range(len(blocks) - 2, -1, -1):
         parent, size = parents[level], int(blocks[level]["size"])
-        error, inverse, cells = (_summed(parent, values, size) for values in (error, inverse, cells))
-        squares, covered = asked[level]
+        error, inverse, cells = (_sum_children(parent, values, size) for values in (error, inverse, cells))
+        squares, covered = overlaps[level]
         error = error + (covered - above[level]) * inverse
-        held = inverse**2 * (squares / cells**2 - above[level])
+        g = inverse**2 * (squares / cells**2 - above[level])
         # No g exceeds th, by Cauchy and Schwarz; this g, which takes uneven parts as even, may.
-        held = np.clip(held, 0, error * inverse)
-        error, inverse, share = _best(error, inverse, held, np.bincount(parent, minlength=size) > 1)
+        g = np.clip(g, 0, error * inverse)
+        error, inverse, share = _best(error, inverse, g, np.bincount(parent, minlength=size) > 1)
         shares.insert(0, share)
     left = np.ones(1)
     for block, share, parent in zip(blocks, shares, parents, strict=False):
@@ -70,11 +69,11 @@ def greedy_h_strategy(queries: Workload) -> Strategy:
     return blocks
 
 
-def _best(error: Floats, inverse: Floats, held: Floats, splits: Any) -> tuple[Floats, Floats, Floats]:
+def _best(error: Floats, inverse: Floats, g: Floats, splits: Any) -> tuple[Floats, Floats, Floats]:
     """For each node the error and 1ᵀY⁻¹1 with the best share for its sum, and that share."""
-    tried = SHARES[:, None]
-    r = (tried / (1 - tried)) ** 2
-    errors = (error - r * held / (1 + r * inverse)) / (1 - tried) ** 2
+    shares = SHARES[:, None]
+    r = (shares / (1 - shares)) ** 2
+    errors = (error - r * g / (1 + r * inverse)) / (1 - shares) ** 2
     # A node with one child would measure the same sum twice.
     best = np.where(splits, np.argmin(errors, axis=0), 0)
     share = SHARES[best]
@@ -83,22 +82,22 @@ def _best(error: Floats, inverse: Floats, held: Floats, splits: Any) -> tuple[Fl
 
 
 def _parent(upper: dict[str, Any], lower: dict[str, Any]) -> Ints:
-    found = np.empty(lower["size"], dtype=np.int64)
-    found[lower["labels"]] = upper["labels"]
-    return found
+    parent = np.empty(lower["size"], dtype=np.int64)
+    parent[lower["labels"]] = upper["labels"]
+    return parent
 
 
-def _summed(parent: Ints, values: Floats, size: int) -> Floats:
+def _sum_children(parent: Ints, values: Floats, size: int) -> Floats:
     return np.bincount(parent, weights=values, minlength=size).astype(np.float64)
 
 
-def _asked(queries: Workload, block: dict[str, Any]) -> tuple[Floats, Floats]:
+def _query_overlaps(queries: Workload, block: dict[str, Any]) -> tuple[Floats, Floats]:
     """For each node, a product of intervals: Σ over queries of its cells in the query squared, and how many hold it."""
     labels, shape = np.asarray(block["labels"]), queries.shape
     if block["size"] == len(labels):
         return (queries.gram_diagonal().ravel(),) * 2
     if len(shape) == 1:
-        return _asked_of_intervals(queries, labels)
+        return _interval_overlaps(queries, labels)
     lows, highs = extents(shape, labels)
     intervals = [(np.unique(lows[:, axis]), np.unique(highs[:, axis])) for axis in range(len(shape))]
     if queries.lows is None or queries.highs is None:
@@ -106,18 +105,18 @@ def _asked(queries: Workload, block: dict[str, Any]) -> tuple[Floats, Floats]:
         parts = [_overlaps(*bounds, at) for bounds, at in zip(alone, intervals, strict=True)]
         squares, covers = ([axis[i].sum(axis=0)[None] for axis in parts] for i in (0, 1))
         return _products(squares), _products(covers)
-    held, whole = np.zeros(len(lows)), np.zeros(len(lows))
+    squared, whole = np.zeros(len(lows)), np.zeros(len(lows))
     size = max(1, OVERLAPS // max(len(at[0]) for at in intervals))
     for start in range(0, queries.size, size):
         some = slice(start, start + size)
-        asked = [(queries.lows[some, axis, None], queries.highs[some, axis, None]) for axis in range(len(shape))]
-        parts = [_overlaps(*bounds, at) for bounds, at in zip(asked, intervals, strict=True)]
-        held += _products([squares for squares, _ in parts])
+        query_bounds = [(queries.lows[some, axis, None], queries.highs[some, axis, None]) for axis in range(len(shape))]
+        parts = [_overlaps(*bounds, at) for bounds, at in zip(query_bounds, intervals, strict=True)]
+        squared += _products([squares for squares, _ in parts])
         whole += _products([covers for _, covers in parts])
-    return held, whole
+    return squared, whole
 
 
-def _asked_of_intervals(queries: Workload, labels: Ints) -> tuple[Floats, Floats]:
+def _interval_overlaps(queries: Workload, labels: Ints) -> tuple[Floats, Floats]:
     """The same in one dimension, without a product of queries and nodes."""
     gram = on_buckets(queries, labels)
     lows, highs = (bound[:, 0] for bound in queries.bounds())

@@ -9,13 +9,9 @@ any branching, with levels of any variance. Everything is by level over arrays, 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from jostle.kernels.workloads.boxes import Floats, Ints
-
-Strategy = list[dict[str, Any]]
+from jostle.kernels.arrays import Floats, Ints, Strategy, axes_of, groups, labels_of
 
 
 def best_branching(n: int) -> int:
@@ -45,7 +41,7 @@ def hb_strategy(shape: int | tuple[int, ...]) -> Strategy:
     In one dimension the root is measured too (h + 1 levels); in more, blocks are split b ways along every axis,
     with b² (b³, …) near the best branching for the number of cells, and the root is not.
     """
-    axes = (shape,) if isinstance(shape, int) else tuple(shape)
+    axes = axes_of(shape)
     n = int(np.prod(axes))
     if len(axes) == 1:
         b = best_branching(n)
@@ -59,13 +55,13 @@ def tree_strategy(shape: tuple[int, ...], b: int, root: bool) -> Strategy:
     """All levels of the tree that splits every axis b ways, equally weighted, coarse to fine."""
     h = max(height(cells, b) for cells in shape)
     levels = [_level(shape, b, h, level) for level in range(0 if root else 1, h + 1)]
-    return [_groups(labels, 1 / len(levels)) for labels in levels]
+    return [groups(labels, 1 / len(levels)) for labels in levels]
 
 
 def bucket_tree(labels: Ints) -> Strategy:
     """`hb_strategy` over the buckets of `labels`, (n,), in their order: each bucket is a leaf."""
     b = int(labels.max()) + 1
-    return [_groups(block["labels"][labels], float(block["weight"])) for block in hb_strategy(b)]
+    return [groups(block["labels"][labels], float(block["weight"])) for block in hb_strategy(b)]
 
 
 def identity_strategy(shape: int | tuple[int, ...]) -> Strategy:
@@ -75,7 +71,7 @@ def identity_strategy(shape: int | tuple[int, ...]) -> Strategy:
 
 def identity_buckets(labels: Ints) -> Strategy:
     """Each bucket of `labels` once."""
-    return [_groups(np.asarray(labels, dtype=np.int64).ravel(), 1.0)]
+    return [groups(labels, 1.0)]
 
 
 def tree_least_squares(blocks: Strategy, answers: list[Floats]) -> Floats:
@@ -85,9 +81,9 @@ def tree_least_squares(blocks: Strategy, answers: list[Floats]) -> Floats:
     pass up and one down, O(cells · levels).
     """
     levels = [np.asarray(block["labels"]) for block in blocks]
-    seen = [np.asarray(a) / block["weight"] for block, a in zip(blocks, answers, strict=True)]
+    measured = [np.asarray(a) / block["weight"] for block, a in zip(blocks, answers, strict=True)]
     weight = [np.broadcast_to(np.asarray(block["weight"], dtype=np.float64), (block["size"],)) for block in blocks]
-    estimate, variance = [seen[-1]], [1 / weight[-1] ** 2]
+    estimate, variance = [measured[-1]], [1 / weight[-1] ** 2]
     parents: list[Ints] = []
     for level in range(len(blocks) - 2, -1, -1):
         size = blocks[level]["size"]
@@ -97,44 +93,38 @@ def tree_least_squares(blocks: Strategy, answers: list[Floats]) -> Floats:
         below_variance = np.bincount(parent, weights=variance[0], minlength=size)
         own = weight[level] ** 2
         precision = own + 1 / below_variance
-        estimate.insert(0, (own * seen[level] + below / below_variance) / precision)
+        estimate.insert(0, (own * measured[level] + below / below_variance) / precision)
         variance.insert(0, 1 / precision)
         parents.insert(0, parent)
-    settled = estimate[0]
+    consistent = estimate[0]
     for level, parent in enumerate(parents):
         size = blocks[level]["size"]
-        gap = settled - np.bincount(parent, weights=estimate[level + 1], minlength=size)
+        gap = consistent - np.bincount(parent, weights=estimate[level + 1], minlength=size)
         share = variance[level + 1] / np.bincount(parent, weights=variance[level + 1], minlength=size)[parent]
-        settled = estimate[level + 1] + share * gap[parent]
-    return np.asarray(settled)
-
-
-def _groups(labels: Ints, weight: float) -> dict[str, Any]:
-    return {"kind": "groups", "labels": labels, "size": int(labels.max()) + 1, "weight": weight}
+        consistent = estimate[level + 1] + share * gap[parent]
+    return np.asarray(consistent)
 
 
 def _level(shape: tuple[int, ...], b: int, h: int, level: int) -> Ints:
     """The groups of one level as labels 0 … m − 1 over flat cells; cell i of n stands at leaf ⌊i·b^h/n⌋ of its axis."""
-    found: Any = np.zeros((1,) * len(shape), dtype=np.int64)
-    for axis, cells in enumerate(shape):
+    places = []
+    for cells in shape:
         own = height(cells, b) if cells > 1 else 0
         depth = max(0, min(own, level - (h - own)))
         place = np.arange(cells, dtype=np.int64) * b**own // cells // b ** (own - depth)
-        place = np.unique(place, return_inverse=True)[1].astype(np.int64)
-        along = [-1 if a == axis else 1 for a in range(len(shape))]
-        found = found * (int(place.max()) + 1) + place.reshape(along)
-    return np.ascontiguousarray(np.broadcast_to(found, shape)).ravel()
+        places.append(np.unique(place, return_inverse=True)[1].astype(np.int64))
+    return labels_of(places)
 
 
 def _candidates(n: int) -> list[int]:
     """For every height the smallest branching that reaches n: between two of them the cost only rises with b."""
-    found = {2}
+    branchings = {2}
     for h in range(1, n.bit_length() + 1):
         b = max(2, round(n ** (1 / h)) - 1)
         while b**h < n:
             b += 1
-        found.add(b)
-    return sorted(found)
+        branchings.add(b)
+    return sorted(branchings)
 
 
 def _grid_cost(shape: tuple[int, ...], side: int) -> float:

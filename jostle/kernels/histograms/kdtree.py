@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from jostle.kernels.workloads.boxes import Ints
+from jostle.kernels.arrays import Ints
 
 Box = tuple[slice, ...]
 Cut = Callable[[Box], tuple[int, int]]
@@ -15,16 +15,16 @@ Cut = Callable[[Box], tuple[int, int]]
 
 def leaves(shape: tuple[int, ...], cut: Cut) -> Ints:
     """A box, 0 … b − 1, for every cell (flat)."""
-    found = np.zeros(shape, dtype=np.int64)
+    labels = np.zeros(shape, dtype=np.int64)
     waiting, boxes = [tuple(slice(0, side) for side in shape)], 0
     while waiting:
         box = waiting.pop()
         axis, before = cut(box)
         if before == 0:
-            found[box] = boxes
+            labels[box] = boxes
             boxes += 1
             continue
         middle = box[axis].start + before
         for half in (slice(middle, box[axis].stop), slice(box[axis].start, middle)):
             waiting.append((*box[:axis], half, *box[axis + 1 :]))
-    return found.ravel()
+    return labels.ravel()

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
+from jostle.kernels.arrays import Floats, Ints, Strategy, along, axes_of, groups
 from jostle.kernels.histograms.clusters import kd_labels
-from jostle.kernels.workloads.boxes import Floats, Ints
 
-Strategy = list[dict[str, Any]]
 Box = tuple[tuple[int, int], ...]
 """The first place along every axis, and the one after the last."""
 
@@ -35,11 +33,8 @@ FULL = 20.0
 
 def axis_sums(shape: int | tuple[int, ...]) -> Strategy:
     """The sums along every axis, each with an equal share: every column has L1 norm 1."""
-    axes = (shape,) if isinstance(shape, int) else tuple(shape)
-    return [
-        {"kind": "groups", "labels": place.ravel(), "size": side, "weight": 1 / len(axes)}
-        for side, place in zip(axes, np.indices(axes), strict=True)
-    ]
+    axes = axes_of(shape)
+    return [groups(place, 1 / len(axes)) for place in np.indices(axes)]
 
 
 def box_tree(
@@ -50,12 +45,12 @@ def box_tree(
     The cells in order, and the level of the place before each: −1 between boxes, and within a box the halvings of its
     longest axes from 0 (from −1 where the sums say that it holds many rows). `epsilon`: of the whole answer.
     """
-    axes = (shape,) if isinstance(shape, int) else tuple(shape)
+    axes = axes_of(shape)
     many = len(axes)
     even = [_evened(np.asarray(a, dtype=np.float64) * many, scale * many) for a in answers]
     total = max(1.0, float(np.mean([line.sum() for line in even])))
     boxes = _boxes([line / max(float(line.sum()), 1e-9) for line in even], total, WORTH / epsilon**2)
-    orders, levels = zip(*(_halved(axes, box, held * epsilon > FULL) for box, held in boxes), strict=True)
+    orders, levels = zip(*(_halved(axes, box, rows * epsilon > FULL) for box, rows in boxes), strict=True)
     return np.concatenate(orders), np.concatenate(levels)
 
 
@@ -79,9 +74,9 @@ def _boxes(shares: list[Floats], total: float, worth: float) -> list[tuple[Box, 
         for turn, half in enumerate(((box[axis][0], at), (at, box[axis][1])), start=1):
             part = (*box[:axis], half, *box[axis + 1 :])
             heapq.heappush(waiting, (*_cut(shares, part), 2 * number + turn, part))
-    held = [float(np.prod([share[low:high].sum() for share, (low, high) in zip(shares, box, strict=True)]))
+    masses = [float(np.prod([share[low:high].sum() for share, (low, high) in zip(shares, box, strict=True)]))
             for box in done]  # fmt: skip
-    return [(box, total * rows) for box, rows in zip(done, held, strict=True)]
+    return [(box, total * rows) for box, rows in zip(done, masses, strict=True)]
 
 
 def _cut(shares: list[Floats], box: Box) -> tuple[float, int, int]:
@@ -112,7 +107,7 @@ def _halved(shape: tuple[int, ...], box: Box, at_once: bool) -> tuple[Ints, Ints
     for depth, left in enumerate(range(max(bits), 0, -1)):
         for axis in (a for a, most in enumerate(bits) if most >= left):
             bit = np.arange(sides[axis]) * (1 << bits[axis]) // sides[axis] >> (left - 1) & 1
-            key = 2 * key + bit.reshape([-1 if a == axis else 1 for a in range(len(sides))])
+            key = 2 * key + along(bit, axis, len(sides))
             depths.append(depth)
     order = np.argsort(key.ravel(), kind="stable")
     sorted_key = key.ravel()[order]

@@ -13,7 +13,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from jostle.kernels.workloads.boxes import Floats, Ints, Workload
+from jostle.kernels.arrays import Floats, Ints, labels_of
+from jostle.kernels.workloads.boxes import Workload
 
 
 def uniform_estimate(shape: int | tuple[int, ...], total: float) -> Floats:
@@ -34,10 +35,10 @@ def mwem_update(estimate: Floats, lows: Ints, highs: Ints, answers: Floats, tota
 
 
 def mwem_learn(
-    estimate: Floats, queries: Workload, asked: Floats, answers: Floats, total: float, passes: int = 100
+    estimate: Floats, queries: Workload, query_numbers: Floats, answers: Floats, total: float, passes: int = 100
 ) -> Floats:
     """`mwem_update` by the numbers `asked`, (t,), of the queries of a workload, which may be any sets of cells."""
-    places = [int(at) for at in np.atleast_1d(asked)]
+    places = [int(at) for at in np.atleast_1d(query_numbers)]
     if queries.boxes:
         lows, highs = (np.stack(bound) for bound in zip(*(queries.box(at) for at in places), strict=True))
         return mwem_update(estimate, lows, highs, answers, total, passes)
@@ -61,9 +62,9 @@ def _updated(
     targets = [float(answer) for answer in answers]
     for _ in range(passes):
         for row, target in zip(rows, targets, strict=True):
-            held = mass[row]
-            gap = target - float(held.sum())
-            mass[row] = held * math.exp(min(max(gap / (2 * total), -50.0), 50.0))
+            masses = mass[row]
+            gap = target - float(masses.sum())
+            mass[row] = masses * math.exp(min(max(gap / (2 * total), -50.0), 50.0))
             mass *= total / float(mass.sum())
     factors = np.divide(mass, start, out=np.zeros_like(mass), where=start > 0)
     updated = estimate.ravel() * factors[region]
@@ -72,18 +73,15 @@ def _updated(
 
 def _regions(shape: tuple[int, ...], lows: Ints, highs: Ints) -> tuple[Ints, NDArray[np.bool_]]:
     """The region of each flat cell, and for every box (a row) whether it holds each region, (t, regions)."""
-    region = np.zeros((1,) * len(shape), dtype=np.int64)
+    places: list[Ints] = []
     middles: list[Ints] = []
-    counts = []
     for axis, cells in enumerate(shape):
         cuts = np.unique(np.concatenate([[0], lows[:, axis], highs[:, axis] + 1]))
         cuts = cuts[cuts < cells]
-        place = np.searchsorted(cuts, np.arange(cells), side="right") - 1
-        region = region * len(cuts) + place.reshape([-1 if a == axis else 1 for a in range(len(shape))])
+        places.append(np.searchsorted(cuts, np.arange(cells), side="right") - 1)
         middles.append(cuts)
-        counts.append(len(cuts))
     inside = np.ones((len(lows), 1), dtype=bool)
     for axis, cuts in enumerate(middles):
-        along = (lows[:, axis, None] <= cuts) & (cuts <= highs[:, axis, None])
-        inside = (inside[:, :, None] & along[:, None, :]).reshape(len(lows), -1)
-    return np.broadcast_to(region, shape).ravel().astype(np.int64), inside
+        held = (lows[:, axis, None] <= cuts) & (cuts <= highs[:, axis, None])
+        inside = (inside[:, :, None] & held[:, None, :]).reshape(len(lows), -1)
+    return labels_of(places), inside

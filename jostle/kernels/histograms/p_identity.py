@@ -13,15 +13,11 @@ optimum for ranges, and ten steps from there within a twentieth.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from jostle.kernels.arrays import Floats, Ints, Strategy
 from jostle.kernels.histograms.bounded import minimise
 from jostle.kernels.histograms.grams import Gram
-from jostle.kernels.workloads.boxes import Floats, Ints
-
-Strategy = list[dict[str, Any]]
 
 
 def objective(theta: Floats, gram: Gram, diagonal: Floats) -> tuple[float, Floats]:
@@ -44,7 +40,7 @@ def tiles(labels: Ints, shape: tuple[int, ...], counts: tuple[int, ...]) -> Floa
     a regular grid.
     """
     b = int(labels.max()) + 1
-    found = []
+    blocks = []
     sizes = np.bincount(labels, minlength=b)
     for count in counts:
         if len(shape) == 1:
@@ -58,8 +54,8 @@ def tiles(labels: Ints, shape: tuple[int, ...], counts: tuple[int, ...]) -> Floa
         used, tile = np.unique(tile, return_inverse=True)
         rows = np.zeros((len(used), b))
         rows[tile, np.arange(b)] = 1
-        found.append(rows)
-    return np.concatenate(found)
+        blocks.append(rows)
+    return np.concatenate(blocks)
 
 
 def optimise(gram: Gram, start: Floats, iterations: int, tolerance: float = 1e-4) -> tuple[Floats, float]:
@@ -93,6 +89,6 @@ def reconstruct(blocks: Strategy, answers: list[Floats]) -> Floats:
     The covariance of the estimate is 2s²(AᵀA)⁻¹ for Laplace noise of scale s.
     """
     weight, matrix = blocks[0]["weight"], blocks[1]["matrix"]
-    seen = (weight * answers[0] + matrix.T @ answers[1]) / weight**2
+    normal = (weight * answers[0] + matrix.T @ answers[1]) / weight**2
     inner = np.eye(len(matrix)) + (matrix / weight**2) @ matrix.T
-    return np.asarray(seen - (matrix.T @ np.linalg.solve(inner, matrix @ seen)) / weight**2)
+    return np.asarray(normal - (matrix.T @ np.linalg.solve(inner, matrix @ normal)) / weight**2)

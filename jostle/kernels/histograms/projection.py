@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from jostle.kernels.arrays import Floats
 from jostle.kernels.histograms.bounded import minimise
 from jostle.kernels.histograms.grams import Gram
-from jostle.kernels.workloads.boxes import Floats
 
 
 def project(z0: Floats, gram: Gram, iterations: int = 60, tolerance: float = 1e-3) -> Floats:
@@ -46,13 +46,13 @@ def _rising(c0: Floats, metric: Any, iterations: int, tolerance: float) -> Float
     pace, scale = 1.0, max(float(c0.max() - c0.min()), 1e-300)
     for _ in range(iterations):
         aim = momentum - (metric @ (momentum - c0)) / weights
-        moved = np.maximum(isotonic_regression(aim, weights=weights).x, 0.0)
-        if np.vdot(weights * (momentum - moved), moved - c) > 0:
+        candidate = np.maximum(isotonic_regression(aim, weights=weights).x, 0.0)
+        if np.vdot(weights * (momentum - candidate), candidate - c) > 0:
             pace = 1.0
         faster = (1 + (1 + 4 * pace**2) ** 0.5) / 2
-        momentum = moved + (pace - 1) / faster * (moved - c)
-        still = float(np.abs(moved - c).max()) < 1e-6 * tolerance * scale
-        c, pace = moved, faster
+        momentum = candidate + (pace - 1) / faster * (candidate - c)
+        still = float(np.abs(candidate - c).max()) < 1e-6 * tolerance * scale
+        c, pace = candidate, faster
         if still:
             break
     return np.diff(c, prepend=0.0)

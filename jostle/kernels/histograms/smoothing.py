@@ -11,24 +11,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
+from jostle.kernels.arrays import Floats, Ints, Strategy
 from jostle.kernels.histograms import kdtree, projection
 from jostle.kernels.histograms.grams import on_buckets
 from jostle.kernels.histograms.strategies import estimate
 from jostle.kernels.threads import on_one_thread
-from jostle.kernels.workloads.boxes import Floats, Ints, Workload
-
-Strategy = list[dict[str, Any]]
+from jostle.kernels.workloads.boxes import Workload
 
 WORK = 2**23
 """The most numbers that the cuts of the whole cube may hold: beyond it nothing is smoothed."""
 
 
 @dataclass(frozen=True)
-class Seen:
+class BlockEstimate:
     """Least-squares counts `z`, (b,), of blocks under a p-identity strategy or none but the blocks themselves.
 
     Their covariance is 2s²(AᵀA)⁻¹ with AᵀA = diag(`own`) + MᵀM, where M, (p, b), holds the weighted sums.
@@ -42,18 +40,18 @@ class Seen:
     def variance_of(self, rows: Floats, of: Ints) -> Floats:
         """The variance of each of `rows`, (m, k), applied to the counts of the k blocks `of`."""
         spread = rows / self.own[of]
-        found = (rows * spread).sum(axis=1)
+        variance = (rows * spread).sum(axis=1)
         if len(self.matrix):
             down = np.linalg.solve(self.root, self.matrix[:, of] @ spread.T)
-            found = found - (down**2).sum(axis=0)
-        return np.asarray(2 * self.scale**2 * np.maximum(found, 1e-12 * (rows * spread).sum(axis=1)))
+            variance = variance - (down**2).sum(axis=0)
+        return np.asarray(2 * self.scale**2 * np.maximum(variance, 1e-12 * (rows * spread).sum(axis=1)))
 
     def diagonal(self) -> Floats:
         """The variance of every count."""
-        found = 1 / self.own
+        variance = 1 / self.own
         if len(self.matrix):
-            found = found - (np.linalg.solve(self.root, self.matrix / self.own) ** 2).sum(axis=0)
-        return np.asarray(2 * self.scale**2 * np.maximum(found, 1e-12 / self.own))
+            variance = variance - (np.linalg.solve(self.root, self.matrix / self.own) ** 2).sum(axis=0)
+        return np.asarray(2 * self.scale**2 * np.maximum(variance, 1e-12 / self.own))
 
     @cached_property
     def root(self) -> Floats:
@@ -74,13 +72,13 @@ def smoothed(strategy: Strategy, answers: list[Floats], scale: float, workload: 
     fitted = len(strategy) > 1 and strategy[1]["kind"] == "matrix"
     if scale <= 0 or not (fitted or len(strategy) == 1) or blocks < 3 or sum(workload.shape) * blocks > WORK:
         return estimate(strategy, answers, workload)
-    seen = seen_through(strategy, answers, scale)
-    counts = drawn_together(seen, labels, boxes_of(seen, labels, workload.shape))
+    measured = block_estimate(strategy, answers, scale)
+    counts = shrunk_counts(measured, labels, boxes_of(measured, labels, workload.shape))
     gram = on_buckets(workload, labels)
     return gram.spread(projection.project(counts, gram))
 
 
-def seen_through(strategy: Strategy, answers: list[Floats], scale: float) -> Seen:
+def block_estimate(strategy: Strategy, answers: list[Floats], scale: float) -> BlockEstimate:
     """What the answers to a `bucket_strategy` say of its blocks."""
     weight = np.broadcast_to(np.asarray(strategy[0]["weight"], dtype=np.float64), (strategy[0]["size"],))
     matrix = np.asarray(strategy[1]["matrix"]) if len(strategy) > 1 else np.zeros((0, len(weight)))
@@ -89,21 +87,21 @@ def seen_through(strategy: Strategy, answers: list[Floats], scale: float) -> See
         from jostle.kernels.histograms import p_identity
 
         z = p_identity.reconstruct([{**strategy[0], "weight": weight}, strategy[1]], answers)
-    return Seen(np.asarray(z), weight**2, matrix, float(scale))
+    return BlockEstimate(np.asarray(z), weight**2, matrix, float(scale))
 
 
-def boxes_of(seen: Seen, labels: Ints, shape: tuple[int, ...]) -> Ints:
+def boxes_of(measured: BlockEstimate, labels: Ints, shape: tuple[int, ...]) -> Ints:
     """A box, 0 … j − 1, for every cell (flat): the leaves of a kd-tree whose every cut is more than noise.
 
     Of the cuts whose squared gap is above 1 + 2·ln(cuts) times its variance the one is taken that saves most of the
     squares about the mean density. A cut may go through a block, whose count is then shared by cells.
     """
     sizes = np.bincount(labels).astype(np.float64)
-    density, block = (seen.z / sizes)[labels].reshape(shape), labels.reshape(shape)
-    return kdtree.leaves(shape, lambda box: _best_cut(seen, density[box], block[box], sizes))
+    density, block = (measured.z / sizes)[labels].reshape(shape), labels.reshape(shape)
+    return kdtree.leaves(shape, lambda box: _best_cut(measured, density[box], block[box], sizes))
 
 
-def drawn_together(seen: Seen, labels: Ints, boxes: Ints) -> Floats:
+def shrunk_counts(measured: BlockEstimate, labels: Ints, boxes: Ints) -> Floats:
     """The blocks' counts, (b,), given that those in one box of `boxes` have like densities; the posterior mean.
 
     Within a box the counts are n·ρ plus a normal of variance n·τ², n being cells, ρ unknown, and τ² what the squared
@@ -112,14 +110,14 @@ def drawn_together(seen: Seen, labels: Ints, boxes: Ints) -> Floats:
     own = _owners(labels, boxes)
     n = np.bincount(labels).astype(np.float64)
     cells, many = np.bincount(own, weights=n), np.bincount(own)
-    variance = seen.diagonal()
-    gap = seen.z - n * (np.bincount(own, weights=seen.z) / cells)[own]
+    variance = measured.diagonal()
+    gap = measured.z - n * (np.bincount(own, weights=measured.z) / cells)[own]
     noise = np.bincount(own, weights=variance * (1 - n / cells[own]) / n)
     tau = np.maximum(np.bincount(own, weights=gap**2 / n) - noise, 0.0) / np.maximum(many - 1, 1)
     prior = np.where(many[own] > 1, 1 / np.maximum(tau[own] * n, 1e-4 * variance), 0.0)
 
-    precision = 1 / (2 * seen.scale**2)
-    base = seen.own * precision + prior
+    precision = 1 / (2 * measured.scale**2)
+    base = measured.own * precision + prior
     pull = prior * n / base
     room = np.bincount(own, weights=prior * n**2 * (1 - prior / base))
 
@@ -128,24 +126,24 @@ def drawn_together(seen: Seen, labels: Ints, boxes: Ints) -> Floats:
         shared = np.stack([np.bincount(own, weights=row * pull, minlength=len(many)) for row in v])
         return np.asarray(v / base + (shared / np.where(room > 0, room, np.inf))[:, own] * pull)
 
-    right = seen.own * precision * seen.z
-    if not len(seen.matrix):
+    right = measured.own * precision * measured.z
+    if not len(measured.matrix):
         return np.asarray(without_sums(right[None])[0])
-    right = right + seen.matrix.T @ (seen.matrix @ seen.z) * precision
-    rows = without_sums(np.concatenate([right[None], seen.matrix]))
+    right = right + measured.matrix.T @ (measured.matrix @ measured.z) * precision
+    rows = without_sums(np.concatenate([right[None], measured.matrix]))
     plain, sums = rows[0], rows[1:]
-    inner = np.eye(len(sums)) / precision + seen.matrix @ sums.T
-    return np.asarray(plain - sums.T @ np.linalg.solve(inner, seen.matrix @ plain))
+    inner = np.eye(len(sums)) / precision + measured.matrix @ sums.T
+    return np.asarray(plain - sums.T @ np.linalg.solve(inner, measured.matrix @ plain))
 
 
-def _best_cut(seen: Seen, density: Floats, block: Ints, sizes: Floats) -> tuple[int, int]:
+def _best_cut(measured: BlockEstimate, density: Floats, block: Ints, sizes: Floats) -> tuple[int, int]:
     """The axis and the number of cells before the best cut of a box; (0, 0) where none is more than noise."""
     used, at = np.unique(block, return_inverse=True)
     if len(used) < 2:
         return 0, 0
     at = at.reshape(density.shape)
     cells, total = density.size, float(density.sum())
-    held = np.bincount(at.ravel(), minlength=len(used))
+    block_cells = np.bincount(at.ravel(), minlength=len(used))
     bar = 1 + 2 * np.log(sum(side - 1 for side in density.shape))
     best = (0.0, 0, 0)
     for axis, side in enumerate(density.shape):
@@ -158,7 +156,7 @@ def _best_cut(seen: Seen, density: Floats, block: Ints, sizes: Floats) -> tuple[
         line = np.moveaxis(at, axis, 0).reshape(side, -1)
         place = np.arange(side)[:, None] * len(used) + line
         inside = np.bincount(place.ravel(), minlength=side * len(used)).reshape(side, -1).cumsum(axis=0)[:-1]
-        variance = seen.variance_of((inside - share[:, None] * held) / sizes[used], used)
+        variance = measured.variance_of((inside - share[:, None] * block_cells) / sizes[used], used)
         gains = np.where(gap**2 > bar * variance, gap**2 * cells / (before * (cells - before)), 0.0)
         top = int(np.argmax(gains))
         best = max(best, (float(gains[top]), axis, top + 1))

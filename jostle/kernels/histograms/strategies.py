@@ -8,20 +8,18 @@ has scale 1/ε.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
-from jostle.kernels.carried import estimated
+from jostle.kernels.arrays import Floats, Ints, Strategy
 from jostle.kernels.histograms import hierarchy, p_identity, projection
 from jostle.kernels.histograms.grams import Gram, on_buckets, on_cells
+from jostle.kernels.noisy_array import estimated
 from jostle.kernels.threads import on_one_thread
 from jostle.kernels.workloads import marginals
-from jostle.kernels.workloads.boxes import Floats, Ints, Workload
+from jostle.kernels.workloads.boxes import Workload
 from jostle.kernels.workloads.predicates import Predicates
 from jostle.kernels.workloads.unions import spectrum
-
-Strategy = list[dict[str, Any]]
 
 MOST_SCATTERED = 2**18
 """The largest cube of more than one dimension whose buckets get a fitted strategy: each step spreads p rows over it."""
@@ -39,9 +37,9 @@ def hdmm_strategy(workload: Workload, iterations: int = 100, most: int = 128) ->
     `MOST_BUCKETS` cells get `hb_strategy`. Marginals get weights on marginals, however many cells there are;
     predicates are fitted on the regions that they cut out, which loses nothing.
     """
-    wanted = spectrum(workload)
-    if wanted is not None:
-        return marginals.marginal_strategy(workload.shape, wanted)
+    target = spectrum(workload)
+    if target is not None:
+        return marginals.marginal_strategy(workload.shape, target)
     if isinstance(workload, Predicates) and workload.regions <= MOST_BUCKETS:
         regions = on_buckets(workload, workload.labels)
         return _p_identity(regions, most, iterations if regions.buckets <= 2048 else min(iterations, 20))

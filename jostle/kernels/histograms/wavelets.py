@@ -14,20 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from jostle.kernels.carried import carrying, measured_by
-from jostle.kernels.workloads.boxes import Floats, Ints
-
-Strategy = list[dict[str, Any]]
+from jostle.kernels.arrays import Floats, Ints, Strategy, axes_of
+from jostle.kernels.noisy_array import measured_by, with_noise
 
 
 def privelet_strategy(shape: int | tuple[int, ...]) -> Strategy:
     """The Haar coefficients of a cube, equally weighted so that the largest column has L1 norm 1."""
-    levels = [_levels(cells) for cells in _axes(shape)]
+    levels = [_levels(cells) for cells in axes_of(shape)]
     weight = 1 / float(np.prod([len(along) for along in levels]))
-    chosen = np.ndindex(*(len(along) for along in levels))
+    choices = np.ndindex(*(len(along) for along in levels))
     return [
         {"kind": "signed", "axes": [along[i] for along, i in zip(levels, choice, strict=True)], "weight": weight}
-        for choice in chosen
+        for choice in choices
     ]
 
 
@@ -37,25 +35,25 @@ def wavelet_cells(shape: int | tuple[int, ...], answers: list[Floats]) -> Floats
     As many coefficients as cells, so there is nothing to fit: the transform is undone along one axis after another.
     The cells remember what noise they have.
     """
-    axes = _axes(shape)
+    axes = axes_of(shape)
     counts = [[level["size"] for level in _levels(cells)] for cells in axes]
     cube = np.empty(axes)
     flat = np.concatenate(answers)
-    taken = 0
+    offset = 0
     for choice in np.ndindex(*(len(along) for along in counts)):
         sides = [along[i] for along, i in zip(counts, choice, strict=True)]
         starts = [sum(along[:i]) for along, i in zip(counts, choice, strict=True)]
         size = int(np.prod(sides))
         at = tuple(slice(start, start + side) for start, side in zip(starts, sides, strict=True))
-        cube[at] = flat[taken : taken + size].reshape(sides)
-        taken += size
+        cube[at] = flat[offset : offset + size].reshape(sides)
+        offset += size
     cube *= float(np.prod([len(along) for along in counts]))
     for axis in range(len(axes)):
         cube = np.moveaxis(_undone(np.moveaxis(cube, axis, 0)), 0, axis)
     cells, noise = np.ascontiguousarray(cube).ravel(), measured_by(answers)
     if noise is None:
         return cells
-    return carrying(cells, replace(noise, strategy=privelet_strategy(shape), shape=axes))
+    return with_noise(cells, replace(noise, strategy=privelet_strategy(shape), shape=axes))
 
 
 def box_variances(shape: tuple[int, ...], lows: Ints, highs: Ints) -> Floats:
@@ -63,10 +61,10 @@ def box_variances(shape: tuple[int, ...], lows: Ints, highs: Ints) -> Floats:
 
     A box is a product of intervals and so are the coefficients, hence the variance. O(levels · (cells + m)) an axis.
     """
-    found = np.ones(len(lows))
+    variance = np.ones(len(lows))
     for axis, cells in enumerate(shape):
-        found *= _interval_variances(cells, lows[:, axis], highs[:, axis] + 1) * len(_levels(cells)) ** 2
-    return found
+        variance *= _interval_variances(cells, lows[:, axis], highs[:, axis] + 1) * len(_levels(cells)) ** 2
+    return variance
 
 
 def _interval_variances(cells: int, starts: Ints, ends: Ints) -> Floats:
@@ -77,7 +75,7 @@ def _interval_variances(cells: int, starts: Ints, ends: Ints) -> Floats:
     """
     place = np.arange(cells + 1)
     share = np.where(place == cells, 1.0, 0.0)
-    found = np.zeros(len(starts))
+    variance = np.zeros(len(starts))
     for edges in _edges(cells)[-2::-1]:
         sizes = np.diff(edges)
         node = np.minimum(np.searchsorted(edges, place, side="right") - 1, len(sizes) - 1)
@@ -86,12 +84,8 @@ def _interval_variances(cells: int, starts: Ints, ends: Ints) -> Floats:
         gap = np.where(split, np.where(beyond, 1 - share, share) / 2, 0.0)
         share = np.where(split, (beyond + share) / 2, share)
         one = node[starts] == node[ends]
-        found += np.where(one, (gap[ends] - gap[starts]) ** 2, gap[ends] ** 2 + gap[starts] ** 2)
-    return np.asarray(found + (share[ends] - share[starts]) ** 2)
-
-
-def _axes(shape: int | tuple[int, ...]) -> tuple[int, ...]:
-    return (shape,) if isinstance(shape, int) else tuple(shape)
+        variance += np.where(one, (gap[ends] - gap[starts]) ** 2, gap[ends] ** 2 + gap[starts] ** 2)
+    return np.asarray(variance + (share[ends] - share[starts]) ** 2)
 
 
 def _levels(cells: int) -> list[dict[str, Any]]:
@@ -100,14 +94,14 @@ def _levels(cells: int) -> list[dict[str, Any]]:
     The first is the axis' sum. A node of k cells has ⌈k/2⌉ of them in its first half.
     """
     place = np.arange(cells)
-    found = [_level(np.zeros(cells, dtype=np.int64), np.ones(cells, dtype=np.int8), 1)]
+    levels = [_level(np.zeros(cells, dtype=np.int64), np.ones(cells, dtype=np.int8), 1)]
     for edges in _edges(cells)[:-1]:
         sizes = np.diff(edges)
         node = np.searchsorted(edges, place, side="right") - 1
         number = np.where(sizes > 1, np.cumsum(sizes > 1) - 1, -1)
         first = place < (edges[:-1] + (sizes + 1) // 2)[node]
-        found.append(_level(number[node], np.where(first, 1, -1).astype(np.int8), int((sizes > 1).sum())))
-    return found
+        levels.append(_level(number[node], np.where(first, 1, -1).astype(np.int8), int((sizes > 1).sum())))
+    return levels
 
 
 def _level(labels: Ints, signs: Any, size: int) -> dict[str, Any]:
@@ -116,24 +110,24 @@ def _level(labels: Ints, signs: Any, size: int) -> dict[str, Any]:
 
 def _edges(cells: int) -> list[Ints]:
     """The boundaries of the tree's nodes, level by level, until every node is a cell."""
-    found = [np.array([0, cells], dtype=np.int64)]
-    while (np.diff(found[-1]) > 1).any():
-        edges = found[-1]
+    boundaries = [np.array([0, cells], dtype=np.int64)]
+    while (np.diff(boundaries[-1]) > 1).any():
+        edges = boundaries[-1]
         sizes = np.diff(edges)
         middles = (edges[:-1] + (sizes + 1) // 2)[sizes > 1]
-        found.append(np.sort(np.concatenate([edges, middles])))
-    return found
+        boundaries.append(np.sort(np.concatenate([edges, middles])))
+    return boundaries
 
 
 def _undone(coefficients: Floats) -> Floats:
     """The cells along the first axis, from its coefficients: each sum and difference gives two halves."""
-    sums, taken = coefficients[:1], 1
+    sums, used = coefficients[:1], 1
     tail = [1] * (coefficients.ndim - 1)
     for edges in _edges(len(coefficients))[:-1]:
         split = np.diff(edges) > 1
         gaps = np.zeros_like(sums)
-        gaps[split] = coefficients[taken : taken + int(split.sum())]
-        taken += int(split.sum())
+        gaps[split] = coefficients[used : used + int(split.sum())]
+        used += int(split.sum())
         halves = np.where(split, 2, 1)
         starts = np.cumsum(halves) - halves
         signs = np.ones(int(halves.sum()))

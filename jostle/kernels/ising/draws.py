@@ -6,21 +6,19 @@ All on public values: a truth that was made up, or a model that was paid for.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from jostle.kernels.arrays import Floats, Ints
 
 
-def numbered(probabilities: Array, rows: int, seed: int) -> Ints:
+def numbered(probabilities: Floats, rows: int, seed: int) -> Ints:
     """`rows` independent numbers of states, drawn by their probabilities."""
     rng = np.random.default_rng(int(seed))
     edges = np.cumsum(probabilities)
-    found = np.searchsorted(edges, rng.random(int(rows)) * edges[-1], side="right")
-    return np.asarray(np.minimum(found, len(edges) - 1), dtype=np.int64)
+    states = np.searchsorted(edges, rng.random(int(rows)) * edges[-1], side="right")
+    return np.asarray(np.minimum(states, len(edges) - 1), dtype=np.int64)
 
 
-def some_signs(count: int, seed: int) -> Array:
+def some_signs(count: int, seed: int) -> Floats:
     """`count` numbers of −1 and 1."""
     return np.asarray(np.random.default_rng(int(seed)).integers(0, 2, int(count)) * 2.0 - 1.0, dtype=np.float64)
 
@@ -30,9 +28,9 @@ class Chains:
 
     def __init__(self, chains: int, variables: int, seed: int) -> None:
         self._rng = np.random.default_rng(int(seed))
-        self.states: Array = np.asarray(self._rng.integers(0, 2, (chains, variables)) * 2.0 - 1.0, dtype=np.float64)
+        self.states: Floats = np.asarray(self._rng.integers(0, 2, (chains, variables)) * 2.0 - 1.0, dtype=np.float64)
 
-    def sweep(self, couplings: Array, fields: Array, times: int = 1) -> Array:
+    def sweep(self, couplings: Floats, fields: Floats, times: int = 1) -> Floats:
         """Each variable of each chain drawn anew given the others, `times` over; (chains, variables) of −1 and 1."""
         x = self.states
         for _ in range(times):

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from jostle.kernels.arrays import Floats
 
 
 @dataclass(frozen=True)
@@ -25,16 +24,16 @@ class Field(ABC):
 
     @property
     @abstractmethod
-    def pulls(self) -> Array:
+    def pulls(self) -> Floats:
         """All parameters of pairs, (p, p) or (p, p, k, k), symmetric."""
 
     @property
     @abstractmethod
-    def widths(self) -> Array:
+    def widths(self) -> Floats:
         """For each variable the most that its neighbours and its own parameter can pull at it together."""
 
     @abstractmethod
-    def drawn(self, rows: int, seed: int = 0) -> Array:
+    def sample_array(self, rows: int, seed: int = 0) -> Floats:
         """(rows, p): independent rows, as the model has its values."""
 
     @abstractmethod
@@ -44,10 +43,10 @@ class Field(ABC):
     @property
     def shared_fields(self) -> dict[str, Any]:
         """What a program may ask of either kind."""
-        asked: dict[str, Callable[..., Any]] = {
+        methods: dict[str, Callable[..., Any]] = {
             "edges": self.edges, "error": self.error, "sample": self.sample, "log_likelihood": self.log_likelihood,
         }  # fmt: skip
-        return {"names": list(self.names), "width": self.width, **asked}
+        return {"names": list(self.names), "width": self.width, **methods}
 
     @property
     def width(self) -> float:
@@ -70,4 +69,4 @@ class Field(ABC):
 
     def sample(self, rows: int, seed: int = 0) -> list[list[float]]:
         """Rows as lists: synthetic, and free."""
-        return self.drawn(rows, seed).tolist()  # type: ignore[no-any-return]
+        return self.sample_array(rows, seed).tolist()  # type: ignore[no-any-return]

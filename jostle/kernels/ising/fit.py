@@ -14,12 +14,9 @@ on each parameter asks for: next to nothing where rows are many, and it goes to 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jostle.kernels.arrays import Floats, Ints
 from jostle.kernels.ising.draws import Chains
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 EXACT = 20
 """Variables up to which all states are listed: 2^20 of them take some tenths of a second a step."""
@@ -28,14 +25,14 @@ STEPS = 60  # of Newton's method, at the very most; it takes about five
 CHAINS, ROUNDS = 2000, 400
 
 
-def transformed(values: Array) -> Array:
+def transformed(values: Floats) -> Floats:
     """Σ_x values[x]·(−1)^{|x and S|} for each mask S: the Walsh–Hadamard transform of 2^p numbers."""
-    found, half = values.copy(), 1
-    while half < len(found):
-        found = found.reshape(-1, 2, half)
-        found = np.stack((found[:, 0] + found[:, 1], found[:, 0] - found[:, 1]), axis=1).reshape(-1)
+    sums, half = values.copy(), 1
+    while half < len(sums):
+        sums = sums.reshape(-1, 2, half)
+        sums = np.stack((sums[:, 0] + sums[:, 1], sums[:, 0] - sums[:, 1]), axis=1).reshape(-1)
         half *= 2
-    return np.asarray(found)
+    return np.asarray(sums)
 
 
 def masks(variables: int) -> Ints:
@@ -45,19 +42,19 @@ def masks(variables: int) -> Ints:
     return np.concatenate([bits, bits[first] | bits[second]])
 
 
-def packed(couplings: Array, fields: Array) -> Array:
+def packed(couplings: Floats, fields: Floats) -> Floats:
     """The parameters in the order of the statistics."""
     return np.concatenate([fields, couplings[np.triu_indices(len(fields), 1)]])
 
 
-def unpacked(parameters: Array, variables: int) -> tuple[Array, Array]:
+def unpacked(parameters: Floats, variables: int) -> tuple[Floats, Floats]:
     """Couplings (p, p), symmetric, and fields (p,)."""
     couplings = np.zeros((variables, variables))
     couplings[np.triu_indices(variables, 1)] = parameters[variables:]
     return couplings + couplings.T, parameters[:variables].copy()
 
 
-def state_probabilities(parameters: Array, variables: int) -> tuple[Array, float]:
+def state_probabilities(parameters: Floats, variables: int) -> tuple[Floats, float]:
     """The probability of each of 2^p states (bit i of a state's number is 1 where x_i = −1), and log Z."""
     places = np.zeros(2**variables)
     places[masks(variables)] = parameters
@@ -68,7 +65,7 @@ def state_probabilities(parameters: Array, variables: int) -> tuple[Array, float
     return weights / total, most + float(np.log(total))
 
 
-def fitted(moments: Array, variables: int, ridge: float) -> Array:
+def fitted(moments: Floats, variables: int, ridge: float) -> Floats:
     """The parameters with the largest penalised likelihood for these moments, exact; `ridge` in front of ‖·‖²/2.
 
     Newton's method with halved steps: the objective log Z(θ) − θ·m + (ridge/2)‖θ‖² is strictly convex.
@@ -77,33 +74,33 @@ def fitted(moments: Array, variables: int, ridge: float) -> Array:
     crossed = where[:, None] ^ where[None, :]
     theta = np.zeros(len(where))
 
-    def objective(at: Array) -> tuple[float, Array]:
+    def objective(at: Floats) -> tuple[float, Floats]:
         probabilities, log_z = state_probabilities(at, variables)
         return log_z - float(at @ moments) + 0.5 * ridge * float(at @ at), probabilities
 
     value, probabilities = objective(theta)
     for _ in range(STEPS):
         all_moments = transformed(probabilities)
-        found = all_moments[where]
-        gradient = found - moments + ridge * theta
+        expectation = all_moments[where]
+        gradient = expectation - moments + ridge * theta
         if float(np.abs(gradient).max()) < 1e-10:
             break
-        curvature = all_moments[crossed] - np.outer(found, found)
+        curvature = all_moments[crossed] - np.outer(expectation, expectation)
         curvature[np.diag_indices_from(curvature)] += ridge + 1e-12
         step = np.linalg.solve(curvature, gradient)
         size, slope = 1.0, float(gradient @ step)
         while size > 1e-10:
-            tried, there = objective(theta - size * step)
-            if tried <= value - 1e-4 * size * slope + 1e-14:
+            candidate, there = objective(theta - size * step)
+            if candidate <= value - 1e-4 * size * slope + 1e-14:
                 break
             size /= 2
         if size <= 1e-10:
             break
-        theta, value, probabilities = theta - size * step, tried, there
+        theta, value, probabilities = theta - size * step, candidate, there
     return theta
 
 
-def climbed(moments: Array, variables: int, ridge: float, seed: int = 0) -> Array:
+def climbed(moments: Floats, variables: int, ridge: float, seed: int = 0) -> Floats:
     """The same by stochastic ascent, with moments from persistent Gibbs chains: for more than EXACT variables.
 
     Each parameter goes by the scale of its own statistic's variance; the second half of the steps is averaged. The
@@ -114,15 +111,15 @@ def climbed(moments: Array, variables: int, ridge: float, seed: int = 0) -> Arra
     theta = np.concatenate([np.arctanh(np.clip(means, -0.99, 0.99)), np.zeros(len(first))])
     scale = np.maximum(1.0 - moments**2, 0.05) + ridge
     chains = Chains(CHAINS, variables, seed)
-    kept, many = np.zeros_like(theta), 0
+    total, many = np.zeros_like(theta), 0
     for t in range(ROUNDS):
         couplings, fields = unpacked(theta, variables)
         x = chains.sweep(couplings, fields)
         products = (x.T @ x)[first, second] / len(x)
-        found = np.concatenate([x.mean(axis=0), products])
+        expectation = np.concatenate([x.mean(axis=0), products])
         rate = 0.6 if t < ROUNDS // 4 else 0.6 * ROUNDS / (4 * t)
-        theta = np.clip(theta - rate * (found - moments + ridge * theta) / scale, -5.0, 5.0)
+        theta = np.clip(theta - rate * (expectation - moments + ridge * theta) / scale, -5.0, 5.0)
         if t >= ROUNDS // 2:
-            kept += theta
+            total += theta
             many += 1
-    return kept / many
+    return total / many

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from jostle.kernels.arrays import Floats
+
 Facts = Mapping[str, Any]
 
 PACE = 0.5
@@ -22,7 +22,7 @@ was best on rings with chords (docs/experiments/ising.md), the public factor tha
 LEAST = 8
 
 
-def fw_start(size: int) -> Array:
+def fw_start(size: int) -> Floats:
     """Zero: no vertex has been seen."""
     return np.zeros(int(size))
 
@@ -34,18 +34,18 @@ def fw_rounds(rows: float, radius: float, rho: float, most: int) -> int:
     """
     if not (radius > 0 and rho > 0):
         raise ValueError("a radius and an amount are positive")
-    wanted = PACE * (max(float(rows), 1.0) * float(radius) / 2 * float(np.sqrt(rho))) ** (2 / 3)
-    return round(min(max(float(LEAST), float(wanted)), float(most)))
+    steps = PACE * (max(float(rows), 1.0) * float(radius) / 2 * float(np.sqrt(rho))) ** (2 / 3)
+    return round(min(max(float(LEAST), float(steps)), float(most)))
 
 
-def fw_step(weights: Any, chosen: int, radius: float, step: int) -> Array:
+def fw_step(weights: Any, vertex: int, radius: float, step: int) -> Floats:
     """w ← (1 − μ)w + μs with μ = 2/(t + 2), t = 0, 1, …: the first step forgets the start.
 
     `chosen` is the largest of the gradient's coordinates, then of their negatives: the vertex lies against it.
     """
     w = np.array(weights, dtype=float)
     mu = 2.0 / (int(step) + 2)
-    place, sign = (int(chosen), -1.0) if chosen < w.size else (int(chosen) - w.size, 1.0)
+    place, sign = (int(vertex), -1.0) if vertex < w.size else (int(vertex) - w.size, 1.0)
     w *= 1.0 - mu
     w.flat[place] += mu * sign * float(radius)
     return w
@@ -69,10 +69,10 @@ class LogisticModel:
 
     names: tuple[str, ...]
     target: str
-    weights: Array
+    weights: Floats
     constant: float
-    centres: Array
-    scales: Array
+    centres: Floats
+    scales: Floats
 
     jostle_kind = "a logistic model"
 
@@ -90,10 +90,10 @@ class LogisticModel:
 
     def loss(self, rows: Any) -> float:
         """The mean logistic loss over public rows of all columns but the target, then the target as −1 or 1."""
-        given = np.asarray(rows, dtype=float)
-        return float(np.logaddexp(0, -given[:, -1] * self._margins(given[:, :-1])).mean())
+        table = np.asarray(rows, dtype=float)
+        return float(np.logaddexp(0, -table[:, -1] * self._margins(table[:, :-1])).mean())
 
-    def _margins(self, x: Array) -> Array:
+    def _margins(self, x: Floats) -> Floats:
         scaled = np.clip((x - self.centres) / self.scales, -1.0, 1.0)
         return np.asarray(scaled @ self.weights + self.constant)
 
@@ -104,8 +104,8 @@ class LogisticModel:
         }  # fmt: skip
 
     def __str__(self) -> str:
-        said = [f"{w:+.3g} {name}" for name, w in zip(self.names, self.weights, strict=True) if w]
-        return f"logistic model of {self.target}: {self.constant:.3g} {' '.join(said)}"
+        terms = [f"{w:+.3g} {name}" for name, w in zip(self.names, self.weights, strict=True) if w]
+        return f"logistic model of {self.target}: {self.constant:.3g} {' '.join(terms)}"
 
 
 def logistic_model(rows: Facts, place: int, weights: Any) -> LogisticModel:

@@ -12,14 +12,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from jostle.kernels.ising.apart import log_shares
+from jostle.kernels.arrays import Floats
 from jostle.kernels.ising.draws import Chains, numbered, some_signs
 from jostle.kernels.ising.field import Field
 from jostle.kernels.ising.fit import EXACT, PRIOR, climbed, fitted, packed, state_probabilities, unpacked
+from jostle.kernels.ising.independent import log_shares
 
-Array = NDArray[np.float64]
 Facts = Mapping[str, Any]
 
 
@@ -27,8 +26,8 @@ Facts = Mapping[str, Any]
 class IsingModel(Field):
     """`couplings` (p, p) symmetric with a zero diagonal, `fields` (p,), and the `method` that found them."""
 
-    couplings: Array
-    fields: Array
+    couplings: Floats
+    fields: Floats
     method: str = "made up"
 
     jostle_kind = "an Ising model"
@@ -41,39 +40,39 @@ class IsingModel(Field):
         }  # fmt: skip
 
     @property
-    def pulls(self) -> Array:
+    def pulls(self) -> Floats:
         return self.couplings
 
     @property
-    def widths(self) -> Array:
+    def widths(self) -> Floats:
         """Σ_j |A_ij| + |θ_i| for each i."""
         return np.asarray(np.abs(self.couplings).sum(axis=1) + np.abs(self.fields))
 
-    def drawn(self, rows: int, seed: int = 0) -> Array:
+    def sample_array(self, rows: int, seed: int = 0) -> Floats:
         """(rows, p) of −1 and 1: exactly where all states can be listed, else by Gibbs chains of 200 sweeps."""
         p = len(self.names)
         if p > EXACT:
             return Chains(int(rows), p, seed).sweep(self.couplings, self.fields, 200).copy()
-        found = numbered(self._listed[0], rows, seed)
-        return np.stack([1.0 - 2.0 * ((found >> i) & 1) for i in range(p)], axis=1)
+        states = numbered(self._states[0], rows, seed)
+        return np.stack([1.0 - 2.0 * ((states >> i) & 1) for i in range(p)], axis=1)
 
-    def moments(self) -> Array:
+    def moments(self) -> Floats:
         """(p, p): E[x_i x_j], with E[x_i] on the diagonal; exact, up to EXACT variables."""
         from jostle.kernels.ising.fit import masks, transformed
 
         p = len(self.names)
-        found = transformed(self._listed[0])[masks(p)]
-        pairs, means = unpacked(found, p)
+        moments = transformed(self._states[0])[masks(p)]
+        pairs, means = unpacked(moments, p)
         return pairs + np.diag(means)
 
     def log_likelihood(self, rows: Any) -> float:
         """The mean log-probability of public rows of −1 and 1; up to EXACT variables."""
         x = np.asarray(rows, dtype=float)
         energy = 0.5 * np.einsum("ni,ij,nj->n", x, self.couplings, x) + x @ self.fields
-        return float(energy.mean() - self._listed[1])
+        return float(energy.mean() - self._states[1])
 
     @cached_property
-    def _listed(self) -> tuple[Array, float]:
+    def _states(self) -> tuple[Floats, float]:
         if len(self.names) > EXACT:
             raise ValueError(f"{len(self.names)} variables have too many states to list; at most {EXACT}")
         return state_probabilities(packed(self.couplings, self.fields), len(self.names))
@@ -94,11 +93,11 @@ def ising_model(couplings: Any, fields: Any = None, names: Any = None) -> IsingM
     if a.ndim != 2 or a.shape[0] != a.shape[1] or not np.isfinite(a).all() or not np.allclose(a, a.T):
         raise ValueError("couplings are a symmetric matrix of numbers")
     theta = np.zeros(len(a)) if fields is None else np.asarray(fields, dtype=float)
-    said = [f"x{i + 1}" for i in range(len(a))] if names is None else list(names)
-    if theta.shape != (len(a),) or len(said) != len(a):
+    labels = [f"x{i + 1}" for i in range(len(a))] if names is None else list(names)
+    if theta.shape != (len(a),) or len(labels) != len(a):
         raise ValueError("there is one field and one name for each variable")
     np.fill_diagonal(a := a.copy(), 0.0)
-    return IsingModel(tuple(said), a, theta)
+    return IsingModel(tuple(labels), a, theta)
 
 
 def ring_with_chords(variables: int, strength: float = 0.25, seed: int = 0) -> IsingModel:
@@ -131,9 +130,9 @@ def ising_fit(rows: Facts, sums: Any, noise: float) -> IsingModel:
     Exact maximum likelihood up to EXACT variables, by Gibbs chains above; see `fit` for the ridge.
     """
     p = len(rows["columns"])
-    given = np.asarray(sums, dtype=float)
-    n = max(float(given[0]), 1.0)
-    moments = np.clip(given[1:] / n, -1.0, 1.0)
+    totals = np.asarray(sums, dtype=float)
+    n = max(float(totals[0]), 1.0)
+    moments = np.clip(totals[1:] / n, -1.0, 1.0)
     ridge = ((float(noise) / n) ** 2 + 1.0 / n) / PRIOR**2
     find = fitted if p <= EXACT else climbed
     couplings, fields = unpacked(find(moments, p, ridge), p)
@@ -141,7 +140,7 @@ def ising_fit(rows: Facts, sums: Any, noise: float) -> IsingModel:
     return IsingModel(tuple(rows["columns"]), couplings, fields, method)
 
 
-def ising_apart_fit(rows: Facts, sums: Any, noise: float) -> IsingModel:
+def ising_independent_fit(rows: Facts, sums: Any, noise: float) -> IsingModel:
     """No couplings: the fields of noisy numbers of rows in all and of each variable's −1 and 1."""
     fields = [half[1] for half in log_shares(sums, [2] * len(rows["columns"]), noise)]
     p = len(fields)

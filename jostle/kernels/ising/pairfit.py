@@ -11,13 +11,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from jostle.kernels.ising.apart import log_shares
+from jostle.kernels.arrays import Floats
 from jostle.kernels.ising.fit import PRIOR
+from jostle.kernels.ising.independent import log_shares
 from jostle.kernels.ising.pairwise import PairwiseModel, alphabets, centred, energies, need_listed
 
-Array = NDArray[np.float64]
 Facts = Mapping[str, Any]
 
 
@@ -33,12 +32,12 @@ def pairwise_fit(rows: Facts, sums: Any, noise: float) -> PairwiseModel:
     from scipy.optimize import minimize
 
     values = pairwise_room(rows)
-    given = np.asarray(sums, dtype=float)
-    n = max(float(given[0]), 1.0)
-    moments = given[1:] / n
+    totals = np.asarray(sums, dtype=float)
+    n = max(float(totals[0]), 1.0)
+    moments = totals[1:] / n
     ridge = ((float(noise) / n) ** 2 + 1.0 / (n * max(values) ** 2)) / PRIOR**2
 
-    def objective(parameters: Array) -> tuple[float, Array]:
+    def objective(parameters: Floats) -> tuple[float, Floats]:
         energy = energies(values, *unpacked(parameters, values))
         most = float(energy.max())
         weights = np.exp(energy - most)
@@ -47,15 +46,15 @@ def pairwise_fit(rows: Facts, sums: Any, noise: float) -> PairwiseModel:
         value = most + float(np.log(total)) - float(parameters @ moments)
         return value + 0.5 * ridge * float(parameters @ parameters), slope
 
-    found = minimize(
+    optimum = minimize(
         objective, np.zeros(len(moments)), jac=True, method="L-BFGS-B",
         options={"maxiter": 500, "gtol": 1e-7, "ftol": 1e-12},
     )  # fmt: skip
-    tables, fields = told_apart(*unpacked(found.x, values), values)
+    tables, fields = identifiable(*unpacked(optimum.x, values), values)
     return PairwiseModel(tuple(rows["columns"]), tuple(values), tables, fields, "moments")
 
 
-def pairwise_apart_fit(rows: Facts, sums: Any, noise: float) -> PairwiseModel:
+def pairwise_independent_fit(rows: Facts, sums: Any, noise: float) -> PairwiseModel:
     """No tables: the fields of noisy counts of each variable's values."""
     values = alphabets(rows)
     p, k = len(values), max(values)
@@ -65,19 +64,19 @@ def pairwise_apart_fit(rows: Facts, sums: Any, noise: float) -> PairwiseModel:
     return PairwiseModel(tuple(rows["columns"]), tuple(values), np.zeros((p, p, k, k)), fields, "variables apart")
 
 
-def marginals(probabilities: Array) -> Array:
+def marginals(probabilities: Floats) -> Floats:
     """The tables of one variable, then those of two i < j, of an array of probabilities: flat, as of `indicators`."""
     p = probabilities.ndim
     axes = set(range(p))
-    found = [probabilities.sum(axis=tuple(axes - {i})) for i in range(p)]
+    tables = [probabilities.sum(axis=tuple(axes - {i})) for i in range(p)]
     for i in range(p):
         # all variables but i and those after it are summed out once for all pairs of i
         rest = probabilities.sum(axis=tuple(range(i)))
-        found += [rest.sum(axis=tuple(set(range(1, p - i)) - {j - i})).ravel() for j in range(i + 1, p)]
-    return np.concatenate(found)
+        tables += [rest.sum(axis=tuple(set(range(1, p - i)) - {j - i})).ravel() for j in range(i + 1, p)]
+    return np.concatenate(tables)
 
 
-def unpacked(parameters: Array, values: Sequence[int]) -> tuple[Array, Array]:
+def unpacked(parameters: Floats, values: Sequence[int]) -> tuple[Floats, Floats]:
     """Tables (p, p, k, k), those of i < j alone, and fields (p, k)."""
     p, k = len(values), max(values)
     tables, fields, at = np.zeros((p, p, k, k)), np.zeros((p, k)), 0
@@ -92,17 +91,17 @@ def unpacked(parameters: Array, values: Sequence[int]) -> tuple[Array, Array]:
     return tables, fields
 
 
-def told_apart(tables: Array, fields: Array, values: Sequence[int]) -> tuple[Array, Array]:
+def identifiable(tables: Floats, fields: Floats, values: Sequence[int]) -> tuple[Floats, Floats]:
     """The same distribution with centred tables, both ways round: what is taken out goes into the fields."""
-    made, own = np.zeros_like(tables), fields.copy()
+    result, own = np.zeros_like(tables), fields.copy()
     p = len(values)
     for i in range(p):
         for j in range(i + 1, p):
             used = tables[i, j, : values[i], : values[j]]
-            made[i, j] = centred(tables[i, j], values[i], values[j])
-            made[j, i] = made[i, j].T
+            result[i, j] = centred(tables[i, j], values[i], values[j])
+            result[j, i] = result[i, j].T
             own[i, : values[i]] += used.mean(axis=1)
             own[j, : values[j]] += used.mean(axis=0)
     for i, many in enumerate(values):
         own[i, :many] -= own[i, :many].mean()
-    return made, own
+    return result, own

@@ -12,14 +12,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jostle.kernels.arrays import Floats
 from jostle.kernels.ising.draws import numbered, some_signs
 from jostle.kernels.ising.field import Field
 from jostle.kernels.ising.models import ring_pairs
 from jostle.kernels.slopes import sign_patterns
 
-Array = NDArray[np.float64]
 Facts = Mapping[str, Any]
 MOST_STATES = 2**20
 
@@ -32,8 +31,8 @@ class PairwiseModel(Field):
     """
 
     values: tuple[int, ...]
-    tables: Array
-    fields: Array
+    tables: Floats
+    fields: Floats
     method: str = "made up"
 
     jostle_kind = "a pairwise field"
@@ -45,11 +44,11 @@ class PairwiseModel(Field):
         }  # fmt: skip
 
     @property
-    def pulls(self) -> Array:
+    def pulls(self) -> Floats:
         return self.tables
 
     @property
-    def widths(self) -> Array:
+    def widths(self) -> Floats:
         """max_a Σ_j max_b |W_ij(a, b)| + |θ_i(a)| for each i."""
         return np.asarray((np.abs(self.tables).max(axis=3).sum(axis=1) + np.abs(self.fields)).max(axis=1))
 
@@ -61,10 +60,10 @@ class PairwiseModel(Field):
         i, j = self.names.index(one), self.names.index(other)
         return self.tables[i, j, : self.values[i], : self.values[j]].tolist()  # type: ignore[no-any-return]
 
-    def drawn(self, rows: int, seed: int = 0) -> Array:
+    def sample_array(self, rows: int, seed: int = 0) -> Floats:
         """(rows, p) of values 0, 1, …, exactly: for at most MOST_STATES states."""
-        found = numbered(np.exp(self._logs).ravel(), rows, seed)
-        return np.stack(np.unravel_index(found, self.values), axis=1).astype(float)
+        states = numbered(np.exp(self._logs).ravel(), rows, seed)
+        return np.stack(np.unravel_index(states, self.values), axis=1).astype(float)
 
     def log_likelihood(self, rows: Any) -> float:
         """The mean log-probability of public rows of values 0, 1, …; for at most MOST_STATES states."""
@@ -76,7 +75,7 @@ class PairwiseModel(Field):
         return float(self._logs[tuple(x.T.astype(np.int64))].mean())
 
     @cached_property
-    def _logs(self) -> Array:
+    def _logs(self) -> Floats:
         """The log-probability of every state."""
         need_listed(self.values)
         energy = energies(self.values, self.tables, self.fields)
@@ -100,7 +99,7 @@ def need_listed(values: Sequence[int]) -> None:
         raise ValueError(f"{states:.6g} states are too many to list; at most {MOST_STATES:,}")
 
 
-def energies(values: Sequence[int], tables: Array, fields: Array) -> Array:
+def energies(values: Sequence[int], tables: Floats, fields: Floats) -> Floats:
     """Σ W_ij(x_i, x_j) + Σ θ_i(x_i) for every state, an array of the shape `values`."""
     p = len(values)
     shape = np.array(values)
@@ -121,21 +120,21 @@ def pairwise_ring(variables: int, values: int, strength: float = 0.25, seed: int
         raise ValueError("a ring has at least three variables, of at least two values")
     tables = np.zeros((p, p, k, k))
     for number, (i, j) in enumerate(ring_pairs(p)):
-        drawn, tried = np.zeros((k, k)), 0
-        while not drawn.any():  # constant rows or columns leave nothing
-            drawn = centred(some_signs(k * k, 1000 * int(seed) + 100_000 * tried + number).reshape(k, k), k, k)
-            tried += 1
-        tables[i, j] = drawn * float(strength) / np.abs(drawn).max()
+        table, attempt = np.zeros((k, k)), 0
+        while not table.any():  # constant rows or columns leave nothing
+            table = centred(some_signs(k * k, 1000 * int(seed) + 100_000 * attempt + number).reshape(k, k), k, k)
+            attempt += 1
+        tables[i, j] = table * float(strength) / np.abs(table).max()
         tables[j, i] = tables[i, j].T
     return PairwiseModel(tuple(f"x{i + 1}" for i in range(p)), (k,) * p, tables, np.zeros((p, k)))
 
 
-def centred(table: Array, many: int, others: int) -> Array:
+def centred(table: Floats, many: int, others: int) -> Floats:
     """A table whose used part (many, others) has rows and columns that sum to zero, and zeros around it."""
     used = table[:many, :others]
-    made = np.zeros_like(table)
-    made[:many, :others] = used - used.mean(axis=0) - used.mean(axis=1, keepdims=True) + used.mean()
-    return made
+    result = np.zeros_like(table)
+    result[:many, :others] = used - used.mean(axis=0) - used.mean(axis=1, keepdims=True) + used.mean()
+    return result
 
 
 # Learned -------------------------------------------------------------------------------------------
@@ -145,10 +144,10 @@ def alphabets(rows: Facts) -> list[int]:
     """How many values each column has, from its public bounds; refused where that is no small whole number."""
     if rows["norm"] != "sup" or rows["radius"] != 1:
         raise ValueError('rows are `vectors(…, norm = "sup")` here, each column of whole numbers')
-    found = [2 * float(s) + 1 for s in rows["scales"]]
-    if any(not v.is_integer() or not 2 <= v <= 64 for v in found):
+    sizes = [2 * float(s) + 1 for s in rows["scales"]]
+    if any(not v.is_integer() or not 2 <= v <= 64 for v in sizes):
         raise ValueError("each column holds whole numbers from its lower bound to its upper, at most 64 of them")
-    return [int(v) for v in found]
+    return [int(v) for v in sizes]
 
 
 def node_shape(values: Any, target: int) -> tuple[int, int, int]:
@@ -157,17 +156,17 @@ def node_shape(values: Any, target: int) -> tuple[int, int, int]:
     return sizes[int(target)], len(sizes), max(sizes)
 
 
-def node_start(values: Any, target: int) -> Array:
+def node_start(values: Any, target: int) -> Floats:
     """Zero weights of that shape."""
     return np.zeros(node_shape(values, target))
 
 
-def node_step(weights: Any, chosen: int, radius: float, step: int) -> Array:
+def node_step(weights: Any, vertex: int, radius: float, step: int) -> Floats:
     """w ← (1 − μ)w ∓ μR·s⊗r at variable j, μ = 2/(t + 2): `chosen` counts what `sign_gradient` gives."""
     w = np.array(weights, dtype=float)
     outer, inner = sign_patterns(w.shape[0])[1:], sign_patterns(w.shape[2])
     shape = (2, len(outer), w.shape[1], len(inner))
-    negative, s, j, r = (int(v) for v in np.unravel_index(int(chosen), shape))
+    negative, s, j, r = (int(v) for v in np.unravel_index(int(vertex), shape))
     mu = 2.0 / (int(step) + 2)
     w *= 1.0 - mu
     w[:, j] += mu * float(radius) * (1.0 if negative else -1.0) * np.outer(outer[s], inner[r])
@@ -182,9 +181,9 @@ def pairwise_of_nodes(rows: Facts, nodes: Sequence[Any]) -> PairwiseModel:
     values = alphabets(rows)
     p, k = len(values), max(values)
     tables, fields = np.zeros((p, p, k, k)), np.zeros((p, k))
-    for i, given in enumerate(nodes):
+    for i, node in enumerate(nodes):
         w = np.zeros((k, p, k))
-        w[: values[i]] = np.asarray(given, dtype=float)
+        w[: values[i]] = np.asarray(node, dtype=float)
         own = w[: values[i], i, 0].copy()
         for j in range(p):
             if j != i:

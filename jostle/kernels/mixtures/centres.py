@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jostle.kernels.arrays import Floats
 from jostle.kernels.mixtures.gaussians import GaussianMixture, Space
 from jostle.kernels.mixtures.starts import seeded, spread_out
-
-Array = NDArray[np.float64]
 
 
 class Centres:
@@ -20,18 +19,18 @@ class Centres:
     `cluster_centers_` (K, d) are in the units of the data; `predict`, `transform`, `score` take rows (n, d).
     """
 
-    def __init__(self, space: Space, centres: Array) -> None:
+    def __init__(self, space: Space, centres: Floats) -> None:
         self.space, self.centres = space, centres
 
     @property
-    def cluster_centers_(self) -> Array:
+    def cluster_centers_(self) -> Floats:
         return self.space.outside(self.centres)
 
     @property
     def n_features_in_(self) -> int:
         return self.space.size
 
-    def transform(self, rows: ArrayLike) -> Array:
+    def transform(self, rows: ArrayLike) -> Floats:
         """The distances to the centres, in the units of the data, (n, K)."""
         x = np.atleast_2d(np.asarray(rows, dtype=float))
         squared = (x * x).sum(axis=1)[:, None] - 2 * x @ self.cluster_centers_.T
@@ -103,22 +102,22 @@ def centres_moved(model: Centres, sums: Mapping[str, Any], radius: float) -> Cen
     step = np.nan_to_num(np.asarray(sums["first"])) * radius / n[:, None]
     noise = float(sums["first_noise"]) * radius / n
     squared = (step * step).sum(axis=1)
-    kept = np.maximum(0.0, 1 - model.space.size * noise**2 / np.maximum(squared, 1e-300))
-    return Centres(model.space, _inside(model.centres + step * kept[:, None]))
+    shrinkage = np.maximum(0.0, 1 - model.space.size * noise**2 / np.maximum(squared, 1e-300))
+    return Centres(model.space, _inside(model.centres + step * shrinkage[:, None]))
 
 
 def round_mixture(model: Centres, sums: Mapping[str, Any], radius: float, pooled: GaussianMixture) -> GaussianMixture:
     """Round Gaussians about the centres: of each the mean square distance of its rows, which sums over columns."""
     d = model.space.size
     n = np.maximum(np.nan_to_num(np.asarray(sums["count"])), max(2 * float(sums["count_noise"]), d + 1.0))
-    moved = centres_moved(model, sums, radius)
-    step = moved.centres - model.centres
+    update = centres_moved(model, sums, radius)
+    step = update.centres - model.centres
     traces = np.einsum("kii->k", np.nan_to_num(np.asarray(sums["second"]))) * radius**2 / n
     noise = float(sums["second_noise"]) * np.sqrt(d) * radius**2 / n
     widest = float(np.trace(pooled.covariances[0]))
     variance = np.clip(traces - (step * step).sum(axis=1), np.minimum(noise / 2, widest), widest) / d
     covariances = np.maximum(variance, 2.0**-26)[:, None, None] * np.eye(d)
-    return GaussianMixture(model.space, n / n.sum(), moved.centres, covariances)
+    return GaussianMixture(model.space, n / n.sum(), update.centres, covariances)
 
 
 def centres_of_sums(model: Centres, sums: Mapping[str, Any]) -> Centres:
@@ -127,11 +126,11 @@ def centres_of_sums(model: Centres, sums: Mapping[str, Any]) -> Centres:
     A cluster whose noisy count is below 1 keeps its centre.
     """
     n = np.asarray(sums["count"], dtype=float)
-    moved = np.asarray(sums["first"]) / np.maximum(n, 1.0)[:, None]
-    return Centres(model.space, np.clip(np.where((n >= 1.0)[:, None], moved, model.centres), -1.0, 1.0))
+    means = np.asarray(sums["first"]) / np.maximum(n, 1.0)[:, None]
+    return Centres(model.space, np.clip(np.where((n >= 1.0)[:, None], means, model.centres), -1.0, 1.0))
 
 
-def cells_like(shape: tuple[int, ...], cells: ArrayLike) -> Array:
+def cells_like(shape: tuple[int, ...], cells: ArrayLike) -> Floats:
     """Flattened cells in the shape of their cube."""
     return np.asarray(cells, dtype=float).reshape(shape)
 
@@ -156,22 +155,22 @@ def centres_of_cells(
     if not len(points):
         return centres_start(rows, clusters, seed)
     rng = seeded(seed)
-    best, found = np.inf, points[:1]
+    best, optimum = np.inf, points[:1]
     for _ in range(8):
         centres = _weighted_lloyd(points, weights, clusters, rng)
-        apart = ((points[:, None] - centres[None]) ** 2).sum(axis=2).min(axis=1) @ weights
-        if apart < best:
-            best, found = float(apart), centres
+        loss = ((points[:, None] - centres[None]) ** 2).sum(axis=2).min(axis=1) @ weights
+        if loss < best:
+            best, optimum = float(loss), centres
     ball = float(rows["radius"])
-    return Centres(space, _inside(found / ball))
+    return Centres(space, _inside(optimum / ball))
 
 
-def _weighted_lloyd(points: Array, weights: Array, clusters: int, rng: Any) -> Array:
+def _weighted_lloyd(points: Floats, weights: Floats, clusters: int, rng: Any) -> Floats:
     """Lloyd's iterations on weighted points, from a start by k-means++."""
     centres = points[[rng.choice(len(points), p=weights / weights.sum())]]
     while len(centres) < clusters:
-        apart = ((points[:, None] - centres[None]) ** 2).sum(axis=2).min(axis=1) * weights
-        chances = apart / apart.sum() if apart.sum() > 0 else weights / weights.sum()
+        distances = ((points[:, None] - centres[None]) ** 2).sum(axis=2).min(axis=1) * weights
+        chances = distances / distances.sum() if distances.sum() > 0 else weights / weights.sum()
         centres = np.concatenate([centres, points[[rng.choice(len(points), p=chances)]]])
     for _ in range(50):
         nearest = ((points[:, None] - centres[None]) ** 2).sum(axis=2).argmin(axis=1)
@@ -181,7 +180,7 @@ def _weighted_lloyd(points: Array, weights: Array, clusters: int, rng: Any) -> A
     return centres
 
 
-def _inside(centres: Array) -> Array:
+def _inside(centres: Floats) -> Floats:
     """No centre of rows in a ball lies out of it."""
     length = np.linalg.norm(centres, axis=1, keepdims=True)
     return centres / np.maximum(1.0, length)  # type: ignore[no-any-return]

@@ -12,12 +12,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jostle.kernels.arrays import Floats
 from jostle.kernels.mixtures.gaussians import GaussianMixture, Space
 from jostle.kernels.mixtures.starts import seeded, spread_out
-
-Array = NDArray[np.float64]
 
 REACH = 1.5  # of a frame: √d + REACH deviations of a component are seen, what lies farther is drawn in
 SMALLEST = 2.0**-26  # of a variance, in units of the ball: the square of half a step of its grid
@@ -74,57 +72,59 @@ def mixture_step(
     means, covariances = np.empty_like(model.means), np.empty_like(model.covariances)
     for k in range(len(n)):
         lower = np.linalg.inv(model.factors[k]).T  # of the old covariance: L Lᵀ
-        moved = np.nan_to_num(first[k]) * reach / n[k]
-        seen = np.nan_to_num(second[k]) * reach**2 / n[k] - np.outer(moved, moved)
-        moved = _moved(moved, noise[1] * reach / n[k])
-        seen = _shrunk(seen, noise[2] * reach**2 / n[k])
-        means[k] = model.means[k] + lower @ moved
-        covariances[k] = lower @ seen @ lower.T
+        step = np.nan_to_num(first[k]) * reach / n[k]
+        spread = np.nan_to_num(second[k]) * reach**2 / n[k] - np.outer(step, step)
+        step = _james_stein(step, noise[1] * reach / n[k])
+        spread = _shrink_to_round(spread, noise[2] * reach**2 / n[k])
+        means[k] = model.means[k] + lower @ step
+        covariances[k] = lower @ spread @ lower.T
         if prior_rows > 0:
             means[k], covariances[k] = _with_prior(means[k], covariances[k], n[k], pooled, prior_rows)
-        covariances[k] = _kept_within(covariances[k], whiten)
+        covariances[k] = _bounded_covariance(covariances[k], whiten)
         length = float(np.linalg.norm(means[k]))
         means[k] /= max(1.0, length)  # no mean of rows in a ball lies out of it
     return GaussianMixture(model.space, weights, means, covariances)
 
 
-def _moved(step: Array, deviation: float) -> Array:
+def _james_stein(step: Floats, deviation: float) -> Floats:
     """James and Stein's estimate of a step that was seen with noise."""
     squared = float(step @ step)
     return step * max(0.0, 1 - len(step) * deviation**2 / squared) if squared > 0 else step
 
 
-def _shrunk(seen: Array, deviation: float) -> Array:
+def _shrink_to_round(covariance: Floats, deviation: float) -> Floats:
     """A covariance seen with symmetric noise, of `deviation` on its diagonal: shrunk to round, and floored."""
-    d = len(seen)
-    mean = float(np.trace(seen)) / d
+    d = len(covariance)
+    mean = float(np.trace(covariance)) / d
     edge = np.sqrt(2 * d) * deviation
     target = max(mean, min(edge, 1.0), 1e-3) * np.eye(d)
-    apart = float(((seen - target) ** 2).sum())
-    share = min(1.0, deviation**2 * d * (d + 1) / 2 / apart) if apart > 0 else 1.0
-    made = (1 - share) * seen + share * target
-    values, vectors = np.linalg.eigh(made)
+    gap = float(((covariance - target) ** 2).sum())
+    share = min(1.0, deviation**2 * d * (d + 1) / 2 / gap) if gap > 0 else 1.0
+    mixed = (1 - share) * covariance + share * target
+    values, vectors = np.linalg.eigh(mixed)
     values = np.clip(values, min(max(edge / 2, 0.02), 1.0), 1e3)
     return (vectors * values) @ vectors.T  # type: ignore[no-any-return]
 
 
-def _with_prior(mean: Array, covariance: Array, n: float, pooled: GaussianMixture, rows: float) -> tuple[Array, Array]:
+def _with_prior(
+    mean: Floats, covariance: Floats, n: float, pooled: GaussianMixture, rows: float
+) -> tuple[Floats, Floats]:
     share = rows / (n + rows)
     away = mean - pooled.means[0]
     mixed = (1 - share) * covariance + share * pooled.covariances[0] + share * (1 - share) * np.outer(away, away)
     return mean - share * away, mixed
 
 
-def _kept_within(covariance: Array, whiten: Array) -> Array:
+def _bounded_covariance(covariance: Floats, whiten: Floats) -> Floats:
     """Positive definite for certain: between SMALLEST and WIDEST times the pooled covariance."""
     lower = np.linalg.inv(whiten)
     values, vectors = np.linalg.eigh(_symmetric(whiten @ covariance @ whiten.T))
-    made = lower @ ((vectors * np.clip(values, 1e-6, WIDEST)) @ vectors.T) @ lower.T
-    values, vectors = np.linalg.eigh(_symmetric(made))
+    bounded = lower @ ((vectors * np.clip(values, 1e-6, WIDEST)) @ vectors.T) @ lower.T
+    values, vectors = np.linalg.eigh(_symmetric(bounded))
     return _symmetric((vectors * np.clip(values, SMALLEST, 4.0)) @ vectors.T)
 
 
-def _symmetric(matrix: Array) -> Array:
+def _symmetric(matrix: Floats) -> Floats:
     return (matrix + matrix.T) / 2
 
 
@@ -160,10 +160,10 @@ def plain_step(model: GaussianMixture, sums: Mapping[str, Any]) -> GaussianMixtu
     covariances = np.empty_like(model.covariances)
     for k in range(len(n)):
         deviation = float(sums["second_noise"]) / n[k]
-        seen = second[k] / n[k] - np.outer(means[k], means[k])
-        apart = float(((seen - pooled) ** 2).sum())
-        share = min(1.0, deviation**2 * d * (d + 1) / 2 / apart) if apart > 0 else 1.0
-        values, vectors = np.linalg.eigh(_symmetric((1 - share) * seen + share * pooled))
+        covariance = second[k] / n[k] - np.outer(means[k], means[k])
+        gap = float(((covariance - pooled) ** 2).sum())
+        share = min(1.0, deviation**2 * d * (d + 1) / 2 / gap) if gap > 0 else 1.0
+        values, vectors = np.linalg.eigh(_symmetric((1 - share) * covariance + share * pooled))
         floor = min(max(np.sqrt(2 * d) * deviation / 2, SMALLEST), 1.0)
         covariances[k] = _symmetric((vectors * np.clip(values, floor, 4.0)) @ vectors.T)
     return GaussianMixture(model.space, n / total, means, covariances)
@@ -174,20 +174,20 @@ def gaussian_step(model: GaussianMixture, sums: Mapping[str, Any], frames: Mappi
     d, reach = model.space.size, float(frames["radius"])
     n = max(float(np.asarray(sums["count"])[0]), 2 * float(sums["count_noise"]), d + 1.0)
     lower = np.linalg.inv(model.factors[0]).T
-    moved = np.nan_to_num(np.asarray(sums["first"])[0]) * reach / n
-    seen = np.nan_to_num(np.asarray(sums["second"])[0]) * reach**2 / n - np.outer(moved, moved)
+    step = np.nan_to_num(np.asarray(sums["first"])[0]) * reach / n
+    spread = np.nan_to_num(np.asarray(sums["second"])[0]) * reach**2 / n - np.outer(step, step)
     edge = np.sqrt(2 * d) * float(sums["second_noise"]) * reach**2 / n
-    values, vectors = np.linalg.eigh(_symmetric(seen))
+    values, vectors = np.linalg.eigh(_symmetric(spread))
     values = np.clip(values, min(max(edge / 2, 1e-6), 1.0), 1e3)
-    mean = model.means[0] + lower @ _moved(moved, float(sums["first_noise"]) * reach / n)
+    mean = model.means[0] + lower @ _james_stein(step, float(sums["first_noise"]) * reach / n)
     mean /= max(1.0, float(np.linalg.norm(mean)))
-    made = lower @ ((vectors * values) @ vectors.T) @ lower.T
-    values, vectors = np.linalg.eigh(_symmetric(made))
-    made = _symmetric((vectors * np.clip(values, SMALLEST, 4.0)) @ vectors.T)
-    return GaussianMixture(model.space, np.ones(1), mean[None], made[None])
+    covariance = lower @ ((vectors * values) @ vectors.T) @ lower.T
+    values, vectors = np.linalg.eigh(_symmetric(covariance))
+    covariance = _symmetric((vectors * np.clip(values, SMALLEST, 4.0)) @ vectors.T)
+    return GaussianMixture(model.space, np.ones(1), mean[None], covariance[None])
 
 
-def made_mixture(columns: int, components: int, apart: float = 2.0, seed: int = 0) -> GaussianMixture:
+def synthetic_mixture(columns: int, components: int, apart: float = 2.0, seed: int = 0) -> GaussianMixture:
     """A mixture made up for training: `components` of random shapes in [−1, 1] in each column.
 
     `apart`: how far their means lie from each other, in typical deviations of a component.
@@ -195,11 +195,11 @@ def made_mixture(columns: int, components: int, apart: float = 2.0, seed: int = 
     rng = seeded(seed)
     space = Space(tuple(f"x{i + 1}" for i in range(columns)), np.zeros(columns), np.ones(columns))
     means = rng.standard_normal((components, columns)) * apart
-    made = []
+    shapes = []
     for _ in range(components):
-        turned = np.linalg.qr(rng.standard_normal((columns, columns)))[0]
-        made.append((turned * np.exp(rng.normal(0, 0.8, columns))) @ turned.T)
-    covariances = np.array(made)
+        rotation = np.linalg.qr(rng.standard_normal((columns, columns)))[0]
+        shapes.append((rotation * np.exp(rng.normal(0, 0.8, columns))) @ rotation.T)
+    covariances = np.array(shapes)
     wide = np.abs(means).max() + 3 * np.sqrt(np.einsum("kii->ki", covariances).max())
     weights = rng.dirichlet(np.full(components, 3.0))
     return GaussianMixture(space, weights, means / wide, covariances / wide**2)
@@ -210,7 +210,7 @@ def round_step(model: GaussianMixture, sums: Mapping[str, Any], frames: Mapping[
     d, reach = model.space.size, float(frames["radius"])
     n = max(float(np.asarray(sums["count"])[0]), 2 * float(sums["count_noise"]), d + 1.0)
     mean = np.nan_to_num(np.asarray(sums["first"])[0]) * reach / n
-    mean = _moved(mean, float(sums["first_noise"]) * reach / n)
+    mean = _james_stein(mean, float(sums["first_noise"]) * reach / n)
     spread = float(np.trace(np.asarray(sums["second"])[0])) * reach**2 / n - float(mean @ mean)
     least = float(sums["second_noise"]) * np.sqrt(d) * reach**2 / n
     variance = min(max(spread, least, d * SMALLEST), 1.0) / d

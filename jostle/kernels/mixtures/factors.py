@@ -6,11 +6,10 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from jostle.kernels.arrays import Floats
 from jostle.kernels.mixtures.gaussians import GaussianMixture, Space
-
-Array = NDArray[np.float64]
 
 
 class FactorAnalysis:
@@ -19,32 +18,32 @@ class FactorAnalysis:
     `components_` (factors, d), `noise_variance_` and `mean_` (d,) are in the units of the data.
     """
 
-    def __init__(self, space: Space, mean: Array, loadings: Array, noise: Array) -> None:
+    def __init__(self, space: Space, mean: Floats, loadings: Floats, noise: Floats) -> None:
         self.space, self.mean, self.loadings, self.noise = space, mean, loadings, noise
 
     @property
-    def components_(self) -> Array:
+    def components_(self) -> Floats:
         return (self.loadings * self.space.scales[:, None]).T
 
     @property
-    def noise_variance_(self) -> Array:
+    def noise_variance_(self) -> Floats:
         return self.noise * self.space.scales**2
 
     @property
-    def mean_(self) -> Array:
+    def mean_(self) -> Floats:
         return self.space.outside(self.mean)
 
-    def get_covariance(self) -> Array:
+    def get_covariance(self) -> Floats:
         return self.components_.T @ self.components_ + np.diag(self.noise_variance_)
 
-    def transform(self, rows: ArrayLike) -> Array:
+    def transform(self, rows: ArrayLike) -> Floats:
         """The expected factors of each row, (n, factors)."""
         u = self.space.inside(rows) - self.mean
         weighted = self.loadings / self.noise[:, None]
         inner = np.eye(self.loadings.shape[1]) + self.loadings.T @ weighted
         return np.asarray(np.linalg.solve(inner, (u @ weighted).T).T, dtype=np.float64)
 
-    def score_samples(self, rows: ArrayLike) -> Array:
+    def score_samples(self, rows: ArrayLike) -> Floats:
         """The log of the density at each row, in the units of the data."""
         u = self.space.inside(rows) - self.mean
         lower = np.linalg.cholesky(self.loadings @ self.loadings.T + np.diag(self.noise))

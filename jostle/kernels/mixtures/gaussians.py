@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jostle.kernels.arrays import Floats
 from jostle.kernels.mixtures.starts import seeded
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,8 +23,8 @@ class Space:
     """Where rows lie: u = (x − centres) / (scales · radius), the units of the ball."""
 
     columns: tuple[str, ...]
-    centres: Array
-    scales: Array  # already times the radius
+    centres: Floats
+    scales: Floats  # already times the radius
 
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> Space:
@@ -37,14 +36,14 @@ class Space:
     def size(self) -> int:
         return len(self.columns)
 
-    def inside(self, rows: ArrayLike) -> Array:
+    def inside(self, rows: ArrayLike) -> Floats:
         """Rows (n, d) of the data, or one row (d,), in units of the ball, (n, d)."""
         x = np.atleast_2d(np.asarray(rows, dtype=float))
         if x.shape[1] != self.size:
             raise ValueError(f"rows of {x.shape[1]} numbers for a model of {self.size} columns")
         return (x - self.centres) / self.scales
 
-    def outside(self, units: Array) -> Array:
+    def outside(self, units: Floats) -> Floats:
         return units * self.scales + self.centres
 
 
@@ -55,7 +54,7 @@ class GaussianMixture:
     inside are in those of the ball. `predict`, `predict_proba`, `score_samples`, `score` take rows (n, d).
     """
 
-    def __init__(self, space: Space, weights: Array, means: Array, covariances: Array) -> None:
+    def __init__(self, space: Space, weights: Floats, means: Floats, covariances: Floats) -> None:
         self.space = space
         self.weights, self.means, self.covariances = weights, means, covariances
         lower = np.linalg.cholesky(covariances)
@@ -78,28 +77,28 @@ class GaussianMixture:
         return np.array(self.space.columns, dtype=object)
 
     @property
-    def weights_(self) -> Array:
+    def weights_(self) -> Floats:
         return self.weights
 
     @property
-    def means_(self) -> Array:
+    def means_(self) -> Floats:
         return self.space.outside(self.means)
 
     @property
-    def covariances_(self) -> Array:
+    def covariances_(self) -> Floats:
         return self.covariances * np.outer(self.space.scales, self.space.scales)
 
-    def _logs(self, rows: ArrayLike) -> Array:
+    def _logs(self, rows: ArrayLike) -> Floats:
         """ln π_k + ln N(x | k) in the units of the data, (n, K)."""
         u = self.space.inside(rows)
-        found = np.empty((len(u), len(self.weights)))
+        logs = np.empty((len(u), len(self.weights)))
         constant = self.space.size / 2 * math.log(2 * math.pi) + np.log(np.abs(self.space.scales)).sum()
         for k in range(len(self.weights)):
             y = (u - self.means[k]) @ self.factors[k]
-            found[:, k] = np.log(self.weights[k]) - 0.5 * (y * y).sum(axis=1) - self._log_dets[k] - constant
-        return found
+            logs[:, k] = np.log(self.weights[k]) - 0.5 * (y * y).sum(axis=1) - self._log_dets[k] - constant
+        return logs
 
-    def score_samples(self, rows: ArrayLike) -> Array:
+    def score_samples(self, rows: ArrayLike) -> Floats:
         """The log of the density at each row."""
         logs = self._logs(rows)
         top = logs.max(axis=1)
@@ -109,7 +108,7 @@ class GaussianMixture:
         """The mean log-likelihood of rows."""
         return float(self.score_samples(rows).mean())
 
-    def predict_proba(self, rows: ArrayLike) -> Array:
+    def predict_proba(self, rows: ArrayLike) -> Floats:
         """The responsibilities of the components, (n, K)."""
         logs = self._logs(rows)
         weights = np.exp(logs - logs.max(axis=1, keepdims=True))
@@ -119,7 +118,7 @@ class GaussianMixture:
         """The likeliest component of each row."""
         return np.asarray(np.argmax(self._logs(rows), axis=1))
 
-    def sample(self, n_samples: int = 1, seed: int = 0) -> tuple[Array, NDArray[np.int64]]:
+    def sample(self, n_samples: int = 1, seed: int = 0) -> tuple[Floats, NDArray[np.int64]]:
         """Made-up rows and their components: drawn from the model, so that they cost nothing."""
         rng = seeded(seed)
         labels = np.sort(rng.choice(len(self.weights), int(n_samples), p=self.weights / self.weights.sum()))
@@ -142,7 +141,7 @@ class GaussianMixture:
             "ellipse": self.ellipse,
         }  # fmt: skip
 
-    def ellipse(self, component: int, deviations: float = 2.0, points: int = 64) -> Array:
+    def ellipse(self, component: int, deviations: float = 2.0, points: int = 64) -> Floats:
         """The outline of a component in its first two columns, (points, 2), at so many standard deviations."""
         if self.space.size < 2:
             raise ValueError("an ellipse needs two columns")
@@ -158,18 +157,18 @@ class GaussianMixture:
         }  # fmt: skip
 
     @classmethod
-    def from_json(cls, said: Mapping[str, Any]) -> GaussianMixture:
+    def from_json(cls, data: Mapping[str, Any]) -> GaussianMixture:
         """The model that `as_json` wrote."""
-        d = len(said["columns"])
-        space = Space(tuple(said["columns"]), np.zeros(d), np.ones(d))
-        return cls(space, *(np.asarray(said[name], dtype=float) for name in ("weights", "means", "covariances")))
+        d = len(data["columns"])
+        space = Space(tuple(data["columns"]), np.zeros(d), np.ones(d))
+        return cls(space, *(np.asarray(data[name], dtype=float) for name in ("weights", "means", "covariances")))
 
     def __str__(self) -> str:
         lines = [f"mixture of {len(self.weights)} Gaussians over {', '.join(self.space.columns[:8])}"]
         spread = np.sqrt(np.einsum("kii->ki", self.covariances_))
         for k in np.argsort(-self.weights, kind="stable")[:8]:
-            shown = ", ".join(f"{m:.4g} ± {s:.3g}" for m, s in zip(self.means_[k, :6], spread[k, :6], strict=True))
-            lines.append(f"  {self.weights[k]:.3f}  {shown}{', …' if self.space.size > 6 else ''}")
+            columns = ", ".join(f"{m:.4g} ± {s:.3g}" for m, s in zip(self.means_[k, :6], spread[k, :6], strict=True))
+            lines.append(f"  {self.weights[k]:.3f}  {columns}{', …' if self.space.size > 6 else ''}")
         return "\n".join(lines + (["  …"] if len(self.weights) > 8 else []))
 
     __repr__ = __str__

@@ -19,10 +19,10 @@ def seeded(seed: int) -> Any:
 def spread_out(count: int, d: int, seed: int) -> NDArray[np.float64]:
     """`count` normal points of d coordinates: of 64 draws that whose nearest two are farthest apart."""
     rng = seeded(seed)
-    best, found = -1.0, np.zeros((count, d))
+    best, points = -1.0, np.zeros((count, d))
     for _ in range(64):
-        made = rng.standard_normal((count, d))
-        gaps = np.linalg.norm(made[:, None] - made[None], axis=2)[np.triu_indices(count, 1)]
+        candidate = rng.standard_normal((count, d))
+        gaps = np.linalg.norm(candidate[:, None] - candidate[None], axis=2)[np.triu_indices(count, 1)]
         if gaps.min(initial=1e9) > best:
-            best, found = float(gaps.min(initial=1e9)), made
-    return found
+            best, points = float(gaps.min(initial=1e9)), candidate
+    return points

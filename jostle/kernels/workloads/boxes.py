@@ -13,10 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from jostle.kernels.arrays import Floats, Ints, axes_of
 
 DENSE_CELLS = 5000
 """The largest number of cells for which a dense n × n matrix is made."""
@@ -76,9 +74,9 @@ class Workload:
     def member(self, at: int) -> Ints:
         """1 for every flat cell that one query holds and 0 for the others."""
         low, high = self.box(at)
-        held = np.zeros(self.shape, dtype=np.int64)
-        held[tuple(slice(a, b + 1) for a, b in zip(low, high, strict=True))] = 1
-        return held.ravel()
+        inside = np.zeros(self.shape, dtype=np.int64)
+        inside[tuple(slice(a, b + 1) for a, b in zip(low, high, strict=True))] = 1
+        return inside.ravel()
 
     def answers(self, x: Floats) -> Floats:
         """Wx, shape (m,); `x` has the workload's shape or is its flat form."""
@@ -143,12 +141,12 @@ class Workload:
         """Each corner's sign and its flat places, shape (m,), in the prefix sums padded by a leading zero."""
         lows, highs = self.bounds()
         wide = tuple(s + 1 for s in self.shape)
-        found = []
+        corners = []
         for choice in np.ndindex(*(2,) * len(wide)):
             place = [highs[:, d] + 1 if up else lows[:, d] for d, up in enumerate(choice)]
             sign = (-1) ** (len(wide) - sum(choice))
-            found.append((sign, np.asarray(np.ravel_multi_index(tuple(place), wide), dtype=np.int64)))
-        return found
+            corners.append((sign, np.asarray(np.ravel_multi_index(tuple(place), wide), dtype=np.int64)))
+        return corners
 
 
 def prefix_sums(x: Floats) -> Floats:
@@ -196,10 +194,10 @@ def boxes(shape: int | tuple[int, ...], lows: Ints, highs: Ints) -> Workload:
 
 
 def _shape(shape: int | tuple[int, ...]) -> tuple[int, ...]:
-    axes = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
-    if not axes or any(int(s) < 1 for s in axes):
+    axes = axes_of(shape)
+    if not axes or min(axes) < 1:
         raise ValueError("a workload needs at least one axis, each of at least one cell")
-    return tuple(int(s) for s in axes)
+    return axes
 
 
 def _random(kind: str, shape: tuple[int, ...], count: int, seed: int) -> Workload:
@@ -221,9 +219,9 @@ def _prefix_gram(n: int) -> Floats:
 
 def _range_gram(n: int, lows: Ints, highs: Ints) -> Floats:
     hits = np.bincount(lows[:, 0] * n + highs[:, 0], minlength=n * n).reshape(n, n).astype(np.float64)
-    held = np.cumsum(np.cumsum(hits, axis=0)[:, ::-1], axis=1)[:, ::-1]
+    containing = np.cumsum(np.cumsum(hits, axis=0)[:, ::-1], axis=1)[:, ::-1]
     i = np.arange(n)
-    return np.asarray(held[np.minimum.outer(i, i), np.maximum.outer(i, i)])
+    return np.asarray(containing[np.minimum.outer(i, i), np.maximum.outer(i, i)])
 
 
 def _kronecker(factors: list[Floats]) -> Floats:

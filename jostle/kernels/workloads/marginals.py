@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from jostle.kernels.workloads.boxes import Floats, Ints, Workload
+from jostle.kernels.arrays import Floats, Ints, Strategy, axes_of, groups, labels_of
+from jostle.kernels.workloads.boxes import Workload
 
-Strategy = list[dict[str, Any]]
 Axes = tuple[int, ...]
 Spectrum = dict[Axes, float]
 
@@ -47,10 +47,10 @@ class Marginals(Workload):
     def bounds(self) -> tuple[Ints, Ints]:
         lows, highs = [], []
         for axes in self.sets:
-            kept = np.indices([self.shape[a] for a in axes], dtype=np.int64).reshape(len(axes), self._count(axes)).T
-            low, high = np.zeros((2, len(kept), len(self.shape)), dtype=np.int64)
+            places = np.indices([self.shape[a] for a in axes], dtype=np.int64).reshape(len(axes), self._count(axes)).T
+            low, high = np.zeros((2, len(places), len(self.shape)), dtype=np.int64)
             high[:] = np.array(self.shape) - 1
-            low[:, axes] = high[:, axes] = kept
+            low[:, axes] = high[:, axes] = places
             lows.append(low)
             highs.append(high)
         return np.concatenate(lows), np.concatenate(highs)
@@ -71,11 +71,11 @@ class Marginals(Workload):
         return np.concatenate([cube.sum(axis=self._others(axes)).ravel() for axes in self.sets])
 
     def adjoint(self, r: Floats) -> Floats:
-        found, start = np.zeros(self.shape), 0
+        cube, start = np.zeros(self.shape), 0
         for axes in self.sets:
-            found += np.asarray(r[start : start + self._count(axes)]).reshape(self._sides(axes))
+            cube += np.asarray(r[start : start + self._count(axes)]).reshape(self._sides(axes))
             start += self._count(axes)
-        return found
+        return cube
 
     def gram_diagonal(self) -> Floats:
         return np.full(self.shape, float(len(self.sets)))
@@ -86,10 +86,10 @@ class Marginals(Workload):
     def dot(self, rows: Floats) -> Floats:
         """`rows @ WᵀW` for `rows` of shape (k, n)."""
         cubes = rows.reshape(-1, *self.shape)
-        found = np.zeros_like(cubes)
+        product = np.zeros_like(cubes)
         for axes in self.sets:
-            found += cubes.sum(axis=tuple(a + 1 for a in self._others(axes)), keepdims=True)
-        return found.reshape(rows.shape)
+            product += cubes.sum(axis=tuple(a + 1 for a in self._others(axes)), keepdims=True)
+        return product.reshape(rows.shape)
 
     def sums(self) -> list[dict[str, Any]]:
         return [{"kind": "groups", "labels": _labels(self.shape, s), "size": self._count(s)} for s in self.sets]
@@ -113,39 +113,35 @@ def marginals(shape: int | tuple[int, ...], sets: int | Iterable[Sequence[int]])
 
     A `ValueError` where a set is listed twice, names an axis twice, or one that there is not.
     """
-    axes = (int(shape),) if isinstance(shape, int | np.integer) else tuple(int(s) for s in shape)
+    axes = axes_of(shape)
     if isinstance(sets, int | np.integer):
         if not 0 <= sets <= len(axes):
             raise ValueError(f"a cube of {len(axes)} dimensions has no marginals over {sets} of them")
         sets = combinations(range(len(axes)), int(sets))
-    kept = tuple(tuple(sorted(int(a) for a in one)) for one in sets)
-    if any(len(set(one)) < len(one) or any(not 0 <= a < len(axes) for a in one) for one in kept):
+    axis_sets = tuple(tuple(sorted(int(a) for a in one)) for one in sets)
+    if any(len(set(one)) < len(one) or any(not 0 <= a < len(axes) for a in one) for one in axis_sets):
         raise ValueError("a marginal names each of its dimensions once")
-    if not kept or len(set(kept)) < len(kept):
+    if not axis_sets or len(set(axis_sets)) < len(axis_sets):
         raise ValueError("marginals are a list of different sets of dimensions")
-    return Marginals("marginals", axes, sets=kept)
+    return Marginals("marginals", axes, sets=axis_sets)
 
 
 # Strategies -----------------------------------------------------------------------------------------------
 
 
-def marginal_strategy(shape: tuple[int, ...], wanted: Spectrum) -> Strategy:
+def marginal_strategy(shape: tuple[int, ...], target: Spectrum) -> Strategy:
     """OPT_M for a workload with this spectrum: `groups` blocks, one a marginal, that carry their axes as `marginal`.
 
     A marginal of less than a thousandth of the weight is left out where the workload does not need it.
     """
     sets = _subsets(len(shape))
-    theta = _optimised(shape, wanted, sets)
-    needed = [t for t in sets if wanted[t] > 0]
-    kept = [s for s, w in zip(sets, theta, strict=True) if w > 1e-3]
-    kept += [t for t in needed if not any(set(t) <= set(s) for s in kept)]
-    weights = {s: max(float(theta[sets.index(s)]), 1e-3) for s in kept}
+    theta = _optimised(shape, target, sets)
+    needed = [t for t in sets if target[t] > 0]
+    selection = [s for s, w in zip(sets, theta, strict=True) if w > 1e-3]
+    selection += [t for t in needed if not any(set(t) <= set(s) for s in selection)]
+    weights = {s: max(float(theta[sets.index(s)]), 1e-3) for s in selection}
     whole = sum(weights.values())
-    return [
-        {"kind": "groups", "labels": _labels(shape, s), "size": int(np.prod([shape[a] for a in s], dtype=np.int64)),
-         "weight": w / whole, "marginal": s}
-        for s, w in weights.items()
-    ]  # fmt: skip
+    return [groups(_labels(shape, s), w / whole) | {"marginal": s} for s, w in weights.items()]
 
 
 def is_marginal(strategy: Strategy) -> bool:
@@ -156,11 +152,11 @@ def is_marginal(strategy: Strategy) -> bool:
 def reconstruct(strategy: Strategy, answers: list[Floats], shape: tuple[int, ...]) -> Floats:
     """The least-squares cells of least norm, of `shape`, from noisy answers to a `marginal_strategy`."""
     weights = {tuple(b["marginal"]): float(b["weight"]) for b in strategy}
-    seen = np.zeros(shape)
+    normal = np.zeros(shape)
     for axes, weight, answer in zip(weights, weights.values(), answers, strict=True):
         sides = tuple(side if a in axes else 1 for a, side in enumerate(shape))
-        seen += weight * np.asarray(answer).reshape(sides)
-    return _inverted(seen, _spectrum(shape, weights))
+        normal += weight * np.asarray(answer).reshape(sides)
+    return _inverted(normal, _spectrum(shape, weights))
 
 
 def inverted(cube: Floats, strategy: Strategy) -> Floats:
@@ -171,7 +167,7 @@ def inverted(cube: Floats, strategy: Strategy) -> Floats:
 def variances(strategy: Strategy, shape: tuple[int, ...], sets: Sequence[Axes]) -> Floats:
     """q(AᵀA)⁺qᵀ of every query of the marginals `sets`, one after another: the same within a marginal."""
     spectrum = _spectrum(shape, {tuple(b["marginal"]): float(b["weight"]) for b in strategy})
-    found = []
+    parts = []
     for axes in sets:
         value = 0.0
         for inside in _subsets(len(axes)):
@@ -181,29 +177,29 @@ def variances(strategy: Strategy, shape: tuple[int, ...], sets: Sequence[Axes]) 
             if any(p == 0 for p in part):
                 continue
             value += float(np.prod([*part, *whole])) / spectrum[t]
-        found.append(np.full(int(np.prod([shape[a] for a in axes], dtype=np.int64)), value))
-    return np.concatenate(found)
+        parts.append(np.full(int(np.prod([shape[a] for a in axes], dtype=np.int64)), value))
+    return np.concatenate(parts)
 
 
-def _optimised(shape: tuple[int, ...], wanted: Spectrum, sets: list[Axes]) -> Floats:
+def _optimised(shape: tuple[int, ...], target: Spectrum, sets: list[Axes]) -> Floats:
     """θ ≥ 0 of sum 1, the best found from three starts; the objective does not change with the length of θ."""
     from jostle.kernels.histograms.bounded import minimise
 
     dims = np.array([np.prod([shape[a] - 1.0 for a in t]) for t in sets])
-    asked = np.array([wanted[t] for t in sets]) * dims
+    demand = np.array([target[t] for t in sets]) * dims
     inside = np.array([[set(t) <= set(s) for s in sets] for t in sets], dtype=float)
     rest = np.array([np.prod([side for a, side in enumerate(shape) if a not in s], dtype=float) for s in sets])
-    used = asked > 0
+    used = demand > 0
 
     def at(theta: Floats) -> tuple[float, Floats]:
         whole = theta.sum()
         spectrum = np.maximum(inside @ (theta**2 * rest), 1e-300)
-        error = float((asked[used] / spectrum[used]).sum())
-        slope = -inside.T @ np.where(used, asked / np.where(used, spectrum, 1.0) ** 2, 0.0) * 2 * theta * rest
+        error = float((demand[used] / spectrum[used]).sum())
+        slope = -inside.T @ np.where(used, demand / np.where(used, spectrum, 1.0) ** 2, 0.0) * 2 * theta * rest
         return whole**2 * error, 2 * whole * error + whole**2 * slope
 
     starts = [np.ones(len(sets)), np.where(used, 1.0, 1e-3), _leading(sets, used)]
-    best = min((minimise(at, start, 500, 1e-9) for start in starts), key=lambda found: found[1])[0]
+    best = min((minimise(at, start, 500, 1e-9) for start in starts), key=lambda optimum: optimum[1])[0]
     return np.asarray(best / best.sum())
 
 
@@ -230,21 +226,16 @@ def _inverted(cube: Floats, spectrum: Spectrum) -> Floats:
             if cube.shape[axis] > 1:
                 split.append(((*axes, axis), part - mean))
         parts = split
-    found = np.zeros(cube.shape)
+    inverse = np.zeros(cube.shape)
     for axes, part in parts:
         if spectrum[axes] > 0:
-            found += part / spectrum[axes]
-    return found
+            inverse += part / spectrum[axes]
+    return inverse
 
 
 def _labels(shape: tuple[int, ...], axes: Axes) -> Ints:
     """The group of every flat cell in the marginal over `axes`, in C order of them."""
-    label: Any = np.zeros((1,) * len(shape), dtype=np.int64)
-    for axis in axes:
-        label = label * shape[axis] + np.arange(shape[axis]).reshape(
-            [-1 if a == axis else 1 for a in range(len(shape))]
-        )
-    return np.ascontiguousarray(np.broadcast_to(label, shape)).ravel()
+    return labels_of([np.arange(side) if a in axes else np.zeros(side, np.int64) for a, side in enumerate(shape)])
 
 
 def _subsets(axes: int) -> list[Axes]:

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from jostle.kernels.arrays import Floats, Ints
 from jostle.kernels.histograms.grams import DENSE_BUCKETS, Gram, on_buckets
-from jostle.kernels.workloads.boxes import Floats, Ints, Workload
+from jostle.kernels.workloads.boxes import Workload
 from jostle.kernels.workloads.marginals import Marginals
 from jostle.kernels.workloads.predicates import Predicates
 from jostle.kernels.workloads.unions import Union
@@ -34,20 +35,20 @@ class MarginalGram(Gram):
     def _some(self, rows: Floats) -> Floats:
         cells = self._marginals.dot((rows / self.sizes)[:, self.labels])
         if self.buckets == len(self.labels):
-            found = np.empty_like(cells)
-            found[:, self.labels] = cells
-            return found
+            products = np.empty_like(cells)
+            products[:, self.labels] = cells
+            return products
         return np.stack([np.bincount(self.labels, weights=row, minlength=self.buckets) for row in cells]) / self.sizes
 
     def diagonal(self) -> Floats:
         if self.buckets == len(self.labels):
             return np.full(self.buckets, float(len(self._marginals.sets)))
-        found = np.zeros(self.buckets)
+        values = np.zeros(self.buckets)
         for block in self._marginals.sums():
             pairs, counts = np.unique(self.labels * block["size"] + block["labels"], return_counts=True)
             bucket = pairs // block["size"]
-            found += np.bincount(bucket, (counts / self.sizes[bucket]) ** 2, self.buckets)
-        return found
+            values += np.bincount(bucket, (counts / self.sizes[bucket]) ** 2, self.buckets)
+        return values
 
     @property
     def _marginals(self) -> Marginals:
@@ -66,20 +67,20 @@ class RegionGram(Gram):
         return _by_rows(self._some, rows, max(self.workload.size, self._predicates.regions, self.buckets))
 
     def _some(self, rows: Floats) -> Floats:
-        asked = self._predicates
-        return np.asarray((self._shares.T @ asked.under(asked.over(self._shares @ rows.T))).T)
+        predicates = self._predicates
+        return np.asarray((self._shares.T @ predicates.under(predicates.over(self._shares @ rows.T))).T)
 
     def diagonal(self) -> Floats:
-        shares, asked = self._shares, self._predicates
+        shares, predicates = self._shares, self._predicates
         if shares.nnz == self.buckets:  # every bucket within one region
-            held = asked.inside.sum(axis=0).astype(np.float64)
-            return np.asarray(shares.T @ held)
-        found = np.empty(self.buckets)
-        step = max(1, PIECE // max(asked.regions, asked.size))
+            counts = predicates.inside.sum(axis=0).astype(np.float64)
+            return np.asarray(shares.T @ counts)
+        values = np.empty(self.buckets)
+        step = max(1, PIECE // max(predicates.regions, predicates.size))
         for start in range(0, self.buckets, step):
             part = np.asarray(shares[:, start : start + step].todense())
-            found[start : start + step] = (asked.over(part) ** 2).sum(axis=0)
-        return found
+            values[start : start + step] = (predicates.over(part) ** 2).sum(axis=0)
+        return values
 
     @cached_property
     def _shares(self) -> Any:
@@ -116,26 +117,26 @@ class SumGram(Gram):
 
 def other_gram(workload: Workload, labels: Ints, sizes: Floats, contiguous: bool) -> Gram:
     """The operator of a workload that is not one list of boxes; `grams.on_buckets` has checked the labels."""
-    made: Gram
+    operator: Gram
     if isinstance(workload, Union):
-        made = _sum_gram(workload, labels, sizes, contiguous)
+        operator = _sum_gram(workload, labels, sizes, contiguous)
     elif isinstance(workload, Predicates):
-        made = RegionGram(workload, labels, sizes, False, None, True)
+        operator = RegionGram(workload, labels, sizes, False, None, True)
     else:
-        made = MarginalGram(workload, labels, sizes, False, None, True)
-    return replace(made, small=made.dense()) if made.buckets <= DENSE_BUCKETS else made
+        operator = MarginalGram(workload, labels, sizes, False, None, True)
+    return replace(operator, small=operator.dense()) if operator.buckets <= DENSE_BUCKETS else operator
 
 
 def _sum_gram(workload: Union, labels: Ints, sizes: Floats, contiguous: bool) -> Gram:
     """In one dimension, over intervals, also with the metric of the cumulative sums, which the projection wants."""
     in_order = contiguous and workload.boxes
-    parts = tuple((on_buckets(_listed(p) if in_order else p, labels), w) for p, w in
+    parts = tuple((on_buckets(_as_boxes(p) if in_order else p, labels), w) for p, w in
                   zip(workload.parts, workload.weights, strict=True))  # fmt: skip
     metric: Any = sum(w**2 * g.metric for g, w in parts) if in_order else True
     return SumGram(workload, labels, sizes, in_order, None, metric, parts=parts)
 
 
-def _listed(workload: Workload) -> Workload:
+def _as_boxes(workload: Workload) -> Workload:
     """The same queries as a list of boxes, so that they have a metric of cumulative sums."""
     return Workload("boxes", workload.shape, *workload.bounds())
 

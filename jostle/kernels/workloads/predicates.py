@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jostle.kernels.workloads.boxes import DENSE_CELLS, Floats, Ints, Workload
+from jostle.kernels.arrays import Floats, Ints, axes_of
+from jostle.kernels.workloads.boxes import DENSE_CELLS, Workload
 
 Flags = NDArray[np.bool_]
 
@@ -79,19 +80,19 @@ class Predicates(Workload):
 
     def over(self, columns: Floats) -> Floats:
         """`inside @ columns`, (m, k), for `columns` of shape (r, k)."""
-        found = np.empty((len(self.inside), columns.shape[1]))
+        product = np.empty((len(self.inside), columns.shape[1]))
         step = max(1, PRODUCTS // max(1, self.regions))
-        for start in range(0, len(found), step):
-            found[start : start + step] = self.inside[start : start + step].astype(np.float64) @ columns
-        return found
+        for start in range(0, len(product), step):
+            product[start : start + step] = self.inside[start : start + step].astype(np.float64) @ columns
+        return product
 
     def under(self, columns: Floats) -> Floats:
         """`insideᵀ @ columns`, (r, k), for `columns` of shape (m, k)."""
-        found = np.zeros((self.regions, columns.shape[1]))
+        product = np.zeros((self.regions, columns.shape[1]))
         step = max(1, PRODUCTS // max(1, self.regions))
         for start in range(0, len(columns), step):
-            found += self.inside[start : start + step].astype(np.float64).T @ columns[start : start + step]
-        return found
+            product += self.inside[start : start + step].astype(np.float64).T @ columns[start : start + step]
+        return product
 
     def _sums(self, rows: Floats) -> Floats:
         """Sums of `rows`, (k, n), over the regions: (k, r)."""
@@ -106,7 +107,7 @@ def predicates(shape: int | tuple[int, ...], holds: Sequence[Any]) -> Predicates
 
     A `ValueError` where there is none, or one does not fit the shape. Time and memory are O(n) a predicate.
     """
-    axes = (int(shape),) if isinstance(shape, int | np.integer) else tuple(int(s) for s in shape)
+    axes = axes_of(shape)
     n = int(np.prod(axes))
     if not len(holds):
         raise ValueError("a workload needs at least one query")

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from jostle.kernels.workloads.boxes import DENSE_CELLS, Floats, Ints, Workload
+from jostle.kernels.arrays import Floats, Ints
+from jostle.kernels.workloads.boxes import DENSE_CELLS, Workload
 from jostle.kernels.workloads.marginals import Marginals, Spectrum
 
 
@@ -60,31 +61,31 @@ class Union(Workload):
         return np.concatenate([part.answers(x) for part in self.parts])
 
     def adjoint(self, r: Floats) -> Floats:
-        found, start = np.zeros(self.shape), 0
+        cube, start = np.zeros(self.shape), 0
         for part in self.parts:
-            found += part.adjoint(r[start : start + part.size])
+            cube += part.adjoint(r[start : start + part.size])
             start += part.size
-        return found
+        return cube
 
     def gram_diagonal(self) -> Floats:
-        found = np.zeros(self.shape)
+        total = np.zeros(self.shape)
         for part, weight in zip(self.parts, self.weights, strict=True):
-            found += weight**2 * part.gram_diagonal()
-        return found
+            total += weight**2 * part.gram_diagonal()
+        return total
 
     def gram(self) -> Floats:
         if self.cells > DENSE_CELLS:
             raise ValueError(f"a dense Gram matrix of {self.cells} cells is too large; at most {DENSE_CELLS} cells")
-        found = np.zeros((self.cells, self.cells))
+        total = np.zeros((self.cells, self.cells))
         for part, weight in zip(self.parts, self.weights, strict=True):
-            found += weight**2 * part.gram()
-        return found
+            total += weight**2 * part.gram()
+        return total
 
     def importance(self) -> Floats:
         return np.repeat(self.weights, [part.size for part in self.parts])
 
     def sums(self) -> list[dict[str, Any]]:
-        return [said for part in self.parts for said in part.sums()]
+        return [block for part in self.parts for block in part.sums()]
 
 
 def union(parts: Sequence[Workload], weights: Sequence[float] | None = None) -> Union:
@@ -94,11 +95,11 @@ def union(parts: Sequence[Workload], weights: Sequence[float] | None = None) -> 
     """
     if not len(parts) or any(part.shape != parts[0].shape for part in parts):
         raise ValueError("a union is of workloads over cubes of one shape")
-    given = [1.0] * len(parts) if weights is None else [float(w) for w in weights]
-    if len(given) != len(parts) or not all(np.isfinite(w) and w > 0 for w in given):
+    factors = [1.0] * len(parts) if weights is None else [float(w) for w in weights]
+    if len(factors) != len(parts) or not all(np.isfinite(w) and w > 0 for w in factors):
         raise ValueError("a union takes one positive weight for each of its workloads")
     flat: list[tuple[Workload, float]] = []
-    for part, weight in zip(parts, given, strict=True):
+    for part, weight in zip(parts, factors, strict=True):
         if isinstance(part, Union):
             flat += [(one, w * weight) for one, w in zip(part.parts, part.weights, strict=True)]
         else:
@@ -112,8 +113,8 @@ def spectrum(workload: Workload) -> Spectrum | None:
         return workload.spectrum()
     if not isinstance(workload, Union) or not all(isinstance(part, Marginals) for part in workload.parts):
         return None
-    found: Spectrum = {}
+    total: Spectrum = {}
     for part, weight in zip(workload.parts, workload.weights, strict=True):
         for axes, value in (spectrum(part) or {}).items():
-            found[axes] = found.get(axes, 0.0) + weight**2 * value
-    return found
+            total[axes] = total.get(axes, 0.0) + weight**2 * value
+    return total

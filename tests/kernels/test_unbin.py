@@ -9,7 +9,7 @@ import pytest
 
 from jostle.kernels.graphical.domain import Domain
 from jostle.kernels.graphical.rows import SyntheticRows
-from jostle.kernels.graphical.uncut import uncut_rows
+from jostle.kernels.graphical.unbin import unbinned_rows
 
 
 def binned(bins: int, many: int = 6000) -> SyntheticRows:
@@ -23,17 +23,17 @@ def binned(bins: int, many: int = 6000) -> SyntheticRows:
 ])  # fmt: skip
 def test_a_number_is_in_its_bin(edges: list[float], low: float, high: float, whole: bool) -> None:
     rows = binned(len(edges) + 1)
-    made = uncut_rows(rows, {"v": edges}, {"v": [low, high, whole]}, 1)
+    made = unbinned_rows(rows, {"v": edges}, {"v": [low, high, whole]}, 1)
     values = np.array(made.column("v"))
     assert (np.searchsorted(edges, values, side="right") == rows.codes[:, 0]).all()
     assert values.min() >= low and values.max() <= high and (not whole or (values == np.floor(values)).all())
     assert made.column("s") == rows.column("s") and made.domain.names == rows.domain.names
-    again = uncut_rows(rows, {"v": edges}, {"v": [low, high, whole]}, 1)
+    again = unbinned_rows(rows, {"v": edges}, {"v": [low, high, whole]}, 1)
     assert again.column("v") == made.column("v")
 
 
 def test_values_of_a_bin_are_as_likely_as_each_other() -> None:
-    made = uncut_rows(binned(2, 40_000), {"v": [4]}, {"v": [0, 9, True]}, 3)
+    made = unbinned_rows(binned(2, 40_000), {"v": [4]}, {"v": [0, 9, True]}, 3)
     table = made.table("v")
     # 20,000 over 4 values and over 6; six deviations of a binomial
     assert np.abs(table[:4] - 5000).max() < 6 * np.sqrt(5000) and np.abs(table[4:] - 20_000 / 6).max() < 6 * 58
@@ -42,7 +42,7 @@ def test_values_of_a_bin_are_as_likely_as_each_other() -> None:
 
 def test_a_bin_that_holds_nothing_is_the_nearest_there_is() -> None:
     """Noise can put made-up rows where no row can be."""
-    made = uncut_rows(binned(4), {"v": [-5, 2.2, 2.7]}, {"v": [0, 9, True]}, 1)
+    made = unbinned_rows(binned(4), {"v": [-5, 2.2, 2.7]}, {"v": [0, 9, True]}, 1)
     by_bin = [{v for v, c in zip(made.column("v"), binned(4).codes[:, 0], strict=True) if c == b} for b in range(4)]
     assert by_bin == [{0.0}, {0.0, 1.0, 2.0}, {3.0}, set(map(float, range(3, 10)))]
 
@@ -53,4 +53,4 @@ def test_a_bin_that_holds_nothing_is_the_nearest_there_is() -> None:
 ])  # fmt: skip
 def test_what_cannot_be_spread(rows: Any, cuts: Any, columns: Any, said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        uncut_rows(rows, cuts, columns)
+        unbinned_rows(rows, cuts, columns)

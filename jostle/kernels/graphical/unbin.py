@@ -6,16 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jostle.kernels.arrays import Floats, Ints
 from jostle.kernels.graphical.domain import MOST_VALUES, Domain
 from jostle.kernels.graphical.rows import SyntheticRows
 
-Ints = NDArray[np.int64]
-Array = NDArray[np.float64]
 
-
-def uncut_rows(rows: Any, cuts: Mapping[str, Any], columns: Mapping[str, Any], seed: int = 0) -> SyntheticRows:
+def unbinned_rows(rows: Any, cuts: Mapping[str, Any], columns: Mapping[str, Any], seed: int = 0) -> SyntheticRows:
     """`rows`, synthetic, with the columns of `cuts` as numbers again.
 
     `cuts`: for each cut column the edges of its bins, of which value b says how many a number reaches. `columns`: for
@@ -33,12 +30,16 @@ def uncut_rows(rows: Any, cuts: Mapping[str, Any], columns: Mapping[str, Any], s
         place = rows.domain.place(name)
         bins = np.array(rows.domain.values[place], dtype=float)[codes[:, place]].astype(np.int64)
         low, high, whole = columns[name]
-        drawn = _drawn(bins, np.unique(np.asarray(list(edges), dtype=float)), float(low), float(high), bool(whole), rng)
-        values[place], codes[:, place] = _coded(drawn, float(low), float(high), bool(whole))
+        numbers = _uniform_in_bins(
+            bins, np.unique(np.asarray(list(edges), dtype=float)), float(low), float(high), bool(whole), rng
+        )
+        values[place], codes[:, place] = _encode(numbers, float(low), float(high), bool(whole))
     return SyntheticRows(Domain(rows.domain.names, tuple(values)), codes)
 
 
-def _drawn(bins: Ints, edges: Array, low: float, high: float, whole: bool, rng: np.random.Generator) -> Array:
+def _uniform_in_bins(
+    bins: Ints, edges: Floats, low: float, high: float, whole: bool, rng: np.random.Generator
+) -> Floats:
     """One number for each bin number, evenly from its bin within the bounds."""
     first = np.concatenate([[low], edges])[bins]
     last = np.concatenate([edges, [high]])[bins]
@@ -51,9 +52,9 @@ def _drawn(bins: Ints, edges: Array, low: float, high: float, whole: bool, rng: 
     return np.asarray(first + np.floor(rng.random(len(bins)) * (last - first + 1)))
 
 
-def _coded(drawn: Array, low: float, high: float, whole: bool) -> tuple[tuple[float, ...], Ints]:
+def _encode(numbers: Floats, low: float, high: float, whole: bool) -> tuple[tuple[float, ...], Ints]:
     """The values of a column and a code for each row; a range that is too wide to list has those that were drawn."""
     if whole and high - low < MOST_VALUES:
-        return tuple(low + i for i in range(int(high - low) + 1)), (drawn - low).astype(np.int64)
-    found, codes = np.unique(drawn, return_inverse=True)
-    return tuple(float(v) for v in found), codes.astype(np.int64).ravel()
+        return tuple(low + i for i in range(int(high - low) + 1)), (numbers - low).astype(np.int64)
+    distinct, codes = np.unique(numbers, return_inverse=True)
+    return tuple(float(v) for v in distinct), codes.astype(np.int64).ravel()

@@ -6,20 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from jostle.kernels.arrays import Floats
 
 
-def log_shares(sums: Any, values: Sequence[int], noise: float) -> list[Array]:
+def log_shares(sums: Any, values: Sequence[int], noise: float) -> list[Floats]:
     """Centred log-probabilities of each variable's values, from sums of `indicators` without pairs.
 
     Counts are kept from below half a row or the noise's deviation, whichever is more: less cannot be told from none.
     """
-    given = np.asarray(sums, dtype=float)
-    found, at = [], 1
+    counts = np.asarray(sums, dtype=float)
+    shares, at = [], 1
     for many in values:
-        logs = np.log(np.maximum(given[at : at + many], max(0.5, float(noise))))
-        found.append(logs - logs.mean())
+        logs = np.log(np.maximum(counts[at : at + many], max(0.5, float(noise))))
+        shares.append(logs - logs.mean())
         at += many
-    return found
+    return shares

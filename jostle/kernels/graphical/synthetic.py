@@ -10,20 +10,18 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from jostle.kernels.carried import Noise, carrying
+from jostle.kernels.arrays import Floats
 from jostle.kernels.graphical.model import MOST_ROWS, GraphicalModel
 from jostle.kernels.graphical.rows import SyntheticRows
 from jostle.kernels.graphical.sampling import dirichlet, independent
-
-Floats = NDArray[np.float64]
+from jostle.kernels.noisy_array import Noise, with_noise
 
 
 def random_model(model: GraphicalModel, seed: float = 0, concentration: float = 1.0) -> GraphicalModel:
     """The same cliques with potentials whose exponentials are Dirichlet, a clique at a time."""
-    drawn = [np.log(np.maximum(p, 1e-300)) for p in dirichlet(model.structure.lengths, concentration, int(seed))]
-    return GraphicalModel(model.structure, np.concatenate(drawn))
+    potentials = [np.log(np.maximum(p, 1e-300)) for p in dirichlet(model.structure.lengths, concentration, int(seed))]
+    return GraphicalModel(model.structure, np.concatenate(potentials))
 
 
 def population(model: GraphicalModel, rows: float, seed: float = 0) -> SyntheticRows:
@@ -35,7 +33,7 @@ def population(model: GraphicalModel, rows: float, seed: float = 0) -> Synthetic
 
 def joined_tables(model: GraphicalModel, rows: SyntheticRows) -> Floats:
     """The clique tables of some rows, one after the other in one flat vector of counts."""
-    return model.structure.joined([rows.table(*model.domain.named(c)) for c in model.structure.cliques])
+    return model.structure.joined([rows.table(*model.domain.names_of(c)) for c in model.structure.cliques])
 
 
 def tables_with_noise(model: GraphicalModel, flat: Any, scale: float, kind: str = "laplace") -> list[Floats]:
@@ -44,7 +42,7 @@ def tables_with_noise(model: GraphicalModel, flat: Any, scale: float, kind: str 
     if vector.size != sum(model.structure.lengths):
         raise ValueError(f"{vector.size} cells for tables of {sum(model.structure.lengths)}")
     split = model.structure.split(vector)
-    return [carrying(t, Noise(kind, float(scale))) for t in split] if scale > 0 else split
+    return [with_noise(t, Noise(kind, float(scale))) for t in split] if scale > 0 else split
 
 
 def random_graph(names: Sequence[str], edges: float, seed: float = 0) -> list[list[str]]:
@@ -55,13 +53,13 @@ def random_graph(names: Sequence[str], edges: float, seed: float = 0) -> list[li
     pairs = [[a, b] for i, a in enumerate(names) for b in names[i + 1 :]]
     if not len(names) - 1 <= many <= len(pairs):
         raise ValueError(f"a connected graph of {len(names)} variables has {len(names) - 1} to {len(pairs)} edges")
-    for chosen in subsets(len(pairs), many, int(seed)):
-        kept = [pairs[i] for i in chosen]
-        met = {names[0]}
+    for selection in subsets(len(pairs), many, int(seed)):
+        selected_edges = [pairs[i] for i in selection]
+        component = {names[0]}
         for _ in names:
-            met |= {v for pair in kept if met & set(pair) for v in pair}
-        if len(met) == len(names):
-            return kept
+            component |= {v for pair in selected_edges if component & set(pair) for v in pair}
+        if len(component) == len(names):
+            return selected_edges
     raise ValueError("no connected graph was found")
 
 

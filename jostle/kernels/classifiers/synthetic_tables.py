@@ -20,7 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
+from jostle.kernels.arrays import Ints
+
 Rng = np.random.Generator
 
 KINDS = ("alone", "hidden", "sum", "together", "cluster", "hidden", "tree", "together", "scale")
@@ -29,7 +30,7 @@ SKEWED = 0.95  # tables in which one class has more than this are drawn again
 
 
 @dataclass(frozen=True)
-class MadeUp:
+class SyntheticTable:
     """`cells` (rows, attributes) and `labels` (rows,), positions in domains of `sizes` values and `classes` classes."""
 
     kind: str
@@ -39,17 +40,17 @@ class MadeUp:
     classes: int
 
 
-def madeup(number: int, seed: int, least: int, most: int, extra: int) -> MadeUp:
+def synthetic_table(number: int, seed: int, least: int, most: int, extra: int) -> SyntheticTable:
     """Table `number` of a seed: `least` to `most` rows, evenly on the log scale, and `extra` more of the same law."""
     rng = np.random.default_rng([seed, number])
     while True:
         rows = int(np.exp(rng.uniform(np.log(least), np.log(most)))) + extra
-        made = _draw(KINDS[number % len(KINDS)], rows, rng)
-        if np.bincount(made.labels, minlength=made.classes).max() <= SKEWED * rows:
-            return made
+        table = _draw(KINDS[number % len(KINDS)], rows, rng)
+        if np.bincount(table.labels, minlength=table.classes).max() <= SKEWED * rows:
+            return table
 
 
-def _draw(kind: str, rows: int, rng: Rng) -> MadeUp:
+def _draw(kind: str, rows: int, rng: Rng) -> SyntheticTable:
     if kind in ("hidden", "together"):
         return (_hidden if kind == "hidden" else _together)(rows, rng)
     classes = int(rng.choice([2, 2, 2, 3, 4, 5]))
@@ -60,7 +61,7 @@ def _draw(kind: str, rows: int, rng: Rng) -> MadeUp:
     prior = rng.dirichlet(np.full(classes, rng.uniform(0.7, 6)))
     if kind == "alone":
         labels = rng.choice(classes, rows, p=prior).astype(np.int64)
-        return MadeUp(kind, _given(labels, classes, sizes, speaks, rng), labels, sizes, classes)
+        return SyntheticTable(kind, _cells_given_class(labels, classes, sizes, speaks, rng), labels, sizes, classes)
     cells = _clustered(rows, sizes, rng) if kind == "cluster" else _independent(rows, sizes, rng)
     if kind == "tree":
         labels = _by_tree(cells, sizes, speaks, prior, rng)
@@ -68,7 +69,7 @@ def _draw(kind: str, rows: int, rng: Rng) -> MadeUp:
         labels = _by_scale(cells, sizes, speaks, prior, rng)
     else:
         labels = _by_sum(cells, sizes, speaks, prior, rng)
-    return MadeUp(kind, cells, labels, sizes, classes)
+    return SyntheticTable(kind, cells, labels, sizes, classes)
 
 
 def _pick(shares: NDArray[np.float64], rng: Rng) -> Ints:
@@ -78,7 +79,7 @@ def _pick(shares: NDArray[np.float64], rng: Rng) -> Ints:
     return place
 
 
-def _hidden(rows: int, rng: Rng) -> MadeUp:
+def _hidden(rows: int, rng: Rng) -> SyntheticTable:
     classes = int(rng.choice([2, 2, 2, 3, 3, 4, 5, 8, 10]))
     low, high = [(2, 5), (3, 8), (4, 6), (8, 21)][int(rng.integers(4))]
     sizes = tuple(int(v) for v in rng.integers(low, high, int(rng.integers(4, 21))))
@@ -86,31 +87,33 @@ def _hidden(rows: int, rng: Rng) -> MadeUp:
     each = rng.choice(types, rows, p=rng.dirichlet(np.full(types, rng.uniform(2, 8))))
     of_type, spread = rng.permutation(types) % classes, np.exp(rng.uniform(np.log(0.15), np.log(2)))
     cells = np.stack([_pick(rng.dirichlet(np.full(v, spread), types)[each], rng) for v in sizes], axis=1)
-    return MadeUp("hidden", cells, _mistaken(of_type[each].astype(np.int64), classes, 0.3, rng), sizes, classes)
+    return SyntheticTable(
+        "hidden", cells, _with_wrong_labels(of_type[each].astype(np.int64), classes, 0.3, rng), sizes, classes
+    )
 
 
-def _together(rows: int, rng: Rng) -> MadeUp:
+def _together(rows: int, rng: Rng) -> SyntheticTable:
     classes = 2 if rng.random() < 0.6 else int(rng.integers(3, 5))
     low, high = [(2, 4), (3, 6)][int(rng.integers(2))]
     sizes = tuple(int(v) for v in rng.integers(low, high, int(rng.integers(4, 12))))
     cells, labels = _independent(rows, sizes, rng), np.zeros(rows, dtype=np.int64)
     for label in range(1, classes):
         for _ in range(int(rng.integers(1, 9))):
-            met = np.ones(rows, dtype=bool)
+            matches = np.ones(rows, dtype=bool)
             for place in rng.choice(len(sizes), int(rng.integers(2, 4)), replace=False):
                 some = max(1, int(sizes[place] * rng.uniform(0.3, 0.7)))
-                met &= np.isin(cells[:, place], rng.choice(sizes[place], some, replace=False))
-            labels[met] = label
-    return MadeUp("together", cells, _mistaken(labels, classes, 0.2, rng), sizes, classes)
+                matches &= np.isin(cells[:, place], rng.choice(sizes[place], some, replace=False))
+            labels[matches] = label
+    return SyntheticTable("together", cells, _with_wrong_labels(labels, classes, 0.2, rng), sizes, classes)
 
 
-def _mistaken(labels: Ints, classes: int, most: float, rng: Rng) -> Ints:
+def _with_wrong_labels(labels: Ints, classes: int, most: float, rng: Rng) -> Ints:
     """The labels, of which a share up to `most` is drawn anew."""
     wrong = rng.random(len(labels)) < rng.uniform(0, most)
     return np.where(wrong, rng.integers(0, classes, len(labels)), labels)
 
 
-def _given(labels: Ints, classes: int, sizes: tuple[int, ...], speaks: NDArray[np.bool_], rng: Rng) -> Ints:
+def _cells_given_class(labels: Ints, classes: int, sizes: tuple[int, ...], speaks: NDArray[np.bool_], rng: Rng) -> Ints:
     strength, columns = rng.uniform(0.2, 1.2), []
     for size, says in zip(sizes, speaks, strict=True):
         shares = rng.dirichlet(np.full(size, 2.0)) * np.exp(strength * says * rng.normal(size=(classes, size)))

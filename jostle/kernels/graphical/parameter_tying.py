@@ -15,12 +15,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jostle.kernels.arrays import Floats
 from jostle.kernels.graphical.domain import Clique
 from jostle.kernels.graphical.structure import Structure
 
-Floats = NDArray[np.float64]
 Groups = tuple[tuple[int, ...], ...]
 
 
@@ -77,10 +76,10 @@ class Tied:
 
     def spread(self, tables: Sequence[Floats]) -> list[Floats]:
         """Tables of the groups as tables of all cliques."""
-        found: dict[int, Floats] = {}
+        spread_out: dict[int, Floats] = {}
         for group, table in zip(self.groups, self.split(self.joined(tables)), strict=True):
-            found |= dict.fromkeys(group, table)
-        return [found[c] for c in range(len(self.base.cliques))]
+            spread_out |= dict.fromkeys(group, table)
+        return [spread_out[c] for c in range(len(self.base.cliques))]
 
     @property
     def _largest(self) -> int:
@@ -89,9 +88,9 @@ class Tied:
 
 def tied(structure: Structure, groups: Any) -> Tied:
     """ValueError unless `groups` hold each clique once, those of a group over tables of one shape."""
-    listed: Groups = tuple(tuple(int(c) for c in group) for group in groups)
-    if sorted(c for group in listed for c in group) != list(range(len(structure.cliques))) or not all(listed):
+    places: Groups = tuple(tuple(int(c) for c in group) for group in groups)
+    if sorted(c for group in places for c in group) != list(range(len(structure.cliques))) or not all(places):
         raise ValueError(f"groups hold each of the {len(structure.cliques)} cliques once, by its place from 0")
-    if any(structure.shapes[c] != structure.shapes[group[0]] for group in listed for c in group):
+    if any(structure.shapes[c] != structure.shapes[group[0]] for group in places for c in group):
         raise ValueError("cliques that share a potential have tables of one shape")
-    return Tied(structure, listed)
+    return Tied(structure, places)

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jostle.kernels.workloads.boxes import Floats, Workload, identity
-
-Strategy = list[dict[str, Any]]
+from jostle.kernels.arrays import Floats, Strategy
+from jostle.kernels.workloads.boxes import Workload, identity
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +36,7 @@ class Noise:
         return self.scale * (2**0.5 if self.mechanism == "laplace" else 1.0)
 
 
-class Carrying(np.ndarray[Any, np.dtype[np.float64]]):
+class NoisyArray(np.ndarray[Any, np.dtype[np.float64]]):
     """An array with `noise`, which views, slices and results of arithmetic do not inherit."""
 
     jostle_vector = True
@@ -47,22 +46,22 @@ class Carrying(np.ndarray[Any, np.dtype[np.float64]]):
         self.noise = None
 
 
-def carrying(values: Floats, noise: Noise) -> Floats:
+def with_noise(values: Floats, noise: Noise) -> Floats:
     """The values, and where they come from."""
-    made = np.asarray(values, dtype=np.float64).view(Carrying)
-    made.noise = noise
-    return made
+    array = np.asarray(values, dtype=np.float64).view(NoisyArray)
+    array.noise = noise
+    return array
 
 
 def noise_of(value: object) -> Noise | None:
-    return getattr(value, "noise", None) if isinstance(value, Carrying) else None
+    return getattr(value, "noise", None) if isinstance(value, NoisyArray) else None
 
 
 def measured_by(answers: Sequence[object]) -> Noise | None:
     """The noise that all blocks of answers were measured under; None where they differ or it is not known."""
-    found = [noise_of(a) for a in answers]
-    first = found[0] if found else None
-    if first is None or any(n is None or (n.mechanism, n.scale) != (first.mechanism, first.scale) for n in found):
+    noises = [noise_of(a) for a in answers]
+    first = noises[0] if noises else None
+    if first is None or any(n is None or (n.mechanism, n.scale) != (first.mechanism, first.scale) for n in noises):
         return None
     return first
 
@@ -74,7 +73,7 @@ def estimated(cells: Floats, strategy: Strategy, answers: Sequence[object], work
     noise = measured_by(answers)
     if noise is None or not lossless(strategy, workload):
         return cells
-    return carrying(cells, replace(noise, strategy=strategy, shape=tuple(workload.shape)))
+    return with_noise(cells, replace(noise, strategy=strategy, shape=tuple(workload.shape)))
 
 
 def answered(queries: Workload, cells: Floats) -> Floats:
@@ -87,7 +86,7 @@ def answered(queries: Workload, cells: Floats) -> Floats:
         return values
     if not lossless(noise.strategy, queries):
         return values
-    return carrying(values, replace(noise, workload=queries))
+    return with_noise(values, replace(noise, workload=queries))
 
 
 def standard_errors(value: Floats) -> NDArray[np.float64]:
@@ -102,5 +101,5 @@ def standard_errors(value: Floats) -> NDArray[np.float64]:
         raise ValueError("nothing is known of how these numbers were measured")
     if noise.strategy is None:
         return np.full(np.shape(value), noise.deviation)
-    asked = noise.workload if noise.workload is not None else identity(noise.shape)
-    return noise.deviation * np.sqrt(variances(noise.strategy, asked)).reshape(np.shape(value))
+    queries = noise.workload if noise.workload is not None else identity(noise.shape)
+    return noise.deviation * np.sqrt(variances(noise.strategy, queries)).reshape(np.shape(value))

@@ -84,16 +84,17 @@ def _plain(words: str) -> str:
 
 
 def builtins_page() -> str:
-    """Each built-in name, with the section of the guides that tells of it."""
-    from jostle.run.builtins import base_scope
+    """Each built-in by its row of the table, with the section of the guides that tells of it."""
+    from jostle.language.builtins import BUILTINS
 
-    opening = "Known without `use`; the second column is where they are explained."
-    out = ["# Built-in functions", "", opening, "", "| | |", "|---|---|"]
+    opening = "Known without `use`; the last column is where they are explained."
+    out = ["# Built-in functions", "", opening, "", "| | | effect | |", "|---|---|---|---|"]
     sections = [*_sections("language.md"), *_sections("stdlib.md")]
-    for name in sorted(base_scope().names, key=str.lower):
+    for name in sorted(BUILTINS, key=str.lower):
+        row = BUILTINS[name]
         said = next(((page, head) for page, head, text in sections if re.search(rf"`[^`\n]*\b{name}\b", text)), None)
         where = f"[{said[1]}](../{said[0]}#{_anchor(said[1])})" if said else ""
-        out.append(f"| `{name}` | {where} |")
+        out.append(f"| `{row.usage}` | {row.about} | {row.effect.value} | {where} |")
     return "\n".join([*out, ""])
 
 

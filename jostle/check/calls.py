@@ -29,7 +29,8 @@ from jostle.check.values import (
     held,
     many,
 )  # fmt: skip
-from jostle.check.words import KEEPS_COLUMNS, OVER_ROWS, PUBLIC_ONLY, ROW_CALLS, SHOWN, TRANSFORMATIONS
+from jostle.language.builtins import BUILTINS, over_rows
+from jostle.language.facts import Gives, Reads
 from jostle.syntax import nodes as n
 
 MOST_CALLS = 30  # calls inside each other that are followed
@@ -88,13 +89,13 @@ class Calls:
 
     def call(self, call: n.Call, env: Env) -> Value:
         function = self.value(call.function, env)
-        over_rows = isinstance(function, Builtin) and function.name in OVER_ROWS
-        args = [UNKNOWN if over_rows and place else self.value(arg, env) for place, arg in enumerate(call.args)]
-        keywords = [UNKNOWN if over_rows else self.value(keyword.value, env) for keyword in call.keywords]
+        on_rows = isinstance(function, Builtin) and over_rows(function.name)
+        args = [UNKNOWN if on_rows and place else self.value(arg, env) for place, arg in enumerate(call.args)]
+        keywords = [UNKNOWN if on_rows else self.value(keyword.value, env) for keyword in call.keywords]
         match function:
             case Builtin(name=name):
                 table = args[0] if args else UNKNOWN
-                if name in ROW_CALLS and isinstance(table, Table) and table.columns is not None:
+                if on_rows and isinstance(table, Table) and table.columns is not None:
                     rows = [*call.args[1:], *(keyword.value for keyword in call.keywords)]
                     queries.check_rows(rows, table.columns, self.known(env), self.report)
                 return self.builtin(name, call, args, keywords)
@@ -108,28 +109,32 @@ class Calls:
         first = args[0] if args else UNKNOWN
         given = [*zip(call.args, args, strict=True)]
         given += [(keyword.value, value) for keyword, value in zip(call.keywords, keywords, strict=True)]
-        if name in SHOWN:
-            for expr, value in given:
-                self.labels.shown(value, expr, expr.span, SHOWN[name])
-        elif name in PUBLIC_ONLY:
-            for expr, value in given:
+        row = BUILTINS.get(name)
+        if row is None:
+            return UNKNOWN
+        for expr, value in given:
+            if row.reads in (Reads.PRINTS, Reads.DRAWS):
+                self.labels.shown(value, expr, expr.span, row.reads.value)
+            elif row.reads in (Reads.PUBLIC, Reads.CONTAINERS):
                 self.labels.computed(value, expr, name)
-        elif name in TRANSFORMATIONS and isinstance(first, Table):
-            columns = first.columns if name in KEEPS_COLUMNS else None
-            made = Table(first.declared, columns, first.trail)
-            return made.passed(call.span, f"`{name}` of it is private too")
-        elif name == "partition" and isinstance(first, Table):
-            return Parts(first.passed(call.span, "its parts are private too"))
-        elif name == "append" and isinstance(first, Many) and len(args) == 2:
-            return many((*first.items, args[1]), first.uniform)
-        elif name == "table":
-            return Table(None)
-        elif name == "MkChoiceMaker":
-            for expr, value in given:
-                if isinstance(value, Many | Record):
-                    self.labels.trained(value, expr)
-            return Chooser()
-        return UNKNOWN
+        match row.gives:
+            case Gives.CUBE | Gives.FILTERED | Gives.DERIVED | Gives.PICKED | Gives.BINNED | Gives.VECTORS:
+                if isinstance(first, Table):
+                    columns = first.columns if row.gives is Gives.FILTERED else None
+                    made = Table(first.declared, columns, first.trail)
+                    return made.passed(call.span, f"`{name}` of it is private too")
+            case Gives.PARTS:
+                if isinstance(first, Table):
+                    return Parts(first.passed(call.span, "its parts are private too"))
+            case Gives.APPENDED:
+                if isinstance(first, Many) and len(args) == 2:
+                    return many((*first.items, args[1]), first.uniform)
+            case Gives.CHOICE:
+                for expr, value in given:
+                    if isinstance(value, Many | Record):
+                        self.labels.trained(value, expr)
+                return Chooser()
+        return Table(None) if name == "table" else UNKNOWN
 
     def apply(self, function: Function, call: n.Call, args: list[Value], keywords: list[Value]) -> Value:
         """A call of one of the program's own functions."""

@@ -12,8 +12,11 @@ from collections.abc import Collection
 from jostle.check.modules import Modules
 from jostle.check.report import Report
 from jostle.check.scopes import Scope, bound_in
-from jostle.check.words import AGGREGATES, ALWAYS, COMPARISONS, OPEN_DOMAINS, OVER_ROWS, ROW_FUNCTIONS
+from jostle.check.words import ALWAYS, COMPARISONS
 from jostle.diagnostics import did_you_mean
+from jostle.language.aggregates import AGGREGATES
+from jostle.language.builtins import DOMAINS, over_rows
+from jostle.language.operations import ROW_FUNCTIONS
 from jostle.resources import folder
 from jostle.source import Span
 from jostle.syntax import nodes as n
@@ -117,7 +120,7 @@ class Names:
         """`rows`: names may be columns. `domains`: the words of a description are known."""
         match expr:
             case n.Name(id=name):
-                if not (rows or (domains and name in OPEN_DOMAINS)):
+                if not (rows or (domains and name in DOMAINS)):
                     self._name(name, expr.span, scope)
             case n.Lambda(params=params, body=body):
                 ready, self._ready = self._ready, None
@@ -163,18 +166,18 @@ class Names:
         return Scope(names, scope)
 
     def _call(self, call: n.Call, scope: Scope, rows: bool) -> None:
-        over_rows = False
+        on_rows = False
         if isinstance(call.function, n.Name):
             name = call.function.id
-            over_rows = name in OVER_ROWS
+            on_rows = over_rows(name)
             if not (rows and (name in AGGREGATES or name in ROW_FUNCTIONS)):
-                self._name(name, call.function.span, scope, more=AGGREGATES | ROW_FUNCTIONS if rows else ())
+                self._name(name, call.function.span, scope, more=(*AGGREGATES, *ROW_FUNCTIONS) if rows else ())
         else:
             self._expr(call.function, scope, rows=rows)
         for place, arg in enumerate(call.args):
-            self._expr(arg, scope, rows=rows or (over_rows and place > 0))
+            self._expr(arg, scope, rows=rows or (on_rows and place > 0))
         for keyword in call.keywords:
-            self._expr(keyword.value, scope, rows=rows or over_rows)
+            self._expr(keyword.value, scope, rows=rows or on_rows)
 
     def _query(self, body: n.Expr, scope: Scope) -> None:
         """An expression over selects: the aggregates are known in it, other names must be variables."""

@@ -10,8 +10,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 
 from jostle.check.report import Report
 from jostle.check.values import Table
-from jostle.check.words import AGGREGATES, BOUNDED, OPEN_DOMAINS, ROW_FUNCTIONS
 from jostle.diagnostics import Note, did_you_mean
+from jostle.language.aggregates import AGGREGATES
+from jostle.language.builtins import DOMAINS
+from jostle.language.operations import ROW_FUNCTIONS
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import children, every
 
@@ -146,7 +148,7 @@ def check_bounds(select: n.Select, table: Table, report: Report) -> bool:
     for column in select.columns:
         for node in every(column.value):
             match node:
-                case n.Call(function=n.Name(id=fold), args=(n.Name(id=name),)) if fold in BOUNDED:
+                case n.Call(function=n.Name(id=fold), args=(n.Name(id=name),)) if _bounded(fold):
                     if _open(name, table) and not _is_text(name, table):
                         report.add(
                             "UnboundedSum",
@@ -159,9 +161,13 @@ def check_bounds(select: n.Select, table: Table, report: Report) -> bool:
     return False
 
 
+def _bounded(fold: str) -> bool:
+    return fold in AGGREGATES and AGGREGATES[fold].bounded
+
+
 def _open(name: str, table: Table) -> bool:
     domain = table.columns.get(name) if table.columns is not None else None
-    return isinstance(domain, n.Name) and domain.id in OPEN_DOMAINS
+    return isinstance(domain, n.Name) and domain.id in DOMAINS
 
 
 def _is_text(name: str, table: Table) -> bool:

@@ -6,16 +6,11 @@ import posixpath
 from collections.abc import Iterator
 
 from jostle.check.report import Report
-from jostle.check.words import SOURCES
 from jostle.diagnostics import Note
+from jostle.language.builtins import SOURCES
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import children, every
 
-NEEDS = {
-    "table": ("described by", "protecting", "budget"),
-    "counts": ("protecting", "budget"),
-    "bound": ("protecting", "budget"),
-}
 EXAMPLE = {
     "described by": "described by {age: 0..99}",
     "protecting": "protecting rows",
@@ -59,7 +54,10 @@ def _complete(private: n.Private, report: Report) -> None:
         report.add(
             "DataError", "counts have no columns to protect", private.protecting.span, help="write `protecting rows`"
         )
-    missing = [clause for clause in NEEDS.get(source.function.id, ()) if there[clause] is None]
+    if source.function.id not in SOURCES:
+        return
+    needs = there if source.function.id == "table" else ("protecting", "budget")
+    missing = [clause for clause in needs if there[clause] is None]
     if missing:
         message = f"the private source `{private.name}` has no " + " and no ".join(f"`{clause}`" for clause in missing)
         help = "add " + ", ".join(f"`{EXAMPLE[clause]}`" for clause in missing)

@@ -16,12 +16,14 @@ from jostle.diagnostics import refuse
 from jostle.privacy.handles import Cube, Exposure, handles_in
 from jostle.privacy.measures import Amount
 from jostle.run.faults import private_value
-from jostle.run.values import Builtin, Part, Record, is_number, is_workload, kind_name
+from jostle.run.registry import builtin
+from jostle.run.values import Part, Record, is_number, is_workload, kind_name
 
 MOST_RUNS = 10_000
 DIMENSIONS = ("x", "y", "z")
 
 
+@builtin
 def _bootstrap(
     option: Any, cells: Any, queries: Any, *, epsilon: Any = None, rho: Any = None, runs: Any = 100.0, seed: Any = 0.0,
     at: Any,
@@ -74,6 +76,3 @@ def _counts(cells: Any, shape: tuple[int, ...]) -> Any:
         raise refuse("ValueError", "these cells count more than can be counted")
     rising = np.rint(np.cumsum(np.maximum(cells.ravel(), 0.0)))
     return np.diff(rising, prepend=0.0).astype(np.int64).reshape(shape)
-
-
-BOOTSTRAP = {"bootstrap": Builtin("bootstrap", _bootstrap, sees_handles=True, wants_call=True)}

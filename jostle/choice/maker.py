@@ -25,6 +25,7 @@ from jostle.privacy.handles import Exposures, Table, Vectors, handles_in
 from jostle.privacy.measures import Amount
 from jostle.run.faults import exposures_of
 from jostle.run.interpreter import Interpreter
+from jostle.run.registry import builtin
 from jostle.run.scope import Scope
 from jostle.run.values import Builtin, Function, JSet, Part, Record, is_number, is_sequence, kind_name
 from jostle.source import Span
@@ -330,29 +331,40 @@ def _names(parts: list[Any], what: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def constructors(progress: Progress | None) -> dict[str, Any]:
-    """The functional constructors of the thesis's table, and the models."""
+# The functional constructors of the thesis's table, and the models ------------------------------------
 
-    def choice_maker(ops: Any, feats: Any, dbs: Any, model: Any, score: Any, *, at: Any) -> ChoiceMaker | ChoicePoint:
-        interp, span = at
-        values = {"among": ops, "informed by": feats, "trained on": dbs}
-        return make(interp, values, model, None, score, span, progress)
 
-    def part(kind: str) -> Any:
-        return lambda function, *, at: Part(kind, function)
+@builtin
+def _MkChoiceMaker(ops: Any, feats: Any, dbs: Any, model: Any, score: Any, *, at: Any) -> ChoiceMaker | ChoicePoint:
+    interp, span = at
+    values = {"among": ops, "informed by": feats, "trained on": dbs}
+    return make(interp, values, model, None, score, span, interp.progress)
 
-    def features(functions: Any, *, at: Any) -> list[Any]:
-        return [f if isinstance(f, Part) else Part("Feature", f) for f in functions]
 
-    def model(function: Any, *, at: Any) -> UserModel:
-        return user_model(at[0], function)
+@builtin
+def _MkOption(function: Any) -> Part:
+    return Part("Option", function)
 
-    bodies: dict[str, Any] = {
-        "MkChoiceMaker": choice_maker, "MkOption": part("Option"), "MkScore": part("Utility"),
-        "MkFeatures": features, "MkModel": model,
-    }  # fmt: skip
-    builtins: dict[str, Any] = {k: Builtin(k, v, sees_handles=True, wants_call=True) for k, v in bodies.items()}
-    builtins["whole"] = Builtin("whole", lambda algorithm, data: whole(algorithm, _members(data, "whole", None)),
-                            sees_handles=True)  # fmt: skip
-    builtins |= {k: Builtin(k, v) for k, v in (("tree", tree), ("regret_tree", regret_tree), ("forest", forest))}
-    return builtins
+
+@builtin
+def _MkScore(function: Any) -> Part:
+    return Part("Utility", function)
+
+
+@builtin
+def _MkFeatures(functions: Any) -> list[Any]:
+    return [f if isinstance(f, Part) else Part("Feature", f) for f in functions]
+
+
+@builtin
+def _MkModel(function: Any, *, at: Any) -> UserModel:
+    return user_model(at[0], function)
+
+
+@builtin
+def _whole(algorithm: Any, data: Any) -> Whole:
+    return whole(algorithm, _members(data, "whole", None))
+
+
+for _model in (tree, regret_tree, forest):
+    builtin(_model)

@@ -7,11 +7,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.engine.plan import Column, Constant, RowExpr
+from jostle.language.operations import OPERATIONS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,8 +53,8 @@ def _evaluate(expr: RowExpr, columns: Mapping[str, NDArray[Any]]) -> Values:
         return ~args[0][0], known
     if expr.op in _COMPARE:
         left, right = _alike(args[0][0], args[1][0])
-        return _COMPARE[expr.op](left, right).astype(bool), known
-    values = _NUMERIC[expr.op](*(value for value, _ in args))
+        return getattr(np, _COMPARE[expr.op])(left, right).astype(bool), known
+    values = OPERATIONS[expr.op].columns(np, *(value for value, _ in args))
     return values, known & np.isfinite(values)
 
 
@@ -130,34 +131,4 @@ def _among(args: list[Values]) -> Values:
     return found, np.broadcast_to(known, np.shape(found))
 
 
-def _numeric() -> tuple[dict[str, Callable[..., Any]], dict[str, Callable[..., Any]]]:
-    def lazily(name: str) -> Callable[..., Any]:
-        def call(*args: Any) -> Any:
-            import numpy as np
-
-            return getattr(np, name)(*args)
-
-        return call
-
-    compare = {"==": "equal", "!=": "not_equal", "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal"}
-    same = {"+": "add", "-": "subtract", "*": "multiply", "neg": "negative", "abs": "abs", "floor": "floor",
-            "ceil": "ceil", "sqrt": "sqrt", "log": "log", "exp": "exp", "round": "rint", "min": "minimum",
-            "max": "maximum", "/": "divide", "^": "float_power"}  # fmt: skip
-    numeric = {op: lazily(name) for op, name in same.items()} | {"%": _remainder, "clamp": _clamp}
-    return {op: lazily(name) for op, name in compare.items()}, numeric
-
-
-def _remainder(x: Any, y: Any) -> Any:
-    import numpy as np
-
-    rest = np.fmod(x, y)
-    return np.where((rest != 0) & ((rest < 0) != (y < 0)), rest + y, rest)
-
-
-def _clamp(x: Any, low: Any, high: Any) -> Any:
-    import numpy as np
-
-    return np.maximum(low, np.minimum(high, x))
-
-
-_COMPARE, _NUMERIC = _numeric()
+_COMPARE = {"==": "equal", "!=": "not_equal", "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal"}

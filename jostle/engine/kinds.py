@@ -12,18 +12,16 @@ from collections.abc import Mapping
 
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.engine.plan import Apply, Categories, Column, Constant, Domain, Open, RowExpr
+from jostle.language.operations import COMPARISONS, LOGIC, OPERATIONS
 
 Schema = Mapping[str, Domain]
 
 DEPTH = 200  # nested operations, in an expression or a plan
 
 ARITY = {
-    "+": 2, "-": 2, "*": 2, "/": 2, "%": 2, "^": 2, "neg": 1, "abs": 1, "floor": 1, "ceil": 1, "sqrt": 1, "log": 1,
-    "exp": 1, "round": 1, "clamp": 3, "min": 2, "max": 2, "==": 2, "!=": 2, "<": 2, "<=": 2, ">": 2, ">=": 2,
-    "not": 1, "if": 3,
+    **{name: operation.arity for name, operation in OPERATIONS.items()},
+    **dict.fromkeys(COMPARISONS, 2), "not": 1, "if": 3,
 }  # fmt: skip
-COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
-LOGIC = frozenset({"and", "or", "not"})
 _WORDS = {"number": "a number", "text": "text", "boolean": "true or false"}
 
 

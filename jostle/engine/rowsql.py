@@ -16,12 +16,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from jostle.engine.bounds import bounds_of
-from jostle.engine.kinds import COMPARISONS, Schema, domain_of, kind_of
+from jostle.engine.kinds import Schema, domain_of, kind_of
 from jostle.engine.plan import Apply, Column, Constant, RowExpr
+from jostle.language.operations import COMPARISONS, OPERATIONS, Finite, Operands
 
 TYPES = {"number": "DOUBLE", "text": "VARCHAR", "boolean": "BOOLEAN"}
 _SHORT = 60  # characters that may be said twice
-_CALLS = {"abs": "abs", "floor": "floor", "ceil": "ceil"}
 _EXACT = 2**53
 
 
@@ -136,47 +136,21 @@ class RowSql:
         bounded = piece.wild and bounds_of(expr, self.schema) is not None
         return _Piece(piece.text, False, piece.stage) if bounded else piece
 
-    def _numbers(self, expr: Apply) -> list[_Piece]:
-        return [self._emit(arg, "number") for arg in expr.args]
-
     def _number(self, expr: Apply) -> _Piece:
-        op, args = expr.op, self._numbers(expr)
-        wild, stage = any(arg.wild for arg in args), max(arg.stage for arg in args)
-        x = args[0].text
-        if op in ("+", "-", "*"):
-            return _Piece(f"({x} {op} {args[1].text})", True, stage)
-        if op == "neg":
-            return _Piece(f"(-{x})", wild, stage)
-        if op in _CALLS:
-            return _Piece(f"{_CALLS[op]}({x})", wild, stage)
-        if op == "round":
-            return _Piece(f"round_even({x}, 0)", wild, stage)
-        if op == "/":
+        operation = OPERATIONS[expr.op]
+        args = [self._emit(arg, "number") for arg in expr.args]
+        if expr.op == "/":
             return self._divide(args[0], args[1], expr.args[1])
-        if op in ("sqrt", "log"):
-            arg = self._named(args[0])
-            call, test = ("sqrt", ">=") if op == "sqrt" else ("ln", ">")
-            return _Piece(f"{call}(CASE WHEN {arg.text} {test} 0 THEN {arg.text} END)", wild, arg.stage)
-        tame = [self._tame(arg) for arg in args]
-        if op == "exp":
-            return _Piece(
-                f"exp(CASE WHEN {(arg := self._named(tame[0])).text} < 710 THEN {arg.text} END)", True, arg.stage
-            )
-        named = [self._named(arg) for arg in tame]
-        stage = max(arg.stage for arg in named)
-        texts = [arg.text for arg in named]
-        if op == "^":
-            return self._power(*named)
-        if op == "%":
-            return self._remainder(*named)
-        if op == "clamp":
-            x, low, high = texts
-            known = " OR ".join(f"{end} IS NULL" for end in texts)
-            text = f"CASE WHEN {known} THEN NULL WHEN {x} < {low} OR {high} < {low} THEN {low}"
-            return _Piece(f"{text} WHEN {x} > {high} THEN {high} ELSE {x} END", False, stage)
-        first, second = ("<=", "<") if op == "min" else (">=", ">")
-        x, y = texts
-        return _Piece(f"CASE WHEN {x} {first} {y} THEN {x} WHEN {y} {second} {x} THEN {y} END", False, stage)
+        if operation.operands is Operands.FINITE:
+            args = [self._tame(arg) for arg in args]
+        if operation.operands is not Operands.PLAIN:
+            args = [self._named(arg) for arg in args]
+        if expr.op == "^":
+            return self._power(*args)
+        if expr.op == "%":
+            return self._remainder(*args)
+        wild = operation.finite is Finite.NO or any(arg.wild for arg in args)
+        return _Piece(operation.sql.format(*[arg.text for arg in args]), wild, max(arg.stage for arg in args))
 
     def _divide(self, x: _Piece, y: _Piece, divisor: RowExpr) -> _Piece:
         if isinstance(divisor, Constant) and isinstance(divisor.value, float | int) and divisor.value:

@@ -15,7 +15,8 @@ from jostle.amounts import as_float
 from jostle.diagnostics import refuse
 from jostle.privacy.released import Noised, half_width
 from jostle.run.operators import need_number
-from jostle.run.values import Builtin, Record, is_sequence, is_vector, kind_name
+from jostle.run.registry import builtin
+from jostle.run.values import Record, is_sequence, is_vector, kind_name
 
 if TYPE_CHECKING:
     from jostle.privacy.measures import Amount
@@ -52,6 +53,7 @@ def _mechanism(amount: Amount | None, via: str | None, scale: float) -> str:
     return "laplace" if amount is None else Additive.of(amount, via).mechanism
 
 
+@builtin
 def _error(value: Any) -> Any:
     """The 95 % half-width of a number, or of every element of a vector."""
     return _half_width(value, LEVEL)
@@ -66,11 +68,13 @@ def _half_width(value: Any, level: float) -> Any:
     return _factor(mechanism, level) * deviations
 
 
+@builtin
 def _standard_error(value: Any) -> Any:
     """The standard deviation of the noise in a number, or in every element of a vector."""
     return _deviation(value) if not is_sequence(value) else _deviations(value)[0]
 
 
+@builtin
 def _band(value: Any, level: Any = LEVEL) -> Record:
     """`low` and `high`, between which the true values lie with probability `level`, each by itself."""
     import numpy as np
@@ -121,8 +125,3 @@ def _factor(mechanism: str, level: float) -> float:
 
     normal = NormalDist().inv_cdf((1 + level) / 2)
     return normal if mechanism == "gaussian" else max(normal, -math.log1p(-level) / math.sqrt(2))
-
-
-ACCURACY = {name: Builtin(name, body) for name, body in {"standard_error": _standard_error, "band": _band}.items()} | {
-    "error": Builtin("error", lambda value, at: _error(value), sees_handles=True, wants_call=True)
-}

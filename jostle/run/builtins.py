@@ -10,20 +10,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
-from jostle.engine.plan import Categories, Integer, Open
+from jostle.engine.plan import Categories, Integer
+from jostle.language.operations import ROW_FUNCTIONS
 from jostle.privacy.handles import ColumnHandle, Handle, handles_in
-from jostle.run.accuracy import ACCURACY
-from jostle.run.classify import CLASSIFY
 from jostle.run.faults import private_value
-from jostle.run.forms import FORMS
-from jostle.run.measured import MEASURED
 from jostle.run.operators import need_number, total
-from jostle.run.pictures import PICTURES
-from jostle.run.rowsums import ROW_SUMS
-from jostle.run.sampled import SAMPLED
-from jostle.run.scope import Scope
+from jostle.run.registry import builtin, implement
 from jostle.run.values import (
-    Builtin,
     Grouped,
     Interval,
     JSet,
@@ -35,19 +28,6 @@ from jostle.run.values import (
     need_room,
     show,
 )  # fmt: skip
-from jostle.run.workloads import WORKLOADS
-
-
-def base_scope() -> Scope:
-    """A fresh scope of all builtins; programs stand on top of it."""
-    names: dict[str, Any] = {name: Open(name) for name in ("text", "integer", "real")}
-    names["pi"] = math.pi
-    for name, body in PUBLIC.items():
-        names[name] = Builtin(name, body)
-    names |= {name: Builtin(name, body, sees_handles=True, wants_call=True) for name, body in SEEING.items()}
-    names |= ACCURACY | WORKLOADS | MEASURED | FORMS | PICTURES | ROW_SUMS | SAMPLED | CLASSIFY
-    return Scope(None, names)
-
 
 # Public functions ----------------------------------------------------------------------------------
 
@@ -107,12 +87,34 @@ def _best(name: str, choose: Any) -> Any:
     return body
 
 
-def _average(found: list[float]) -> float:
-    return total(found) / len(found)
+@builtin
+def _sum(values: Any) -> float:
+    return total(numbers(values, "sum"))
 
 
-def _variance(value: Any, what: str = "var") -> float:
-    found = numbers(value, what)
+@builtin
+def _avg(values: Any) -> float:
+    pool = _some(values, "avg")
+    return total(pool) / len(pool)
+
+
+@builtin
+def _var(values: Any) -> float:
+    return _variance(values, "var")
+
+
+@builtin
+def _stddev(values: Any) -> float:
+    return math.sqrt(_variance(values, "stddev"))
+
+
+@builtin
+def _median(values: Any) -> float:
+    return _quantile(values, 0.5)
+
+
+def _variance(values: Any, what: str) -> float:
+    found = numbers(values, what)
     if not all(map(math.isfinite, found)):
         return math.nan
     if len(found) < 2:
@@ -121,6 +123,7 @@ def _variance(value: Any, what: str = "var") -> float:
     return math.fsum((v - mean) ** 2 for v in found) / (len(found) - 1)
 
 
+@builtin
 def _quantile(value: Any, q: float) -> float:
     import numpy as np
 
@@ -131,6 +134,7 @@ def _quantile(value: Any, q: float) -> float:
         return float(np.quantile(_some(value, "quantile"), share))
 
 
+@builtin
 def _round(value: Any, digits: float = 0) -> float:
     number, places = need_number(value, "`round`"), need_number(digits, "`round`")
     if not places.is_integer() or abs(places) > 400:
@@ -138,11 +142,13 @@ def _round(value: Any, digits: float = 0) -> float:
     return float(round(number, int(places))) if math.isfinite(number) else number
 
 
+@builtin
 def _clamp(value: Any, low: float, high: float) -> float:
     least, most = need_number(low, "`clamp`"), need_number(high, "`clamp`")
     return min(max(need_number(value, "`clamp`"), least), most)
 
 
+@builtin
 def _append(items: Any, item: Any) -> list[Any]:
     if not is_sequence(items):
         raise refuse("TypeError", f"`append` takes a list, not {kind_name(items)}")
@@ -158,6 +164,7 @@ def _index_of_best(name: str, choose: Any) -> Any:
     return body
 
 
+@builtin
 def _sorted(value: Any, by: Any = None, *, at: Any) -> list[Any]:
     """The items in order; `by` says of each what counts: `sorted(rows, lambda row: row.n)`."""
     interp, _ = at
@@ -172,6 +179,7 @@ def _sorted(value: Any, by: Any = None, *, at: Any) -> list[Any]:
     return [items[i] for i in sorted(range(len(items)), key=keys.__getitem__)]
 
 
+@builtin
 def _list(value: Any) -> list[Any]:
     if isinstance(value, Handle) or not isinstance(value, Iterable) or isinstance(value, str):
         raise refuse("TypeError", f"{kind_name(value)} has no items")
@@ -181,6 +189,27 @@ def _list(value: Any) -> list[Any]:
     return [float(v) for v in items] if is_vector(value) and items and not is_vector(items[0]) else items
 
 
+@builtin
+def _set(value: Any) -> JSet:
+    return JSet(_list(value))
+
+
+@builtin
+def _reversed(value: Any) -> list[Any]:
+    return _list(value)[::-1]
+
+
+@builtin
+def _enumerate(value: Any) -> list[Any]:
+    return [[float(i), item] for i, item in enumerate(_list(value))]
+
+
+@builtin
+def _values(value: Any) -> list[Any]:
+    return list(value.values()) if isinstance(value, dict) else _list(value)
+
+
+@builtin
 def _number(value: Any) -> float:
     if is_number(value):
         return float(value)
@@ -192,16 +221,19 @@ def _number(value: Any) -> float:
     raise refuse("TypeError", f"{kind_name(value)} is not written as a number")
 
 
+@builtin
 def _zip(*columns: Any) -> list[list[Any]]:
     return [list(row) for row in zip(*[_list(c) for c in columns], strict=False)]
 
 
+@builtin
 def _keys(value: Any) -> list[str]:
     if not isinstance(value, dict):
         raise refuse("TypeError", f"`keys` takes a record, not {kind_name(value)}")
     return list(value)
 
 
+@builtin
 def _record(pairs: Any) -> Record:
     """A record of [name, value] pairs."""
     made = Record()
@@ -212,6 +244,7 @@ def _record(pairs: Any) -> Record:
     return made
 
 
+@builtin
 def _rmse(a: Any, b: Any) -> float:
     """Root mean square error between two vectors of one length."""
     import numpy as np
@@ -222,6 +255,7 @@ def _rmse(a: Any, b: Any) -> float:
     return float(np.sqrt(np.mean((x.ravel() - y.ravel()) ** 2)))
 
 
+@builtin
 def _scaled_error(answers: Any, truth: Any, total: float) -> float:
     """DPBench's error: ‖answers − truth‖₂ / (number of queries · total)."""
     import numpy as np
@@ -232,7 +266,8 @@ def _scaled_error(answers: Any, truth: Any, total: float) -> float:
     return float(np.linalg.norm(x.ravel() - y.ravel()) / (x.size * total))
 
 
-def _npy_vectors(folder: str, at: Any) -> list[Any]:
+@builtin
+def _vectors_in(folder: str, *, at: Any) -> list[Any]:
     """The arrays of all `.npy` files in a folder, by name: each is read as public, and refused where it is private."""
     from pathlib import Path
 
@@ -247,6 +282,7 @@ def _npy_vectors(folder: str, at: Any) -> list[Any]:
     return [public_array(interp, str(path), span) for path in found]
 
 
+@builtin
 def _accounting(*, epsilon: Any = None, sigma: Any = None, times: Any = 1.0, delta: Any = 1e-6) -> Record:
     """What `times` equal measurements lose together, as the least ε at `delta`, under each way of adding up."""
     from jostle.privacy import accounting
@@ -262,23 +298,10 @@ def _accounting(*, epsilon: Any = None, sigma: Any = None, times: Any = 1.0, del
     return Record(accounting.of_pure(need_number(epsilon, "`epsilon`"), runs, chance))
 
 
-PUBLIC: dict[str, Any] = {
-    "accounting": _accounting,
-    "abs": _elementwise("abs", abs), "sqrt": _elementwise("sqrt", math.sqrt), "exp": _elementwise("exp", math.exp),
-    "log": _elementwise("log", math.log), "floor": _elementwise("floor", math.floor),
-    "ceil": _elementwise("ceil", math.ceil), "round": _round, "clamp": _clamp,
-    "min": _best("min", min), "max": _best("max", max), "sum": lambda v: total(numbers(v, "sum")),
-    "avg": lambda v: _average(_some(v, "avg")), "var": _variance,
-    "stddev": lambda v: math.sqrt(_variance(v, "stddev")), "median": lambda v: _quantile(v, 0.5),
-    "quantile": _quantile, "idxmax": _index_of_best("idxmax", max), "idxmin": _index_of_best("idxmin", min),
-    "number": _number, "keys": _keys, "rmse": _rmse,
-    "scaled_error": _scaled_error, "set": lambda v: JSet(_list(v)),
-}  # fmt: skip
-
-
 # Functions that may meet handles inside containers, or need the session -----------------------------
 
 
+@builtin
 def _print(*values: Any, at: Any) -> None:
     interp, _ = at
     for handle in handles_in(list(values)):
@@ -287,7 +310,8 @@ def _print(*values: Any, at: Any) -> None:
         interp.out(" ".join(show(v) for v in values))
 
 
-def _len(value: Any, at: Any) -> float:
+@builtin
+def _len(value: Any) -> float:
     if isinstance(value, ColumnHandle):
         many = listed_values(value)
         if many is None:
@@ -318,20 +342,23 @@ def listed_values(column: ColumnHandle) -> int | None:
     return len(column.domain.values) if isinstance(column.domain, Categories) else None
 
 
-def _str(value: Any, at: Any) -> str:
+@builtin
+def _str(value: Any) -> str:
     for handle in handles_in(value):
         raise private_value(handle, "cannot be turned into a text")
     return show(value)
 
 
-def _spent(value: Any, at: Any) -> Any:
+@builtin
+def _spent(value: Any) -> Any:
     exposure = _source_of(value, "spent")
     source = exposure.source
     told = source.measure.spent(source.meter.spent)
     return Record(told) if len(told) > 1 else next(iter(told.values()))
 
 
-def _left(value: Any, at: Any) -> Any:
+@builtin
+def _left(value: Any, *, at: Any) -> Any:
     from jostle.amounts import as_float
 
     interp, _ = at
@@ -350,19 +377,17 @@ def _source_of(value: Any, what: str) -> Any:
     raise refuse("TypeError", f"`{what}` takes a private source, not {kind_name(value)}")
 
 
-def _explain(value: Any, at: Any) -> str:
+@builtin
+def _explain(value: Any) -> str:
     explained = getattr(value, "jostle_explain", None)
     if explained is None:
         raise refuse("TypeError", f"`explain` takes a ChoiceMaker, not {kind_name(value)}")
     return str(explained())
 
 
-SEEING: dict[str, Any] = {
-    "sorted": _sorted,
-    "print": _print, "len": _len, "str": _str, "spent": _spent, "left": _left, "explain": _explain,
-    "record": lambda pairs, at: _record(pairs), "append": lambda items, item, at: _append(items, item),
-    "list": lambda v, at: _list(v),
-    "zip": lambda *c, at: _zip(*c), "reversed": lambda v, at: _list(v)[::-1],
-    "enumerate": lambda v, at: [[float(i), x] for i, x in enumerate(_list(v))],
-    "values": lambda v, at: list(v.values()) if isinstance(v, dict) else _list(v), "vectors_in": _npy_vectors,
-}  # fmt: skip
+for _operation in ROW_FUNCTIONS.values():
+    if _operation.each:
+        implement(_operation.name, _elementwise(_operation.name, _operation.number))
+for _name, _choose in (("min", min), ("max", max)):
+    implement(_name, _best(_name, _choose))
+    implement(f"idx{_name}", _index_of_best(f"idx{_name}", _choose))

@@ -10,11 +10,13 @@ from jostle.privacy.handles import ColumnHandle, Table, handles_in
 from jostle.privacy.publicrows import public_rows
 from jostle.run import declare
 from jostle.run.faults import private_value
-from jostle.run.values import Builtin, Interval, JSet, Record, is_model, is_number, kind_name
+from jostle.run.registry import builtin
+from jostle.run.values import Interval, JSet, Record, is_model, is_number, kind_name
 
 MOST_TABLES = 1000
 
 
+@builtin
 def _accuracy(model: Any, table: Any, label: Any, *, at: Any) -> float:
     """`accuracy(model, test, class)`: the share of the rows of a public table whose class the model names."""
     interp, _ = at
@@ -30,6 +32,7 @@ def _accuracy(model: Any, table: Any, label: Any, *, at: Any) -> float:
     return float((known * (model.predict(read) == truth)).sum() / known.sum())
 
 
+@builtin
 def _rows_right(model: Any, table: Any, label: Any, *, at: Any) -> Any:
     """`rows_right(model, D, class)`: how many rows of a table a public classifier gets right, a score."""
     interp, span = at
@@ -54,6 +57,7 @@ def _class_of(what: str, model: Any, table: Any, label: Any) -> str:
     return name
 
 
+@builtin
 def _simulated_tables(many: Any, seed: Any = 1.0, *, rows: Any = None, at: Any) -> list[Record]:
     """`simulated_tables(40)`: public made-up tables, each a record {database, test, class}.
 
@@ -90,7 +94,3 @@ def _opened(interp: Any, number: int, seed: int, rows: tuple[int, int], span: An
         for part in (slice(None, -TESTED), slice(-TESTED, None))
     )
     return Record({"database": train, "test": test, "class": "class"})
-
-
-BODIES: dict[str, Any] = {"accuracy": _accuracy, "rows_right": _rows_right, "simulated_tables": _simulated_tables}
-CLASSIFY = {name: Builtin(name, body, sees_handles=True, wants_call=True) for name, body in BODIES.items()}

@@ -6,6 +6,7 @@ from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
 from jostle.engine.plan import Scan
+from jostle.language.builtins import SOURCES
 from jostle.privacy.handles import Cube, Handle, Origin, Table
 from jostle.privacy.measures import Measure
 from jostle.privacy.sources import Unit
@@ -29,8 +30,6 @@ from jostle.run.simulated import simulated
 from jostle.run.values import is_number, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
-
-SOURCES = ("table", "counts", "dataset", "bound")
 
 
 def private(interp: Any, node: n.Private, scope: Scope) -> Handle:

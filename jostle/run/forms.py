@@ -10,15 +10,15 @@ from typing import Any
 
 from jostle.diagnostics import refuse
 from jostle.engine.types import key_values
+from jostle.language.builtins import SOURCES
 from jostle.privacy import transform
 from jostle.privacy.handles import Cube, Handle, Table
 from jostle.run import declare, origins
+from jostle.run.registry import builtin, implement
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Scope
 from jostle.run.selects import public_keys
-from jostle.run.splits import SPLIT_FORMS
-from jostle.run.values import RowForm, kind_name
-from jostle.run.workloads import predicates_form
+from jostle.run.values import kind_name
 from jostle.syntax import nodes as n
 
 
@@ -37,6 +37,7 @@ def _compiler(interp: Any, handle: Any, scope: Scope) -> RowCompiler:
     return RowCompiler(dict(handle.schema), interp.eval, scope)
 
 
+@builtin
 def _histogram(interp: Any, node: n.Call, scope: Scope) -> Cube:
     table = _first(interp, node, scope, (Table,))
     compiler = _compiler(interp, table, scope)
@@ -56,6 +57,7 @@ def _histogram(interp: Any, node: n.Call, scope: Scope) -> Cube:
 MOST_PARTS = 100_000
 
 
+@builtin
 def _partition(interp: Any, node: n.Call, scope: Scope) -> list[list[Any]]:
     handle = _first(interp, node, scope)
     if len(node.args) != 2 or any(k.name != "over" for k in node.keywords):
@@ -74,6 +76,7 @@ def _partition(interp: Any, node: n.Call, scope: Scope) -> list[list[Any]]:
     return [[key, part] for key, part in parts]
 
 
+@builtin
 def _where(interp: Any, node: n.Call, scope: Scope) -> Handle:
     handle = _first(interp, node, scope)
     if len(node.args) != 2 or node.keywords:
@@ -81,6 +84,7 @@ def _where(interp: Any, node: n.Call, scope: Scope) -> Handle:
     return transform.where(handle, _compiler(interp, handle, scope).expression(node.args[1]))
 
 
+@builtin
 def _derive(interp: Any, node: n.Call, scope: Scope) -> Table:
     table = _first(interp, node, scope, (Table,))
     if len(node.args) != 1 or not node.keywords:
@@ -91,6 +95,7 @@ def _derive(interp: Any, node: n.Call, scope: Scope) -> Table:
     return transform.derive(table, [(k.name, compiler.column_position(k.value)[0]) for k in node.keywords])
 
 
+@builtin
 def _pick(interp: Any, node: n.Call, scope: Scope) -> Table:
     table = _first(interp, node, scope, (Table,))
     compiler = _compiler(interp, table, scope)
@@ -100,6 +105,7 @@ def _pick(interp: Any, node: n.Call, scope: Scope) -> Table:
     return transform.pick(table, [name for name in names if name is not None])
 
 
+@builtin
 def _columns(interp: Any, node: n.Call, scope: Scope) -> list[Any]:
     return list(transform.columns(_first(interp, node, scope, (Table,))))
 
@@ -108,11 +114,5 @@ def _source(interp: Any, node: n.Call, scope: Scope) -> Handle:
     return declare.public(interp, node, None, scope)
 
 
-FORMS: dict[str, RowForm] = {
-    name: RowForm(name, body)
-    for name, body in {
-        "histogram": _histogram, "partition": _partition, "where": _where, "derive": _derive, "pick": _pick,
-        "columns": _columns, "table": _source, "counts": _source, "bound": _source, "dataset": _source,
-        "predicates": predicates_form,
-    }.items()
-} | SPLIT_FORMS  # fmt: skip
+for _opener in SOURCES:
+    implement(_opener, _source)

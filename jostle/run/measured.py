@@ -15,8 +15,8 @@ from jostle.privacy.handles import Cube, Exposures, Handle, Score, Scores, Table
 from jostle.privacy.measures import Amount
 from jostle.run.accuracy import cells_with_noise, with_noise
 from jostle.run.faults import exposures_of, private_value
-from jostle.run.splits import SPLIT_BODIES
-from jostle.run.values import Builtin, Grouped, JSet, Record, is_number, is_sequence, is_vector, kind_name
+from jostle.run.registry import builtin, implement
+from jostle.run.values import Grouped, JSet, Record, is_number, is_sequence, is_vector, kind_name
 
 
 def amount_for(interp: Any, exposures: Exposures, epsilon: Any) -> Amount | None:
@@ -30,6 +30,7 @@ def amount_for(interp: Any, exposures: Exposures, epsilon: Any) -> Amount | None
     return left
 
 
+@builtin
 def _laplace(value: Any, strategy: Any = None, *, epsilon: Any = None, via: str | None = None, at: Any) -> Any:
     """`laplace(cube)`, `laplace(cube, strategy)`, `laplace([cube, …])`, `laplace(score)`."""
     interp, span = at
@@ -66,10 +67,12 @@ def _together(value: Any, epsilon: Any, via: str | None, at: Any) -> list[Any]:
     return [with_noise(cells, amount, via, scale) for cells in found]
 
 
+@builtin
 def _gaussian(value: Any, strategy: Any = None, *, epsilon: Any = None, via: str | None = None, at: Any) -> Any:
     return _laplace(value, strategy, epsilon=epsilon, via=via or "gaussian", at=at)
 
 
+@builtin
 def _exp_mech(domain: Any, utilities: Any, epsilon: Any = None, *, at: Any) -> Any:
     """The element of `domain` with (nearly) the largest utility; public utilities cost nothing."""
     interp, span = at
@@ -81,6 +84,7 @@ def _exp_mech(domain: Any, utilities: Any, epsilon: Any = None, *, at: Any) -> A
     return items[_choose(interp, utilities, len(items), epsilon, span)[0]]
 
 
+@builtin
 def _noisy_max(utilities: Any, epsilon: Any = None, *, at: Any) -> Any:
     """The index of the largest score; of scores in groups, a list with one for each."""
     interp, span = at
@@ -117,6 +121,7 @@ def _listed(value: Any) -> list[Any]:
     raise refuse("TypeError", f"utilities are a list, not {kind_name(value)}")
 
 
+@builtin
 def _least_cost_partition(cube: Any, *, epsilon: Any = None, at: Any, **tuning: Any) -> Any:
     interp, span = at
     need_cube(cube, "least_cost_partition")
@@ -124,6 +129,7 @@ def _least_cost_partition(cube: Any, *, epsilon: Any = None, at: Any, **tuning: 
     return measure.partition_cells(interp.kernel, cube, amount, span, **_tuned(tuning))
 
 
+@builtin
 def _count_partition(cube: Any, *, epsilon: Any = None, at: Any, **tuning: Any) -> Any:
     """The walk of PrivTree: blocks are split while they hold many rows."""
     interp, span = at
@@ -150,6 +156,7 @@ def _score(name: str) -> Any:
     return body
 
 
+@builtin
 def _misfit(cube: Any, queries: Any, estimate: Any, *, at: Any) -> Any:
     import numpy as np
 
@@ -157,6 +164,7 @@ def _misfit(cube: Any, queries: Any, estimate: Any, *, at: Any) -> Any:
     return scores.misfit(cube, need_workload(queries, cube).sums(), np.asarray(estimate, dtype=float))
 
 
+@builtin
 def _distance(cube: Any, expected: Any, penalty: Any = 0.0, *, at: Any) -> Any:
     """How far public expected counts are from the true ones: a score; of a public cube a number."""
     import numpy as np
@@ -169,6 +177,7 @@ def _distance(cube: Any, expected: Any, penalty: Any = 0.0, *, at: Any) -> Any:
     return made if made.private else measure.noisy_score(interp.kernel, made, None, None, span)
 
 
+@builtin
 def _bisections(cube: Any, starts: Any, places: Any, penalty: Any = 0.0, grain: Any = 1.0, *, at: Any) -> Any:
     """The costs of cutting each segment of a line at each of its places."""
     need_cube(cube, "bisections")
@@ -177,12 +186,14 @@ def _bisections(cube: Any, starts: Any, places: Any, penalty: Any = 0.0, grain: 
     )
 
 
+@builtin
 def _boundaries(cube: Any, bins: Any, end: Any, grain: Any = 1.0, *, at: Any) -> Any:
     """The costs of the places where the last of so many bins may begin."""
     need_cube(cube, "boundaries")
     return candidates.boundaries(cube, _whole(bins), _whole(end), _whole(grain))
 
 
+@builtin
 def _leftover(cube: Any, kept: Any, costs: Any, weights: Any, grain: Any = 1.0, *, at: Any) -> Any:
     """What is left out where only so many of a cube's lowest frequencies are kept."""
     import numpy as np
@@ -212,6 +223,7 @@ def _whole(value: Any) -> int:
     return int(number)
 
 
+@builtin
 def _exact(queries: Any, cube: Any, *, at: Any) -> Any:
     """The exact answers of a workload on public counts."""
     interp, _ = at
@@ -221,6 +233,7 @@ def _exact(queries: Any, cube: Any, *, at: Any) -> Any:
     return need_workload(queries, cube).answers(measure.public_cells(interp.kernel, cube).astype(float))
 
 
+@builtin
 def _answer(queries: Any, cells: Any, *, at: Any) -> Any:
     """The answers of a workload on estimated cells, which are public."""
     import numpy as np
@@ -260,19 +273,38 @@ def need_workload(queries: Any, cube: Cube) -> Any:
     return queries
 
 
-def _workload(kind: str) -> Any:
-    def body(cube: Any, count: Any = 2000.0, seed: Any = 0.0, *, at: Any) -> Any:
-        from jostle.kernels.workloads import boxes as workloads
-
-        shape = tuple(cube.shape) if isinstance(cube, Cube) else None
-        if shape is None:
-            need_cube(cube, kind)
-        made = getattr(workloads, kind)
-        return made(shape) if kind in ("identity", "prefixes") else made(shape, int(count), int(seed))
-
-    return body
+@builtin
+def _identity(cube: Any, count: Any = 2000.0, seed: Any = 0.0) -> Any:
+    return _boxes().identity(_shape_of(cube, "identity"))
 
 
+@builtin
+def _prefixes(cube: Any, count: Any = 2000.0, seed: Any = 0.0) -> Any:
+    return _boxes().prefixes(_shape_of(cube, "prefixes"))
+
+
+@builtin
+def _ranges(cube: Any, count: Any = 2000.0, seed: Any = 0.0) -> Any:
+    return _boxes().ranges(_shape_of(cube, "ranges"), int(count), int(seed))
+
+
+@builtin
+def _rectangles(cube: Any, count: Any = 2000.0, seed: Any = 0.0) -> Any:
+    return _boxes().rectangles(_shape_of(cube, "rectangles"), int(count), int(seed))
+
+
+def _boxes() -> Any:
+    from jostle.kernels.workloads import boxes
+
+    return boxes
+
+
+def _shape_of(cube: Any, what: str) -> tuple[int, ...]:
+    need_cube(cube, what)
+    return tuple(cube.shape)
+
+
+@builtin
 def _limited(handle: Any, amount: Any, *, at: Any) -> Any:
     """The same handle under a smaller budget of its own, in the unit of its source."""
     if not isinstance(handle, (Table, Cube)):
@@ -283,6 +315,7 @@ def _limited(handle: Any, amount: Any, *, at: Any) -> Any:
     return transform.limited(handle, Amount(unit, quanta(amount, unit)))
 
 
+@builtin
 def _cells(cube: Any, *, at: Any) -> Any:
     """The counts of a public cube, in its shape; of public vectors their rows, in the units of the data."""
     interp, _ = at
@@ -294,25 +327,5 @@ def _cells(cube: Any, *, at: Any) -> Any:
     return measure.public_cells(interp.kernel, cube).astype(float)
 
 
-BODIES: dict[str, Any] = {
-    "laplace": _laplace,
-    "gaussian": _gaussian,
-    "exp_mech": _exp_mech,
-    "noisy_max": _noisy_max,
-    "least_cost_partition": _least_cost_partition,
-    "count_partition": _count_partition,
-    "misfit": _misfit,
-    "distance": _distance,
-    "bisections": _bisections,
-    "boundaries": _boundaries,
-    "leftover": _leftover,
-    "exact": _exact,
-    "answer": _answer,
-    "cells": _cells,
-    "limited": _limited,
-    **SPLIT_BODIES,
-    **{name: _score(name) for name in ("size", *scores.KINDS)},
-    **{name: _workload(name) for name in ("identity", "prefixes", "ranges", "rectangles")},
-}
-
-MEASURED = {name: Builtin(name, body, sees_handles=True, wants_call=True) for name, body in BODIES.items()}
+for _name_of_score in ("size", *scores.KINDS):
+    implement(_name_of_score, _score(_name_of_score))

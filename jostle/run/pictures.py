@@ -12,8 +12,8 @@ from typing import Any
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.privacy.handles import handles_in
 from jostle.run.faults import private_value
+from jostle.run.registry import builtin
 from jostle.run.values import (
-    Builtin,
     Grouped,
     Interval,
     JSet,
@@ -27,6 +27,7 @@ from jostle.run.values import (
 KINDS = ("line", "points", "bars", "steps", "heat")
 
 
+@builtin
 def _plot(
     title: Any, x: Any = None, y: Any = None, *, kind: Any = "line", x_label: Any = "", y_label: Any = "",
     low: Any = None, high: Any = None, log_x: Any = False, log_y: Any = False, at: Any,
@@ -117,6 +118,3 @@ def _check(series: dict[str, Any], along: Any, band: dict[str, dict[str, Any]]) 
         for name in edges:
             if name not in series:
                 raise refuse("NameError", f"`{which}` names `{name}`, which `y` has not")
-
-
-PICTURES = {"plot": Builtin("plot", _plot, sees_handles=True, wants_call=True)}

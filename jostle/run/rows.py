@@ -12,12 +12,12 @@ from typing import Any
 
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.engine.plan import Apply, Column, Constant, Domain, RowExpr
+from jostle.language.operations import ROW_FUNCTIONS
 from jostle.privacy.handles import ColumnHandle, handles_in
 from jostle.run.scope import MISSING, Scope
 from jostle.run.values import Builtin, Interval, JSet, is_number, is_sequence, kind_name
 from jostle.syntax import nodes as n
 
-FUNCTIONS = {"abs": 1, "floor": 1, "ceil": 1, "sqrt": 1, "log": 1, "exp": 1, "round": 1, "clamp": 3, "min": 2, "max": 2}
 MEASURE = "measure it first, with an amount of its own, and use the number"
 Evaluate = Callable[[n.Expr, Scope], Any]
 
@@ -137,14 +137,15 @@ class RowCompiler:
             return None
         name = node.function.id if isinstance(node.function, n.Name) else ""
         found = self._scope.find(name)
-        if name not in FUNCTIONS or not (isinstance(found, Builtin) or found is MISSING):
-            known = ", ".join(FUNCTIONS)
+        if name not in ROW_FUNCTIONS or not (isinstance(found, Builtin) or found is MISSING):
+            known = ", ".join(ROW_FUNCTIONS)
             raise refuse(
                 "TypeError", f"`{name or 'this function'}` cannot be called on rows", node.span,
                 help=f"the functions of rows are {known}, and `a if c else b`",
             )  # fmt: skip
-        if len(node.args) != FUNCTIONS[name] or node.keywords:
-            raise refuse("TypeError", f"`{name}` takes {FUNCTIONS[name]} arguments here", node.span)
+        arity = ROW_FUNCTIONS[name].arity
+        if len(node.args) != arity or node.keywords:
+            raise refuse("TypeError", f"`{name}` takes {arity} arguments here", node.span)
         return Apply(name, tuple(p or self._outside(o) for p, o in zip(args, node.args, strict=True)))
 
     def _outside(self, node: n.Expr) -> RowExpr:

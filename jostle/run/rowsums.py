@@ -17,14 +17,16 @@ from jostle.privacy.handles import Table, Vectors, handles_in
 from jostle.privacy.measures import Amount
 from jostle.privacy.prepaid import Prepaid, prepay
 from jostle.run.faults import private_value
+from jostle.run.registry import builtin
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Scope
-from jostle.run.values import Builtin, Interval, Record, RowForm, is_number, is_sequence, is_vector, kind_name
+from jostle.run.values import Interval, Record, is_number, is_sequence, is_vector, kind_name
 from jostle.syntax import nodes as n
 
 MOST_COLUMNS = 2**11
 
 
+@builtin
 def _vectors(interp: Any, node: n.Call, scope: Scope) -> Vectors:
     """`vectors(people, age, hours, radius = 1)`: numeric columns of a table as the coordinates of a vector.
 
@@ -135,6 +137,7 @@ def _amount(interp: Any, rows: Vectors, epsilon: Any, delta: Any) -> Amount | No
     return Amount(amount.unit, amount.value, quanta(delta, "delta"))
 
 
+@builtin
 def _prepaid(rows: Any, *, epsilon: Any = None, delta: Any = None, via: str | None = None, at: Any) -> Any:
     """Pays at once for several measurements of `rows`, each of which takes a `part`; all that is left, unless said."""
     interp, span = at
@@ -178,6 +181,7 @@ def _payment(at: Any, rows: Vectors, paid: Any, epsilon: Any, delta: Any, via: s
     return paid.paid if rows.private else None
 
 
+@builtin
 def _noisy_moments(
     rows: Any, weights: Any = "one", parameters: Any = None, *, shares: Any = (1.0, 1.0, 9.0), paid: Any = None,
     part: Any = 1.0, epsilon: Any = None, delta: Any = None, via: str | None = None, at: Any,
@@ -200,6 +204,7 @@ def _noisy_moments(
     return Record(rowsums.noisy_moments(interp.kernel, rows, kernelled, split, paying, share, span))
 
 
+@builtin
 def _noisy_sum(
     rows: Any, given: Any, parameters: Any = None, *, bound: Any = 1.0, norm: Any = "l2", paid: Any = None,
     part: Any = 1.0, epsilon: Any = None, delta: Any = None, via: str | None = None, at: Any,
@@ -218,6 +223,7 @@ def _noisy_sum(
     return Record(sum=total, noise=noise)
 
 
+@builtin
 def _coordinate_scores(rows: Any, given: Any, parameters: Any = None, *, bound: Any = 1.0, at: Any) -> Any:
     """The coordinates of such a sum as scores, then their negatives: for `noisy_max` and `exp_mech`."""
     _need(rows, "coordinate_scores")
@@ -261,13 +267,3 @@ def _bound(value: Any, norm: str = "sup") -> float:
         raise refuse("TypeError", f"`bound` is a number, not {kind_name(value)}")
     rowsums.check_bound(float(value), norm)
     return float(value)
-
-
-_BODIES: dict[str, Any] = {
-    "prepaid": _prepaid, "noisy_moments": _noisy_moments, "noisy_sum": _noisy_sum,
-    "coordinate_scores": _coordinate_scores,
-}  # fmt: skip
-ROW_SUMS: dict[str, Any] = {
-    name: Builtin(name, body, sees_handles=True, wants_call=True) for name, body in _BODIES.items()
-}
-ROW_SUMS["vectors"] = RowForm("vectors", _vectors)

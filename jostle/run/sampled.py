@@ -15,7 +15,8 @@ from jostle.privacy.handles import Cube, handles_in
 from jostle.privacy.measures import Amount
 from jostle.run.faults import exposures_of, private_value
 from jostle.run.measured import amount_for
-from jostle.run.values import Builtin, JSet, Record, is_number, kind_name
+from jostle.run.registry import builtin
+from jostle.run.values import JSet, Record, is_number, kind_name
 
 
 def _amount(interp: Any, cubes: list[Cube], epsilon: Any, delta: Any) -> Amount | None:
@@ -24,6 +25,7 @@ def _amount(interp: Any, cubes: list[Cube], epsilon: Any, delta: Any) -> Amount 
     return amount if amount is None or delta is None else Amount(amount.unit, amount.value, quanta(delta, "delta"))
 
 
+@builtin
 def _noisy_samples(
     cubes: Any, rate: Any = None, steps: Any = 200.0, *, epsilon: Any = None, delta: Any = None, at: Any
 ) -> Record:
@@ -46,6 +48,7 @@ def _noisy_samples(
     return Record(sums=found.sums, rate=found.rate, noise=found.noise)
 
 
+@builtin
 def _perturbed_optimum(
     cubes: Any, model: Any, rows: Any, ridge: Any = None, *, epsilon: Any = None, delta: Any = None,
     via: str | None = None, at: Any,
@@ -72,9 +75,3 @@ def _perturbed_optimum(
         interp.kernel, listed, model.structure, float(rows), None if ridge is None else float(ridge), amount, via, span
     )
     return Record(potentials=found.theta, noise=found.noise, ridge=found.ridge)
-
-
-_BODIES: dict[str, Any] = {"noisy_samples": _noisy_samples, "perturbed_optimum": _perturbed_optimum}
-SAMPLED: dict[str, Any] = {
-    name: Builtin(name, body, sees_handles=True, wants_call=True) for name, body in _BODIES.items()
-}

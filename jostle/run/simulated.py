@@ -6,6 +6,7 @@ from typing import Any
 
 from jostle.diagnostics import refuse
 from jostle.engine.plan import Categories, Domain, Integer, Real
+from jostle.language.builtins import OPENERS
 from jostle.privacy.handles import Handle
 from jostle.privacy.measures import Measure
 from jostle.privacy.sources import Unit
@@ -16,7 +17,6 @@ from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
 
 MADE_UP_ROWS = 1000
-OPENERS = ("table", "counts", "bound", "dataset", "vectors_in")
 
 
 def simulated(interp: Any, node: n.Private, kind: str, measure: Measure, unit: Unit, scope: Scope) -> Handle:

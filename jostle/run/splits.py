@@ -9,9 +9,10 @@ from jostle.engine.plan import Apply, Column, Constant, RowExpr
 from jostle.privacy import disjoint, measure, splits, transform
 from jostle.privacy.handles import ColumnHandle, Handle, Table, handles_in
 from jostle.run.faults import private_value
+from jostle.run.registry import builtin, implement
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Scope
-from jostle.run.values import Interval, RowForm, is_number, is_sequence, is_vector, kind_name
+from jostle.run.values import Interval, is_number, is_sequence, is_vector, kind_name
 from jostle.syntax import nodes as n
 
 MOST_EDGES = 100
@@ -55,6 +56,7 @@ def _bound(value: Any) -> int:
     return int(min(value, splits.MOST))
 
 
+@builtin
 def _split_rows(table: Any, parts: Any, salt: Any = 0.0, *, at: Any) -> list[Handle]:
     """`split_rows(D, 10)`: disjoint parts by a hash of the protected unit, of which none looks at another's rows."""
     interp, _ = at
@@ -66,6 +68,7 @@ def _split_rows(table: Any, parts: Any, salt: Any = 0.0, *, at: Any) -> list[Han
     return disjoint.split_rows(interp.kernel, table, int(parts), int(salt))
 
 
+@builtin
 def _binned(table: Any, column: Any, edges: Any, *, at: Any) -> Table:
     """`binned(D, a, [20, 40])`: the table with a numeric column as its bin, the number of edges that it reaches."""
     if not isinstance(table, Table):
@@ -87,5 +90,5 @@ def _binned(table: Any, column: Any, edges: Any, *, at: Any) -> Table:
     return transform.derive(table, [(name, total if total is not None else Column(name))])
 
 
-SPLIT_FORMS = {name: RowForm(name, _score(name)) for name in splits.SPLITS}
-SPLIT_BODIES: dict[str, Any] = {"split_rows": _split_rows, "binned": _binned}
+for _split in splits.SPLITS:
+    implement(_split, _score(_split))

@@ -10,15 +10,17 @@ from typing import Any
 
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.privacy.handles import Cube
+from jostle.run.registry import builtin
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Scope
-from jostle.run.values import Builtin, Interval, is_number, is_sequence, is_workload, kind_name
+from jostle.run.values import Interval, is_number, is_sequence, is_workload, kind_name
 from jostle.syntax import nodes as n
 
 MOST_HELD = 2**31
 """The most cells times predicates that are looked at."""
 
 
+@builtin
 def _marginals(cube: Any, over: Any = 1.0, *, at: Any) -> Any:
     """`marginals(cube, k)`: all over k dimensions; `marginals(cube, [["age", "sex"], ["city"], []])`: those named."""
     from jostle.kernels.workloads import marginals
@@ -47,6 +49,7 @@ def _axis(cube: Cube, name: Any) -> int:
     return cube.names.index(name)
 
 
+@builtin
 def _union(parts: Any, weights: Any = None, *, at: Any) -> Any:
     """`union([w1, w2], [2, 1])`: the answers of all, an error in the first counting twice one in the second."""
     from jostle.kernels.workloads import unions
@@ -58,7 +61,8 @@ def _union(parts: Any, weights: Any = None, *, at: Any) -> Any:
     return unions.union(list(parts), None if weights is None else [float(w) for w in weights])
 
 
-def predicates_form(interp: Any, node: n.Call, scope: Scope) -> Any:
+@builtin
+def _predicates(interp: Any, node: n.Call, scope: Scope) -> Any:
     """`predicates(cube, x > 3, y == 2 and x < 9)`, with a list or a comprehension of conditions too.
 
     A condition is a row expression over the cube's dimensions, which are positions from 0.
@@ -109,9 +113,3 @@ def _conditions(interp: Any, node: n.Expr, scope: Scope) -> Iterator[tuple[n.Exp
                 yield from _conditions(interp, node.item, inner)
     else:
         yield node, scope
-
-
-WORKLOADS = {
-    name: Builtin(name, body, sees_handles=True, wants_call=True)
-    for name, body in {"marginals": _marginals, "union": _union}.items()
-}

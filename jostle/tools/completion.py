@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from jostle.language.aggregates import AGGREGATES
 from jostle.syntax.expected import expected
 
-AGGREGATES = ("count", "sum", "avg", "var", "stddev", "median", "quantile", "min", "max", "mode")
 _OPEN = frozenset({"true", "false", "none", "not", "lambda", "Feature", "Option", "Utility"})
 
 

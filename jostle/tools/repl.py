@@ -70,7 +70,7 @@ class Repl:
 
     def known(self) -> Known:
         """The names, columns and fields that completion offers."""
-        from jostle.run.names import BUILTINS
+        from jostle.language.builtins import BUILTINS
         from jostle.tools.completion import known_in
 
         return known_in(self._session.names(), BUILTINS)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from jostle import resources
 from jostle.diagnostics import Diagnostic, Refusal, did_you_mean, refuse
 from jostle.events import Event, Stream
+from jostle.language.builtins import BUILTINS
 from jostle.run.modules import Modules
-from jostle.run.names import BUILTINS
 from jostle.source import Source
 from jostle.syntax import nodes as n
 from jostle.tools.files import read_program
@@ -99,18 +99,17 @@ class Session:
     @cached_property
     def _interp(self) -> Interpreter:
         """Made when something first runs: a check needs neither the engine nor the kernel."""
-        from jostle.choice.bootstrap import BOOTSTRAP
-        from jostle.choice.maker import constructors, maker
+        import jostle.choice.bootstrap
+        import jostle.run.library  # noqa: F401 (they implement built-ins)
+        from jostle.choice.maker import maker
         from jostle.engine.duck import Engine
         from jostle.privacy.kernel import Kernel
         from jostle.privacy.ledger import Ledger
-        from jostle.run.builtins import base_scope
         from jostle.run.interpreter import Interpreter
+        from jostle.run.registry import base_scope
 
-        base = base_scope()
-        base.names.update(constructors(self._progress) | BOOTSTRAP)
         made = Interpreter(
-            Kernel(Engine(), self._stream), base,
+            Kernel(Engine(), self._stream), base_scope(),
             load_module=lambda path, span: self._modules.load(made, path, span),
             choose=maker(self._progress), out=self._print,
         )  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 
 from jostle.check import check
 from jostle.diagnostics import Diagnostic, Refusal
-from jostle.run.names import BUILTINS
+from jostle.language.builtins import BUILTINS
 from jostle.source import Source
 from jostle.syntax import nodes, parse
 

@@ -8,7 +8,7 @@ import pytest
 
 from jostle.check import check
 from jostle.diagnostics import Diagnostic
-from jostle.run.names import BUILTINS
+from jostle.language.builtins import BUILTINS
 from jostle.source import Source
 from jostle.syntax import parse
 

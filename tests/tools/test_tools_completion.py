@@ -8,7 +8,7 @@ import pytest
 
 from jostle.diagnostics import Refusal
 from jostle.events import Event
-from jostle.run.names import BUILTINS
+from jostle.language.builtins import BUILTINS
 from jostle.source import Source
 from jostle.syntax.expected import expected, last_statement
 from jostle.syntax.lexicon import coloured, lexicon

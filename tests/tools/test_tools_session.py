@@ -7,8 +7,6 @@ import pandas as pd
 import pytest
 
 import jostle
-from jostle.run.builtins import base_scope
-from jostle.run.names import BUILTINS
 from jostle.source import Source
 
 PROGRAM = """
@@ -71,13 +69,6 @@ def test_programs_of_one_session_share_a_budget(frame: pd.DataFrame) -> None:
 def test_an_unknown_parameter_is_refused_with_the_known_ones() -> None:
     result = jostle.Session().attempt(Source("p.jst", "param eps = 1\n"), {"epz": 2})
     assert result.diagnostics[0].kind == "NameError" and "eps" in result.diagnostics[0].help
-
-
-def test_the_closed_list_of_names_is_what_the_interpreter_starts_from() -> None:
-    from jostle.choice.bootstrap import BOOTSTRAP
-    from jostle.choice.maker import constructors
-
-    assert {*base_scope().names, *constructors(None), *BOOTSTRAP} == BUILTINS
 
 
 def test_the_recursion_limit_of_python_is_restored() -> None:

@@ -1,4 +1,4 @@
-"""Imports run one way: source, diagnostics, events, syntax, check, engine, privacy, run, choice, trace, tools.
+"""Imports run one way: `ORDER`, of which each part may use those before it.
 
 `resources` and `jsontext` stand beside `source`, `amounts` and `doubles` beside `diagnostics`;
  `simulate` and `kernels` import nothing of ours.
@@ -10,8 +10,8 @@ import pytest
 from package_code import Import, files, imports, shown
 
 ORDER = (
-    "source", "resources", "jsontext", "diagnostics", "amounts", "doubles", "events", "syntax", "check", "engine",
-    "privacy", "run", "choice", "trace", "tools",
+    "source", "resources", "jsontext", "diagnostics", "amounts", "doubles", "events", "syntax", "language", "check",
+    "engine", "privacy", "run", "choice", "trace", "tools",
 )  # fmt: skip
 ALONE = ("kernels", "simulate")
 

@@ -9,7 +9,7 @@ of the source; for budgets with a delta they are plain sums of what is asked, wh
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,8 @@ from jostle.check.cost.tree import Most, Why
 from jostle.check.cost.values import ANYTHING, PUBLIC, Builtin, Scope, SourceFact
 from jostle.check.cost.walk import Walker
 from jostle.check.cost.ways import TooLong
+from jostle.language.builtins import BUILTINS
+from jostle.language.facts import Gives
 from jostle.syntax import nodes as n
 
 Identity = Callable[[str, list[Any]], Hashable]
@@ -115,14 +117,13 @@ class World:
 def costs(
     program: n.Program,
     *,
-    builtins: frozenset[str],
+    builtins: Collection[str],
     load_module: Callable[[tuple[str, ...]], n.Program | None],
     identity: Identity = written,
     settings: Mapping[str, Any] | None = None,
 ) -> list[Cost]:
     """The cost of every private source of a program that has passed the check, by declared name."""
-    base = Scope(None, {name: Builtin(name) for name in builtins} | {"pi": math.pi})
-    base.names |= dict.fromkeys(("text", "integer", "real"), PUBLIC)
+    base = Scope(None, {name: _known(name) for name in builtins})
     walker = Walker(World(load_module, identity, settings or {}), base)
     scope = Scope(base)
     for at, statement in enumerate(program.body):
@@ -136,6 +137,16 @@ def costs(
     for _, ledger in walker.returns:
         walker.ledger = walker.ledger.either(ledger)
     return [_cost(walker, source, name) for source in walker.sources for name in source.names]
+
+
+def _known(name: str) -> Any:
+    """What stands for a name that every program knows; one that the table does not have may do anything."""
+    row = BUILTINS.get(name)
+    if row is None:
+        return ANYTHING
+    if row.gives is Gives.CONSTANT:
+        return float(getattr(math, name))
+    return PUBLIC if row.gives is Gives.DOMAIN else Builtin(row)
 
 
 def _give_up(walker: Walker, rest: tuple[n.Stmt, ...], scope: Scope, why: Why) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_never
 
-from jostle.check.cost import numbers
-from jostle.check.cost.inert import MEASURING
+from jostle.check.cost import numbers, queries
 from jostle.check.cost.ledger import Opened
+from jostle.check.cost.sources import keys_of
 from jostle.check.cost.tree import EACH, Most, Why
 from jostle.check.cost.values import (
     ANYTHING,
@@ -31,28 +31,17 @@ from jostle.check.cost.values import (
     any_of,
     blurred,
     harmless,
+    in_quanta,
     leaves,
     met_in,
 )  # fmt: skip
-from jostle.check.words import SPLITS
+from jostle.check.cost.ways import MOST_CALLS, TooLong, walked
+from jostle.language import facts
+from jostle.language.facts import Effect, Gives
 from jostle.syntax import nodes as n
 
 if TYPE_CHECKING:
     from jostle.check.cost.walk import Walker
-
-SCORES = frozenset({
-    "size", "total", "nonzero", "peak", "ridge", "l2", "spread", "roughness", "misfit", "distance",
-    "bisections", "boundaries", "leftover",
-    "coordinate_scores",
-})  # fmt: skip
-ROW_FORMS = SPLITS | {"histogram", "partition", "where", "derive", "pick", "columns", "predicates", "vectors"}
-SOURCES = frozenset({"table", "counts", "dataset", "bound"})
-_PUBLIC_RESULT = frozenset({
-    "print", "plot", "error", "standard_error", "band", "bootstrap", "str", "explain", "exact", "answer", "cells",
-    "identity", "prefixes", "ranges", "marginals", "union", "rectangles", "MkModel", "tree", "regret_tree",
-    "forest", "rmse", "scaled_error", "vectors_in", "keys", "number", "idxmax", "idxmin", "var", "stddev", "median",
-    "quantile", "avg",
-})  # fmt: skip
 
 
 def call(w: Walker, node: n.Call, scope: Scope) -> Any:
@@ -62,17 +51,15 @@ def call(w: Walker, node: n.Call, scope: Scope) -> Any:
 
 def prepared(w: Walker, node: n.Call, scope: Scope) -> tuple[Any, list[Any], dict[str, Any]]:
     function = w.eval(node.function, scope)
-    if isinstance(function, Builtin) and function.name in ROW_FORMS:
+    if isinstance(function, Builtin) and function.row.over_rows:
         return function, [], {}
     args = [w.eval(arg, scope) for arg in node.args]
     return function, args, {keyword.name: w.eval(keyword.value, scope) for keyword in node.keywords}
 
 
 def finished(w: Walker, node: n.Call, function: Any, args: list[Any], keywords: dict[str, Any], scope: Scope) -> Any:
-    if isinstance(function, Builtin) and function.name in ROW_FORMS:
-        from jostle.check.cost.queries import row_form
-
-        return row_form(w, function.name, node, scope)
+    if isinstance(function, Builtin) and function.row.over_rows:
+        return queries.row_form(w, function.row, node, scope)
     return apply(w, function, args, keywords, node)
 
 
@@ -99,7 +86,7 @@ def apply(w: Walker, function: Any, args: Sequence[Any], keywords: dict[str, Any
     if isinstance(function, Part):
         return apply(w, function.run, args, keywords, node)
     if isinstance(function, Builtin):
-        return PUBLIC if function.kernel else _builtin(w, function.name, list(args), keywords, node)
+        return _builtin(w, Arguments(function.row, args, keywords), node)
     if isinstance(function, Maker):
         return _choose(w, function, args, node)
     if isinstance(function, Ways):
@@ -115,8 +102,6 @@ def _later(w: Walker, function: Any, args: Sequence[Any], keywords: dict[str, An
 
 
 def _closure(w: Walker, function: Closure, args: Sequence[Any], keywords: dict[str, Any], node: n.Expr) -> Any:
-    from jostle.check.cost.ways import MOST_CALLS, TooLong
-
     names = [name for name, _ in function.params]
     local = dict(zip(names, args, strict=False)) | keywords
     for name, default in function.params:
@@ -144,112 +129,121 @@ def _closure(w: Walker, function: Closure, args: Sequence[Any], keywords: dict[s
 # Builtins ----------------------------------------------------------------------------------------
 
 
-def _builtin(w: Walker, name: str, args: list[Any], keywords: dict[str, Any], node: n.Expr) -> Any:
-    if name in MEASURING:
-        return _measure(w, name, args, keywords, node)
-    if name in SCORES:
-        return _score(name, args)
-    if name in ("split_rows", "binned") and args:
-        return _hashed(args) if name == "split_rows" else _rebuilt(args[0])
-    if name == "limited" and len(args) == 2:
-        return _limited(w, args[0], args[1])
-    if name in ("spent", "left"):
-        return _told(args)
-    if name == "MkChoiceMaker":
-        return Maker(args[0] if args else PUBLIC, args[1] if len(args) > 1 else PUBLIC)
-    if name in ("MkOption", "MkScore") and len(args) == 1:
-        return Part("Option" if name == "MkOption" else "Utility", args[0])
-    if name == "MkFeatures" and len(args) == 1:
-        return args[0]
-    if name in _PUBLIC_RESULT or name in SOURCES:
-        return PUBLIC
-    found = _container(name, args)
-    if found is not MISSING:
-        return found
-    if harmless([*args, *keywords.values()]):
-        return numbers.function(name, args)
-    return PUBLIC if w.inert.value([*args, *keywords.values()]) else ANYTHING
+class Arguments:
+    """What a built-in is called with, by the names that its row gives them."""
+
+    def __init__(self, row: facts.Builtin, args: Sequence[Any], keywords: dict[str, Any]) -> None:
+        self.row, self.args, self.keywords = row, list(args), keywords
+
+    def named(self, name: str, default: Any = PUBLIC) -> Any:
+        """An argument by place or by name; `default` where it is left out."""
+        place = self.row.place(name)
+        if place is not None and place < len(self.args):
+            return self.args[place]
+        return self.keywords.get(name, default)
+
+    @property
+    def first(self) -> Any:
+        return self.named(self.row.parameters[0].name)
+
+    @property
+    def exposed(self) -> Any:
+        """What is measured, scored or transformed."""
+        return self.named(self.row.exposed.name) if self.row.exposed is not None else PUBLIC
+
+
+def _builtin(w: Walker, call: Arguments, node: n.Expr) -> Any:
+    if call.row.effect is Effect.MEASURES:
+        _measure(w, call, node)
+    match call.row.gives:
+        case Gives.RELEASED | Gives.CONSTANT | Gives.DOMAIN:
+            return PUBLIC
+        case Gives.NUMBER:
+            return numbers.function(call.row.name, call.args) if harmless(call.args) else PUBLIC
+        case Gives.BALANCE:
+            return _balance(call.first)
+        case Gives.ITEM:
+            domain = walked(call.first)
+            return domain.item if isinstance(domain, Items) else any_of(domain)
+        case Gives.SCORE:
+            return _score(call.exposed)
+        case Gives.SHARES:
+            return _shares(call.exposed, call.named("parts"))
+        case Gives.BINNED:
+            return _binned(call.exposed)
+        case Gives.LIMITED:
+            return _limited(w, call.exposed, call.named("amount"))
+        case Gives.CHOICE:
+            return Maker(call.named("ops"), call.named("feats"))
+        case Gives.OPTION:
+            return Part("Option", call.first)
+        case Gives.UTILITY:
+            return Part("Utility", call.first)
+        case Gives.FEATURES:
+            return call.first
+        case Gives.SORTED:
+            return _sorted(w, call, node)
+        case Gives.CUBE | Gives.VECTORS | Gives.FILTERED | Gives.DERIVED | Gives.PICKED | Gives.PARTS | Gives.COLUMNS:
+            return blurred([*call.args, *call.keywords.values()])  # a form of rows under another name
+        case (
+            Gives.LENGTH | Gives.ITEMS | Gives.FIELDS | Gives.REVERSED | Gives.DISTINCT | Gives.NUMBERED
+            | Gives.ZIPPED | Gives.APPENDED | Gives.RECORD
+        ):  # fmt: skip
+            return _container(call.row.gives, call)
+        case unknown:
+            assert_never(unknown)
 
 
 def _amount(w: Walker, met: Met, epsilon: Any) -> tuple[int, Most, Most]:
     """The amount of a measurement: as given, or all that is left."""
-    from jostle.check.cost.walk import in_quanta
-
     if isinstance(epsilon, Ways) or epsilon is ANYTHING:
         return 0, math.inf, 0
     if epsilon is not None:
-        least, most = in_quanta(epsilon)
-        return least, most, 0
-    return bare(w, met, 1)
+        return *in_quanta(epsilon), 0
+    return w.bare(met, 1)
 
 
-def bare(w: Walker, met: Met, shares: int) -> tuple[int, Most, Most]:
-    """What a measurement without an amount spends: an equal share of what is left."""
-    opened = w.allotment
-    if opened is None or opened.boundless:
-        return 0, 0, 0  # refused
-    least, most = w.left(opened, met)
-    if met.open:
-        least, most = 0, opened.most
-    return least // shares, most if most == math.inf else most // shares, opened.delta
+def _measure(w: Walker, call: Arguments, node: n.Expr) -> None:
+    met = met_in(call.exposed)
+    if not (met.exposures or met.open):
+        return
+    least, most, delta = _amount(w, met, call.named("epsilon", None))
+    if call.named("paid", None) is not None:
+        least = 0  # `prepaid` was charged for it, where that is what it is
+    if call.named("delta", None) is not None:
+        delta = in_quanta(call.named("delta"))[1]
+    w.charge(met, least, most, delta, Why("an amount is not known", node.span))
 
 
-def _measure(w: Walker, name: str, args: list[Any], keywords: dict[str, Any], node: n.Expr) -> Any:
-    what = {"exp_mech": "utilities", "noisy_max": "utilities"}.get(name)
-    at = 1 if name == "exp_mech" else 0
-    value = args[at] if len(args) > at else keywords.get(what or "", PUBLIC)
-    place = {"exp_mech": 2, "noisy_max": 1}.get(name)
-    given = args[place] if place is not None and len(args) > place else keywords.get("epsilon")
+def _score(value: Any) -> Any:
     met = met_in(value)
-    if met.exposures or met.open:
-        least, most, delta = _amount(w, met, given)
-        if keywords.get("paid") is not None:
-            least = 0  # `prepaid` was charged for it, where that is what it is
-        if keywords.get("delta") is not None:
-            from jostle.check.cost.walk import in_quanta
-
-            delta = in_quanta(keywords["delta"])[1]
-        w.charge(met, least, most, delta, Why("an amount is not known", node.span))
-    if name == "exp_mech":
-        from jostle.check.cost.ways import walked
-
-        domain = walked(args[0] if args else keywords.get("domain", PUBLIC))
-        return domain.item if isinstance(domain, Items) else any_of(domain)
-    return PUBLIC
-
-
-def _score(name: str, args: list[Any]) -> Any:
-    if not args:
-        return PUBLIC
-    met = met_in(args[0])
-    if met.certain and isinstance(args[0], Handle):
+    if met.certain and isinstance(value, Handle):
         return Handle("score", met.exposures) if met.exposures else PUBLIC
-    if isinstance(args[0], Ways):
-        return any_of([_score(name, [way, *args[1:]]) for way in args[0].values])
-    return PUBLIC if harmless(args[0]) else ANYTHING
+    if isinstance(value, Ways):
+        return any_of([_score(way) for way in value.values])
+    return PUBLIC if harmless(value) else ANYTHING
 
 
-def _hashed(args: list[Any]) -> Any:
+def _shares(table: Any, many: Any) -> Any:
     """The parts of a partition of its own; of how many, where that is known."""
-    table = args[0]
     if isinstance(table, Ways):
-        return any_of([_hashed([way, *args[1:]]) for way in table.values])
+        return any_of([_shares(way, many) for way in table.values])
     if not isinstance(table, Handle):
         return Items(blurred(table))
-    many, label = args[1] if len(args) > 1 else PUBLIC, object()
+    label = object()
 
     def part(at: object) -> Handle:
-        kept = tuple(Exposure(e.source, (*e.path, (label, at)), e.agents) for e in table.exposures)
-        return Handle(table.kind, kept, table.schema)
+        exposures = tuple(Exposure(e.source, (*e.path, (label, at)), e.agents) for e in table.exposures)
+        return Handle(table.kind, exposures, table.schema)
 
     if isinstance(many, float) and many.is_integer() and 1 <= many <= 1000:
         return [part(float(i)) for i in range(int(many))]
     return Items(part(EACH), 1)
 
 
-def _rebuilt(table: Any) -> Any:
+def _binned(table: Any) -> Any:
     if isinstance(table, Ways):
-        return any_of([_rebuilt(way) for way in table.values])
+        return any_of([_binned(way) for way in table.values])
     if not isinstance(table, Handle):
         return blurred(table)
     return Handle(table.kind, table.exposures, None)
@@ -257,8 +251,6 @@ def _rebuilt(table: Any) -> Any:
 
 def _limited(w: Walker, handle: Any, amount: Any) -> Any:
     """An agent: charges through it add up to no more than its amount."""
-    from jostle.check.cost.walk import in_quanta
-
     if not isinstance(handle, Handle):
         return blurred(handle)
     cap = in_quanta(amount)[1]
@@ -269,49 +261,60 @@ def _limited(w: Walker, handle: Any, amount: Any) -> Any:
     return Handle(handle.kind, kept, handle.schema, handle.origin, handle.whole, handle.name)
 
 
-def _told(args: list[Any]) -> Any:
+def _balance(value: Any) -> Any:
     """`spent` and `left`: a number up to the limit."""
     from jostle.amounts import QUANTA
 
-    met = met_in(*args)
+    met = met_in(value)
     limits = [e.source.limit for e in met.exposures]
     known = [limit for limit in limits if limit is not None]
     plain = len(known) == 1 and len(limits) == 1 and met.exposures[0].source.delta is None
     return Within(0.0, known[0] / QUANTA) if plain else PUBLIC
 
 
-def _container(name: str, args: list[Any]) -> Any:
-    from jostle.check.cost.ways import walked
+def _sorted(w: Walker, call: Arguments, node: n.Expr) -> Any:
+    """The items in order, where that is known; `by` is called with each."""
+    items, by = walked(call.first), call.named("by", None)
+    if by is not None:
 
-    if name == "len" and len(args) == 1:
-        value = args[0]
-        if isinstance(value, Handle) and value.kind == "column":
-            return _length(attribute(value, "categories"))
-        return _length(value)
-    if name == "append" and len(args) == 2:
-        return numbers.binary(
-            "+", args[0] if isinstance(args[0], (list, Items)) else Items(blurred(args[0])), [args[1]]
-        )
-    if name in ("list", "values", "reversed", "set", "enumerate") and len(args) == 1:
-        value = list(args[0].values()) if name == "values" and isinstance(args[0], dict) else args[0]
-        items = walked(value)
-        if isinstance(items, Items):
-            return Items([PUBLIC, items.item], items.least, items.most) if name == "enumerate" else items
-        if name == "enumerate":
-            return [[float(i), item] for i, item in enumerate(items)]
-        return numbers.distinct(items) if name == "set" else items[::-1] if name == "reversed" else list(items)
-    if name == "zip":
-        columns = [walked(arg) for arg in args]
+        def each(item: Any) -> bool:
+            apply(w, by, [item], {}, node)
+            return True
+
+        w.loop(Scope(None), node.span, items, set(), each)
+    elif isinstance(items, list) and {type(v) for v in items} in ({float}, {str}):
+        return sorted(items)
+    return Items(any_of(items), len(items), len(items)) if isinstance(items, list) else items
+
+
+def _container(gives: Gives, call: Arguments) -> Any:
+    value = call.first
+    if gives is Gives.LENGTH:
+        return _length(attribute(value, "categories") if isinstance(value, Handle) else value)
+    if gives is Gives.APPENDED:
+        items = value if isinstance(value, (list, Items)) else Items(blurred(value))
+        return numbers.binary("+", items, [call.named("item")])
+    if gives is Gives.ZIPPED:
+        columns = [walked(arg) for arg in call.args]
         if all(isinstance(c, list) for c in columns):
             return [list(row) for row in zip(*columns, strict=False)]
         return Items([c.item if isinstance(c, Items) else any_of(c) for c in columns])
-    if name == "sorted" and len(args) == 1 and isinstance(args[0], list):
-        kinds = {type(v) for v in args[0]}
-        return sorted(args[0]) if kinds in ({float}, {str}) else PUBLIC
-    if name == "record" and len(args) == 1 and isinstance(args[0], list):
-        pairs = [p for p in args[0] if isinstance(p, list) and len(p) == 2 and isinstance(p[0], str)]
-        return {p[0]: p[1] for p in pairs} if len(pairs) == len(args[0]) else blurred(args[0])
-    return MISSING
+    if gives is Gives.RECORD:
+        if not isinstance(value, list):
+            return blurred(value)
+        pairs = [p for p in value if isinstance(p, list) and len(p) == 2 and isinstance(p[0], str)]
+        return {p[0]: p[1] for p in pairs} if len(pairs) == len(value) else blurred(value)
+    items = walked(list(value.values()) if gives is Gives.FIELDS and isinstance(value, dict) else value)
+    if isinstance(items, Items):
+        return Items([PUBLIC, items.item], items.least, items.most) if gives is Gives.NUMBERED else items
+    match gives:
+        case Gives.NUMBERED:
+            return [[float(i), item] for i, item in enumerate(items)]
+        case Gives.DISTINCT:
+            return numbers.distinct(items)
+        case Gives.REVERSED:
+            return items[::-1]
+    return list(items)
 
 
 def _length(value: Any) -> Any:
@@ -378,8 +381,6 @@ def attribute(value: Any, name: str) -> Any:
     if isinstance(value, Range) and name in ("low", "high"):
         return value.low if name == "low" else value.high
     if isinstance(value, Handle):
-        from jostle.check.cost.sources import keys_of
-
         if value.kind == "column" and name == "name":
             return value.name
         if value.kind == "column" and name == "categories" and value.schema is not None:

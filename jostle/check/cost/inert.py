@@ -8,19 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from jostle.check.cost.values import MISSING, Builtin, Closure, Module, Part, Scope, harmless
-from jostle.check.words import SPLITS
+from jostle.check.cost.values import MISSING, Builtin, Closure, External, Module, Part, Scope, harmless
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import children, every
 
 _COSTLY = (n.Query, n.Select, n.Spending, n.With, n.Private, n.Choice, n.Use, n.External, n.Part)
-MEASURING = frozenset({
-    "laplace", "gaussian", "exp_mech", "noisy_max", "least_cost_partition", "count_partition", "prepaid",
-    "noisy_moments", "noisy_samples", "noisy_sum", "perturbed_optimum",
-})  # fmt: skip
-_MAKING = frozenset({"MkChoiceMaker", "MkFeatures", "MkOption", "MkScore", "limited"})
-_ROWS = frozenset({"histogram", "partition", "where", "derive", "pick", "columns", "predicates", "bound", "dataset",
-                   "split_rows", "binned", "rows_right", "vectors", "coordinate_scores"}) | SPLITS  # fmt: skip
 
 
 class Inert:
@@ -33,8 +25,10 @@ class Inert:
         return harmless(value, self.function)
 
     def function(self, function: Any) -> bool:
+        if isinstance(function, External):
+            return True
         if isinstance(function, Builtin):
-            return function.name not in MEASURING | _MAKING | _ROWS
+            return function.row.cannot_charge
         if isinstance(function, Part):
             return self.function(function.run)
         if not isinstance(function, Closure):

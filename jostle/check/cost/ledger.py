@@ -149,6 +149,16 @@ class Spending:
             high = min(high, max(0, opened.most - (0 if exposure.source.vague else least)))
         return (low, high) if met.certain and opened.opened_for.certain else (0, opened.most)
 
+    def bare(self, met: Met, shares: int) -> tuple[int, Most, Most]:
+        """What a measurement without an amount spends: an equal share of what is left."""
+        opened = self.allotment
+        if opened is None or opened.boundless:
+            return 0, 0, 0  # refused
+        least, most = self.left(opened, met)
+        if met.open:
+            least, most = 0, opened.most
+        return least // shares, most if most == math.inf else most // shares, opened.delta
+
     # Loops ---------------------------------------------------------------------------------------
 
     def widen(self, source: SourceFact, path: Path = ()) -> None:

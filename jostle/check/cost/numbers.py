@@ -7,7 +7,7 @@ at the ends: each operation rounds monotonically, so that a result lies between 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from jostle.check.cost.values import (
@@ -26,6 +26,7 @@ from jostle.check.cost.values import (
 )  # fmt: skip
 from jostle.diagnostics import Refusal
 from jostle.doubles import arithmetic
+from jostle.language.operations import ROW_FUNCTIONS
 
 MOST_COMPARED = 200
 
@@ -163,44 +164,28 @@ def _exact(op: str, a: float, b: float) -> float | None:
 # Functions ---------------------------------------------------------------------------------------
 
 
-def _round(value: float, digits: float = 0.0) -> float:
-    return float(round(value, int(digits)))
-
-
-_MONOTONE: dict[str, Callable[..., Any]] = {
-    "sqrt": math.sqrt, "exp": math.exp, "log": math.log, "floor": math.floor, "ceil": math.ceil, "round": _round,
-}  # fmt: skip
-
-
 def function(name: str, args: list[Any]) -> Any:
     """A builtin on numbers, `PUBLIC` where it is not followed."""
-    if name in ("min", "max") and len(args) == 1 and isinstance(args[0], list):
-        args = args[0]
     if name == "sum" and len(args) == 1 and isinstance(args[0], list) and all(isinstance(v, float) for v in args[0]):
         return math.fsum(args[0])
-    if len(args) > 1 and name in ("min", "max", "clamp"):
+    operation = ROW_FUNCTIONS.get(name)
+    if operation is None or operation.number is None or not operation.rises:
+        return PUBLIC
+    if operation.many and len(args) == 1 and isinstance(args[0], list):
+        args = args[0]
+    if len(args) > 1:
         args = [Within(-math.inf, math.inf) if v is PUBLIC else v for v in args]
     if not args or not all(isinstance(v, (float, Within)) for v in args):
         return PUBLIC
-    lows, highs = [ends(v)[0] for v in args], [ends(v)[1] for v in args]
-    try:
-        low, high = _at(name, lows), _at(name, highs)
-    except (ValueError, OverflowError):
+    if not operation.many and not all(isinstance(v, float) for v in args[operation.arity :]):
         return PUBLIC
-    if low is None or high is None or math.isnan(low) or math.isnan(high):
+    try:
+        low, high = (float(operation.number(*[ends(v)[side] for v in args])) for side in (0, 1))
+    except (ValueError, OverflowError, TypeError):
+        return PUBLIC
+    if math.isnan(low) or math.isnan(high):
         return PUBLIC
     return low if all(isinstance(v, float) for v in args) else Within(low, high)
-
-
-def _at(name: str, values: list[float]) -> float | None:
-    """The value at numbers, for functions that grow with each argument."""
-    if name in ("min", "max"):
-        return (min if name == "min" else max)(values)
-    if name == "clamp" and len(values) == 3:
-        return min(max(values[0], values[1]), values[2])
-    if name in _MONOTONE and (len(values) == 1 or (name == "round" and values[1:] == [float(int(values[1]))])):
-        return float(_MONOTONE[name](*values))
-    return None
 
 
 def fold(name: str, items: list[Any], values: list[Any]) -> Any:

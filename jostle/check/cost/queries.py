@@ -10,7 +10,6 @@ import math
 from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from jostle.check.cost import calls
 from jostle.check.cost.sources import keys_of, told_apart
 from jostle.check.cost.tree import EACH, Why
 from jostle.check.cost.values import (
@@ -30,7 +29,10 @@ from jostle.check.cost.values import (
     joined_exposures,
     met_in,
 )  # fmt: skip
-from jostle.check.words import AGGREGATES, SPLITS
+from jostle.check.cost.ways import TooLong, walked
+from jostle.language import facts
+from jostle.language.aggregates import AGGREGATES
+from jostle.language.facts import Effect, Gives
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import children, every
 
@@ -72,7 +74,7 @@ def select(w: Walker, node: n.Select, scope: Scope) -> Any:
     free = free and bool(met.exposures) and all(e.source.public_size for e in met.exposures)
     if (met.exposures or met.open) and not free:
         if own is None:
-            own = calls.bare(w, met, max(1, w.bare_left))
+            own = w.bare(met, max(1, w.bare_left))
             w.bare_left = max(0, w.bare_left - 1)
         w.charge(met, *own, Why("an amount is not known", node.span))
     for value, inside in outputs:
@@ -193,11 +195,11 @@ def _column(w: Walker, node: n.Expr, handle: Handle, scope: Scope) -> str | None
 # Forms -------------------------------------------------------------------------------------------
 
 
-def row_form(w: Walker, name: str, node: n.Call, scope: Scope) -> Any:
-    """`histogram`, `partition`, `where`, `derive`, `pick`, `columns`."""
+def row_form(w: Walker, row: facts.Builtin, node: n.Call, scope: Scope) -> Any:
+    """A built-in whose arguments after the first are expressions on rows."""
     table = w.eval(node.args[0], scope) if node.args else PUBLIC
     schema = table.schema if isinstance(table, Handle) else None
-    if name == "predicates":
+    if row.effect is Effect.PURE:
         for arg in node.args[1:]:
             _conditions(w, arg, schema, scope)
         return PUBLIC
@@ -209,7 +211,7 @@ def row_form(w: Walker, name: str, node: n.Call, scope: Scope) -> Any:
             over = w.eval(keyword.value, scope)
         else:
             rows(w, keyword.value, schema, scope)
-    return _formed(w, name, table, node, over, scope)
+    return _formed(w, row, table, node, over, scope)
 
 
 def _conditions(w: Walker, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> None:
@@ -220,47 +222,44 @@ def _conditions(w: Walker, node: n.Expr, schema: dict[str, Any] | None, scope: S
     elif isinstance(node, n.Comprehension):
         w.eval(node.source, scope)
         if any(isinstance(inside, n.Call | n.Query) for inside in every(node.item)):
-            from jostle.check.cost.ways import TooLong
-
             raise TooLong(Why("it calls functions for each of many conditions", node.span))
     else:
         rows(w, node, schema, scope)
 
 
-def _formed(w: Walker, name: str, table: Any, node: n.Call, over: Any, scope: Scope) -> Any:
+def _formed(w: Walker, row: facts.Builtin, table: Any, node: n.Call, over: Any, scope: Scope) -> Any:
     if isinstance(table, Ways):
-        return any_of([_formed(w, name, way, node, over, scope) for way in table.values])
+        return any_of([_formed(w, row, way, node, over, scope) for way in table.values])
     if not isinstance(table, Handle):
-        if table is ANYTHING:
-            return Items([PUBLIC, ANYTHING]) if name == "partition" else Items(ANYTHING) if name == "columns" else table
-        return Items([PUBLIC, PUBLIC]) if name == "partition" else PUBLIC
-    met = table.exposures
-    if name == "partition":
-        return _partition(w, table, node, over, scope)
-    if name == "where":
-        return _filtered(table)
-    if name == "columns":
-        schema = table.schema
-        if schema is None:
-            return Items(Handle("column", met, None, None, False, ""))
-        return [Handle("column", met, schema, None, False, column) for column in schema]
-    if name in SPLITS:
-        return Handle("score", met) if met else PUBLIC
-    if name == "vectors":
-        return Handle("vectors", met) if met else PUBLIC
-    if name == "histogram":
-        named = [_column(w, arg, table, scope) or "xyz"[min(i, 2)] for i, arg in enumerate(node.args[1:])]
-        unsure = any(isinstance(arg, n.Name) and _column(w, arg, table, scope) is None for arg in node.args[1:])
-        dims = dict.fromkeys((*named, *(k.name for k in node.keywords)), PUBLIC)
-        return Handle("cube", met, None if unsure else dims)
-    if name == "derive":
-        made = {k.name: PUBLIC for k in node.keywords}
-        return Handle("table", met, {**table.schema, **made} if table.schema is not None else None)
-    picked = [_column(w, arg, table, scope) for arg in node.args[1:]]
-    known = [column for column in picked if column is not None]
-    if table.schema is None or len(known) < len(picked):
-        return Handle("table", met)
-    return Handle("table", met, {column: table.schema[column] for column in known})
+        blank = ANYTHING if table is ANYTHING else PUBLIC
+        pairs = row.gives is Gives.PARTS
+        return Items([PUBLIC, blank]) if pairs else Items(blank) if row.gives is Gives.COLUMNS else blank
+    exposures, schema = table.exposures, table.schema
+    match row.gives:
+        case Gives.PARTS:
+            return _partition(w, table, node, over, scope)
+        case Gives.FILTERED:
+            return _filtered(table)
+        case Gives.COLUMNS:
+            if schema is None:
+                return Items(Handle("column", exposures, None, None, False, ""))
+            return [Handle("column", exposures, schema, None, False, column) for column in schema]
+        case Gives.SCORE | Gives.VECTORS:
+            return Handle("score" if row.gives is Gives.SCORE else "vectors", exposures) if exposures else PUBLIC
+        case Gives.CUBE:
+            named = [_column(w, arg, table, scope) or "xyz"[min(i, 2)] for i, arg in enumerate(node.args[1:])]
+            unsure = any(isinstance(arg, n.Name) and _column(w, arg, table, scope) is None for arg in node.args[1:])
+            dims = dict.fromkeys((*named, *(k.name for k in node.keywords)), PUBLIC)
+            return Handle("cube", exposures, None if unsure else dims)
+        case Gives.DERIVED:
+            made = {k.name: PUBLIC for k in node.keywords}
+            return Handle("table", exposures, {**schema, **made} if schema is not None else None)
+        case Gives.PICKED:
+            picked = [_column(w, arg, table, scope) for arg in node.args[1:]]
+            known = [column for column in picked if column is not None]
+            whole = schema is not None and len(known) == len(picked)
+            return Handle("table", exposures, {c: schema[c] for c in known} if schema is not None and whole else None)
+    return ANYTHING  # a form that is not followed
 
 
 def _filtered(table: Handle) -> Handle:
@@ -290,8 +289,6 @@ def _listed(value: Any) -> list[Any] | None:
     """Keys that a program lists: numbers are taken down, each stands once."""
     items = value.items if isinstance(value, Set) else value
     if isinstance(value, Range):
-        from jostle.check.cost.ways import walked
-
         items = walked(value)
     if not isinstance(items, list) or not all(isinstance(v, (float, str, bool)) for v in items):
         return None

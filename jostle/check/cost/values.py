@@ -11,7 +11,8 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jostle.check.cost.tree import Path, common_prefix
+from jostle.check.cost.tree import Most, Path, common_prefix, quanta
+from jostle.language import facts
 from jostle.syntax import nodes as n
 
 MOST_WAYS = 6
@@ -135,8 +136,14 @@ class Closure:
 
 @dataclass(slots=True, eq=False)
 class Builtin:
+    row: facts.Builtin
+
+
+@dataclass(slots=True, eq=False)
+class External:
+    """A kernel of the standard library: it is given no private data, and gives public values."""
+
     name: str
-    kernel: bool = False  # of the standard library: gives released numbers and public values only
 
 
 @dataclass(slots=True, eq=False)
@@ -343,3 +350,12 @@ def ends(value: Any) -> tuple[float, float]:
     if isinstance(value, Within):
         return value.low, value.high
     return (value, value) if isinstance(value, float) else (-math.inf, math.inf)
+
+
+def in_quanta(value: Any) -> tuple[int, Most]:
+    """The bounds of an amount; of what is no number, all amounts."""
+    if not isinstance(value, (float, Within)):
+        return 0, math.inf
+    low, high = ends(value)
+    most: Most = math.inf if high == math.inf else quanta(high) or 0
+    return (quanta(low) or 0 if low < math.inf else 0), most

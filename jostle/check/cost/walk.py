@@ -17,13 +17,13 @@ from jostle.check.cost import calls, numbers, queries
 from jostle.check.cost import sources as declared
 from jostle.check.cost.inert import assigned
 from jostle.check.cost.ledger import Ledger, Opened
-from jostle.check.cost.tree import Most, quanta
+from jostle.check.cost.tree import Most
 from jostle.check.cost.values import (
     ANYTHING,
     MISSING,
     PUBLIC,
-    Builtin,
     Closure,
+    External,
     Items,
     Maker,
     Met,
@@ -33,7 +33,7 @@ from jostle.check.cost.values import (
     Within,
     any_of,
     blurred,
-    ends,
+    in_quanta,
 )  # fmt: skip
 from jostle.check.cost.ways import NO_MET, Following, joined_names, walked
 from jostle.syntax import nodes as n
@@ -78,7 +78,7 @@ class Walker(Following):
                 default = self.eval(node.default, scope)
                 scope.names[node.name] = self.world.setting(node.name, default)
             case n.External():
-                scope.names[node.name] = Builtin(node.name, kernel=True)
+                scope.names[node.name] = External(node.name)
         return True
 
     def params(self, params: tuple[n.Param, ...], scope: Scope) -> tuple[tuple[str, Any], ...]:
@@ -308,14 +308,6 @@ class Walker(Following):
 
 
 # Helpers -----------------------------------------------------------------------------------------
-
-
-def in_quanta(value: Any) -> tuple[int, Most]:
-    if not isinstance(value, (float, Within)):
-        return 0, math.inf
-    low, high = ends(value)
-    most: Most = math.inf if high == math.inf else quanta(high) or 0
-    return (quanta(low) or 0 if low < math.inf else 0), most
 
 
 def _real(node: n.Expr) -> bool:

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from jostle.diagnostics import Diagnostic, Refusal
-from jostle.run.names import BUILTINS
+from jostle.language.builtins import BUILTINS
+from jostle.language.facts import Effect
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.syntax import parse
@@ -72,7 +73,8 @@ class Document:
         name = self.word(line, column)
         found = self._definitions.get(name)
         if found is None:
-            return f"`{name}`: a function of the language" if name in BUILTINS else ""
+            row = BUILTINS.get(name)
+            return f"`{row.usage}`: {row.about}" if row is not None else ""
         said = f"`{name}`: {found.kind}"
         if found.columns:
             said += "\n\ncolumns: " + ", ".join(found.columns)
@@ -143,7 +145,7 @@ def _kind(value: n.Expr) -> tuple[str, tuple[str, ...]]:
             return "a public table", _columns(domains)
         case n.Lambda(params=params):
             return f"a function of ({', '.join(params)})", ()
-        case n.Call(function=n.Name(id=name)) if name in ("histogram", "where", "derive", "partition"):
+        case n.Call(function=n.Name(id=name)) if name in BUILTINS and BUILTINS[name].effect is Effect.TRANSFORMS:
             return f"what `{name}` makes: as private as its table", ()
     return "a value", ()
 

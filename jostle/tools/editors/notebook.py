@@ -53,7 +53,7 @@ class Notebook:
 
     def _hand_over(self, source: Source) -> None:
         """Python's values under the names that the cell uses and Jostle does not know; tables by `bound`."""
-        from jostle.run.names import BUILTINS
+        from jostle.language.builtins import BUILTINS
         from jostle.syntax import nodes as n
         from jostle.syntax import parse
         from jostle.syntax.walk import every

@@ -1,0 +1,213 @@
+"""The built-in names of the language: one row a name, which every pass reads.
+
+A row says a name's parameters, its effect on private data, how it reads its arguments, what it gives, and one line for
+people. `@` marks the parameter whose handles are measured, scored or transformed; one that stands after `*` is given
+by name. The run looks up a row for whatever it implements, so that a name without a row is an import error; whatever
+a check before the run does not find here may charge anything.
+"""
+
+from __future__ import annotations
+
+from jostle.language.facts import Builtin, Effect, Gives, Reads
+from jostle.language.operations import ROW_FUNCTIONS
+
+BUILTINS: dict[str, Builtin] = {}
+"""The rows by name."""
+
+PURE, MEASURES, TRANSFORMS, SCORES, DECLARES = Effect
+PUBLIC, HANDLES, CONTAINERS, PRINTS, DRAWS, ROWS, SOURCE, NOTHING = Reads
+
+
+def row(
+    name: str, signature: str | None, about: str, gives: Gives = Gives.RELEASED, reads: Reads = PUBLIC,
+    effect: Effect = PURE,
+) -> None:  # fmt: skip
+    """Enters a row; a name has one."""
+    if name in BUILTINS:
+        raise ImportError(f"the built-in `{name}` has two rows")
+    BUILTINS[name] = Builtin(name, signature, effect, reads, gives, about)
+
+
+# Words of descriptions, and constants ----------------------------------------------------------------
+
+row("text", None, "The domain of any text.", Gives.DOMAIN, NOTHING)
+row("integer", None, "The domain of any whole number.", Gives.DOMAIN, NOTHING)
+row("real", None, "The domain of any number.", Gives.DOMAIN, NOTHING)
+row("pi", None, "The ratio of a circle's circumference to its diameter.", Gives.CONSTANT, NOTHING)
+
+# Sources ---------------------------------------------------------------------------------------------
+
+row("table", "path", "Opens a CSV or Parquet file as a table.", reads=SOURCE, effect=DECLARES)
+row("counts", "cells", "Takes counts, or a file of them, as a cube.", reads=SOURCE, effect=DECLARES)
+row("bound", "name", "Takes what Python or the command line bound to a name.", reads=SOURCE, effect=DECLARES)
+row("dataset", "name", "Opens a dataset that its owner has registered.", reads=SOURCE, effect=DECLARES)
+row("vectors_in", "folder", "Reads the arrays of a folder's `.npy` files, by name.", reads=HANDLES, effect=DECLARES)
+
+# Transformations of tables ---------------------------------------------------------------------------
+
+row("histogram", "@table, *columns, **named", "Counts rows by columns or expressions: a cube.", Gives.CUBE, ROWS,
+    TRANSFORMS)  # fmt: skip
+row("partition", "@table, key, *, over = none", "Parts of a table by a public key: pairs of a value and its part.",
+    Gives.PARTS, ROWS, TRANSFORMS)  # fmt: skip
+row("where", "@table, condition", "The rows for which a condition holds.", Gives.FILTERED, ROWS, TRANSFORMS)
+row("derive", "@table, **columns", "The table with further columns.", Gives.DERIVED, ROWS, TRANSFORMS)
+row("pick", "@table, *columns", "The table with these columns alone.", Gives.PICKED, ROWS, TRANSFORMS)
+row("columns", "@table", "The columns of a table, to choose among.", Gives.COLUMNS, ROWS, TRANSFORMS)
+row("vectors", "@table, *columns, radius, scaled = true, norm = \"l2\", low, high",
+    "Rows as vectors of numeric columns, clipped to a norm.", Gives.VECTORS, ROWS, TRANSFORMS)  # fmt: skip
+row("binned", "@table, column, edges", "The table with a numeric column as the number of edges that it reaches.",
+    Gives.BINNED, HANDLES, TRANSFORMS)  # fmt: skip
+row("split_rows", "@table, parts, salt = 0", "Disjoint parts of a table, by a hash of what is protected.",
+    Gives.SHARES, HANDLES, TRANSFORMS)  # fmt: skip
+row("limited", "@handle, amount", "The same table or cube under a smaller budget of its own.", Gives.LIMITED, HANDLES,
+    TRANSFORMS)  # fmt: skip
+
+# Measurements ----------------------------------------------------------------------------------------
+
+row("laplace", "@value, strategy = none, *, epsilon = none, via = none",
+    "Noisy cells of a cube, answers of a strategy, or a noisy score.", reads=HANDLES, effect=MEASURES)  # fmt: skip
+row("gaussian", "@value, strategy = none, *, epsilon = none, via = none",
+    "The same as `laplace` with Gaussian noise.", reads=HANDLES, effect=MEASURES)  # fmt: skip
+row("exp_mech", "domain, @utilities, epsilon = none", "An element of `domain`, likely one of large utility.",
+    Gives.ITEM, HANDLES, MEASURES)  # fmt: skip
+row("noisy_max", "@utilities, epsilon = none", "The index of a score that is likely large.", reads=HANDLES,
+    effect=MEASURES)  # fmt: skip
+row("least_cost_partition", "@cube, *, epsilon = none, **tuning",
+    "A bucket for every cell, by a walk that splits uneven blocks.", reads=HANDLES, effect=MEASURES)  # fmt: skip
+row("count_partition", "@cube, *, epsilon = none, **tuning",
+    "A bucket for every cell, by a walk that splits full blocks.", reads=HANDLES, effect=MEASURES)  # fmt: skip
+row("prepaid", "@rows, *, epsilon = none, delta = none, via = none",
+    "Pays at once for several measurements of vectors.", reads=HANDLES, effect=MEASURES)  # fmt: skip
+row("noisy_moments", "@rows, weights = \"one\", parameters = none, *, shares = [1, 1, 9], paid = none, part = 1, "
+    "epsilon = none, delta = none, via = none",
+    "Noisy counts, sums and second moments of vectors under weights.", reads=HANDLES, effect=MEASURES)  # fmt: skip
+row("noisy_sum", "@rows, given, parameters = none, *, bound = 1, norm = \"l2\", paid = none, part = 1, "
+    "epsilon = none, delta = none, via = none",
+    "The noisy sum of a row kernel's vectors, clipped to a norm.", reads=HANDLES, effect=MEASURES)  # fmt: skip
+row("noisy_samples", "@cubes, rate = none, steps = 200, *, epsilon = none, delta = none",
+    "Noisy counts of fresh secret samples of the rows.", reads=HANDLES, effect=MEASURES)  # fmt: skip
+row("perturbed_optimum", "@cubes, model, rows, ridge = none, *, epsilon = none, delta = none, via = none",
+    "A graphical model's potentials with noise on each.", reads=HANDLES, effect=MEASURES)  # fmt: skip
+
+# Scores ----------------------------------------------------------------------------------------------
+
+row("size", "@value", "How many rows there are: a score.", Gives.SCORE, HANDLES, SCORES)
+row("total", "@value", "The sum of all counts: a score.", Gives.SCORE, HANDLES, SCORES)
+row("nonzero", "@value", "How many cells hold rows: a score.", Gives.SCORE, HANDLES, SCORES)
+row("peak", "@value", "The largest cell: a score.", Gives.SCORE, HANDLES, SCORES)
+row("ridge", "@value", "The largest cell of any marginal: a score.", Gives.SCORE, HANDLES, SCORES)
+row("l2", "@value", "The Euclidean norm of the counts: a score.", Gives.SCORE, HANDLES, SCORES)
+row("spread", "@value", "The distance of the counts to uniform ones: a score.", Gives.SCORE, HANDLES, SCORES)
+row("roughness", "@value", "The sum of differences of neighbouring counts: a score.", Gives.SCORE, HANDLES, SCORES)
+row("misfit", "@cube, queries, estimate", "How far an estimate's answers are from the true ones: scores.",
+    Gives.SCORE, HANDLES, SCORES)  # fmt: skip
+row("distance", "@cube, expected, penalty = 0", "How far public counts are from the true ones: a score.",
+    Gives.SCORE, HANDLES, SCORES)  # fmt: skip
+row("bisections", "@cube, starts, places, penalty = 0, grain = 1",
+    "The costs of cutting each segment of a line at each of its places: scores.", Gives.SCORE, HANDLES,
+    SCORES)  # fmt: skip
+row("boundaries", "@cube, bins, end, grain = 1", "The costs of the places where the last bin may begin: scores.",
+    Gives.SCORE, HANDLES, SCORES)  # fmt: skip
+row("leftover", "@cube, kept, costs, weights, grain = 1", "What is left out with only some frequencies: scores.",
+    Gives.SCORE, HANDLES, SCORES)  # fmt: skip
+row("coordinate_scores", "@rows, given, parameters = none, *, bound = 1",
+    "The coordinates of a row kernel's sum and their negatives: scores.", Gives.SCORE, HANDLES, SCORES)  # fmt: skip
+row("rows_right", "model, @table, label", "How many rows a public classifier gets right: a score.", Gives.SCORE,
+    HANDLES, SCORES)  # fmt: skip
+row("entropy", "@table, by, label, *, most", "How well a split tells classes apart, by entropy: a score.",
+    Gives.SCORE, ROWS, SCORES)  # fmt: skip
+row("gini", "@table, by, label", "How well a split tells classes apart, by Gini's index: a score.", Gives.SCORE,
+    ROWS, SCORES)  # fmt: skip
+row("max_class", "@table, by, label", "How many rows a split's majorities get right: a score.", Gives.SCORE, ROWS,
+    SCORES)  # fmt: skip
+
+# Workloads, and public tables and cubes --------------------------------------------------------------
+
+row("identity", "cube, count = 2000, seed = 0", "The workload of each cell.", reads=HANDLES)
+row("prefixes", "cube, count = 2000, seed = 0", "The workload of all ranges from the start.", reads=HANDLES)
+row("ranges", "cube, count = 2000, seed = 0", "A workload of random ranges.", reads=HANDLES)
+row("rectangles", "cube, count = 2000, seed = 0", "A workload of random rectangles.", reads=HANDLES)
+row("marginals", "cube, over = 1", "The workload of all marginals over so many dimensions, or of those named.",
+    reads=HANDLES)  # fmt: skip
+row("predicates", "cube, *conditions", "The workload of conditions on a cube's dimensions.", reads=ROWS)
+row("union", "parts, weights = none", "The answers of several workloads, with weights.", reads=HANDLES)
+row("answer", "queries, cells", "The answers of a workload on released cells.", reads=HANDLES)
+row("exact", "queries, cube", "The answers of a workload on public counts.", reads=HANDLES)
+row("cells", "cube", "The counts of a public cube, or the rows of public vectors.", reads=HANDLES)
+row("accuracy", "model, table, label", "The share of a public table's rows whose class a classifier names.",
+    reads=HANDLES)  # fmt: skip
+row("simulated_tables", "many, seed = 1, *, rows = none", "Public synthetic tables to train choices on.", reads=HANDLES)
+
+# Numbers ---------------------------------------------------------------------------------------------
+
+for _operation in ROW_FUNCTIONS.values():
+    row(_operation.name, _operation.signature, _operation.about, Gives.NUMBER)
+row("number", "value", "The number that a text spells.")
+row("sum", "values", "The sum of numbers.", Gives.NUMBER)
+row("avg", "values", "The mean of numbers.")
+row("var", "values", "The sample variance of numbers.")
+row("stddev", "values", "The sample standard deviation of numbers.")
+row("median", "values", "The median of numbers.")
+row("quantile", "value, q", "The quantile of numbers, interpolated.")
+row("idxmax", "value", "The place of the largest number, the first of equals.")
+row("idxmin", "value", "The place of the smallest number, the first of equals.")
+row("rmse", "a, b", "The root mean square error between two vectors.")
+row("scaled_error", "answers, truth, total", "The L2 error by the number of queries and the total, as DPBench has it.")
+row("accounting", "*, epsilon = none, sigma = none, times = 1, delta = 1e-06",
+    "What equal measurements lose together, under each way of adding up.")  # fmt: skip
+
+# Containers and texts --------------------------------------------------------------------------------
+
+row("len", "value", "How many items, letters, queries or listed values there are.", Gives.LENGTH, CONTAINERS)
+row("append", "items, item", "The list with one more item.", Gives.APPENDED, HANDLES)
+row("list", "value", "The items as a list.", Gives.ITEMS, HANDLES)
+row("set", "value", "The items as a set.", Gives.DISTINCT)
+row("zip", "*columns", "Lists of one item of each.", Gives.ZIPPED, HANDLES)
+row("enumerate", "value", "Pairs of a place and an item.", Gives.NUMBERED, HANDLES)
+row("reversed", "value", "The items, the last one first.", Gives.REVERSED, HANDLES)
+row("sorted", "value, by = none", "The items in order; `by` says what counts.", Gives.SORTED, CONTAINERS)
+row("keys", "value", "The names of a record's fields.")
+row("values", "value", "The values of a record's fields, or a list's items.", Gives.FIELDS, HANDLES)
+row("record", "pairs", "A record of pairs of a name and a value.", Gives.RECORD, HANDLES)
+row("str", "value", "The value as a text.", reads=CONTAINERS)
+
+# For people ------------------------------------------------------------------------------------------
+
+row("print", "*values", "Shows public values.", reads=PRINTS)
+row("plot", "title, x = none, y = none, *, kind = \"line\", x_label = \"\", y_label = \"\", low = none, high = none, "
+    "log_x = false, log_y = false", "Draws public numbers.", reads=DRAWS)  # fmt: skip
+row("explain", "value", "What a ChoiceMaker has learned, as a text.", reads=HANDLES)
+row("error", "value", "The 95 % half-width of a measured number, or of each of a vector.", reads=HANDLES)
+row("standard_error", "value", "The standard deviation of the noise in a measured number, or in each of a vector.")
+row("band", "value, level = 0.95", "The bounds between which each true value lies with a probability.")
+row("bootstrap", "option, cells, queries, *, epsilon = none, rho = none, runs = 100, seed = 0",
+    "The error of an option, by running it on released cells.", reads=HANDLES)  # fmt: skip
+row("spent", "value", "What a private source has lost.", Gives.BALANCE, HANDLES)
+row("left", "value", "What a private source has left.", Gives.BALANCE, HANDLES)
+
+# Choices ---------------------------------------------------------------------------------------------
+
+row("MkChoiceMaker", "ops, feats, dbs, model, score", "A ChoiceMaker of options, features, databases, model, score.",
+    Gives.CHOICE, HANDLES)  # fmt: skip
+row("MkOption", "function", "A function as an Option.", Gives.OPTION, HANDLES)
+row("MkScore", "function", "A function as a Utility.", Gives.UTILITY, HANDLES)
+row("MkFeatures", "functions", "Functions as Features.", Gives.FEATURES, HANDLES)
+row("MkModel", "function", "A function of the training table as a model.", reads=HANDLES)
+row("tree", "depth = 3, min_leaf = none, exchange = false", "The model of one regression tree for each option.")
+row("regret_tree", "depth = 3, min_leaf = none, exchange = false", "The model of one tree that is split by regret.")
+row("forest", "depth = 4, min_leaf = none, trees = 15, exchange = false", "The model of many trees for each option.")
+row("whole", "algorithm, data", "Whole runs of an algorithm, to train the choices inside it on.", reads=HANDLES)
+
+SOURCES = tuple(name for name, entry in BUILTINS.items() if entry.reads is SOURCE)
+"""The functions that open a source, in a declaration or as a public one."""
+
+OPENERS = tuple(name for name, entry in BUILTINS.items() if entry.effect is DECLARES)
+"""Those, and the functions that read a file as they are called."""
+
+DOMAINS = frozenset(name for name, entry in BUILTINS.items() if entry.gives is Gives.DOMAIN)
+"""The words of a description that list no values."""
+
+
+def over_rows(name: str) -> bool:
+    """Whether a built-in of this name takes expressions on rows."""
+    return name in BUILTINS and BUILTINS[name].over_rows

@@ -1,0 +1,133 @@
+"""The kinds of facts that a row of `builtins` states."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+
+
+class Effect(Enum):
+    """What a call does to private data that it is given."""
+
+    PURE = "pure"  # computes on public values, and charges nothing
+    MEASURES = "measures"  # charges the sources of its `@` parameter, and gives what was released
+    TRANSFORMS = "transforms"  # gives handles that are as private as what they are made from
+    SCORES = "scores"  # gives a private number, or a vector of them, of known sensitivity
+    DECLARES = "declares"  # opens a source
+
+
+class Reads(Enum):
+    """How a call reads its arguments."""
+
+    PUBLIC = "public"  # values; a handle, also inside a container, is refused
+    HANDLES = "handles"  # values, handles among them
+    CONTAINERS = "containers"  # values; a handle is refused, and a container that holds one is not
+    PRINTS = "printed"  # values that a person will see; a handle anywhere is refused
+    DRAWS = "drawn"  # the same, in a picture
+    ROWS = "rows"  # the first is a handle, the others are expressions on its rows
+    SOURCE = "source"  # it stands in declarations too, which look at how it is written
+    NOTHING = "nothing"  # it is no function
+
+
+class Gives(Enum):
+    """What a call gives, as far as a check before the run follows it."""
+
+    RELEASED = "a public value"
+    NUMBER = "a number that follows from numbers"
+    CONSTANT = "a constant"
+    DOMAIN = "a domain of columns"
+    BALANCE = "an amount of at most the budget"
+    LENGTH = "how many items there are"
+    ITEMS = "the items as a list"
+    FIELDS = "the values of a record, or the items, as a list"
+    REVERSED = "the items as a list, the last one first"
+    DISTINCT = "the items as a set"
+    NUMBERED = "pairs of a place and an item"
+    ZIPPED = "lists of one item of each"
+    APPENDED = "the items and one more"
+    SORTED = "the items in order"
+    RECORD = "a record of pairs"
+    ITEM = "one of the items of the first argument"
+    SCORE = "a score"
+    CUBE = "a cube of counts"
+    VECTORS = "rows as vectors"
+    FILTERED = "a table with the same columns"
+    DERIVED = "a table with more columns"
+    PICKED = "a table with some of the columns"
+    BINNED = "a table in which one column is binned"
+    LIMITED = "the same table under a smaller budget"
+    PARTS = "pairs of a key and a part of a table"
+    SHARES = "disjoint parts of a table"
+    COLUMNS = "the columns of a table"
+    CHOICE = "a ChoiceMaker"
+    OPTION = "an Option"
+    UTILITY = "a Utility"
+    FEATURES = "a list of Features"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter. `kind` is "" for one by place or name, "name" for one by name alone, "*" and "**" for the rest."""
+
+    name: str
+    default: str | None = None
+    kind: str = ""
+    exposed: bool = False  # what it is given is measured, scored or transformed
+
+
+@dataclass(frozen=True)
+class Builtin:
+    """A row of the table. `signature` is None for what is no function."""
+
+    name: str
+    signature: str | None
+    effect: Effect
+    reads: Reads
+    gives: Gives
+    about: str
+
+    @cached_property
+    def parameters(self) -> tuple[Parameter, ...]:
+        return tuple(_parameters(self.signature or ""))
+
+    @cached_property
+    def exposed(self) -> Parameter | None:
+        """The parameter whose handles the effect is on."""
+        return next((parameter for parameter in self.parameters if parameter.exposed), None)
+
+    @property
+    def cannot_charge(self) -> bool:
+        """Whether a call charges nothing and gives nothing that could, whatever its arguments are made of."""
+        if self.effect not in (Effect.PURE, Effect.DECLARES) or self.reads is Reads.ROWS:
+            return False
+        return self.gives not in (Gives.CHOICE, Gives.OPTION, Gives.UTILITY, Gives.FEATURES)
+
+    @property
+    def over_rows(self) -> bool:
+        """Whether the arguments after the first are expressions on the rows of the first."""
+        return self.reads is Reads.ROWS
+
+    @property
+    def usage(self) -> str:
+        """The name with its parameters, as a person reads it."""
+        return self.name if self.signature is None else f"{self.name}({self.signature.replace('@', '')})"
+
+    def place(self, name: str) -> int | None:
+        """Where a parameter stands among those by place, or None."""
+        placed = [parameter.name for parameter in self.parameters if parameter.kind == ""]
+        return placed.index(name) if name in placed else None
+
+
+def _parameters(signature: str) -> Iterator[Parameter]:
+    by_name = False
+    for text in filter(None, re.split(r", (?![^\[]*\])", signature)):
+        name, _, default = text.partition(" = ")
+        if name == "*":
+            by_name = True
+            continue
+        bare = name.lstrip("*@")
+        stars = name[: name.count("*")]
+        yield Parameter(bare, default or None, stars or ("name" if by_name else ""), "@" in name)

@@ -1,0 +1,14 @@
+"""Loads every module of `run` that implements built-ins; those of choices are in `choice`."""
+
+from jostle.run import (  # noqa: F401 (they enter what they implement)
+    accuracy,
+    builtins,
+    classify,
+    forms,
+    measured,
+    pictures,
+    rowsums,
+    sampled,
+    splits,
+    workloads,
+)

@@ -77,7 +77,13 @@ def refuse(
     return Refusal(Diagnostic(kind, message, span, label, help, notes))
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def unwritable(file: str, fault: OSError, help: str = "") -> Refusal:
+    """The refusal to raise where a file, named as a person would, cannot be written."""
+    reason = (fault.strerror or "the system refused").lower()
+    return refuse("DataError", f"{file} cannot be written: {reason}", help=help)
+
+
+def did_you_mean(word: str, names: Iterable[str]) -> str:
     """`did you mean `x`?`, for the closest known word, or an empty string."""
-    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    close = difflib.get_close_matches(word, list(names), n=1, cutoff=0.6)
     return f"did you mean `{close[0]}`?" if close else ""

@@ -1,13 +1,16 @@
-"""Files that ship with Jostle (the grammar and the standard library), and where this user's cache is.
+"""Files that ship with Jostle (the grammar and the standard library), this user's cache, and whole writes.
 
-They stand in the package when it is installed (`jostle/_grammar`, `jostle/_stdlib`) and at the top of a checkout
-otherwise.
+The shipped files stand in the package when it is installed (`jostle/_grammar`, `jostle/_stdlib`) and at the top of a
+checkout otherwise.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO, Any
 
 _PACKAGE = Path(__file__).resolve().parent
 
@@ -25,3 +28,20 @@ def cache_folder() -> Path:
         return Path(own)
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "jostle"
+
+
+@contextmanager
+def replacing(path: Path, mode: str = "w", **options: Any) -> Iterator[IO[Any]]:
+    """Opens a file beside `path` that takes its place when the block ends well, and is removed otherwise.
+
+    Other processes see the old file or the whole new one. Raises `OSError`.
+    """
+    import tempfile
+
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=".part")
+    try:
+        with os.fdopen(handle, mode, **options) as file:
+            yield file
+        os.replace(name, path)
+    finally:
+        Path(name).unlink(missing_ok=True)  # there only if it was not put in place

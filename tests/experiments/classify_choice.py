@@ -30,7 +30,7 @@ from tests.experiments.classification import Tables, bench
 from tests.experiments.classification_data import EPSILONS, NAMES, bundled, load, split
 
 Array = NDArray[np.float64]
-CHOSEN = ("Majority", "BestAttribute", "FewAttributes", "TriedBayes", "TriedTree")
+CHOSEN = ("Majority", "BestAttribute", "FewAttributes", "TunedBayes", "TunedTree")
 OPTIONS = (*CHOSEN, "BayesTree", "BayesTree2", "TemperedBayes", "ShrunkBayes", "GreedyTree", "NaiveBayes", "Linear")
 FEATURES = ("many_classes", "signal")
 SPLITS, FITS = 10, 4

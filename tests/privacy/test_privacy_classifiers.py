@@ -22,8 +22,8 @@ j = shrunk_bayes(t, "c") with epsilon 1
 d = selected_bayes(derive(t, d = a), "c", 1) with epsilon 1
 e = bayes_tree(t, "c", 1) with epsilon 1
 i = best_attribute(t, "c") with epsilon 1
-k = tried_bayes(t, "c") with epsilon 1
-l = tried_tree(t, "c") with epsilon 1
+k = tuned_bayes(t, "c") with epsilon 1
+l = tuned_tree(t, "c") with epsilon 1
 f = linear(t, "c") with epsilon 1
 g = laplace([histogram(t, a), histogram(t, a, b), histogram(t, c)]) with epsilon 0.7
 h = laplace([histogram(t[a = "p"], b), histogram(t[a = "q"], b), histogram(t, c)]) with epsilon 0.7

@@ -36,8 +36,8 @@ BY_STEPS = {
     "best_attribute": 'best_attribute(t, "c")',
     "selected_bayes": 'selected_bayes(derive(t, d = a), "c", 1)',
     "bayes_tree": 'bayes_tree(t, "c", 1)',
-    "tried_bayes": 'tried_bayes(t, "c")',
-    "tried_tree": 'tried_tree(t, "c")',
+    "tuned_bayes": 'tuned_bayes(t, "c")',
+    "tuned_tree": 'tuned_tree(t, "c")',
 }
 ASKED = '.probabilities({a: "p", b: "s"})[1]'
 

@@ -1,4 +1,4 @@
-"""How accurate the least-squares answers of a strategy are, in closed form and before anything is measured.
+"""The variance of least-squares answers of a strategy, in closed form and before anything is measured.
 
 For a strategy A under noise of deviation 1 on every answer, a query q has variance q(AᵀA)⁺qᵀ. Hierarchies are taken
 apart by Sherman and Morrison, node by node from the leaves: Y⁻¹ = diag(1/w²) − Σ_v κ_v t_v t_vᵀ, where t_v is Y⁻¹1 of

@@ -1,4 +1,4 @@
-"""The arrays that kernels work on: their types, and how axes of a cube and groups of its cells are written down."""
+"""Types of the arrays that kernels work on, and helpers for the axes of a cube and the groups of its cells."""
 
 from __future__ import annotations
 

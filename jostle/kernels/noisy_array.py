@@ -1,4 +1,4 @@
-"""Arrays that remember what noise they came from, so that their error can be told.
+"""Arrays that carry the law of their noise, so that their standard error can be computed.
 
 What a measurement returns is an array like any other, which also carries its `noise`. The estimate that is made of it
 and the answers computed from that carry theirs; anything else that is done with such an array gives one that carries
@@ -19,7 +19,7 @@ from jostle.kernels.workloads.boxes import Workload, identity
 
 
 @dataclass(frozen=True, eq=False)
-class Noise:
+class NoiseModel:
     """Laplace's b or Gaussian's σ on every answer of a strategy; with a strategy and shape, of the estimate by it."""
 
     mechanism: str
@@ -40,24 +40,24 @@ class NoisyArray(np.ndarray[Any, np.dtype[np.float64]]):
     """An array with `noise`, which views, slices and results of arithmetic do not inherit."""
 
     jostle_vector = True
-    noise: Noise | None
+    noise: NoiseModel | None
 
     def __array_finalize__(self, other: object) -> None:
         self.noise = None
 
 
-def with_noise(values: Floats, noise: Noise) -> Floats:
+def with_noise(values: Floats, noise: NoiseModel) -> Floats:
     """The values, and where they come from."""
     array = np.asarray(values, dtype=np.float64).view(NoisyArray)
     array.noise = noise
     return array
 
 
-def noise_of(value: object) -> Noise | None:
+def noise_of(value: object) -> NoiseModel | None:
     return getattr(value, "noise", None) if isinstance(value, NoisyArray) else None
 
 
-def measured_by(answers: Sequence[object]) -> Noise | None:
+def measured_by(answers: Sequence[object]) -> NoiseModel | None:
     """The noise that all blocks of answers were measured under; None where they differ or it is not known."""
     noises = [noise_of(a) for a in answers]
     first = noises[0] if noises else None

@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 @lru_cache(maxsize=2)
 def _libraries(scipy: bool) -> Any:
-    """Those that are loaded; SciPy brings its own, after which they are looked up anew."""
+    """The loaded libraries. SciPy brings its own, after which they are looked up again."""
     from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
     return ThreadpoolController()

@@ -27,16 +27,16 @@ _SAY = "`error` takes numbers straight from a measurement, or the answers of an 
 
 def with_noise(values: Any, amount: Amount | None, via: str | None, scale: float) -> Any:
     """Noisy answers, carrying what their noise is."""
-    from jostle.kernels.noisy_array import Noise, with_noise
+    from jostle.kernels.noisy_array import NoiseModel, with_noise
 
-    return with_noise(values, Noise(_mechanism(amount, via, scale), float(scale), epsilon=_spent(amount)))
+    return with_noise(values, NoiseModel(_mechanism(amount, via, scale), float(scale), epsilon=_spent(amount)))
 
 
 def cells_with_noise(cells: Any, amount: Amount | None, via: str | None, scale: float, strategy: Any) -> Any:
     """Noisy cells: an estimate by the strategy that measures each of them."""
-    from jostle.kernels.noisy_array import Noise, with_noise
+    from jostle.kernels.noisy_array import NoiseModel, with_noise
 
-    noise = Noise(_mechanism(amount, via, scale), float(scale), strategy, tuple(cells.shape), _spent(amount))
+    noise = NoiseModel(_mechanism(amount, via, scale), float(scale), strategy, tuple(cells.shape), _spent(amount))
     return with_noise(cells, noise)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from jostle.choice.program import Parts, ProgramBench
+from jostle.choice.program import ChoiceParts, ProgramBench
 from jostle.source import Source
 from jostle.tools.session import Session
 from tests.experiments.classification_data import Columns
@@ -40,7 +40,7 @@ def bench(
     text.append(f"more = {made_up or '[]'}")
     session.execute(Source("experiment", "\n".join(text) + "\n"))
     known: dict[str, Any] = session.names()
-    parts = Parts(
+    parts = ChoiceParts(
         options=tuple(known[name] for name in options),
         option_names=tuple(options),
         features=tuple(known[name] for name in features),

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.choice.program import Parts
+from jostle.choice.program import ChoiceParts
 from jostle.source import Source
 from jostle.tools.session import Session
 from tests.experiments.classification import Tables, described
@@ -45,7 +45,7 @@ def bench(session: Session, name: str, repeats: int, options: tuple[str, ...]) -
         databases.append(f"d_{name}{r}")
     session.execute(Source("experiment", "\n".join(text) + "\n"))
     known: dict[str, Any] = session.names()
-    parts = Parts(
+    parts = ChoiceParts(
         tuple(known[o] for o in options), options, (), (), known["right_on_test"], tuple(known[d] for d in databases)
     )
     return Tables(session._interp, parts)

@@ -12,6 +12,7 @@ import argparse
 
 import numpy as np
 
+from jostle.kernels.accuracy import root_mean_square
 from jostle.kernels.histograms import strategies
 from jostle.kernels.workloads import boxes as workloads
 from jostle.source import Source
@@ -37,7 +38,7 @@ def main() -> None:
     for _ in range(chosen.trials):
         session.execute(Source("plain", ONCE))
         squares.append(np.mean(queries.answers(np.asarray(session.names()["cells"])) ** 2))
-    expected = strategies.expected_rmse(strategies.hdmm_strategy(queries), queries, 10.0)
+    expected = root_mean_square(strategies.hdmm_strategy(queries), queries, 10 * 2**0.5)
     print(f"{'scale':>8}{'measured':>12}{'expected':>12}{'page':>8}")
     for rows, page in ((1e3, 2598), (1e5, 26.0), (1e6, 2.60)):
         unit = 1e6 / (rows * np.sqrt(queries.size))

@@ -15,7 +15,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from jostle.choice.program import Parts, ProgramBench
+from jostle.choice.program import ChoiceParts, ProgramBench
 from jostle.kernels.histograms import strategies
 from jostle.source import Source
 from jostle.tools.session import Session
@@ -94,7 +94,7 @@ def bench(
     text += [f"d{i} = {{database: cube{i}, queries: queries}}" for i in range(len(data))]
     session.execute(Source("experiment", "\n".join(text) + "\n"))
     known: dict[str, Any] = session.names()
-    parts = Parts(
+    parts = ChoiceParts(
         options=tuple(known[f"option_{name}"] for name in options),
         option_names=tuple(options),
         features=tuple(known[name] for name in features),

@@ -110,7 +110,7 @@ def test_a_million_cells_have_errors():
 
 
 def test_arrays_forget_their_noise_when_anything_is_done_with_them():
-    noise = noisy_array.Noise("laplace", 2.0)
+    noise = noisy_array.NoiseModel("laplace", 2.0)
     made = noisy_array.with_noise(np.arange(6.0), noise)
     assert noisy_array.noise_of(made) is noise
     np.testing.assert_allclose(noisy_array.standard_errors(made), 2 * np.sqrt(2))
@@ -119,6 +119,7 @@ def test_arrays_forget_their_noise_when_anything_is_done_with_them():
         with pytest.raises(ValueError):
             noisy_array.standard_errors(other)
     assert (
-        noisy_array.measured_by([made, noisy_array.with_noise(np.zeros(2), noisy_array.Noise("laplace", 3.0))]) is None
+        noisy_array.measured_by([made, noisy_array.with_noise(np.zeros(2), noisy_array.NoiseModel("laplace", 3.0))])
+        is None
     )
     assert noisy_array.measured_by([]) is None and noisy_array.measured_by([made, np.zeros(3)]) is None

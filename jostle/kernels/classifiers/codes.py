@@ -1,4 +1,4 @@
-"""Columns of values as positions in a public list of values: what classifiers count and look up by.
+"""Encodes columns as positions in a public list of values, by which classifiers count and look up.
 
 A number stands for itself whatever its type (1, 1.0 and NumPy's 1 are one value), everything else for its text; what
 is not in the list (a missing cell, a value nobody described) has position −1.

@@ -1,4 +1,4 @@
-"""Classifiers from noisy counts: post-processing of what a program has measured, and nothing else.
+"""Fits classifiers to noisy counts. All of it is post-processing of what a program has measured.
 
 Attributes come as records {name, values}, tables as arrays (classes, values of the attribute).
 """
@@ -13,21 +13,23 @@ import numpy as np
 
 from jostle.kernels.arrays import Floats
 from jostle.kernels.classifiers.codes import Cuts, Value
-from jostle.kernels.classifiers.models import Additive, Binned, Branched, Classifier
+from jostle.kernels.classifiers.models import AdditiveClassifier, Binned, Branched, Classifier
 from jostle.kernels.noisy_array import noise_of
 from jostle.kernels.threads import on_one_thread
 
 Attribute = Mapping[str, Any]
 
 
-def majority_model(classes: Sequence[Value], counts: Sequence[float]) -> Additive:
+def majority_model(classes: Sequence[Value], counts: Sequence[float]) -> AdditiveClassifier:
     """Always the class with the largest noisy count (C,)."""
-    return Additive("majority", value_tuple(classes), np.log(np.maximum(np.asarray(counts, dtype=float), 0) + 1), {})
+    return AdditiveClassifier(
+        "majority", value_tuple(classes), np.log(np.maximum(np.asarray(counts, dtype=float), 0) + 1), {}
+    )
 
 
 def naive_bayes_model(
     classes: Sequence[Value], attributes: Sequence[Attribute], tables: Sequence[Floats], weight: float = 1.0
-) -> Additive:
+) -> AdditiveClassifier:
     """Naive Bayes from one noisy table (C, V) an attribute.
 
     Counts below 0 are 0, and one is added to each cell. Every table's rows sum to the class counts, with noise in
@@ -44,7 +46,7 @@ def naive_bayes_model(
             weight * np.log(shares / shares.sum(axis=1, keepdims=True)),
         )
     kind = "naive Bayes" if weight == 1 else f"naive Bayes tempered by {weight:g}"
-    return Additive(kind, value_tuple(classes), np.log(np.maximum(prior, 1)), weights)
+    return AdditiveClassifier(kind, value_tuple(classes), np.log(np.maximum(prior, 1)), weights)
 
 
 def class_counts(tables: Sequence[Floats]) -> Floats:
@@ -56,7 +58,9 @@ def class_counts(tables: Sequence[Floats]) -> Floats:
 
 
 @on_one_thread
-def linear_model(classes: Sequence[Value], attributes: Sequence[Attribute], tables: Sequence[Floats]) -> Additive:
+def linear_model(
+    classes: Sequence[Value], attributes: Sequence[Attribute], tables: Sequence[Floats]
+) -> AdditiveClassifier:
     """Least squares on indicators of values and classes, from noisy moments.
 
     `tables`: first (C, V) for each attribute, then (Vᵢ, Vⱼ) for each pair i < j in order. Indicators are centred by
@@ -88,7 +92,7 @@ def linear_model(classes: Sequence[Value], attributes: Sequence[Attribute], tabl
     solved = vectors @ ((vectors.T @ cross) / (np.maximum(size, 0) + ridge)[:, None])
     base = counts / n - (means / n) @ solved
     weights = {str(a["name"]): (values_of(a), solved[place[i]].T) for i, a in enumerate(attributes)}
-    return Additive("linear", value_tuple(classes), base, weights, link="share")
+    return AdditiveClassifier("linear", value_tuple(classes), base, weights, link="share")
 
 
 def _noise_variance(tables: Sequence[Floats]) -> float:
@@ -107,7 +111,7 @@ def branched_model(attribute: Attribute, branches: Sequence[Classifier]) -> Bran
 
 
 def binned_model(model: Classifier, cuts: Mapping[str, Sequence[float]]) -> Any:
-    """The same classifier over raw columns, given the edges that each was cut at."""
+    """Wraps a classifier of bins so that it takes raw columns, which it cuts at the edges `cuts`."""
     if not cuts:
         return model
     return Binned(model, {name: Cuts(tuple(float(e) for e in edges)) for name, edges in cuts.items()})

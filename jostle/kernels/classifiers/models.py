@@ -1,4 +1,4 @@
-"""Classifiers as public values: what is fitted on released tables, predicts, prints and travels as JSON.
+"""Classifiers as public values: they are fitted on released tables, predict, print and convert to JSON.
 
 Each gives, for rows of public values, a probability for every class. `Additive` covers the majority, naive Bayes and
 the linear ones: a score for each class that is a sum of one number an attribute. `Branched` asks one attribute and
@@ -45,7 +45,7 @@ class Classifier(ABC):
 
     @abstractmethod
     def rule(self) -> Rule:
-        """What it decides, in whole numbers: see `rules`."""
+        """Returns the decision rule in whole numbers (`rules`)."""
 
     def predict(self, columns: Columns) -> Positions:
         """The position in `classes` of the most probable class, the first of equals, for each row."""
@@ -66,7 +66,7 @@ class Classifier(ABC):
         return self.classes[int(self.predict(_one(row))[0])]
 
     def _probabilities_of_one(self, row: Mapping[str, Any]) -> list[float]:
-        """The same row's probabilities, in the order of `model.classes`."""
+        """Returns the probabilities of one row, in the order of `model.classes`."""
         return [float(p) for p in self.probabilities(_one(row))[0]]
 
 
@@ -77,7 +77,7 @@ def _one(row: Any) -> dict[str, list[Any]]:
 
 
 def rows_of(columns: Columns) -> int:
-    """How many rows columns hold: all the same number."""
+    """Returns the number of rows, which all columns share."""
     lengths = {len(c.codes) if isinstance(c, Coded) else len(c) for c in columns.values()}
     if len(lengths) != 1:
         raise ValueError("columns of one length are needed, at least one")
@@ -85,7 +85,7 @@ def rows_of(columns: Columns) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Additive(Classifier):
+class AdditiveClassifier(Classifier):
     """Class scores `base` (C,) plus, for each attribute, a column of `weights[name]` (C, values).
 
     `link` turns scores into probabilities: `softmax` where they are logarithms, `share` where they already are
@@ -254,9 +254,9 @@ def classifier_from_json(data: Mapping[str, Any]) -> Any:
     return from_json(data)
 
 
-def _additive(data: Mapping[str, Any]) -> Additive:
+def _additive(data: Mapping[str, Any]) -> AdditiveClassifier:
     weights = {str(w["attribute"]): (tuple(w["values"]), np.array(w["weights"], dtype=float)) for w in data["weights"]}
-    return Additive(
+    return AdditiveClassifier(
         data["kind"], tuple(data["classes"]), np.array(data["base"], dtype=float), weights, data["link"]
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Naive Bayes whose tables are drawn towards independence, as far as noise has left nothing else of them.
+"""Naive Bayes whose noisy tables are shrunk towards independence by empirical Bayes.
 
 Plain naive Bayes takes noisy counts for counts. Here cell (c, v) of an attribute's table is N_c·p_v + d, what class
 counts and value counts alone would give and a difference d ~ N(0, τ²·N_c·p_v·n/(C·V)), measured with noise of a
@@ -20,8 +20,8 @@ import numpy as np
 from jostle.kernels.arrays import Floats
 from jostle.kernels.classifiers.codes import Value
 from jostle.kernels.classifiers.fits import Attribute, value_tuple, values_of
-from jostle.kernels.classifiers.models import Additive
-from jostle.kernels.noisy_array import Noise, noise_of
+from jostle.kernels.classifiers.models import AdditiveClassifier
+from jostle.kernels.noisy_array import NoiseModel, noise_of
 
 SPREADS = np.array([0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6])
 SHARES = np.array([0.05, 0.05, 0.1, 0.2, 0.3, 0.25, 0.05])
@@ -38,9 +38,11 @@ HALF = 0.5
 tables say of its size; not at all, the tables' noise speaks for or against the whole class."""
 
 
-def shrunk_bayes_model(classes: Sequence[Value], attributes: Sequence[Attribute], tables: Sequence[Floats]) -> Additive:
+def shrunk_bayes_model(
+    classes: Sequence[Value], attributes: Sequence[Attribute], tables: Sequence[Floats]
+) -> AdditiveClassifier:
     """The model from tables (C, V), one an attribute, of one measurement, whose noise they carry (none: exact)."""
-    noise = noise_of(tables[0]) or Noise("laplace", 0.0)
+    noise = noise_of(tables[0]) or NoiseModel("laplace", 0.0)
     plain = [np.asarray(t, dtype=float) for t in tables]
     class_sizes = prior_counts(plain, noise.deviation)
     expected = [class_sizes[:, None] * value_shares(t, float(class_sizes.sum()), noise.deviation) for t in plain]
@@ -50,19 +52,19 @@ def shrunk_bayes_model(classes: Sequence[Value], attributes: Sequence[Attribute]
         cells = np.maximum(e + d, 0) + 1
         own = np.log(cells.sum(axis=1, keepdims=True) / (e + 1).sum(axis=1, keepdims=True))
         weights[str(attribute["name"])] = (values_of(attribute), np.log(cells / (e + 1)) - HALF * own)
-    return Additive("shrunk naive Bayes", value_tuple(classes), np.log(class_sizes), weights)
+    return AdditiveClassifier("shrunk naive Bayes", value_tuple(classes), np.log(class_sizes), weights)
 
 
 def shrunk_attribute_model(
     classes: Sequence[Value], attribute: Attribute, counts: Sequence[float], table: Floats
-) -> Additive:
+) -> AdditiveClassifier:
     """One attribute's say, as far as it is louder than the noise; else the majority's.
 
     `counts` (C,) and `table` (C, V) are measurements of their own, and carry their noise. Each tells the class counts,
     and they are weighed by their variances.
     """
-    noise = noise_of(table) or Noise("laplace", 0.0)
-    apart = noise_of(counts) or Noise("laplace", 0.0)
+    noise = noise_of(table) or NoiseModel("laplace", 0.0)
+    apart = noise_of(counts) or NoiseModel("laplace", 0.0)
     noisy = np.asarray(table, dtype=float)
     rows = max(noise.deviation, NONE) ** 2 * noisy.shape[1]
     own = max(apart.deviation, NONE) ** 2
@@ -73,7 +75,7 @@ def shrunk_attribute_model(
     expected = class_sizes[:, None] * values / values.sum()
     cells = np.maximum(expected + differences([noisy - expected], [expected], noise)[0], 0) + 1.0
     weights = np.log(cells / cells.sum(axis=1, keepdims=True))
-    return Additive(
+    return AdditiveClassifier(
         "best attribute",
         value_tuple(classes),
         np.log(class_sizes),
@@ -110,7 +112,7 @@ def value_shares(table: Floats, size: float, deviation: float) -> Floats:
     return shares
 
 
-def differences(gaps: Sequence[Floats], expected: Sequence[Floats], noise: Noise) -> list[Floats]:
+def differences(gaps: Sequence[Floats], expected: Sequence[Floats], noise: NoiseModel) -> list[Floats]:
     """The posterior means of what cells differ by, from what they were measured to (each (C, V))."""
     if noise.scale < NONE:
         return list(gaps)
@@ -158,7 +160,7 @@ def laplace_posterior(y: Floats, variance: Floats, scale: float) -> tuple[Floats
 
 
 def gaussian_posterior(y: Floats, variance: Floats, scale: float) -> tuple[Floats, Floats]:
-    """The same where the noise is Gaussian, of deviation `scale`."""
+    """The log density and posterior mean under Gaussian noise of deviation `scale`, as in `laplace_posterior`."""
     whole = variance + scale**2
     return -(y**2) / (2 * whole) - np.log(2 * np.pi * whole) / 2, variance / whole * y
 

@@ -1,4 +1,4 @@
-"""Made-up classification tables, to train choices on: public, seeded, of seven kinds of law.
+"""Synthetic classification tables to train choices on: seeded draws from seven kinds of distribution.
 
 Real tables differ in their number of rows, attributes, values and classes, in how even the classes are, in how many
 attributes speak of the class, and in whether they speak alone, repeat each other or only together. Each kind below

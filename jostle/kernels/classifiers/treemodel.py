@@ -1,4 +1,4 @@
-"""Decision trees and forests as public values: grown by programs from noisy counts, pruned, and asked here.
+"""Decision trees and forests as public values, which programs grow from noisy counts; here they are pruned and applied.
 
 A program makes `tree_leaf`s and `tree_node`s as it recurses, and a `Trees` of the roots. Counts are as they were
 measured, also below zero; those of an inner node are the sums of what is below it, negative ones taken as nothing.
@@ -184,11 +184,11 @@ class Trees(Classifier):
 
     @property
     def depth(self) -> int:
-        """Of the deepest tree: questions from its root to a leaf."""
+        """The depth of the deepest tree: the number of tests from its root to a leaf."""
         return max(flat.depth for flat in self._flat)
 
     def predict_counts(self, columns: Columns) -> Floats:
-        """What the trees say of each class, shape (rows, classes): added counts, votes or shares."""
+        """Sums the counts, votes or shares of the trees for each class, shape (rows, classes)."""
         many = rows_of(columns)
         at = placed(tuple(self._values.items()), columns, many)
         total = np.zeros((many, len(self.classes)))

@@ -1,4 +1,4 @@
-"""Intervals for a learned model's marginals, by parametric bootstrap: made of the model alone, so they cost nothing.
+"""Intervals for the marginals of a learned model, by parametric bootstrap from the model alone; they cost nothing.
 
 The learned model stands for the truth. A replicate is a population of as many independent rows of it, their tables with
 noise of the same law and scale as was measured, and a model learned from these in the same way. How replicates scatter
@@ -21,7 +21,7 @@ from jostle.kernels.graphical.learn import cgm_fit, naive_fit
 from jostle.kernels.graphical.model import GraphicalModel
 from jostle.kernels.graphical.rows import SyntheticRows
 from jostle.kernels.graphical.sampling import independent, noise_array
-from jostle.kernels.noisy_array import Noise, with_noise
+from jostle.kernels.noisy_array import NoiseModel, with_noise
 
 ESTIMATORS = {"naive": naive_fit, "cgm": cgm_fit}
 MOST_ROWS = 10**6
@@ -57,7 +57,7 @@ def _replicate(model: GraphicalModel, seed: int) -> GraphicalModel:
     exact = learning.split(flat if model.ties is None else model.ties.means(flat))
     tables: list[Any] = []
     for i, (table, law) in enumerate(zip(exact, model.notes["measured"], strict=True)):
-        noise = Noise(law["mechanism"], law["scale"])
+        noise = NoiseModel(law["mechanism"], law["scale"])
         noisy = noise.scale > 0
         noise_values = noise_array(table.shape, noise.mechanism, noise.scale, 2 * seed + 1, i) if noisy else 0.0
         tables.append(with_noise(table + noise_values, noise) if noisy else table)

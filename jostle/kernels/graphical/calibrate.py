@@ -13,14 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from jostle.kernels.arrays import Floats
-from jostle.kernels.graphical.junction import Home, Plan
+from jostle.kernels.graphical.junction import Home, JunctionTree
 
 
 @dataclass(frozen=True, eq=False)
 class Calibrated:
     """`log_partition` A(θ); a conditional table for each bag, (own states, shared states)."""
 
-    plan: Plan
+    plan: JunctionTree
     log_partition: float
     conditionals: tuple[Floats, ...]
 
@@ -40,7 +40,7 @@ class Calibrated:
         return [bag_sum(tables[home.bag], home) for home in self.plan.homes]
 
 
-def calibrate(plan: Plan, potentials: Sequence[Floats]) -> Calibrated:
+def calibrate(plan: JunctionTree, potentials: Sequence[Floats]) -> Calibrated:
     """`potentials`: log-potentials, one array a clique, in the clique's order."""
     log_partition = 0.0
     conditionals: list[Floats] = []

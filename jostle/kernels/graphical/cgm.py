@@ -1,7 +1,7 @@
 """Learning by inference of the true tables: collective graphical models within EM.
 
 Bernstein et al. (ICML 2017) treat the true tables n as latent: given potentials θ and noisy tables y, the E-step
-maximises θ·n + H(n) + log p(y | n), which `nlbp` does as in their Algorithm 1 and `expected` exactly, by the dual:
+maximises θ·n + H(n) + log p(y | n), by message passing in their Algorithm 1 and here exactly, by the dual:
 
     Laplace, scale b:   min over |l|∞ ≤ 1/b of  A(θ + l) − l·y/N
     Gaussian, σ:        min over l of           A(θ + l) − l·y/N + σ²‖l‖²/2N
@@ -29,8 +29,8 @@ from jostle.kernels.threads import on_one_thread
 
 
 @dataclass(frozen=True, eq=False)
-class Noise:
-    """What was added to every cell: `laplace` of scale b, or `gaussian` of deviation σ.
+class CellNoise:
+    """The noise on every cell: `laplace` of scale b, or `gaussian` of deviation σ.
 
     `relative`: where cells differ, how many times that each has; left out, once.
     """
@@ -44,15 +44,10 @@ class Noise:
         """The Laplace scale of the same variance."""
         return self.scale if self.kind == "laplace" else self.scale / math.sqrt(2)
 
-    @property
-    def mean_size(self) -> float:
-        """E|noise|."""
-        return self.scale if self.kind == "laplace" else self.scale * math.sqrt(2 / math.pi)
-
 
 def expected(
-    structure: Structure | Tied, theta: Floats, noisy: Floats, rows: float, noise: Noise, start: Floats | None = None,
-    *, tolerance: float = 1e-9, steps: int = 1000, loose: bool = False,
+    structure: Structure | Tied, theta: Floats, noisy: Floats, rows: float, noise: CellNoise,
+    start: Floats | None = None, *, tolerance: float = 1e-9, steps: int = 1000, loose: bool = False,
 ) -> tuple[Floats, float]:  # fmt: skip
     """(l, dual objective) of the E-step: the tables are rows·μ(θ + l). `noisy`: flat counts y.
 
@@ -87,7 +82,7 @@ def expected(
     return np.asarray(optimum.x) * unit, float(optimum.fun) * unit
 
 
-def steps_for(rows: float, noise: Noise, cells: float) -> float:
+def steps_for(rows: float, noise: CellNoise, cells: float) -> float:
     """After how many EM steps to stop; public, from N, the noise and the number of cells of a table alone.
 
     A step moves potentials by at most 1/b under Laplace noise of scale b; they may come to 0.11(N/b)^0.4 in all. Under
@@ -102,7 +97,7 @@ def steps_for(rows: float, noise: Noise, cells: float) -> float:
 
 
 def learned(
-    structure: Structure | Tied, noisy: Floats, rows: float, noise: Noise, steps: float, rounds: int = 5
+    structure: Structure | Tied, noisy: Floats, rows: float, noise: CellNoise, steps: float, rounds: int = 5
 ) -> Floats:
     """θ after EM from the uniform model, its `steps` taken in at most `rounds` long ones.
 
@@ -112,7 +107,7 @@ def learned(
     rounds = max(1, min(rounds, int(steps)))
     each = steps / rounds
     scale = noise.scale / each if noise.kind == "laplace" else noise.scale / math.sqrt(each)
-    long = Noise(noise.kind, scale, noise.relative)
+    long = CellNoise(noise.kind, scale, noise.relative)
     theta, step = np.zeros_like(noisy), None
     for _ in range(rounds):
         step, _ = expected(structure, theta, noisy, rows, long, step, tolerance=1e-7, loose=True)
@@ -126,7 +121,7 @@ LONG_STEPS = ((100.0, 0), (10.0, 1), (0.0, 2))
 
 
 def with_prior(
-    structure: Structure | Tied, noisy: Floats, rows: float, noise: Noise, start: Floats, cells: float
+    structure: Structure | Tied, noisy: Floats, rows: float, noise: CellNoise, start: Floats, cells: float
 ) -> Floats:
     """θ after LONG_STEPS of EM from `start`, the naive estimate, with a normal prior on potentials, of VARIANCE.
 
@@ -136,37 +131,10 @@ def with_prior(
     (docs/experiments/graphical.md).
     """
     many = max(1.0, REACH * noise.scale * signal_share(noise.spread, rows, cells))
-    long = Noise(noise.kind, noise.scale / (many if noise.kind == "laplace" else math.sqrt(many)), noise.relative)
+    long = CellNoise(noise.kind, noise.scale / (many if noise.kind == "laplace" else math.sqrt(many)), noise.relative)
     ridge, clear = many / (2 * VARIANCE * rows), rows / (noise.scale * cells)
     theta, step = start, None
     for _ in range(next(steps for above, steps in LONG_STEPS if clear > above)):
         step, _ = expected(structure, theta, noisy, rows, long, step, tolerance=1e-7, loose=True)
         theta = fitted(structure, structure.infer(theta + step)[1], ridge, theta, tolerance=1e-6)
     return theta
-
-
-def nlbp(
-    structure: Structure | Tied, theta: Floats, noisy: Floats, rows: float, noise: Noise, *, damping: float = 0.02,
-    rounds: int = 3000, tolerance: float = 1e-5,
-) -> Floats:  # fmt: skip
-    """The E-step as in the paper (Algorithm 1, after Sun, Sheldon and Kumar 2015): flat tables n of `rows` rows.
-
-    n ← (1 − α)n + α·N·μ(θ + ∇log p(y | n)), α = `damping`. Under Laplace noise the gradient is a sign, which never
-    settles: what converges is the average of n over the later half of the rounds, and that is returned. Stops when
-    it moves by less than `tolerance` (ℓ₁ a table, as shares of N) over a quarter of the rounds so far.
-    """
-    n, scales = rows * structure.infer(theta)[1], noise.scale * np.asarray(noise.relative, dtype=float)
-    total, average, at = np.zeros_like(n), n, 0
-    mark, check = np.zeros_like(n), 64
-    for i in range(1, rounds + 1):
-        gap = n - noisy
-        pull = -np.sign(gap) / scales if noise.kind == "laplace" else -gap / scales**2
-        n = (1 - damping) * n + damping * rows * structure.infer(theta + pull)[1]
-        total += n
-        if i == check:
-            now = (total - mark) / (i - at)
-            change = float(np.abs(now - average).sum()) / (rows * len(structure.lengths))
-            if i > 64 and change < tolerance:
-                return now
-            average, mark, at, check = now, total.copy(), i, min(2 * check, rounds)
-    return average

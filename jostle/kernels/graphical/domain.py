@@ -1,4 +1,4 @@
-"""What a model is over: variables with their values, and the cliques whose tables it holds.
+"""The domain of a model: its variables with their values, and the cliques whose tables it holds.
 
 A domain comes as a record, `{age: 0..9, sex: {"Female", "Male"}, ward: 12}`: a range, a set or list of values, or a
 number of values 0 … k − 1.
@@ -40,7 +40,7 @@ class Domain:
 
     @property
     def states(self) -> float:
-        """How many joint states there are; a double, since it may be beyond 2^63."""
+        """The number of joint states, a double, since it may be beyond 2^63."""
         return math.prod(float(size) for size in self.sizes)
 
     def place(self, name: Any) -> int:

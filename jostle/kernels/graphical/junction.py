@@ -23,7 +23,7 @@ Clique = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Home:
-    """Where a clique's table stands: its bag, and how to bring it there and back.
+    """The place of a clique's table: its bag, and the maps from and to it.
 
     A table in the clique's order is transposed by `order` and reshaped to `spread` to broadcast over the bag; of the
     bag's table, of `axes` axes, those at `remaining` stay, in the clique's order.
@@ -56,7 +56,7 @@ class Bag:
 
 
 @dataclass(frozen=True)
-class Plan:
+class JunctionTree:
     """A junction tree of `bags`, children before parents, with a home for every clique."""
 
     sizes: tuple[int, ...]
@@ -80,7 +80,7 @@ def cells_needed(sizes: Sequence[int], cliques: Sequence[Clique]) -> float:
 
 
 @lru_cache(maxsize=256)
-def plan(sizes: tuple[int, ...], cliques: tuple[Clique, ...], most: int = MOST_CELLS) -> Plan:
+def plan(sizes: tuple[int, ...], cliques: tuple[Clique, ...], most: int = MOST_CELLS) -> JunctionTree:
     """The junction tree of `cliques` over variables of `sizes`; ValueError where it holds more than `most` cells."""
     bags = _bags(sizes, cliques)
     need = sum(math.prod(float(sizes[v]) for v in bag) for bag in bags)
@@ -114,7 +114,7 @@ def plan(sizes: tuple[int, ...], cliques: tuple[Clique, ...], most: int = MOST_C
         parts = {c: home.spread for c, home in enumerate(homes) if home.bag == i}
         parts |= {-1 - j: home.spread for j, home in enumerate(above) if home is not None and home.bag == i}
         full.append(Bag(members, tuple(sizes[x] for x in members), owned[i], above[i], _adding(parts)))
-    return Plan(sizes, cliques, tuple(full), tuple(homes))
+    return JunctionTree(sizes, cliques, tuple(full), tuple(homes))
 
 
 def _adding(parts: dict[int, tuple[int, ...]]) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""From noisy tables to a model: the naive estimate and the collective one, as `stdlib/graphical.jst` calls them.
+"""Learns a model from noisy tables, by the naive and the collective estimate of `stdlib/graphical.jst`.
 
 Tables come as they were measured, one a clique of the model (a group of cliques, where they share a potential), each
 carrying its noise (`kernels.noisy_array`); tables that carry none are taken as exact.
@@ -37,7 +37,7 @@ def naive_fit(
 
 
 def _target(
-    structure: Structure | Tied, flat: Floats, rows: float, noises: Sequence[cgm.Noise], ridge: Any, project: bool
+    structure: Structure | Tied, flat: Floats, rows: float, noises: Sequence[cgm.CellNoise], ridge: Any, project: bool
 ) -> tuple[Floats, Floats]:
     """(marginals μ̃, the ridge of every cell) of the naive estimate."""
     if ridge is not None and not (isinstance(ridge, (int, float)) and 0 < ridge < math.inf):
@@ -68,7 +68,7 @@ def cgm_fit(
         return naive_fit(model, tables, rows, ridge)
     parts = zip(structure.lengths, noises, strict=True)
     relative = np.concatenate([np.full(k, noise.scale / least) for k, noise in parts])
-    noise = cgm.Noise(noises[0].kind, least, relative)
+    noise = cgm.CellNoise(noises[0].kind, least, relative)
     notes, cells = _notes("cgm", model, noises, n), float(np.mean(structure.lengths))
     if steps is None:
         marginals, strength = _target(structure, flat, n, noises, ridge, True)
@@ -99,13 +99,13 @@ def rows_in(tables: Sequence[Any], rows: Any = None) -> float:
     return max(1.0, float(totals @ weights / weights.sum()))
 
 
-def _noise(table: Any) -> cgm.Noise:
+def _noise(table: Any) -> cgm.CellNoise:
     noise = noise_of(table)
-    return cgm.Noise("laplace", 0.0) if noise is None else cgm.Noise(noise.mechanism, noise.scale)
+    return cgm.CellNoise("laplace", 0.0) if noise is None else cgm.CellNoise(noise.mechanism, noise.scale)
 
 
-def _notes(how: str, model: GraphicalModel, noises: Sequence[cgm.Noise], rows: float) -> dict[str, Any]:
-    """What is told of how a model was made; a warning where noise is all there is. Public: N was measured."""
+def _notes(how: str, model: GraphicalModel, noises: Sequence[cgm.CellNoise], rows: float) -> dict[str, Any]:
+    """The notes of a model: its estimator, rows and noise, and a warning where noise dominates. All of it is public."""
     notes: dict[str, Any] = {"learned": how, "rows": rows, "noise": max((n.spread for n in noises), default=0.0)}
     notes["measured"] = [{"mechanism": n.kind, "scale": n.scale} for n in noises]
     pairs = zip(noises, model.learning.lengths, strict=True)

@@ -24,7 +24,7 @@ from jostle.kernels.graphical.parameter_tying import Tied, tied
 from jostle.kernels.graphical.rows import SyntheticRows
 from jostle.kernels.graphical.sampling import sampled
 from jostle.kernels.graphical.structure import Structure
-from jostle.kernels.noisy_array import Noise, noise_of, with_noise
+from jostle.kernels.noisy_array import NoiseModel, noise_of, with_noise
 
 MOST_ROWS = 10**7
 LONGEST = 1000
@@ -45,7 +45,7 @@ class GraphicalModel:
 
     @property
     def learning(self) -> Structure | Tied:
-        """What it is learned through: its cliques, or groups of them that share a potential."""
+        """The structure that learning sees: the cliques, or groups of them that share a potential."""
         return self.structure if self.ties is None else self.ties
 
     def with_potentials(self, theta: Floats, notes: Mapping[str, Any] | None = None) -> GraphicalModel:
@@ -249,4 +249,4 @@ def steady_tables(steps: Any) -> list[Floats]:
     starts, noise = table.sum(axis=1), noise_of(steps)
     if noise is None:
         return [starts, table]
-    return [with_noise(starts, Noise(noise.mechanism, noise.scale * math.sqrt(len(table)))), steps]
+    return [with_noise(starts, NoiseModel(noise.mechanism, noise.scale * math.sqrt(len(table)))), steps]

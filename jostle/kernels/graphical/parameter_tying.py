@@ -1,4 +1,4 @@
-"""Cliques that share one potential: chains that are the same at all times, learned from one table of steps.
+"""Parameter tying: cliques that share one potential, such as a stationary chain learned from one table of steps.
 
 Group g of E_g cliques of one shape has one potential θ_g and one table, the mean of its cliques' tables. With M the
 size of the largest group, a clique of g holds θ_g·M/E_g, and inference gives A/M: its slope in θ_g is the mean of the
@@ -18,7 +18,7 @@ import numpy as np
 
 from jostle.kernels.arrays import Floats
 from jostle.kernels.graphical.domain import Clique
-from jostle.kernels.graphical.structure import Structure
+from jostle.kernels.graphical.structure import Structure, split
 
 Groups = tuple[tuple[int, ...], ...]
 
@@ -45,8 +45,7 @@ class Tied:
         return tuple(tuple(range(int(e) - len(s), int(e))) for e, s in zip(ends, self.shapes, strict=True))
 
     def split(self, flat: Floats) -> list[Floats]:
-        ends = np.cumsum(self.lengths)
-        return [flat[e - n : e].reshape(s) for e, n, s in zip(ends, self.lengths, self.shapes, strict=True)]
+        return split(flat, self.lengths, self.shapes)
 
     def joined(self, tables: Sequence[Floats]) -> Floats:
         if len(tables) != len(self.groups):

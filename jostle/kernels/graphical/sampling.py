@@ -26,7 +26,7 @@ def sampled(calibrated: Calibrated, rows: int, seed: int) -> Ints:
 
 
 def independent(calibrated: Calibrated, rows: int, seed: int) -> Ints:
-    """The same, each row drawn by itself."""
+    """Draws (rows, variables) positions of values, each row independently."""
     return _down(calibrated, rows, np.random.default_rng(seed), stratified=False)
 
 

@@ -1,4 +1,4 @@
-"""Which cliques may be chosen next: public bookkeeping for a selection that the language makes privately."""
+"""The candidate cliques of a structure search; the language selects among them privately."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A domain with cliques, and how inference over them is done: exactly, or by loopy belief propagation."""
+"""A domain with cliques, over which inference is exact or by loopy belief propagation."""
 
 from __future__ import annotations
 
@@ -11,10 +11,16 @@ import numpy as np
 from jostle.kernels.arrays import Floats
 from jostle.kernels.graphical.calibrate import calibrate
 from jostle.kernels.graphical.domain import Clique, Domain
-from jostle.kernels.graphical.junction import Plan, plan
+from jostle.kernels.graphical.junction import JunctionTree, plan
 from jostle.kernels.graphical.loopy import propagate
 
 WAYS = ("exact", "loopy")
+
+
+def split(flat: Floats, lengths: Sequence[int], shapes: Sequence[tuple[int, ...]]) -> list[Floats]:
+    """A flat vector as tables of these shapes, which have so many cells."""
+    ends = np.cumsum(lengths)
+    return [flat[e - n : e].reshape(s) for e, n, s in zip(ends, lengths, shapes, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -37,7 +43,7 @@ class Structure:
         return tuple(tuple(sizes[v] for v in clique) for clique in self.cliques)
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> JunctionTree:
         return plan(self.domain.sizes, self.cliques)
 
     @cached_property
@@ -47,17 +53,16 @@ class Structure:
 
     @property
     def margins(self) -> tuple[Clique, ...]:
-        """Which variable each axis of a table is of: what tables can be made to agree on."""
+        """The variable of each axis of every table, on whose margins tables can be made to agree."""
         return self.cliques
 
     def potentials(self, theta: Floats) -> Floats:
-        """What is learned is the potentials themselves (`ties` shares them out)."""
+        """Returns `theta`: untied potentials are learned as they are (`parameter_tying` expands them)."""
         return theta
 
     def split(self, flat: Floats) -> list[Floats]:
         """A flat vector as tables."""
-        ends = np.cumsum(self.lengths)
-        return [flat[e - n : e].reshape(s) for e, n, s in zip(ends, self.lengths, self.shapes, strict=True)]
+        return split(flat, self.lengths, self.shapes)
 
     def joined(self, tables: Sequence[Floats]) -> Floats:
         """Tables, one a clique, as a flat vector; refused where a shape is another."""

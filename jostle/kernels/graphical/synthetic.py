@@ -1,4 +1,4 @@
-"""Made-up truths and populations for experiments: public, seeded, and of nobody.
+"""Synthetic ground-truth models and samples for experiments.
 
 Bernstein et al. (ICML 2017, section 4.1): potentials drawn from a Dirichlet distribution, independent rows of the
 model they make, the rows' clique tables.
@@ -15,11 +15,11 @@ from jostle.kernels.arrays import Floats
 from jostle.kernels.graphical.model import MOST_ROWS, GraphicalModel
 from jostle.kernels.graphical.rows import SyntheticRows
 from jostle.kernels.graphical.sampling import dirichlet, independent
-from jostle.kernels.noisy_array import Noise, with_noise
+from jostle.kernels.noisy_array import NoiseModel, with_noise
 
 
 def random_model(model: GraphicalModel, seed: float = 0, concentration: float = 1.0) -> GraphicalModel:
-    """The same cliques with potentials whose exponentials are Dirichlet, a clique at a time."""
+    """Draws a model over the same cliques; the exponentials of each clique's potentials are Dirichlet."""
     potentials = [np.log(np.maximum(p, 1e-300)) for p in dirichlet(model.structure.lengths, concentration, int(seed))]
     return GraphicalModel(model.structure, np.concatenate(potentials))
 
@@ -42,7 +42,7 @@ def tables_with_noise(model: GraphicalModel, flat: Any, scale: float, kind: str 
     if vector.size != sum(model.structure.lengths):
         raise ValueError(f"{vector.size} cells for tables of {sum(model.structure.lengths)}")
     split = model.structure.split(vector)
-    return [with_noise(t, Noise(kind, float(scale))) for t in split] if scale > 0 else split
+    return [with_noise(t, NoiseModel(kind, float(scale))) for t in split] if scale > 0 else split
 
 
 def random_graph(names: Sequence[str], edges: float, seed: float = 0) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""Rows of a model over bins, as rows of the columns that were binned: each value drawn evenly from its bin."""
+"""Turns bins of synthetic rows back into values: each is drawn uniformly from its bin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tree over the cells of a cube that halves what was found along its axes before it halves cells.
+"""A tree over the cells of a cube that halves the buckets along its axes before it halves cells.
 
 Where rows lie on a line along an axis, a bucket of that axis holds the line, and some halvings of the list of buckets
 single it out whole, while halvings of the axis' length would cut it across as often.
@@ -50,7 +50,7 @@ def _within(labels: Ints) -> tuple[Ints, Ints]:
 
 
 def _halvings(places: Ints, many: int | Ints) -> tuple[int, Ints]:
-    """How many halvings single out one of `many`, and the path to each place, a bit a halving."""
+    """The number of halvings that single out one of `many`, and the path to each place, a bit a halving."""
     bits = int(np.max(many) - 1).bit_length()
     return bits, np.asarray(places * (1 << bits) // many, dtype=np.int64)
 

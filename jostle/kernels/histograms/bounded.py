@@ -1,4 +1,4 @@
-"""Minimise a smooth function over arrays that are nowhere negative.
+"""Minimises a smooth function over nonnegative arrays.
 
 L-BFGS on the entries that are free (those at 0 whose gradient holds them there are not), each step projected onto
 z ≥ 0 and shortened until the function falls. SciPy's L-BFGS-B does the same, but spends most of its time on

@@ -1,4 +1,4 @@
-"""Gram matrices on buckets that are boxes, of workloads of boxes, in cubes of many cells and more than one axis.
+"""Gram matrices of workloads of boxes on buckets that are boxes, for large cubes of more than one axis.
 
 There an overlap of a query with a bucket is a product of overlaps along the axes, so that neither the Gram matrix nor
 its diagonal needs anything over cells: b² numbers instead of p·n for every product (`grams`).
@@ -104,7 +104,7 @@ def _pieces(workload: Workload, lows: Ints, highs: Ints) -> Iterator[Floats]:
 
 
 def _shares(queries: Axis, buckets: Axis) -> Floats:
-    """Which share of each of b intervals lies in each of m: (m, b)."""
+    """The share of each of b intervals that lies in each of m queries, (m, b)."""
     starts, ends = buckets
     shared = np.minimum(queries[1][:, None], ends) - np.maximum(queries[0][:, None], starts) + 1.0
     return np.asarray(np.maximum(shared, 0.0) / (ends - starts + 1))

@@ -1,4 +1,4 @@
-"""Groups of cells that look alike in a first noisy look: AHP's clusters and DPCube's boxes.
+"""Groups cells whose first noisy counts are alike: AHP's clusters and DPCube's boxes.
 
 Zhang, Chen, Xu, Meng and Xie, *Towards accurate histogram publication under differential privacy*, SDM 2014, sort the
 noisy counts and cut them into clusters; Xiao, Xiong, Fan and Goryczka, *DPCube: differentially private histogram
@@ -66,7 +66,7 @@ def group_strategy(labels: Ints) -> Strategy:
 
 
 def _best_cut(cube: Floats) -> tuple[float, int, int]:
-    """What the best cut of a box saves of the squares about the mean, its axis, and how many cells come before it."""
+    """The best cut of a box: the squares about the mean that it saves, its axis, and the number of cells before it."""
     best = (0.0, 0, 0)
     total = float(cube.sum())
     for axis, side in enumerate(cube.shape):

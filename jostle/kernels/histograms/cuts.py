@@ -25,7 +25,7 @@ def grain_for(shape: int | tuple[int, ...], most: int) -> int:
 
 
 def cut_places(shape: int | tuple[int, ...], starts: Floats, grain: int, most: int = 64) -> list[Ints]:
-    """Where each segment may be cut: its own start (it stays whole), and at most `most` − 1 evenly spaced places."""
+    """The places where each segment may be cut: its own start (no cut), and at most `most` − 1 evenly spaced ones."""
     edges = [*np.asarray(starts, dtype=np.int64), _blocks(shape, grain)]
     return [
         low + np.unique(np.arange(min(high - low, most)) * (high - low) // min(high - low, most))

@@ -1,4 +1,4 @@
-"""What is done with cells and counts once they are released: made non-negative, averaged, taken as a start.
+"""Post-processes released cells and counts: projects them onto z ≥ 0, averages them, starts multiplicative weights.
 
 Post-processing of public numbers, shared by the options of the standard library; nothing here sees counts.
 """
@@ -41,7 +41,7 @@ def pooled(strategy: Strategy, answers: list[Floats], scale: float, cells: Float
 
 
 def mwem_start(shape: int | tuple[int, ...], cells: Floats, total: float, evenly: float) -> Floats:
-    """Where multiplicative weights may start: `cells` at the given total, mixed with as many rows spread evenly.
+    """A start of multiplicative weights: `cells` scaled to the given total, mixed with the uniform distribution.
 
     A cell of 0 would stay 0 whatever is measured later, hence the mixture; `evenly` is its share.
     """

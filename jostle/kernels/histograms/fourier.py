@@ -90,7 +90,7 @@ def _rows(basis: Basis, grain: int, shape: int | tuple[int, ...]) -> tuple[Float
 
 
 def _counts(basis: Basis) -> Ints:
-    """How many rows each size has."""
+    """The number of rows of each size."""
     level = np.sort(_level(np.asarray(basis[1]).shape))
     return np.asarray(np.searchsorted(level, basis[0], side="left"), dtype=np.int64)
 

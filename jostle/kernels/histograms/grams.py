@@ -1,4 +1,4 @@
-"""What a workload asks of buckets: its Gram matrix there, as an operator.
+"""The Gram matrix of a workload on buckets, as an operator.
 
 A labelling puts every cell into a bucket whose cells share its count evenly; with E the map from bucket counts to
 cells, the Gram matrix on buckets is G = EᵀWᵀWE. Everything that chooses a strategy or projects an estimate needs G
@@ -50,6 +50,9 @@ class Gram:
             return rows / self.sizes
         if self.small is not None:
             return rows @ self.small
+        return self._product(rows)
+
+    def _product(self, rows: Floats) -> Floats:
         return self._back(self.metric @ self._forth(rows))
 
     def diagonal(self) -> Floats:

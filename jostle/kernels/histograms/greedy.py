@@ -117,7 +117,7 @@ def _query_overlaps(queries: Workload, block: dict[str, Any]) -> tuple[Floats, F
 
 
 def _interval_overlaps(queries: Workload, labels: Ints) -> tuple[Floats, Floats]:
-    """The same in one dimension, without a product of queries and nodes."""
+    """`_query_overlaps` in one dimension, without a product of queries and nodes."""
     gram = on_buckets(queries, labels)
     lows, highs = (bound[:, 0] for bound in queries.bounds())
     ends = np.cumsum(gram.sizes)

@@ -1,4 +1,4 @@
-"""Hierarchies of counts: what to measure, and how to make noisy levels agree.
+"""Hierarchies of counts: strategies to measure, and least squares that makes noisy levels consistent.
 
 A hierarchy is a strategy of `groups` blocks, coarse to fine, each level's groups a union of the next level's; its
 last level is the cells. `hb_strategy` is Qardaji, Yang and Li, *Understanding hierarchical methods for

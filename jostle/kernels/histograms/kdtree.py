@@ -1,4 +1,4 @@
-"""Boxes of a cube: the leaves of a kd-tree, whoever says where a box is cut."""
+"""Boxes of a cube as the leaves of a kd-tree; a function decides where a box is cut."""
 
 from __future__ import annotations
 

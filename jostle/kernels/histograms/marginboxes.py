@@ -1,4 +1,4 @@
-"""Boxes that the sums along the axes of a cube tell of, and a tree over its cells that begins with them.
+"""Boxes from the noisy sums along the axes of a cube, and a tree over its cells that begins with them.
 
 The noisy sums along each axis are made piecewise even, and their product is what the cube would be if its axes were
 independent. A kd-tree over that product, which is never made, gives few boxes where rows lie on lines or in one place,

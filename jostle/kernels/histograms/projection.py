@@ -1,4 +1,4 @@
-"""Make an estimate nowhere negative at the least cost to the workload.
+"""Projects an estimate onto nonnegative cells in the workload's metric.
 
 Clipping at zero adds up to a bias on long ranges; the projection in the workload's own metric,
 min (z − z₀)ᵀG(z − z₀) over z ≥ 0 with G = WᵀW, moves the answers as little as it can and, since the true counts
@@ -59,7 +59,7 @@ def _rising(c0: Floats, metric: Any, iterations: int, tolerance: float) -> Float
 
 
 def _descend(z0: Floats, gram: Gram, iterations: int, tolerance: float) -> Floats:
-    """By projected L-BFGS from the clipped estimate, in unknowns scaled by the metric's diagonal."""
+    """Runs projected L-BFGS from the clipped estimate, in unknowns scaled by the metric's diagonal."""
     unit = 1 / np.sqrt(np.maximum(gram.diagonal(), 1e-12))
 
     def at(point: Floats) -> tuple[float, Floats]:

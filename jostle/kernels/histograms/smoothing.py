@@ -1,4 +1,4 @@
-"""Blocks that were measured and look alike are drawn together, as far as their noise allows.
+"""Shrinks the counts of measured blocks that look alike towards their common density.
 
 A walk that finds what is uneven cuts what is even as well: a cell in an empty corner leaves three empty blocks a level.
 So the measured blocks are gathered into boxes, by a kd-tree that asks of each cut whether it is more than noise, and
@@ -79,7 +79,7 @@ def smoothed(strategy: Strategy, answers: list[Floats], scale: float, workload: 
 
 
 def block_estimate(strategy: Strategy, answers: list[Floats], scale: float) -> BlockEstimate:
-    """What the answers to a `bucket_strategy` say of its blocks."""
+    """Estimates the counts of the blocks from the answers to a `bucket_strategy`."""
     weight = np.broadcast_to(np.asarray(strategy[0]["weight"], dtype=np.float64), (strategy[0]["size"],))
     matrix = np.asarray(strategy[1]["matrix"]) if len(strategy) > 1 else np.zeros((0, len(weight)))
     z = weight * answers[0] / weight**2

@@ -69,7 +69,8 @@ def estimate(strategy: Strategy, answers: list[Floats], workload: Workload, nonn
 
     Least squares on the strategy's buckets, then (`nonnegative`) the projection onto z ≥ 0 in the workload's
     metric; a bucket's count is shared evenly among its cells. Without the projection the estimate is unbiased on
-    the buckets and its error is `expected_rmse`; where no query cuts through a bucket, the cells carry it (`carried`).
+    the buckets, and `accuracy.root_mean_square` is its error; where no query cuts through a bucket, the cells carry
+    their noise (`noisy_array`).
     """
     if marginals.is_marginal(strategy):
         cells = marginals.reconstruct(strategy, answers, workload.shape)
@@ -81,23 +82,6 @@ def estimate(strategy: Strategy, answers: list[Floats], workload: Workload, nonn
     z = _least_squares(strategy, answers)
     cells = gram.spread(projection.project(z, gram) if nonnegative else z)
     return estimated(cells, strategy, answers, workload)
-
-
-def expected_rmse(strategy: Strategy, workload: Workload, scale: float) -> float:
-    """The root mean square error of a query under Laplace noise of `scale`, by the least-squares estimate.
-
-    For strategies of one block or of `hdmm_strategy` and `bucket_strategy` (a `ValueError` for a hierarchy); what
-    buckets smooth away is not in it.
-    """
-    gram = on_buckets(workload, strategy[0]["labels"])
-    if len(strategy) == 1:
-        value = float((gram.diagonal() / np.asarray(strategy[0]["weight"]) ** 2).sum())
-    elif strategy[1]["kind"] == "matrix":
-        theta = strategy[1]["matrix"] / strategy[0]["weight"]
-        value, _ = p_identity.objective(theta, gram, gram.diagonal())
-    else:
-        raise ValueError("the expected error of a hierarchy is not computed")
-    return float(np.sqrt(2 * value / workload.size) * scale)
 
 
 def _p_identity(gram: Gram, most: int, iterations: int) -> Strategy:

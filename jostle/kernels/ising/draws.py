@@ -1,4 +1,4 @@
-"""Seeded random numbers of Ising and pairwise models: rows of public models, and the chains that fit large ones.
+"""Seeded sampling for Ising and pairwise models: rows of public models, and the Gibbs chains that fit large ones.
 
 All on public values: a truth that was made up, or a model that was paid for.
 """

@@ -1,4 +1,4 @@
-"""What an Ising model and a pairwise field have in common: pairs of variables that pull at each other.
+"""The common base of Ising models and pairwise fields: parameters for pairs of variables.
 
 An Ising model is the pairwise field of two values whose centred tables are ±A_ij, so that how wide a model is, which
 pairs are its edges, how far two models are apart and how rows are drawn mean the same for both.
@@ -42,7 +42,7 @@ class Field(ABC):
 
     @property
     def shared_fields(self) -> dict[str, Any]:
-        """What a program may ask of either kind."""
+        """The fields that a program can read of both kinds of model."""
         methods: dict[str, Callable[..., Any]] = {
             "edges": self.edges, "error": self.error, "sample": self.sample, "log_likelihood": self.log_likelihood,
         }  # fmt: skip

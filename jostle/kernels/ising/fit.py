@@ -101,7 +101,7 @@ def fitted(moments: Floats, variables: int, ridge: float) -> Floats:
 
 
 def climbed(moments: Floats, variables: int, ridge: float, seed: int = 0) -> Floats:
-    """The same by stochastic ascent, with moments from persistent Gibbs chains: for more than EXACT variables.
+    """Fits more than EXACT variables by stochastic ascent, with moments from persistent Gibbs chains.
 
     Each parameter goes by the scale of its own statistic's variance; the second half of the steps is averaged. The
     error of simulation is about 1/√(CHAINS·ROUNDS/2), a few thousandths.

@@ -28,7 +28,7 @@ def fw_start(size: int) -> Floats:
 
 
 def fw_rounds(rows: float, radius: float, rho: float, most: int) -> int:
-    """How many steps for about `rows` rows at `rho`, between LEAST and `most`; all public.
+    """The number of steps for about `rows` rows at `rho`, between LEAST and `most`; all of it is public.
 
     `rho` is infinite for rows that are public, which gives `most`.
     """
@@ -109,7 +109,7 @@ class LogisticModel:
 
 
 def logistic_model(rows: Facts, place: int, weights: Any) -> LogisticModel:
-    """What node regression `weights` say, the constant in the target's place."""
+    """The logistic model of node regression `weights`, whose constant stands in the target's place."""
     w = np.asarray(weights, dtype=float)
     others = [i for i in range(w.size) if i != int(place)]
     names = list(rows["columns"])

@@ -1,4 +1,4 @@
-"""Variables by themselves: what noisy counts of single values say."""
+"""Independent variables: log-probabilities of single values from noisy counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ising models as public values: made up as truths, learned from noisy moments, or put together from node regressions.
+"""Ising models as public values: synthetic truths, models of noisy moments, and models of node regressions.
 
 p(x) ∝ exp(Σ_{i<j} A_ij x_i x_j + Σ_i θ_i x_i) over x in {−1, 1}^p; a column of 0 and 1 stands for −1 and 1. The width
 is λ = max_i Σ_j |A_ij| + |θ_i|. Nothing here has seen a row: all is made of released numbers.

@@ -21,7 +21,7 @@ Facts = Mapping[str, Any]
 
 
 def pairwise_room(rows: Facts) -> list[int]:
-    """How many values each column has; refused where the states of all columns are too many to list."""
+    """The number of values of each column. Raises `ValueError` where the joint states are too many to list."""
     values = alphabets(rows)
     need_listed(values)
     return values
@@ -92,7 +92,7 @@ def unpacked(parameters: Floats, values: Sequence[int]) -> tuple[Floats, Floats]
 
 
 def identifiable(tables: Floats, fields: Floats, values: Sequence[int]) -> tuple[Floats, Floats]:
-    """The same distribution with centred tables, both ways round: what is taken out goes into the fields."""
+    """Makes parameters identifiable: tables are centred and symmetric, and their margins move into the fields."""
     result, own = np.zeros_like(tables), fields.copy()
     p = len(values)
     for i in range(p):

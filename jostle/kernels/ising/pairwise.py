@@ -141,7 +141,7 @@ def centred(table: Floats, many: int, others: int) -> Floats:
 
 
 def alphabets(rows: Facts) -> list[int]:
-    """How many values each column has, from its public bounds; refused where that is no small whole number."""
+    """The number of values of each column, from its public bounds; `ValueError` unless it is whole and small."""
     if rows["norm"] != "sup" or rows["radius"] != 1:
         raise ValueError('rows are `vectors(…, norm = "sup")` here, each column of whole numbers')
     sizes = [2 * float(s) + 1 for s in rows["scales"]]

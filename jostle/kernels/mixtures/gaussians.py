@@ -20,7 +20,7 @@ from jostle.kernels.mixtures.starts import seeded
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """Where rows lie: u = (x − centres) / (scales · radius), the units of the ball."""
+    """The coordinates of rows: u = (x − centres) / (scales · radius), in units of the ball."""
 
     columns: tuple[str, ...]
     centres: Floats

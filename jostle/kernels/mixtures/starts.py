@@ -1,4 +1,4 @@
-"""Seeded random numbers of mixtures and clusters: where fits start, and samples of models that were paid for.
+"""Seeded random numbers for mixtures and clusters: starting points of fits, and samples of released models.
 
 All on public values. The same seed gives the same numbers, so that a start is a public fact like any other.
 """

@@ -130,6 +130,9 @@ class Workload:
         n = self.cells
         if n > DENSE_CELLS:
             raise ValueError(f"a dense Gram matrix of {n} cells is too large; at most {DENSE_CELLS} cells")
+        return self._gram(n)
+
+    def _gram(self, n: int) -> Floats:
         if self.kind == "identity":
             return np.eye(n)
         if self.lows is None or len(self.shape) > 1:

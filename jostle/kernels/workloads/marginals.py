@@ -151,7 +151,7 @@ def is_marginal(strategy: Strategy) -> bool:
 
 def reconstruct(strategy: Strategy, answers: list[Floats], shape: tuple[int, ...]) -> Floats:
     """The least-squares cells of least norm, of `shape`, from noisy answers to a `marginal_strategy`."""
-    weights = {tuple(b["marginal"]): float(b["weight"]) for b in strategy}
+    weights = _weights(strategy)
     normal = np.zeros(shape)
     for axes, weight, answer in zip(weights, weights.values(), answers, strict=True):
         sides = tuple(side if a in axes else 1 for a, side in enumerate(shape))
@@ -161,12 +161,12 @@ def reconstruct(strategy: Strategy, answers: list[Floats], shape: tuple[int, ...
 
 def inverted(cube: Floats, strategy: Strategy) -> Floats:
     """(AᵀA)⁺ of a cube, A a `marginal_strategy`."""
-    return _inverted(cube, _spectrum(cube.shape, {tuple(b["marginal"]): float(b["weight"]) for b in strategy}))
+    return _inverted(cube, _spectrum(cube.shape, _weights(strategy)))
 
 
 def variances(strategy: Strategy, shape: tuple[int, ...], sets: Sequence[Axes]) -> Floats:
     """q(AᵀA)⁺qᵀ of every query of the marginals `sets`, one after another: the same within a marginal."""
-    spectrum = _spectrum(shape, {tuple(b["marginal"]): float(b["weight"]) for b in strategy})
+    spectrum = _spectrum(shape, _weights(strategy))
     parts = []
     for axes in sets:
         value = 0.0
@@ -179,6 +179,10 @@ def variances(strategy: Strategy, shape: tuple[int, ...], sets: Sequence[Axes]) 
             value += float(np.prod([*part, *whole])) / spectrum[t]
         parts.append(np.full(int(np.prod([shape[a] for a in axes], dtype=np.int64)), value))
     return np.concatenate(parts)
+
+
+def _weights(strategy: Strategy) -> dict[Axes, float]:
+    return {tuple(block["marginal"]): float(block["weight"]) for block in strategy}
 
 
 def _optimised(shape: tuple[int, ...], target: Spectrum, sets: list[Axes]) -> Floats:

@@ -25,11 +25,9 @@ PIECE = 2**22
 
 @dataclass(frozen=True, eq=False)
 class MarginalGram(Gram):
-    """By sums along axes. `workload` is a `Marginals`."""
+    """The operator of a `Marginals` workload, by sums along axes."""
 
-    def dot(self, rows: Floats) -> Floats:
-        if self.small is not None:
-            return rows @ self.small
+    def _product(self, rows: Floats) -> Floats:
         return _by_rows(self._some, rows, self.workload.cells)
 
     def _some(self, rows: Floats) -> Floats:
@@ -59,11 +57,9 @@ class MarginalGram(Gram):
 
 @dataclass(frozen=True, eq=False)
 class RegionGram(Gram):
-    """By the sums over regions. `workload` is a `Predicates`."""
+    """The operator of a `Predicates` workload, by sums over regions."""
 
-    def dot(self, rows: Floats) -> Floats:
-        if self.small is not None:
-            return rows @ self.small
+    def _product(self, rows: Floats) -> Floats:
         return _by_rows(self._some, rows, max(self.workload.size, self._predicates.regions, self.buckets))
 
     def _some(self, rows: Floats) -> Floats:
@@ -104,9 +100,7 @@ class SumGram(Gram):
 
     parts: tuple[tuple[Gram, float], ...] = field(default=(), repr=False)
 
-    def dot(self, rows: Floats) -> Floats:
-        if self.small is not None:
-            return rows @ self.small
+    def _product(self, rows: Floats) -> Floats:
         return np.asarray(sum(weight**2 * part.dot(rows) for part, weight in self.parts))
 
     def diagonal(self) -> Floats:
@@ -137,7 +131,7 @@ def _sum_gram(workload: Union, labels: Ints, sizes: Floats, contiguous: bool) ->
 
 
 def _as_boxes(workload: Workload) -> Workload:
-    """The same queries as a list of boxes, so that they have a metric of cumulative sums."""
+    """Lists the queries as boxes, which have a metric of cumulative sums."""
     return Workload("boxes", workload.shape, *workload.bounds())
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jostle.kernels.arrays import Floats, Ints, axes_of
-from jostle.kernels.workloads.boxes import DENSE_CELLS, Workload
+from jostle.kernels.workloads.boxes import Workload
 
 Flags = NDArray[np.bool_]
 
@@ -66,10 +66,8 @@ class Predicates(Workload):
     def gram_diagonal(self) -> Floats:
         return np.asarray(self.inside.sum(axis=0).astype(np.float64)[self.labels].reshape(self.shape))
 
-    def gram(self) -> Floats:
-        if self.cells > DENSE_CELLS:
-            raise ValueError(f"a dense Gram matrix of {self.cells} cells is too large; at most {DENSE_CELLS} cells")
-        return self.dot(np.eye(self.cells))
+    def _gram(self, n: int) -> Floats:
+        return self.dot(np.eye(n))
 
     def dot(self, rows: Floats) -> Floats:
         """`rows @ WᵀW` for `rows` of shape (k, n)."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from jostle.kernels.arrays import Floats, Ints
-from jostle.kernels.workloads.boxes import DENSE_CELLS, Workload
+from jostle.kernels.workloads.boxes import Workload
 from jostle.kernels.workloads.marginals import Marginals, Spectrum
 
 
@@ -68,18 +68,10 @@ class Union(Workload):
         return cube
 
     def gram_diagonal(self) -> Floats:
-        total = np.zeros(self.shape)
-        for part, weight in zip(self.parts, self.weights, strict=True):
-            total += weight**2 * part.gram_diagonal()
-        return total
+        return np.asarray(sum(w**2 * part.gram_diagonal() for part, w in zip(self.parts, self.weights, strict=True)))
 
-    def gram(self) -> Floats:
-        if self.cells > DENSE_CELLS:
-            raise ValueError(f"a dense Gram matrix of {self.cells} cells is too large; at most {DENSE_CELLS} cells")
-        total = np.zeros((self.cells, self.cells))
-        for part, weight in zip(self.parts, self.weights, strict=True):
-            total += weight**2 * part.gram()
-        return total
+    def _gram(self, n: int) -> Floats:
+        return np.asarray(sum(w**2 * part.gram() for part, w in zip(self.parts, self.weights, strict=True)))
 
     def importance(self) -> Floats:
         return np.repeat(self.weights, [part.size for part in self.parts])

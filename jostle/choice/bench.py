@@ -1,4 +1,4 @@
-"""What training asks of the interpreter: the one protocol between choosing and running.
+"""`Bench` is the one protocol between choosing and running: what training asks of the interpreter.
 
 Choosing knows nothing of programs, queries or databases: it sees options, features and training data sets through
 a `Bench`, and numbers. Everything behind a bench is public; none of it may touch a private source.
@@ -62,9 +62,9 @@ class Bench(Protocol):
         ...
 
     def answer(self, option: int, instance: Any, epsilon: float | None, seed: int) -> Any:
-        """What the option answers with the noise it would have at `epsilon`; None: exact."""
+        """Runs the option with the noise it would have at `epsilon` (None: exact) and returns its answer."""
         ...
 
     def utility(self, instance: Any, answers: Any) -> float:
-        """How good the answers are, on the exact instance; larger is better."""
+        """Returns the utility of the answers on the exact instance; larger is better."""
         ...

@@ -1,4 +1,4 @@
-"""`bootstrap(option, cells, queries, epsilon = e)`: how accurate an option is on data like its own estimate.
+"""`bootstrap(option, cells, queries, epsilon = e)` estimates how accurate an option is on data like its own estimate.
 
 For options whose error is not known in closed form (`dawa`, `mwem`, …): the released cells are taken for the data, and
 the option runs on them again and again with the noise it had (Efron's parametric bootstrap). The cells are public, the

@@ -1,4 +1,4 @@
-"""How good a choice is, as the field reports it: against the single and the virtual best solver.
+"""Evaluates a choice as the field reports it: against the single and the virtual best solver.
 
 By leave-one-data-set-out over the whole procedure: for each data set, policies are fitted, cross-validated and
 decided on the others only, and the winner is used on the one left out, its features paid for. Reads the table of
@@ -17,7 +17,7 @@ from jostle.choice.grow import Array
 from jostle.choice.models import AnyModel
 from jostle.choice.policies import Candidate, Predicts, candidates, decide, fitted, regrets, view_of
 from jostle.choice.policy import SINGLE_BEST
-from jostle.choice.scale import Scale
+from jostle.choice.scale import UtilityScale
 from jostle.choice.table import RunTable
 from jostle.choice.workers import Progress, run_all
 from jostle.diagnostics import did_you_mean, refuse
@@ -44,7 +44,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Report:
+class ChoiceReport:
     """The lines, all scales first, and how often each policy was used on the data set left out.
 
     `by`: what lines are gathered by, `rows` or `scale`; `databases` were left out in turn, of `trained` in all.
@@ -88,7 +88,7 @@ def evaluate(
     only: Sequence[str] = (),
     progress: Progress | None = None,
     workers: int | None = 1,
-) -> Report:
+) -> ChoiceReport:
     """The report on a table of runs. `predicts`: the options' own predictions, where they have some.
 
     `group(database, scale)`: the number under which a line gathers instances, such as their rows; None: the scale.
@@ -124,11 +124,17 @@ def evaluate(
     for size in np.unique(sizes):
         lines.append(_line(table, scale, float(size), sizes == size, losses, single, each))
     by = "scale" if group is None else "rows"
-    return Report(scale.logarithmic, len(names), tuple(lines), wins, by, len(databases))
+    return ChoiceReport(scale.logarithmic, len(names), tuple(lines), wins, by, len(databases))
 
 
 def _left_out(
-    table: RunTable, rest: RunTable, database: int, winner: Candidate, model: AnyModel, predicts: Predicts, scale: Scale
+    table: RunTable,
+    rest: RunTable,
+    database: int,
+    winner: Candidate,
+    model: AnyModel,
+    predicts: Predicts,
+    scale: UtilityScale,
 ) -> tuple[Array, Array, Array, Array]:
     """For each run of the data set: its scale; the regret of the choice by draw, the single best, and each option."""
     view = view_of(table, winner, scale)
@@ -143,7 +149,7 @@ def _left_out(
 
 
 def _line(
-    table: RunTable, scale: Scale, size: float | None, rows: Any, losses: Array, single: Array, each: Array
+    table: RunTable, scale: UtilityScale, size: float | None, rows: Any, losses: Array, single: Array, each: Array
 ) -> Line:
     def readable(regret: Array) -> Array:
         return np.exp(regret) if scale.logarithmic else regret

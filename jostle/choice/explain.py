@@ -1,11 +1,11 @@
-"""A policy as text for a person: training, cross-validation, what won and why, and the trees.
+"""Renders a policy as text: its training, its cross-validation, what won and why, and its trees.
 
 Renders what the policy holds; calculates nothing but summaries.
 """
 
 from __future__ import annotations
 
-from jostle.choice.models import Trees
+from jostle.choice.models import TreeEnsembles
 from jostle.choice.policy import SINGLE_BEST, Policy
 from jostle.choice.trees import Tree
 
@@ -45,7 +45,7 @@ def _head(policy: Policy) -> list[str]:
 
 
 def _training(policy: Policy) -> list[str]:
-    """What was run, and how often each option was the best."""
+    """Lines about the training runs and how often each option was the best."""
     table = policy.table
     scales = sorted({r.scale for r in table.runs})
     epsilons = f"epsilon {', '.join(f'{e:.3g}' for e in table.epsilons)}" if table.epsilons else "without noise"
@@ -74,7 +74,7 @@ def _validation(policy: Policy) -> list[str]:
 
 def _models(policy: Policy) -> list[str]:
     predictor, options = policy.predictor, policy.table.options
-    if not isinstance(predictor, Trees):
+    if not isinstance(predictor, TreeEnsembles):
         return ["the model is the program's own"]
     models = " (its logarithm is modelled)" if predictor.scale.logarithmic else ""
     lines = [f"predicted utility{models} ± standard deviation, and training rows"]
@@ -94,7 +94,7 @@ def _models(policy: Policy) -> list[str]:
     return lines
 
 
-def _tree(predictor: Trees, tree: Tree, names: tuple[str, ...], outputs: range | tuple[int, ...]) -> list[str]:
+def _tree(predictor: TreeEnsembles, tree: Tree, names: tuple[str, ...], outputs: range | tuple[int, ...]) -> list[str]:
     """The lines of a tree; `names` of its outputs where they are several."""
 
     def leaf(at: int) -> str:

@@ -1,4 +1,4 @@
-"""What a value of a program is, as a text that changes when its meaning does: part of a stored model's key.
+"""Fingerprints values of a program: texts that change when their meaning does, for the keys of stored models.
 
 A function is its tree without places, and what its free names mean; public data are their contents.
 """
@@ -30,10 +30,10 @@ from jostle.syntax.walk import every
 
 
 def fingerprint(value: Any, kernel: Any) -> str:
-    return _Reader(kernel).read(value)
+    return _FingerprintReader(kernel).read(value)
 
 
-class _Reader:
+class _FingerprintReader:
     def __init__(self, kernel: Any) -> None:
         self._kernel = kernel
         self._visited: set[int] = set()

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from jostle.choice.bench import Predict
 from jostle.choice.grow import Array, grow
-from jostle.choice.models import AnyModel, Functions, Predictor, Trees, UserModel
-from jostle.choice.scale import Scale
+from jostle.choice.models import AnyModel, Functions, Predictor, TreeEnsembles, UserModel
+from jostle.choice.scale import UtilityScale
 
 Groups = npt.NDArray[np.intp]
 
@@ -22,7 +22,7 @@ Groups = npt.NDArray[np.intp]
 def fit(
     model: AnyModel,
     columns: tuple[str, ...],
-    scale: Scale,
+    scale: UtilityScale,
     x: Array,
     y: Array,
     groups: Groups,
@@ -38,18 +38,18 @@ def fit(
     least = max(1, round(model.least(instances) * len(x) / instances))
     if model.kind == "tree":
         alone = (() if p else (grow(x, y[:, k : k + 1], model.depth, least),) for k, p in enumerate(predicts))
-        return Trees(scale, columns, y.shape[1], tuple(alone), False)
+        return TreeEnsembles(scale, columns, y.shape[1], tuple(alone), False)
     samples = [np.arange(len(x))]
     if model.kind == "forest":
         samples = [_bootstrap(groups, number) for number in range(model.trees)]
     trees = tuple(grow(x[rows], y[rows], model.depth, least, by_regret=True) for rows in samples)
-    return Trees(scale, columns, y.shape[1], (trees,), True)
+    return TreeEnsembles(scale, columns, y.shape[1], (trees,), True)
 
 
 def _users(
     model: UserModel,
     columns: tuple[str, ...],
-    scale: Scale,
+    scale: UtilityScale,
     x: Array,
     y: Array,
     predicts: tuple[Predict | None, ...],

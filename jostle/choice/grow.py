@@ -1,4 +1,4 @@
-"""Growing trees: greedy splits by variance or by summed regret.
+"""Grows regression trees by greedy splits, which lower the variance or the summed regret.
 
 Training sets are small (hundreds of rows), where sorting each feature at each node and reading all splits off
 cumulative sums is faster than loading a library for it. Numbers in, a `Tree` out; it draws nothing.

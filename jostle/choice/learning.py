@@ -1,4 +1,4 @@
-"""From a bench to a policy: look it up, or train, decide and keep it.
+"""Gives a bench its policy: a stored one, or one that is trained, selected and stored.
 
 The one function that a ChoiceMaker needs. It runs options on training data only and spends nothing.
 """

@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.amounts import as_float, quanta
 from jostle.choice.bench import Bench
+from jostle.choice.calls import number_from, only_record, public_answers, workers_for
 from jostle.choice.learning import judged_at, learn, runs_of
 from jostle.choice.models import Model, UserModel, forest, regret_tree, tree
 from jostle.choice.point import ChoicePoint, Whole, make_point, whole
 from jostle.choice.policy import Decision, Policy
-from jostle.choice.program import Parts, ProgramBench, all_handles, public_only
+from jostle.choice.program import ChoiceParts, ProgramBench, public_only
 from jostle.choice.store import Store
 from jostle.choice.table import RunTable, train_event
 from jostle.choice.tree_export import tree_records
 from jostle.diagnostics import refuse
-from jostle.privacy.handles import Exposures, Table, Vectors, handles_in
+from jostle.privacy.handles import Exposures, handles_in
 from jostle.privacy.measures import Amount
 from jostle.run.faults import exposures_of
 from jostle.run.interpreter import Interpreter
@@ -32,7 +33,7 @@ from jostle.source import Span
 from jostle.syntax import nodes as n
 
 if TYPE_CHECKING:
-    from jostle.choice.evaluation import Report
+    from jostle.choice.evaluation import ChoiceReport
 
 Progress = Callable[[str, int, int], None]
 
@@ -43,7 +44,7 @@ class ChoiceMaker:
     def __init__(
         self,
         interp: Interpreter,
-        parts: Parts,
+        parts: ChoiceParts,
         model: Any,
         share: float | None,
         span: Span | None,
@@ -55,9 +56,7 @@ class ChoiceMaker:
         self._store = Store()
         self._policies: list[Policy] = []
         self._benches: dict[tuple[str, int], ProgramBench] = {}
-        # An embedded database is not promised to work across a fork: with tables among the data, one process trains.
-        handles = [h for data in parts.databases for h in all_handles(data)]
-        self._workers = 1 if any(isinstance(h, (Table, Vectors)) for h in handles) else None
+        self._workers = workers_for(parts.databases)
         self._bench(interp, "epsilon", 1)
 
     # Called by the interpreter ---------------------------------------------------------------------
@@ -69,17 +68,7 @@ class ChoiceMaker:
         return self._decide(interp, args, span, self._run)
 
     def _run(self, interp: Interpreter, decision: Decision, data: Any, span: Span | None) -> Any:
-        option = self._parts.options[decision.index]
-        with interp.kernel.events.within("option", decision.chosen, span):
-            if handles_in(data):
-                answers = interp.call(option, [data])
-            else:
-                with interp.kernel.allot(None, None):
-                    answers = interp.call(option, [data])
-        for handle in handles_in(answers):
-            source = handle.exposures[0].source.name
-            raise refuse("PrivateValue", f"the answers of `{decision.chosen}` hold private data of `{source}`")
-        return answers
+        return public_answers(interp, self._parts.options[decision.index], decision.chosen, data, span)
 
     @property
     def jostle_fields(self) -> dict[str, Any]:
@@ -117,9 +106,7 @@ class ChoiceMaker:
 
     def _decide(self, interp: Interpreter, args: Any, span: Span | None, then: Callable[..., Any]) -> Any:
         """Decides and goes on with `then`, all within one `choice` event."""
-        if len(args) != 1:
-            raise refuse("TypeError", f"a choice takes its data, one record, and {len(args)} were given")
-        (data,) = args
+        data = only_record(args)
         exposures = exposures_of([data])
         unit, whole = self._whole(interp, exposures)
         stability = max((e.reach for e in exposures), default=1)
@@ -180,22 +167,16 @@ class ChoiceMaker:
 
     def _feature(self, interp: Interpreter, name: str, data: Any) -> float:
         feature = self._parts.features[self._parts.feature_names.index(name)]
-        value = interp.call(feature, [data])
-        if not is_number(value):
-            raise refuse("TypeError", f"the Feature `{name}` gives {kind_name(value)}, and a number is needed")
-        return float(value)
+        return number_from(interp.call(feature, [data]), f"the Feature `{name}`")
 
     def _policy(self, interp: Interpreter, unit: str, stability: int, epsilon: float | None) -> Policy:
-        label = self.name or "choice"
-        tell = self._progress
-        report = (lambda done, total: tell(f"training {label}", done, total)) if tell is not None else None
         policy = learn(
             self._bench(interp, unit, stability), model=self._model, share=self._share, epsilon=epsilon,
-            store=self._store, progress=report, workers=self._workers,
+            store=self._store, progress=self._teller("training"), workers=self._workers,
         )  # fmt: skip
         if all(policy is not other for other in self._policies):
             self._policies.append(policy)
-            interp.kernel.events.emit("train", label, self._span, **train_event(policy.table))
+            interp.kernel.events.emit("train", self.name or "choice", self._span, **train_event(policy.table))
         return policy
 
     @property
@@ -204,15 +185,15 @@ class ChoiceMaker:
 
     @property
     def workers(self) -> int | None:
-        """How many processes may train; None where the amount of work decides."""
+        """The number of processes that may train; None where the amount of work decides."""
         return self._workers
 
     def trained_for(self, interp: Interpreter, unit: str, epsilon: float | None) -> tuple[ProgramBench, Policy]:
-        """What a plan for calls with this amount is made of; trains where nothing was learned yet."""
+        """Returns the bench and the policy for calls with this amount; trains it where none is stored."""
         return self._bench(interp, unit, 1), self._policy(interp, unit, 1, epsilon)
 
-    def report(self, interp: Interpreter, unit: str, epsilon: float, only: Sequence[str] = ()) -> Report:
-        """How good the choice is for calls with about this amount, by leaving one training data set out."""
+    def report(self, interp: Interpreter, unit: str, epsilon: float, only: Sequence[str] = ()) -> ChoiceReport:
+        """Evaluates the choice for calls with about this amount, leaving out one training data set at a time."""
         from jostle.choice import reports
 
         bench, at = judged_at(self._bench(interp, unit, 1), self._model, epsilon)
@@ -245,7 +226,7 @@ def _amount(epsilon: Any) -> float:
 
 
 def maker(progress: Progress | None) -> Callable[[Interpreter, n.Choice, Scope], ChoiceMaker | ChoicePoint]:
-    """What the interpreter calls at a `MkChoiceMaker among …`."""
+    """Returns the function that the interpreter calls at a `MkChoiceMaker among …`."""
 
     def choose(interp: Interpreter, node: n.Choice, scope: Scope) -> ChoiceMaker | ChoicePoint:
         values = {
@@ -290,7 +271,7 @@ def make(
     names, looks = _names(options, "option"), _names(features, "feature")
     if inside is not None:
         return make_point(inside, options, names, features, looks, utility, model, span, progress)
-    parts = Parts(tuple(options), names, tuple(features), looks, utility, tuple(databases))
+    parts = ChoiceParts(tuple(options), names, tuple(features), looks, utility, tuple(databases))
     return ChoiceMaker(interp, parts, model, share, span, progress)
 
 

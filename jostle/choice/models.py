@@ -1,4 +1,4 @@
-"""What can be learned: the models a program may name, and what fitting one gives.
+"""The models that a program may name, and the predictors that fitting one gives.
 
 A fitted model is data: one ensemble of trees for each option, or one for all. It predicts the utility of every
 option from the features and knows nothing of databases, epsilon or cost. NumPy is needed to fit, not to predict.
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jostle.choice.bench import Predict
-from jostle.choice.scale import Scale
+from jostle.choice.scale import UtilityScale
 from jostle.choice.trees import Step, Tree
 from jostle.diagnostics import refuse
 
@@ -115,10 +115,10 @@ class Predictor(Protocol):
 
 
 @dataclass(frozen=True)
-class Trees:
+class TreeEnsembles:
     """Ensembles of trees over scores: one for each option (empty if it is not learned), or one for all `together`."""
 
-    scale: Scale
+    scale: UtilityScale
     columns: tuple[str, ...]
     options: int
     ensembles: tuple[tuple[Tree, ...], ...]
@@ -163,10 +163,10 @@ class Trees:
         }  # fmt: skip
 
     @staticmethod
-    def from_json(data: dict[str, Any]) -> Trees:
+    def from_json(data: dict[str, Any]) -> TreeEnsembles:
         ensembles = tuple(tuple(Tree.from_json(t) for t in trees) for trees in data["ensembles"])
-        scale = Scale.from_json(data["scale"])
-        return Trees(scale, tuple(data["columns"]), data["options"], ensembles, data["together"])
+        scale = UtilityScale.from_json(data["scale"])
+        return TreeEnsembles(scale, tuple(data["columns"]), data["options"], ensembles, data["together"])
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ class Functions:
         return ()
 
 
-def constant(scale: Scale, scores: Sequence[float], spreads: Sequence[float], n: int) -> Trees:
-    """What the single best option goes by: the same scores whatever the features."""
+def constant(scale: UtilityScale, scores: Sequence[float], spreads: Sequence[float], n: int) -> TreeEnsembles:
+    """The predictor of the single best option: the same scores for all features."""
     leaf = Tree((-1,), (0.0,), (-1,), (-1,), (tuple(scores),), (n,), (tuple(spreads),))
-    return Trees(scale, (), len(scores), ((leaf,),), True)
+    return TreeEnsembles(scale, (), len(scores), ((leaf,),), True)

@@ -1,4 +1,4 @@
-"""What a choice would achieve at any epsilon, before anything is spent: `jostle plan`.
+"""Predicts what a choice would achieve at any epsilon, before anything is spent (`jostle plan`).
 
 The Options run on the program's own training data, which are public, at amounts around the one that the program gives,
 with seeded noise; the Utility says how good the answers are. The choice itself is the trained policy, with its features
@@ -154,7 +154,7 @@ def _closed(
 
 
 def synthetic_data(interp: Any, data: Any) -> Any:
-    """The same record with made-up public cubes of the same shapes; None where it holds tables."""
+    """Replaces the cubes of a record by synthetic public cubes of the same shapes; None where it holds tables."""
     from jostle.privacy.handles import Cube, Handle
     from jostle.run.values import Record
     from jostle.simulate import counts_of

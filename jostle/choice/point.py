@@ -11,21 +11,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from jostle.choice.calls import number_from, only_record, public_answers, run, workers_for
 from jostle.choice.learning import VERSION
-from jostle.choice.models import Model, Trees, constant
-from jostle.choice.policy import SINGLE_BEST, Decision, Policy
-from jostle.choice.program import Parts, ProgramBench, all_handles, public_only
+from jostle.choice.models import Model, TreeEnsembles, constant
+from jostle.choice.policy import SINGLE_BEST, Policy
+from jostle.choice.program import ChoiceParts, ProgramBench, public_only
 from jostle.choice.rollouts import Chooser, Point, PointCall, Study, StudyResult
-from jostle.choice.scale import Scale
+from jostle.choice.scale import UtilityScale
 from jostle.choice.store import Store, digest
 from jostle.choice.table import RunTable, Setting
 from jostle.choice.training import epsilon_grid
 from jostle.choice.tree_export import tree_records
 from jostle.diagnostics import Refusal, refuse
-from jostle.privacy.handles import Table, Vectors, handles_in
+from jostle.privacy.handles import handles_in
 from jostle.privacy.transform import part_keys
 from jostle.run.interpreter import Interpreter
-from jostle.run.values import Function, Part, is_number, kind_name
+from jostle.run.values import Function, Part, kind_name
 from jostle.source import Span
 
 LEARNED = "learned from whole runs"
@@ -50,7 +51,7 @@ class ChoicePoint:
     """The value of a `MkChoiceMaker` that is trained on `whole(…)`."""
 
     def __init__(
-        self, whole: Whole, parts: Parts, model: Model, span: Span | None,
+        self, whole: Whole, parts: ChoiceParts, model: Model, span: Span | None,
         progress: Callable[[str, int, int], None] | None,
     ) -> None:  # fmt: skip
         self.name = ""
@@ -64,15 +65,13 @@ class ChoicePoint:
 
     def jostle_call(self, interp: Interpreter, args: Any, span: Span | None) -> Any:
         """`choice(node)`: features, prediction, and what the chosen Option answers."""
-        if len(args) != 1:
-            raise refuse("TypeError", f"a choice takes its data, one record, and {len(args)} were given")
-        (data,) = args
+        data = only_record(args)
         values = self._look(interp, data)
         if self._whole.chooser is not None:
             x = tuple(values[name] for name in self._parts.feature_names)
             option = self._whole.chooser(self._number, x)
             self._whole.calls.append(PointCall(self._number, x, option))
-            return self._run(interp, option, data)
+            return run(interp, self._parts.options[option], data)
         policy = self._policy(interp, data)
         with interp.kernel.events.within("choice", self.name or "choice", span) as event:
             decision = policy.choose(values, None)
@@ -81,24 +80,10 @@ class ChoicePoint:
                 **decision.as_json(), model=policy.model, policy=policy.name, why=policy.why,
                 trees=tree_records(policy), context=_context(data),
             )  # fmt: skip
-            return self._answered(interp, decision, data, span)
-
-    def _answered(self, interp: Interpreter, decision: Decision, data: Any, span: Span | None) -> Any:
-        with interp.kernel.events.within("option", decision.chosen, span):
-            answers = self._run(interp, decision.index, data)
-        for handle in handles_in(answers):
-            source = handle.exposures[0].source.name
-            raise refuse(
-                "PrivateValue", f"the answers of `{decision.chosen}` hold private data of `{source}`",
+            return public_answers(
+                interp, self._parts.options[decision.index], decision.chosen, data, span,
                 help="answer with a name, such as `best.name` of a column",
             )  # fmt: skip
-        return answers
-
-    def _run(self, interp: Interpreter, option: int, data: Any) -> Any:
-        if handles_in(data):
-            return interp.call(self._parts.options[option], [data])
-        with interp.kernel.allot(None, None):
-            return interp.call(self._parts.options[option], [data])
 
     def _look(self, interp: Interpreter, data: Any) -> dict[str, float]:
         """The features of what is at hand. They stand outside every allotment, so that none can measure."""
@@ -109,9 +94,7 @@ class ChoicePoint:
                     value = interp.call(feature, [data])
                 except Refusal as refusal:
                     raise _measured(refusal, name) from None
-                if not is_number(value):
-                    raise refuse("TypeError", f"the Feature `{name}` gives {kind_name(value)}, and a number is needed")
-                values[name] = float(value)
+                values[name] = number_from(value, f"the Feature `{name}`")
         return values
 
     @property
@@ -123,7 +106,7 @@ class ChoicePoint:
         return [*self._parts.options, *self._parts.features, self._parts.utility]
 
     def jostle_explain(self) -> str:
-        """How the ways compared, and the trees of this point."""
+        """Renders the comparison of the fixed ways with the learned one, and the trees of this point."""
         from jostle.choice.explain import ways
 
         if not self._policies:
@@ -133,7 +116,7 @@ class ChoicePoint:
     # Learning ----------------------------------------------------------------------------------------
 
     def _policy(self, interp: Interpreter, data: Any) -> Policy:
-        """What was learned for calls with about the amount of the outermost allotment; public: without noise."""
+        """Returns the policy for calls with about the amount of the outermost allotment (public data: no noise)."""
         handles = handles_in(data)  # a node holds its rows and columns of them: the largest counts, they do not add up
         amount = interp.kernel.outermost_amount() if handles else None
         unit = amount.unit if amount is not None else "epsilon"
@@ -153,7 +136,7 @@ class ChoicePoint:
 
     def _learned(self, interp: Interpreter, unit: str, reach: int, grid: tuple[float, ...]) -> list[Policy]:
         whole = self._whole
-        parts = Parts((whole.algorithm,), ("run",), (), (), self._parts.utility, whole.databases)
+        parts = ChoiceParts((whole.algorithm,), ("run",), (), (), self._parts.utility, whole.databases)
         bench = ProgramBench(interp, parts, unit, reach)
         shapes = [[p._parts.option_names, p._parts.feature_names, str(p._model)] for p in whole.points]
         key = digest("whole", VERSION, bench.key, shapes, list(grid))
@@ -162,7 +145,7 @@ class ChoicePoint:
             return [policy for policy in stored if policy is not None]
         study = Study(
             [Point(p._parts.option_names, p._parts.feature_names, p._model) for p in whole.points],
-            bench, grid or (None,), key, self._runner(bench), self._teller(), self._workers(),
+            bench, grid or (None,), key, self._runner(bench), self._teller(), workers_for(whole.databases),
         )  # fmt: skip
         outcome = study.learn()
         policies = [
@@ -203,19 +186,14 @@ class ChoicePoint:
             (Setting(0.0, ()),), 0, 1, key, (),
         )  # fmt: skip
         if outcome.predictors is not None:
-            predictor: Trees = outcome.predictors[number]
+            predictor: TreeEnsembles = outcome.predictors[number]
             return Policy(
                 LEARNED, str(point._model), 0.0, parts.feature_names, parts.feature_names, predictor, table,
                 outcome.standings, outcome.why,
             )  # fmt: skip
         scores = [0.0 if k == outcome.fixed[number] else -1.0 for k in range(len(parts.options))]
-        always = constant(Scale("utility"), scores, [0.0] * len(scores), 0)
+        always = constant(UtilityScale("utility"), scores, [0.0] * len(scores), 0)
         return Policy(SINGLE_BEST, SINGLE_BEST, 0.0, (), (), always, table, outcome.standings, outcome.why)
-
-    def _workers(self) -> int | None:
-        """As for other choices: an embedded database is not promised to work across a fork."""
-        handles = [h for data in self._whole.databases for h in all_handles(data)]
-        return 1 if any(isinstance(h, (Table, Vectors)) for h in handles) else None
 
     def _teller(self) -> Callable[[int, int], None] | None:
         tell = self._progress
@@ -224,7 +202,7 @@ class ChoicePoint:
 
 
 def _context(data: Any) -> list[list[Any]]:
-    """Where in the data a call stands: the keys of the part that its record holds."""
+    """The keys of the part of the data that the record of a call holds."""
     handles = handles_in(data)
     return [list(key) for key in part_keys(handles[0])] if handles else []
 
@@ -267,5 +245,5 @@ def make_point(
         )  # fmt: skip
     if not features:
         raise refuse("ValueError", "a choice inside an algorithm needs features of what is at hand")
-    return ChoicePoint(whole, Parts(tuple(options), names, tuple(features), feature_names, utility, ()), model, span,
-                       progress)  # fmt: skip
+    parts = ChoiceParts(tuple(options), names, tuple(features), feature_names, utility, ())
+    return ChoicePoint(whole, parts, model, span, progress)

@@ -1,4 +1,4 @@
-"""Which policy to use: candidates, cross-validation by data set, and the choice among them.
+"""Selects a policy: the candidates, their cross-validation by data set, and the choice among them.
 
 "Spend nothing, take the single best option" always competes; a policy that pays for features is charged for them,
 since its option is judged with what is left of epsilon while the best possible is judged with all of it. All from
@@ -7,7 +7,7 @@ the table of runs: nothing is run here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +15,10 @@ import numpy.typing as npt
 from jostle.choice.bench import Predict
 from jostle.choice.fitting import fit
 from jostle.choice.grow import Array
-from jostle.choice.models import AnyModel, Predictor, Trees, constant
+from jostle.choice.models import AnyModel, Predictor, TreeEnsembles, constant
 from jostle.choice.policy import SINGLE_BEST, Policy, Standing
 from jostle.choice.pruning import pruned
-from jostle.choice.scale import Scale, finite
+from jostle.choice.scale import UtilityScale, finite
 from jostle.choice.table import EPSILON, RunTable
 
 Predicts = tuple[Predict | None, ...]
@@ -64,9 +64,7 @@ class View:
     size: Array
 
     def __getitem__(self, rows: npt.NDArray[np.bool_]) -> View:
-        return View(
-            self.x[rows], self.y[rows], self.best[rows], self.database[rows], self.instance[rows], self.size[rows]
-        )
+        return View(*(getattr(self, column.name)[rows] for column in fields(self)))
 
 
 def candidates(table: RunTable, predicts: Predicts) -> list[Candidate]:
@@ -86,7 +84,7 @@ def candidates(table: RunTable, predicts: Predicts) -> list[Candidate]:
     return sorted(policies, key=lambda c: c.share)
 
 
-def view_of(table: RunTable, candidate: Candidate, scale: Scale) -> View:
+def view_of(table: RunTable, candidate: Candidate, scale: UtilityScale) -> View:
     x, y, best, where = [], [], [], []
     instances: dict[tuple[int, float], int] = {}
     for run in table.runs:
@@ -111,10 +109,10 @@ def view_of(table: RunTable, candidate: Candidate, scale: Scale) -> View:
     )
 
 
-def fitted(candidate: Candidate, view: View, model: AnyModel, predicts: Predicts, scale: Scale) -> Predictor:
+def fitted(candidate: Candidate, view: View, model: AnyModel, predicts: Predicts, scale: UtilityScale) -> Predictor:
     if candidate.learned:
         predictor = fit(model, candidate.columns, scale, view.x, view.y, view.instance, predicts)
-        return pruned(predictor, view.x, view.y, view.database) if isinstance(predictor, Trees) else predictor
+        return pruned(predictor, view.x, view.y, view.database) if isinstance(predictor, TreeEnsembles) else predictor
     means = np.mean([view.y[view.database == d].mean(axis=0) for d in np.unique(view.database)], axis=0)
     return constant(scale, means.tolist(), view.y.std(axis=0).tolist(), len(view.y))
 
@@ -132,7 +130,7 @@ def regrets(candidate: Candidate, predictor: Predictor, view: View, predicts: Pr
 
 
 def cross_validate(
-    candidate: Candidate, table: RunTable, model: AnyModel, predicts: Predicts, scale: Scale
+    candidate: Candidate, table: RunTable, model: AnyModel, predicts: Predicts, scale: UtilityScale
 ) -> tuple[View, Array]:
     """Each row's regret when the policy was fitted on all other data sets, beside the rows.
 
@@ -201,7 +199,7 @@ def decide(table: RunTable, model: AnyModel, predicts: Predicts) -> Policy:
 
 
 def _winner(all_: list[Candidate], losses: list[Array], sized: list[Array]) -> tuple[int, str]:
-    """Which policy, and why; `losses` by data set and `sized` by size of data, for each policy."""
+    """Returns the best policy and the reason; `losses` by data set and `sized` by size of data, for each policy."""
     free = [k for k, candidate in enumerate(all_) if candidate.share == 0]
     safe = [k for k, c in enumerate(all_) if c.share > 0 and (sized[k] <= sized[0] + max(NO_WORSE, 2 * c.share)).all()]
     left, cheap = [*free, *safe], [k for k in safe if all_[k].share <= CHEAP]

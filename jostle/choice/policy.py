@@ -1,4 +1,4 @@
-"""A policy: the outcome of training, which chooses.
+"""A policy is the outcome of training: it chooses an option from features.
 
 It says which features to measure with what share of epsilon, and given them which option to run. It is a value:
 public, stored as JSON, read by people. It measures nothing itself.
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jostle.choice.bench import Predict
-from jostle.choice.models import Predictor, Trees
+from jostle.choice.models import Predictor, TreeEnsembles
 from jostle.choice.scale import LIMIT, finite
 from jostle.choice.table import EPSILON, RunTable
 from jostle.choice.trees import Step
@@ -23,7 +23,7 @@ SINGLE_BEST = "single best"
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How a candidate did in cross-validation: mean regret over data sets, and its standard error."""
+    """The cross-validation of a candidate: its mean regret over data sets, and the standard error."""
 
     name: str
     share: float
@@ -36,7 +36,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Decision:
-    """What was chosen and why. `predictions`, `spread` and `margin` are in units of the utility.
+    """The option of a call and the reason for it. `predictions`, `spread` and `margin` are in units of the utility.
 
     `path` holds the tests that led to the prediction for the chosen option (none for a forest or a user's model),
     `paths` those for each option; `margin` is how far the chosen option's prediction is above the next one's.
@@ -124,10 +124,10 @@ class Policy:
     @property
     def storable(self) -> bool:
         """Whether it is data through and through: a user's model is not."""
-        return self.predictor is None or isinstance(self.predictor, Trees)
+        return self.predictor is None or isinstance(self.predictor, TreeEnsembles)
 
     def as_json(self) -> dict[str, Any]:
-        predictor = self.predictor.as_json() if isinstance(self.predictor, Trees) else None
+        predictor = self.predictor.as_json() if isinstance(self.predictor, TreeEnsembles) else None
         return {
             "name": self.name, "model": self.model, "share": self.share, "needs": list(self.needs),
             "columns": list(self.columns), "predictor": predictor,
@@ -137,7 +137,7 @@ class Policy:
     @staticmethod
     def from_json(data: dict[str, Any]) -> Policy:
         """The stored policy, without the options' own `predict`: `with_predicts` gives them back."""
-        predictor = Trees.from_json(data["predictor"]) if data["predictor"] is not None else None
+        predictor = TreeEnsembles.from_json(data["predictor"]) if data["predictor"] is not None else None
         standings = tuple(Standing(s["policy"], s["share"], s["regret"], s["error"]) for s in data["standings"])
         return Policy(
             data["name"], data["model"], data["share"], tuple(data["needs"]), tuple(data["columns"]), predictor,

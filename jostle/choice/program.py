@@ -17,13 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from jostle.amounts import quanta
+from jostle.choice.calls import all_handles, number_from
 from jostle.choice.fingerprint import fingerprint
 from jostle.diagnostics import refuse
 from jostle.privacy.handles import Cube, Exposure, Handle, handles_in
 from jostle.privacy.measure import public_cells
 from jostle.privacy.measures import Amount, Measure
 from jostle.privacy.sources import Source, Unit
-from jostle.run.values import JSet, Part, Record, is_number, is_sequence, kind_name
+from jostle.run.values import JSet, Part, Record, is_number, is_sequence
 from jostle.simulate import SeededNoise, resample
 
 SCALES = (0.1, 1.0, 10.0)
@@ -35,8 +36,8 @@ NAME = "name"
 
 
 @dataclass(frozen=True)
-class Parts:
-    """What a ChoiceMaker is made of, as the program wrote it."""
+class ChoiceParts:
+    """The parts of a ChoiceMaker, as the program wrote them."""
 
     options: tuple[Any, ...]
     option_names: tuple[str, ...]
@@ -49,7 +50,7 @@ class Parts:
 class ProgramBench:
     """Implements `choice.bench.Bench` for one program, one unit of amount and one stability."""
 
-    def __init__(self, interp: Any, parts: Parts, unit: str = "epsilon", stability: int = 1) -> None:
+    def __init__(self, interp: Any, parts: ChoiceParts, unit: str = "epsilon", stability: int = 1) -> None:
         self._interp = interp
         self._parts = parts
         self._unit = unit
@@ -97,7 +98,7 @@ class ProgramBench:
         each = epsilon / paying if epsilon is not None else None
         with self._training():
             return {
-                name: self._number(self._run(feature, instance, each, seed + i), f"the Feature `{name}`")
+                name: number_from(self._run(feature, instance, each, seed + i), f"the Feature `{name}`")
                 for i, (name, feature) in enumerate(zip(self.feature_names, self._parts.features, strict=True))
             }
 
@@ -110,7 +111,7 @@ class ProgramBench:
 
     def utility(self, instance: Any, answers: Any) -> float:
         with self._training(), self._interp.kernel.allot(None, None):
-            return self._number(self._interp.call(self._parts.utility, [instance, answers]), "the Utility")
+            return number_from(self._interp.call(self._parts.utility, [instance, answers]), "the Utility")
 
     # Inside ----------------------------------------------------------------------------------------
 
@@ -131,7 +132,7 @@ class ProgramBench:
         view, source = simulated(self._parts.databases[0], amount, self._stability, 0)
         with self._training(), self._interp.kernel.allot(amount, None, (Exposure(source),)):
             name = self.feature_names[self._parts.features.index(feature)]
-            self._number(self._interp.call(feature, [view]), f"the Feature `{name}`")
+            number_from(self._interp.call(feature, [view]), f"the Feature `{name}`")
         return not source.meter.spent[0]
 
     def _predict(self, option: Any) -> Callable[[Any], float] | None:
@@ -141,14 +142,9 @@ class ProgramBench:
 
         def predict(features: Any) -> float:
             with self._training():
-                return self._number(self._interp.call(body, [Record(features)]), "this `predict`")
+                return number_from(self._interp.call(body, [Record(features)]), "this `predict`")
 
         return predict
-
-    def _number(self, value: Any, what: str) -> float:
-        if not is_number(value):
-            raise refuse("TypeError", f"{what} gives {kind_name(value)}, and a number is needed")
-        return float(value)
 
     def _key(self) -> str:
         parts = self._parts
@@ -161,7 +157,7 @@ class ProgramBench:
 
 
 def _names_of(databases: Sequence[Any]) -> tuple[str, ...]:
-    """What each training record calls itself in a field `name`, else its number; no two are the same."""
+    """A distinct name for each training record: its field `name`, else its number."""
     names: list[str] = []
     for i, data in enumerate(databases):
         name = data.get(NAME) if isinstance(data, dict) else None
@@ -192,7 +188,7 @@ def public_only(interp: Any) -> Iterator[None]:
 
 
 def simulated(data: Any, amount: Amount, stability: int, seed: int) -> tuple[Any, Source]:
-    """The same data as if private, under a budget of `amount`, with seeded noise."""
+    """Gives data a simulated private source, with a budget of `amount` and seeded noise."""
     kind = "zcdp" if amount.unit == "rho" else "pure"
     source = Source("simulated", Measure(kind, amount), Unit(), None, SeededNoise(seed), simulated=True)
     exposures = (Exposure(source, (), stability),)
@@ -200,7 +196,7 @@ def simulated(data: Any, amount: Amount, stability: int, seed: int) -> tuple[Any
 
 
 def mapped(value: Any, change: Callable[[Any], Handle]) -> Any:
-    """The same containers with every public handle changed."""
+    """Applies `change` to every public handle in nested containers."""
     if isinstance(value, Handle):
         return value if value.private else change(value)
     if isinstance(value, dict):
@@ -212,18 +208,9 @@ def mapped(value: Any, change: Callable[[Any], Handle]) -> Any:
     return value
 
 
-def all_handles(value: Any) -> list[Handle]:
-    if isinstance(value, Handle):
-        return [value]
-    items: Sequence[Any] = list(value.values()) if isinstance(value, dict) else ()
-    if isinstance(value, (JSet, list, tuple)):
-        items = list(value)
-    return [h for item in items for h in all_handles(item)]
-
-
 @lru_cache(maxsize=1)
 def library_digest() -> str:
-    """Of the code that runs depend on: what a stored model was trained with."""
+    """The digest of the code that runs depend on, which stored models are keyed by."""
     package = Path(__file__).resolve().parent.parent
     digest = hashlib.sha256()
     for part in ("choice", "kernels", "privacy", "run"):

@@ -1,4 +1,4 @@
-"""Leaves that depart from the single best option only where they have reason to.
+"""Prunes leaves that depart from the single best option without a significant gain.
 
 A leaf of a regret tree holds few data sets, and of several options one is always the best among them by chance. So what
 a leaf says is kept if its best option is better there than the single best one beyond one standard error, over data
@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from jostle.choice.grow import Array, leaves
-from jostle.choice.models import Trees
+from jostle.choice.models import TreeEnsembles
 from jostle.choice.trees import Tree
 
 Groups = npt.NDArray[np.intp]
 
 
-def pruned(fitted: Trees, x: Array, y: Array, database: Groups) -> Trees:
+def pruned(fitted: TreeEnsembles, x: Array, y: Array, database: Groups) -> TreeEnsembles:
     """The fitted trees, with leaves that do not convince saying what the root says.
 
     `x` (n, columns) and `y` (n, options) are what they were fitted on, `database` (n,) the data set of each row. Trees

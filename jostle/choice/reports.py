@@ -1,4 +1,4 @@
-"""What a ChoiceMaker tells of itself: the runs it was trained on, and how good it is on data sets left out.
+"""Reports of a ChoiceMaker: the runs it was trained on, and its evaluation on data sets that are left out.
 
 Both are fields of the value in programs (`choice.runs(epsilon = 0.1)`, `choice.evaluate(epsilon = 0.1)`) and what
 `jostle evaluate` prints. Everything is public: training data, seeded noise, no private source.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jostle.choice.bench import Bench
-from jostle.choice.evaluation import Report, evaluate
+from jostle.choice.evaluation import ChoiceReport, evaluate
 from jostle.choice.models import AnyModel
 from jostle.choice.table import RunTable
 from jostle.choice.workers import Progress
@@ -30,7 +30,7 @@ def runs(table: RunTable) -> list[Record]:
 
 def report(
     bench: Bench, table: RunTable, model: AnyModel, only: Sequence[str], progress: Progress | None, workers: int | None
-) -> Report:
+) -> ChoiceReport:
     """Leaving one data set out, over the whole procedure; by rows where data sets share their sizes, else by scale."""
     counted = {table.rows_of(run) for run in table.runs}
     shared = None not in counted and len(counted) <= len({run.scale for run in table.runs})
@@ -43,7 +43,7 @@ def report(
     )
 
 
-def as_record(report: Report) -> Record:
+def as_record(report: ChoiceReport) -> Record:
     """The report as a value of the language: the figures over all instances, `lines` by rows, and the whole as text."""
     data = report.as_json()
     lines = [Record({**line, "options": Record(line["options"])}) for line in data["lines"]]

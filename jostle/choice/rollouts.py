@@ -22,10 +22,10 @@ import numpy.typing as npt
 
 from jostle.choice.bench import Bench
 from jostle.choice.grow import grow
-from jostle.choice.models import Model, Trees
+from jostle.choice.models import Model, TreeEnsembles
 from jostle.choice.policies import is_significant_gain
 from jostle.choice.policy import Standing
-from jostle.choice.scale import Scale, finite
+from jostle.choice.scale import UtilityScale, finite
 from jostle.choice.training import seed
 from jostle.choice.workers import Progress, run_all
 
@@ -63,7 +63,7 @@ class WholeRun:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What a choice point is made of, as far as learning sees it."""
+    """The parts of a choice point that learning sees."""
 
     options: tuple[str, ...]
     features: tuple[str, ...]
@@ -75,7 +75,7 @@ class StudyResult:
     """The outcome: predictors of the advantage of each option (None: the fixed way is taken), and how they compared."""
 
     fixed: tuple[int, ...]
-    predictors: tuple[Trees, ...] | None
+    predictors: tuple[TreeEnsembles, ...] | None
     standings: tuple[Standing, ...]
     why: str
 
@@ -157,10 +157,10 @@ class Study:
 
         return behave
 
-    def _greedy(self, predictors: tuple[Trees, ...]) -> Callable[[int], Chooser]:
+    def _greedy(self, predictors: tuple[TreeEnsembles, ...]) -> Callable[[int], Chooser]:
         return lambda run_seed: lambda point, x: best_of(predictors[point], x)
 
-    def _straying(self, predictors: tuple[Trees, ...]) -> Callable[[int], Chooser]:
+    def _straying(self, predictors: tuple[TreeEnsembles, ...]) -> Callable[[int], Chooser]:
         def behave(run_seed: int) -> Chooser:
             count = itertools.count()
 
@@ -176,7 +176,7 @@ class Study:
 
     # Learning ----------------------------------------------------------------------------------------
 
-    def _fit(self, without: int | None = None) -> tuple[Trees, ...]:
+    def _fit(self, without: int | None = None) -> tuple[TreeEnsembles, ...]:
         """For each point a tree for each option: what its runs gained over the mean of their data set."""
         runs = [r for r in self._runs if r.database != without] or self._runs
         means: dict[tuple[int, float | None], float] = {}
@@ -186,7 +186,7 @@ class Study:
 
     def _fit_point(
         self, number: int, point: Point, runs: Sequence[WholeRun], means: dict[tuple[int, float | None], float]
-    ) -> Trees:
+    ) -> TreeEnsembles:
         x: list[list[tuple[float, ...]]] = [[] for _ in point.options]
         y: list[list[float]] = [[] for _ in point.options]
         for run in runs:
@@ -203,7 +203,7 @@ class Study:
             least = max(1, round(point.model.least(instances) * len(rows) / instances))
             columns = np.array(rows, dtype=np.float64).reshape(len(rows), len(point.features))
             ensembles.append((grow(columns, np.array(gains)[:, None], point.model.depth, least),))
-        return Trees(Scale("utility"), point.features, len(point.options), tuple(ensembles), False)
+        return TreeEnsembles(UtilityScale("utility"), point.features, len(point.options), tuple(ensembles), False)
 
     def _decide(self, ways: Sequence[tuple[int, ...]], checked: Sequence[WholeRun]) -> StudyResult:
         """The learned way against the best fixed one, by mean utility of data sets; on each, learned without it."""
@@ -237,7 +237,7 @@ def fixed_ways(many: Sequence[int]) -> list[tuple[int, ...]]:
     return every[:MOST_WAYS]
 
 
-def best_of(predictor: Trees, x: Sequence[float]) -> int:
+def best_of(predictor: TreeEnsembles, x: Sequence[float]) -> int:
     """The option with the largest predicted advantage; the first of equals."""
     predictions = predictor.predict(x)
     return max(range(len(predictions)), key=lambda k: (predictions[k][0], -k))

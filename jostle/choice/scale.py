@@ -1,4 +1,4 @@
-"""On which scale utilities are compared: relative where they are errors, as they are otherwise.
+"""The scale on which utilities are compared: errors relative to each other, other utilities as they are.
 
 Where every utility is at most 0 it is taken for a negative error, and what is modelled is minus its logarithm, so
 that a large data set weighs no more than a small one. Elsewhere the utility itself is modelled. Either way a larger
@@ -16,7 +16,7 @@ LIMIT = 1e300
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class UtilityScale:
     """`name` is `log error` or `utility`; an error below `floor` counts as `floor`."""
 
     name: str
@@ -40,11 +40,11 @@ class Scale:
         return {"name": self.name, "floor": self.floor}
 
     @staticmethod
-    def from_json(data: dict[str, Any]) -> Scale:
-        return Scale(data["name"], data["floor"])
+    def from_json(data: dict[str, Any]) -> UtilityScale:
+        return UtilityScale(data["name"], data["floor"])
 
 
-def scale_of(utilities: Iterable[float]) -> Scale:
+def scale_of(utilities: Iterable[float]) -> UtilityScale:
     """The scale that fits these utilities (finite numbers).
 
     The floor of errors is a tenth of the smallest that is not 0, and at least a billionth of the largest.
@@ -52,8 +52,8 @@ def scale_of(utilities: Iterable[float]) -> Scale:
     values = list(utilities)
     errors = [-u for u in values if u < 0]
     if not errors or any(u > 0 for u in values):
-        return Scale("utility")
-    return Scale("log error", max(min(errors) / 10, max(errors) * 1e-9))
+        return UtilityScale("utility")
+    return UtilityScale("log error", max(min(errors) / 10, max(errors) * 1e-9))
 
 
 def finite(value: float) -> float:

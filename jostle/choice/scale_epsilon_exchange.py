@@ -1,4 +1,4 @@
-"""Scale for epsilon: one training for calls with any epsilon.
+"""Scale–epsilon exchange: one training serves calls with any epsilon.
 
 The relative error of most algorithms for counted data depends on epsilon times the number of rows (Hay et al., DPBench,
 SIGMOD 2016, "scale–ε exchangeability"). So a model that asks for it (`regret_tree(exchange = true)`) is trained at one

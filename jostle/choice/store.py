@@ -1,5 +1,6 @@
-"""Where policies, and the runs behind them, are kept: one readable JSON document each, under the key of all they
-depend on.
+"""Stores policies and the runs behind them, each as one readable JSON document.
+
+A document's name is a digest of everything that it depends on.
 
 A document carries a digest of itself; one that was edited or cut short is refused, not used. A store that cannot be
 written costs the next run its time and nothing else.
@@ -7,11 +8,8 @@ written costs the next run its time and nothing else.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import os
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,7 @@ from jostle.choice.policy import Policy
 from jostle.choice.table import RunTable
 from jostle.diagnostics import Refusal, refuse
 from jostle.jsontext import loads
-from jostle.resources import cache_folder
+from jostle.resources import cache_folder, replacing
 
 FORMAT = 1
 
@@ -105,15 +103,18 @@ class Store:
 
 def _write_document(path: Path, key: str, what: str, content: Any) -> Path | None:
     document = {"format": FORMAT, "key": key, "digest": digest(FORMAT, key, content), what: content}
+    text = json.dumps(document, indent=1 if what == "policy" else None, allow_nan=False)
     try:
-        _write(path, json.dumps(document, indent=1 if what == "policy" else None, allow_nan=False))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path, encoding="utf-8") as file:
+            file.write(text)
     except OSError:
         return None
     return path
 
 
 def _content(data: bytes, key: str, path: Path, what: str) -> Any:
-    """What a document holds under `what`, its digest checked."""
+    """Returns the content of a document under `what`, after its digest is checked."""
     try:
         document = loads(data.decode())
     except ValueError:
@@ -147,16 +148,3 @@ def _damaged(path: Path) -> Refusal:
         f"the stored model `{path}` is damaged: it was edited or cut short",
         help="delete this file; the next run trains the model again",
     )
-
-
-def _write(path: Path, text: str) -> None:
-    """All or nothing: another run sees the old file or the whole new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(name, path)
-    finally:
-        with contextlib.suppress(OSError):
-            os.unlink(name)  # there only if it was not put in place

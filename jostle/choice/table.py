@@ -1,4 +1,4 @@
-"""The table of runs: all that training saw, as plain numbers, from which policies are fitted and judged.
+"""The table of runs holds all that training saw, as plain numbers; policies are fitted and judged from it.
 
 It holds no code and no data set, is written into stored models, and is the body of `train` events. The models and
 the cross-validation read nothing else.
@@ -10,14 +10,14 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jostle.choice.scale import Scale, scale_of
+from jostle.choice.scale import UtilityScale, scale_of
 
 EPSILON = "epsilon"
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """How features were measured: the private ones in `paid` share `share` of epsilon equally.
+    """A way to measure features: the private ones in `paid` share `share` of epsilon equally.
 
     Share 0 with nothing paid: the features are exact, because they are public or the data are.
     """
@@ -65,10 +65,10 @@ class RunTable:
         return not self.epsilons
 
     @property
-    def scale(self) -> Scale:
+    def scale(self) -> UtilityScale:
         return scale_of(u for run in self.runs for level in run.utilities for u in level)
 
-    def scores(self, run: Run, share: float, scale: Scale) -> list[float]:
+    def scores(self, run: Run, share: float, scale: UtilityScale) -> list[float]:
         """The score of every option when it gets 1 − `share` of epsilon.
 
         At a level that was run these are the runs; between two levels, on the line through them over log epsilon
@@ -82,7 +82,7 @@ class RunTable:
         return [w + (s - w) * way for w, s in zip(whole, less, strict=True)]
 
     def rows_of(self, run: Run) -> float | None:
-        """How many rows the instance of a run has, to six figures; None where that is not known."""
+        """The number of rows of a run's instance, to six figures; None where that is not known."""
         rows = self.rows[run.database] if self.rows else 0.0
         return float(f"{run.scale * rows:.6g}") if rows else None
 
@@ -91,7 +91,7 @@ class RunTable:
         return replace(self, runs=tuple(r for r in self.runs if r.database != database))
 
     def keeping(self, setting: int) -> RunTable:
-        """The same table with one of its feature settings."""
+        """Returns the table with one of its feature settings."""
         runs = tuple(replace(r, features=(r.features[setting],)) for r in self.runs)
         return replace(self, settings=(self.settings[setting],), runs=runs)
 

@@ -1,4 +1,4 @@
-"""Filling the table of runs: every option on every training data set, with the noise it would have.
+"""Fills the table of runs: every option on every training data set, with the noise it would have.
 
 Training simulates on public data only. Every draw is seeded from the table's key, the data set, the scale, epsilon
 and what is drawn, never from global state, so that the table is the same however many processes fill it.

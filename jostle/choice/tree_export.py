@@ -1,4 +1,4 @@
-"""A policy's trees as nested records, for whoever draws them: `choice` events carry them.
+"""Exports a policy's trees as nested records, which `choice` events carry for the renderings.
 
 A test is {feature, threshold, low, high}, a leaf {says: {option: utility}, n}. Forests are not drawn.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jostle.choice.models import Trees
+from jostle.choice.models import TreeEnsembles
 from jostle.choice.policy import Policy
 from jostle.choice.trees import LEAF, Tree
 
@@ -15,9 +15,9 @@ _MOST = 400  # nodes of all trees together
 
 
 def tree_records(policy: Policy) -> dict[str, Any]:
-    """By option the tree that speaks of it, or one under `""` for all options; empty where there is none to draw."""
+    """Returns the tree of each option, or one under `""` for all options; empty where there is none to draw."""
     model = policy.predictor
-    if not policy.learned or not isinstance(model, Trees) or any(len(trees) != 1 for trees in model.ensembles):
+    if not policy.learned or not isinstance(model, TreeEnsembles) or any(len(trees) != 1 for trees in model.ensembles):
         return {}
     if sum(len(trees[0].feature) for trees in model.ensembles) > _MOST:
         return {}
@@ -27,7 +27,7 @@ def tree_records(policy: Policy) -> dict[str, Any]:
     return {o: _node(model, trees[0], (o,), 0) for o, trees in zip(options, model.ensembles, strict=True)}
 
 
-def _node(model: Trees, tree: Tree, options: tuple[str, ...], at: int) -> dict[str, Any]:
+def _node(model: TreeEnsembles, tree: Tree, options: tuple[str, ...], at: int) -> dict[str, Any]:
     if tree.feature[at] == LEAF:
         utilities = {o: model.scale.utility(v) for o, v in zip(options, tree.value[at], strict=True)}
         return {"says": utilities, "n": tree.n[at]}

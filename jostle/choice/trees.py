@@ -1,4 +1,4 @@
-"""A regression tree as arrays: data, readable and usable without whatever grew it.
+"""A regression tree as arrays: data that can be read and used without the code that grew it.
 
 Plain Python; no numerical library is needed to choose with a stored tree.
 """

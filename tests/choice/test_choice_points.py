@@ -119,9 +119,9 @@ def test_runs_of_many_calls_weigh_no_more() -> None:
 
 def test_the_first_of_equals_is_taken() -> None:
     from jostle.choice.models import constant
-    from jostle.choice.scale import Scale
+    from jostle.choice.scale import UtilityScale
 
-    assert best_of(constant(Scale("utility"), [1.0, 1.0, 0.5], [0, 0, 0], 1), ()) == 0
+    assert best_of(constant(UtilityScale("utility"), [1.0, 1.0, 0.5], [0, 0, 0], 1), ()) == 0
 
 
 def test_a_choice_point_is_refused_with_a_place(folder: Path) -> None:

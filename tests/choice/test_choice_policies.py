@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from choice_fakes import CROSSING, SIZES, FakeBench
 
-from jostle.choice import UserModel, forest, learn, regret_tree, train, tree
 from jostle.choice.grow import grow
-from jostle.choice.models import Model, Trees
+from jostle.choice.learning import learn
+from jostle.choice.models import Model, TreeEnsembles, UserModel, forest, regret_tree, tree
 from jostle.choice.policies import Candidate, _winner, by_size, candidates, is_significant_gain, view_of
 from jostle.choice.pruning import pruned
 from jostle.choice.scale import scale_of
 from jostle.choice.store import Store
+from jostle.choice.training import train
 from jostle.diagnostics import Refusal
 
 
@@ -306,7 +307,7 @@ def test_a_leaf_departs_from_the_single_best_option_only_for_a_reason() -> None:
         noise = spread * np.tile([1.0, -1.0], 8)
         y = np.stack([np.zeros(16), gain + noise], axis=1)
         found = pruned(
-            Trees(scale_of([1.0]), ("size",), 2, ((grow(x, y, 1, 1, by_regret=True),),), True), x, y, database
+            TreeEnsembles(scale_of([1.0]), ("size",), 2, ((grow(x, y, 1, 1, by_regret=True),),), True), x, y, database
         )
         above = [u for u, _ in found.predict([1.0])]
         assert (above[1] > above[0]) == departs

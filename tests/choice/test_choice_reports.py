@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 from choice_fakes import CROSSING, SIZES, FakeBench
 
-from jostle.choice import evaluate, learn, regret_tree, train, tree
+from jostle.choice.evaluation import evaluate
+from jostle.choice.learning import learn
+from jostle.choice.models import regret_tree, tree
+from jostle.choice.training import train
 from jostle.diagnostics import Refusal
 
 LEARNED = """\

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from choice_fakes import CROSSING, SIZES, FakeBench
 
-from jostle.choice import Policy, Store, UserModel, forest, learn, regret_tree, tree
-from jostle.choice.learning import key_of
-from jostle.choice.models import Model
-from jostle.choice.store import default_folder
+from jostle.choice.learning import key_of, learn
+from jostle.choice.models import Model, UserModel, forest, regret_tree, tree
+from jostle.choice.policy import Policy
+from jostle.choice.store import Store, default_folder
 from jostle.diagnostics import Refusal
 
 

@@ -11,9 +11,8 @@ import time
 import pytest
 from choice_fakes import CROSSING, SIZES, FakeBench
 
-from jostle.choice import epsilon_grid, train, train_event
-from jostle.choice.table import RunTable
-from jostle.choice.training import seed
+from jostle.choice.table import RunTable, train_event
+from jostle.choice.training import epsilon_grid, seed, train
 from jostle.diagnostics import Refusal, refuse
 from jostle.source import Source, Span
 

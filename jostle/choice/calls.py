@@ -1,0 +1,60 @@
+"""Steps that calls of ChoiceMakers and of choice points share: the record, its features, and the Option that runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from jostle.diagnostics import refuse
+from jostle.privacy.handles import Handle, Table, Vectors, handles_in
+from jostle.run.interpreter import Interpreter
+from jostle.run.values import JSet, is_number, kind_name
+from jostle.source import Span
+
+
+def only_record(args: Sequence[Any]) -> Any:
+    """The one record that a choice is called with."""
+    if len(args) != 1:
+        raise refuse("TypeError", f"a choice takes its data, one record, and {len(args)} were given")
+    return args[0]
+
+
+def number_from(value: Any, what: str) -> float:
+    """The number that `what` (a Feature, a Utility) gives."""
+    if not is_number(value):
+        raise refuse("TypeError", f"{what} gives {kind_name(value)}, and a number is needed")
+    return float(value)
+
+
+def run(interp: Interpreter, option: Any, data: Any) -> Any:
+    """Runs an Option; on public data, outside every allotment."""
+    if handles_in(data):
+        return interp.call(option, [data])
+    with interp.kernel.allot(None, None):
+        return interp.call(option, [data])
+
+
+def public_answers(interp: Interpreter, option: Any, name: str, data: Any, span: Span | None, help: str = "") -> Any:
+    """Runs an Option within an event of its own; refuses answers that hold private data."""
+    with interp.kernel.events.within("option", name, span):
+        answers = run(interp, option, data)
+    for handle in handles_in(answers):
+        source = handle.exposures[0].source.name
+        raise refuse("PrivateValue", f"the answers of `{name}` hold private data of `{source}`", help=help)
+    return answers
+
+
+def all_handles(value: Any) -> list[Handle]:
+    """Every handle in nested containers, public ones too."""
+    if isinstance(value, Handle):
+        return [value]
+    items: Sequence[Any] = list(value.values()) if isinstance(value, dict) else ()
+    if isinstance(value, (JSet, list, tuple)):
+        items = list(value)
+    return [handle for item in items for handle in all_handles(item)]
+
+
+def workers_for(databases: Sequence[Any]) -> int | None:
+    """1 where data hold tables: an embedded database is not promised to work across a fork. None: any number."""
+    handles = [handle for data in databases for handle in all_handles(data)]
+    return 1 if any(isinstance(handle, (Table, Vectors)) for handle in handles) else None

@@ -10,7 +10,7 @@ __all__ = ["PrivateClassifier", "Refusal", "Session", "__version__", "evaluate"]
 if TYPE_CHECKING:
     from jostle.diagnostics import Refusal
     from jostle.tools.estimators import PrivateClassifier
-    from jostle.tools.evaluating import evaluate
+    from jostle.tools.evaluation import evaluate
     from jostle.tools.session import Session
 
 
@@ -29,7 +29,7 @@ def __getattr__(name: str) -> Any:
 
         return PrivateClassifier
     if name == "evaluate":
-        from jostle.tools.evaluating import evaluate
+        from jostle.tools.evaluation import evaluate
 
         return evaluate
     raise AttributeError(f"module 'jostle' has no attribute {name!r}")

@@ -30,15 +30,17 @@ class SeededNoise:
             wide: NDArray[np.int64] = np.clip(values.astype(float) + noise, -9e18, 9e18).astype(np.int64)
             return wide
         stop = -np.expm1(-1.0 / scale)
-        drawn: NDArray[np.int64] = self._rng.geometric(stop, values.shape) - self._rng.geometric(stop, values.shape)
-        return values + drawn
+        difference: NDArray[np.int64] = self._rng.geometric(stop, values.shape) - self._rng.geometric(
+            stop, values.shape
+        )
+        return values + difference
 
     def gaussian(self, values: NDArray[np.int64], sigma: float) -> NDArray[np.int64]:
         """Adds rounded Gaussian noise (close to the discrete one for σ ≥ 1)."""
         import numpy as np
 
-        drawn = np.rint(self._rng.normal(0.0, sigma, values.shape))
-        return values + np.clip(drawn, -9e18, 9e18).astype(np.int64)
+        noise = np.rint(self._rng.normal(0.0, sigma, values.shape))
+        return values + np.clip(noise, -9e18, 9e18).astype(np.int64)
 
     def noisy_max(self, scores: NDArray[np.int64], scale: float) -> int:
         """The index of the largest score after one-sided exponential noise (permute-and-flip's law)."""
@@ -52,10 +54,10 @@ class SeededNoise:
 
         return int(np.argmax(scores + self._rng.gumbel(0.0, scale, scores.shape)))
 
-    def sample(self, size: int, kept: int) -> NDArray[np.bool_]:
+    def sample(self, size: int, share: int) -> NDArray[np.bool_]:
         """Each of `size` with probability kept/2^16."""
-        drawn: NDArray[np.bool_] = self._rng.integers(0, 2**16, size) < kept
-        return drawn
+        selection: NDArray[np.bool_] = self._rng.integers(0, 2**16, size) < share
+        return selection
 
 
 def resample(counts: NDArray[np.int64], rows: int, seed: int) -> NDArray[np.int64]:
@@ -66,27 +68,27 @@ def resample(counts: NDArray[np.int64], rows: int, seed: int) -> NDArray[np.int6
     if total == 0:
         return counts
     shares = counts.ravel() / total
-    drawn = np.random.default_rng(seed).multinomial(rows, shares)
-    return drawn.reshape(counts.shape).astype(np.int64)
+    sample = np.random.default_rng(seed).multinomial(rows, shares)
+    return sample.reshape(counts.shape).astype(np.int64)
 
 
-Wish = tuple[str, Any, Any]  # ("integer" | "real", low, high) or ("listed", values, None)
+ColumnLaw = tuple[str, Any, Any]  # ("integer" | "real", low, high) or ("listed", values, None)
 
 
-def rows_of(columns: dict[str, Wish], rows: int, seed: int) -> dict[str, object]:
+def rows_of(columns: dict[str, ColumnLaw], rows: int, seed: int) -> dict[str, object]:
     """Made-up rows, one array a column, each drawn evenly from its public domain: what stands in for private data."""
     import numpy as np
 
     rng = np.random.default_rng(seed)
-    made: dict[str, object] = {}
+    table: dict[str, object] = {}
     for name, (kind, low, high) in columns.items():
         if kind == "integer":
-            made[name] = rng.integers(low, high, rows, endpoint=True)
+            table[name] = rng.integers(low, high, rows, endpoint=True)
         elif kind == "real":
-            made[name] = rng.uniform(low, high, rows)
+            table[name] = rng.uniform(low, high, rows)
         else:
-            made[name] = np.array(low)[rng.integers(0, len(low), rows)]
-    return made
+            table[name] = np.array(low)[rng.integers(0, len(low), rows)]
+    return table
 
 
 def counts_of(shape: tuple[int, ...], rows: int, seed: int) -> NDArray[np.int64]:

@@ -35,7 +35,7 @@ class Builder(Transformer):  # type: ignore[type-arg]
     # Places ------------------------------------------------------------------------------------
 
     def _at(self, child: Any) -> Span:
-        """Where a token or a node stands."""
+        """The span of a token or a node."""
         if isinstance(child, Token):
             line, column = child.line or 1, child.column or 1
             return Span(self.source, line, column, child.end_line or line, child.end_column or column)
@@ -107,15 +107,15 @@ class Builder(Transformer):  # type: ignore[type-arg]
 
     def params(self, *children: Any) -> tuple[tuple[n.Param, ...], Span]:
         params = _only(n.Param, children)
-        seen: set[str] = set()
+        names_so_far: set[str] = set()
         for before, param in zip((None, *params), params, strict=False):
-            if param.name in seen:
+            if param.name in names_so_far:
                 message = f"the parameter `{param.name}` is named twice"
                 raise refuse("SyntaxError", message, param.span, help="give each a name of its own")
             if before is not None and before.default is not None and param.default is None:
                 message = f"the parameter `{param.name}` has no default, but one before it has"
                 raise refuse("SyntaxError", message, param.span, help="put parameters with defaults last")
-            seen.add(param.name)
+            names_so_far.add(param.name)
         return params, self._span(children[0], children[-1])
 
     def param_(self, name: Token, _equal: Token | None, default: n.Expr | None) -> n.Param:
@@ -124,14 +124,14 @@ class Builder(Transformer):  # type: ignore[type-arg]
     # Private sources ---------------------------------------------------------------------------
 
     def private(self, word: Token, name: Token, _equal: Token, source: n.Expr, *clauses: Any) -> n.Private:
-        found: dict[str, Any] = {}
+        parts: dict[str, Any] = {}
         for clause in clauses:
             kind = {n.Protecting: "protecting", n.Budget: "budget"}.get(type(clause), "described by")
-            if kind in found:
+            if kind in parts:
                 raise refuse("SyntaxError", f"a second `{kind}` for `{name}`", clause.span, help="keep one of them")
-            found[kind] = clause
+            parts[kind] = clause
         return n.Private(
-            str(name), source, found.get("described by"), found.get("protecting"), found.get("budget"),
+            str(name), source, parts.get("described by"), parts.get("protecting"), parts.get("budget"),
             span=self._span(word, source, *clauses),
         )  # fmt: skip
 
@@ -244,14 +244,14 @@ class Builder(Transformer):  # type: ignore[type-arg]
         return n.Index(value, positions, keywords, trailing, span=self._span(value, close))
 
     def args(self, *children: Any) -> tuple[tuple[n.Expr, ...], tuple[n.Keyword, ...], bool]:
-        seen: set[str] = set()
+        names_so_far: set[str] = set()
         for child in children:
             if isinstance(child, n.Keyword):
-                if child.name in seen:
+                if child.name in names_so_far:
                     message = f"the argument `{child.name}` is given twice"
                     raise refuse("SyntaxError", message, child.span, help="keep one of them")
-                seen.add(child.name)
-            elif isinstance(child, n.Expr) and seen:
+                names_so_far.add(child.name)
+            elif isinstance(child, n.Expr) and names_so_far:
                 help = "put the arguments without a name first"
                 raise refuse("SyntaxError", "an argument without a name after one with a name", child.span, help=help)
         trailing = isinstance(children[-1], Token)
@@ -307,11 +307,13 @@ class Builder(Transformer):  # type: ignore[type-arg]
 
     def _comprehension(self, kind: str, item: n.Expr, rest: Any, span: Span) -> n.Comprehension:
         """`item for a in A for b in B` is `[item for b in B] for a in A`, with the inner lists laid end to end."""
-        made = item
+        expression = item
         for place, (names, source, condition, _) in reversed(list(enumerate(rest))):
             flat = place < len(rest) - 1
-            made = n.Comprehension(kind if place == 0 else "list", made, names, source, condition, flat, span=span)
-        return cast(n.Comprehension, made)
+            expression = n.Comprehension(
+                kind if place == 0 else "list", expression, names, source, condition, flat, span=span
+            )
+        return cast(n.Comprehension, expression)
 
     # Queries -----------------------------------------------------------------------------------
 
@@ -355,8 +357,8 @@ def _only(kind: type[Any], children: Children) -> tuple[Any, ...]:
     return tuple(child for child in children if isinstance(child, kind))
 
 
-def _escaped(found: re.Match[str]) -> str:
-    word = found.group(1)
+def _escaped(match: re.Match[str]) -> str:
+    word = match.group(1)
     if len(word) == 5:
         return chr(int(word[1:], 16))
-    return ESCAPES.get(word, found.group(0))
+    return ESCAPES.get(word, match.group(0))

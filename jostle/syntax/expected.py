@@ -1,4 +1,4 @@
-"""Which words may come next: asked by editors and the REPL, answered by the parser itself.
+"""The words that may come next at a place of a text, from the parser itself, for editors and the REPL.
 
 Only the statement in which the text ends is parsed, so that an answer does not take longer in a long program.
 """
@@ -32,7 +32,7 @@ _CLAUSES = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What may follow a text: `words` of the language, and whether a `name` may; `typed` is the word begun there.
+    """The possible continuations of a text: `words` of the language, and whether a `name` may follow `typed`.
 
     `after_dot`: the name before the dot, where a field is wanted; `in_query`: whether the place is inside `{{ }}`.
     """
@@ -44,7 +44,7 @@ class Expected:
     in_query: bool = False
 
 
-class _Open(Layout):
+class _OpenLayout(Layout):
     """A layout that leaves the last statement open."""
 
     finishes = False
@@ -52,12 +52,12 @@ class _Open(Layout):
 
 @cache
 def _parser() -> tuple[Lark, Layout]:
-    layout = _Open()
+    layout = _OpenLayout()
     return load(Builder(), layout), layout
 
 
 def expected(text: str) -> Expected:
-    """What may stand at the end of `text`."""
+    """Returns the possible continuations of `text`."""
     word = _WORD.search(text)
     typed = word[0] if word else ""
     before = text[: len(text) - len(typed)]
@@ -85,8 +85,8 @@ def _accepted(text: str) -> tuple[set[str], bool]:
     try:
         parser = lark.parse_interactive(text)
         parser.exhaust_lexer()
-        found: set[str] = parser.accepts()  # type: ignore[no-untyped-call]
-        return found, any(frame.kind == "query" for frame in layout.frames)
+        terminals: set[str] = parser.accepts()  # type: ignore[no-untyped-call]
+        return terminals, any(frame.kind == "query" for frame in layout.frames)
     except (LayoutError, LarkError, Refusal):
         return set(), any(frame.kind == "query" for frame in layout.frames)
 
@@ -112,5 +112,5 @@ def _spelled(terminal: str) -> list[str]:
     if terminal in _SPELLED:
         return _SPELLED[terminal].split()
     word = terminal.removeprefix("_").lower()
-    known = lexicon()
-    return [word] if word in known.reserved + known.opening + known.clause else []
+    words = lexicon()
+    return [word] if word in words.reserved + words.opening + words.clause else []

@@ -24,8 +24,8 @@ _COMPOUND = ("_DEF", "_IF", "_FOR", "_WITH")
 
 def formatted(source: Source) -> str:
     """The text, formatted. Raises `Refusal` where it does not parse."""
-    found, tail = pieces(source)
-    text = _Writer(source.text, found, tail).write()
+    tokens, tail = pieces(source)
+    text = _Writer(source.text, tokens, tail).write()
     if parse(Source(source.name, text), interactive=True) != parse(source, interactive=True):
         raise refuse(
             "SyntaxError", "this text cannot be formatted without changing what it means",
@@ -47,8 +47,8 @@ class _Line:
 
 
 @dataclass(slots=True)
-class _Open:
-    """What is open: a block or a bracket. Lines in it are indented by `inside`, its closer by `outside`.
+class _Frame:
+    """An open block or bracket. Lines in it are indented by `inside`, its closer by `outside`.
 
     `shown`: how a block is written: `braces`, `colon`, or `line` (on the line that opens it).
     """
@@ -56,7 +56,7 @@ class _Open:
     kind: str
     outside: int
     inside: int
-    shown: str = ""
+    style: str = ""
     column: int = 0  # of a block's first statement, in the text as it was
 
     @property
@@ -74,7 +74,7 @@ class _Comment:
 
 @dataclass(slots=True)
 class _Gap:
-    """What stands between two tokens."""
+    """The comments and line breaks between two tokens."""
 
     trailing: _Comment | None = None  # at the end of the line
     own: list[_Comment] = field(default_factory=list)  # on lines of their own
@@ -85,10 +85,10 @@ class _Gap:
 class _Writer:
     """Writes tokens one by one; `_line` is the line that is being written, None where the next token begins one."""
 
-    def __init__(self, text: str, found: list[Piece], tail: list[str]) -> None:
-        self._text, self._pieces, self._tail = text, found, tail
+    def __init__(self, text: str, tokens: list[Piece], tail: list[str]) -> None:
+        self._text, self._pieces, self._tail = text, tokens, tail
         self._lines: list[_Line] = []
-        self._stack = [_Open("block", 0, 0, "colon")]
+        self._stack = [_Frame("block", 0, 0, "colon")]
         self._line: _Line | None = None
 
     def write(self) -> str:
@@ -120,7 +120,7 @@ class _Writer:
 
     def _between(self, before: Piece | None, piece: Piece, gap: _Gap) -> None:
         """Ends lines, closes indented blocks and writes comments, up to the place of `piece`."""
-        within_line = self._stack[-1].shown == "line"
+        within_line = self._stack[-1].style == "line"
         opened = before is None or (before.opens == "block" or "_INDENT" in piece.marks)
         starts = (opened or "_NL" in piece.marks) and not within_line and piece.closes != "block"
         if opened:
@@ -156,7 +156,7 @@ class _Writer:
 
     def _dedent(self) -> None:
         top = self._stack.pop()
-        if top.shown == "braces":
+        if top.style == "braces":
             self._begin(top.outside).text = "}"
 
     def _begin(self, indent: int, blank: bool = False) -> _Line:
@@ -175,8 +175,8 @@ class _Writer:
             self._open_block(at, piece, line)
         elif piece.kind == "COLON" and at + 1 < len(self._pieces) and "_INDENT" in self._pieces[at + 1].marks:
             line.text += " {" if piece.part else ":"
-            shown = "braces" if piece.part else "colon"
-            self._stack.append(_Open("block", line.indent, line.indent + 1, shown))
+            style = "braces" if piece.part else "colon"
+            self._stack.append(_Frame("block", line.indent, line.indent + 1, style))
         else:
             if piece.closes:
                 self._stack.pop()
@@ -186,7 +186,7 @@ class _Writer:
                 line.equal, line.column = len(line.text), piece.column
             line.text += piece.text
             if piece.opens:
-                self._stack.append(_Open(piece.opens, line.indent, line.indent + 1))
+                self._stack.append(_Frame(piece.opens, line.indent, line.indent + 1))
 
     def _open_block(self, at: int, piece: Piece, line: _Line) -> None:
         """The `{` of a block: kept for a Part, else a colon; on one line where it was and holds one plain statement."""
@@ -195,15 +195,15 @@ class _Writer:
         short = bool(inner) and "\n" not in whole and inner[0].kind not in _COMPOUND
         braces = piece.part or not inner
         line.text += (" {" if braces else ":") + (" " if short else "")
-        shown = "line" if short else "braces" if braces else "colon"
-        self._stack.append(_Open("block", line.indent, line.indent + 1, shown))
+        style = "line" if short else "braces" if braces else "colon"
+        self._stack.append(_Frame("block", line.indent, line.indent + 1, style))
 
     def _close_block(self, before: Piece | None, piece: Piece, line: _Line) -> None:
         top = self._stack.pop()
         empty = before is not None and before.opens == "block" and line.text.endswith("{")
-        if empty or (top.shown == "line" and piece.part):
+        if empty or (top.style == "line" and piece.part):
             line.text += " }"
-        elif top.shown == "braces":
+        elif top.style == "braces":
             self._begin(top.outside).text = "}"
 
 
@@ -211,14 +211,14 @@ def _joined(lines: list[_Line]) -> str:
     """The text, with comments of neighbouring lines below each other."""
     _line_up_equals(lines)
     out = []
-    shown = [STEP * line.indent + line.text.rstrip() for line in lines]
+    texts = [STEP * line.indent + line.text.rstrip() for line in lines]
     for group in _runs(lines, lambda line: 0 if line.comment else -1):
-        wide = max(len(shown[i]) for i in group)
+        wide = max(len(texts[i]) for i in group)
         apart = max(wide + 2 + len(lines[i].comment) for i in group) > WIDTH
         for i in group:
             if lines[i].comment:
-                shown[i] = f"{shown[i] if apart else shown[i].ljust(wide)}  {lines[i].comment}"
-    for line, text in zip(lines, shown, strict=True):
+                texts[i] = f"{texts[i] if apart else texts[i].ljust(wide)}  {lines[i].comment}"
+    for line, text in zip(lines, texts, strict=True):
         out += ["", text] if line.blank else [text]
     return "\n".join(out) + "\n" if out else ""
 

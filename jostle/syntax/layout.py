@@ -51,7 +51,7 @@ class TooDeep(LayoutError):
 
 @dataclass
 class Frame:
-    """What is open: a block (newlines count), a set, a bracket or a query (they do not)."""
+    """An open block (newlines count), set, bracket or query (they do not)."""
 
     kind: str
     opener: Token | None = None
@@ -98,7 +98,7 @@ class Layout(PostLex):
                 yield Token.new_borrow_pos("_NL", "", last)
 
     def depth(self) -> int:
-        """How many brackets and indented blocks are open."""
+        """The number of open brackets and indented blocks."""
         return sum(len(frame.columns) for frame in self.frames) - 1
 
     def _lay_out(self, token: Token) -> Iterator[Token]:

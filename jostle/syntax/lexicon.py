@@ -45,18 +45,18 @@ class Lexicon:
 def lexicon() -> Lexicon:
     """The words of `grammar/jostle.lark`."""
     text = (folder("grammar") / "jostle.lark").read_text(encoding="utf-8")
-    found: dict[str, list[str]] = {"reserved": [], "opening": [], "clause": []}
+    sections: dict[str, list[str]] = {"reserved": [], "opening": [], "clause": []}
     section = ""
     for line in text.splitlines():
         section = next((name for start, name in _SECTIONS.items() if line.startswith(start)), section)
         word = _WORD.match(line)
         if section and word:
-            for written in word[1].split("|"):
-                stem = written.replace("s?", "s").replace("?", "")
-                found[section].append(stem)
-                if written.endswith("s?"):
-                    found[section].append(stem[:-1])
-    return Lexicon(*(tuple(dict.fromkeys(found[name])) for name in ("reserved", "opening", "clause")))
+            for spelling in word[1].split("|"):
+                stem = spelling.replace("s?", "s").replace("?", "")
+                sections[section].append(stem)
+                if spelling.endswith("s?"):
+                    sections[section].append(stem[:-1])
+    return Lexicon(*(tuple(dict.fromkeys(sections[name])) for name in ("reserved", "opening", "clause")))
 
 
 def _words(words: tuple[str, ...]) -> str:
@@ -67,15 +67,15 @@ def _words(words: tuple[str, ...]) -> str:
 def shapes() -> tuple[tuple[str, str], ...]:
     """(colour, pattern), first match first. Colours: comment string number constant declaration keyword clause
     function operator."""
-    known = lexicon()
+    words = lexicon()
     return (
         ("comment", r"#[^\n]*|(?m:^[ ]*//[^\n]*)"),
         ("string", r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\''),
         ("number", r"\b\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|(?<![\w.])\.\d+(?:[eE][+-]?\d+)?"),
-        ("constant", _words(known.constants)),
-        ("declaration", _words(known.declarations)),
-        ("keyword", _words(known.keywords + known.opening)),
-        ("clause", _words(known.clause) + r"(?!\s*[=(.,)\]])"),
+        ("constant", _words(words.constants)),
+        ("declaration", _words(words.declarations)),
+        ("keyword", _words(words.keywords + words.opening)),
+        ("clause", _words(words.clause) + r"(?!\s*[=(.,)\]])"),
         ("function", r"[A-Za-z_]\w*(?=[ ]*\()"),
         ("name", r"[A-Za-z_]\w*"),
         ("operator", r"\{\{|\}\}|\.\.|[-+*/%^<>=!]+"),
@@ -90,11 +90,11 @@ def _pattern() -> re.Pattern[str]:
 def coloured(text: str) -> Iterator[tuple[str, str]]:
     """The text in pieces, each with its colour (`""` for what has none); put together they are the text."""
     at = 0
-    for found in _pattern().finditer(text):
-        if found.start() > at:
-            yield "", text[at : found.start()]
-        colour = found.lastgroup or ""
-        yield ("" if colour == "name" else colour), found[0]
-        at = found.end()
+    for match in _pattern().finditer(text):
+        if match.start() > at:
+            yield "", text[at : match.start()]
+        colour = match.lastgroup or ""
+        yield ("" if colour == "name" else colour), match[0]
+        at = match.end()
     if at < len(text):
         yield "", text[at:]

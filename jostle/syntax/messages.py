@@ -1,8 +1,8 @@
-"""What to say about a text that does not parse.
+"""Diagnostics of texts that do not parse.
 
-The parser says only where it stopped. This turns the place into a diagnostic in the user's words: first by the sign
-or word that stands there (`grammar/messages.toml`), then by its surroundings (`slips`), at last in general. It looks
-at the text and at the tokens of the statement so far, never at a tree.
+The parser says only where it stopped. This module turns that place into a diagnostic in the user's words: first by the
+sign or word that stands there (`grammar/messages.toml`), then by its surroundings (`common_mistakes`), at last in
+general. It looks at the text and at the tokens of the statement so far, never at a tree.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ def entries() -> Entries:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where the parser stopped: what it found, what came before, what is open, what it could have taken."""
+class ErrorPlace:
+    """The place where the parser stopped: its text, the tokens before it, open brackets, and the expected tokens."""
 
     source: Source
     position: int
     span: Span
-    found: str  # as written; empty at the end of the text
+    text: str  # as written; empty at the end of the text
     type: str  # the token's type, or "" for a sign that is no token
     statement: tuple[Token, ...]  # of the innermost statement, up to what was found
     frames: tuple[Frame, ...]
     expected: frozenset[str]
 
     @classmethod
-    def of_token(cls, error: UnexpectedToken, layout: Layout, source: Source) -> Place:
+    def of_token(cls, error: UnexpectedToken, layout: Layout, source: Source) -> ErrorPlace:
         token = error.token
         statement = tuple(layout.statement)
         if statement and statement[-1] is token:
@@ -57,20 +57,20 @@ class Place:
             span = Span(source, last.end_line, last.end_column, last.end_line, last.end_column + 1)
         elif newline:
             span = Span(source, span.line, span.column, span.line, span.column + 1)
-        found = "" if newline else str(token)
+        text = "" if newline else str(token)
         expected = frozenset(error.expected or ())
-        return cls(source, token.start_pos or 0, span, found, token.type, statement, tuple(layout.frames), expected)
+        return cls(source, token.start_pos or 0, span, text, token.type, statement, tuple(layout.frames), expected)
 
     @classmethod
-    def of_character(cls, error: UnexpectedCharacters, layout: Layout, source: Source) -> Place:
+    def of_character(cls, error: UnexpectedCharacters, layout: Layout, source: Source) -> ErrorPlace:
         span = Span(source, error.line, error.column, error.line, error.column + 1)
         position = error.pos_in_stream or 0
-        found = source.text[position : position + 1]
-        return cls(source, position, span, found, "", tuple(layout.statement), tuple(layout.frames), frozenset())
+        text = source.text[position : position + 1]
+        return cls(source, position, span, text, "", tuple(layout.statement), tuple(layout.frames), frozenset())
 
     @property
     def word(self) -> str:
-        return self.found.lower()
+        return self.text.lower()
 
     @property
     def frame(self) -> Frame:
@@ -103,7 +103,7 @@ def from_layout(error: LayoutError, source: Source) -> Diagnostic:
     end = error.token.end_pos or 0
     if error.token.type.startswith("_NL") and source.text[end : end + 1] == "\t":
         tab = Span(source, span.end_line, span.end_column, span.end_line, span.end_column + 1)
-        return _said(entries()["sign"]["\t"], tab)
+        return _entry_diagnostic(entries()["sign"]["\t"], tab)
     if error.token.type.startswith("_NL"):  # of an indentation: its line is the one that begins there
         column = len(error.token) - error.token.rfind("\n")
         span = Span(source, span.end_line, column, span.end_line, column + 1)
@@ -113,20 +113,20 @@ def from_layout(error: LayoutError, source: Source) -> Diagnostic:
     return Diagnostic(error.kind, error.message, span, error.label, error.help, notes)
 
 
-def explain(place: Place) -> Diagnostic:
+def explain(place: ErrorPlace) -> Diagnostic:
     """The diagnostic of a place where the parser stopped."""
-    from jostle.syntax.slips import SLIPS
+    from jostle.syntax.common_mistakes import COMMON_MISTAKES
 
-    for look in (by_sign, by_word, *SLIPS):
-        said = look(place)
-        if said is not None:
-            return said
+    for look in (by_sign, by_word, *COMMON_MISTAKES):
+        diagnostic = look(place)
+        if diagnostic is not None:
+            return diagnostic
     return in_general(place)
 
 
-def by_sign(place: Place) -> Diagnostic | None:
+def by_sign(place: ErrorPlace) -> Diagnostic | None:
     """A sign of another language, such as `**`, that covers the place."""
-    if not place.found or place.type in ("STRING", "NAME", "NUMBER"):
+    if not place.text or place.type in ("STRING", "NAME", "NUMBER"):
         return None
     for sign, entry in entries()["sign"].items():
         for start in range(place.position - len(sign) + 1, place.position + 1):
@@ -134,11 +134,11 @@ def by_sign(place: Place) -> Diagnostic | None:
                 line, column = place.span.line, place.span.column - (place.position - start)
                 if column >= 1:
                     span = Span(place.source, line, column, line, column + len(sign))
-                    return _said(entry, span)
+                    return _entry_diagnostic(entry, span)
     return None
 
 
-def by_word(place: Place) -> Diagnostic | None:
+def by_word(place: ErrorPlace) -> Diagnostic | None:
     """A word of another language: at the start of the statement, here, or just before."""
     first, previous = place.first, place.previous
     statement, word, after = (entries()[section] for section in ("statement", "word", "after"))
@@ -146,38 +146,38 @@ def by_word(place: Place) -> Diagnostic | None:
     second = place.statement[1].type if len(place.statement) > 1 else ""
     as_a_name = second == "EQUAL" or (second == "LPAR" and first == "print")
     if first is not None and first.type == "NAME" and first.lower() in statement and not as_a_name:
-        return _said(statement[first.lower()], token_span(first, place.source))
+        return _entry_diagnostic(statement[first.lower()], token_span(first, place.source))
     if first is None and place.word in statement:
-        return _said(statement[place.word], place.span)
+        return _entry_diagnostic(statement[place.word], place.span)
     if place.type not in ("STRING", "_WITH") and place.word in word and previous is not None:
-        return _said(word[place.word], place.span)
+        return _entry_diagnostic(word[place.word], place.span)
     if previous is not None and previous.type == "NAME" and previous.lower() in after:
-        return _said(after[previous.lower()], token_span(previous, place.source))
+        return _entry_diagnostic(after[previous.lower()], token_span(previous, place.source))
     return None
 
 
-def _said(entry: Entry, span: Span) -> Diagnostic:
+def _entry_diagnostic(entry: Entry, span: Span) -> Diagnostic:
     return Diagnostic("SyntaxError", entry["message"], span, entry.get("label", ""), entry.get("help", ""))
 
 
-def in_general(place: Place) -> Diagnostic:
+def in_general(place: ErrorPlace) -> Diagnostic:
     """The message where no other fits: what was found and, where that is short, what could follow."""
     help = ""
     could = readable(place.expected)
-    if "$END" in place.expected and place.found:
+    if "$END" in place.expected and place.text:
         help = "the statement is complete before it: start a new line, or put an operator between them"
     elif 0 < len(could) <= 6:
         help = "expected " + (could[0] if len(could) == 1 else ", ".join(could[:-1]) + " or " + could[-1])
-    if not place.found:
+    if not place.text:
         return place.error("the line ends too early", label="something is missing here", help=help)
-    if place.type == "" and place.found.isalpha():
+    if place.type == "" and place.text.isalpha():
         help = "names are written with a–z, A–Z, 0–9 and _"
     if place.type == "":
-        return place.error(f"`{place.found}` has no meaning here", label="unexpected", help=help)
+        return place.error(f"`{place.text}` has no meaning here", label="unexpected", help=help)
     previous = place.previous
     if not help and previous is not None and previous.type in ENDS_AN_EXPRESSION:
         help = "an operator, a comma or a new line may be missing before it"
-    return place.error(f"`{place.found}` cannot stand here", label="unexpected", help=help)
+    return place.error(f"`{place.text}` cannot stand here", label="unexpected", help=help)
 
 
 SIGNS = {

@@ -16,9 +16,9 @@ from jostle.diagnostics import Refusal, refuse
 from jostle.source import Source
 from jostle.syntax import nodes as n
 from jostle.syntax.builder import Builder
+from jostle.syntax.common_mistakes import after_parsing
 from jostle.syntax.layout import Layout, LayoutError, NoBlock, unclosed
-from jostle.syntax.messages import Place, explain, from_layout
-from jostle.syntax.slips import after_parsing
+from jostle.syntax.messages import ErrorPlace, explain, from_layout
 from jostle.syntax.tables import load
 from jostle.syntax.walk import too_deep
 
@@ -98,9 +98,9 @@ def _run(lark: Lark, layout: Layout, source: Source) -> n.Program:
         opener = layout.frames[-1].opener
         if at_end and opener is not None:
             raise _Unfinished(from_layout(unclosed(opener, None), source)) from None
-        raise (_Unfinished if at_end else Refusal)(explain(Place.of_token(error, layout, source))) from None
+        raise (_Unfinished if at_end else Refusal)(explain(ErrorPlace.of_token(error, layout, source))) from None
     except UnexpectedCharacters as error:
-        raise Refusal(explain(Place.of_character(error, layout, source))) from None
+        raise Refusal(explain(ErrorPlace.of_character(error, layout, source))) from None
     except UnexpectedInput:
         raise refuse("SyntaxError", "the text does not parse") from None
     return program

@@ -1,4 +1,4 @@
-"""Where a space stands between two tokens of one line."""
+"""Decides where a space stands between two tokens of one line."""
 
 from __future__ import annotations
 

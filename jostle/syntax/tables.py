@@ -1,4 +1,4 @@
-"""Where the parser comes from: Lark's table for `grammar/jostle.lark`, kept on disk between runs.
+"""Loads the parser: Lark's table for `grammar/jostle.lark`, cached on disk between runs.
 
 Reading the grammar from its text costs about a quarter of a second (4 s where `interegular` is installed, as for the
 tests: Lark then compares all terminals), reading the finished table a tenth of that. The table is kept in the user's
@@ -13,12 +13,12 @@ import hashlib
 import os
 import pickle
 import sys
-import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import lark
 
-from jostle.resources import cache_folder, folder
+from jostle.resources import cache_folder, folder, replacing
 from jostle.syntax.builder import Builder
 from jostle.syntax.layout import Layout
 
@@ -38,12 +38,12 @@ def load(builder: Builder, layout: Layout) -> lark.Lark:
         path = cache_folder() / f"grammar-{_key(text)}.table"
     except RuntimeError:  # no home folder
         return _from_text(text, builder, layout)
-    kept = _read(path, builder, layout)
-    if kept is not None:
-        return kept
-    made = _from_text(text, builder, layout)
-    _write(path, made)
-    return made
+    table = _read(path, builder, layout)
+    if table is not None:
+        return table
+    fresh = _from_text(text, builder, layout)
+    _write(path, fresh)
+    return fresh
 
 
 def _from_text(text: str, builder: Builder, layout: Layout) -> lark.Lark:
@@ -60,9 +60,9 @@ def _read(path: Path, builder: Builder, layout: Layout) -> lark.Lark | None:
         with path.open("rb") as file:
             if os.name == "posix" and os.fstat(file.fileno()).st_uid != os.getuid():
                 return None
-            kept = pickle.load(file)
+            table = pickle.load(file)
         parser: lark.Lark = lark.Lark._load_from_dict(  # type: ignore[no-untyped-call]
-            **kept, postlex=layout, transformer=builder
+            **table, postlex=layout, transformer=builder
         )
     except DAMAGED:
         return None
@@ -70,14 +70,7 @@ def _read(path: Path, builder: Builder, layout: Layout) -> lark.Lark | None:
 
 
 def _write(path: Path, parser: lark.Lark) -> None:
-    try:
+    with suppress(OSError, pickle.PicklingError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".grammar-")
-    except OSError:
-        return
-    try:
-        with os.fdopen(handle, "wb") as file:
+        with replacing(path, "wb") as file:
             parser.save(file, exclude_options=("postlex", "transformer"))
-        os.replace(name, path)
-    except (OSError, pickle.PicklingError):
-        Path(name).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""The tokens of a text as its parser saw them, each with what it opens: for whoever writes a text anew.
+"""The tokens of a text as the parser reads them, each with what it opens; the formatter writes from them.
 
 The layout's marks (a statement ends, a block is indented) are kept with the token that follows them. Spaces and
 comments are no tokens: they are what stands in the text between two of them.

@@ -1,1 +1,1 @@
-"""What a person touches: the command line, the REPL, and how diagnostics and results look. Import nothing here."""
+"""The user interfaces: the command line, the REPL, and renderings of diagnostics and results. Import nothing here."""

@@ -1,4 +1,4 @@
-"""The words of the command line, understood: usage errors end here with exit status 2. Nothing is run or read."""
+"""Parses the command line. Usage errors end here with exit status 2; nothing is run or read."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ _SCHEMA = """such as '{age: 17..90, sex: {"F", "M"}}'"""
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace | int:
-    """What was asked (`command` names it), or the exit status where the answer has been given: 0 help, 2 misuse."""
+    """Returns the parsed options (`command` names the command), or the exit status: 0 after help, 2 after misuse."""
     parser = _parser()
     if not words:
         parser.print_help(sys.stderr)
         return 2
     try:
-        asked = parser.parse_args(words)
-        if asked.command == "run" and asked.seed is not None and not asked.simulate:
+        options = parser.parse_args(words)
+        if options.command == "run" and options.seed is not None and not options.simulate:
             parser.error("--seed goes with --simulate; real noise has no seed")
-        if asked.command == "run" and asked.overwrite and not asked.save:
+        if options.command == "run" and options.overwrite and not options.save:
             parser.error("--overwrite goes with --save NAME=PATH")
     except SystemExit as done:
         return int(done.code or 0)
-    return asked
+    return options
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -33,6 +33,11 @@ def _pair(text: str) -> tuple[str, str]:
     if not equals or not _NAME.fullmatch(name):
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=VALUE")
     return name, value
+
+
+def _pairs(parser: argparse.ArgumentParser, flag: str, form: str, help: str) -> None:
+    """Adds an option that may be given several times, each time as a pair."""
+    parser.add_argument(flag, metavar=form, type=_pair, action="append", default=[], help=help)
 
 
 def _seed(text: str) -> int:
@@ -53,18 +58,11 @@ def _parser() -> argparse.ArgumentParser:
 
     run = commands.add_parser("run", help="run a program", allow_abbrev=False)
     run.add_argument("file", metavar="FILE")
-    run.add_argument(
-        "--set", metavar="NAME=VALUE", type=_pair, action="append", default=[], help="set a `param` of the program"
-    )
-    run.add_argument(
-        "--bind", metavar="NAME=PATH", type=_pair, action="append", default=[], help='the file behind bound("NAME")'
-    )
+    _pairs(run, "--set", "NAME=VALUE", "set a `param` of the program")
+    _pairs(run, "--bind", "NAME=PATH", 'the file behind bound("NAME")')
     run.add_argument("--trace", metavar="PATH", help="write the event stream, one JSON object a line, as it happens")
     run.add_argument("--pictures", metavar="FOLDER", help="draw what the program plots, as files in a folder")
-    run.add_argument(
-        "--save", metavar="NAME=PATH", type=_pair, action="append", default=[],
-        help="write what the program releases as NAME, rows or columns, as a CSV file",
-    )  # fmt: skip
+    _pairs(run, "--save", "NAME=PATH", "write what the program releases as NAME, rows or columns, as a CSV file")
     run.add_argument("--overwrite", action="store_true", help="let --save write over files that are there")
     run.add_argument("--format", choices=["text", "json"], default="text", help="json: one object on standard output")
     run.add_argument(
@@ -81,8 +79,6 @@ def _parser() -> argparse.ArgumentParser:
     plan.add_argument("file", metavar="FILE")
     plan.add_argument("--error", metavar="E", type=float, help="a wanted error, in the unit of the program's Utility")
     plan.add_argument("--epsilon", metavar="e", type=float, help="try amounts around this one")
-    plan.add_argument("--set", metavar="NAME=VALUE", type=_pair, action="append", default=[], help="as for `run`")
-    plan.add_argument("--bind", metavar="NAME=PATH", type=_pair, action="append", default=[], help="public stand-ins")
     plan.add_argument("--pictures", metavar="FOLDER", help="draw the error of each choice's options against epsilon")
     plan.add_argument("--format", choices=["text", "json"], default="text")
 
@@ -93,8 +89,9 @@ def _parser() -> argparse.ArgumentParser:
     judge.add_argument(
         "--data", metavar="NAME", action="append", default=[], help="leave out only this data set, and others so named"
     )
-    judge.add_argument("--set", metavar="NAME=VALUE", type=_pair, action="append", default=[], help="as for `run`")
-    judge.add_argument("--bind", metavar="NAME=PATH", type=_pair, action="append", default=[], help="public stand-ins")
+    for command in (plan, judge):
+        _pairs(command, "--set", "NAME=VALUE", "as for `run`")
+        _pairs(command, "--bind", "NAME=PATH", "public stand-ins")
     judge.add_argument("--format", choices=["text", "json"], default="text")
 
     repl = commands.add_parser("repl", help="an interactive session, in which a file may be loaded first")
@@ -131,14 +128,14 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _ledger_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """What an owner does with the ledger of registered datasets."""
+    """Adds the commands of an owner on the ledger of registered datasets."""
 
     def verb(name: str, help: str, *, dataset: bool = True) -> argparse.ArgumentParser:
-        made = verbs.add_parser(name, help=help, allow_abbrev=False)
-        made.add_argument("--ledger", metavar="PATH", help="the ledger file ($JOSTLE_LEDGER, else this user's own)")
+        parser = verbs.add_parser(name, help=help, allow_abbrev=False)
+        parser.add_argument("--ledger", metavar="PATH", help="the ledger file ($JOSTLE_LEDGER, else this user's own)")
         if dataset:
-            made.add_argument("name", metavar="NAME", type=_dataset)
-        return made
+            parser.add_argument("name", metavar="NAME", type=_dataset)
+        return parser
 
     register = verb("register", "put a file under a budget that lasts for ever")
     register.add_argument("file", metavar="FILE", help="CSV, Parquet, or counts in a .npy file (which need no schema)")

@@ -1,4 +1,4 @@
-"""What may be typed next: the words that the parser would take there, and the names, columns and fields known.
+"""Completes a text: with words that the parser accepts there, and with names, columns and fields.
 
 The REPL knows them from its session, an editor from the text (`known_from`). Nothing is run.
 """
@@ -16,7 +16,7 @@ _OPEN = frozenset({"true", "false", "none", "not", "lambda", "Feature", "Option"
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class Vocabulary:
     """Names by what they are ("a private table"), columns by the table they are of, fields by name."""
 
     names: Mapping[str, str] = field(default_factory=dict)
@@ -30,41 +30,41 @@ class Completion:
     kind: str  # "word", "column", "field", "aggregate", or what the name is
 
 
-def complete(text: str, known: Known) -> tuple[str, list[Completion]]:
+def complete(text: str, vocabulary: Vocabulary) -> tuple[str, list[Completion]]:
     """The word begun at the end of `text`, and what it can become: columns first in a query, then names, then words."""
-    asked = expected(text)
-    found: list[Completion] = []
-    if asked.after_dot:
-        fields = known.fields.get(asked.after_dot, ())
-        return asked.typed, [Completion(f, "field") for f in fields if f.startswith(asked.typed)]
-    if asked.name:
-        if asked.in_query:
-            columns = dict.fromkeys(c for table in known.columns.values() for c in table)
-            found += [Completion(c, "column") for c in columns]
-            found += [Completion(a, "aggregate") for a in AGGREGATES]
-        found += [Completion(n, kind) for n, kind in known.names.items()]
-        if not asked.typed:
+    context = expected(text)
+    candidates: list[Completion] = []
+    if context.after_dot:
+        fields = vocabulary.fields.get(context.after_dot, ())
+        return context.typed, [Completion(f, "field") for f in fields if f.startswith(context.typed)]
+    if context.name:
+        if context.in_query:
+            columns = dict.fromkeys(c for table in vocabulary.columns.values() for c in table)
+            candidates += [Completion(c, "column") for c in columns]
+            candidates += [Completion(a, "aggregate") for a in AGGREGATES]
+        candidates += [Completion(n, kind) for n, kind in vocabulary.names.items()]
+        if not context.typed:
             # With nothing typed, where a name may stand all of them may: the words that only begin a value say little.
-            asked_words: Iterable[str] = [w for w in asked.words if w not in _OPEN]
+            words: Iterable[str] = [w for w in context.words if w not in _OPEN]
         else:
-            asked_words = asked.words
+            words = context.words
     else:
-        asked_words = asked.words
-    found += [Completion(w, "word") for w in asked_words]
-    seen: dict[str, Completion] = {}
-    for one in found:
-        if one.word.startswith(asked.typed) and one.word != asked.typed:
-            seen.setdefault(one.word, one)
-    return asked.typed, list(seen.values())
+        words = context.words
+    candidates += [Completion(w, "word") for w in words]
+    unique: dict[str, Completion] = {}
+    for one in candidates:
+        if one.word.startswith(context.typed) and one.word != context.typed:
+            unique.setdefault(one.word, one)
+    return context.typed, list(unique.values())
 
 
-def known_in(scope: Mapping[str, Any], builtins: Iterable[str]) -> Known:
-    """What a session knows: the kind of each name, the columns of its tables, the fields of its values."""
+def vocabulary_of(scope: Mapping[str, Any], builtins: Iterable[str]) -> Vocabulary:
+    """The vocabulary of a session: the kind of each name, the columns of its tables, the fields of its values."""
     from jostle.privacy.handles import Table
     from jostle.run.attributes import fields_of
     from jostle.run.values import kind_name
 
     names = {name: kind_name(value) for name, value in scope.items()}
     columns = {name: tuple(value.domains) for name, value in scope.items() if isinstance(value, Table)}
-    fields = {name: tuple(found) for name, value in scope.items() if (found := fields_of(value))}
-    return Known({**names, **{b: "a function" for b in builtins if b not in names}}, columns, fields)
+    fields = {name: tuple(names_of_fields) for name, value in scope.items() if (names_of_fields := fields_of(value))}
+    return Vocabulary({**names, **{b: "a function" for b in builtins if b not in names}}, columns, fields)

@@ -1,4 +1,4 @@
-"""`jostle data register | update | list | show | history | certificate`: what an owner does with the ledger.
+"""`jostle data register | update | list | show | history | certificate`: an owner's commands on the ledger.
 
 What these print is for owners. Registration is where promises are tested: the file opens, every described and
 protected column is there, and `at most N rows` holds.
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from jostle.amounts import as_text
-from jostle.diagnostics import refuse
+from jostle.diagnostics import refuse, unwritable
 from jostle.engine.plan import Open
 from jostle.privacy.certificate import check, is_ours, made
 from jostle.privacy.ledger import Ledger
@@ -25,31 +25,31 @@ from jostle.tools.render import clean
 from jostle.trace.text import aligned
 
 
-def register(asked: Namespace) -> str:
+def register(options: Namespace) -> str:
     """Puts a dataset into the ledger, which is made where there is none."""
-    path = Path(asked.file)
+    path = Path(options.file)
     kind = "counts" if path.suffix == ".npy" else "table"
-    clauses = understood(asked.name, kind, asked.schema, asked.protecting, asked.budget)
-    terms = Terms(asked.name, kind, os.path.realpath(path), clauses.schema, clauses.unit, clauses.measure)
+    clauses = understood(options.name, kind, options.schema, options.protecting, options.budget)
+    terms = Terms(options.name, kind, os.path.realpath(path), clauses.schema, clauses.unit, clauses.measure)
     keeps_promises(terms)
-    ledger = Ledger(asked.ledger)
+    ledger = Ledger(options.ledger)
     ledger.register(terms)
     return (
-        f"registered `{asked.name}` with budget {clauses.measure.limit}, in {clean(str(ledger.file.path))}\n"
-        f'a program says: private {asked.name} = dataset("{asked.name}")\n'
+        f"registered `{options.name}` with budget {clauses.measure.limit}, in {clean(str(ledger.file.path))}\n"
+        f'a program says: private {options.name} = dataset("{options.name}")\n'
     )
 
 
-def update(asked: Namespace) -> str:
+def update(options: Namespace) -> str:
     """The file as it is now becomes the dataset's data; what was spent stays spent."""
-    found = Ledger(asked.ledger).update(asked.name, keeps_promises)
-    return f"`{asked.name}` is at version {found.state.version}\n"
+    dataset = Ledger(options.ledger).update(options.name, keeps_promises)
+    return f"`{options.name}` is at version {dataset.state.version}\n"
 
 
-def listed(asked: Namespace) -> str:
+def list_datasets(options: Namespace) -> str:
     """One line a dataset."""
     rows = [["dataset", "budget", "spent", "charges", "version"]]
-    for dataset in Ledger(asked.ledger).datasets():
+    for dataset in Ledger(options.ledger).datasets():
         state, measure = dataset.state, dataset.terms.measure
         rows.append(
             [dataset.terms.name, str(measure.limit), spent(dataset), str(state.entries - 1), str(state.version)]
@@ -57,9 +57,9 @@ def listed(asked: Namespace) -> str:
     return _lines(rows, [False, False, False, True, True])
 
 
-def show(asked: Namespace) -> str:
-    """What was registered, and what is left."""
-    dataset = Ledger(asked.ledger).dataset(asked.name)
+def show(options: Namespace) -> str:
+    """Shows what was registered, and what is left."""
+    dataset = Ledger(options.ledger).dataset(options.name)
     terms = dataset.terms
     rows = [
         ["file", clean(terms.path)],
@@ -73,50 +73,50 @@ def show(asked: Namespace) -> str:
     return _lines([[terms.name, terms.kind], *rows], [False, False])
 
 
-def told(asked: Namespace) -> str:
+def history(options: Namespace) -> str:
     """The entries of a history, the oldest first; with `--verify`, whether the chain holds."""
-    ledger = Ledger(asked.ledger)
+    ledger = Ledger(options.ledger)
     rows = [["", "time", "what", "amount", "mechanism", "program", "line", "hash"]]
-    for entry in ledger.history(asked.name):
-        said = entry.content
-        what = said.get("asked") or said.get("did")
-        more = [said.get(key) or "" for key in ("amount", "mechanism", "program", "line")]
-        rows.append([str(entry.number), *(clean(str(v)) for v in (said.get("time"), what, *more)), entry.hash[:12]])
+    for entry in ledger.history(options.name):
+        content = entry.content
+        what = content.get("asked") or content.get("did")
+        more = [content.get(key) or "" for key in ("amount", "mechanism", "program", "line")]
+        rows.append([str(entry.number), *(clean(str(v)) for v in (content.get("time"), what, *more)), entry.hash[:12]])
     text = _lines(rows, [True, False, False, False, False, False, True, False])
-    if asked.verify:
-        held = ledger.verify(asked.name)
-        text += f"\nthe chain holds: {held.entries} entries, up to {held.head}\n"
+    if options.verify:
+        chain = ledger.verify(options.name)
+        text += f"\nthe chain holds: {chain.entries} entries, up to {chain.head}\n"
     return text
 
 
-def certificate(asked: Namespace) -> str:
+def certificate(options: Namespace) -> str:
     """Writes the certificate of a run; with `--check`, reads one again."""
-    if asked.check is not None:
-        document = _read(Path(asked.check))
+    if options.check is not None:
+        document = _read(Path(options.check))
         charges = check(document)
-        ours = is_ours(Ledger(asked.ledger), document)
+        ours = is_ours(Ledger(options.ledger), document)
         return f"the certificate holds: {charges} charges, {'' if ours else 'not '}made by this ledger as it stands\n"
     from jostle.trace import jsonl
 
-    if asked.run is None or asked.out is None:
+    if options.run is None or options.out is None:
         raise refuse(
             "DataError", "a certificate is of a run", help="jostle data certificate NAME --run RUN.jsonl -o FILE"
         )
-    document = made(Ledger(asked.ledger), asked.name, jsonl.read(Path(asked.run)))
+    document = made(Ledger(options.ledger), options.name, jsonl.read(Path(options.run)))
     text = json.dumps(document, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
     try:
-        Path(asked.out).write_text(text, encoding="utf-8")
+        Path(options.out).write_text(text, encoding="utf-8")
     except OSError as fault:
-        raise refuse("DataError", f"`{asked.out}` cannot be written: {(fault.strerror or '').lower()}") from None
-    return f"{clean(asked.out)}: {len(document['charges'])} charges on `{asked.name}`\n"
+        raise unwritable(f"`{options.out}`", fault) from None
+    return f"{clean(options.out)}: {len(document['charges'])} charges on `{options.name}`\n"
 
 
 VERBS = {
     "register": register,
     "update": update,
-    "list": listed,
+    "list": list_datasets,
     "show": show,
-    "history": told,
+    "history": history,
     "certificate": certificate,
 }
 
@@ -138,8 +138,8 @@ def keeps_promises(terms: Terms) -> None:
     if terms.kind == "counts":
         rows = int(load_counts(terms.path, private=True).sum())
     else:
-        known = {name for name, _ in terms.schema}
-        extra = tuple((column, Open("text")) for column in terms.unit.columns if column not in known)
+        described = {name for name, _ in terms.schema}
+        extra = tuple((column, Open("text")) for column in terms.unit.columns if column not in described)
         rows = survey(terms.path, (*terms.schema, *extra)).rows
     most = terms.unit.at_most
     if most is not None and rows > most:

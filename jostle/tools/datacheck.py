@@ -1,4 +1,4 @@
-"""`jostle data check`: how a file fits the description that its owner has in mind.
+"""`jostle data check` reports how a file fits a description.
 
 What it prints is exact and private: it is for the owner's eyes, and says so. No program can reach it.
 """
@@ -22,27 +22,27 @@ def schema(text: str) -> tuple[tuple[str, Domain], ...]:
 
     session = Session()
     source = Source("--schema", f"schema = {text}\n")
-    found = session.check(source)
-    if found:
-        raise refuse(found[0].kind, found[0].message, found[0].span, label=found[0].label, help=found[0].help)
+    faults = session.check(source)
+    if faults:
+        raise refuse(faults[0].kind, faults[0].message, faults[0].span, label=faults[0].label, help=faults[0].help)
     session.execute(source)
     return schema_of(session.names()["schema"], None)
 
 
 def report(path: Path, described: str) -> str:
     """A table of what does not fit, a row a column. Raises `Refusal` for a bad schema or an unreadable file."""
-    wanted = schema(described)
-    counted = survey(path, wanted)
-    records = plural(counted.rows, "record")
+    domains = schema(described)
+    survey_of_file = survey(path, domains)
+    records = plural(survey_of_file.rows, "record")
     lines = [f"{clean(str(path))}: {records}"]
-    if counted.ragged:
+    if survey_of_file.ragged:
         lines.append(
-            f"  {counted.ragged} with missing or extra cells (missing ones are `none`, extra ones are dropped)"
+            f"  {survey_of_file.ragged} with missing or extra cells (missing ones are `none`, extra ones are dropped)"
         )
-    if counted.undecodable:
-        lines.append(f"  {counted.undecodable} with bytes that are not UTF-8 (each such byte is replaced)")
+    if survey_of_file.undecodable:
+        lines.append(f"  {survey_of_file.undecodable} with bytes that are not UTF-8 (each such byte is replaced)")
     rows = [["column", "described as", "empty", "no number", "outside", "unlisted"]]
-    rows += [_row(column, domain) for column, (_, domain) in zip(counted.columns, wanted, strict=True)]
+    rows += [_row(column, domain) for column, (_, domain) in zip(survey_of_file.columns, domains, strict=True)]
     lines += ["", *aligned(rows, [False, False, True, True, True, True]), ""]
     lines.append(
         "empty, no number, unlisted: such cells count as `none`; outside: such cells are moved to the nearest end"
@@ -72,6 +72,6 @@ def described_as(domain: Domain) -> str:
         return f"{domain.low!r}..{domain.high!r}"
     if isinstance(domain, Open):
         return domain.kind
-    shown = [f'"{clean(v)}"' if isinstance(v, str) else number(v) for v in domain.values[:3]]
+    examples = [f'"{clean(v)}"' if isinstance(v, str) else number(v) for v in domain.values[:3]]
     more = f", … {len(domain.values)} in all" if len(domain.values) > 3 else ""
-    return "{" + ", ".join(shown) + more + "}"
+    return "{" + ", ".join(examples) + more + "}"

@@ -24,12 +24,12 @@ def main(argv: list[str] | None = None) -> int:
 def _dispatch(words: list[str]) -> int:
     from jostle.tools.arguments import parse
 
-    asked = parse(words)
-    if isinstance(asked, int):
-        return asked
-    from jostle.tools.commands import COMMANDS
+    options = parse(words)
+    if isinstance(options, int):
+        return options
+    from jostle.tools.commands import command_of
 
-    return COMMANDS[asked.command](asked)
+    return command_of(options.command)(options)
 
 
 def _json_wanted(words: list[str]) -> bool:

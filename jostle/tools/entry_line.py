@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.lexers import Lexer
     from prompt_toolkit.styles import Style
 
-    from jostle.tools.completion import Known
+    from jostle.tools.completion import Vocabulary
 
 _COLOURS = {
     "comment": "ansibrightblack italic", "string": "ansigreen", "number": "ansiyellow", "constant": "ansiyellow",
@@ -45,7 +45,7 @@ def highlighter() -> Lexer:
     return Highlighter()
 
 
-def completer(known: Callable[[], Known]) -> Completer:
+def completer(vocabulary: Callable[[], Vocabulary]) -> Completer:
     """Completes names, columns, fields and the words that may come next; commands after a colon."""
     from prompt_toolkit.completion import CompleteEvent, Completer, Completion
     from prompt_toolkit.document import Document
@@ -55,8 +55,8 @@ def completer(known: Callable[[], Known]) -> Completer:
     class Words(Completer):
         def get_completions(self, document: Document, _event: CompleteEvent) -> Iterable[Completion]:
             text = document.text_before_cursor
-            typed, found = complete(text, known())
-            for one in found:
+            typed, candidates = complete(text, vocabulary())
+            for one in candidates:
                 yield Completion(one.word, start_position=-len(typed), display_meta=one.kind)
 
     return Words()

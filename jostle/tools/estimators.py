@@ -74,16 +74,16 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Shape (rows, classes), in the order of `classes_`. Raises `ValueError` for columns that are not there."""
         columns, rows = self._columns(X)
-        found: NDArray[np.float64] = self.model.probabilities(columns or {"no attribute": [None] * rows})
-        return found[:, self._classes()[1]]
+        probabilities: NDArray[np.float64] = self.model.probabilities(columns or {"no attribute": [None] * rows})
+        return probabilities[:, self._classes()[1]]
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        chosen: NDArray[Any] = self.classes_[np.argmax(self.predict_proba(X), axis=1)]
-        return chosen
+        labels: NDArray[Any] = self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        return labels
 
     # JSON --------------------------------------------------------------------------------------------
 
@@ -102,17 +102,17 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _classes(self) -> tuple[NDArray[Any], list[int]]:
         """The classes in order, whole numbers as such, and where each stands in the model."""
-        listed = [int(c) if isinstance(c, float) and c.is_integer() else c for c in self.model.classes]
-        order = sorted(range(len(listed)), key=lambda i: (isinstance(listed[i], str), listed[i]))
-        return np.array([listed[i] for i in order]), order
+        values = [int(c) if isinstance(c, float) and c.is_integer() else c for c in self.model.classes]
+        order = sorted(range(len(values)), key=lambda i: (isinstance(values[i], str), values[i]))
+        return np.array([values[i] for i in order]), order
 
     def _columns(self, X: Any) -> tuple[dict[str, Any], int]:
-        wanted = [n for n in self.feature_names_in_ if n in self.model.attributes]
+        names = [n for n in self.feature_names_in_ if n in self.model.attributes]
         if hasattr(X, "columns") and hasattr(X, "__getitem__"):
-            missing = [n for n in wanted if n not in X.columns]
+            missing = [n for n in names if n not in X.columns]
             if missing:
                 raise ValueError(f"the data have no column {missing[0]!r}, which this classifier reads")
-            return {n: np.asarray(X[n], dtype=object) for n in wanted}, len(X)
+            return {n: np.asarray(X[n], dtype=object) for n in names}, len(X)
         if hasattr(X, "toarray"):
             raise TypeError("sparse data are not supported: convert them with .toarray()")
         array = np.asarray(X)
@@ -126,4 +126,4 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "features as input"
             )
         places = {name: i for i, name in enumerate(self.feature_names_in_)}
-        return {name: array[:, places[name]] for name in wanted}, len(array)
+        return {name: array[:, places[name]] for name in names}, len(array)

@@ -1,4 +1,4 @@
-"""The last wall between a fault of Jostle itself and a person.
+"""Catches faults of Jostle itself before their text reaches a person.
 
 Whatever was not foreseen becomes one line that names the class of the exception and nothing more, since its message
 or its traceback could hold values of private rows. JOSTLE_DEBUG=1 shows all, to whoever may see the data.
@@ -61,7 +61,7 @@ def report(fault: Exception) -> None:
     sys.stderr.write(f"jostle: internal error ({type(fault).__name__}); {_REPORT}\n")
 
 
-def _print_json(said: dict[str, object]) -> None:
+def _print_json(document: dict[str, object]) -> None:
     import json
 
-    print(json.dumps(said, ensure_ascii=False))
+    print(json.dumps(document, ensure_ascii=False))

@@ -1,4 +1,4 @@
-"""Reading a program's text, refused in one diagnostic where it cannot be read."""
+"""Reads a program's text, or refuses with one diagnostic."""
 
 from __future__ import annotations
 

@@ -1,46 +1,45 @@
-"""`jostle fmt`: programs rewritten in the one way to write them. A file that does not parse is left as it is."""
+"""`jostle fmt` rewrites programs in one format. A file that does not parse is left as it is."""
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
-import tempfile
 from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
 
-from jostle.diagnostics import Diagnostic, Refusal, refuse
+from jostle.diagnostics import Diagnostic, Refusal, unwritable
+from jostle.resources import replacing
 from jostle.source import Source
 from jostle.tools.files import read_program
 from jostle.tools.render import clean
 
 
-def fmt(asked: Namespace) -> int:
+def command(options: Namespace) -> int:
     """Formats files, the programs in folders, or standard input (`-`); with `check`, only says what would change."""
     from jostle.syntax.format import formatted
     from jostle.tools.commands import tell
 
-    if asked.files == ["-"]:
+    if options.files == ["-"]:
         sys.stdout.write(formatted(Source("-", sys.stdin.read())))
         return 0
     changed, faults = 0, list[Diagnostic]()
-    for path in _programs(asked.files):
+    for path in _programs(options.files):
         try:
             source = read_program(path)
             text = formatted(source)
             if text == source.text:
                 continue
             changed += 1
-            if not asked.check:
+            if not options.check:
                 _replace(path, text)
         except Refusal as refusal:
             faults += refusal.diagnostics
             continue
-        print(clean(f"{path}: {'would be formatted' if asked.check else 'formatted'}"))
+        print(clean(f"{path}: {'would be formatted' if options.check else 'formatted'}"))
     if faults:
         tell(faults)
-    return 1 if faults or (asked.check and changed) else 0
+    return 1 if faults or (options.check and changed) else 0
 
 
 def _programs(names: list[str]) -> Iterator[Path]:
@@ -55,15 +54,8 @@ def _programs(names: list[str]) -> Iterator[Path]:
 def _replace(path: Path, text: str) -> None:
     """All of the new text or all of the old one, whatever happens."""
     try:
-        handle, made = tempfile.mkstemp(dir=path.resolve().parent, prefix=".fmt-")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
-            shutil.copymode(path, made)
-            os.replace(made, path.resolve())
-        except OSError:
-            Path(made).unlink(missing_ok=True)
-            raise
+        with replacing(path.resolve(), encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            shutil.copymode(path, file.name)
     except OSError as fault:
-        reason = (fault.strerror or "the system refused").lower()
-        raise refuse("DataError", f"`{path}` cannot be written: {reason}", help="nothing of it was changed") from fault
+        raise unwritable(f"`{path}`", fault, "nothing of it was changed") from fault

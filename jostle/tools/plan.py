@@ -52,12 +52,12 @@ class Direct:
     def at(self, amount: float) -> float:
         return float(self.error * (self.amount / amount) ** self.power)
 
-    def needed(self, wanted: float) -> float:
-        return float(self.amount * (self.error / wanted) ** (1 / self.power))
+    def needed(self, error: float) -> float:
+        return float(self.amount * (self.error / error) ** (1 / self.power))
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ErrorPlan:
     """Everything that is known of a program's errors."""
 
     direct: tuple[Direct, ...]
@@ -65,31 +65,27 @@ class Plan:
     left_out: tuple[str, ...]
 
 
-def command(asked: Namespace) -> int:
+def command(options: Namespace) -> int:
     """`jostle plan FILE [--error E] [--epsilon e] [--pictures FOLDER] [--format json]`."""
     from jostle.tools.progress import progress_on
 
-    for name, value in (("--error", asked.error), ("--epsilon", asked.epsilon)):
+    for name, value in (("--error", options.error), ("--epsilon", options.epsilon)):
         if value is not None and not (math.isfinite(value) and value > 0):
             raise refuse("ValueError", f"`{name}` takes a positive number")
-    bar = progress_on(sys.stderr)
-    try:
-        made = plan(asked.file, dict(asked.set), dict(asked.bind), asked.epsilon, bar)
-    finally:
-        if bar is not None:
-            bar.close()
-    if asked.format == "json":
-        print(json.dumps(as_json(made, asked.error, asked.epsilon), ensure_ascii=False, allow_nan=False))
+    with progress_on(sys.stderr) as bar:
+        errors = plan(options.file, dict(options.set), dict(options.bind), options.epsilon, bar)
+    if options.format == "json":
+        print(json.dumps(as_json(errors, options.error, options.epsilon), ensure_ascii=False, allow_nan=False))
     else:
-        print(clean(text(made, asked.error, asked.epsilon)))
-    if asked.pictures is not None:
-        draw(made, Path(asked.pictures))
+        print(clean(text(errors, options.error, options.epsilon)))
+    if options.pictures is not None:
+        draw(errors, Path(options.pictures))
     return 0
 
 
 def plan(
     file: str, settings: dict[str, Any], bound: dict[str, str], epsilon: float | None = None, progress: Any = None
-) -> Plan:
+) -> ErrorPlan:
     """The plan of a program; choices are tried around `epsilon`, or around what the program gives them."""
     from jostle.choice.plan import study
     from jostle.tools.session import Session
@@ -100,23 +96,23 @@ def plan(
     names, planned, interp = session.rehearse(read_program(file), settings)
     choices: list[ChoicePlan] = []
     left_out: list[str] = []
-    seen: set[Any] = set()
+    visited: set[Any] = set()
     for maker, args, (unit, whole), _ in planned:
-        if whole is None or not math.isfinite(whole) or (id(maker), whole) in seen:
+        if whole is None or not math.isfinite(whole) or (id(maker), whole) in visited:
             continue
-        seen.add((id(maker), whole))
-        told = None if progress is None else (lambda done, total: progress("trying options", done, total))
-        found = study(interp, maker, args[0], unit, whole, epsilon or whole, told)
-        if found is None:
+        visited.add((id(maker), whole))
+        report = None if progress is None else (lambda done, total: progress("trying options", done, total))
+        choice_plan = study(interp, maker, args[0], unit, whole, epsilon or whole, report)
+        if choice_plan is None:
             left_out.append(maker.name or "choice")
         else:
-            choices.append(found)
-    return Plan((*_numbers(session.events, file), *_vectors(names)), tuple(choices), tuple(left_out))
+            choices.append(choice_plan)
+    return ErrorPlan((*_numbers(session.events, file), *_vectors(names)), tuple(choices), tuple(left_out))
 
 
 def _numbers(events: Sequence[Event], file: str) -> list[Direct]:
     """Measured numbers of the program's own lines, each line once."""
-    found: dict[tuple[int, str], Direct] = {}
+    measured: dict[tuple[int, str], Direct] = {}
     for event in events:
         fields = event.fields
         if event.kind != "measure" or event.span is None or event.span.source.name != str(file):
@@ -129,9 +125,9 @@ def _numbers(events: Sequence[Event], file: str) -> list[Direct]:
             continue  # a Gaussian's σ is no power of epsilon
         error = fields["scale"] * (math.log(20) if laplace else 1.959963984540054)
         power = 0.5 if unit == "rho" else 1.0
-        made = Direct(event.name, event.span.line, unit, fields[unit], error, power)
-        found.setdefault((event.span.line, event.name), made)
-    return list(found.values())
+        direct = Direct(event.name, event.span.line, unit, fields[unit], error, power)
+        measured.setdefault((event.span.line, event.name), direct)
+    return list(measured.values())
 
 
 def _vectors(names: dict[str, Any]) -> list[Direct]:
@@ -140,7 +136,7 @@ def _vectors(names: dict[str, Any]) -> list[Direct]:
     from jostle.kernels.noisy_array import noise_of
     from jostle.kernels.workloads.boxes import identity
 
-    found = []
+    vectors = []
     for name, value in names.items():
         noise = noise_of(value)
         if noise is None or noise.strategy is None or noise.epsilon <= 0:
@@ -149,28 +145,30 @@ def _vectors(names: dict[str, Any]) -> list[Direct]:
             continue
         workload = noise.workload if noise.workload is not None else identity(noise.shape)
         error = root_mean_square(noise.strategy, workload, noise.deviation)
-        found.append(Direct(name, None, "epsilon", noise.epsilon, error, 1.0))
-    return found
+        vectors.append(Direct(name, None, "epsilon", noise.epsilon, error, 1.0))
+    return vectors
 
 
 # Rendering ----------------------------------------------------------------------------------------
 
 
-def text(made: Plan, error: float | None, epsilon: float | None) -> str:
+def text(errors: ErrorPlan, error: float | None, epsilon: float | None) -> str:
     """The plan as tables."""
     parts = []
-    if made.direct:
+    if errors.direct:
         heads = ["measured", "line", "amount", "error"]
         heads += ([f"at {number(epsilon)}"] if epsilon else []) + ([f"for error {number(error)}"] if error else [])
         rows = [heads]
-        for d in made.direct:
+        for d in errors.direct:
             line = "" if d.line is None else str(d.line)
             extra = ([number(d.at(epsilon))] if epsilon else []) + ([_amount(d.unit, d.needed(error))] if error else [])
             rows.append([d.name, line, _amount(d.unit, d.amount), number(d.error), *extra])
         right = [False] + [True] * (len(heads) - 1)
         parts.append("\n".join([*aligned(rows, right), *_NOTE]))
-    parts += [_choice_text(choice, error, epsilon) for choice in made.choices]
-    parts += [f"{name}: its utilities are no errors (negative numbers), and are not planned" for name in made.left_out]
+    parts += [_choice_text(choice, error, epsilon) for choice in errors.choices]
+    parts += [
+        f"{name}: its utilities are no errors (negative numbers), and are not planned" for name in errors.left_out
+    ]
     return "\n\n".join(parts) if parts else "this program measures nothing whose error is known before it runs"
 
 
@@ -200,26 +198,26 @@ def _exact_at(choice: ChoicePlan, curve: Curve, amount: float) -> float:
     return (curve.exact or ())[choice.amounts.index(amount)]
 
 
-def _needed(choice: ChoicePlan, errors: Sequence[float], wanted: float) -> str:
-    found = choice.needed(errors, wanted)
-    if found == 0:
+def _needed(choice: ChoicePlan, errors: Sequence[float], target: float) -> str:
+    amount = choice.needed(errors, target)
+    if amount == 0:
         return f"< {number(choice.amounts[0])}"
-    return f"> {number(choice.amounts[-1])}" if math.isinf(found) else number(found, 3)
+    return f"> {number(choice.amounts[-1])}" if math.isinf(amount) else number(amount, 3)
 
 
 def _amount(unit: str, value: float) -> str:
     return f"{UNITS[unit]} {number(value, 3)}"
 
 
-def as_json(made: Plan, error: float | None, epsilon: float | None) -> dict[str, Any]:
-    """The same as plain data. `needs`: null where it lies outside the amounts tried (`beyond` says on which side)."""
+def as_json(errors: ErrorPlan, error: float | None, epsilon: float | None) -> dict[str, Any]:
+    """Returns the plan as plain data. `needs` is null outside the amounts tried (`beyond` says on which side)."""
     direct = [
         {"name": d.name, "line": d.line, "unit": d.unit, "amount": d.amount, "error": d.error}
         | ({"error_at": d.at(epsilon)} if epsilon else {}) | ({"needs": d.needed(error)} if error else {})
-        for d in made.direct
+        for d in errors.direct
     ]  # fmt: skip
     choices = []
-    for choice in made.choices:
+    for choice in errors.choices:
         options = []
         for curve in choice.curves:
             one: dict[str, Any] = {
@@ -229,27 +227,27 @@ def as_json(made: Plan, error: float | None, epsilon: float | None) -> dict[str,
             if epsilon:
                 one["error_at"] = choice.error(curve, epsilon)
             if error:
-                found = choice.needed(curve.typical(), error)
-                one["needs"] = found if 0 < found < math.inf else None
-                one["beyond"] = "below" if found == 0 else "above" if math.isinf(found) else None
+                amount = choice.needed(curve.typical(), error)
+                one["needs"] = amount if 0 < amount < math.inf else None
+                one["beyond"] = "below" if amount == 0 else "above" if math.isinf(amount) else None
             options.append(one)
         choices.append({"name": choice.name, "unit": choice.unit, "asked": choice.amount,
                         "amounts": list(choice.amounts), "policy": choice.policy, "options": options})  # fmt: skip
-    return {"measured": direct, "choices": choices, "left_out": list(made.left_out)}
+    return {"measured": direct, "choices": choices, "left_out": list(errors.left_out)}
 
 
-def draw(made: Plan, folder: Path) -> None:
+def draw(errors: ErrorPlan, folder: Path) -> None:
     """One picture a choice: error against the amount, a line for each option, the choice's with its range."""
     from jostle.trace.pictures import Picture, file_names
 
-    drawn = []
-    for choice in made.choices:
+    images = []
+    for choice in errors.choices:
         last = choice.curves[-1]
         fields = {
             "shape": "line", "x": list(choice.amounts), "series": {c.name: c.typical() for c in choice.curves},
             "x_label": choice.unit, "y_label": "error", "log_x": True, "log_y": True,
             "low": {last.name: [min(e) for e in last.errors]}, "high": {last.name: [max(e) for e in last.errors]},
         }  # fmt: skip
-        drawn.append(Picture(f"plan of {choice.name}", fields))
-    for picture, name in zip(drawn, file_names(drawn), strict=True):
+        images.append(Picture(f"plan of {choice.name}", fields))
+    for picture, name in zip(images, file_names(images), strict=True):
         picture.save(folder / name)

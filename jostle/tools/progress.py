@@ -6,7 +6,8 @@ Counts steps and nothing else: no names of data, no values, no estimates that pr
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TextIO
 
 from jostle.trace.text import bar
@@ -20,7 +21,7 @@ class Bar:
     """Called with (label, done, total); draws on one line and wipes it at the end (`close`, or done = total)."""
 
     def __init__(self, stream: TextIO) -> None:
-        self._stream, self._drawn = stream, 0
+        self._stream, self._width = stream, 0
         self._began: dict[str, float] = {}  # by label: a loop may hold a training
         self._last = time.monotonic()
 
@@ -33,16 +34,16 @@ class Bar:
         elif now - began >= _SILENT and now - self._last >= _EVERY:
             self._last = now
             text = f"{label}  {bar(done / total, 30)}  {done} of {total}{_left(now - began, done, total)}"
-            self._stream.write("\r" + text + " " * max(0, self._drawn - len(text)))
+            self._stream.write("\r" + text + " " * max(0, self._width - len(text)))
             self._stream.flush()
-            self._drawn = len(text)
+            self._width = len(text)
 
     def close(self) -> None:
         """Wipes the line."""
-        if self._drawn:
-            self._stream.write("\r" + " " * self._drawn + "\r")
+        if self._width:
+            self._stream.write("\r" + " " * self._width + "\r")
             self._stream.flush()
-            self._drawn = 0
+            self._width = 0
 
 
 def _left(passed: float, done: int, total: int) -> str:
@@ -53,6 +54,12 @@ def _left(passed: float, done: int, total: int) -> str:
     return f", about {seconds:.0f} s left" if seconds < 90 else f", about {seconds / 60:.0f} min left"
 
 
-def progress_on(stream: TextIO) -> Bar | None:
-    """A bar for a terminal; none for anything else."""
-    return Bar(stream) if stream.isatty() else None
+@contextmanager
+def progress_on(stream: TextIO) -> Iterator[Bar | None]:
+    """Gives a bar for a terminal, which is wiped at the end; none for anything else."""
+    bar = Bar(stream) if stream.isatty() else None
+    try:
+        yield bar
+    finally:
+        if bar is not None:
+            bar.close()

@@ -68,8 +68,8 @@ def render(diagnostic: Diagnostic, *, colour: bool = False, width: int = WIDTH) 
     notes = Counter(diagnostic.notes)
     for note, times in list(notes.items())[:_NOTES]:
         near = here is not None and note.span.source.name == here.source.name
-        mark, named = (" ·", "") if near else (" ├─ ", clean(str(note.span)))
-        out.append(" " * gutter + paint("frame", mark) + named)
+        mark, place = (" ·", "") if near else (" ├─ ", clean(str(note.span)))
+        out.append(" " * gutter + paint("frame", mark) + place)
         out += _marked(note.span, f"{note.text} ×{times}" if times > 1 else note.text, "-", gutter, width, paint)
     if len(notes) > _NOTES:
         out.append(" " * gutter + paint("frame", " = ") + f"and {len(notes) - _NOTES} other places")
@@ -100,8 +100,8 @@ def _marked(span: Span, label: str, mark: str, gutter: int, width: int, paint: _
     under = " " * _columns(before) + paint(style, mark * max(1, _columns(marked)))
     number = paint("frame", f"{str(span.line).rjust(gutter)} │")
     bare = f"{' ' * gutter} {paint('frame', '│')}"
-    taken = _columns(before) + max(1, _columns(marked)) + 1 + _columns([label])
-    if taken > width - gutter - 3:  # no room beside the marks: below them, as far right as it fits
+    columns = _columns(before) + max(1, _columns(marked)) + 1 + _columns([label])
+    if columns > width - gutter - 3:  # no room beside the marks: below them, as far right as it fits
         indent = " " * max(0, min(_columns(before), width - gutter - 3 - _columns([label])))
         return [f"{number} {line}", f"{bare} {under}", f"{bare} {indent}{paint(style, label)}"]
     return [f"{number} {line}", f"{bare} {under} {paint(style, label)}"]
@@ -113,7 +113,7 @@ def _cells(text: str) -> list[str]:
 
 
 def _columns(cells: Sequence[str]) -> int:
-    """How many terminal columns the cells take: two for wide characters, none for combining marks."""
+    """The number of terminal columns of the cells: two for wide characters, none for combining marks."""
     return sum(
         0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for s in cells for c in s
     )

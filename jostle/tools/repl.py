@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 from jostle.diagnostics import KINDS, Refusal, did_you_mean
 from jostle.events import Event
 from jostle.source import Source
-from jostle.tools.about import Made, assigned
-from jostle.tools.render import clean, render_all, wants_colour, width_of
+from jostle.tools.describe_value import Provenance, assigned
+from jostle.tools.render import clean, width_of
 from jostle.trace.text import UNITS, amount, exact
 
 if TYPE_CHECKING:
-    from jostle.tools.completion import Known
+    from jostle.tools.completion import Vocabulary
     from jostle.tools.session import Session
 
 HELP = """\
@@ -54,26 +54,26 @@ class Repl:
         self, session: Session, say: Callable[[str], None], tell: Callable[[Refusal], None],
         ask: Callable[[str], bool] | None = None,
     ) -> None:  # fmt: skip
-        from jostle.tools.foresight import Foresight
+        from jostle.tools.cost_preview import CostPreview
 
         self._session, self._say, self._tell, self._ask = session, say, tell, ask
-        self._foresight = Foresight(session)
+        self._cost_preview = CostPreview(session)
         self._entries = 0
         self._timed = False
         self._last: str | None = None  # the kind of the last refusal
-        self._made: dict[str, Made] = {}
+        self._provenance: dict[str, Provenance] = {}
         self.events: list[Event] = []
 
     def prompt(self) -> str:
         """`adult ε 0.60/1.00 › `: what is left of each source's budget; `jostle › ` where there is none."""
         return prompt(self._session.budget())
 
-    def known(self) -> Known:
+    def vocabulary(self) -> Vocabulary:
         """The names, columns and fields that completion offers."""
         from jostle.language.builtins import BUILTINS
-        from jostle.tools.completion import known_in
+        from jostle.tools.completion import vocabulary_of
 
-        return known_in(self._session.names(), BUILTINS)
+        return vocabulary_of(self._session.names(), BUILTINS)
 
     def handle(self, entry: str) -> bool:
         """Runs an entry or a command; False after `:quit`."""
@@ -82,7 +82,7 @@ class Repl:
             return True
         if text.startswith(":"):
             return self._command(text[1:])
-        if self._ask is not None and (steep := self._foresight.steep(entry.rstrip())):
+        if self._ask is not None and (steep := self._cost_preview.steep(entry.rstrip())):
             words = "; ".join(map(str, steep))
             if not self._ask(f"this can spend more than half of what is left ({words}). Go on?"):
                 self._say("not run; nothing was spent")
@@ -98,7 +98,7 @@ class Repl:
         began, first = time.monotonic(), len(self.events)
         try:
             value = self._session.execute(source)
-            self._foresight.ran(source.text.rstrip())
+            self._cost_preview.ran(source.text.rstrip())
             if value is not None:
                 self._say(self._session.show(value))
         except Refusal as refusal:
@@ -109,8 +109,8 @@ class Repl:
         # A fault of Jostle shall not cost a person the names and the trace of a session: one line, and on it goes.
         except Exception as fault:
             report(fault)
-        made = Made(source, self.events[first:])
-        self._made.update(dict.fromkeys(assigned(source), made))
+        provenance = Provenance(source, self.events[first:])
+        self._provenance.update(dict.fromkeys(assigned(source), provenance))
         if self._timed:
             self._say(f"{time.monotonic() - began:.2f} s")
 
@@ -151,29 +151,29 @@ class Repl:
 
     def _about(self, what: str, rest: str) -> None:
         """`:type NAME`, `:cost ENTRY`, `:why NAME`."""
-        from jostle.tools.about import described, reasons
+        from jostle.tools.describe_value import described, reasons
 
-        known = self._session.names()
+        names = self._session.names()
         if not rest:
             self._say(f":{what} takes {'an entry' if what == 'cost' else 'a name'}")
         elif what == "cost":
             try:
-                found = self._foresight.price(rest)
+                prices = self._cost_preview.price(rest)
             except Refusal as refusal:
                 self._tell(refusal)
                 return
-            self._say("\n".join(map(str, found)) or "nothing")
-        elif rest not in known:
-            self._say(f"nothing is called {rest}" + (f"; {hint}" if (hint := did_you_mean(rest, known)) else ""))
+            self._say("\n".join(map(str, prices)) or "nothing")
+        elif rest not in names:
+            self._say(f"nothing is called {rest}" + (f"; {hint}" if (hint := did_you_mean(rest, names)) else ""))
         elif what == "type":
-            self._say(described(rest, known[rest]))
+            self._say(described(rest, names[rest]))
         else:
-            self._say(reasons(rest, self._made.get(rest)))
+            self._say(reasons(rest, self._provenance.get(rest)))
 
     def _explain(self, kind: str | None) -> None:
         from jostle.tools.explain import index, page
 
-        kinds = {known.lower(): known for known in KINDS}
+        kinds = {name.lower(): name for name in KINDS}
         if kind is None:
             self._say(index().rstrip())
         elif kind.lower() in kinds:
@@ -197,17 +197,17 @@ class Repl:
 
 def prompt(budget: Budget) -> str:
     """The prompt for a budget; of more than two sources, the first two and how many more."""
-    shown = []
+    parts = []
     for name, amounts in list(budget.items())[:2]:
         for measure in ("epsilon", "rho"):
-            known = amounts.get(measure, {})
-            total, spent = exact(known.get("total")), exact(known.get("spent"))
+            figures = amounts.get(measure, {})
+            total, spent = exact(figures.get("total")), exact(figures.get("spent"))
             if total is not None:
                 left = total - (spent or Decimal(0))
-                shown.append(f"{clean(name)} {UNITS[measure]} {_two(left)}/{_two(total)}")
+                parts.append(f"{clean(name)} {UNITS[measure]} {_two(left)}/{_two(total)}")
                 break
     more = f" +{len(budget) - 2}" if len(budget) > 2 else ""
-    return f"{'  '.join(shown) or 'jostle'}{more} › "
+    return f"{'  '.join(parts) or 'jostle'}{more} › "
 
 
 def _two(value: Decimal) -> str:
@@ -222,51 +222,52 @@ def start(first: Source | None = None, ledger: str | None = None) -> int:
     """
     import warnings
 
+    from jostle.tools.commands import tell
     from jostle.tools.progress import progress_on
     from jostle.tools.session import Session
     from jostle.tools.terminal import at_terminal, over_pipe
 
     warnings.simplefilter("ignore")  # as in `commands.run`: a warning may quote private values
-    bar = progress_on(sys.stderr)
     heard: list[Event] = []
     interactive = sys.stdin.isatty() and sys.stdout.isatty()
     say = paged if interactive else _say
-    listeners = [heard.append, _released, *([_drawn] if interactive else [])]
-    session = Session(listeners=listeners, progress=bar, out=_say, ledger=ledger)
-    repl = Repl(session, say, _tell, _asked if interactive else None)
-    repl.events = heard
-    if first is not None:
-        repl.run(first)
-    if interactive:
-        from jostle import __version__
+    listeners = [heard.append, _show_release, *([_show_picture] if interactive else [])]
+    with progress_on(sys.stderr) as bar:
+        session = Session(listeners=listeners, progress=bar, out=_say, ledger=ledger)
+        repl = Repl(session, say, lambda refusal: tell(refusal.diagnostics), _confirm if interactive else None)
+        repl.events = heard
+        if first is not None:
+            repl.run(first)
+        if interactive:
+            from jostle import __version__
 
-        _say(f"jostle {__version__}; :help for help")
-    entries: Iterable[str] = at_terminal(repl.prompt, repl.known) if interactive else over_pipe(sys.stdin)
-    for entry in entries:
-        going_on = repl.handle(entry)
-        if bar is not None:
-            bar.close()
-        if not going_on:
-            break
+            _say(f"jostle {__version__}; :help for help")
+        entries: Iterable[str] = at_terminal(repl.prompt, repl.vocabulary) if interactive else over_pipe(sys.stdin)
+        for entry in entries:
+            going_on = repl.handle(entry)
+            if bar is not None:
+                bar.close()
+            if not going_on:
+                break
     return 0
 
 
-def _released(event: Event) -> None:
+def _show_release(event: Event) -> None:
     if event.kind == "release":
         from jostle.tools.show import released
 
         _say(released(event.name, event.fields.get("value"), width_of(sys.stdout)))
 
 
-def _drawn(event: Event) -> None:
+def _show_picture(event: Event) -> None:
     """A picture, where the terminal can show one."""
     if event.kind == "picture":
-        from jostle.tools.inline import show
+        from jostle.tools.terminal_images import show
 
         show(event)
 
 
-def _asked(question: str) -> bool:
+def _confirm(question: str) -> bool:
     try:
         return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
     except (EOFError, KeyboardInterrupt):
@@ -278,19 +279,12 @@ def paged(text: str) -> None:
     import pydoc
     import shutil
 
-    shown = clean(text)
-    if shown.count("\n") + 1 > shutil.get_terminal_size().lines - 1:
-        pydoc.pager(shown)
+    page = clean(text)
+    if page.count("\n") + 1 > shutil.get_terminal_size().lines - 1:
+        pydoc.pager(page)
     else:
-        print(shown, flush=True)
+        print(page, flush=True)
 
 
 def _say(text: str) -> None:
     print(clean(text), flush=True)
-
-
-def _tell(refusal: Refusal) -> None:
-    sys.stdout.flush()
-    err = sys.stderr
-    err.write(render_all(refusal.diagnostics, colour=wants_colour(err), width=width_of(err)))
-    err.flush()

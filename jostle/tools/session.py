@@ -31,7 +31,7 @@ DEEP = 60_000  # frames: 1,000 nested calls of a program take 10 to 30 each
 
 @dataclass
 class Result:
-    """What a run left: what was released by name, the budget of every source, diagnostics, events, printed lines."""
+    """The result of a run: released values, the budget of every source, diagnostics, events, printed lines."""
 
     ok: bool
     values: dict[str, Any] = field(repr=False)
@@ -46,7 +46,7 @@ class Result:
 
     @property
     def released(self) -> dict[str, Any]:
-        """By name: numbers, NumPy arrays for vectors and lists of numbers, pandas frames for grouped results."""
+        """The released values by name: numbers, arrays for vectors and lists of numbers, pandas frames for groups."""
         return {name: to_python(value) for name, value in self.values.items()}
 
     def released_json(self) -> dict[str, Any]:
@@ -59,7 +59,7 @@ class Result:
 
     @property
     def pictures(self) -> list[Picture]:
-        """What the program plotted, in order; each shows itself in a notebook, and `save`s itself as a file."""
+        """The pictures of the program, in order; each shows itself in a notebook, and `save`s itself as a file."""
         from jostle.trace.pictures import pictures
 
         return pictures(self.events)
@@ -108,15 +108,15 @@ class Session:
         from jostle.run.interpreter import Interpreter
         from jostle.run.registry import base_scope
 
-        made = Interpreter(
+        interp = Interpreter(
             Kernel(Engine(), self._stream), base_scope(),
-            load_module=lambda path, span: self._modules.load(made, path, span),
+            load_module=lambda path, span: self._modules.load(interp, path, span),
             choose=maker(self._progress), out=self._print,
         )  # fmt: skip
-        made.kernel.ledger = Ledger(self._ledger)
-        made.progress = self._progress
-        made.simulate, made.bound, made.folders = self._simulate, self._bound, self._folders
-        return made
+        interp.kernel.ledger = Ledger(self._ledger)
+        interp.progress = self._progress
+        interp.simulate, interp.bound, interp.folders = self._simulate, self._bound, self._folders
+        return interp
 
     @cached_property
     def _scope(self) -> Scope:
@@ -147,7 +147,7 @@ class Session:
         self._interp.settings = dict(settings or {})
         self._interp.kernel.begin(source)
         self._look_beside(source)
-        found: tuple[Diagnostic, ...] = ()
+        faults: tuple[Diagnostic, ...] = ()
         try:
             with self._stream.within("run", source.name, text=source.text) as fields:
                 try:
@@ -159,11 +159,11 @@ class Session:
                     fields["budget"] = self.budget()
                     fields.update(self._charges())
         except Refusal as refusal:
-            found = refusal.diagnostics
-            for diagnostic in found:
+            faults = refusal.diagnostics
+            for diagnostic in faults:
                 self._stream.emit("error", diagnostic.kind, diagnostic.span, message=diagnostic.message)
         return Result(
-            not found, dict(self._interp.released), self.budget(), found,
+            not faults, dict(self._interp.released), self.budget(), faults,
             self._events[first_event:], self._output[first_line:],
         )  # fmt: skip
 
@@ -172,21 +172,21 @@ class Session:
         from jostle.syntax.walk import every
 
         self._look_beside(source)
-        found: dict[str, None] = {}
-        seen: set[tuple[str, ...]] = set()
+        names: dict[str, None] = {}
+        visited: set[tuple[str, ...]] = set()
         try:
             waiting = [self._parsed(source)]
             while waiting:
                 nodes = list(every(waiting.pop()))
-                found.update(dict.fromkeys(node.name for node in nodes if isinstance(node, n.Release)))
+                names.update(dict.fromkeys(node.name for node in nodes if isinstance(node, n.Release)))
                 for node in nodes:
-                    if isinstance(node, n.Use) and node.path not in seen:
-                        seen.add(node.path)
+                    if isinstance(node, n.Use) and node.path not in visited:
+                        visited.add(node.path)
                         used = self._modules.tree(node.path, self._folders)
                         waiting += [] if used is None else [used]
         except Refusal:
             return None
-        return list(found)
+        return list(names)
 
     def check(self, source: Source) -> list[Diagnostic]:
         """Every error that can be found before anything runs."""
@@ -197,7 +197,7 @@ class Session:
             return list(refusal.diagnostics)
 
     def costs(self, source: Source, settings: Mapping[str, Any] | None = None) -> list[Cost]:
-        """What a program can cost each private source, before it runs; nothing is opened.
+        """Bounds what a program can cost each private source, before it runs; nothing is opened.
 
         `settings` are those of `param`; without, their defaults. Raises `Refusal` for what cannot be parsed.
         """
@@ -211,7 +211,7 @@ class Session:
             )  # fmt: skip
 
     def cost(self, source: Source) -> str:
-        """The same as text, a line a source; empty where nothing is private."""
+        """Renders `costs` as text, a line a source; empty where nothing is private."""
         from jostle.check.cost import table
 
         return table(self.costs(source))
@@ -225,9 +225,9 @@ class Session:
             self._look_beside(source)
         tree = parse(source, interactive=True)
         self._interp.kernel.begin(source)
-        found = self._check(tree, self._scope.names)
-        if found:
-            raise Refusal(*found)
+        faults = self._check(tree, self._scope.names)
+        if faults:
+            raise Refusal(*faults)
         value = None
         with deep():
             for statement in tree.body:
@@ -253,11 +253,11 @@ class Session:
             tree = self._checked(source)
             self._declared_settings(tree)
             interp.block(tree.body, scope)
-        found, interp.planned = interp.planned, None
-        return dict(scope.names), found or [], interp
+        calls, interp.planned = interp.planned, None
+        return dict(scope.names), calls or [], interp
 
     def clauses(self, source: Source) -> Clauses:
-        """What the clauses of one declaration say; its source is not opened. Raises `Refusal`."""
+        """Reads the clauses of one declaration; its source is not opened. Raises `Refusal`."""
         from jostle.run.clauses import clauses
 
         tree = self._checked(source)
@@ -273,7 +273,7 @@ class Session:
         self._scope.names[name] = value
 
     def released(self) -> dict[str, Any]:
-        """What was released so far, by name, as the language holds it."""
+        """The values that were released so far, by name, as the language holds them."""
         return dict(self._interp.released)
 
     def budget(self) -> dict[str, dict[str, dict[str, str]]]:
@@ -305,8 +305,8 @@ class Session:
         """For the trace: where charges on registered datasets stand in their histories."""
         from jostle.privacy.account import receipts_of
 
-        told = receipts_of(list(self._interp.kernel.register.names.values()))
-        return {"ledger": told} if told else {}
+        receipts = receipts_of(list(self._interp.kernel.register.names.values()))
+        return {"ledger": receipts} if receipts else {}
 
     def _look_beside(self, source: Source) -> None:
         """Files and modules are looked for in a program's own folder first, then in the working directory."""
@@ -326,20 +326,20 @@ class Session:
 
         if len(args) != 1 or not isinstance(args[0], str):
             return written(kind, args)
-        named: Any = args[0]
+        target: Any = args[0]
         if kind == "bound":
-            named = self._bound.get(args[0])
-            if named is None:
+            target = self._bound.get(args[0])
+            if target is None:
                 return written(kind, args)
-            if not isinstance(named, str):
-                return ("object", id(named))
+            if not isinstance(target, str):
+                return ("object", id(target))
         elif kind == "dataset":
             return written(kind, args)
-        places = [folder / named for folder in self._folders]
-        found = next((place for place in places if place.exists()), Path(named))
-        if not found.exists():
-            return ("path", str(found.resolve()))
-        status = found.stat()
+        places = [folder / target for folder in self._folders]
+        path = next((place for place in places if place.exists()), Path(target))
+        if not path.exists():
+            return ("path", str(path.resolve()))
+        status = path.stat()
         return ("file", status.st_dev, status.st_ino)
 
     def _print(self, line: str) -> None:
@@ -349,9 +349,9 @@ class Session:
 
     def _checked(self, source: Source) -> n.Program:
         tree = self._parsed(source)
-        found = self._check(tree)
-        if found:
-            raise Refusal(*found)
+        faults = self._check(tree)
+        if faults:
+            raise Refusal(*faults)
         return tree
 
     def _check(self, tree: n.Program, predefined: Mapping[str, Any] | None = None) -> list[Diagnostic]:

@@ -1,4 +1,4 @@
-"""How released values look in a terminal: small tables, vectors as a line of blocks, numbers in few digits.
+"""Renders released values for a terminal: small tables, vectors as a line of blocks, numbers in few digits.
 
 Works on plain values (numbers, texts, lists, records: what `Result.released_json()` gives), so that it needs neither
 NumPy nor pandas and sees nothing private.
@@ -115,9 +115,9 @@ def _record(value: Mapping[Any, Any], width: int) -> list[str]:
 
 
 def _mixed(value: Sequence[Any], width: int) -> list[str]:
-    shown = [show(v, width - 4) for v in value[:ROWS]]
+    items = [show(v, width - 4) for v in value[:ROWS]]
     more = f"… {len(value) - ROWS} more" if len(value) > ROWS else ""
-    line = "[" + ", ".join([*(lines[0] for lines in shown), *([more] if more else [])]) + "]"
-    if all(len(lines) == 1 for lines in shown) and len(line) <= width:
+    line = "[" + ", ".join([*(lines[0] for lines in items), *([more] if more else [])]) + "]"
+    if all(len(lines) == 1 for lines in items) and len(line) <= width:
         return [line]
-    return [line for lines in shown for line in lines] + ([more] if more else [])
+    return [line for lines in items for line in lines] + ([more] if more else [])

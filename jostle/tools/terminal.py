@@ -1,4 +1,4 @@
-"""How the REPL reads entries: from a terminal with editing, history and completion, or line by line from a pipe.
+"""Reads entries of the REPL: from a terminal with editing, history and completion, or line by line from a pipe.
 
 Decides where an entry ends; runs nothing.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
     from prompt_toolkit.history import History
 
-    from jostle.tools.completion import Known
+    from jostle.tools.completion import Vocabulary
 
 # A line that cannot begin an entry: indented, empty, closing, or opening with a clause of the one before.
 _GOES_ON = re.compile(
@@ -51,9 +51,9 @@ def over_pipe(lines: Iterable[str]) -> Iterator[str]:
         yield "\n".join(entry)
 
 
-def at_terminal(prompt: Callable[[], str], known: Callable[[], Known]) -> Iterator[str]:
+def at_terminal(prompt: Callable[[], str], vocabulary: Callable[[], Vocabulary]) -> Iterator[str]:
     """Entries typed by a person, until Ctrl-D; Ctrl-C abandons the one that is being typed."""
-    session = _prompt_session(known)
+    session = _prompt_session(vocabulary)
     while True:
         try:
             yield session.prompt(prompt())
@@ -63,7 +63,7 @@ def at_terminal(prompt: Callable[[], str], known: Callable[[], Known]) -> Iterat
             return
 
 
-def _prompt_session(known: Callable[[], Known]) -> PromptSession[str]:
+def _prompt_session(vocabulary: Callable[[], Vocabulary]) -> PromptSession[str]:
     from prompt_toolkit import PromptSession
     from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
     from prompt_toolkit.key_binding import KeyBindings
@@ -92,7 +92,7 @@ def _prompt_session(known: Callable[[], Known]) -> PromptSession[str]:
         history=_history(),
         multiline=True,
         key_bindings=keys,
-        completer=completer(known),
+        completer=completer(vocabulary),
         lexer=highlighter(),
         style=style(),
         auto_suggest=AutoSuggestFromHistory(),

@@ -30,26 +30,26 @@ def spending(events: Sequence[Event]) -> str:
 def line(name: str, amounts: Mapping[str, Mapping[str, str]], indent: int = 0) -> str:
     """`people  ███░░  ε 0.3 of 1 spent, 0.7 left`, from the budget of one source as a session gives it."""
     parts = []
-    for measure, known in amounts.items():
-        total, used = exact(known.get("total")), exact(known.get("spent")) or Decimal(0)
+    for measure, figures in amounts.items():
+        total, used = exact(figures.get("total")), exact(figures.get("spent")) or Decimal(0)
         sign = UNITS.get(measure, measure)
         if total is None:
             parts.append(f"{sign} {amount(used)} spent")
             continue
-        drawn = f"{bar(float(used / total) if total else 0.0, _WIDTH)}  " if not parts else ""
-        parts.append(f"{drawn}{sign} {amount(used)} of {amount(total)} spent, {amount(total - used)} left")
+        share = f"{bar(float(used / total) if total else 0.0, _WIDTH)}  " if not parts else ""
+        parts.append(f"{share}{sign} {amount(used)} of {amount(total)} spent, {amount(total - used)} left")
     return f"{name.ljust(indent)}  " + "; ".join(parts)
 
 
 def _source(forest: Forest, events: Sequence[Event], name: str, event: Event) -> str:
     sign, total = granted(event.fields.get("budget"))
-    known = _stated(events, name)
+    stated = _stated(events, name)
     costs = Costs.of(forest, name)
     parts = sum((costs.spent[root.id] for root in forest.roots), Decimal(0))
-    used = parts if known is None else known
+    used = parts if stated is None else stated
     share = f"{bar(float(used / total), _WIDTH)}  " if total else ""
     head = f"{name}  {share}{sign} {amount(used)}" + (f" of {amount(total)} spent" if total else " spent")
-    twig = Twig(head + ("" if known is not None or used == 0 else " at most"))
+    twig = Twig(head + ("" if stated is not None or used == 0 else " at most"))
     for root in forest.roots:
         # The run itself is no step of its own: its children are.
         for child in forest.children(root) if root.kind == "run" else (root,):
@@ -86,12 +86,12 @@ def _title(event: Event) -> str:
 
 
 def _stated(events: Sequence[Event], name: str) -> Decimal | None:
-    """What the run's last event says was spent of a source, where it says so: exact, parallel parts as maxima."""
+    """The amount spent of a source as the run's last event states it: exact, with parallel parts as maxima."""
     for event in reversed(events):
         budget = event.fields.get("budget") if event.kind == "run" else None
         if isinstance(budget, Mapping) and isinstance(budget.get(name), Mapping):
             for measure in UNITS:
-                said = budget[name].get(measure)
-                if isinstance(said, Mapping):
-                    return exact(said.get("spent"))
+                figures = budget[name].get(measure)
+                if isinstance(figures, Mapping):
+                    return exact(figures.get("spent"))
     return None

@@ -1,4 +1,4 @@
-"""What each event of a trace cost: amounts summed over trees of events, as exact decimals.
+"""The cost of each event of a trace: amounts summed over trees of events, as exact decimals.
 
 A measure names its price; an allotment and a choice say what was really spent in them, which is less than the sum
 of what they hold where parts of a partition were measured in parallel. Renders nothing.
@@ -27,7 +27,7 @@ class Costs:
 
     @staticmethod
     def of(forest: Forest, source: str | None = None) -> Costs:
-        """What was charged to `source`; where none is named, what each measure said, whatever it was charged to."""
+        """Sums the charges to `source`; without one, the stated price of every measure."""
         spent: dict[int, Decimal] = {}
         summed: dict[int, Decimal] = {}
         # Children begin after their parent, so that going back through the ids meets them first.
@@ -44,7 +44,7 @@ def unit(event: Event) -> str:
 
 
 def charge(event: Event, source: str | None = None) -> Decimal:
-    """What a measure charged to `source` (or to any, where none is named)."""
+    """The charge of a measure to `source` (or to any, where none is named)."""
     sources = event.fields.get("sources")
     if source is not None:
         if isinstance(sources, Mapping):
@@ -60,8 +60,8 @@ def granted(budget: Any) -> tuple[str, Decimal | None]:
     if isinstance(budget, Mapping):
         for measure, sign in UNITS.items():
             if budget.get(measure) is not None:
-                said = budget[measure]
-                return sign, exact(said.get("total") if isinstance(said, Mapping) else said)
+                figures = budget[measure]
+                return sign, exact(figures.get("total") if isinstance(figures, Mapping) else figures)
         return "ε", None
     if isinstance(budget, str):
         measure, _, value = budget.split(",")[0].strip().partition(" ")
@@ -71,12 +71,12 @@ def granted(budget: Any) -> tuple[str, Decimal | None]:
 
 
 def _whole(event: Event, parts: Decimal, source: str | None) -> Decimal:
-    """What an event with others in it cost: what it says, where it says so."""
-    said: Any = event.fields.get("spent")
-    if isinstance(said, Mapping):
-        amounts = [exact(said.get(source))] if source is not None else [exact(a) for a in said.values()]
+    """The cost of an event that holds others: the amount that it states, else the sum of its parts."""
+    stated_value: Any = event.fields.get("spent")
+    if isinstance(stated_value, Mapping):
+        amounts = [exact(stated_value.get(source))] if source is not None else [exact(a) for a in stated_value.values()]
         return max((a for a in amounts if a is not None), default=_ZERO)
-    stated = exact(said)
+    stated = exact(stated_value)
     if stated is None:
         return parts
     # One number for several sources: none of them can have paid more than what was measured on it.

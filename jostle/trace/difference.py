@@ -1,4 +1,4 @@
-"""Two runs side by side: what one chose, spent and released that the other did not.
+"""Compares two runs: what each chose, spent and released.
 
 Choices are matched in the order they were made; spending is compared by source and by allotment, query and choice.
 """
@@ -19,18 +19,18 @@ _MOST = 30  # lines of one part
 
 
 def difference(one: Sequence[Event], other: Sequence[Event]) -> str:
-    """What differs, part by part; one line where nothing does."""
+    """Renders the differences, part by part; one line where there are none."""
     parts = [_spending(one, other), _choices(one, other), _releases(one, other), _errors(one, other)]
-    told = [p for p in parts if p]
-    return "\n".join(told) if told else "the two runs spent, chose and released the same\n"
+    sections = [p for p in parts if p]
+    return "\n".join(sections) if sections else "the two runs spent, chose and released the same\n"
 
 
 def _table(title: str, rows: list[tuple[str, str, str]]) -> str:
     if not rows:
         return ""
-    shown = aligned([(title, "this run", "the other"), *rows[:_MOST]], (False, False, False))
+    lines = aligned([(title, "this run", "the other"), *rows[:_MOST]], (False, False, False))
     more = [f"… {len(rows) - _MOST} more"] if len(rows) > _MOST else []
-    return "\n".join([shown[0], *("  " + line for line in shown[1:]), *more]) + "\n"
+    return "\n".join([lines[0], *("  " + line for line in lines[1:]), *more]) + "\n"
 
 
 def _spending(one: Sequence[Event], other: Sequence[Event]) -> str:
@@ -44,7 +44,7 @@ def _spending(one: Sequence[Event], other: Sequence[Event]) -> str:
 
 
 def _spent(events: Sequence[Event]) -> dict[str, str]:
-    """What each place of the program's top level spent, all its visits together."""
+    """The amount that each place of the program's top level spent, over all its visits."""
     forest = Forest.of(events)
     costs = Costs.of(forest)
     summed: dict[str, tuple[str, Decimal]] = {}
@@ -58,15 +58,15 @@ def _spent(events: Sequence[Event]) -> dict[str, str]:
 
 def _choices(one: Sequence[Event], other: Sequence[Event]) -> str:
     rows = []
-    made = [[e for e in Forest.of(events).walk() if e.kind == "choice"] for events in (one, other)]
-    for place, (a, b) in enumerate(zip_longest(*made), 1):
-        words = [_chosen(a), _chosen(b)]
+    choices = [[e for e in Forest.of(events).walk() if e.kind == "choice"] for events in (one, other)]
+    for place, (a, b) in enumerate(zip_longest(*choices), 1):
+        words = [_choice_text(a), _choice_text(b)]
         if words[0] != words[1]:
             rows.append((f"{(a or b).name} ({place})", words[0], words[1]))
     return _table("chosen", rows)
 
 
-def _chosen(event: Event | None) -> str:
+def _choice_text(event: Event | None) -> str:
     if event is None:
         return "no choice"
     features = event.fields.get("features")

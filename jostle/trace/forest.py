@@ -48,14 +48,14 @@ class Forest:
 
     def outermost(self, kind: str) -> list[Event]:
         """The events of a kind that stand inside no other of that kind, in the order they began."""
-        found, waiting = [], list(reversed(self.roots))
+        events, waiting = [], list(reversed(self.roots))
         while waiting:
             here = waiting.pop()
             if here.kind == kind:
-                found.append(here)
+                events.append(here)
             else:
                 waiting.extend(reversed(self.children(here)))
-        return found
+        return events
 
 
 def _adopt(siblings: list[Event], children: dict[int | None, list[Event]]) -> None:
@@ -73,6 +73,16 @@ def _adopt(siblings: list[Event], children: dict[int | None, list[Event]]) -> No
         if own := siblings[first:at] + ran:
             children[event.id] = own
             siblings[first : at + 1 + len(ran)] = [event]
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """A field that holds a record; an empty one where it holds anything else."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def records(value: Any) -> list[Mapping[str, Any]]:
+    """The records of a field that holds a list of them."""
+    return [v for v in value if isinstance(v, Mapping)] if isinstance(value, list | tuple) else []
 
 
 def place(event: Event) -> str:

@@ -12,11 +12,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
-from jostle.diagnostics import Refusal, refuse
+from jostle.diagnostics import Refusal, refuse, unwritable
 from jostle.events import VERSION, Event
 from jostle.jsontext import loads
 from jostle.source import Source, Span
 
+_OTHER_PATH = "give another path to --trace"
 _OWN = ("v", "id", "parent", "kind", "name", "span")
 
 
@@ -49,22 +50,17 @@ class Writer:
         try:
             self._file: TextIO = path.open("w", encoding="utf-8", newline="\n", buffering=1)
         except OSError as fault:
-            raise _unwritable(path, fault) from fault
+            raise unwritable(f"the trace `{path}`", fault, _OTHER_PATH) from fault
 
     def __call__(self, event: Event) -> None:
         line = json.dumps(plain({**event.as_json(), **self._extra}), ensure_ascii=False, allow_nan=False)
         try:
             self._file.write(line + "\n")
         except OSError as fault:
-            raise _unwritable(self._path, fault) from fault
+            raise unwritable(f"the trace `{self._path}`", fault, _OTHER_PATH) from fault
 
     def close(self) -> None:
         self._file.close()
-
-
-def _unwritable(path: Path, fault: OSError) -> Refusal:
-    reason = (fault.strerror or "the system refused").lower()
-    return refuse("DataError", f"the trace `{path}` cannot be written: {reason}", help="give another path to --trace")
 
 
 def read(path: Path) -> list[Event]:
@@ -85,15 +81,15 @@ def read(path: Path) -> list[Event]:
     source = Source(str(path), text)
     lines = text.split("\n")
     events: list[Event] = []
-    seen: set[int] = set()
+    ids: set[int] = set()
     for n, line in enumerate(lines, 1):
         if not line.strip():
             continue
         place = Span(source, n, 1, n, len(line) + 1)
         event = _event(line, place, cut=n == len(lines))
-        if event.id in seen:
+        if event.id in ids:
             raise _damaged(place, f"the trace is damaged: event {event.id} stands on a second line")
-        seen.add(event.id)
+        ids.add(event.id)
         events.append(event)
     if not events:
         raise refuse("DataError", f"the trace `{path}` holds no events", help="write one: jostle run FILE --trace PATH")
@@ -107,26 +103,26 @@ def _damaged(place: Span, message: str) -> Refusal:
 def _event(line: str, place: Span, *, cut: bool) -> Event:
     """One line as an event; `cut` says that the line is the file's last and has no end."""
     try:
-        said = loads(line)
+        record = loads(line)
     except ValueError as fault:
         what = "the trace is cut short in its last line" if cut else "the trace is damaged: this line is not JSON"
         if place.line == 1:
             what = f"`{place.source.name}` is no trace: this line is not JSON"
         raise _damaged(place, what) from fault
-    if not isinstance(said, dict) or any(key not in said for key in _OWN):
+    if not isinstance(record, dict) or any(key not in record for key in _OWN):
         raise _damaged(place, "this line is no event of a trace: it needs " + ", ".join(f"`{k}`" for k in _OWN))
-    if said["v"] != VERSION:
+    if record["v"] != VERSION:
         raise refuse(
             "DataError",
-            f"the trace is of version {said['v']}; this jostle reads version {VERSION}",
+            f"the trace is of version {record['v']}; this jostle reads version {VERSION}",
             place,
             help="read it with the jostle that wrote it, or run the program again",
         )
-    number, parent, kind, name, span = (said[key] for key in _OWN[1:])
+    number, parent, kind, name, span = (record[key] for key in _OWN[1:])
     fits = _whole(number) and (parent is None or _whole(parent)) and isinstance(kind, str) and isinstance(name, str)
     if not fits:
         raise _damaged(place, "the trace is damaged: `id`, `parent`, `kind` or `name` is of the wrong type")
-    fields = {key: value for key, value in said.items() if key not in _OWN}
+    fields = {key: value for key, value in record.items() if key not in _OWN}
     return Event(number, parent, kind, name, _span(span, place), fields)
 
 
@@ -134,10 +130,12 @@ def _whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _span(said: Any, place: Span) -> Span | None:
+def _span(record: Any, place: Span) -> Span | None:
     """The place an event names. Its source has a name and no text: the trace does not hold the program."""
-    if said is None:
+    if record is None:
         return None
-    if not (isinstance(said, list) and len(said) == 5 and isinstance(said[0], str) and all(map(_whole, said[1:]))):
+    if not (
+        isinstance(record, list) and len(record) == 5 and isinstance(record[0], str) and all(map(_whole, record[1:]))
+    ):
         raise _damaged(place, "the trace is damaged: `span` is no place")
-    return Span(Source(said[0], ""), *said[1:])
+    return Span(Source(record[0], ""), *record[1:])

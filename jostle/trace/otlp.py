@@ -23,8 +23,8 @@ def otlp(events: Sequence[Event]) -> str:
     """One JSON object with every event as a span."""
     forest = Forest.of(events)
     ended = _ends(forest)
-    written = json.dumps([e.as_json() for e in events], default=str, sort_keys=True)
-    trace = hashlib.sha256(written.encode()).hexdigest()[:32]
+    text = json.dumps([e.as_json() for e in events], default=str, sort_keys=True)
+    trace = hashlib.sha256(text.encode()).hexdigest()[:32]
     parents = {child.id: event.id for event in forest.walk() for child in forest.children(event)}
     spans = [_span(e, trace, parents.get(e.id), ended[e.id]) for e in forest.walk()]
     scope = {"scope": {"name": "jostle"}, "spans": spans}
@@ -33,7 +33,7 @@ def otlp(events: Sequence[Event]) -> str:
 
 
 def _ends(forest: Forest) -> dict[int, int]:
-    """By event the last one that began within it, and itself."""
+    """Maps each event to the last one that began within it."""
     last: dict[int, int] = {}
     for event in reversed(list(forest.walk())):
         last[event.id] = max([event.id, *(last[child.id] for child in forest.children(event))])
@@ -44,26 +44,26 @@ def _span(event: Event, trace: str, parent: int | None, last: int) -> dict[str, 
     fields = {f"jostle.{k}": v for k, v in event.fields.items() if k != "text"}
     if event.span is not None:
         fields |= {"code.filepath": event.span.source.name, "code.lineno": event.span.line}
-    made = {
+    span = {
         "traceId": trace, "spanId": f"{event.id:016x}", "name": f"{event.kind} {event.name}".strip(), "kind": 1,
         "startTimeUnixNano": str(event.id * _STEP), "endTimeUnixNano": str(last * _STEP + _STEP // 2),
         "attributes": [_attribute(k, v) for k, v in fields.items() if v is not None],
         "status": {"code": 2, "message": str(event.fields.get("message", ""))} if event.kind == "error" else {},
     }  # fmt: skip
-    return made if parent is None else {**made, "parentSpanId": f"{parent:016x}"}
+    return span if parent is None else {**span, "parentSpanId": f"{parent:016x}"}
 
 
 def _attribute(key: str, value: Any) -> dict[str, Any]:
-    known = plain(value)
-    match known:
+    json_value = plain(value)
+    match json_value:
         case bool():
-            typed: dict[str, Any] = {"boolValue": known}
+            typed: dict[str, Any] = {"boolValue": json_value}
         case int():
-            typed = {"intValue": str(known)}
+            typed = {"intValue": str(json_value)}
         case float():
-            typed = {"doubleValue": known}
+            typed = {"doubleValue": json_value}
         case str():
-            typed = {"stringValue": known[:_LONGEST]}
+            typed = {"stringValue": json_value[:_LONGEST]}
         case _:
-            typed = {"stringValue": json.dumps(known, ensure_ascii=False)[:_LONGEST]}
+            typed = {"stringValue": json.dumps(json_value, ensure_ascii=False)[:_LONGEST]}
     return {"key": key, "value": typed}

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jostle.diagnostics import refuse
+from jostle.diagnostics import refuse, unwritable
 from jostle.events import Event
 
 if TYPE_CHECKING:
@@ -48,10 +48,10 @@ class Picture:
                 out, format="svg", transparent=True, metadata={"Date": None, "Creator": None}
             )
         text = out.getvalue()
-        drawn = re.sub(r"\s*<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
-        own = f"p{zlib.crc32(drawn.encode()):08x}-"  # two pictures of one page share no names
-        named = re.sub(r'(\bid="|url\(#|href="#)', lambda found: found[1] + own, drawn)
-        return named.replace(_INK, "currentColor").strip()
+        markup = re.sub(r"\s*<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
+        own = f"p{zlib.crc32(markup.encode()):08x}-"  # two pictures of one page share no names
+        prefixed = re.sub(r'(\bid="|url\(#|href="#)', lambda match: match[1] + own, markup)
+        return prefixed.replace(_INK, "currentColor").strip()
 
     def save(self, path: Path) -> None:
         """Writes the picture in the format that the ending names: svg, png or pdf."""
@@ -60,13 +60,13 @@ class Picture:
             raise refuse("DataError", f"a picture is written as {', '.join(FORMATS)}, not as `{kind}`")
         with _reproducible():
             none = {"Creator": None, "Date": None} if kind == "svg" else None
-            drawn = io.BytesIO()
-            self.figure().savefig(drawn, format=kind, dpi=150, metadata=none)
+            image = io.BytesIO()
+            self.figure().savefig(image, format=kind, dpi=150, metadata=none)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(drawn.getvalue())
+            path.write_bytes(image.getvalue())
         except OSError as fault:
-            raise refuse("DataError", f"`{path}` cannot be written: {fault.strerror}") from fault
+            raise unwritable(f"`{path}`", fault) from fault
 
     def _repr_svg_(self) -> str:
         return self.svg()
@@ -77,10 +77,10 @@ def pictures(events: Iterable[Event]) -> list[Picture]:
     return [Picture(e.name, e.fields) for e in events if e.kind == "picture"]
 
 
-def file_names(drawn: Sequence[Picture], ending: str = "svg") -> list[str]:
+def file_names(images: Sequence[Picture], ending: str = "svg") -> list[str]:
     """A file name for each picture, made from its title; of equal ones the later are numbered."""
     out: list[str] = []
-    for one in drawn:
+    for one in images:
         stem = re.sub(r"[^\w]+", "_", one.title, flags=re.ASCII).strip("_").lower()[:60] or "picture"
         name, again = f"{stem}.{ending}", 1
         while name in out:
@@ -111,8 +111,8 @@ def _figure(title: str, fields: Mapping[str, Any], ink: str) -> Figure:
     _matplotlib()
     from matplotlib.figure import Figure
 
-    made = Figure(figsize=(6.4, 4.0), layout="constrained")
-    axes = made.add_subplot()
+    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+    axes = figure.add_subplot()
     _DRAWN.get(str(fields.get("shape")), _lines)(axes, fields)
     x = fields.get("x") or []
     if (
@@ -120,7 +120,7 @@ def _figure(title: str, fields: Mapping[str, Any], ink: str) -> Figure:
         and not isinstance(x, Mapping)
         and any(isinstance(v, str) for v in x)
     ):
-        _named(axes, list(dict.fromkeys(map(str, x))))
+        _name_places(axes, list(dict.fromkeys(map(str, x))))
     axes.set_title(title, color=ink, fontsize=11, loc="left")
     axes.set_xlabel(str(fields.get("x_label") or ""), color=ink)
     axes.set_ylabel(str(fields.get("y_label") or ""), color=ink)
@@ -132,11 +132,11 @@ def _figure(title: str, fields: Mapping[str, Any], ink: str) -> Figure:
     for name, edge in axes.spines.items():
         edge.set_color(ink)
         edge.set_visible(name in ("left", "bottom"))
-    for other in made.axes[1:]:  # the scale of a heat map
+    for other in figure.axes[1:]:  # the scale of a heat map
         other.tick_params(colors=ink, labelcolor=ink)
     if len(fields.get("series") or ()) > 1 and fields.get("shape") != "heat":
         axes.legend(frameon=False, labelcolor=ink, fontsize=9)
-    return made
+    return figure
 
 
 def _numbers(values: Sequence[Any]) -> list[float]:
@@ -164,8 +164,8 @@ def _whiskers(values: list[float], band: tuple[list[float], list[float]]) -> lis
 
 def _lines(axes: Axes, fields: Mapping[str, Any]) -> None:
     steps = fields.get("shape") == "steps"
-    for i, (name, given) in enumerate(fields["series"].items()):
-        values, places, colour = _numbers(given), _places(fields, name), COLOURS[i % len(COLOURS)]
+    for i, (name, numbers) in enumerate(fields["series"].items()):
+        values, places, colour = _numbers(numbers), _places(fields, name), COLOURS[i % len(COLOURS)]
         few = len(values) <= 25 and not steps
         axes.plot(
             places, values, color=colour, label=name, linestyle=DASHES[i % len(DASHES)] if not steps else "-",
@@ -178,8 +178,8 @@ def _lines(axes: Axes, fields: Mapping[str, Any]) -> None:
 
 
 def _points(axes: Axes, fields: Mapping[str, Any]) -> None:
-    for i, (name, given) in enumerate(fields["series"].items()):
-        values, places, colour = _numbers(given), _places(fields, name), COLOURS[i % len(COLOURS)]
+    for i, (name, numbers) in enumerate(fields["series"].items()):
+        values, places, colour = _numbers(numbers), _places(fields, name), COLOURS[i % len(COLOURS)]
         size = 18 if len(values) <= 200 else 4
         axes.scatter(places, values, s=size, color=colour, label=name, marker=MARKS[i % 8], alpha=0.8, linewidths=0)
         band = _band(fields, name, values)
@@ -197,10 +197,10 @@ def _bars(axes: Axes, fields: Mapping[str, Any]) -> None:
         band = _band(fields, name, values)
         axes.bar(middle, values, wide, color=COLOURS[i % len(COLOURS)], label=name,
                  yerr=None if band is None else _whiskers(values, band))  # fmt: skip
-    _named(axes, [f"{v:g}" if isinstance(v, float) else str(v) for v in labels])
+    _name_places(axes, [f"{v:g}" if isinstance(v, float) else str(v) for v in labels])
 
 
-def _named(axes: Axes, names: list[str]) -> None:
+def _name_places(axes: Axes, names: list[str]) -> None:
     """Names below the places 0, 1, …: aslant where they are long, and not all where they are many."""
     every = max(1, len(names) // 20)
     long = max((len(name) for name in names), default=0) > 6 and len(names) > 5
@@ -212,16 +212,16 @@ def _named(axes: Axes, names: list[str]) -> None:
 def _heat(axes: Axes, fields: Mapping[str, Any]) -> None:
     rows = {name: _numbers(values) for name, values in fields["series"].items()}
     table = list(rows.values())
-    drawn = axes.imshow(table, aspect="auto", cmap="viridis", interpolation="nearest")
-    bar = axes.figure.colorbar(drawn, ax=axes)
+    image = axes.imshow(table, aspect="auto", cmap="viridis", interpolation="nearest")
+    bar = axes.figure.colorbar(image, ax=axes)
     bar.outline.set_visible(False)
     places = [f"{v:g}" if isinstance(v, float) else str(v) for v in _places(fields, next(iter(rows)))]
     for set_ticks, names in ((axes.set_xticks, places), (axes.set_yticks, list(rows))):
         every = max(1, len(names) // 16)
         set_ticks(range(0, len(names), every), names[::every])
     if len(table) * len(table[0]) <= 150:
-        known = [v for row in table for v in row if v == v] or [0.0]
-        middle = (min(known) + max(known)) / 2
+        finite = [v for row in table for v in row if v == v] or [0.0]
+        middle = (min(finite) + max(finite)) / 2
         for i, row in enumerate(table):
             for j, v in enumerate(row):
                 axes.text(j, i, f"{v:.3g}", ha="center", va="center", fontsize=8,

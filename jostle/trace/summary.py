@@ -1,4 +1,4 @@
-"""A whole run on one page: what happened, in order, with counts, releases and errors.
+"""Summarises a run on one page: its events in order, with counts, releases and errors.
 
 Pure functions of events.
 """
@@ -14,7 +14,7 @@ from jostle.trace.budget import spending
 from jostle.trace.costs import Costs, granted, unit
 from jostle.trace.forest import Forest, place
 from jostle.trace.text import UNITS, Twig, amount, number, plural
-from jostle.trace.tree import choices, folded, one_line
+from jostle.trace.tree import choices, folded, hang_children, one_line
 
 _ORDER = ("source", "allotment", "query", "measure", "choice", "option", "feature", "train", "release", "error")
 _DEEPEST = 5
@@ -34,9 +34,9 @@ def summary(events: Sequence[Event]) -> str:
     """Counts of each kind, and the events as an indented tree, like ones together, cut at a depth."""
     forest = Forest.of(events)
     counted = Counter(e.kind for e in events)
-    said = [plural(counted[kind], kind) for kind in _ORDER if counted[kind]]
+    counts = [plural(counted[kind], kind) for kind in _ORDER if counted[kind]]
     costs = Costs.of(forest)
-    top = Twig(", ".join(said) if said else "nothing happened")
+    top = Twig(", ".join(counts) if counts else "nothing happened")
     for root in forest.roots:
         _node(forest, costs, top, root, 0)
     top.twigs = folded(top.twigs)
@@ -50,13 +50,7 @@ def _node(forest: Forest, costs: Costs, twig: Twig, event: Event, depth: int) ->
     under = twig.add(_line(costs, event))
     if event.kind == "choice":
         return  # it has a tree of its own
-    below = forest.children(event)
-    if depth >= _DEEPEST and below:
-        under.add(f"… {plural(sum(1 for _ in forest.walk(event)) - 1, 'event')} below")
-        return
-    for child in below:
-        _node(forest, costs, under, child, depth + 1)
-    under.twigs = folded(under.twigs)
+    hang_children(forest, under, event, depth >= _DEEPEST, lambda child: _node(forest, costs, under, child, depth + 1))
 
 
 def _line(costs: Costs, event: Event) -> str:

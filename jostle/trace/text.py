@@ -1,4 +1,4 @@
-"""Numbers, bars and trees drawn with characters: what every rendering of a trace shares.
+"""Numbers, bars and trees drawn with characters, which the renderings of a trace share.
 
 Knows nothing of events. All widths are in characters.
 """
@@ -44,10 +44,10 @@ def exact(value: Any) -> Decimal | None:
 
 def amount(value: Any) -> str:
     """A privacy amount without trailing zeros, to 6 significant digits: `0.3`, `1`, `0.0333333`."""
-    found = value if isinstance(value, Decimal) else exact(value)
-    if found is None:
+    decimal = value if isinstance(value, Decimal) else exact(value)
+    if decimal is None:
         return str(value)
-    return "0" if found == 0 else f"{float(found):.6g}"
+    return "0" if decimal == 0 else f"{float(decimal):.6g}"
 
 
 def bar(share: float, width: int = 20) -> str:
@@ -69,10 +69,10 @@ def sparkline(values: Sequence[float], width: int = 60) -> str:
     for low, high in pairwise(cuts):
         finite = [v for v in values[low:high] if math.isfinite(v)]
         means.append(math.fsum(finite) / len(finite) if finite else None)
-    seen = [m for m in means if m is not None]
-    if not seen:
+    present = [m for m in means if m is not None]
+    if not present:
         return " " * count
-    low_end, spread = min(seen), max(seen) - min(seen)
+    low_end, spread = min(present), max(present) - min(present)
     steps = len(_LEVELS) - 1
     return "".join(" " if m is None else _LEVELS[round((m - low_end) / spread * steps) if spread else 0] for m in means)
 

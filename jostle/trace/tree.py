@@ -1,4 +1,4 @@
-"""Each choice of a run as a tree: what it looked at and paid for, what it expected, and what it then ran.
+"""Renders each choice of a run as a tree: its features and their cost, its predictions, and the events of its option.
 
 Pure functions of events; the same events always give the same text.
 """
@@ -6,13 +6,13 @@ Pure functions of events; the same events always give the same text.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
 from jostle.events import Event
 from jostle.trace.costs import Costs, unit
-from jostle.trace.forest import Forest, place, priced
+from jostle.trace.forest import Forest, mapping, place, priced, records
 from jostle.trace.text import Twig, aligned, amount, exact, number, plural
 
 _DEEPEST = 12
@@ -22,15 +22,15 @@ _MOST = 24  # twigs shown under one
 def choices(events: Sequence[Event], name: str | None = None, most: int = 20) -> str:
     """Every choice (of the given name) as a tree; those made inside another choice stand inside its tree."""
     forest = Forest.of(events)
-    asked = [e for e in (forest.walk() if name else forest.outermost("choice")) if e.kind == "choice"]
-    asked = [e for e in asked if name in (None, e.name)]
-    if not asked:
+    choice_events = [e for e in (forest.walk() if name else forest.outermost("choice")) if e.kind == "choice"]
+    choice_events = [e for e in choice_events if name in (None, e.name)]
+    if not choice_events:
         return "no choice was made\n" if name is None else f"no choice named `{name}` was made\n"
     costs = Costs.of(forest)
-    shown = ["\n".join(_choice(forest, costs, e).lines()) for e in asked[:most]]
-    if len(asked) > most:
-        shown.append(f"… and {plural(len(asked) - most, 'more choice')}")
-    return "\n\n".join(shown) + "\n"
+    trees = ["\n".join(_choice(forest, costs, e).lines()) for e in choice_events[:most]]
+    if len(choice_events) > most:
+        trees.append(f"… and {plural(len(choice_events) - most, 'more choice')}")
+    return "\n\n".join(trees) + "\n"
 
 
 def _choice(forest: Forest, costs: Costs, event: Event, depth: int = 0) -> Twig:
@@ -42,36 +42,36 @@ def _choice(forest: Forest, costs: Costs, event: Event, depth: int = 0) -> Twig:
     _features(twig, fields)
     _predictions(twig, fields)
     _path(twig, fields)
-    if (said := _margin(fields)) is not None:
-        twig.add(said)
+    if (margin := _margin(fields)) is not None:
+        twig.add(margin)
     ran = [c for c in forest.children(event) if c.kind != "feature"]
     for child in ran:
         _ran(forest, costs, twig, child, depth)
     total = costs.spent[event.id]
     if total or fields.get("spent") is not None:
-        given = fields.get("epsilon")
-        twig.add(f"spent {unit(event)} {amount(total)}" + (f" of {amount(given)}" if _finite(given) else ""))
+        whole = fields.get("epsilon")
+        twig.add(f"spent {unit(event)} {amount(total)}" + (f" of {amount(whole)}" if _finite(whole) else ""))
     return twig
 
 
 def brief(event: Event, total: Decimal) -> list[str]:
     """One choice in two or three lines: what was chosen and why, and that it spent `total` in all."""
     fields = event.fields
-    chosen = str(fields.get("chosen", "nothing"))
-    others = [o for o in _mapping(fields.get("predictions")) if o != chosen]
-    lines = [f"{event.name} chose {chosen}" + (f" over {', '.join(others)}" if others else "")]
+    option = str(fields.get("chosen", "nothing"))
+    others = [o for o in mapping(fields.get("predictions")) if o != option]
+    lines = [f"{event.name} chose {option}" + (f" over {', '.join(others)}" if others else "")]
     why = [f"policy: {fields['policy']}"] if fields.get("policy") else []
-    why += [", ".join(_step(s) for s in _list(fields.get("path"))), _margin(fields) or ""]
+    why += [", ".join(_step(s) for s in records(fields.get("path"))), _margin(fields) or ""]
     if any(why):
         lines.append("  because: " + "; ".join(w for w in why if w))
-    paid = sum((exact(f.get("epsilon")) or Decimal(0) for f in _list(fields.get("features"))), Decimal(0))
+    paid = sum((exact(f.get("epsilon")) or Decimal(0) for f in records(fields.get("features"))), Decimal(0))
     if total:
         lines.append(f"  spent {unit(event)} {amount(total)}" + (f", {amount(paid)} of it on features" if paid else ""))
     return lines
 
 
 def _features(twig: Twig, fields: Mapping[str, Any]) -> None:
-    features = _list(fields.get("features"))
+    features = records(fields.get("features"))
     if not features:
         twig.add("features: none were looked at")
         return
@@ -88,12 +88,12 @@ def _features(twig: Twig, fields: Mapping[str, Any]) -> None:
 
 
 def _predictions(twig: Twig, fields: Mapping[str, Any]) -> None:
-    predictions = _mapping(fields.get("predictions"))
+    predictions = mapping(fields.get("predictions"))
     if not predictions:
         return
     model = fields.get("model")
     under = twig.add("predicted, larger is better" + (f" ({model})" if isinstance(model, str) and model else ""))
-    spread = _mapping(fields.get("spread"))
+    spread = mapping(fields.get("spread"))
     rows = []
     for option, score in predictions.items():
         mark = "▶ " if option == fields.get("chosen") else "  "
@@ -105,13 +105,13 @@ def _predictions(twig: Twig, fields: Mapping[str, Any]) -> None:
 def _path(twig: Twig, fields: Mapping[str, Any]) -> None:
     """The tests that led to the predictions: once where all options share them, else for each option."""
     policy = ": ".join(str(w) for w in ("policy", fields.get("policy"), fields.get("why")) if w)
-    paths = {str(o): _list(steps) for o, steps in _mapping(fields.get("paths")).items()}
-    shared = all(steps == _list(fields.get("path")) for steps in paths.values())
+    paths = {str(o): records(steps) for o, steps in mapping(fields.get("paths")).items()}
+    shared = all(steps == records(fields.get("path")) for steps in paths.values())
     if fields.get("policy"):
         twig.add(policy)
-    if shared and _list(fields.get("path")):
+    if shared and records(fields.get("path")):
         under = twig.add("path through the tree")
-        for step in _list(fields.get("path")):
+        for step in records(fields.get("path")):
             under.add(_went(step))
     elif not shared:
         for option, steps in paths.items():
@@ -137,24 +137,24 @@ def _step(step: Mapping[str, Any]) -> str:
 
 def _margin(fields: Mapping[str, Any]) -> str | None:
     """The margin over the next best option, and whether the predictions are surer than that."""
-    margin, predictions = fields.get("margin"), _mapping(fields.get("predictions"))
+    margin, predictions = fields.get("margin"), mapping(fields.get("predictions"))
     if margin is None or not predictions:
         return None
-    said = f"margin {number(margin)}"
+    text = f"margin {number(margin)}"
     others = {o: s for o, s in predictions.items() if o != fields.get("chosen") and _finite(s)}
     if not others:
-        return said
+        return text
     second = max(others, key=lambda o: float(others[o]))
-    said += f" over {second}"
-    spread = _mapping(fields.get("spread"))
+    text += f" over {second}"
+    spread = mapping(fields.get("spread"))
     widths = [spread.get(str(fields.get("chosen"))), spread.get(second)]
     if (
         _finite(margin)
         and all(_finite(w) for w in widths)
         and float(margin) < math.hypot(*(float(str(w)) for w in widths))
     ):
-        said += ", within the uncertainty of the predictions"
-    return said
+        text += ", within the uncertainty of the predictions"
+    return text
 
 
 def _ran(forest: Forest, costs: Costs, twig: Twig, event: Event, depth: int) -> None:
@@ -166,12 +166,17 @@ def _ran(forest: Forest, costs: Costs, twig: Twig, event: Event, depth: int) -> 
     under = twig.add(
         one_line(event, "ran " if event.kind == "option" else "", f"{unit(event)} {amount(cost)}" if cost else "")
     )
+    hang_children(forest, under, event, depth >= _DEEPEST, lambda child: _ran(forest, costs, under, child, depth + 1))
+
+
+def hang_children(forest: Forest, under: Twig, event: Event, cut: bool, hang: Callable[[Event], None]) -> None:
+    """Hangs the children of an event under its twig, folded where they read the same; only their number with `cut`."""
     below = forest.children(event)
-    if depth >= _DEEPEST and below:
+    if cut and below:
         under.add(f"… {plural(sum(1 for _ in forest.walk(event)) - 1, 'event')} below")
         return
     for child in below:
-        _ran(forest, costs, under, child, depth + 1)
+        hang(child)
     under.twigs = folded(under.twigs)
 
 
@@ -201,20 +206,12 @@ def folded(twigs: list[Twig]) -> list[Twig]:
             out[-1] = (lines, twig, out[-1][2] + 1)
         else:
             out.append((lines, twig, 1))
-    kept = [Twig(f"{t.text} ×{n}" if n > 1 else t.text, t.twigs) for _, t, n in out[:_MOST]]
-    return kept + ([Twig(f"… and {len(out) - _MOST} more")] if len(out) > _MOST else [])
+    first_twigs = [Twig(f"{t.text} ×{n}" if n > 1 else t.text, t.twigs) for _, t, n in out[:_MOST]]
+    return first_twigs + ([Twig(f"… and {len(out) - _MOST} more")] if len(out) > _MOST else [])
 
 
 def _join(*parts: str) -> str:
     return "  ".join(p for p in parts if p)
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _list(value: Any) -> list[Mapping[str, Any]]:
-    return [v for v in value if isinstance(v, Mapping)] if isinstance(value, list | tuple) else []
 
 
 def _finite(value: Any) -> bool:

@@ -16,7 +16,7 @@ def refused(text: str) -> Diagnostic:
 
 
 # text, (line, column), part of the message, part of the help
-SLIPS = [
+COMMON_MISTAKES = [
     ("if x = 1:\n    f()", (1, 6), "does not compare", "`==`"),
     ("y = {{ select count(*) from t where a = 1 }}", (1, 39), "does not compare", "`==`"),
     ("assert x = 2", (1, 10), "does not compare", "`==`"),
@@ -82,7 +82,9 @@ SLIPS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "place", "message", "help"), SLIPS, ids=[slip[0][:30] for slip in SLIPS])
+@pytest.mark.parametrize(
+    ("text", "place", "message", "help"), COMMON_MISTAKES, ids=[slip[0][:30] for slip in COMMON_MISTAKES]
+)
 def test_slips(text: str, place: tuple[int, int], message: str, help: str) -> None:
     said = refused(text)
     assert said.kind == "SyntaxError"

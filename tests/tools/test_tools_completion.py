@@ -12,11 +12,11 @@ from jostle.language.builtins import BUILTINS
 from jostle.source import Source
 from jostle.syntax.expected import expected, last_statement
 from jostle.syntax.lexicon import coloured, lexicon
-from jostle.tools.about import Made, described, reasons
-from jostle.tools.completion import Known, complete, known_in
-from jostle.tools.foresight import Foresight
-from jostle.tools.inline import escaped, protocol
+from jostle.tools.completion import Vocabulary, complete, vocabulary_of
+from jostle.tools.cost_preview import CostPreview
+from jostle.tools.describe_value import Provenance, described, reasons
 from jostle.tools.session import Session
+from jostle.tools.terminal_images import escaped, protocol
 
 ROOT = Path(__file__).resolve().parents[2]
 PEOPLE = """private people = table("people.csv") described by {age: 0..99, sex: {"F", "M"}}
@@ -50,7 +50,7 @@ def test_nothing_is_offered_in_comments_and_texts(text: str) -> None:
 
 
 def test_columns_come_first_in_a_query_and_fields_after_a_dot() -> None:
-    known = Known({"people": "a private table"}, {"people": ("age", "sex")}, {"d": ("database", "queries")})
+    known = Vocabulary({"people": "a private table"}, {"people": ("age", "sex")}, {"d": ("database", "queries")})
     typed, found = complete("x = {{ select count(*) from people where a", known)
     assert typed == "a" and found[0].word == "age" and found[0].kind == "column"
     assert [c.word for c in complete("x = d.da", known)[1]] == ["database"]
@@ -61,7 +61,7 @@ def test_columns_come_first_in_a_query_and_fields_after_a_dot() -> None:
 def test_a_completion_does_not_parse_the_whole_program() -> None:
     many = "\n".join(f"def f{k}(x):\n    return x + {k}" for k in range(250)) + "\ny = {{ select count(*) from p wh"
     assert last_statement(many).count("\n") == 0
-    assert "where" in {c.word for c in complete(many, Known())[1]}
+    assert "where" in {c.word for c in complete(many, Vocabulary())[1]}
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("programs/*.jst")), ids=lambda p: p.name)
@@ -87,52 +87,52 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
     return Session()
 
 
-def enter(session: Session, foresight: Foresight, text: str) -> None:
+def enter(session: Session, preview: CostPreview, text: str) -> None:
     session.execute(Source("entry", text + "\n"))
-    foresight.ran(text)
+    preview.ran(text)
 
 
 def test_the_price_of_an_entry_is_known_before_it_runs(session: Session) -> None:
-    foresight = Foresight(session)
-    enter(session, foresight, PEOPLE)
+    preview = CostPreview(session)
+    enter(session, preview, PEOPLE)
     count = "{{ select count(*) from people with epsilon 0.3 }}"
-    assert [str(p) for p in foresight.price(count)] == ["people: ε 0.3"]
-    assert foresight.steep(count) == []
-    enter(session, foresight, f"n = {count}")
+    assert [str(p) for p in preview.price(count)] == ["people: ε 0.3"]
+    assert preview.steep(count) == []
+    enter(session, preview, f"n = {count}")
     enter(
         session,
-        foresight,
+        preview,
         f"def twice():\n    return [{count} for i in 1..2]".replace("0.3", "0.2"),
     )
-    assert [str(p) for p in foresight.steep("twice()")] == ["people: ε 0.4"]
-    assert foresight.price("n + 1") == [] and foresight.price("x = (1") == []
+    assert [str(p) for p in preview.steep("twice()")] == ["people: ε 0.4"]
+    assert preview.price("n + 1") == [] and preview.price("x = (1") == []
 
 
 def test_types_say_what_is_public(session: Session) -> None:
-    enter(session, Foresight(session), PEOPLE + "h = histogram(people, x = age / 10)\nn = 3")
+    enter(session, CostPreview(session), PEOPLE + "h = histogram(people, x = age / 10)\nn = 3")
     names = session.names()
     assert described("people", names["people"]).splitlines() == [
         "people: a private table", "  private to people (protecting rows), stability 1", "  age: 0..99",
         "  sex: {F, M}",
     ]  # fmt: skip
     assert described("h", names["h"]).endswith("  x (10)") and described("n", names["n"]) == "n: a number\n  public"
-    known = known_in(names, BUILTINS)
+    known = vocabulary_of(names, BUILTINS)
     assert known.columns["people"] == ("age", "sex") and "x_range" in known.fields["h"]
 
 
 def test_reasons_name_the_entry() -> None:
-    made = Made(Source("entry 2", "n = 1 + 1\n"), [])
+    made = Provenance(Source("entry 2", "n = 1 + 1\n"), [])
     assert "entry 2: n = 1 + 1" in reasons("n", made) and "nothing was chosen" in reasons("n", made)
     paid = Event(1, None, "measure", "count", None, {"epsilon": 0.1, "sources": ["people"], "mechanism": "laplace"})
-    assert "laplace" in reasons("n", Made(made.source, [paid]))
+    assert "laplace" in reasons("n", Provenance(made.source, [paid]))
 
 
 def test_a_refusal_leaves_the_foresight_as_it_was(session: Session) -> None:
-    foresight = Foresight(session)
-    enter(session, foresight, PEOPLE)
+    preview = CostPreview(session)
+    enter(session, preview, PEOPLE)
     with pytest.raises(Refusal):
         session.execute(Source("entry", "print(people)\n"))
-    assert [str(p) for p in foresight.price("{{ select count(*) from people with epsilon 1 }}")] == ["people: ε 1"]
+    assert [str(p) for p in preview.price("{{ select count(*) from people with epsilon 1 }}")] == ["people: ε 1"]
 
 
 # Pictures in a terminal -----------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import pytest
 
 from jostle.tools.editors.document import Document
 from jostle.tools.editors.lexer import JostleLexer
-from jostle.tools.editors.notebook import Happened, Notebook, from_python
+from jostle.tools.editors.notebook import CellReport, Notebook, from_python
 from jostle.tools.editors.textmate import textmate
 
 PEOPLE = """private people = table("people.csv")
@@ -154,7 +154,7 @@ def test_names_go_both_ways(folder: Path) -> None:
         "n = {{ select count(*) from p with epsilon share }}\nrelease n\nprint(share)\n"
     )
     assert (isinstance(names["n"], float) and str(shown[0]) == "0.25") or repr(shown[0]) == "0.25"
-    assert isinstance(shown[-1], Happened) and "ε 0.25 of 1 spent" in repr(shown[-1])
+    assert isinstance(shown[-1], CellReport) and "ε 0.25 of 1 spent" in repr(shown[-1])
     assert "ε 0.25" in shown[-1]._repr_html_() and "<h3>n" in shown[-1]._repr_html_()
 
 

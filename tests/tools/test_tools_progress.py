@@ -15,7 +15,8 @@ class Terminal(io.StringIO):
 
 
 def test_no_bar_without_a_terminal() -> None:
-    assert progress.progress_on(io.StringIO()) is None and progress.progress_on(Terminal()) is not None
+    with progress.progress_on(io.StringIO()) as none, progress.progress_on(Terminal()) as bar:
+        assert none is None and bar is not None
 
 
 def test_short_work_leaves_no_trace_and_long_work_is_wiped(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -143,7 +143,7 @@ def test_odd_trees_are_no_fault(fields: dict[str, object]) -> None:
 
 
 def test_trees_of_a_forest_stand_side_by_side() -> None:
-    from jostle.trace import grown
+    from jostle.trace import nested_choices
 
     heard: list[Event] = []
     stream = Stream(listeners=[heard.append])
@@ -155,7 +155,7 @@ def test_trees_of_a_forest_stand_side_by_side() -> None:
         for name in ("L0", "L1"):
             stream.emit("train", name, options=["Go", "Stop"], databases=["a", "b"],
                         standings=[{"policy": "One, Go", "regret": 0.25, "error": 0.01}])  # fmt: skip
-    told = grown.text(heard)
+    told = nested_choices.text(heard)
     words = " ".join(Reader(page(heard)).words)
     assert "What L0, L1 were learned from: whole runs on 2 data sets" in words and words.count("One, Go") == 1
     assert "├─ tree = 1  L0 Two, L1 Go" in told and "│  └─ sex = F  L1 Stop" in told
@@ -164,7 +164,7 @@ def test_trees_of_a_forest_stand_side_by_side() -> None:
 
 
 def test_choices_inside_an_algorithm_stand_at_their_nodes() -> None:
-    from jostle.trace import grown
+    from jostle.trace import nested_choices
 
     heard: list[Event] = []
     stream = Stream(listeners=[heard.append])
@@ -179,7 +179,7 @@ def test_choices_inside_an_algorithm_stand_at_their_nodes() -> None:
             stream.emit("choice", "L1", chosen=chosen, context=context, path=path, features=[])
         stream.emit("train", "L1", options=["Go", "Stop"], databases=["a", "b"],
                     standings=[{"policy": "Go", "regret": 0.25, "error": 0.01}])  # fmt: skip
-    told = grown.text(heard)
+    told = nested_choices.text(heard)
     assert told.splitlines()[:2] == ["L1 chose Go 2 times", "L1 chose Stop 2 times"]
     assert "└─ sex = M  L1 Go  (rows 12 > 9)" in told and "└─ age = 3  L1 Stop" in told
     words = " ".join(Reader(page(heard)).words)

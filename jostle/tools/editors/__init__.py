@@ -1,1 +1,1 @@
-"""What editors and notebooks are given: colours, and a language server. Each imports its library where it is used."""
+"""Support for editors and notebooks. Each module imports its library where it is used."""

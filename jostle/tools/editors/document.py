@@ -1,4 +1,4 @@
-"""What an editor asks about a program: faults, hovers, definitions, completions. Nothing is run and no data are read.
+"""Answers an editor's questions about a program: faults, hovers, definitions, completions. Nothing is run or opened.
 
 Lines and columns count from 0, as editors count them. While a text does not parse, what was known of its last good
 version still serves hovers and completions.
@@ -18,7 +18,7 @@ from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.syntax import parse
 from jostle.syntax.walk import every
-from jostle.tools.completion import Completion, Known, complete
+from jostle.tools.completion import Completion, Vocabulary, complete
 from jostle.tools.session import Session
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -26,7 +26,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """Where a name gets its value at the top level, and what it is in a word."""
+    """The definition of a name at the top level: its place and its kind."""
 
     span: Span
     kind: str
@@ -64,32 +64,32 @@ class Document:
         return next((w[0] for w in _WORD.finditer(lines[line]) if w.start() <= column <= w.end()), "")
 
     def definition(self, line: int, column: int) -> Span | None:
-        """Where the name at a place gets its value."""
-        found = self._definitions.get(self.word(line, column))
-        return found.span if found is not None else None
+        """Returns the place where the name at a position is defined."""
+        target = self._definitions.get(self.word(line, column))
+        return target.span if target is not None else None
 
     def hover(self, line: int, column: int) -> str:
-        """What the name at a place is, its label, and for a private source what the program can cost it; Markdown."""
+        """Describes the name at a position in Markdown: its kind, its columns, and the cost of a private source."""
         name = self.word(line, column)
-        found = self._definitions.get(name)
-        if found is None:
+        target = self._definitions.get(name)
+        if target is None:
             row = BUILTINS.get(name)
             return f"`{row.usage}`: {row.about}" if row is not None else ""
-        said = f"`{name}`: {found.kind}"
-        if found.columns:
-            said += "\n\ncolumns: " + ", ".join(found.columns)
-        if found.kind == "a private source":
-            said += "".join(f"\n\n{cost}" for cost in self._costs() if cost.startswith(name))
-        return said
+        text = f"`{name}`: {target.kind}"
+        if target.columns:
+            text += "\n\ncolumns: " + ", ".join(target.columns)
+        if target.kind == "a private source":
+            text += "".join(f"\n\n{cost}" for cost in self._costs() if cost.startswith(name))
+        return text
 
     def completions(self, line: int, column: int) -> tuple[str, list[Completion]]:
         """The word begun at a place, and what it can become."""
         lines = self.text.split("\n")[: line + 1]
         lines[-1:] = [lines[-1][:column]] if lines else [""]
-        names = {name: made.kind for name, made in self._definitions.items()}
-        columns = {name: made.columns for name, made in self._definitions.items() if made.columns}
-        known = Known({**names, **{b: "a function" for b in BUILTINS if b not in names}}, columns)
-        return complete("\n".join(lines), known)
+        names = {name: definition.kind for name, definition in self._definitions.items()}
+        columns = {name: definition.columns for name, definition in self._definitions.items() if definition.columns}
+        vocabulary = Vocabulary({**names, **{b: "a function" for b in BUILTINS if b not in names}}, columns)
+        return complete("\n".join(lines), vocabulary)
 
     def formatted(self) -> str | None:
         """The text as `jostle fmt` writes it; None where it does not parse."""
@@ -112,26 +112,26 @@ class Document:
 
 def _definitions(tree: n.Program) -> Iterator[tuple[str, Definition]]:
     """The names of a program's top level, first definition first."""
-    seen: set[str] = set()
+    names: set[str] = set()
     for statement in tree.body:
         match statement:
             case n.Private(name=name, described=described):
-                made = Definition(statement.span, "a private source", _columns(described))
+                definition = Definition(statement.span, "a private source", _columns(described))
             case n.Def(name=name, params=params):
-                made = Definition(statement.span, f"a function of ({', '.join(p.name for p in params)})")
+                definition = Definition(statement.span, f"a function of ({', '.join(p.name for p in params)})")
             case n.ParamDecl(name=name):
-                made = Definition(statement.span, "a setting of the program")
+                definition = Definition(statement.span, "a setting of the program")
             case n.Assign(name=name, value=value):
-                made = Definition(statement.span, *_kind(value))
+                definition = Definition(statement.span, *_kind(value))
             case _:
                 continue
-        if name not in seen:
-            seen.add(name)
-            yield name, made
+        if name not in names:
+            names.add(name)
+            yield name, definition
 
 
 def _kind(value: n.Expr) -> tuple[str, tuple[str, ...]]:
-    """What an expression gives, as far as its form tells."""
+    """The kind of an expression's value, as far as its form tells."""
     match value:
         case n.Part(kind=kind):
             return f"{'an' if kind == 'Option' else 'a'} {kind}", ()

@@ -21,35 +21,35 @@ class Notebook:
 
     def __init__(self, names: dict[str, Any]) -> None:
         self._names = names
-        self._heard: list[Event] = []
-        self._said: list[str] = []
-        self.session = Session(listeners=[self._heard.append], out=self._said.append)
+        self._events: list[Event] = []
+        self._printed: list[str] = []
+        self.session = Session(listeners=[self._events.append], out=self._printed.append)
         self._cells = 0
 
     def cell(self, text: str) -> list[Any]:
         """Runs a cell; gives what is to be shown: printed text, a value, releases, pictures, the budget."""
         self._cells += 1
-        self._heard.clear()
-        self._said.clear()
+        self._events.clear()
+        self._printed.clear()
         source = Source(f"cell {self._cells}", text if text.endswith("\n") else text + "\n")
-        shown: list[Any] = []
+        items: list[Any] = []
         value = None
         try:
             self._hand_over(source)
             value = self.session.execute(source)
         except Refusal as refusal:
-            shown.append(_Fault(refusal))
+            items.append(_Fault(refusal))
         finally:
-            released = [e.name for e in self._heard if e.kind == "release"]
-            known = {**self.session.names(), **self.session.released()}
-            self._names.update({name: to_python(known[name]) for name in released if name in known})
-        if self._said:
-            shown.insert(0, _Text("\n".join(self._said)))
+            released = [e.name for e in self._events if e.kind == "release"]
+            values = {**self.session.names(), **self.session.released()}
+            self._names.update({name: to_python(values[name]) for name in released if name in values})
+        if self._printed:
+            items.insert(0, _Text("\n".join(self._printed)))
         if value is not None:
             from jostle.privacy.handles import Handle
 
-            shown.append(_Text(self.session.show(value)) if isinstance(value, Handle) else to_python(value))
-        return [*shown, Happened(list(self._heard), self.session.budget())]
+            items.append(_Text(self.session.show(value)) if isinstance(value, Handle) else to_python(value))
+        return [*items, CellReport(list(self._events), self.session.budget())]
 
     def _hand_over(self, source: Source) -> None:
         """Python's values under the names that the cell uses and Jostle does not know; tables by `bound`."""
@@ -58,12 +58,12 @@ class Notebook:
         from jostle.syntax import parse
         from jostle.syntax.walk import every
 
-        known = self.session.names()
+        names = self.session.names()
         for node in every(parse(source, interactive=True)):
             match node:
                 case n.Call(function=n.Name(id="bound"), args=(n.String(value=name),)) if name in self._names:
                     self.session.bind(name, self._names[name])
-                case n.Name(id=name) if name in self._names and name not in BUILTINS and name not in known:
+                case n.Name(id=name) if name in self._names and name not in BUILTINS and name not in names:
                     value = from_python(self._names[name])
                     if value is not None:
                         self.session.define(name, value)
@@ -104,8 +104,8 @@ class _Fault:
         return render_all(self._refusal.diagnostics, colour=False, width=100).rstrip()
 
 
-class Happened:
-    """What a cell left: releases, pictures, choices and the budget, as text or as a piece of a page."""
+class CellReport:
+    """The results of a cell: releases, pictures, choices and the budget, as text or as HTML."""
 
     def __init__(self, events: list[Event], budget: Mapping[str, Any]) -> None:
         self.events, self.budget = events, budget
@@ -115,8 +115,10 @@ class Happened:
         from jostle.trace.summary import short
 
         lines = [f"{e.name} = {short(e.fields.get('value'))}" for e in self.events if e.kind == "release"]
-        told = choices_text(self.events)
-        return "\n".join([*lines, *([told] if told else []), *([budget_text(self.budget)] if self.budget else [])])
+        summary = choices_text(self.events)
+        return "\n".join(
+            [*lines, *([summary] if summary else []), *([budget_text(self.budget)] if self.budget else [])]
+        )
 
     def _repr_html_(self) -> str:
         from jostle.tools.commands import budget_text
@@ -128,8 +130,8 @@ class Happened:
         from jostle.trace.html.values import plotted, released
 
         forest = Forest.of(self.events)
-        made = choices(self.events, forest, Costs.of(forest))
-        drawer = tag("details", tag("summary", "choices"), made) if made is not None else None
+        section = choices(self.events, forest, Costs.of(forest))
+        drawer = tag("details", tag("summary", "choices"), section) if section is not None else None
         spent = tag("pre", budget_text(self.budget)) if self.budget else None
         return tag("div", style(".jostle"), released(self.events), plotted(self.events), drawer, spent, class_="jostle")
 
@@ -143,7 +145,7 @@ def load(shell: Any) -> None:
     def jostle(line: str, cell: str) -> None:
         """Runs a Jostle cell."""
         for item in notebook.cell(cell):
-            if not isinstance(item, Happened) or item.events or item.budget:
+            if not isinstance(item, CellReport) or item.events or item.budget:
                 display(item)  # type: ignore[no-untyped-call]
 
     shell.register_magic_function(jostle, magic_kind="cell", magic_name="jostle")

@@ -34,54 +34,54 @@ def server() -> LanguageServer:
         ) from None
     from jostle import __version__
 
-    made = LanguageServer("jostle", __version__)
+    language_server = LanguageServer("jostle", __version__)
     open_: dict[str, Document] = {}
 
     def document(uri: str) -> Document:
         if uri not in open_:
             open_[uri] = Document(str(Path(unquote(urlparse(uri).path))))
-            open_[uri].change(made.workspace.get_text_document(uri).source)
+            open_[uri].change(language_server.workspace.get_text_document(uri).source)
         return open_[uri]
 
     def looked_at(uri: str) -> None:
-        faults = document(uri).change(made.workspace.get_text_document(uri).source)
-        found = [_diagnostic(lsp, fault) for fault in faults]
-        made.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, found))
+        faults = document(uri).change(language_server.workspace.get_text_document(uri).source)
+        markers = [_diagnostic(lsp, fault) for fault in faults]
+        language_server.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, markers))
 
-    @made.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
+    @language_server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
     def _(params: lsp.DidOpenTextDocumentParams) -> None:
         looked_at(params.text_document.uri)
 
-    @made.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
+    @language_server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
     def _(params: lsp.DidChangeTextDocumentParams) -> None:
         looked_at(params.text_document.uri)
 
-    @made.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
+    @language_server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
     def _(params: lsp.DidCloseTextDocumentParams) -> None:
         open_.pop(params.text_document.uri, None)
 
-    @made.feature(lsp.TEXT_DOCUMENT_HOVER)
+    @language_server.feature(lsp.TEXT_DOCUMENT_HOVER)
     def _(params: lsp.HoverParams) -> lsp.Hover | None:
         at = params.position
-        said = document(params.text_document.uri).hover(at.line, at.character)
-        return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, said)) if said else None
+        text = document(params.text_document.uri).hover(at.line, at.character)
+        return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, text)) if text else None
 
-    @made.feature(lsp.TEXT_DOCUMENT_DEFINITION)
+    @language_server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
     def _(params: lsp.DefinitionParams) -> lsp.Location | None:
         at, uri = params.position, params.text_document.uri
         span = document(uri).definition(at.line, at.character)
         return lsp.Location(uri, _range(lsp, span)) if span is not None else None
 
-    @made.feature(lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions(trigger_characters=[".", "{"]))
+    @language_server.feature(lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions(trigger_characters=[".", "{"]))
     def _(params: lsp.CompletionParams) -> list[lsp.CompletionItem]:
         at = params.position
-        _, found = document(params.text_document.uri).completions(at.line, at.character)
+        _, candidates = document(params.text_document.uri).completions(at.line, at.character)
         kinds = {"word": lsp.CompletionItemKind.Keyword, "column": lsp.CompletionItemKind.Field,
                  "field": lsp.CompletionItemKind.Field, "aggregate": lsp.CompletionItemKind.Function}  # fmt: skip
         default = lsp.CompletionItemKind.Variable
-        return [lsp.CompletionItem(c.word, kind=kinds.get(c.kind, default), detail=c.kind) for c in found]
+        return [lsp.CompletionItem(c.word, kind=kinds.get(c.kind, default), detail=c.kind) for c in candidates]
 
-    @made.feature(lsp.TEXT_DOCUMENT_FORMATTING)
+    @language_server.feature(lsp.TEXT_DOCUMENT_FORMATTING)
     def _(params: lsp.DocumentFormattingParams) -> list[lsp.TextEdit]:
         here = document(params.text_document.uri)
         text = here.formatted()
@@ -90,7 +90,7 @@ def server() -> LanguageServer:
         whole = lsp.Range(lsp.Position(0, 0), lsp.Position(here.text.count("\n") + 1, 0))
         return [lsp.TextEdit(whole, text)]
 
-    return made
+    return language_server
 
 
 def _diagnostic(lsp: Any, fault: Diagnostic) -> Any:

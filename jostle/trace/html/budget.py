@@ -49,10 +49,12 @@ def _block(forest: Forest, costs: Costs, event: Event, parent: Decimal, scale: D
         narrower = min(Decimal(1), mine / summed)
         parts = [_block(forest, costs, e, mine, narrower, sign, depth + 1) for e in below[:_MOST]]
         inner = tag("div", parts, class_="row", title="in parallel" if summed > mine else None)
-    said = f"{sign} {amount(mine)}"
-    return _bar(event.name or event.kind, mine / parent * scale, said, f"k-{event.kind}", inner, f"#e{event.id}")
+    price = f"{sign} {amount(mine)}"
+    return _bar(event.name or event.kind, mine / parent * scale, price, f"k-{event.kind}", inner, f"#e{event.id}")
 
 
-def _bar(name: str, share: Decimal, said: str, class_: str, inner: Html | None = None, href: str | None = None) -> Html:
-    label = tag("a" if href else "span", name, tag("small", said), href=href, title=f"{name}: {said}", class_="label")
+def _bar(
+    name: str, share: Decimal, price: str, class_: str, inner: Html | None = None, href: str | None = None
+) -> Html:
+    label = tag("a" if href else "span", name, tag("small", price), href=href, title=f"{name}: {price}", class_="label")
     return tag("div", label, inner, class_=f"block {class_}", style=f"width:{float(share) * 100:.4g}%")

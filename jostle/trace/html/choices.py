@@ -1,4 +1,4 @@
-"""Choices: what was looked at, what was expected, the decision tree with its path lit, and what training saw."""
+"""Choices as HTML: features, predictions, the decision tree with its path, and the training runs."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 from jostle.events import Event
 from jostle.trace.costs import Costs, unit
-from jostle.trace.forest import Forest
-from jostle.trace.grown import Node, counted, grown, why
+from jostle.trace.forest import Forest, records
 from jostle.trace.html.markup import Html, join, tag
 from jostle.trace.html.trees import lit_tree
 from jostle.trace.html.values import draw, table
+from jostle.trace.nested_choices import ChoiceNode, counted, nested_choices, why
 from jostle.trace.pictures import Picture
 from jostle.trace.text import amount, number
 
@@ -21,17 +21,17 @@ _WHOLE = 12  # choices that are shown one by one
 
 def choices(events: Sequence[Event], forest: Forest, costs: Costs) -> Html | None:
     """Each choice of the run, and below them what each was trained on."""
-    made = [e for e in forest.walk() if e.kind == "choice"]
+    choice_events = [e for e in forest.walk() if e.kind == "choice"]
     trained = [e for e in events if e.kind == "train"]
-    if not made and not trained:
+    if not choice_events and not trained:
         return None
-    inside = grown(made)
-    parts = [_choice(e, costs) for e in ([] if inside is not None else made[:_WHOLE])]
+    inside = nested_choices(choice_events)
+    parts = [_choice(e, costs) for e in ([] if inside is not None else choice_events[:_WHOLE])]
     if inside is not None:
         nodes = tag("section", tag("h3", "Node by node"), _node(inside, "all rows", True))
-        parts += [*_first_of_each(made, costs), nodes]
-    if len(made) > _WHOLE:
-        parts.append(_counted(made))
+        parts += [*_first_of_each(choice_events, costs), nodes]
+    if len(choice_events) > _WHOLE:
+        parts.append(_counted(choice_events))
     return join(parts, [_training(group) for group in _together(trained)])
 
 
@@ -39,8 +39,8 @@ def _choice(event: Event, costs: Costs) -> Html:
     fields = event.fields
     spent = costs.spent[event.id]
     price = tag("span", f"{unit(event)} {amount(spent)}", class_="price") if spent else None
-    chosen = tag("b", str(fields.get("chosen", "nothing")))
-    head = tag("h3", tag("a", event.name, href=f"#e{event.id}"), " chose ", chosen, price)
+    option = tag("b", str(fields.get("chosen", "nothing")))
+    head = tag("h3", tag("a", event.name, href=f"#e{event.id}"), " chose ", option, price)
     why = ": ".join(str(w) for w in (fields.get("policy"), fields.get("why")) if w)
     return tag("section", head, tag("p", why) if why else None, _features(fields), _predictions(fields),
                lit_tree(fields), class_="choice")  # fmt: skip
@@ -49,20 +49,20 @@ def _choice(event: Event, costs: Costs) -> Html:
 def _features(fields: Mapping[str, Any]) -> Html | None:
     rows = [
         [str(f.get("name")), number(f.get("value")), "free" if not f.get("epsilon") else f"ε {amount(f['epsilon'])}"]
-        for f in _records(fields.get("features"))
+        for f in records(fields.get("features"))
     ]
     return table(["feature", "value", "cost"], rows, class_="data") if rows else tag("p", "No features were looked at.")
 
 
 def _predictions(fields: Mapping[str, Any]) -> Html | None:
-    known = fields.get("predictions")
-    if not isinstance(known, Mapping) or not known:
+    predictions = fields.get("predictions")
+    if not isinstance(predictions, Mapping) or not predictions:
         return None
     spread = fields.get("spread") if isinstance(fields.get("spread"), Mapping) else {}
-    best = max((v for v in known.values() if _finite(v)), default=0.0)
-    low = min((v for v in known.values() if _finite(v)), default=0.0)
+    best = max((v for v in predictions.values() if _finite(v)), default=0.0)
+    low = min((v for v in predictions.values() if _finite(v)), default=0.0)
     rows = []
-    for option, score in sorted(known.items(), key=lambda item: -item[1] if _finite(item[1]) else math.inf):
+    for option, score in sorted(predictions.items(), key=lambda item: -item[1] if _finite(item[1]) else math.inf):
         share = (score - low) / (best - low) if _finite(score) and best > low else 1.0
         name = tag("b", f"▶ {option}") if option == fields.get("chosen") else join(f"  {option}")
         about = f"± {number(spread[option], 2)}" if option in spread else ""  # type: ignore[operator, index]
@@ -72,31 +72,31 @@ def _predictions(fields: Mapping[str, Any]) -> Html | None:
     return join(table(["option", "predicted (larger is better)", "", ""], rows, class_="data"), foot)
 
 
-def _first_of_each(made: Sequence[Event], costs: Costs) -> list[Html]:
-    """Of each choice inside an algorithm the first call, whole: its tree is that of all its calls."""
+def _first_of_each(events: Sequence[Event], costs: Costs) -> list[Html]:
+    """Renders the first call of each choice inside an algorithm; all its calls share the tree."""
     first: dict[str, Event] = {}
-    for event in made:
+    for event in events:
         first.setdefault(event.name, event)
     return [_choice(event, costs) for event in first.values()]
 
 
-def _node(node: Node, name: str, open_: bool) -> Html:
+def _node(node: ChoiceNode, name: str, open_: bool) -> Html:
     """A part of the data, what was chosen there, and the parts below it."""
-    said = [
+    decisions = [
         join(tag("a", e.name, href=f"#e{e.id}"), " ", tag("b", str(e.fields.get("chosen"))), " ") for e in node.choices
     ]
     reason = tag("small", why(node.choices[0])) if node.choices else None
-    line = join(tag("span", name, class_="way"), said, reason)
+    line = join(tag("span", name, class_="way"), decisions, reason)
     if not node.children:
         return tag("div", line, class_="leaf")
-    below = [_node(child, f"{node.asked} = {child.key}", False) for child in node.children.values()]
+    below = [_node(child, f"{node.split_by} = {child.key}", False) for child in node.children.values()]
     return tag("details", tag("summary", line), tag("div", below), class_="grown", open=open_)
 
 
-def _counted(made: Sequence[Event]) -> Html:
+def _counted(events: Sequence[Event]) -> Html:
     """Many calls (a choice inside a recursion): how often each option was taken, by choice."""
-    rows = [[name, chosen, str(n)] for name, chosen, n in counted(made)[:40]]
-    head = tag("h3", f"{len(made)} choices in all")
+    rows = [[name, option, str(n)] for name, option, n in counted(events)[:40]]
+    head = tag("h3", f"{len(events)} choices in all")
     return tag("section", head, table(["choice", "chosen", "times"], rows, class_="data"))
 
 
@@ -117,9 +117,9 @@ def _together(trained: Sequence[Event]) -> list[list[Event]]:
 
 def _training(events: Sequence[Event]) -> Html:
     event = events[0]
-    rows = _records(event.fields.get("rows"))
+    rows = records(event.fields.get("rows"))
     options = [str(o) for o in event.fields.get("options") or []]
-    standings = _records(event.fields.get("standings"))
+    standings = records(event.fields.get("standings"))
     if standings:
         return _standings(events, standings)
     if not rows or not options:
@@ -129,7 +129,7 @@ def _training(events: Sequence[Event]) -> Html:
 
 
 def _standings(events: Sequence[Event], standings: Sequence[Mapping[str, Any]]) -> Html:
-    """How the fixed ways and the learned one compared, of choices inside an algorithm."""
+    """Compares the fixed ways with the learned one, for choices inside an algorithm."""
     ordered = sorted(standings, key=lambda s: float(s.get("regret", 0)))
     rows = [[str(s.get("policy")), number(s.get("regret"), 3), f"± {number(s.get('error'), 2)}"] for s in ordered[:20]]
     many = len(events[0].fields.get("databases") or [])
@@ -145,9 +145,9 @@ def _heat(rows: Sequence[Mapping[str, Any]], options: Sequence[str]) -> Html:
     errors = all(u <= 0 for row in rows for u in _utilities(row, options))
     by_set: dict[str, list[list[float]]] = {}
     for row in rows:
-        known = _utilities(row, options)
-        best = max(known)
-        lost = [math.log2(max(-u, 1e-12) / max(-best, 1e-12)) if errors else best - u for u in known]
+        utilities = _utilities(row, options)
+        best = max(utilities)
+        lost = [math.log2(max(-u, 1e-12) / max(-best, 1e-12)) if errors else best - u for u in utilities]
         by_set.setdefault(f"{row.get('database')}, × {number(row.get('scale'))}", []).append(lost)
     means = {name: [math.fsum(col) / len(col) for col in zip(*lost, strict=True)] for name, lost in by_set.items()}
     top = max((v for line in means.values() for v in line), default=1.0) or 1.0
@@ -187,12 +187,12 @@ def _curves(name: str, rows: Sequence[Mapping[str, Any]], options: Sequence[str]
 
 
 def _utilities(row: Mapping[str, Any], options: Sequence[str]) -> list[float]:
-    known = row.get("utilities")
-    return [float(known[o]) if _finite(known.get(o)) else -1e300 for o in options] if isinstance(known, Mapping) else []
-
-
-def _records(value: Any) -> list[Mapping[str, Any]]:
-    return [v for v in value if isinstance(v, Mapping)] if isinstance(value, list | tuple) else []
+    utilities = row.get("utilities")
+    return (
+        [float(utilities[o]) if _finite(utilities.get(o)) else -1e300 for o in options]
+        if isinstance(utilities, Mapping)
+        else []
+    )
 
 
 def _finite(value: Any) -> bool:

@@ -15,7 +15,7 @@ from jostle.trace.costs import Costs
 from jostle.trace.forest import Forest
 from jostle.trace.html.budget import budget
 from jostle.trace.html.choices import choices
-from jostle.trace.html.happened import happened
+from jostle.trace.html.event_tree import event_tree
 from jostle.trace.html.markup import Html, join, tag
 from jostle.trace.html.program import program, text_of
 from jostle.trace.html.values import plotted, released
@@ -34,7 +34,7 @@ def page(events: Sequence[Event]) -> str:
         ("budget", "Budget", budget(forest)),
         ("choices", "Choices", choices(events, forest, costs)),
         ("program", "Program", program(events, forest, costs)),
-        ("events", "Events", _events(events, happened(forest, costs, text_of(events)))),
+        ("events", "Events", _events(events, event_tree(forest, costs, text_of(events)))),
     ]
     there = [(at, title, body) for at, title, body in parts if body is not None]
     links = [tag("a", title, href=f"#{at}") for at, title, _ in there]
@@ -50,15 +50,17 @@ def page(events: Sequence[Event]) -> str:
 
 
 def _summary(events: Sequence[Event]) -> Html:
-    """How the run ended, and what it spent, in one line a source."""
+    """The end of the run and its spending, a line a source."""
     failed = [e for e in events if e.kind == "error"]
     simulated = any(e.fields.get("simulated") is not None for e in events)
     end = f"refused: {failed[0].name}" if failed else "ran to its end"
     told_of = [e.fields.get("budget") for e in events if e.kind == "run"]
     budgets: dict[str, Any] = next((b for b in told_of if isinstance(b, dict)), {})
     lines = [tag("p", line(source, amounts), class_="spent") for source, amounts in budgets.items()]
-    told = f"{end}; {plural(len(events), 'event')}" + ("; simulated, nothing private was opened" if simulated else "")
-    return join(tag("p", told, class_="failed" if failed else None), lines)
+    outcome = f"{end}; {plural(len(events), 'event')}" + (
+        "; simulated, nothing private was opened" if simulated else ""
+    )
+    return join(tag("p", outcome, class_="failed" if failed else None), lines)
 
 
 def _events(events: Sequence[Event], tree: Html) -> Html:

@@ -1,4 +1,4 @@
-"""The program's own text with every place lit by what happened there: its cost, and links to the events."""
+"""The program's text, each line marked with its cost and with links to its events."""
 
 from __future__ import annotations
 
@@ -50,16 +50,16 @@ def text_of(events: Sequence[Event]) -> str | None:
 
 
 def _marks(name: str, forest: Forest) -> dict[int, list[Event]]:
-    """By line, the outermost events that stand on it: an event inside another of its own line is left to that one."""
-    found: dict[int, list[Event]] = {}
+    """The outermost events of each line; an event inside another of its own line is left to that one."""
+    marks: dict[int, list[Event]] = {}
     waiting: list[tuple[Event, int]] = [(e, 0) for e in reversed(forest.roots)]
     while waiting:
         event, above = waiting.pop()
         line = event.span.line if event.span is not None and event.span.source.name == name else 0
         if line and line != above and event.kind in _LIT:
-            found.setdefault(line, []).append(event)
+            marks.setdefault(line, []).append(event)
         waiting.extend((child, line or above) for child in reversed(forest.children(event)))
-    return found
+    return marks
 
 
 def _notes(here: list[Event], costs: Costs) -> Html:

@@ -1,4 +1,4 @@
-"""Decision trees of a choice: nested, with the path that was taken lit and open."""
+"""Decision trees of a choice, with the path of the decision highlighted and open."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ def lit_tree(fields: Mapping[str, Any]) -> Html | None:
     trees, paths = fields.get("trees"), fields.get("paths")
     if not isinstance(trees, Mapping) or not trees:
         return None
-    chosen = str(fields.get("chosen"))
-    steps = paths.get(chosen) if isinstance(paths, Mapping) else None
+    winner = str(fields.get("chosen"))
+    steps = paths.get(winner) if isinstance(paths, Mapping) else None
     if "" in trees:
         return tag("div", _node(trees[""], _went(steps or fields.get("path")), True), class_="dtree")
     out = []
     for option, tree in trees.items():
         own = paths.get(option) if isinstance(paths, Mapping) else None
-        drawn = tag("div", _node(tree, _went(own), True), class_="dtree")
-        out.append(tag("details", tag("summary", f"tree of {option}"), drawn, open=option == chosen))
+        drawing = tag("div", _node(tree, _went(own), True), class_="dtree")
+        out.append(tag("details", tag("summary", f"tree of {option}"), drawing, open=option == winner))
     return join(out)
 
 
@@ -30,8 +30,8 @@ def _went(steps: Any) -> list[tuple[str, str]]:
     """(which way, the value that was met) for each test on the path."""
     if not isinstance(steps, list | tuple):
         return []
-    known = [step for step in steps if isinstance(step, Mapping)]
-    return [("low" if step.get("went") == "<=" else "high", number(step.get("value"))) for step in known]
+    tests = [step for step in steps if isinstance(step, Mapping)]
+    return [("low" if step.get("went") == "<=" else "high", number(step.get("value"))) for step in tests]
 
 
 def _node(node: Any, path: Sequence[tuple[str, str]], lit: bool) -> Html:
@@ -44,11 +44,11 @@ def _node(node: Any, path: Sequence[tuple[str, str]], lit: bool) -> Html:
                        class_="test lit" if here else "test")  # fmt: skip
         branches = []
         for side, word in (("low", "yes"), ("high", "no")):
-            taken = here is not None and here[0] == side
-            below = _node(node.get(side), path[1:] if taken else (), taken)
-            branches.append(tag("li", tag("span", word, class_="way"), below, class_="lit" if taken else None))
+            on_path = here is not None and here[0] == side
+            below = _node(node.get(side), path[1:] if on_path else (), on_path)
+            branches.append(tag("li", tag("span", word, class_="way"), below, class_="lit" if on_path else None))
         return join(question, tag("ul", branches))
-    said = node.get("says")
-    known = sorted(said.items(), key=lambda item: -item[1]) if isinstance(said, Mapping) else []
-    words = ", ".join(f"{option} {number(value, 3)}" for option, value in known[:4])
+    utilities = node.get("says")
+    ranking = sorted(utilities.items(), key=lambda item: -item[1]) if isinstance(utilities, Mapping) else []
+    words = ", ".join(f"{option} {number(value, 3)}" for option, value in ranking[:4])
     return tag("span", words, tag("small", f" of {number(node.get('n'))} runs"), class_="says lit" if lit else "says")

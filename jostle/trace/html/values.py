@@ -1,4 +1,4 @@
-"""Released values as a person would look at them: numbers large, rows as tables, vectors drawn."""
+"""Released values as HTML: numbers in large type, rows as tables, vectors as pictures."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ _DRAWN = 16  # pictures of one page
 
 
 def released(events: Sequence[Event]) -> Html | None:
-    """What the run handed out, by name."""
-    found = [e for e in events if e.kind == "release"]
-    if not found:
+    """The released values of the run, by name."""
+    releases = [e for e in events if e.kind == "release"]
+    if not releases:
         return None
     room = _DRAWN
     out = []
-    for event in found:
+    for event in releases:
         value = event.fields.get("value")
-        drawn = None
+        picture = None
         if isinstance(value, list) and _vector(value) and room:
-            drawn, room = draw(_steps(event.name, value)), room - 1
+            picture, room = draw(_steps(event.name, value)), room - 1
         place = place_of(event.span, text_of(events))
-        out.append(tag("section", tag("h3", event.name, " ", place), drawn, _shown(value), class_="released"))
+        out.append(tag("section", tag("h3", event.name, " ", place), picture, _value_html(value), class_="released"))
     return join(out)
 
 
 def plotted(events: Sequence[Event]) -> Html | None:
     """The pictures that the program drew."""
-    drawn = pictures(events)
-    if not drawn:
+    images = pictures(events)
+    if not images:
         return None
-    more = tag("p", f"… {len(drawn) - _DRAWN} more") if len(drawn) > _DRAWN else None
-    return tag("div", [draw(p) for p in drawn[:_DRAWN]], more, class_="pictures")
+    more = tag("p", f"… {len(images) - _DRAWN} more") if len(images) > _DRAWN else None
+    return tag("div", [draw(p) for p in images[:_DRAWN]], more, class_="pictures")
 
 
 def draw(picture: Picture) -> Html:
@@ -47,8 +47,8 @@ def draw(picture: Picture) -> Html:
     try:
         return tag("figure", Html(picture.svg()), role="img", aria_label=picture.title)
     except Refusal as refusal:
-        told = refusal.diagnostics[0]
-        return tag("p", f"{picture.title}: {told.message}; {told.help}", class_="missing")
+        diagnostic = refusal.diagnostics[0]
+        return tag("p", f"{picture.title}: {diagnostic.message}; {diagnostic.help}", class_="missing")
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str | Html]], **attributes: object) -> Html:
@@ -70,7 +70,7 @@ def _steps(name: str, value: list[float]) -> Picture:
     return Picture(name, {"shape": "steps", "x": cells, "series": {name: value}, "x_label": "cell"})
 
 
-def _shown(value: Any) -> Html:
+def _value_html(value: Any) -> Html:
     if isinstance(value, list) and value and all(isinstance(v, Mapping) for v in value):
         head = [str(k) for k in value[0]]
         rows = [[number(row.get(name), 6) for name in head] for row in value[:_ROWS]]

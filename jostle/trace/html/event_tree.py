@@ -1,4 +1,4 @@
-"""The tree of events: what opens and closes with a key or a click, like ones side by side counted."""
+"""The tree of events, whose nodes open and close; runs of like events are folded."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ALIKE = 12  # of more neighbours that look alike, the first and the last few ar
 _OPEN = 2  # levels that are open when the page is
 
 
-def happened(forest: Forest, costs: Costs, text_of: str | None) -> Html:
+def event_tree(forest: Forest, costs: Costs, text_of: str | None) -> Html:
     """Every event, once; places in the file `text_of`, whose text stands on the page, are links."""
     return tag("div", _branch(forest, costs, text_of, forest.roots, 0), class_="tree")
 
@@ -33,10 +33,10 @@ def _branch(forest: Forest, costs: Costs, text_of: str | None, events: Iterable[
         group = list(alike)
         if len(group) > _ALIKE and not any(forest.children(e) for e in group):
             middle = group[4:-4]
-            shown = [_node(forest, costs, text_of, e, depth) for e in (*group[:4], *group[-4:])]
+            nodes = [_node(forest, costs, text_of, e, depth) for e in (*group[:4], *group[-4:])]
             folded = tag("details", tag("summary", f"… {len(middle)} more like these"),
                          [_node(forest, costs, text_of, e, depth) for e in middle])  # fmt: skip
-            out += [*shown[:4], folded, *shown[4:]]
+            out += [*nodes[:4], folded, *nodes[4:]]
         else:
             out += [_node(forest, costs, text_of, e, depth) for e in group]
     return out
@@ -68,23 +68,23 @@ def _details(event: Event) -> Html | None:
         return join(" ", str(event.fields.get("message") or ""))
     if event.kind == "choice":
         return join(" → ", tag("b", str(event.fields.get("chosen", "nothing"))))
-    said = []
+    words = []
     for key, value in event.fields.items():
         if key in _QUIET or value in (None, "", [], {}):
             continue
         if isinstance(value, int | float | str):
-            said.append(f"{key.replace('_', ' ')} {number(value)}")
+            words.append(f"{key.replace('_', ' ')} {number(value)}")
         elif (
             isinstance(value, list | tuple) and len(value) <= 8 and all(isinstance(v, int | float | str) for v in value)
         ):
-            said.append(f"{key.replace('_', ' ')} {', '.join(map(str, value))}")
+            words.append(f"{key.replace('_', ' ')} {', '.join(map(str, value))}")
         elif (
             isinstance(value, Mapping)
             and len(value) <= 4
             and not any(isinstance(v, Mapping | list) for v in value.values())
         ):
-            said.append(f"{key} " + ", ".join(f"{k}: {number(v)}" for k, v in value.items()))
-    return tag("span", " · ".join(said), class_="said") if said else None
+            words.append(f"{key} " + ", ".join(f"{k}: {number(v)}" for k, v in value.items()))
+    return tag("span", " · ".join(words), class_="said") if words else None
 
 
 def _plain(values: Iterable[Any]) -> bool:

@@ -1,4 +1,4 @@
-"""`jostle run FILE --save NAME=PATH`: what a program releases, as a CSV file.
+"""`jostle run FILE --save NAME=PATH` writes what a program releases as a CSV file.
 
 A saved file is whole or not there: rows go to a file beside it, which takes its name at the end. Whether that can be
 is found out first, before anything is spent: that the program releases such a name, that the file's folder takes files,
@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jostle.diagnostics import Diagnostic, Refusal, did_you_mean, refuse
+from jostle.diagnostics import Diagnostic, Refusal, did_you_mean, refuse, unwritable
+
+_FOLDER = "name a file in a folder that takes files"
 
 
 @dataclass(frozen=True)
@@ -35,10 +37,10 @@ class Sheet:
             yield [_cell(value) for value in row]
 
 
-class Saving:
-    """Where released values go. Made before a run, `save`d after it, `close`d in any case."""
+class CsvExport:
+    """Writes released values. It is made before a run, `save`d after it, and `close`d in any case."""
 
-    def __init__(self, asked: Sequence[tuple[str, str]], released: Sequence[str] | None, *, overwrite: bool) -> None:
+    def __init__(self, targets: Sequence[tuple[str, str]], released: Sequence[str] | None, *, overwrite: bool) -> None:
         """`asked`: pairs of a name and a path; `released`: the names that the program can release, or None
         where that is not known.
 
@@ -48,7 +50,7 @@ class Saving:
         self._parts: dict[str, Path] = {}
         self._overwrite = overwrite
         try:
-            for name, path in asked:
+            for name, path in targets:
                 self._prepare(name, Path(path), released)
         except Refusal:
             self.close()
@@ -58,8 +60,8 @@ class Saving:
         if name in self._places:
             raise refuse("NameError", f"`{name}` is to be saved twice", help="one `--save` for each name")
         if released is not None and name not in released:
-            known = did_you_mean(name, released) or (f"it releases {', '.join(released)}" if released else "")
-            raise refuse("NameError", f"the program never releases `{name}`", help=known or f"write `release {name}`")
+            hint = did_you_mean(name, released) or (f"it releases {', '.join(released)}" if released else "")
+            raise refuse("NameError", f"the program never releases `{name}`", help=hint or f"write `release {name}`")
         if path.suffix.lower() != ".csv":
             raise refuse("DataError", f"`{path}` would be a CSV file", help="give it a name that ends in .csv")
         if path.resolve() in [place.resolve() for place in self._places.values()]:
@@ -69,7 +71,7 @@ class Saving:
         try:
             handle, part = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=".part", dir=path.parent)
         except OSError as fault:
-            raise _unwritable(path, fault) from fault
+            raise unwritable(f"`{path}`", fault, _FOLDER) from fault
         os.close(handle)
         self._parts[name] = Path(part)
 
@@ -87,33 +89,33 @@ class Saving:
         `ok`: whether the run came to its end, so that a name which is missing is worth a word. A simulation saves
         nothing: the file would not say that its numbers are made up.
         """
-        told: list[str] = []
+        notes: list[str] = []
         wrong: list[Diagnostic] = []
         for name, path in self._places.items():
             try:
                 if name in values:
-                    found = sheet(name, values[name])
+                    table = sheet(name, values[name])
                     if simulated:
-                        told.append(f"a simulation saves nothing: {path} would have {_size(found)}")
+                        notes.append(f"a simulation saves nothing: {path} would have {_size(table)}")
                     else:
-                        self._write(name, found)
-                        told.append(f"saved  {path}  ({_size(found)})")
+                        self._write(name, table)
+                        notes.append(f"saved  {path}  ({_size(table)})")
                 elif ok:
                     raise refuse("DataError", f"this run did not release `{name}`: `{path}` was not written")
             except Refusal as refusal:
                 wrong += refusal.diagnostics
-        return told, wrong
+        return notes, wrong
 
-    def _write(self, name: str, found: Sheet) -> None:
+    def _write(self, name: str, table: Sheet) -> None:
         path, part = self._places[name], self._parts[name]
         self._look(path)  # again: a run can be long
         try:
             with part.open("w", encoding="utf-8", newline="") as file:
-                csv.writer(file, lineterminator="\n").writerows(found.lines())
+                csv.writer(file, lineterminator="\n").writerows(table.lines())
             part.chmod(0o666 & ~_umask())
             part.replace(path)
         except OSError as fault:
-            raise _unwritable(path, fault) from fault
+            raise unwritable(f"`{path}`", fault, _FOLDER) from fault
 
     def close(self) -> None:
         """Leaves no unfinished file behind."""
@@ -129,15 +131,15 @@ def sheet(name: str, value: Any) -> Sheet:
 
     Raises `Refusal(DataError)` where it is no table.
     """
-    made = _columns(name, value)
-    if made is None or len({len(column) for column in made.values()}) != 1:
+    columns = _columns(name, value)
+    if columns is None or len({len(column) for column in columns.values()}) != 1:
         from jostle.run.values import kind_name
 
         raise refuse(
             "DataError", f"`{name}` is {kind_name(value)} and no table: it cannot be saved as CSV",
             help="rows, a grouped result, a list, or a record of lists of equal length can; --format json prints all",
         )  # fmt: skip
-    return Sheet(made)
+    return Sheet(columns)
 
 
 def _columns(name: str, value: Any) -> dict[str, Sequence[Any]] | None:
@@ -180,24 +182,19 @@ def _scalar(value: Any) -> bool:
 def _cell(value: Any) -> str:
     from jostle.run.values import plain
 
-    made = plain(value.item() if _scalar(value) else value)
-    if made is None:
+    cell = plain(value.item() if _scalar(value) else value)
+    if cell is None:
         return ""
-    return str(made).lower() if isinstance(made, bool) else str(made)
+    return str(cell).lower() if isinstance(cell, bool) else str(cell)
 
 
-def _size(found: Sheet) -> str:
-    rows, columns = found.rows, len(found.columns)
+def _size(table: Sheet) -> str:
+    rows, columns = table.rows, len(table.columns)
     return f"{rows:,} row{'s' * (rows != 1)}, {columns} column{'s' * (columns != 1)}"
 
 
 def _umask() -> int:
-    """What files of this process are not allowed; the file beside was made for its owner alone."""
+    """The umask of this process; temporary files are made for their owner alone."""
     now = os.umask(0)
     os.umask(now)
     return now
-
-
-def _unwritable(path: Path, fault: OSError) -> Refusal:
-    reason = (fault.strerror or "the system refused").lower()
-    return refuse("DataError", f"`{path}` cannot be written: {reason}", help="name a file in a folder that takes files")

@@ -21,20 +21,20 @@ from jostle.tools.files import read_program
 from jostle.tools.render import clean
 
 if TYPE_CHECKING:
-    from jostle.choice.evaluation import Report
+    from jostle.choice.evaluation import ChoiceReport
 
 DEFAULT = 1.0
 """The epsilon of a choice that the program never calls on private data, where none is named."""
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluated:
+class ChoiceEvaluation:
     """One ChoiceMaker of a program, at an amount it is called with."""
 
     name: str
     unit: str
     amount: float
-    report: Report
+    report: ChoiceReport
 
     def as_json(self) -> dict[str, Any]:
         return {"choice": self.name, "unit": self.unit, "amount": self.amount, **self.report.as_json()}
@@ -53,7 +53,7 @@ def evaluate(
     progress: Callable[[str, int, int], None] | None = None,
     bound: Mapping[str, Any] | None = None,
     **params: Any,
-) -> list[Evaluated]:
+) -> list[ChoiceEvaluation]:
     """Every choice of a program (or the one named), judged at each amount it is called with, or at `epsilon`.
 
     `only`: names of training data sets (their field `name`) that are left out in turn; the others are always trained
@@ -73,39 +73,35 @@ def evaluate(
     if not makers:
         raise refuse("ValueError", "the program makes no choice", help="one is made by `MkChoiceMaker among …`")
     if choice is not None and choice not in makers:
-        known = did_you_mean(choice, makers) or f"there are: {', '.join(makers)}"
-        raise refuse("NameError", f"the program has no choice named `{choice}`", help=known)
-    found = []
+        hint = did_you_mean(choice, makers) or f"there are: {', '.join(makers)}"
+        raise refuse("NameError", f"the program has no choice named `{choice}`", help=hint)
+    results = []
     for name, maker in makers.items():
         if choice in (None, name):
             for unit, amount in _amounts(maker, calls, epsilon):
-                found.append(Evaluated(name, unit, amount, maker.report(interp, unit, amount, only)))
-    return found
+                results.append(ChoiceEvaluation(name, unit, amount, maker.report(interp, unit, amount, only)))
+    return results
 
 
 def _amounts(maker: Any, calls: Sequence[Any], epsilon: float | None) -> list[tuple[str, float]]:
     """The unit and amount of each call of a maker, each once."""
-    met = [(unit, amount) for called, _, (unit, amount), _ in calls if called is maker and amount is not None]
+    amounts = [(unit, amount) for called, _, (unit, amount), _ in calls if called is maker and amount is not None]
     if epsilon is not None:
-        return [(met[0][0] if met else "epsilon", epsilon)]
-    return list(dict.fromkeys(met)) or [("epsilon", DEFAULT)]
+        return [(amounts[0][0] if amounts else "epsilon", epsilon)]
+    return list(dict.fromkeys(amounts)) or [("epsilon", DEFAULT)]
 
 
-def command(asked: Namespace) -> int:
+def command(options: Namespace) -> int:
     """`jostle evaluate FILE [--choice NAME] [--epsilon e] [--data NAME] [--format json]`."""
     from jostle.tools.progress import progress_on
 
-    bar = progress_on(sys.stderr)
-    try:
-        found = evaluate(
-            asked.file, choice=asked.choice, epsilon=asked.epsilon, only=asked.data, progress=bar,
-            bound=dict(asked.bind), **dict(asked.set),
+    with progress_on(sys.stderr) as bar:
+        results = evaluate(
+            options.file, choice=options.choice, epsilon=options.epsilon, only=options.data, progress=bar,
+            bound=dict(options.bind), **dict(options.set),
         )  # fmt: skip
-    finally:
-        if bar is not None:
-            bar.close()
-    if asked.format == "json":
-        print(json.dumps({"choices": [one.as_json() for one in found]}, ensure_ascii=False, allow_nan=False))
+    if options.format == "json":
+        print(json.dumps({"choices": [one.as_json() for one in results]}, ensure_ascii=False, allow_nan=False))
     else:
-        print(clean("\n".join(one.text() for one in found)), end="")
+        print(clean("\n".join(one.text() for one in results)), end="")
     return 0

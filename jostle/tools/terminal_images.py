@@ -1,4 +1,4 @@
-"""Pictures in the terminal itself, where it speaks one of the two protocols for them; elsewhere a line says where.
+"""Shows pictures in terminals that speak one of two image protocols; elsewhere a line names the picture.
 
 Kitty's protocol (kitty, Ghostty, WezTerm, Konsole) and iTerm2's (iTerm2, WezTerm, mintty).
 """
@@ -20,13 +20,13 @@ _CHUNK = 4096  # characters of one escape of kitty's protocol
 
 def protocol(environment: dict[str, str] | None = None) -> str | None:
     """`kitty`, `iterm`, or None where the terminal shows no pictures as far as its environment tells."""
-    known = dict(os.environ) if environment is None else environment
-    if known.get("TMUX") or known.get("STY"):
+    variables = dict(os.environ) if environment is None else environment
+    if variables.get("TMUX") or variables.get("STY"):
         return None
-    program = known.get("TERM_PROGRAM", "")
-    if "kitty" in known.get("TERM", "") or known.get("KITTY_WINDOW_ID") or program in ("ghostty", "WezTerm"):
+    program = variables.get("TERM_PROGRAM", "")
+    if "kitty" in variables.get("TERM", "") or variables.get("KITTY_WINDOW_ID") or program in ("ghostty", "WezTerm"):
         return "kitty"
-    return "iterm" if program in ("iTerm.app", "mintty") or known.get("LC_TERMINAL") == "iTerm2" else None
+    return "iterm" if program in ("iTerm.app", "mintty") or variables.get("LC_TERMINAL") == "iTerm2" else None
 
 
 def escaped(png: bytes, how: str) -> str:
@@ -47,9 +47,9 @@ def show(event: Event) -> None:
     how = protocol()
     if how is not None:
         try:
-            drawn = io.BytesIO()
-            Picture(event.name, event.fields).figure().savefig(drawn, format="png", dpi=110)
-            sys.stdout.write(escaped(drawn.getvalue(), how))
+            png = io.BytesIO()
+            Picture(event.name, event.fields).figure().savefig(png, format="png", dpi=110)
+            sys.stdout.write(escaped(png.getvalue(), how))
             return
         except Refusal as refusal:
             print(clean(f"{refusal.diagnostics[0].message}; {refusal.diagnostics[0].help}"), flush=True)

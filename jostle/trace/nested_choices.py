@@ -1,4 +1,4 @@
-"""What was chosen at each node of a grown tree: the choices inside a recursion, by the part of the data they stood at.
+"""Choices inside a recursion, arranged as a tree by the parts of the data at which they were made.
 
 A choice point's event says its `context`, the keys of the part at hand, [[column, key], …]. Events without one are no
 choices inside an algorithm.
@@ -16,26 +16,26 @@ _MOST = 12  # nodes that are shown under one
 
 
 @dataclass
-class Node:
+class ChoiceNode:
     """One part of the data: the key that leads to it, the choices made there, and the parts below."""
 
     key: str = ""
-    asked: str = ""  # the column that its children are divided by
+    split_by: str = ""  # the column that its children are divided by
     choices: list[Event] = field(default_factory=list)
-    children: dict[str, Node] = field(default_factory=dict)
+    children: dict[str, ChoiceNode] = field(default_factory=dict)
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         """The choices at this node in a few words: `L1 TooSmall, L2 ByMax`."""
         return ", ".join(f"{e.name} {e.fields.get('chosen', 'nothing')}" for e in self.choices)
 
 
-def grown(events: Iterable[Event]) -> Node | None:
+def nested_choices(events: Iterable[Event]) -> ChoiceNode | None:
     """The tree of parts at which choices were made; None where there were none. Of several trees, one beside another.
 
     Where a choice is made a second time at the part that the first one stood at, another tree begins.
     """
-    trees: list[Node] = []
+    trees: list[ChoiceNode] = []
     top = 0
     for event in sorted((e for e in events if e.kind == "choice"), key=lambda e: e.id):
         context = event.fields.get("context")
@@ -43,56 +43,60 @@ def grown(events: Iterable[Event]) -> Node | None:
             continue
         top = min(top, len(context)) if trees else len(context)
         if not trees or (len(context) == top and any(e.name == event.name for e in _node(trees[-1], context).choices)):
-            trees.append(Node())
+            trees.append(ChoiceNode())
         _node(trees[-1], context).choices.append(event)
     if len(trees) < 2:
         return trees[0] if trees else None
-    return Node(asked="tree", children={str(i + 1): replace(tree, key=str(i + 1)) for i, tree in enumerate(trees)})
+    return ChoiceNode(
+        split_by="tree", children={str(i + 1): replace(tree, key=str(i + 1)) for i, tree in enumerate(trees)}
+    )
 
 
-def _node(root: Node, context: Sequence[object]) -> Node:
+def _node(root: ChoiceNode, context: Sequence[object]) -> ChoiceNode:
     """The part that the keys of a context lead to, made where it was not there."""
     at = root
     for step in context:
         column, key = step if isinstance(step, list | tuple) and len(step) == 2 else ("", step)
-        at.asked = str(column)
-        at = at.children.setdefault(number(key), Node(number(key)))
+        at.split_by = str(column)
+        at = at.children.setdefault(number(key), ChoiceNode(number(key)))
     return at
 
 
 def why(event: Event) -> str:
     """The features at a choice, and the tests that they met."""
     path = event.fields.get("path")
-    met = [s for s in path if isinstance(s, Mapping)] if isinstance(path, list) else []
-    told = [f"{s.get('feature')} {number(s.get('value'))} {s.get('went')} {number(s.get('threshold'))}" for s in met]
-    return ", ".join(told) or str(event.fields.get("policy") or "")
+    tests = [s for s in path if isinstance(s, Mapping)] if isinstance(path, list) else []
+    statements = [
+        f"{s.get('feature')} {number(s.get('value'))} {s.get('went')} {number(s.get('threshold'))}" for s in tests
+    ]
+    return ", ".join(statements) or str(event.fields.get("policy") or "")
 
 
-def twig(node: Node, name: str = "all rows") -> Twig:
+def twig(node: ChoiceNode, name: str = "all rows") -> Twig:
     """The tree to be drawn with characters."""
-    parts = [name, node.said] + ([f"({why(node.choices[0])})"] if node.choices else [])
-    made = Twig("  ".join(p for p in parts if p))
-    shown = list(node.children.values())
-    for child in shown[:_MOST]:
-        made.twigs.append(twig(child, f"{node.asked} = {child.key}"))
-    if len(shown) > _MOST:
-        made.add(f"… and {len(shown) - _MOST} more")
-    return made
+    parts = [name, node.summary] + ([f"({why(node.choices[0])})"] if node.choices else [])
+    branch = Twig("  ".join(p for p in parts if p))
+    children = list(node.children.values())
+    for child in children[:_MOST]:
+        branch.twigs.append(twig(child, f"{node.split_by} = {child.key}"))
+    if len(children) > _MOST:
+        branch.add(f"… and {len(children) - _MOST} more")
+    return branch
 
 
 def text(events: Sequence[Event], most: int = 80) -> str:
-    """How often each option was taken, and the first `most` lines of the tree; empty where there is none."""
-    root = grown(events)
+    """Renders the number of times each option was taken, and the first `most` lines of the tree."""
+    root = nested_choices(events)
     if root is None:
         return ""
     lines = twig(root).lines()
     cut = [f"… {len(lines) - most} more lines; `--html` shows all"] if len(lines) > most else []
-    times = [f"{name} chose {chosen} {plural(n, 'time')}" for name, chosen, n in counted(events)]
+    times = [f"{name} chose {option} {plural(n, 'time')}" for name, option, n in counted(events)]
     return "\n".join([*times, *lines[:most], *cut])
 
 
 def counted(events: Iterable[Event]) -> list[tuple[str, str, int]]:
-    """How often each option was taken: (choice, option, times), the most frequent first."""
+    """Counts how often each option was taken: (choice, option, times), the most frequent first."""
     times: dict[tuple[str, str], int] = {}
     for event in events:
         if event.kind == "choice":

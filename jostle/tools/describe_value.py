@@ -1,4 +1,4 @@
-"""What the REPL says about a name: what is publicly known of its value, and which choice or measurement made it."""
+"""Describes a name in the REPL: the public facts of its value, and the choice or measurement that made it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jostle.source import Source
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class Provenance:
     """The entry that gave a name its value, and what happened in it."""
 
     source: Source
@@ -51,8 +51,8 @@ def described(name: str, value: Any) -> str:
                     case Integer() | Real():
                         words = f"{domain.low:g}..{domain.high:g}"
                     case Categories():
-                        shown = ", ".join(str(v) for v in domain.values[:6])
-                        words = "{" + shown + (", …" if len(domain.values) > 6 else "") + "}"
+                        examples = ", ".join(str(v) for v in domain.values[:6])
+                        words = "{" + examples + (", …" if len(domain.values) > 6 else "") + "}"
                     case _:
                         words = domain.kind
                 lines.append(f"  {column}: {words}")
@@ -65,16 +65,16 @@ def described(name: str, value: Any) -> str:
     return "\n".join(lines)
 
 
-def reasons(name: str, made: Made | None) -> str:
+def reasons(name: str, provenance: Provenance | None) -> str:
     """The choices that were made for a value; where there were none, the entry and what it measured."""
     from jostle.trace.summary import summary
     from jostle.trace.tree import choices
 
-    if made is None:
+    if provenance is None:
         return f"{name} came with this session"
-    head = f"{name} was made by {made.source.name}: {made.source.text.strip().splitlines()[0]}"
-    if any(e.kind == "choice" for e in made.events):
-        return head + "\n" + choices(made.events).rstrip()
-    if any(e.kind in ("measure", "query") for e in made.events):
-        return head + "\n" + summary(made.events).rstrip()
+    head = f"{name} was made by {provenance.source.name}: {provenance.source.text.strip().splitlines()[0]}"
+    if any(e.kind == "choice" for e in provenance.events):
+        return head + "\n" + choices(provenance.events).rstrip()
+    if any(e.kind in ("measure", "query") for e in provenance.events):
+        return head + "\n" + summary(provenance.events).rstrip()
     return head + "\nit was computed from what was known; nothing was measured and nothing was chosen"

@@ -17,7 +17,7 @@ from jostle.diagnostics import Refusal
 from jostle.kernels.graphical.domain import Domain
 from jostle.kernels.graphical.rows import SyntheticRows
 from jostle.run.values import Grouped, JSet, Record
-from jostle.tools.saving import Saving, sheet
+from jostle.tools.csv_export import CsvExport, sheet
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -142,7 +142,7 @@ def test_a_simulation_saves_nothing(run: Call) -> None:
 
 
 def test_a_file_that_came_meanwhile_is_kept(tmp_path: Path) -> None:
-    saving = Saving([("x", str(tmp_path / "a.csv"))], ["x"], overwrite=False)
+    saving = CsvExport([("x", str(tmp_path / "a.csv"))], ["x"], overwrite=False)
     (tmp_path / "a.csv").write_text("another's\n")
     told, wrong = saving.save({"x": [1.0]}, ok=True)
     saving.close()
@@ -152,7 +152,7 @@ def test_a_file_that_came_meanwhile_is_kept(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a full disk is made by /dev/full")
 def test_a_disk_that_is_full(tmp_path: Path) -> None:
-    saving = Saving([("x", str(tmp_path / "a.csv"))], ["x"], overwrite=False)
+    saving = CsvExport([("x", str(tmp_path / "a.csv"))], ["x"], overwrite=False)
     (part,) = tmp_path.iterdir()
     part.unlink()
     part.symlink_to("/dev/full")

@@ -1,7 +1,7 @@
-"""The slips that a word or a sign alone does not show: each is one small function from a place to a message.
+"""Mistakes that are recognised by what surrounds a place: each is one small function from a place to a message.
 
-`SLIPS` is the order in which they are tried. `after_parsing` refuses what parses and yet says nothing: a statement
-that does nothing, a `return` outside a function.
+`COMMON_MISTAKES` is the order in which they are tried. `after_parsing` refuses two things that the grammar accepts: a
+statement that does nothing, and a `return` outside a function.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from lark import Token
 from jostle.diagnostics import Diagnostic, did_you_mean, refuse
 from jostle.syntax import nodes as n
 from jostle.syntax.layout import ENDS_AN_EXPRESSION, unclosed
-from jostle.syntax.messages import Place, entries, from_layout, token_span
+from jostle.syntax.messages import ErrorPlace, entries, from_layout, token_span
 from jostle.syntax.walk import children
 
 OPENING = {"LPAR", "LSQB", "LBRACE", "_LQUERY"}
@@ -25,7 +25,7 @@ RESERVED = {
 }  # fmt: skip
 
 
-def same_level(place: Place) -> list[Token]:
+def same_level(place: ErrorPlace) -> list[Token]:
     """The tokens of the statement inside the innermost open bracket, nested brackets left out, last one first."""
     level: list[Token] = []
     depth = 0
@@ -41,20 +41,20 @@ def same_level(place: Place) -> list[Token]:
     return level
 
 
-def open_bracket(place: Place) -> Diagnostic | None:
+def open_bracket(place: ErrorPlace) -> Diagnostic | None:
     """A line begins although a bracket of an earlier line is open."""
     opener, previous = place.frame.opener, place.previous
-    if place.frame.kind == "block" or opener is None or previous is None or not place.found:
+    if place.frame.kind == "block" or opener is None or previous is None or not place.text:
         return None
     begins_a_line = place.span.line > (previous.end_line or 0)
-    if not begins_a_line or place.found in (")", "]", "}", "}}", ",") or place.type == "EQUAL":
+    if not begins_a_line or place.text in (")", "]", "}", "}}", ",") or place.type == "EQUAL":
         return None
-    return from_layout(unclosed(opener, Token("NAME", place.found, 0, place.span.line)), place.source)
+    return from_layout(unclosed(opener, Token("NAME", place.text, 0, place.span.line)), place.source)
 
 
-def equal_sign(place: Place) -> Diagnostic | None:
+def equal_sign(place: ErrorPlace) -> Diagnostic | None:
     """`=` where a comparison, an element or a field stands."""
-    if place.found != "=":
+    if place.text != "=":
         return None
     first, previous = place.first, place.previous
     level = {token.type for token in same_level(place)}
@@ -77,32 +77,32 @@ def equal_sign(place: Place) -> Diagnostic | None:
     )
 
 
-def several_names(place: Place) -> Diagnostic | None:
+def several_names(place: ErrorPlace) -> Diagnostic | None:
     """`a, b = f(x)`."""
-    if place.found != "," or place.frame.kind != "block" or not place.statement:
+    if place.text != "," or place.frame.kind != "block" or not place.statement:
         return None
     if any(token.type != "NAME" for token in place.statement):
         return None
     return place.error("one name is given a value at a time", help="write a line for each name")
 
 
-def foreign_letter(place: Place) -> Diagnostic | None:
+def foreign_letter(place: ErrorPlace) -> Diagnostic | None:
     """`größe = 3`: the name ends before the letter, and would look like a word of its own."""
-    if place.type or not place.found.isalpha():
+    if place.type or not place.text.isalpha():
         return None
-    return place.error(f"`{place.found}` has no meaning here", help="names are written with a–z, A–Z, 0–9 and _")
+    return place.error(f"`{place.text}` has no meaning here", help="names are written with a–z, A–Z, 0–9 and _")
 
 
-def number_with_commas(place: Place) -> Diagnostic | None:
+def number_with_commas(place: ErrorPlace) -> Diagnostic | None:
     """`x = 1,000`."""
     previous = place.previous
-    if place.found != "," or place.frame.kind != "block" or previous is None:
+    if place.text != "," or place.frame.kind != "block" or previous is None:
         return None
     help = "numbers have no commas, `1000`; a list stands in brackets, `[1, 2]`"
     return place.error("a comma outside brackets", label="no list is open here", help=help)
 
 
-def formatted_text(place: Place) -> Diagnostic | None:
+def formatted_text(place: ErrorPlace) -> Diagnostic | None:
     """`f"{x}"`."""
     previous = place.previous
     if place.type != "STRING" or previous is None or previous not in ("f", "r", "b"):
@@ -113,7 +113,7 @@ def formatted_text(place: Place) -> Diagnostic | None:
     return place.error("there are no formatted strings", span=token_span(previous, place.source), help=help)
 
 
-def clause_of_a_select(place: Place) -> Diagnostic | None:
+def clause_of_a_select(place: ErrorPlace) -> Diagnostic | None:
     """A clause of a select in the wrong place, or one that lacks something."""
     words = {token.type for token in same_level(place)}
     if not place.in_query or "_SELECT" not in words:
@@ -132,7 +132,7 @@ def clause_of_a_select(place: Place) -> Diagnostic | None:
     return None
 
 
-def chained(place: Place) -> Diagnostic | None:
+def chained(place: ErrorPlace) -> Diagnostic | None:
     """`1 < x < 5`."""
     if place.type not in ("CMP", "_IN"):
         return None
@@ -144,9 +144,9 @@ def chained(place: Place) -> Diagnostic | None:
     return None
 
 
-def colon(place: Place) -> Diagnostic | None:
+def colon(place: ErrorPlace) -> Diagnostic | None:
     """A slice, an argument or a parameter with `:`."""
-    if place.found != ":" or place.frame.opener is None:
+    if place.text != ":" or place.frame.opener is None:
         return None
     opener, first = str(place.frame.opener), place.first
     before = next((a for a, b in pairwise(place.statement) if b is place.frame.opener), None)
@@ -164,15 +164,15 @@ def colon(place: Place) -> Diagnostic | None:
     return None
 
 
-def select_star(place: Place) -> Diagnostic | None:
+def select_star(place: ErrorPlace) -> Diagnostic | None:
     """`select *`."""
-    if place.found != "*" or place.previous is None or place.previous.type != "_SELECT":
+    if place.text != "*" or place.previous is None or place.previous.type != "_SELECT":
         return None
     help = "select aggregates: `select count(*) as n, avg(age) from …`"
     return place.error("`select *` would hand out rows", help=help)
 
 
-def spend_after_sum(place: Place) -> Diagnostic | None:
+def spend_after_sum(place: ErrorPlace) -> Diagnostic | None:
     """`a + f(x) with epsilon 1`."""
     if place.type != "_WITH":
         return None
@@ -183,7 +183,7 @@ def spend_after_sum(place: Place) -> Diagnostic | None:
     )
 
 
-def loose_select(place: Place) -> Diagnostic | None:
+def loose_select(place: ErrorPlace) -> Diagnostic | None:
     """A select inside an expression of a query, without parentheses."""
     if place.type != "_SELECT":
         return None
@@ -193,7 +193,7 @@ def loose_select(place: Place) -> Diagnostic | None:
     return place.error("a `select` inside an expression needs parentheses", help="write `f(select … from …)`")
 
 
-def lonely_else(place: Place) -> Diagnostic | None:
+def lonely_else(place: ErrorPlace) -> Diagnostic | None:
     """`else` where no `if` waits for it."""
     if place.type != "_ELSE" or (place.previous is not None and place.frame.kind != "block"):
         return None
@@ -202,11 +202,11 @@ def lonely_else(place: Place) -> Diagnostic | None:
     return None
 
 
-def missing_block(place: Place) -> Diagnostic | None:
+def missing_block(place: ErrorPlace) -> Diagnostic | None:
     """`if x > 1` and nothing behind it."""
     first = place.first
     headed = first is not None and first.type in ("_IF", "_FOR", "_DEF", "_WITH", "_ELSE")
-    if place.found or not headed or place.frame.kind != "block" or first is None:
+    if place.text or not headed or place.frame.kind != "block" or first is None:
         return None
     if place.previous is None or place.previous.type not in ENDS_AN_EXPRESSION:
         return None
@@ -214,16 +214,16 @@ def missing_block(place: Place) -> Diagnostic | None:
     return place.error(message, label="expected `:` or `{`", help="write `:` and an indented block, or `{ … }`")
 
 
-def unknown_statement(place: Place) -> Diagnostic | None:
+def unknown_statement(place: ErrorPlace) -> Diagnostic | None:
     """Two words side by side at the start of a line: `relase x`."""
     first = place.first
     if first is None or len(place.statement) != 1 or first.type != "NAME" or place.frame.kind != "block":
         return None
-    if place.type not in ("NAME", "NUMBER", "STRING", "CONST") and not place.found[:1].isalpha():
+    if place.type not in ("NAME", "NUMBER", "STRING", "CONST") and not place.text[:1].isalpha():
         return None
-    known = {"release": "release NAME", "use": "use MODULE", "param": "param NAME = default"}
+    forms = {"release": "release NAME", "use": "use MODULE", "param": "param NAME = default"}
     if first in STATEMENT_WORDS:
-        help = f"write `{known.get(first, str(first))}`"
+        help = f"write `{forms.get(first, str(first))}`"
         if first == "private":
             help = "write `private NAME = table(…) described by {…} protecting rows budget epsilon 1`"
         return place.error(f"this `{first}` statement does not parse", help=help)
@@ -235,15 +235,15 @@ def unknown_statement(place: Place) -> Diagnostic | None:
     )
 
 
-def reserved(place: Place) -> Diagnostic | None:
+def reserved(place: ErrorPlace) -> Diagnostic | None:
     """A word of the language used as a name."""
     if place.type not in RESERVED or ("NAME" not in place.expected and place.expected):
         return None
-    return place.error(f"`{place.found}` is a word of the language and cannot stand here", label="not a name",
+    return place.error(f"`{place.text}` is a word of the language and cannot stand here", label="not a name",
                        help="names need another word")  # fmt: skip
 
 
-SLIPS = (
+COMMON_MISTAKES = (
     open_bracket, foreign_letter, formatted_text, clause_of_a_select, equal_sign, several_names, number_with_commas,
     chained, colon, select_star, spend_after_sum, loose_select, lonely_else,
     missing_block, unknown_statement, reserved,

@@ -1,4 +1,4 @@
-"""What an entry of the REPL would spend, found before it runs, from the static cost of all entries together.
+"""Predicts what an entry of the REPL would spend, from the static cost of all entries together.
 
 The entries that ran are taken as one program; what it can cost with the new entry, less what it can cost without, is
 the cost of the entry. Nothing is opened and nothing is run.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Price:
+class EntryPrice:
     """At most `most` of `source`'s budget (infinite: no bound but the budget), in whole quanta; `exact`: just that."""
 
     source: str
@@ -36,7 +36,7 @@ class Price:
         return f"{self.source}: {'' if self.exact else 'at most '}{amount}"
 
 
-class Foresight:
+class CostPreview:
     """The entries of a session that ran, and the price of one more."""
 
     def __init__(self, session: Session) -> None:
@@ -45,35 +45,35 @@ class Foresight:
 
     def ran(self, text: str) -> None:
         """Remembers an entry that ran to its end."""
-        made = _statement(text)
-        if made is not None:
-            self._ran.append(made)
+        statement = _statement(text)
+        if statement is not None:
+            self._ran.append(statement)
 
-    def price(self, text: str) -> list[Price]:
-        """What an entry can cost each source; empty where it costs nothing, or is no program."""
-        made = _statement(text)
-        if made is None:
+    def price(self, text: str) -> list[EntryPrice]:
+        """Returns what an entry can cost each source; empty where it costs nothing, or is no program."""
+        statement = _statement(text)
+        if statement is None:
             return []
         before = {c.name: c for c in self._session.costs(Source("entries", "\n".join([*self._ran, ""])))}
-        after = self._session.costs(Source("entries", "\n".join([*self._ran, made, ""])))
+        after = self._session.costs(Source("entries", "\n".join([*self._ran, statement, ""])))
         out = []
         for cost in after:
             old = before.get(cost.name)
-            known = old is None or not math.isinf(old.asked)
-            most = cost.asked - (old.asked if old is not None else 0) if known else math.inf
+            bounded = old is None or not math.isinf(old.asked)
+            most = cost.asked - (old.asked if old is not None else 0) if bounded else math.inf
             if most > 0:
-                out.append(Price(cost.name, cost.unit, most, cost.exact and (old is None or old.exact)))
+                out.append(EntryPrice(cost.name, cost.unit, most, cost.exact and (old is None or old.exact)))
         return out
 
-    def steep(self, text: str) -> list[Price]:
+    def steep(self, text: str) -> list[EntryPrice]:
         """The prices of an entry that could take more than half of what is left of a source."""
         try:
-            found = self.price(text)
+            prices = self.price(text)
         except Refusal:
             return []
         budget = self._session.budget()
         out = []
-        for price in found:
+        for price in prices:
             amounts = budget.get(price.source, {}).get(price.unit)
             if amounts is None:
                 continue
@@ -87,10 +87,10 @@ def _statement(text: str) -> str | None:
     """An entry as a statement of a program; None where it is none. A bare expression gets a name."""
     from jostle.syntax import parse
 
-    for made in (text, f"_entry = ({text.strip()})"):
+    for candidate in (text, f"_entry = ({text.strip()})"):
         try:
-            parse(Source("entry", made + "\n"))
+            parse(Source("entry", candidate + "\n"))
         except Refusal:
             continue
-        return made
+        return candidate
     return None

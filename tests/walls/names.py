@@ -1,6 +1,6 @@
 """Counts names that say what happened to a thing instead of what it is.
 
-`python tests/walls/names.py` prints them by file. A name counts when it is one of `PARTICIPLES`, with or without
+`python tests/walls/names.py` prints them by file. A name counts when it is one of `NAMES`, with or without
 underscores around it. Two figures are printed: the names bound by assignment (also by `for`, `with`, `:=` and
 comprehensions), and all bindings, which adds parameters, attributes, definitions, modules, exceptions and patterns.
 """
@@ -13,10 +13,9 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-ENGLISH = """
-found made known said kept given asked held told met seen drawn taken wanted shown written named listed chosen moved
-"""
-PARTICIPLES = frozenset(ENGLISH.split())
+from counts import PARTICIPLES
+
+NAMES = frozenset([*PARTICIPLES, "named", "listed", "chosen", "moved"])
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 OPTIONAL = (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)
 PACKAGE = Path(__file__).resolve().parents[2] / "jostle"
@@ -39,9 +38,9 @@ def bindings(tree: ast.Module) -> Iterator[tuple[str, bool]]:
 
 def participles(path: Path) -> Counter[str]:
     """How often the file binds each kind: `assigned` and `all`."""
-    counts: Counter[str] = Counter(all=path.stem.strip("_") in PARTICIPLES)
+    counts: Counter[str] = Counter(all=path.stem.strip("_") in NAMES)
     for name, by_assignment in bindings(ast.parse(path.read_text(encoding="utf-8"))):
-        if name.strip("_") in PARTICIPLES:
+        if name.strip("_") in NAMES:
             counts["all"] += 1
             counts["assigned"] += by_assignment
     return counts

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from jostle.kernels.arrays import Floats, Ints, Strategy
+from jostle.kernels.errors import KernelError
 from jostle.kernels.histograms.wavelets import box_variances
 from jostle.kernels.workloads import marginals
 from jostle.kernels.workloads.boxes import Workload
@@ -56,7 +57,7 @@ def variances(strategy: Strategy, workload: Workload) -> Floats:
     A `ValueError` where a query cuts through buckets, or a hierarchy and a workload of many dimensions are too large.
     """
     if not lossless(strategy, workload):
-        raise ValueError("queries cut through this strategy's buckets: their error depends on the data")
+        raise KernelError("queries cut through this strategy's buckets: their error depends on the data")
     if isinstance(workload, Union):
         return np.concatenate([variances(strategy, part) for part in workload.parts])
     if _is_wavelet(strategy):

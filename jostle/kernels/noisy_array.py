@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jostle.kernels.arrays import Floats, Strategy
+from jostle.kernels.errors import KernelError
 from jostle.kernels.workloads.boxes import Workload, identity
 
 
@@ -98,7 +99,7 @@ def standard_errors(value: Floats) -> NDArray[np.float64]:
 
     noise = noise_of(value)
     if noise is None:
-        raise ValueError("nothing is known of how these numbers were measured")
+        raise KernelError("nothing is known of how these numbers were measured")
     if noise.strategy is None:
         return np.full(np.shape(value), noise.deviation)
     queries = noise.workload if noise.workload is not None else identity(noise.shape)

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jostle.kernels.errors import KernelError
+
 MOST = 2.0**40
 """The largest magnitude of a parameter: the sums of an exact product and all squares stay far from overflow."""
 
@@ -44,7 +46,7 @@ def fitted(name: str, columns: int, parameters: Mapping[str, Any]) -> tuple[dict
     shapes = SHAPES[name]
     optional = {"pairs"} if name == "indicators" else set()
     if not set(shapes) <= set(parameters) <= set(shapes) | optional:
-        raise ValueError(f"`{name}` takes {', '.join(shapes) or 'no parameters'}")
+        raise KernelError(f"`{name}` takes {', '.join(shapes) or 'no parameters'}")
     lengths = {"d": columns}
     arrays: dict[str, Any] = {}
     for key, shape in shapes.items():
@@ -52,14 +54,14 @@ def fitted(name: str, columns: int, parameters: Mapping[str, Any]) -> tuple[dict
     if "radius" in arrays:
         arrays["radius"] = float(arrays["radius"])
         if not arrays["radius"] >= 1 / MOST:
-            raise ValueError("a radius is positive")
+            raise KernelError("a radius is positive")
     if "target" in arrays:
         arrays["target"] = int(_whole(arrays["target"], 0, columns - 1))
     if name == "indicators":
         arrays["values"] = _whole(arrays["values"], 1, 2**20)
         arrays["pairs"] = parameters.get("pairs", True)
         if not isinstance(arrays["pairs"], bool):
-            raise ValueError("`pairs` is true or false")
+            raise KernelError("`pairs` is true or false")
     return arrays, _size(name, columns, lengths.get("k", 1), arrays)
 
 
@@ -79,7 +81,7 @@ def _array(value: Any, shape: str, lengths: dict[str, int], logarithms: bool) ->
     array = numbers(value, len(shape), -MOST if logarithms else -math.inf)
     for letter, length in zip(shape, array.shape, strict=True):
         if lengths.setdefault(letter, length) != length or not length:
-            raise ValueError("a parameter has another shape")
+            raise KernelError("a parameter has another shape")
     return array
 
 
@@ -88,12 +90,12 @@ def numbers(value: Any, dimensions: int, least: float = -math.inf) -> NDArray[np
     try:
         array = np.array(value, dtype=float)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError("parameters are numbers") from None
+        raise KernelError("parameters are numbers") from None
     if array.ndim != dimensions:
-        raise ValueError("a parameter has another shape")
+        raise KernelError("a parameter has another shape")
     array = np.asarray(np.maximum(array, least))  # keeps what is no number
     if not (np.abs(array) <= MOST).all():
-        raise ValueError(f"parameters are numbers of at most {MOST:g}")
+        raise KernelError(f"parameters are numbers of at most {MOST:g}")
     return array
 
 
@@ -104,5 +106,5 @@ def whole_number(value: Any) -> int:
 
 def _whole(array: NDArray[np.float64], low: int, high: int) -> NDArray[np.int64]:
     if not ((array == np.rint(array)) & (array >= low) & (array <= high)).all():
-        raise ValueError(f"whole numbers from {low} to {high} are needed")
+        raise KernelError(f"whole numbers from {low} to {high} are needed")
     return array.astype(np.int64)

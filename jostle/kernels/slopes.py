@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from jostle.kernels.errors import KernelError
 from jostle.kernels.rowkernels import FAR, STEPS, logistic_table, normalised
 from jostle.kernels.rowparameters import numbers, whole_number
 
@@ -99,7 +100,7 @@ class SignGradient:
         k, d, largest = self._weights.shape
         own = self.values[self.target] if self.target < len(self.values) else 0
         if (k, d, largest) != (own, len(self.values), max(self.values)):
-            raise ValueError("weights are (values of the target, columns, the largest alphabet)")
+            raise KernelError("weights are (values of the target, columns, the largest alphabet)")
         self.outer = sign_patterns(k)[1:]
         self._inner = sign_patterns(largest)
 

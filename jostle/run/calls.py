@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from jostle.diagnostics import Refusal, did_you_mean, refuse
+from jostle.diagnostics import Refusal, refuse
 from jostle.privacy.handles import handles_in
 from jostle.run import operators, selects
 from jostle.run.faults import exposures_of, in_the_users_program, private_value
 from jostle.run.scope import Scope
-from jostle.run.values import REQUIRED, Builtin, Function, Part, RowForm, kind_name
+from jostle.run.values import Builtin, Function, Part, RowForm, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
 
@@ -50,21 +50,7 @@ def call(
 
 
 def _call_function(interp: Interpreter, function: Function, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
-    names = [name for name, _ in function.params]
-    if len(args) > len(names):
-        raise refuse("TypeError", f"`{function.name}` takes {_count(len(names))}, and {len(args)} were given")
-    local = dict(zip(names, args, strict=False))
-    for name, value in keywords.items():
-        if name not in names:
-            raise refuse("TypeError", f"`{function.name}` has no argument `{name}`", help=did_you_mean(name, names))
-        if name in local:
-            raise refuse("TypeError", f"`{function.name}` got `{name}` twice")
-        local[name] = value
-    for name, default in function.params:
-        if name not in local:
-            if default is REQUIRED:
-                raise refuse("TypeError", f"`{function.name}` needs `{name}`", help=f"it takes {', '.join(names)}")
-            local[name] = default
+    local = operators.bound(function.name, function.params, args, keywords)
     if interp.depth >= MOST_CALLS:
         raise refuse(
             "RecursionLimit", f"more than {MOST_CALLS:,} calls are open", help="does the recursion come to an end?"
@@ -128,10 +114,6 @@ def _spending(interp: Interpreter, node: n.Spending, scope: Scope) -> Any:
             return _finish_call(interp, call, function, args, keywords, scope)
         except Refusal as refusal:
             raise refusal.at(call.span) from None
-
-
-def _count(many: int) -> str:
-    return "no arguments" if many == 0 else f"{many} argument{'s' if many > 1 else ''}"
 
 
 CALLS: dict[type, Callable[..., Any]] = {n.Call: _call, n.Spending: _spending}

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 from jostle.diagnostics import refuse
 from jostle.privacy.handles import Cube, Vectors
-from jostle.run.operators import guarded
+from jostle.run.operators import bound, guarded
 from jostle.run.stored import stored
-from jostle.run.values import Builtin, Interval, Record, is_number, is_vector
+from jostle.run.values import REQUIRED, Builtin, Interval, Record, is_number, is_vector
+from jostle.syntax import nodes as n
 
 KERNELS: dict[str, str] = {
     "agrid_first": "histograms.grids",
@@ -121,20 +123,44 @@ KERNELS: dict[str, str] = {
     "wavelet_cells": "histograms.wavelets",
 }
 
+LEFT_OUT = object()
+"""Stands for an argument that is left to the default of the function of Python, which the declaration repeats."""
+
 STORED = frozenset({"fourier_basis", "hdmm_strategy"})
 """Those that take long and depend on public things alone: their values are kept on disk."""
 
 
-def external(name: str) -> Builtin:
-    """The kernel of this name, as a function of the language: whole numbers arrive as integers, cubes as shapes."""
+def external(node: n.External) -> Builtin:
+    """The kernel that a declaration names, called as it is declared: whole numbers arrive as integers, cubes as shapes.
+
+    The declaration is held against the function of Python when that is first called, and loaded for it.
+    """
+    name = node.name
+    params = tuple((p.name, REQUIRED if p.default is None else LEFT_OUT) for p in node.params)
     if name not in KERNELS:
         raise refuse("NameError", f"there is no kernel `{name}`", help=f"the kernels are {', '.join(KERNELS)}")
 
     def body(*args: Any, **keywords: Any) -> Any:
-        function = getattr(importlib.import_module(f"jostle.kernels.{KERNELS[name]}"), name)
-        return stored(name, function, args, keywords) if name in STORED else function(*args, **keywords)
+        function = kernel(node)
+        values = {k: v for k, v in bound(name, params, args, keywords).items() if v is not LEFT_OUT}
+        return stored(name, function, (), values) if name in STORED else function(**values)
 
     return of_kernel(name, body)
+
+
+def kernel(node: n.External) -> Callable[..., Any]:
+    """The function of Python that a declaration names; refused where it has other parameters."""
+    function: Callable[..., Any] = getattr(importlib.import_module(f"jostle.kernels.{KERNELS[node.name]}"), node.name)
+    takes = list(signature(function).parameters.values())
+    declared = takes[: len(node.params)]
+    as_declared = all(p.name == q.name and (p.default is None or q.default is not q.empty)
+                      for p, q in zip(node.params, declared, strict=False))  # fmt: skip
+    if not as_declared or len(node.params) > len(takes) or any(q.default is q.empty for q in takes[len(declared) :]):
+        raise refuse(
+            "ImportError", f"the kernel `{node.name}` is not as it is declared", node.span,
+            help=f"write `external {node.name}({', '.join(q.name for q in takes)})`",
+        )  # fmt: skip
+    return function
 
 
 def of_kernel(name: str, function: Callable[..., Any]) -> Builtin:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import dis
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from jostle.diagnostics import Refusal, refuse
+from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.doubles import arithmetic
+from jostle.kernels.errors import KernelError
 from jostle.privacy.handles import handles_in
 from jostle.run.faults import private_value
 from jostle.run.values import (
+    REQUIRED,
     Interval,
     JSet,
     is_number,
@@ -160,6 +161,32 @@ def fold(name: str, items: Sequence[Any], values: Sequence[Any]) -> Any:
     return items[best] if name.startswith("arg") else values[best]
 
 
+def bound(
+    name: str, params: Sequence[tuple[str, Any]], args: Sequence[Any], keywords: dict[str, Any]
+) -> dict[str, Any]:
+    """The value of each parameter, of (name, default or `REQUIRED`), in a call of a function of the language."""
+    names = [param for param, _ in params]
+    if len(args) > len(names):
+        raise refuse("TypeError", f"`{name}` takes {_count(len(names))}, and {len(args)} were given")
+    values = dict(zip(names, args, strict=False))
+    for keyword, value in keywords.items():
+        if keyword not in names:
+            raise refuse("TypeError", f"`{name}` has no argument `{keyword}`", help=did_you_mean(keyword, names))
+        if keyword in values:
+            raise refuse("TypeError", f"`{name}` got `{keyword}` twice")
+        values[keyword] = value
+    for param, default in params:
+        if param not in values:
+            if default is REQUIRED:
+                raise refuse("TypeError", f"`{name}` needs `{param}`", help=f"it takes {', '.join(names)}")
+            values[param] = default
+    return values
+
+
+def _count(many: int) -> str:
+    return "no arguments" if many == 0 else f"{many} argument{'s' if many > 1 else ''}"
+
+
 def guarded(
     name: str, body: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any], *, quote: bool = True
 ) -> Any:
@@ -176,7 +203,7 @@ def guarded(
     except MemoryError:
         raise refuse("ValueError", f"`{name}` needs more memory here than there is") from None
     except (ValueError, ArithmeticError, IndexError, KeyError, AttributeError) as error:
-        why = f": {error}" if quote and isinstance(error, ValueError) and _said_by_a_kernel(error) else ""
+        why = f": {error}" if quote and isinstance(error, KernelError) else ""
         raise refuse("ValueError", f"`{name}` has no value here{why}") from error
 
 
@@ -196,13 +223,3 @@ def _takes(body: Callable[..., Any]) -> str:
     ]
     several = any(p.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD) for p in found)
     return "" if several or not words else f"it takes ({', '.join(words)})"
-
-
-def _said_by_a_kernel(error: BaseException) -> bool:
-    """Whether the words are ours: a `raise` of a kernel, and not what Python or NumPy say below it."""
-    at = error.__traceback__
-    while at is not None and at.tb_next is not None:
-        at = at.tb_next
-    if at is None or not at.tb_frame.f_globals.get("__name__", "").startswith("jostle.kernels"):
-        return False
-    return at.tb_frame.f_code.co_code[at.tb_lasti] == dis.opmap["RAISE_VARARGS"]

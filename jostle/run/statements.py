@@ -105,7 +105,7 @@ def _private(interp: Interpreter, node: n.Private, scope: Scope) -> None:
 def _external(interp: Interpreter, node: n.External, scope: Scope) -> None:
     from jostle.run.externals import external
 
-    scope.set(node.name, external(node.name))
+    scope.set(node.name, external(node))
 
 
 def _event_value(value: Any) -> Any:

@@ -20,6 +20,7 @@ import numpy as np
 from jostle.kernels.arrays import Floats
 from jostle.kernels.classifiers.codes import Coded, Cuts, Positions, Value, coded, cut, positions
 from jostle.kernels.classifiers.rules import Ask, Cut, Rule, Sum, whole
+from jostle.kernels.errors import KernelError
 
 Columns = Mapping[str, Any]
 
@@ -72,7 +73,7 @@ class Classifier(ABC):
 
 def _one(row: Any) -> dict[str, list[Any]]:
     if not isinstance(row, Mapping):
-        raise ValueError("a row is a record of its cells, such as {age: 40}")
+        raise KernelError("a row is a record of its cells, such as {age: 40}")
     return {name: [cell] for name, cell in row.items()}
 
 
@@ -80,7 +81,7 @@ def rows_of(columns: Columns) -> int:
     """Returns the number of rows, which all columns share."""
     lengths = {len(c.codes) if isinstance(c, Coded) else len(c) for c in columns.values()}
     if len(lengths) != 1:
-        raise ValueError("columns of one length are needed, at least one")
+        raise KernelError("columns of one length are needed, at least one")
     return lengths.pop()
 
 
@@ -101,10 +102,10 @@ class AdditiveClassifier(Classifier):
     def __post_init__(self) -> None:
         classes = len(self.classes)
         if not classes or self.base.shape != (classes,):
-            raise ValueError("a classifier has a base score for each of its classes")
+            raise KernelError("a classifier has a base score for each of its classes")
         for values, table in self.weights.values():
             if table.shape != (classes, len(values)):
-                raise ValueError("a table has a row for each class and a column for each value")
+                raise KernelError("a table has a row for each class and a column for each value")
 
     @property
     def attributes(self) -> dict[str, tuple[Value, ...] | Cuts]:  # type: ignore[override]
@@ -159,9 +160,9 @@ class Branched(Classifier):
 
     def __post_init__(self) -> None:
         if not self.branches or len(self.branches) != len(self.values):
-            raise ValueError("there is a branch for each value")
+            raise KernelError("there is a branch for each value")
         if len({tuple(branch.classes) for branch in self.branches}) != 1:
-            raise ValueError("all branches have the same classes")
+            raise KernelError("all branches have the same classes")
 
     @property
     def classes(self) -> tuple[Value, ...]:  # type: ignore[override]
@@ -250,7 +251,7 @@ def classifier_from_json(data: Mapping[str, Any]) -> Any:
     """The classifier that `as_json` wrote; `ValueError` where this is none."""
     from_json = _READERS.get(str(data.get("model")))
     if from_json is None:
-        raise ValueError(f"`{data.get('model')}` is no classifier")
+        raise KernelError(f"`{data.get('model')}` is no classifier")
     return from_json(data)
 
 

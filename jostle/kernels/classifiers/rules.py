@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jostle.kernels.classifiers.codes import Coded, Cuts, Positions, Value, cut, positions
+from jostle.kernels.errors import KernelError
 
 Whole = NDArray[np.int64]
 Columns = Mapping[str, Coded]
@@ -89,7 +90,7 @@ def whole(scores: NDArray[np.float64]) -> Whole:
 def checked(rule: Rule, classes: int, depth: int = 0) -> None:
     """`ValueError` unless the rule gives each row whole scores of so many classes, and could fail on none."""
     if depth > MOST_DEPTH:
-        raise ValueError(f"rules are nested at most {MOST_DEPTH} deep")
+        raise KernelError(f"rules are nested at most {MOST_DEPTH} deep")
     inner: tuple[Rule, ...] = ()
     match rule:
         case Sum():
@@ -98,7 +99,7 @@ def checked(rule: Rule, classes: int, depth: int = 0) -> None:
                 _shaped(table, (classes, len(values)))
         case Ask():
             if not rule.branches or len(rule.branches) != len(rule.values):
-                raise ValueError("there is a branch for each value")
+                raise KernelError("there is a branch for each value")
             inner = rule.branches
         case Walk():
             nodes = len(rule.asks)
@@ -108,22 +109,22 @@ def checked(rule: Rule, classes: int, depth: int = 0) -> None:
             for node in np.flatnonzero(rule.first >= 0).tolist():
                 ask, first = int(rule.asks[node]), int(rule.first[node])
                 if not 0 <= ask < len(rule.attributes) or not node < first <= nodes - len(rule.attributes[ask][1]):
-                    raise ValueError("a node has a child for each value, after it")
+                    raise KernelError("a node has a child for each value, after it")
         case Together():
             if not rule.rules:
-                raise ValueError("one rule at least decides")
+                raise KernelError("one rule at least decides")
             inner = rule.rules
         case Cut():
             inner = (rule.inner,)
         case _:
-            raise ValueError("no rule")
+            raise KernelError("no rule")
     for one in inner:
         checked(one, classes, depth + 1)
 
 
 def _shaped(array: Whole, shape: tuple[int, ...]) -> None:
     if not isinstance(array, np.ndarray) or array.dtype != np.int64 or array.shape != shape or not array.shape[0]:
-        raise ValueError("a table has a row for each class and a column for each value")
+        raise KernelError("a table has a row for each class and a column for each value")
 
 
 def decided(rule: Rule, columns: Columns, rows: int) -> Positions:

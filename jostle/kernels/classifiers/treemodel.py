@@ -18,6 +18,7 @@ from jostle.kernels.arrays import Floats
 from jostle.kernels.classifiers.codes import Cuts, Value, plain
 from jostle.kernels.classifiers.models import Classifier, Columns, rows_of
 from jostle.kernels.classifiers.rules import Rule, Together, Walk, placed, walked, whole
+from jostle.kernels.errors import KernelError
 
 ANSWERS = ("leaf", "margin", "confident")
 VOTES = ("counts", "votes", "shares")
@@ -63,7 +64,7 @@ def tree_leaf(counts: Any, size: float | None = None) -> TreeNode:
     """A leaf with noisy class counts."""
     totals = np.asarray(counts, dtype=float).reshape(-1)
     if not len(totals) or not np.isfinite(totals).all():
-        raise ValueError("a leaf has a count for each class")
+        raise KernelError("a leaf has a count for each class")
     return TreeNode(totals, size=size)
 
 
@@ -72,11 +73,11 @@ def tree_node(attribute: str, values: Any, children: Any, size: float | None = N
     names = values.tolist() if isinstance(values, np.ndarray) else list(values)
     below = tuple(children)
     if not below or len(names) != len(below) or not all(isinstance(child, TreeNode) for child in below):
-        raise ValueError("a node has a child for each value of its attribute")
+        raise KernelError("a node has a child for each value of its attribute")
     if len({len(child.counts) for child in below}) != 1:
-        raise ValueError("the nodes of a tree count the same classes")
+        raise KernelError("the nodes of a tree count the same classes")
     if not isinstance(attribute, str):
-        raise ValueError("a node names its attribute")
+        raise KernelError("a node names its attribute")
     return _inner(attribute, tuple(v for v in map(plain, names) if v is not None), below, size)
 
 
@@ -93,7 +94,7 @@ def pessimistic_error(errors: float, rows: float) -> float:
     from scipy.special import betaincinv
 
     if not 0 <= errors <= rows or rows <= 0:
-        raise ValueError("errors are between none and all of the rows")
+        raise KernelError("errors are between none and all of the rows")
     return 1.0 if errors >= rows else float(betaincinv(errors + 1, rows - errors, 0.75))
 
 
@@ -160,15 +161,15 @@ class Trees(Classifier):
         self, classes: tuple[Value, ...], roots: tuple[TreeNode, ...], answer: str, noise: float, votes: str
     ) -> None:
         if not roots or not all(isinstance(r, TreeNode) and len(r.counts) == len(classes) for r in roots):
-            raise ValueError("a tree model is made of trees that count its classes")
+            raise KernelError("a tree model is made of trees that count its classes")
         if answer not in ANSWERS or votes not in VOTES:
-            raise ValueError(f"a tree answers by {', '.join(ANSWERS)}, and votes by {', '.join(VOTES)}")
+            raise KernelError(f"a tree answers by {', '.join(ANSWERS)}, and votes by {', '.join(VOTES)}")
         self.classes, self.roots, self.answer, self.noise, self.votes = classes, roots, answer, noise, votes
         values: dict[str, tuple[Value, ...]] = {}
         for root in roots:
             for node in _walk(root):
                 if node.children and values.setdefault(node.attribute, node.values) != node.values:
-                    raise ValueError(f"`{node.attribute}` has other values in another node")
+                    raise KernelError(f"`{node.attribute}` has other values in another node")
         self._values = values
         self._flat = [_Flat(root, list(values), answer, noise) for root in roots]
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from jostle.kernels.arrays import Floats
+from jostle.kernels.errors import KernelError
 from jostle.kernels.graphical.learn import cgm_fit, naive_fit
 from jostle.kernels.graphical.model import GraphicalModel
 from jostle.kernels.graphical.rows import SyntheticRows
@@ -36,9 +37,9 @@ def intervals(
     the model `replicates` times. ValueError for models that `naive_mle` or `cgm` did not learn.
     """
     if model.notes.get("learned") not in ESTIMATORS or "measured" not in model.notes:
-        raise ValueError("intervals are of models that `naive_mle` or `cgm` learned from noisy tables")
+        raise KernelError("intervals are of models that `naive_mle` or `cgm` learned from noisy tables")
     if not 0 < coverage < 1 or not 2 <= replicates <= 10_000:
-        raise ValueError("a coverage lies between 0 and 1, and there are 2 to 10,000 replicates")
+        raise KernelError("a coverage lies between 0 and 1, and there are 2 to 10,000 replicates")
     names = [names] if isinstance(names, str) else list(names)
     replicas = np.stack([_replicate(model, int(seed) + i).marginal(names) for i in range(int(replicates))])
     estimate, tail = model.marginal(names), (1 - coverage) / 2

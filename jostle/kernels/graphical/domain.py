@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from jostle.kernels.errors import KernelError
+
 MOST_VALUES = 2**20
 Clique = tuple[int, ...]
 
@@ -31,7 +33,7 @@ class Domain:
         if isinstance(description, Domain):
             return description
         if not isinstance(description, Mapping) or not description:
-            raise ValueError("a domain is a record of variables, such as {age: 0..9, sex: {'Female', 'Male'}}")
+            raise KernelError("a domain is a record of variables, such as {age: 0..9, sex: {'Female', 'Male'}}")
         return cls(tuple(description), tuple(_values(name, values) for name, values in description.items()))
 
     @property
@@ -45,7 +47,7 @@ class Domain:
 
     def place(self, name: Any) -> int:
         if name not in self.names:
-            raise ValueError(f"there is no variable `{name}`: the variables are {', '.join(self.names)}")
+            raise KernelError(f"there is no variable `{name}`: the variables are {', '.join(self.names)}")
         return self.names.index(name)
 
     def clique(self, names: Any) -> Clique:
@@ -53,18 +55,18 @@ class Domain:
         members = [names] if isinstance(names, str) else list(names)
         places = tuple(self.place(name) for name in members)
         if not places:
-            raise ValueError("a clique has at least one variable")
+            raise KernelError("a clique has at least one variable")
         if len(set(places)) < len(places):
-            raise ValueError(f"a clique has each variable once, and this is {', '.join(members)}")
+            raise KernelError(f"a clique has each variable once, and this is {', '.join(members)}")
         return places
 
     def cliques(self, lists: Any) -> tuple[Clique, ...]:
         """Cliques as places; two over the same variables are refused, since their potentials would be one."""
         if isinstance(lists, (str, Mapping)) or not isinstance(lists, Iterable):
-            raise ValueError("cliques are a list of lists of variables, such as [['age', 'sex'], ['sex', 'ward']]")
+            raise KernelError("cliques are a list of lists of variables, such as [['age', 'sex'], ['sex', 'ward']]")
         places = tuple(self.clique(names) for names in lists)
         if len({frozenset(c) for c in places}) < len(places):
-            raise ValueError("two cliques are over the same variables")
+            raise KernelError("two cliques are over the same variables")
         return places
 
     def names_of(self, clique: Sequence[int]) -> list[str]:
@@ -75,25 +77,25 @@ class Domain:
         values = self.values[variable]
         if value not in values:
             examples = ", ".join(str(v) for v in values[:8])
-            raise ValueError(f"`{self.names[variable]}` has no value {value}: it has {examples}")
+            raise KernelError(f"`{self.names[variable]}` has no value {value}: it has {examples}")
         return values.index(value)
 
 
 def _values(name: str, description: Any) -> tuple[Any, ...]:
     if isinstance(description, (bool, str)):
-        raise ValueError(f"`{name}` needs a range, a set of values, or a number of them")
+        raise KernelError(f"`{name}` needs a range, a set of values, or a number of them")
     if isinstance(description, (int, float)):
         if not float(description).is_integer() or not 1 <= description <= MOST_VALUES:
-            raise ValueError(f"`{name}` has a whole number of values from 1 to {MOST_VALUES:,}, not {description}")
+            raise KernelError(f"`{name}` has a whole number of values from 1 to {MOST_VALUES:,}, not {description}")
         return tuple(float(i) for i in range(int(description)))
     if hasattr(description, "low") and hasattr(description, "high"):
         low, high = float(description.low), float(description.high)
         if not (low.is_integer() and high.is_integer()) or high - low >= MOST_VALUES:
-            raise ValueError(f"`{name}` needs a range of whole numbers, at most {MOST_VALUES:,} of them")
+            raise KernelError(f"`{name}` needs a range of whole numbers, at most {MOST_VALUES:,} of them")
         description = range(int(low), int(high) + 1)
     if not isinstance(description, Iterable):
-        raise ValueError(f"`{name}` needs a range, a set of values, or a number of them")
+        raise KernelError(f"`{name}` needs a range, a set of values, or a number of them")
     values = tuple(float(v) if isinstance(v, int) and not isinstance(v, bool) else v for v in description)
     if not values or len(set(values)) < len(values):
-        raise ValueError(f"`{name}` needs at least one value, and each once")
+        raise KernelError(f"`{name}` needs at least one value, and each once")
     return values

@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from jostle.kernels.errors import KernelError
+
 MOST_CELLS = 2**25
 """Of all bags together: three arrays of doubles of that size are 800 MB."""
 
@@ -86,12 +88,12 @@ def plan(sizes: tuple[int, ...], cliques: tuple[Clique, ...], most: int = MOST_C
     need = sum(math.prod(float(sizes[v]) for v in bag) for bag in bags)
     if need > most:
         widest = max(bags, key=lambda bag: math.prod(float(sizes[v]) for v in bag))
-        raise ValueError(
+        raise KernelError(
             f"exact inference over these cliques needs tables of {need:,.0f} cells, the largest over {len(widest)} "
             f"variables, and {most:,} can be held; use fewer cliques or coarser values, or loopy inference"
         )
     if any(len(bag) > MOST_AXES for bag in bags):
-        raise ValueError(f"exact inference over these cliques needs a table over more than {MOST_AXES} variables")
+        raise KernelError(f"exact inference over these cliques needs a table over more than {MOST_AXES} variables")
     tree = _tree(bags)
     variables: list[Clique] = []
     owned: list[int] = []

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from jostle.kernels.arrays import Floats
+from jostle.kernels.errors import KernelError
 from jostle.kernels.graphical import cgm
 from jostle.kernels.graphical.fit import fitted, projected, public_ridge, signal_share
 from jostle.kernels.graphical.model import GraphicalModel
@@ -41,7 +42,7 @@ def _target(
 ) -> tuple[Floats, Floats]:
     """(marginals μ̃, the ridge of every cell) of the naive estimate."""
     if ridge is not None and not (isinstance(ridge, (int, float)) and 0 < ridge < math.inf):
-        raise ValueError(f"a ridge is a positive number, not {ridge}")
+        raise KernelError(f"a ridge is a positive number, not {ridge}")
     strengths = [
         float(ridge) if ridge is not None else public_ridge(noise.spread, rows, cells)
         for noise, cells in zip(noises, structure.lengths, strict=True)
@@ -62,7 +63,7 @@ def cgm_fit(
     flat = structure.joined([np.asarray(t) for t in tables])
     noises = [_noise(t) for t in tables]
     if len({noise.kind for noise in noises}) != 1:
-        raise ValueError("these tables were measured with noise of several kinds: measure them together")
+        raise KernelError("these tables were measured with noise of several kinds: measure them together")
     least = min(noise.scale for noise in noises)
     if least == 0:
         return naive_fit(model, tables, rows, ridge)
@@ -75,7 +76,7 @@ def cgm_fit(
         theta = cgm.with_prior(structure, flat, n, noise, fitted(structure, marginals, strength), cells)
         return model.with_potentials(theta, notes)
     if not (float(steps) == 0 or 1 <= float(steps) < 1e9):
-        raise ValueError(f"EM takes at least one step, not {steps}")
+        raise KernelError(f"EM takes at least one step, not {steps}")
     many = float(steps) or cgm.steps_for(n, noise, cells)
     return model.with_potentials(cgm.learned(structure, flat, n, noise, many), notes | {"steps": many})
 
@@ -90,10 +91,10 @@ def rows_in(tables: Sequence[Any], rows: Any = None) -> float:
     """N: as given (at least 1), or the mean of the tables' totals, those of less noise counting for more."""
     if rows is not None:
         if not isinstance(rows, (int, float)) or not math.isfinite(rows):
-            raise ValueError(f"the number of rows is a number, not {rows}")
+            raise KernelError(f"the number of rows is a number, not {rows}")
         return max(1.0, float(rows))
     if not len(tables):
-        raise ValueError("without tables the number of rows is not known: give it")
+        raise KernelError("without tables the number of rows is not known: give it")
     totals = np.array([float(np.sum(t)) for t in tables])
     weights = np.array([1.0 / (max(_noise(t).spread, 1e-9) ** 2 * np.size(t)) for t in tables])
     return max(1.0, float(totals @ weights / weights.sum()))

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jostle.kernels.arrays import Floats
+from jostle.kernels.errors import KernelError
 from jostle.kernels.graphical.calibrate import Calibrated, calibrate
 from jostle.kernels.graphical.domain import Domain
 from jostle.kernels.graphical.junction import plan
@@ -101,7 +102,7 @@ class GraphicalModel:
             both[v] = both[v] & mask if v in both else mask
         condition = self._log_mass(evidence)
         if condition == -math.inf:
-            raise ValueError("what is given has probability 0")
+            raise KernelError("what is given has probability 0")
         return math.exp(self._log_mass(both) - condition)
 
     def conditional(self, names: Any, given: Any) -> Floats:
@@ -109,19 +110,19 @@ class GraphicalModel:
         clique = self.domain.clique(names)
         evidence = self._masks(given)
         if self._log_mass(evidence) == -math.inf:
-            raise ValueError("what is given has probability 0")
+            raise KernelError("what is given has probability 0")
         return self._with(evidence, clique).marginals()[len(self.structure.cliques)]
 
     def sample(self, rows: float, seed: float = 0) -> SyntheticRows:
         """`rows` synthetic rows by randomised rounding; seeded."""
         if not float(rows).is_integer() or not 1 <= rows <= MOST_ROWS:
-            raise ValueError(f"a sample has a whole number of rows from 1 to {MOST_ROWS:,}, not {rows}")
+            raise KernelError(f"a sample has a whole number of rows from 1 to {MOST_ROWS:,}, not {rows}")
         return SyntheticRows(self.domain, sampled(self.calibrated, int(rows), int(seed)))
 
     def kl(self, other: GraphicalModel) -> float:
         """D(this ‖ other) in nats, for another model over the same variables and values."""
         if not isinstance(other, GraphicalModel) or other.domain != self.domain:
-            raise ValueError("two models are compared over the same variables and values")
+            raise KernelError("two models are compared over the same variables and values")
         if other.structure.cliques == self.structure.cliques:
             mu = self._inferred[1]
             own, others = float(self.theta @ mu), float(other.theta @ mu)
@@ -147,7 +148,7 @@ class GraphicalModel:
         counts = self.structure.joined(tables)
         first = counts[: self.structure.lengths[0]].sum() if counts.size else 0.0
         if not first > 0:
-            raise ValueError("the likelihood of no rows has no value")
+            raise KernelError("the likelihood of no rows has no value")
         return float(self.theta @ counts) / float(first) - self.log_partition
 
     def frame(self, rows: int, seed: int = 0) -> Any:
@@ -175,7 +176,7 @@ class GraphicalModel:
 
     def _masks(self, event: Any) -> dict[int, NDArray[np.bool_]]:
         if not isinstance(event, Mapping):
-            raise ValueError("an event is a record of variables with values, such as {age: 3}")
+            raise KernelError("an event is a record of variables with values, such as {age: 3}")
         masks = {}
         for name, values in event.items():
             v = self.domain.place(name)
@@ -213,7 +214,7 @@ def coded(domain: Domain, frame: Any) -> SyntheticRows:
         try:
             codes[:, place] = [positions[v if isinstance(v, str) else float(v)] for v in frame[name]]
         except KeyError as missing:
-            raise ValueError(f"`{name}` has no value {missing}") from None
+            raise KernelError(f"`{name}` has no value {missing}") from None
     return SyntheticRows(domain, codes)
 
 
@@ -231,7 +232,7 @@ def steady_chain(values: Any, length: float) -> GraphicalModel:
     """The uniform chain of `length` places in time: a potential for the first, one for all steps between neighbours."""
     many = int(length)
     if not 2 <= many <= LONGEST:
-        raise ValueError(f"a chain has 2 to {LONGEST} places in time, not {length}")
+        raise KernelError(f"a chain has 2 to {LONGEST} places in time, not {length}")
     names = [f"t{i}" for i in range(1, many + 1)]
     cliques = [names[:1], *([a, b] for a, b in pairwise(names))]
     return graphical_model(dict.fromkeys(names, values), cliques, "exact", [[0], list(range(1, many))])
@@ -245,7 +246,7 @@ def steady_tables(steps: Any) -> list[Floats]:
     """
     table = np.asarray(steps, dtype=float)
     if table.ndim != 2 or table.shape[0] != table.shape[1]:
-        raise ValueError("steps are a square table, from and to")
+        raise KernelError("steps are a square table, from and to")
     starts, noise = table.sum(axis=1), noise_of(steps)
     if noise is None:
         return [starts, table]

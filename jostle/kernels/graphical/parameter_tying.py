@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from jostle.kernels.arrays import Floats
+from jostle.kernels.errors import KernelError
 from jostle.kernels.graphical.domain import Clique
 from jostle.kernels.graphical.structure import Structure, split
 
@@ -49,10 +50,10 @@ class Tied:
 
     def joined(self, tables: Sequence[Floats]) -> Floats:
         if len(tables) != len(self.groups):
-            raise ValueError(f"{len(tables)} tables for {len(self.groups)} groups of cliques")
+            raise KernelError(f"{len(tables)} tables for {len(self.groups)} groups of cliques")
         for shape, table in zip(self.shapes, tables, strict=True):
             if np.size(table) != int(np.prod(shape)):
-                raise ValueError(f"a group's table has {np.size(table)} cells and needs {np.prod(shape)}")
+                raise KernelError(f"a group's table has {np.size(table)} cells and needs {np.prod(shape)}")
         return np.concatenate([np.asarray(t, dtype=float).ravel() for t in tables])
 
     def potentials(self, theta: Floats) -> Floats:
@@ -89,7 +90,7 @@ def tied(structure: Structure, groups: Any) -> Tied:
     """ValueError unless `groups` hold each clique once, those of a group over tables of one shape."""
     places: Groups = tuple(tuple(int(c) for c in group) for group in groups)
     if sorted(c for group in places for c in group) != list(range(len(structure.cliques))) or not all(places):
-        raise ValueError(f"groups hold each of the {len(structure.cliques)} cliques once, by its place from 0")
+        raise KernelError(f"groups hold each of the {len(structure.cliques)} cliques once, by its place from 0")
     if any(structure.shapes[c] != structure.shapes[group[0]] for group in places for c in group):
-        raise ValueError("cliques that share a potential have tables of one shape")
+        raise KernelError("cliques that share a potential have tables of one shape")
     return Tied(structure, places)

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from jostle.kernels.errors import KernelError
 from jostle.kernels.graphical.fit import public_ridge
 from jostle.kernels.graphical.model import GraphicalModel
 
@@ -38,9 +39,9 @@ def psgd_fit(model: GraphicalModel, batches: Mapping[str, Any], rows: Any = None
         sums = np.concatenate([sums.reshape(len(sums), places, -1).sum(axis=2), sums], axis=1)
         noises[0] *= math.sqrt(places)
     if sums.ndim != 2 or sums.shape[1] != sum(structure.lengths) or not len(sums):
-        raise ValueError(f"batches have the {sum(structure.lengths):,} cells of the model's tables")
+        raise KernelError(f"batches have the {sum(structure.lengths):,} cells of the model's tables")
     if rows is not None and not (isinstance(rows, (int, float)) and math.isfinite(rows)):
-        raise ValueError(f"the number of rows is a number, not {rows}")
+        raise KernelError(f"the number of rows is a number, not {rows}")
     tables = max(1, len(structure.lengths))
     n = max(1.0, float(rows) if rows is not None else float(sums.sum(axis=1).mean()) / (rate * tables))
     spreads = noises / (rate * math.sqrt(2 * len(sums)))

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from jostle.kernels.arrays import Floats
+from jostle.kernels.errors import KernelError
 from jostle.kernels.graphical.calibrate import calibrate
 from jostle.kernels.graphical.domain import Clique, Domain
 from jostle.kernels.graphical.junction import JunctionTree, plan
@@ -33,7 +34,7 @@ class Structure:
 
     def __post_init__(self) -> None:
         if self.inference not in WAYS:
-            raise ValueError(f"inference is `exact` or `loopy`, not {self.inference}")
+            raise KernelError(f"inference is `exact` or `loopy`, not {self.inference}")
         if self.inference == "exact":
             plan(self.domain.sizes, self.cliques)
 
@@ -67,11 +68,11 @@ class Structure:
     def joined(self, tables: Sequence[Floats]) -> Floats:
         """Tables, one a clique, as a flat vector; refused where a shape is another."""
         if len(tables) != len(self.cliques):
-            raise ValueError(f"{len(tables)} tables for {len(self.cliques)} cliques")
+            raise KernelError(f"{len(tables)} tables for {len(self.cliques)} cliques")
         for clique, shape, table in zip(self.cliques, self.shapes, tables, strict=True):
             if np.size(table) != int(np.prod(shape)):
                 names = ", ".join(self.domain.names_of(clique))
-                raise ValueError(f"the table over {names} has {np.size(table)} cells and needs {np.prod(shape)}")
+                raise KernelError(f"the table over {names} has {np.size(table)} cells and needs {np.prod(shape)}")
         return np.concatenate([np.asarray(t, dtype=float).ravel() for t in tables]) if tables else np.zeros(0)
 
     def infer(self, theta: Floats) -> tuple[float, Floats]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from jostle.kernels.arrays import Floats
+from jostle.kernels.errors import KernelError
 from jostle.kernels.graphical.model import MOST_ROWS, GraphicalModel
 from jostle.kernels.graphical.rows import SyntheticRows
 from jostle.kernels.graphical.sampling import dirichlet, independent
@@ -27,7 +28,7 @@ def random_model(model: GraphicalModel, seed: float = 0, concentration: float = 
 def population(model: GraphicalModel, rows: float, seed: float = 0) -> SyntheticRows:
     """Independent rows of a model, with the sampling error that real rows have (`model.sample` has next to none)."""
     if not 1 <= rows <= MOST_ROWS:
-        raise ValueError(f"a population has 1 to {MOST_ROWS:,} rows, not {rows}")
+        raise KernelError(f"a population has 1 to {MOST_ROWS:,} rows, not {rows}")
     return SyntheticRows(model.domain, independent(model.calibrated, int(rows), int(seed)))
 
 
@@ -40,7 +41,7 @@ def tables_with_noise(model: GraphicalModel, flat: Any, scale: float, kind: str 
     """A flat vector as clique tables whose noise is known to have this scale; of scale 0, exact."""
     vector = np.asarray(flat, dtype=float).ravel()
     if vector.size != sum(model.structure.lengths):
-        raise ValueError(f"{vector.size} cells for tables of {sum(model.structure.lengths)}")
+        raise KernelError(f"{vector.size} cells for tables of {sum(model.structure.lengths)}")
     split = model.structure.split(vector)
     return [with_noise(t, NoiseModel(kind, float(scale))) for t in split] if scale > 0 else split
 
@@ -52,7 +53,7 @@ def random_graph(names: Sequence[str], edges: float, seed: float = 0) -> list[li
     names, many = list(names), int(edges)
     pairs = [[a, b] for i, a in enumerate(names) for b in names[i + 1 :]]
     if not len(names) - 1 <= many <= len(pairs):
-        raise ValueError(f"a connected graph of {len(names)} variables has {len(names) - 1} to {len(pairs)} edges")
+        raise KernelError(f"a connected graph of {len(names)} variables has {len(names) - 1} to {len(pairs)} edges")
     for selection in subsets(len(pairs), many, int(seed)):
         selected_edges = [pairs[i] for i in selection]
         component = {names[0]}
@@ -60,7 +61,7 @@ def random_graph(names: Sequence[str], edges: float, seed: float = 0) -> list[li
             component |= {v for pair in selected_edges if component & set(pair) for v in pair}
         if len(component) == len(names):
             return selected_edges
-    raise ValueError("no connected graph was found")
+    raise KernelError("no connected graph was found")
 
 
 def chain_cliques(names: Sequence[str], order: float = 1) -> list[list[str]]:

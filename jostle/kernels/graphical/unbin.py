@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from jostle.kernels.arrays import Floats, Ints
+from jostle.kernels.errors import KernelError
 from jostle.kernels.graphical.domain import MOST_VALUES, Domain
 from jostle.kernels.graphical.rows import SyntheticRows
 
@@ -21,12 +22,12 @@ def unbinned_rows(rows: Any, cuts: Mapping[str, Any], columns: Mapping[str, Any]
     edge. Seeded: the rows are a model's, and nothing private is left to hide.
     """
     if not isinstance(rows, SyntheticRows):
-        raise ValueError("only synthetic rows, as a model samples them, can be spread over their bins")
+        raise KernelError("only synthetic rows, as a model samples them, can be spread over their bins")
     rng = np.random.default_rng(int(seed))
     values, codes = list(rows.domain.values), rows.codes.copy()
     for name, edges in cuts.items():
         if name not in columns:
-            raise ValueError(f"there is no numeric column `{name}` in the table")
+            raise KernelError(f"there is no numeric column `{name}` in the table")
         place = rows.domain.place(name)
         bins = np.array(rows.domain.values[place], dtype=float)[codes[:, place]].astype(np.int64)
         low, high, whole = columns[name]

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from jostle.kernels.arrays import Floats, Ints
+from jostle.kernels.errors import KernelError
 from jostle.kernels.histograms.boxbuckets import MANY_CELLS, MOST_BUCKETS, box_extents, gram
 from jostle.kernels.workloads.boxes import Workload
 
@@ -150,10 +151,10 @@ def on_buckets(workload: Workload, labels: Ints) -> Gram:
     """
     labels = np.asarray(labels, dtype=np.int64).ravel()
     if len(labels) != workload.cells or labels.min() < 0:
-        raise ValueError("the labels do not cover the workload's cells")
+        raise KernelError("the labels do not cover the workload's cells")
     sizes = np.bincount(labels).astype(np.float64)
     if (sizes == 0).any():
-        raise ValueError("a bucket without cells")
+        raise KernelError("a bucket without cells")
     contiguous = len(workload.shape) == 1 and bool((np.diff(labels) >= 0).all())
     if workload.kind == "identity":
         return Gram(workload, labels, sizes, contiguous, None, None)

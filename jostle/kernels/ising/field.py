@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from jostle.kernels.arrays import Floats
+from jostle.kernels.errors import KernelError
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Field(ABC):
     def error(self, other: Any) -> float:
         """The largest difference of a parameter of a pair."""
         if not isinstance(other, Field) or other.pulls.shape != self.pulls.shape:
-            raise ValueError("only models of one kind over as many variables and values can be compared")
+            raise KernelError("only models of one kind over as many variables and values can be compared")
         return float(np.abs(self.pulls - other.pulls).max())
 
     def sample(self, rows: int, seed: int = 0) -> list[list[float]]:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from jostle.kernels.arrays import Floats
+from jostle.kernels.errors import KernelError
 
 Facts = Mapping[str, Any]
 
@@ -33,7 +34,7 @@ def fw_rounds(rows: float, radius: float, rho: float, most: int) -> int:
     `rho` is infinite for rows that are public, which gives `most`.
     """
     if not (radius > 0 and rho > 0):
-        raise ValueError("a radius and an amount are positive")
+        raise KernelError("a radius and an amount are positive")
     steps = PACE * (max(float(rows), 1.0) * float(radius) / 2 * float(np.sqrt(rho))) ** (2 / 3)
     return round(min(max(float(LEAST), float(steps)), float(most)))
 
@@ -54,13 +55,13 @@ def fw_step(weights: Any, vertex: int, radius: float, step: int) -> Floats:
 def column_place(rows: Facts, column: Any) -> int:
     """The position of a column, given by its name or its position; refused where rows are not bounded one by one."""
     if rows["norm"] != "sup" or rows["radius"] != 1:
-        raise ValueError('rows are `vectors(…, norm = "sup")` here, each coordinate within −1 and 1')
+        raise KernelError('rows are `vectors(…, norm = "sup")` here, each coordinate within −1 and 1')
     names = list(rows["columns"])
     if column in names:
         return names.index(column)
     if isinstance(column, int | float) and 0 <= int(column) < len(names):
         return int(column)
-    raise ValueError(f"there is no column `{column}` among {', '.join(names)}")
+    raise KernelError(f"there is no column `{column}` among {', '.join(names)}")
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from jostle.kernels.arrays import Floats
+from jostle.kernels.errors import KernelError
 from jostle.kernels.ising.draws import Chains, numbered, some_signs
 from jostle.kernels.ising.field import Field
 from jostle.kernels.ising.fit import EXACT, PRIOR, climbed, fitted, packed, state_probabilities, unpacked
@@ -74,7 +75,7 @@ class IsingModel(Field):
     @cached_property
     def _states(self) -> tuple[Floats, float]:
         if len(self.names) > EXACT:
-            raise ValueError(f"{len(self.names)} variables have too many states to list; at most {EXACT}")
+            raise KernelError(f"{len(self.names)} variables have too many states to list; at most {EXACT}")
         return state_probabilities(packed(self.couplings, self.fields), len(self.names))
 
     def as_json(self) -> dict[str, Any]:
@@ -91,11 +92,11 @@ def ising_model(couplings: Any, fields: Any = None, names: Any = None) -> IsingM
     """A model of one's own: a symmetric matrix of couplings, whose diagonal does not count, and fields (0)."""
     a = np.asarray(couplings, dtype=float)
     if a.ndim != 2 or a.shape[0] != a.shape[1] or not np.isfinite(a).all() or not np.allclose(a, a.T):
-        raise ValueError("couplings are a symmetric matrix of numbers")
+        raise KernelError("couplings are a symmetric matrix of numbers")
     theta = np.zeros(len(a)) if fields is None else np.asarray(fields, dtype=float)
     labels = [f"x{i + 1}" for i in range(len(a))] if names is None else list(names)
     if theta.shape != (len(a),) or len(labels) != len(a):
-        raise ValueError("there is one field and one name for each variable")
+        raise KernelError("there is one field and one name for each variable")
     np.fill_diagonal(a := a.copy(), 0.0)
     return IsingModel(tuple(labels), a, theta)
 
@@ -107,7 +108,7 @@ def ring_with_chords(variables: int, strength: float = 0.25, seed: int = 0) -> I
     """
     p = int(variables)
     if p < 3:
-        raise ValueError("a ring has at least three variables")
+        raise KernelError("a ring has at least three variables")
     pairs = ring_pairs(p)
     couplings = np.zeros((p, p))
     for (i, j), sign in zip(pairs, some_signs(len(pairs), seed), strict=True):

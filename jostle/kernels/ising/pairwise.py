@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from jostle.kernels.arrays import Floats
+from jostle.kernels.errors import KernelError
 from jostle.kernels.ising.draws import numbered, some_signs
 from jostle.kernels.ising.field import Field
 from jostle.kernels.ising.models import ring_pairs
@@ -56,7 +57,7 @@ class PairwiseModel(Field):
         """W of two variables, by name: a row for each value of the first."""
         for name in (one, other):
             if name not in self.names:
-                raise ValueError(f"there is no variable `{name}`")
+                raise KernelError(f"there is no variable `{name}`")
         i, j = self.names.index(one), self.names.index(other)
         return self.tables[i, j, : self.values[i], : self.values[j]].tolist()  # type: ignore[no-any-return]
 
@@ -69,9 +70,9 @@ class PairwiseModel(Field):
         """The mean log-probability of public rows of values 0, 1, …; for at most MOST_STATES states."""
         x = np.asarray(rows, dtype=float)
         if x.ndim != 2 or x.shape[1] != len(self.values) or (x != np.rint(x)).any():
-            raise ValueError(f"rows are lists of {len(self.values)} whole numbers")
+            raise KernelError(f"rows are lists of {len(self.values)} whole numbers")
         if (x < 0).any() or (x >= np.array(self.values)).any():
-            raise ValueError("rows hold values from 0 to one less than there are")
+            raise KernelError("rows hold values from 0 to one less than there are")
         return float(self._logs[tuple(x.T.astype(np.int64))].mean())
 
     @cached_property
@@ -96,7 +97,7 @@ def need_listed(values: Sequence[int]) -> None:
     """Refuses more states than can be listed."""
     states = float(np.prod([float(v) for v in values]))
     if states > MOST_STATES:
-        raise ValueError(f"{states:.6g} states are too many to list; at most {MOST_STATES:,}")
+        raise KernelError(f"{states:.6g} states are too many to list; at most {MOST_STATES:,}")
 
 
 def energies(values: Sequence[int], tables: Floats, fields: Floats) -> Floats:
@@ -117,7 +118,7 @@ def pairwise_ring(variables: int, values: int, strength: float = 0.25, seed: int
     """A made-up truth: a ring with chords, each table of random signs, centred, its largest entry ±`strength`."""
     p, k = int(variables), int(values)
     if p < 3 or k < 2:
-        raise ValueError("a ring has at least three variables, of at least two values")
+        raise KernelError("a ring has at least three variables, of at least two values")
     tables = np.zeros((p, p, k, k))
     for number, (i, j) in enumerate(ring_pairs(p)):
         table, attempt = np.zeros((k, k)), 0
@@ -143,10 +144,10 @@ def centred(table: Floats, many: int, others: int) -> Floats:
 def alphabets(rows: Facts) -> list[int]:
     """The number of values of each column, from its public bounds; `ValueError` unless it is whole and small."""
     if rows["norm"] != "sup" or rows["radius"] != 1:
-        raise ValueError('rows are `vectors(…, norm = "sup")` here, each column of whole numbers')
+        raise KernelError('rows are `vectors(…, norm = "sup")` here, each column of whole numbers')
     sizes = [2 * float(s) + 1 for s in rows["scales"]]
     if any(not v.is_integer() or not 2 <= v <= 64 for v in sizes):
-        raise ValueError("each column holds whole numbers from its lower bound to its upper, at most 64 of them")
+        raise KernelError("each column holds whole numbers from its lower bound to its upper, at most 64 of them")
     return [int(v) for v in sizes]
 
 

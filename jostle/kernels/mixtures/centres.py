@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jostle.kernels.arrays import Floats
+from jostle.kernels.errors import KernelError
 from jostle.kernels.mixtures.gaussians import GaussianMixture, Space
 from jostle.kernels.mixtures.starts import seeded, spread_out
 
@@ -73,7 +74,7 @@ class Centres:
 def centres_start(rows: Mapping[str, Any] | GaussianMixture, clusters: int, seed: int = 0) -> Centres:
     """Centres spread evenly over the ball's middle, or as a released Gaussian says: nothing else is looked at."""
     if not 1 <= clusters <= 64:
-        raise ValueError("there are 1 to 64 clusters")
+        raise KernelError("there are 1 to 64 clusters")
     if isinstance(rows, GaussianMixture):
         space, d = rows.space, rows.space.size
         lower, middle = np.linalg.cholesky(rows.covariances[0]), rows.means[0]
@@ -147,7 +148,7 @@ def centres_of_cells(
     counts = np.where(counts > threshold, counts, 0.0)
     space = Space.of(rows)
     if counts.ndim != space.size:
-        raise ValueError(f"a grid of {counts.ndim} dimensions for {space.size} columns")
+        raise KernelError(f"a grid of {counts.ndim} dimensions for {space.size} columns")
     axes = [(np.arange(side) + 0.5) / side * 2 - 1 for side in counts.shape]
     points = np.stack([a.ravel() for a in np.meshgrid(*axes, indexing="ij")], axis=1)
     weights = counts.ravel()

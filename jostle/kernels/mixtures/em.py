@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from jostle.kernels.arrays import Floats
+from jostle.kernels.errors import KernelError
 from jostle.kernels.mixtures.gaussians import GaussianMixture, Space
 from jostle.kernels.mixtures.starts import seeded, spread_out
 
@@ -32,7 +33,7 @@ def mixture_prior(facts: Mapping[str, Any]) -> GaussianMixture:
 def mixture_start(pooled: GaussianMixture, components: int, seed: int = 0) -> GaussianMixture:
     """`components` Gaussians of half the pooled covariance, their means spread as the pooled one says."""
     if not 1 <= components <= 64:
-        raise ValueError("a mixture has 1 to 64 components")
+        raise KernelError("a mixture has 1 to 64 components")
     if components == 1:
         return pooled
     d = pooled.space.size

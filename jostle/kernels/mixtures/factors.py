@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jostle.kernels.arrays import Floats
+from jostle.kernels.errors import KernelError
 from jostle.kernels.mixtures.gaussians import GaussianMixture, Space
 
 
@@ -87,7 +88,7 @@ def factor_model(pooled: GaussianMixture, factors: int, steps: int = 200) -> Fac
     """EM of factor analysis on a released covariance (Rubin & Thayer 1982), from its leading eigenvectors."""
     d = pooled.space.size
     if not 1 <= factors < d:
-        raise ValueError(f"there are 1 to {d - 1} factors of {d} columns")
+        raise KernelError(f"there are 1 to {d - 1} factors of {d} columns")
     covariance = pooled.covariances[0]
     values, vectors = np.linalg.eigh(covariance)
     rest = max(float(values[: d - factors].mean()), 1e-12)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jostle.kernels.arrays import Floats
+from jostle.kernels.errors import KernelError
 from jostle.kernels.mixtures.starts import seeded
 
 
@@ -40,7 +41,7 @@ class Space:
         """Rows (n, d) of the data, or one row (d,), in units of the ball, (n, d)."""
         x = np.atleast_2d(np.asarray(rows, dtype=float))
         if x.shape[1] != self.size:
-            raise ValueError(f"rows of {x.shape[1]} numbers for a model of {self.size} columns")
+            raise KernelError(f"rows of {x.shape[1]} numbers for a model of {self.size} columns")
         return (x - self.centres) / self.scales
 
     def outside(self, units: Floats) -> Floats:
@@ -144,7 +145,7 @@ class GaussianMixture:
     def ellipse(self, component: int, deviations: float = 2.0, points: int = 64) -> Floats:
         """The outline of a component in its first two columns, (points, 2), at so many standard deviations."""
         if self.space.size < 2:
-            raise ValueError("an ellipse needs two columns")
+            raise KernelError("an ellipse needs two columns")
         angle = np.linspace(0, 2 * np.pi, int(points))
         around = np.stack([np.cos(angle), np.sin(angle)], axis=1) * deviations
         k = int(component)

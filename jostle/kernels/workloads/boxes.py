@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from jostle.kernels.arrays import Floats, Ints, axes_of
+from jostle.kernels.errors import KernelError
 
 DENSE_CELLS = 5000
 """The largest number of cells for which a dense n × n matrix is made."""
@@ -129,7 +130,7 @@ class Workload:
         """
         n = self.cells
         if n > DENSE_CELLS:
-            raise ValueError(f"a dense Gram matrix of {n} cells is too large; at most {DENSE_CELLS} cells")
+            raise KernelError(f"a dense Gram matrix of {n} cells is too large; at most {DENSE_CELLS} cells")
         return self._gram(n)
 
     def _gram(self, n: int) -> Floats:
@@ -192,20 +193,20 @@ def boxes(shape: int | tuple[int, ...], lows: Ints, highs: Ints) -> Workload:
     shape = _shape(shape)
     lows, highs = (np.asarray(b, dtype=np.int64).reshape(-1, len(shape)) for b in (lows, highs))
     if lows.shape != highs.shape or (lows < 0).any() or (lows > highs).any() or (highs >= np.array(shape)).any():
-        raise ValueError("a box of the workload is empty or leaves the cube")
+        raise KernelError("a box of the workload is empty or leaves the cube")
     return Workload("boxes", shape, lows, highs)
 
 
 def _shape(shape: int | tuple[int, ...]) -> tuple[int, ...]:
     axes = axes_of(shape)
     if not axes or min(axes) < 1:
-        raise ValueError("a workload needs at least one axis, each of at least one cell")
+        raise KernelError("a workload needs at least one axis, each of at least one cell")
     return axes
 
 
 def _random(kind: str, shape: tuple[int, ...], count: int, seed: int) -> Workload:
     if count < 1:
-        raise ValueError("a workload needs at least one query")
+        raise KernelError("a workload needs at least one query")
     rng = np.random.default_rng(seed)
     lows, highs = np.empty((2, count, len(shape)), dtype=np.int64)
     for axis, cells in enumerate(shape):

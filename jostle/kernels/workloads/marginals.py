@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from jostle.kernels.arrays import Floats, Ints, Strategy, axes_of, groups, labels_of
+from jostle.kernels.errors import KernelError
 from jostle.kernels.workloads.boxes import Workload
 
 Axes = tuple[int, ...]
@@ -116,13 +117,13 @@ def marginals(shape: int | tuple[int, ...], sets: int | Iterable[Sequence[int]])
     axes = axes_of(shape)
     if isinstance(sets, int | np.integer):
         if not 0 <= sets <= len(axes):
-            raise ValueError(f"a cube of {len(axes)} dimensions has no marginals over {sets} of them")
+            raise KernelError(f"a cube of {len(axes)} dimensions has no marginals over {sets} of them")
         sets = combinations(range(len(axes)), int(sets))
     axis_sets = tuple(tuple(sorted(int(a) for a in one)) for one in sets)
     if any(len(set(one)) < len(one) or any(not 0 <= a < len(axes) for a in one) for one in axis_sets):
-        raise ValueError("a marginal names each of its dimensions once")
+        raise KernelError("a marginal names each of its dimensions once")
     if not axis_sets or len(set(axis_sets)) < len(axis_sets):
-        raise ValueError("marginals are a list of different sets of dimensions")
+        raise KernelError("marginals are a list of different sets of dimensions")
     return Marginals("marginals", axes, sets=axis_sets)
 
 
@@ -244,5 +245,5 @@ def _labels(shape: tuple[int, ...], axes: Axes) -> Ints:
 
 def _subsets(axes: int) -> list[Axes]:
     if axes > MOST_AXES:
-        raise ValueError(f"marginals are planned for cubes of at most {MOST_AXES} dimensions, and this has {axes}")
+        raise KernelError(f"marginals are planned for cubes of at most {MOST_AXES} dimensions, and this has {axes}")
     return [t for k in range(axes + 1) for t in combinations(range(axes), k)]

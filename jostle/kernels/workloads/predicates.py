@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jostle.kernels.arrays import Floats, Ints, axes_of
+from jostle.kernels.errors import KernelError
 from jostle.kernels.workloads.boxes import Workload
 
 Flags = NDArray[np.bool_]
@@ -49,7 +50,7 @@ class Predicates(Workload):
         return float(self.over(self._sizes()[:, None]).mean())
 
     def bounds(self) -> tuple[Ints, Ints]:
-        raise ValueError("queries of predicates have no bounds; this takes ranges, rectangles or marginals")
+        raise KernelError("queries of predicates have no bounds; this takes ranges, rectangles or marginals")
 
     def box(self, at: int) -> tuple[Ints, Ints]:
         return self.bounds()
@@ -108,12 +109,12 @@ def predicates(shape: int | tuple[int, ...], holds: Sequence[Any]) -> Predicates
     axes = axes_of(shape)
     n = int(np.prod(axes))
     if not len(holds):
-        raise ValueError("a workload needs at least one query")
+        raise KernelError("a workload needs at least one query")
     region, inside = np.zeros(n, dtype=np.int64), np.zeros((0, 1), dtype=bool)
     for one in holds:
         flags = np.asarray(one, dtype=bool).ravel()
         if len(flags) != n:
-            raise ValueError(f"a predicate over {len(flags)} cells does not fit a cube of {n}")
+            raise KernelError(f"a predicate over {len(flags)} cells does not fit a cube of {n}")
         used, region = np.unique(2 * region + flags, return_inverse=True)
         region = region.astype(np.int64)
         inside = np.concatenate([inside[:, used // 2], (used % 2 == 1)[None]])

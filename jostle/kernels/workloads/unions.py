@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from jostle.kernels.arrays import Floats, Ints
+from jostle.kernels.errors import KernelError
 from jostle.kernels.workloads.boxes import Workload
 from jostle.kernels.workloads.marginals import Marginals, Spectrum
 
@@ -86,10 +87,10 @@ def union(parts: Sequence[Workload], weights: Sequence[float] | None = None) -> 
     Unions among the parts are opened, their weights multiplied. A `ValueError` where shapes or weights do not fit.
     """
     if not len(parts) or any(part.shape != parts[0].shape for part in parts):
-        raise ValueError("a union is of workloads over cubes of one shape")
+        raise KernelError("a union is of workloads over cubes of one shape")
     factors = [1.0] * len(parts) if weights is None else [float(w) for w in weights]
     if len(factors) != len(parts) or not all(np.isfinite(w) and w > 0 for w in factors):
-        raise ValueError("a union takes one positive weight for each of its workloads")
+        raise KernelError("a union takes one positive weight for each of its workloads")
     flat: list[tuple[Workload, float]] = []
     for part, weight in zip(parts, factors, strict=True):
         if isinstance(part, Union):

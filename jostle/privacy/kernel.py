@@ -8,11 +8,14 @@ refusal here depends on amounts, paths and names, which are public.
 from __future__ import annotations
 
 import math
+import os
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from jostle.amounts import as_float, as_text
 from jostle.diagnostics import Note, Refusal, refuse
@@ -58,14 +61,28 @@ class Allotment:
         return 0 if self.amount is None else self.amount.value - meter.spent[0] + meter.slack(path)[0]
 
 
+@dataclass(slots=True)
+class Balance:
+    """What is left of a prepaid amount: `units` of its `whole`, and `room` in δ for the discreteness of its noise."""
+
+    whole: int
+    units: int
+    room: float
+
+
 class Kernel:
-    """The state of spending in a session: registered sources and the stack of open allotments."""
+    """The state of spending in a session: registered sources, the stack of open allotments, prepaid balances.
+
+    All of it belongs to the process that made the kernel. A forked copy of it pays for nothing private.
+    """
 
     def __init__(self, engine: Engine, events: Stream) -> None:
         self.engine = engine
         self.events = events
-        self.vault = Vault(engine)
+        self.vault = Vault(engine, self.need_open)
         self.register = Register()
+        self._lock, self._process = threading.RLock(), os.getpid()
+        self._balances: WeakKeyDictionary[object, Balance] = WeakKeyDictionary()
         self._stack: list[Allotment] = []
         self._training = 0
         self.ledger: Ledger | None = None
@@ -165,9 +182,13 @@ class Kernel:
 
     def charge(self, exposures: Exposures, price: Price, what: str, span: Span | None, asked: Asked = NOT_SAID) -> None:
         """Charges every source met, or none: all meters are tested before anything is added."""
-        self._refuse_training(exposures, span)
+        self.need_open(exposures, span)
         for exposure in exposures:
             check_unit(price.amount, exposure.source, span)
+        with self._lock:
+            self._charge(exposures, price, what, span, asked)
+
+    def _charge(self, exposures: Exposures, price: Price, what: str, span: Span | None, asked: Asked) -> None:
         plain = (price.amount.value, price.amount.delta)
         for exposure in exposures:
             source, path = exposure.source, exposure.path
@@ -187,13 +208,52 @@ class Kernel:
             source.meter.add(path, source.measure.cost(price))
             source.charges.append((f"{what}: {price.amount}", span))
 
-    def _refuse_training(self, exposures: Exposures, span: Span | None) -> None:
+    def need_open(self, exposures: Exposures, span: Span | None = None) -> None:
+        """Refuses private sources while training, and in any process but the kernel's, whoever paid for what.
+
+        Every charge asks this first, and so does everything that holds exact private values.
+        """
         for exposure in exposures:
-            if self._training and not exposure.source.simulated:
+            if exposure.source.simulated:
+                continue
+            if self._training:
                 raise refuse(
                     "PrivateValue", f"training reaches the private source `{exposure.source.name}`", span,
                     help="train on public data: `counts(…)` or `table(…)` without `private`",
                 )  # fmt: skip
+            if os.getpid() != self._process:
+                raise refuse(
+                    "PrivateValue", f"`{exposure.source.name}` is measured in another process than its own", span,
+                    help="a session spends in the process that made it: start a session here",
+                )  # fmt: skip
+
+    # Prepaid amounts -------------------------------------------------------------------------------
+
+    def deposit(self, entry: object, units: int, room: float) -> None:
+        """Opens the balance of `entry`, whose amount was charged just now."""
+        self._balances[entry] = Balance(units, units, room)
+
+    def share_left(self, entry: object) -> float:
+        balance = self._balances[entry]
+        return balance.units / balance.whole
+
+    def withdraw(self, entry: object, exposures: Exposures, units: int, room: float, span: Span | None) -> None:
+        """Takes `units` and `room` of the balance of `entry` for a measurement of `exposures`, or refuses."""
+        self.need_open(exposures, span)
+        with self._lock:
+            balance = self._balances[entry]
+            if not 0 < units <= balance.units:
+                raise refuse(
+                    "BudgetExceeded", f"a share of {units / balance.whole:g} was asked, and "
+                    f"{balance.units / balance.whole:g} is left of what was paid", span,
+                    help="the shares of all measurements add up to 1",
+                )  # fmt: skip
+            if not 0 <= room <= balance.room:
+                raise refuse(
+                    "BadAmount", "so little noise cannot be told from Gaussian noise well enough", span, help="ask less"
+                )
+            balance.units -= units
+            balance.room -= room
 
     def _settle(self, exposures: Exposures, price: Price, what: str, span: Span | None, asked: Asked) -> None:
         """What registered sources lose is on disk when this returns; where it is not, nothing was charged."""
@@ -208,7 +268,11 @@ class Kernel:
 
     def charge_again(self, exposures: Exposures, amount: Amount, what: str, span: Span | None) -> None:
         """For an answer given before: the allotments are charged as they were then, and the sources are not."""
-        self._refuse_training(exposures, span)
+        self.need_open(exposures, span)
+        with self._lock:
+            self._charge_allotments(exposures, amount, what, span)
+
+    def _charge_allotments(self, exposures: Exposures, amount: Amount, what: str, span: Span | None) -> None:
         plain = (amount.value, amount.delta)
         pairs = [(e, a) for e in exposures for a in (*self._stack, *e.agents) if a.amount is not None]
         for exposure, allotment in pairs:

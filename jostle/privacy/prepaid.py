@@ -21,7 +21,7 @@ kept back, since there discrete noise has the same ρ as continuous (Canonne, Ka
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 
 from jostle.amounts import as_float
@@ -31,6 +31,7 @@ from jostle.privacy.handles import Exposures, Handle
 from jostle.privacy.kernel import Kernel
 from jostle.privacy.measures import Amount, Asked, pure_epsilon, rho_of, root_two_rho
 from jostle.privacy.mechanisms.additive import Additive
+from jostle.privacy.query import emit_measure
 from jostle.source import Span
 
 WHOLE = 2**40
@@ -41,53 +42,55 @@ EXACT_UP_TO = 12.0
 """Of ε: beyond it (1 + e^ε)·τ would be too much, and the conversion from zCDP, which needs no slack, is as good."""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Prepaid:
-    """What one charge bought, and how much of it is left. `strength` is ε for Laplace noise and μ for Gaussian."""
+    """What one charge bought: the name of a balance, which the kernel keeps. It holds nothing that can be spent.
+
+    `strength` is ε for Laplace noise and μ for Gaussian. `single`: it pays for one measurement, whose event tells of it.
+    """
 
     exposures: Exposures
     how: Additive
     strength: float
-    room: float  # of δ, for the discreteness of noise; infinite where it needs none
-    left: int = field(default=WHOLE)
+    discrete: bool  # whether its balance has room for the discreteness of noise
+    single: bool
 
     @property
     def gaussian(self) -> bool:
         return self.how.mechanism == "gaussian"
 
-    def take(self, share: float) -> float:
-        """ε or μ for a part of the whole, which is gone with it."""
-        units = math.floor(share * WHOLE) if 0 < share <= 1 else 0
-        if not units:
-            raise refuse("ValueError", "a share of what was paid for is above 0 and at most 1")
-        if units > self.left:
-            raise refuse(
-                "BudgetExceeded", f"a share of {share:g} was asked, and {self.left / WHOLE:g} is left of what was paid",
-                help="the shares of all measurements add up to 1",
-            )  # fmt: skip
-        self.left -= units
-        part = units / WHOLE
+    def part(self, share: float) -> float:
+        """ε or μ of a share of the whole."""
+        part = units_of(share) / WHOLE
         return (self.strength * math.sqrt(part) if self.gaussian else self.strength * part) * (1 - 2.0**-40)
 
-    def draw(self, deviation: float, many: int) -> None:
-        """Accounts for `many` discrete Gaussian draws of at least this deviation, in steps of their grid."""
-        self.room -= many / (8 * deviation * deviation)
-        if self.room < 0:
-            raise refuse("BadAmount", "so little noise cannot be told from Gaussian noise well enough", help="ask less")
+    def room(self, deviation: float, many: int) -> float:
+        """What `many` discrete draws of at least this deviation, in steps of their grid, need for not being Gaussian."""
+        return many / (8 * deviation * deviation) if self.discrete and self.gaussian else 0.0
 
-    def check(self, handle: Handle) -> None:
-        """Whether it was paid for the very data of `handle`, or for what holds them."""
+    def spend(self, kernel: Kernel, handle: Handle, share: float, room: float, span: Span | None) -> None:
+        """Takes a share of the balance for a measurement of `handle`, before anything is read."""
         for exposure in handle.exposures:
             paid = [p for p in self.exposures if p.source is exposure.source]
             covered = any(
                 p.path == exposure.path[: len(p.path)] and set(exposure.agents) <= set(p.agents) for p in paid
             )
             if not covered:
-                raise refuse("TypeError", "this was paid for other data", help="`prepaid(rows)` of the same rows")
+                raise refuse("TypeError", "this was paid for other data", span, help="`prepaid(rows)` of the same rows")
+        kernel.withdraw(self, handle.exposures, units_of(share), room, span)
 
 
-def prepay(kernel: Kernel, handle: Handle, amount: Amount, via: str | None, span: Span | None) -> Prepaid:
-    """Charges `amount` at once on every source of a private handle."""
+def units_of(share: float) -> int:
+    units = math.floor(share * WHOLE) if 0 < share <= 1 else 0
+    if not units:
+        raise refuse("ValueError", "a share of what was paid for is above 0 and at most 1")
+    return units
+
+
+def prepay(
+    kernel: Kernel, handle: Handle, amount: Amount, via: str | None, span: Span | None, single: bool = False
+) -> Prepaid:
+    """Charges `amount` at once on every source of a private handle; `single`: for one measurement."""
     how = Additive.of(amount, via)
     kernel.charge(handle.exposures, how.price, "prepaid", span, Asked(how.mechanism, handle))
     room = math.inf
@@ -101,7 +104,11 @@ def prepay(kernel: Kernel, handle: Handle, amount: Amount, via: str | None, span
         room = delta * SLACK / (1 + math.exp(value))
     else:
         strength = root_two_rho(rho_of(value, delta))
-    return Prepaid(handle.exposures, how, strength, room)
+    made = Prepaid(handle.exposures, how, strength, room < math.inf, single)
+    kernel.deposit(made, WHOLE, room)
+    if not single:
+        emit_measure(kernel, handle, "prepaid", how, 1, 1 / strength, span)
+    return made
 
 
 @lru_cache(maxsize=1024)

@@ -108,6 +108,7 @@ class Request:
         return whole and self.table.private and all(e.source.unit.public_size for e in self.table.exposures)
 
     def size(self, kernel: Kernel) -> Answer:
+        kernel.need_open(self.table.exposures)
         return Answer([], [[float(kernel.engine.rows(self.table.plan))]])
 
     # Private ---------------------------------------------------------------------------------------

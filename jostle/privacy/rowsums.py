@@ -26,6 +26,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from jostle.amounts import as_float
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.kernels import rowkernels
 from jostle.kernels.rowparameters import fitted
@@ -115,9 +116,8 @@ def noisy_moments(
     check_moments(rows, weights, len(shares))
     d, count = len(rows.names), weights.size
     steps = _steps(rows, count, len(shares), weights.framed)
-    if paid is not None:
-        paid.check(rows)
-    strength = paid.take(part) if paid is not None else 0.0
+    _need_paid(rows, paid)
+    strength, room = paid.part(part) if paid is not None else 0.0, 0.0
     whole = math.fsum(shares)
     sizes = [count, count * d, count * d * (d + 1) // 2]
     scales = []
@@ -126,9 +126,11 @@ def noisy_moments(
             scales.append(0.0)
         elif paid.gaussian:
             scales.append(l2 / (strength * math.sqrt(share / whole)))
-            paid.draw(scales[-1] / math.sqrt(2), size)
+            room += paid.room(scales[-1] / math.sqrt(2), size)
         else:
             scales.append(l1 / (strength * share / whole))
+    if paid is not None:
+        paid.spend(kernel, rows, part, room, span)
     exact = exact_or_empty(
         rows.private, lambda: _moments(kernel, rows, weights, len(shares) - 1),
         lambda: Moments(count, d, len(shares) - 1).sums(),
@@ -143,6 +145,12 @@ def noisy_moments(
     if paid is not None:
         _tell(kernel, rows, weights.name, paid, out, span)
     return out
+
+
+def _need_paid(rows: Vectors, paid: Prepaid | None) -> None:
+    """Exact sums are of public rows only."""
+    if rows.private and paid is None:
+        raise refuse("NoEpsilon", "this reads private data and says no epsilon", help="add `with epsilon 0.1`")
 
 
 def _steps(rows: Vectors, count: int, blocks: int, framed: bool) -> list[tuple[float, float]]:
@@ -167,6 +175,7 @@ def _steps(rows: Vectors, count: int, blocks: int, framed: bool) -> list[tuple[f
 def _moments(kernel: Kernel, rows: Vectors, weights: Kernelled, degree: int) -> list[Ints]:
     import numpy as np
 
+    kernel.need_open(rows.exposures)
     sums = Moments(weights.size, len(rows.names), degree)
     with np.errstate(all="ignore"):
         for units in store_of(kernel.engine).batches(rows):
@@ -207,19 +216,17 @@ def noisy_sum(
 ) -> tuple[NDArray[np.float64], float]:  # fmt: skip
     """The sum of a kernel's contributions, each clipped to a norm of `bound`, and the deviation of its noise."""
     check_bound(bound, norm)
-    if paid is not None:
-        paid.check(rows)
+    _need_paid(rows, paid)
     scale = 0.0
     if paid is not None:
-        strength = paid.take(part)
+        strength = paid.part(part)
         _, k = noise_and_stability(rows)
         l1, l2 = {
             "l1": (1.0, 1.0), "l2": (math.sqrt(given.size), 1.0), "sup": (given.size, math.sqrt(given.size)),
         }[norm]  # fmt: skip
         reach = math.ceil((l2 if paid.gaussian else l1) * k * UNIT)
         scale = reach * (1 + 2.0**-40) / strength
-        if paid.gaussian:
-            paid.draw(scale, given.size)
+        paid.spend(kernel, rows, part, paid.room(scale, given.size), span)
     exact = exact_or_empty(
         rows.private, lambda: _sums(kernel, rows, given, bound, norm), lambda: Contributions(norm).sums(given.size)
     )
@@ -266,6 +273,7 @@ def public_rows(kernel: Kernel, rows: Vectors) -> NDArray[np.float64]:
 
 def exact_size(kernel: Kernel, rows: Vectors) -> int:
     """How many rows there are whose values are all known; after the charge, as `exact_scores`."""
+    kernel.need_open(rows.exposures)
     return sum(units.shape[1] for units in store_of(kernel.engine).batches(rows))
 
 
@@ -275,6 +283,7 @@ def exact_scores(kernel: Kernel, one: Scores) -> list[int]:
 
     rows: Any = one.base
     given, bound = one.arguments
+    kernel.need_open(rows.exposures)
     if isinstance(given, crossed.Crossing):
         with np.errstate(all="ignore"):
             exact = crossed.crossed(store_of(kernel.engine).coded(rows, given.values), given, bound)
@@ -287,6 +296,7 @@ def exact_scores(kernel: Kernel, one: Scores) -> list[int]:
 def _sums(kernel: Kernel, rows: Any, given: Kernelled, bound: float, norm: str) -> Ints:
     import numpy as np
 
+    kernel.need_open(rows.exposures)
     total = Contributions(norm)
     most = max(1, MOST_NUMBERS // given.size)  # rows at a time: memory goes by public facts, and not by their number
     with np.errstate(all="ignore"):
@@ -306,8 +316,10 @@ def check_bound(bound: float, norm: str) -> None:
 
 
 def _tell(kernel: Kernel, rows: Vectors, what: str, paid: Prepaid, out: Mapping[str, Any], span: Span | None) -> None:
+    """The amount is that of a measurement that was paid for alone; else the event of `prepaid` has it."""
     kernel.events.emit(
-        "measure", what, span, mechanism=paid.how.mechanism, **{paid.how.amount.unit: 0.0},
+        "measure", what, span, mechanism=paid.how.mechanism,
+        **{paid.how.amount.unit: as_float(paid.how.amount.value) if paid.single else 0.0},
         sources=[e.source.name for e in rows.exposures], sensitivity=1.0,
         stability=max(e.stability for e in rows.exposures),
         scale=min(float(v) for k, v in out.items() if k.endswith("noise")),

@@ -5,13 +5,13 @@ Only `privacy` asks it anything. Counts of plans are kept while they fit in `LIM
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from jostle.diagnostics import refuse
 from jostle.engine.plan import Apply, Column, Count, Key, Plan, RowExpr, Term
-from jostle.privacy.handles import VALUES, Cells, Counted, Cube, Restricted, Tallied
+from jostle.privacy.handles import VALUES, Cells, Counted, Cube, Exposures, Restricted, Tallied
 from jostle.privacy.parts import Kept, Parts
 
 if TYPE_CHECKING:
@@ -26,8 +26,9 @@ UNWEIGHTED = "declare the source without `weighted`, or use a measurement that a
 
 
 class Vault:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, engine: Engine, need_open: Callable[[Exposures], None] = lambda exposures: None) -> None:
+        """`need_open` refuses private cells where nothing private may be measured."""
+        self._engine, self._need_open = engine, need_open
         self.parts = Parts(engine)
         self.public: Kept[tuple[dict[str, Coded], NDArray[np.float64]]] = Kept(PUBLIC)  # of `publicrows`
         self._arrays: WeakKeyDictionary[Counted, NDArray[np.int64]] = WeakKeyDictionary()
@@ -50,7 +51,7 @@ class Vault:
     def cells(self, cube: Cube) -> NDArray[np.int64]:
         """The exact counts of a cube, int64, in its shape. Do not write to it. Sums of weights are no counts."""
         self.need_counts(cube)
-        return self._cells(cube.cells, cube)
+        return self.units(cube)
 
     def need_counts(self, cube: Cube) -> None:
         """Refuses cells that are sums of weights."""
@@ -59,10 +60,13 @@ class Vault:
 
     def units(self, cube: Cube) -> NDArray[np.int64]:
         """The exact cells of a cube in units of 2^-`cube.bits`, int64, in its shape. Do not write to it."""
+        self._need_open(cube.exposures)
         return self._cells(cube.cells, cube)
 
     def gather(self, cubes: Sequence[Cube]) -> None:
         """Counts what several cubes of one table ask in one pass, where its columns are coded; else does nothing."""
+        for cube in cubes:
+            self._need_open(cube.exposures)
         asked = [c.cells for c in cubes if isinstance(c.cells, Tallied) and not c.weighted]
         missing = [cells for cells in asked if self._kept.get(cells) is None]
         if len(missing) < 2 or any(cells.plan is not missing[0].plan for cells in missing):

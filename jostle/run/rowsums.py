@@ -14,6 +14,7 @@ from jostle.engine.bounds import bounds_of
 from jostle.engine.plan import Apply, Column, Constant, RowExpr
 from jostle.privacy import rowsums
 from jostle.privacy.handles import Table, Vectors, handles_in
+from jostle.privacy.kernel import Kernel
 from jostle.privacy.measures import Amount
 from jostle.privacy.prepaid import Prepaid, prepay
 from jostle.run.faults import private_value
@@ -143,16 +144,17 @@ def _prepaid(rows: Any, *, epsilon: Any = None, delta: Any = None, via: str | No
     interp, span = at
     _need(rows, "prepaid")
     amount = _amount(interp, rows, epsilon, delta)
-    return _Purse(prepay(interp.kernel, rows, amount, via, span) if amount is not None else None)
+    paid = prepay(interp.kernel, rows, amount, via, span) if amount is not None else None
+    return PrepaidBudget(interp.kernel, paid)
 
 
-class _Purse:
-    """What a program holds of a `Prepaid`; of public rows there is nothing to pay."""
+class PrepaidBudget:
+    """What a program holds of a `Prepaid`, whose balance the kernel keeps; of public rows there is nothing to pay."""
 
     jostle_kind = "what was paid for at once"
 
-    def __init__(self, paid: Prepaid | None) -> None:
-        self.paid = paid
+    def __init__(self, kernel: Kernel, paid: Prepaid | None) -> None:
+        self._kernel, self.paid = kernel, paid
 
     @property
     def jostle_fields(self) -> dict[str, Any]:
@@ -160,7 +162,7 @@ class _Purse:
         if self.paid is None:
             return {"noise": 0.0, "mechanism": "none", "left": 1.0}
         alone = (1.0 if self.paid.gaussian else math.sqrt(2)) / self.paid.strength
-        return {"noise": alone, "mechanism": self.paid.how.mechanism, "left": self.paid.left / 2**40}
+        return {"noise": alone, "mechanism": self.paid.how.mechanism, "left": self._kernel.share_left(self.paid)}
 
     def as_json(self) -> Any:
         return self.jostle_fields
@@ -173,8 +175,8 @@ def _payment(at: Any, rows: Vectors, paid: Any, epsilon: Any, delta: Any, via: s
     interp, span = at
     if paid is None:
         amount = _amount(interp, rows, epsilon, delta)
-        return prepay(interp.kernel, rows, amount, via, span) if amount is not None else None
-    if not isinstance(paid, _Purse) or epsilon is not None:
+        return prepay(interp.kernel, rows, amount, via, span, single=True) if amount is not None else None
+    if not isinstance(paid, PrepaidBudget) or epsilon is not None:
         raise refuse("TypeError", "`paid` is what `prepaid(rows)` gave, and takes the place of an amount")
     if rows.private and paid.paid is None:
         raise refuse("TypeError", "this was paid for public data", help="`prepaid(rows)` of the same rows")

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from jostle.privacy.vault import Vault
+
     Ints = NDArray[np.int64]
 
 BITS = 10
@@ -78,16 +80,20 @@ def leftover(cube: Cube, kept: Any, costs: Any, weights: NDArray[np.float64], gr
     return _scores(cube, "leftover", reach(blocks, numbers[0], weights), BITS, arguments, len(numbers))
 
 
-def exact(one: Scores, cells: Ints) -> list[int]:
+def exact(one: Scores, vault: Vault) -> list[int]:
     """The exact scores, in units of 2^-bits: for mechanisms only, after they have charged."""
     import numpy as np
 
     from jostle.privacy.mechanisms import cuts, residuals
 
-    y = cuts.block_sums(cells, one.arguments[-1])
+    cube: Any = one.base
+    y = cuts.block_sums(vault.cells(cube), one.arguments[-1])
     if one.of == "boundaries":
-        bins, end, _ = one.arguments
-        return [-int(v) for v in cuts.boundary_costs(y, bins, end)]
+        bins, end, grain = one.arguments
+        line = vault.lines.get((cube.cells, grain))
+        if line is None:
+            line = vault.lines.put((cube.cells, grain), cuts.Line(y), 16 * len(y) ** 2)
+        return [-int(v) for v in line.boundary_costs(bins, end)]
     if one.of == "leftover":
         kept, costs, weights, _ = one.arguments
         found = residuals.residuals(y, np.array(kept, dtype=np.int64), weights)

@@ -13,7 +13,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -21,8 +21,8 @@ from jostle.amounts import as_float, as_text
 from jostle.diagnostics import Note, Refusal, refuse
 from jostle.events import Stream
 from jostle.privacy.budget import Meter, Path
-from jostle.privacy.handles import Exposures
-from jostle.privacy.measures import NOT_SAID, Amount, Asked, Price, rho_of
+from jostle.privacy.handles import Exposure, Exposures
+from jostle.privacy.measures import NOT_SAID, Amount, Asked, Price
 from jostle.privacy.sources import Register, Source
 from jostle.privacy.vault import Vault
 from jostle.source import Source as Text
@@ -191,18 +191,17 @@ class Kernel:
     def _charge(self, exposures: Exposures, price: Price, what: str, span: Span | None, asked: Asked) -> None:
         plain = (price.amount.value, price.amount.delta)
         for exposure in exposures:
-            source, path = exposure.source, exposure.path
+            source, path = exposure.source, _charged_path(exposure, price)
             for allotment in (*reversed(self._stack), *exposure.agents):
                 if allotment.amount is not None and not allotment.meter(source).admits(path, plain):
                     left = allotment.left(source, path)
                     whose = "agent" if allotment in exposure.agents else "allotment"
                     raise self._exceeded(price.amount, left, f"the {whose} of {allotment.amount}", span, source)
             if not source.meter.admits(path, source.measure.cost(price)):
-                left = self.left_of_source(source, path)
-                raise self._exceeded(price.amount, left, f"the budget of `{source.name}`", span, source)
+                raise self._over_budget(source, path, price, span)
         self._settle(exposures, price, what, span, asked)
         for exposure in exposures:
-            source, path = exposure.source, exposure.path
+            source, path = exposure.source, _charged_path(exposure, price)
             for allotment in (*self._stack, *exposure.agents):
                 allotment.meter(source).add(path, plain)
             source.meter.add(path, source.measure.cost(price))
@@ -260,11 +259,11 @@ class Kernel:
         if any(e.source.account is not None for e in exposures):
             from jostle.privacy.account import settle
 
-            full = settle(exposures, price, what, span, self._program, asked)
+            charged = tuple(replace(e, path=_charged_path(e, price)) for e in exposures)
+            full = settle(charged, price, what, span, self._program, asked)
             if full is not None:
-                path = next(e.path for e in exposures if e.source is full)
-                left = self.left_of_source(full, path)
-                raise self._exceeded(price.amount, left, f"the budget of `{full.name}`", span, full)
+                path = next(e.path for e in charged if e.source is full)
+                raise self._over_budget(full, path, price, span)
 
     def charge_again(self, exposures: Exposures, amount: Amount, what: str, span: Span | None) -> None:
         """For an answer given before: the allotments are charged as they were then, and the sources are not."""
@@ -297,9 +296,22 @@ class Kernel:
         measure = source.measure
         if measure.kind != "approximate":
             return max(0, measure.limit.value - total[0] + slack[0])
-        delta = as_float(measure.limit.delta - total[1])
-        rho = rho_of(as_float(measure.limit.value), delta) - as_float(total[0] - slack[0])
-        return int(math.sqrt(max(0.0, 2 * rho)) * 10**12)
+        rho = as_float(max(0, measure.rho_limit - total[0] + slack[0]))
+        return int(math.sqrt(2 * rho) * 10**12)
+
+    def _over_budget(self, source: Source, path: Path, price: Price, span: Span | None) -> Refusal:
+        """Says which place of the budget is full."""
+        measure, whose = source.measure, f"the budget of `{source.name}`"
+        if measure.kind == "approximate":
+            after = source.meter.after(path, measure.cost(price))
+            if after[0] <= measure.rho_limit:
+                left = max(0, measure.direct_delta - after[1] + price.delta0)
+                return refuse(
+                    "BudgetExceeded", f"delta {as_text(price.delta0)} was asked, and {as_text(left)} is left of the "
+                    f"quarter of its delta that {whose} has for this", span,
+                    help="ask for less, or declare a larger delta; nothing of this was spent",
+                )  # fmt: skip
+        return self._exceeded(price.amount, self.left_of_source(source, path), whose, span, source)
 
     def _exceeded(
         self, asked: Amount, left: int, whose: str, span: Span | None, source: Source | None = None
@@ -315,6 +327,16 @@ class Kernel:
             "BudgetExceeded", f"{asked} was asked, and {as_text(max(0, left))} is left of {whose}", span,
             help=f"ask for less, or {larger}; nothing of this was spent", notes=notes,
         )  # fmt: skip
+
+
+def _charged_path(exposure: Exposure, price: Price) -> Path:
+    """Where a charge counts: with a δ, for the source as a whole where one unit's rows can be in several parts.
+
+    That parts count as their largest is argued for losses that are linear in the number of rows; δ is not.
+    """
+    measure = exposure.source.measure
+    has_delta = measure.width > 1 and measure.cost(price)[1] > 0
+    return () if has_delta and exposure.stability > 1 else exposure.path
 
 
 def check_unit(amount: Amount, source: Source, span: Span | None = None) -> None:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.amounts import as_float
 from jostle.diagnostics import refuse
-from jostle.privacy.handles import Cube, Handle, Score, Scores, join_exposures
+from jostle.engine.plan import Derive, Filter, Join
+from jostle.privacy.handles import Cube, Handle, Restricted, Score, Scores, Tallied, join_exposures
 from jostle.privacy.kernel import Kernel
 from jostle.privacy.measures import Amount, Asked, pure_price
 from jostle.privacy.mechanisms.additive import Additive
@@ -110,35 +111,66 @@ def noisy_score(kernel: Kernel, one: Score, amount: Amount | None, via: str | No
 def noisy_argmax(kernel: Kernel, scores: Sequence[Score], amount: Amount | None, span: Span | None) -> list[int]:
     """The index of the largest score (`mechanisms.selection`); of every group of `Scores` that come in groups.
 
-    Monotone scores need half the noise, where neighbours only add or only remove rows. A row moves the scores of one
-    group only, so that k rows cost each group what of them is in it, and all groups together no more than one that
-    has them all.
+    Monotone scores need half the noise, where neighbours only add or only remove rows (`_range`). A row moves the
+    scores of one group only, so that k rows cost each group what of them is in it, and all groups together no more than
+    one that has them all.
     """
     if not scores:
         raise refuse("ValueError", "there is nothing to choose from")
     exposures = join_exposures([s.exposures for s in scores], [1] * len(scores))
     if not exposures:
         return [int(group.argmax()) for group in _groups(scores, values_of(kernel, scores))]
-    # Several scores of one source do not add up here: each is moved by the same rows, so the largest counts.
     check_weights(scores)
     simulated = {e.source.simulated for e in exposures}
     if len(simulated) != 1:
         raise refuse("PrivateValue", "simulated and private data cannot be measured together")
     bits = max(s.bits for s in scores)
     stability = max(map(reach_of, scores))
-    moved = max((s.sensitivity << (bits - s.bits)) * reach_of(s) for s in scores)
+    moved = [(s.sensitivity << (bits - s.bits)) * reach_of(s) for s in scores]
     one_way = all(s.monotone for s in scores) and len({s.falls for s in scores}) == 1
-    monotone = one_way and not any(e.source.unit.public_size for e in exposures)
+    if any(e.source.unit.public_size for e in exposures):
+        one_way = False
     how = Selection.of(need(amount), exposures)
     kernel.charge(exposures, how.price, "selection", span, Asked("noisy max", tuple(scores)))
-    scale = how.scale(moved, monotone)
+    scale = how.scale(_range(scores, moved) if one_way else max(moved), one_way)
     noise = exposures[0].source.noise
     chosen = [
         how.choose(noise, group, scale) if group.size > 1 else 0 for group in _groups(scores, values_of(kernel, scores))
     ]
-    sensitivity = moved / stability / 2.0**bits
-    emit_measure(kernel, scores[0], "selection", how, sensitivity, scale / 2.0**bits, span, stability)
+    sensitivity = max(moved) / stability / 2.0**bits
+    emit_measure(kernel, Handle(exposures), "selection", how, sensitivity, scale / 2.0**bits, span, stability)
     return chosen
+
+
+def _range(scores: Sequence[Score], moved: Sequence[int]) -> int:
+    """How far apart one unit can move any two monotone scores, each of which it moves by at most `moved`.
+
+    Of one table, k changed rows are a added and r removed ones, a + r ≤ k, so that every score moves by −rΔ to aΔ: two
+    of them part by kΔ. A filter or a derived column changes nothing of that, but a join `up to m` does: a row may come
+    to one join and push a row out of another. So two scores of different tables, of which one has such a join, part by
+    the sum of what each can move.
+    """
+    tables = [_undivided(s.base) for s in scores]
+    if len(set(tables)) == 1 or not any(_pushes_out(table) for table in tables):
+        return max(moved)
+    largest: dict[Any, int] = {}
+    for table, most in zip(tables, moved, strict=True):
+        largest[table] = max(largest.get(table, 0), most)
+    return sum(sorted(largest.values())[-2:])
+
+
+def _undivided(base: Handle) -> Any:
+    """What the rows of a handle come from: its plan without filters and derived columns, or its counted cells."""
+    at: Any = base.cells if isinstance(base, Cube) else getattr(base, "plan", base)
+    while isinstance(at, (Restricted, Tallied, Filter, Derive)):
+        at = at.base if isinstance(at, Restricted) else at.plan if isinstance(at, Tallied) else at.source
+    return at
+
+
+def _pushes_out(plan: Any) -> bool:
+    if isinstance(plan, Join):
+        return plan.most is not None or _pushes_out(plan.left) or _pushes_out(plan.right)
+    return isinstance(plan, (Filter, Derive)) and _pushes_out(plan.source)
 
 
 def _groups(scores: Sequence[Score], values: NDArray[np.int64]) -> list[NDArray[np.int64]]:

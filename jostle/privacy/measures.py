@@ -21,6 +21,8 @@ from functools import lru_cache
 from jostle.amounts import QUANTA, as_float, as_text, rounded_up
 from jostle.privacy.budget import Cost
 
+DIRECT = 4
+"""One part in so many of a budget's δ is for what fails with a probability; the rest turns ρ into ε."""
 ROUNDING = 1 + 2.0**-45
 """More than what floating point may lose in ε·tanh(ε/2)."""
 MOST = 1e290
@@ -101,6 +103,22 @@ class Measure:
     def width(self) -> int:
         return 2 if self.kind in ("approximate", "basic") else 1
 
+    @property
+    def direct_delta(self) -> int:
+        """Of an approximate budget: the most δ that mechanisms may spend which fail with a probability, in quanta."""
+        return self.limit.delta // DIRECT
+
+    @property
+    def conversion_delta(self) -> int:
+        """Of an approximate budget: the δ at which its ρ means its ε, in quanta."""
+        return self.limit.delta - self.direct_delta
+
+    @property
+    def rho_limit(self) -> int:
+        """Of an approximate budget: the ρ that it holds, in quanta. Fixed, whatever δ is spent."""
+        most: int = round(rho_of(as_float(self.limit.value), as_float(self.conversion_delta)) * QUANTA)
+        return most
+
     def cost(self, price: Price) -> Cost:
         if self.kind == "approximate":
             return (price.rho, price.delta0)
@@ -109,9 +127,8 @@ class Measure:
         return (price.amount.value,)
 
     def admits(self, total: Cost) -> bool:
-        if self.kind == "approximate":
-            left = self.limit.delta - total[1]
-            return left > 0 and total[0] <= round(rho_of(as_float(self.limit.value), as_float(left)) * QUANTA)
+        if self.kind == "approximate":  # a fixed box: ρ and δ must not be traded for each other (docs/privacy/budgets)
+            return total[0] <= self.rho_limit and total[1] <= self.direct_delta
         if self.kind == "basic":
             return total[0] <= self.limit.value and total[1] <= self.limit.delta
         return total[0] <= self.limit.value
@@ -124,12 +141,9 @@ class Measure:
     def spent_exactly(self, total: Cost) -> tuple[int, int]:
         """The same in quanta: of the unit, and of δ."""
         if self.kind == "approximate":
-            return rounded_up(self._epsilon(total)), self.limit.delta if total[0] else total[1]
+            epsilon = epsilon_of(as_float(total[0]), as_float(self.conversion_delta))
+            return rounded_up(epsilon), self.limit.delta if total[0] else total[1]
         return total[0], total[1] if self.width == 2 else 0
-
-    def _epsilon(self, total: Cost) -> float:
-        rho, delta0 = total
-        return epsilon_of(as_float(rho), as_float(self.limit.delta - delta0)) if rho else 0.0
 
 
 @lru_cache(maxsize=4096)

@@ -26,7 +26,7 @@ from jostle.kernels.graphical.structure import Structure
 from jostle.privacy.handles import Cube, Handle, join_exposures
 from jostle.privacy.kernel import Kernel
 from jostle.privacy.measures import Amount, Asked
-from jostle.privacy.mechanisms.additive import Additive
+from jostle.privacy.mechanisms.additive import Additive, convertible
 from jostle.privacy.query import emit_measure, noise_and_stability
 from jostle.source import Span
 
@@ -68,7 +68,7 @@ def perturbed_optimum(
         raise refuse("TypeError", "these tables are not all of one table's rows")
     if amount is None:
         raise refuse("NoEpsilon", "this reads private data and says no epsilon", help="add `with epsilon 1`")
-    how, weight = Additive.of(amount, via), max(e.reach for e in together.exposures)
+    how, weight = Additive.of(convertible(amount, together.exposures), via), max(e.reach for e in together.exposures)
     found = ridge if ridge is not None else ridge_for(how, structure, rows, weight)
     l1, l2 = sensitivities(structure, rows, found, weight)
     kernel.charge(together.exposures, how.price, "potentials", span, Asked(how.mechanism, (tuple(cubes), rows, found)))

@@ -30,7 +30,7 @@ from jostle.privacy.accounting import exact_gaussian
 from jostle.privacy.handles import Exposures, Handle
 from jostle.privacy.kernel import Kernel
 from jostle.privacy.measures import Amount, Asked, pure_epsilon, rho_of, root_two_rho
-from jostle.privacy.mechanisms.additive import Additive
+from jostle.privacy.mechanisms.additive import Additive, convertible
 from jostle.privacy.query import emit_measure
 from jostle.source import Span
 
@@ -46,7 +46,7 @@ EXACT_UP_TO = 12.0
 class Prepaid:
     """What one charge bought: the name of a balance, which the kernel keeps. It holds nothing that can be spent.
 
-    `strength` is ε for Laplace noise and μ for Gaussian. `single`: it pays for one measurement, whose event tells of it.
+    `strength` is ε for Laplace noise and μ for Gaussian. `single`: it pays for one measurement, and its event says so.
     """
 
     exposures: Exposures
@@ -65,7 +65,7 @@ class Prepaid:
         return (self.strength * math.sqrt(part) if self.gaussian else self.strength * part) * (1 - 2.0**-40)
 
     def room(self, deviation: float, many: int) -> float:
-        """What `many` discrete draws of at least this deviation, in steps of their grid, need for not being Gaussian."""
+        """What `many` discrete draws of at least this deviation, in steps of their grid, need in δ."""
         return many / (8 * deviation * deviation) if self.discrete and self.gaussian else 0.0
 
     def spend(self, kernel: Kernel, handle: Handle, share: float, room: float, span: Span | None) -> None:
@@ -91,6 +91,7 @@ def prepay(
     kernel: Kernel, handle: Handle, amount: Amount, via: str | None, span: Span | None, single: bool = False
 ) -> Prepaid:
     """Charges `amount` at once on every source of a private handle; `single`: for one measurement."""
+    amount = convertible(amount, handle.exposures)
     how = Additive.of(amount, via)
     kernel.charge(handle.exposures, how.price, "prepaid", span, Asked(how.mechanism, handle))
     room = math.inf

@@ -229,7 +229,7 @@ def _exact(kernel: Kernel, one: Score) -> list[int]:
         return rowsums.exact_scores(kernel, one) if isinstance(one, Scores) else [rowsums.exact_size(kernel, one.base)]
     if isinstance(one, Scores) and isinstance(one.base, Cube):
         if one.of != "misfit":
-            return candidates.exact(one, kernel.vault.cells(one.base))
+            return candidates.exact(one, kernel.vault)
         sums, public = one.arguments
         cells = kernel.vault.units(one.base)
         return [int(v) for v in np.abs(np.concatenate([_summed(said, cells) for said in sums]) - public)]

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
     from jostle.engine.duck import Engine
     from jostle.kernels.classifiers.codes import Coded
+    from jostle.privacy.mechanisms.cuts import Line
 
-LIMIT, PUBLIC = 512 * 2**20, 128 * 2**20
+LIMIT, PUBLIC, LINES = 512 * 2**20, 128 * 2**20, 16 * 2**20
 UNWEIGHTED = "declare the source without `weighted`, or use a measurement that adds up weights"
 
 
@@ -31,6 +32,7 @@ class Vault:
         self._engine, self._need_open = engine, need_open
         self.parts = Parts(engine)
         self.public: Kept[tuple[dict[str, Coded], NDArray[np.float64]]] = Kept(PUBLIC)  # of `publicrows`
+        self.lines: Kept[Line] = Kept(LINES)  # of `candidates`, by cells and grain
         self._arrays: WeakKeyDictionary[Counted, NDArray[np.int64]] = WeakKeyDictionary()
         self._kept: Kept[NDArray[np.int64]] = Kept(LIMIT)
 

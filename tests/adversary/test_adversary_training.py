@@ -127,7 +127,7 @@ def in_a_fork(action: Callable[[], object]) -> str:
 
 @pytest.mark.attack("training as a way to private data")
 def test_a_forked_kernel_spends_nothing(tmp_path: Path) -> None:
-    session, before = opened(tmp_path)
+    session, _ = opened(tmp_path)
     names, kernel = session.names(), session._interp.kernel
     rows, cube, source = names["v"], names["h"], names["c"].exposures[0].source
     amount = Amount("epsilon", 10**11)

@@ -52,7 +52,7 @@ def test_boundaries_cost_what_the_best_partition_does_and_move_by_one():
 
     for x, y in neighbours(rng, 8, trials=15):
         for bins, end in ((2, 8), (3, 8), (4, 6), (3, 3)):
-            one, other = (cuts.boundary_costs(z, bins, end) for z in (x, y))
+            one, other = (cuts.Line(z).boundary_costs(bins, end) for z in (x, y))
             assert one.tolist() == [best(x[:q], bins - 1) + score(x[q:end]) for q in range(bins - 1, end)]
             assert np.abs(one - other).max() <= 1
 

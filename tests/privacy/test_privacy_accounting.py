@@ -11,8 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jostle.amounts import QUANTA
+from jostle.privacy.handles import Exposure
 from jostle.privacy.measures import Amount, Measure, Price, epsilon_of, gaussian_price, pure_epsilon, pure_price, rho_of
+from jostle.privacy.mechanisms.additive import Additive, convertible
 from jostle.privacy.mechanisms.selection import Selection
+from jostle.privacy.noise import SecureNoise
+from jostle.privacy.sources import Source, Unit
 
 
 def gaussian_delta(epsilon: float, sigma: float) -> float:
@@ -160,14 +164,55 @@ def test_prices_are_never_below_the_true_cost() -> None:
     wish = Amount("epsilon", QUANTA, QUANTA // 10**6)
     price = gaussian_price(wish)
     assert epsilon_of(price.rho / QUANTA, 1e-6) <= 1.0 < epsilon_of((price.rho + 2) / QUANTA, 1e-6)
-    assert Measure("approximate", wish).admits((price.rho, 0))  # one Gaussian may spend all there is
 
 
-def test_an_approximate_budget_stays_within_both() -> None:
-    limit = Measure("approximate", Amount("epsilon", QUANTA, QUANTA // 10**6))
-    rho, delta0 = 0, 0
-    while limit.admits((rho + QUANTA // 1000, delta0 + 10**4)):
-        rho, delta0 = rho + QUANTA // 1000, delta0 + 10**4
-    assert delta0 < QUANTA // 10**6 and epsilon_of(rho / QUANTA, 1e-6 - delta0 / QUANTA) <= 1
-    assert not limit.admits((0, QUANTA // 10**6))  # nothing would be left of δ for ρ
-    assert limit.cost(Price(Amount("epsilon", 5), 3, 2)) == (3, 2)
+def test_one_gaussian_may_spend_all_of_an_approximate_budget() -> None:
+    wish = Amount("epsilon", QUANTA, QUANTA // 10**6)
+    measure = Measure("approximate", wish)
+    exposures = (Exposure(Source("s", measure, Unit(), None, SecureNoise())),)
+    price = Additive.fitted(wish, "gaussian", exposures).price
+    assert measure.admits((price.rho, 0)) and not measure.admits((price.rho + 2, 0))
+    smaller = Amount("epsilon", QUANTA, QUANTA // 2 // 10**6)
+    assert convertible(smaller, exposures) == smaller  # what asks for less is what it was
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0, 32.0])
+@pytest.mark.parametrize("delta", [1e-4, 1e-9])
+def test_an_approximate_budget_is_a_fixed_box(epsilon: float, delta: float) -> None:
+    measure = Measure("approximate", Amount("epsilon", round(epsilon * QUANTA), round(delta * QUANTA)))
+    rho, direct = measure.rho_limit, measure.direct_delta
+    assert measure.admits((rho, direct)) and not measure.admits((rho + 1, 0)) and not measure.admits((0, direct + 1))
+    assert direct / QUANTA + delta_by_grid(rho / QUANTA, epsilon) <= delta * (1 + 1e-6)  # a grid of orders
+    assert rho > 0.9 * QUANTA * rho_of(epsilon, delta)  # what the box costs
+    assert measure.cost(Price(Amount("epsilon", 5), 3, 2)) == (3, 2)
+
+
+def traded(epsilon: float, rho: float, first: float, delta0: float) -> float:
+    """What two neighbours lose at ε: noise of `first`, then as it was seen the rest of ρ, or a key shown with δ₀.
+
+    Of the key itself nothing else is lost, which is less than what finding it costs in ρ.
+    """
+    from scipy.stats import norm
+
+    z = np.linspace(-12, 12, 6001)
+    weights = norm.pdf(z) / norm.pdf(z).sum()
+    loss = first + math.sqrt(2 * first) * z
+    mu = math.sqrt(2 * (rho - first))
+    left = epsilon - loss
+    gaussian = norm.cdf(mu / 2 - left / mu) - np.exp(left + norm.logcdf(-mu / 2 - left / mu))
+    key = np.maximum(delta0, -np.expm1(np.minimum(0, left)))
+    return float((weights * np.maximum(gaussian, key)).sum())
+
+
+@pytest.mark.parametrize("epsilon", [8.0, 32.0])
+def test_what_is_seen_cannot_trade_rho_for_delta(epsilon: float) -> None:
+    """By the rule that let the two be traded, an adaptive program loses more than δ; by the box it does not."""
+    delta = 1e-4
+    measure = Measure("approximate", Amount("epsilon", round(epsilon * QUANTA), round(delta * QUANTA)))
+    rho, most = measure.rho_limit / QUANTA, measure.direct_delta / QUANTA
+    within = max(traded(epsilon, rho, rho * part, most) for part in np.linspace(0.05, 0.95, 19))
+    assert 0.2 * delta < within <= delta
+    if epsilon == 32:
+        all_of_it, direct = rho_of(epsilon, delta), 0.995 * delta
+        before = rho_of(epsilon, delta - direct)  # room for the key under the rule that traded
+        assert max(traded(epsilon, all_of_it, before * part, direct) for part in (0.8, 0.9, 0.99)) > 1.05 * delta

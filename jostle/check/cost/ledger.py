@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jostle.check.cost.tree import EACH, NOTHING, Generic, Most, Own, Path, Place, Tally, Tree, Why, joined
 from jostle.check.cost.values import Exposure, Handle, Met, SourceFact
@@ -91,6 +91,10 @@ class Spending:
             place = self._place(exposure)
             known = met.certain and all(part is not EACH for _, part in place.path)
             own = Own(least if known else 0, most, whole)
+            if delta and place.path and (exposure.joined or not exposure.source.single):
+                # what has a δ may count for the source as a whole (`kernel._charged_path`), and not for a part
+                self.ledger.add(self.stack, exposure.source, place, Own(own.least, 0), 0)
+                place, own = replace(place, path=()), Own(0, most, whole)
             self.ledger.add(self.stack, exposure.source, place, own, delta)
         if met.open:
             self.charge_everything(most, delta, why)

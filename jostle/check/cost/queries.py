@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from jostle.check.cost.sources import keys_of, told_apart
@@ -130,7 +131,8 @@ def _joined(left: Any, right: Any) -> Any:
         made = Handle("table", met.exposures)
         return made if met.certain else Ways((made, PUBLIC))
     schema = {**right.schema, **left.schema} if left.schema is not None and right.schema is not None else None
-    return Handle("table", joined_exposures([left, right]), schema)
+    exposures = tuple(replace(e, joined=True) for e in joined_exposures([left, right]))
+    return Handle("table", exposures, schema)
 
 
 # Expressions on rows -----------------------------------------------------------------------------

@@ -33,11 +33,12 @@ def private(w: Walker, node: n.Private, scope: Scope) -> Any:
     public_size = node.protecting is not None and node.protecting.public_size
     source = _known(w, kind, args, node)
     if source is None:
-        source = SourceFact(node.name, [], unit, limit, delta, public_size, counted)
+        rows = node.protecting is not None and not node.protecting.columns and not public_size
+        source = SourceFact(node.name, [], unit, limit, delta, public_size, counted, single=rows)
         w.sources.append(source)
         w.identities.append((source, w.world.identity(kind, args)))
     else:
-        source.vague = True
+        source.vague, source.single = True, False
         source.public_size = source.public_size and public_size
     if node.name not in source.names:
         source.names.append(node.name)

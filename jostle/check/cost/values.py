@@ -34,7 +34,10 @@ MISSING = _Word("MISSING")
 
 @dataclass(slots=True, eq=False)
 class SourceFact:
-    """A private source: its names, and its limit where that is known. `vague`: no lower bound may be claimed."""
+    """A private source: its names, and its limit where that is known. `vague`: no lower bound may be claimed.
+
+    `single`: what it protects is one row, added or removed.
+    """
 
     name: str
     names: list[str]
@@ -44,15 +47,17 @@ class SourceFact:
     public_size: bool
     counted_by: str
     vague: bool = False
+    single: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """`agents` are (key, cap) pairs."""
+    """`agents` are (key, cap) pairs. `joined`: several of its rows may come from one."""
 
     source: SourceFact
     path: Path = ()
     agents: tuple[tuple[int, int], ...] = ()
+    joined: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

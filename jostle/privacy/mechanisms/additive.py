@@ -14,7 +14,7 @@ least (Δ₂ ≤ Δ₁). For (ε, δ) counted by zCDP Gaussian noise is taken: L
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from jostle.amounts import as_float
@@ -38,6 +38,12 @@ def share(amount: Amount, parts: int) -> Amount:
 
 def sum_prices(whole: Amount, prices: list[Price]) -> Price:
     return Price(whole, sum(p.rho for p in prices), sum(p.delta0 for p in prices))
+
+
+def convertible(amount: Amount, exposures: Exposures) -> Amount:
+    """The amount, with no more δ than each budget met keeps for turning ρ into ε: the δ that Gaussian noise is of."""
+    kept = [e.source.measure.conversion_delta for e in exposures if e.source.measure.kind == "approximate"]
+    return replace(amount, delta=min([amount.delta, *kept]))
 
 
 class Scale(float):
@@ -78,6 +84,7 @@ class Additive:
         cls, amount: Amount, via: str | None, exposures: Exposures, l1: float = 1.0, l2: float = 1.0
     ) -> Additive:
         """The noise of a measurement with these sensitivities, in any unit: the smaller one, unless `via` names one."""
+        amount = convertible(amount, exposures)
         made = cls.of(amount, via)
         if via is not None or made.mechanism == "laplace" or not l2 > 0:
             return made

@@ -19,7 +19,6 @@ sensitivity is twice the largest count and one, which had to be clipped, at a nu
 
 from __future__ import annotations
 
-from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -32,6 +31,8 @@ Ints = NDArray[np.int64]
 MOST_COUNT = 2**31 - 1
 MOST_BLOCKS = 512
 """Boundaries look at every interval of blocks."""
+FAR = np.int64(2**50)
+"""More than any cost."""
 
 
 def block_sums(cells: Ints, grain: int) -> Ints:
@@ -65,31 +66,28 @@ def bisection_costs(y: Ints, starts: list[int], places: list[Ints]) -> list[Ints
     return found
 
 
-def boundary_costs(y: Ints, bins: int, end: int) -> Ints:
-    """For q = bins − 1 … end − 1, the least cost of y[:end] in `bins` intervals of which the last starts at q."""
-    line = y.tobytes()
-    return np.asarray(_best(line, bins - 1)[bins - 1 : end] + _intervals(line)[bins - 1 : end, end])
+class Line:
+    """The deviations of all intervals of one line, and the least costs of its beginnings: kept in the vault."""
 
+    def __init__(self, y: Ints) -> None:
+        """s of the blocks i … j − 1 at (i, j), of shape (m, m + 1); 0 where there are none."""
+        costs = np.zeros((len(y), len(y) + 1), dtype=np.int64)
+        for length in range(2, len(y) + 1):
+            rows = np.lib.stride_tricks.sliding_window_view(y, length)
+            at = np.arange(len(rows))
+            costs[at, at + length] = deviations(rows, np.full(len(rows), length))
+        self._costs = costs
+        self._best = [np.where(np.arange(len(y) + 1) == 0, np.int64(0), FAR)]
 
-@lru_cache(maxsize=1024)
-def _best(line: bytes, bins: int) -> Ints:
-    """The least cost of the first q blocks in `bins` intervals, for q = 0 … m; far above any where there is none."""
-    costs = _intervals(line)
-    far = np.int64(2**50)
-    if bins == 0:
-        return np.where(np.arange(costs.shape[1]) == 0, np.int64(0), far)
-    before = _best(line, bins - 1)[:-1]
-    held = np.arange(costs.shape[1]) > np.arange(len(costs))[:, None]
-    return np.asarray(np.where(held, before[:, None] + costs, far).min(axis=0))
+    def boundary_costs(self, bins: int, end: int) -> Ints:
+        """For q = bins − 1 … end − 1, the least cost of y[:end] in `bins` intervals of which the last starts at q."""
+        return np.asarray(self._least(bins - 1)[bins - 1 : end] + self._costs[bins - 1 : end, end])
 
-
-@lru_cache(maxsize=4)
-def _intervals(line: bytes) -> Ints:
-    """s of the blocks i … j − 1 at (i, j), of shape (m, m + 1); 0 where there are none."""
-    y = np.frombuffer(line, dtype=np.int64)
-    found = np.zeros((len(y), len(y) + 1), dtype=np.int64)
-    for length in range(2, len(y) + 1):
-        rows = np.lib.stride_tricks.sliding_window_view(y, length)
-        at = np.arange(len(rows))
-        found[at, at + length] = deviations(rows, np.full(len(rows), length))
-    return found
+    def _least(self, bins: int) -> Ints:
+        """The least cost of the first q blocks in `bins` intervals, for q = 0 … m; `FAR` where there is none."""
+        m = len(self._costs)
+        while len(self._best) <= bins:
+            before = self._best[-1][:-1]
+            inside = np.arange(m + 1) > np.arange(m)[:, None]
+            self._best.append(np.asarray(np.where(inside, before[:, None] + self._costs, FAR).min(axis=0)))
+        return self._best[bins]

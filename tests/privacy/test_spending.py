@@ -1,0 +1,178 @@
+"""What a charge is counted for: parts of persons under δ, selections over several tables, and what the trace tells."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jostle.engine.plan import Apply, Column, Constant
+from jostle.privacy import measure, scores, sources, transform
+from jostle.privacy.measures import Amount
+from jostle.source import Source
+from jostle.tools.session import Result, Session
+from jostle.trace.costs import Costs
+from jostle.trace.forest import Forest
+
+
+def run(program: str, **tables: Any) -> Result:
+    session = Session()
+    for name, table in tables.items():
+        session.bind(name, table)
+    return session.attempt(Source("p.jst", program))
+
+
+# Parts under a delta -------------------------------------------------------------------------------
+
+
+def sampled_delta(epsilon: float, rate: float, shift: float, sigma: float, parts: int) -> float:
+    """The exact δ(ε) of `parts` subsampled Gaussians, each of which a row moves by `shift`, added rows against none."""
+    step = sigma / 100
+    x = np.arange(-10 * sigma, shift + 10 * sigma, step)
+
+    def law(at: float) -> np.ndarray:
+        return np.asarray(np.exp(-((x - at) ** 2) / (2 * sigma * sigma)) * step / (sigma * math.sqrt(2 * math.pi)))
+
+    plain, mixed = law(0.0), (1 - rate) * law(0.0) + rate * law(shift)
+    if parts == 2:
+        plain, mixed = np.outer(plain, plain).ravel(), np.outer(mixed, mixed).ravel()
+    return float(np.maximum(mixed - math.exp(epsilon) * plain, 0).sum())
+
+
+def test_samples_of_two_parts_lose_more_than_the_larger() -> None:
+    """Two rows of a person in one part, calibrated exactly, against one row in each of two parts."""
+    one = sampled_delta(2.0, 0.05, 8.0, 1.0, 1)
+    each = sampled_delta(2.0, 0.05, 4.0, 1.0, 2)
+    assert one == pytest.approx(0.05, abs=2e-4) and each == pytest.approx(0.0684, abs=1e-2) and each > 1.2 * one
+
+
+PARTS = """
+private t = bound("t") described by {{who: text, v: 0..2, s: {{"F", "M"}}}}\
+    protecting {unit} budget epsilon 20, delta 0.01{counted}
+for key, part in partition(t, s):
+    {spend}
+release spent = spent(t)
+"""
+SAMPLES = "x = noisy_samples([histogram(part, v)], 0.1, 4) with epsilon 1 delta 0.001"
+KEYS = "g = {{ select count(*) as n from part groupby who with epsilon 1 delta 0.001 }}"
+NOISE = "n = {{ select count(*) from part with epsilon 1 delta 0.001 }}"
+
+
+@pytest.mark.parametrize("spend", [SAMPLES, KEYS, NOISE])
+@pytest.mark.parametrize("counted", ["", " counted by basic"])
+def test_parts_of_persons_add_up_where_a_delta_is_spent(spend: str, counted: str) -> None:
+    n = np.arange(300)
+    table = {"who": [f"p{i // 2}" for i in n], "v": n % 3, "s": np.where(n % 2, "F", "M")}
+    spent = {}
+    for unit in ("rows", "who up to 2 rows"):
+        result = run(PARTS.format(unit=unit, counted=counted, spend=spend), t=table)
+        assert result.ok, result.diagnostics
+        spent[unit] = result["spent"]
+    rows, persons = spent["rows"], spent["who up to 2 rows"]
+    if counted:
+        assert (rows["epsilon"], rows["delta"]) == (1, 0.001) and (persons["epsilon"], persons["delta"]) == (2, 0.002)
+    elif spend is NOISE:
+        assert persons == rows  # in ρ the loss of k rows is quadratic, and parts count as their largest
+    else:
+        assert persons["epsilon"] > 1.2 * rows["epsilon"]
+
+
+def test_the_check_adds_parts_of_persons_too() -> None:
+    for unit, total in (("rows", "1"), ("who up to 2 rows", "2")):
+        program = PARTS.format(unit=unit, counted=" counted by basic", spend=NOISE)
+        (cost,) = Session().costs(Source("p.jst", program))
+        assert cost.asked >= int(total) * 10**12, str(cost)
+
+
+# Selections ----------------------------------------------------------------------------------------
+
+
+class Recorder:
+    """A noise that writes down what it is given, and chooses the first."""
+
+    def noisy_max(self, values: np.ndarray, scale: float) -> int:
+        self.seen = (values.tolist(), scale)
+        return 0
+
+
+def digest(row: tuple[str, ...]) -> str:
+    return hashlib.sha256("".join(f"{len(cell.encode())}:{cell}" for cell in row).encode()).hexdigest()
+
+
+def test_two_joins_of_one_source_part_by_the_sum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row that comes raises one score by 12 and pushes a row out of the other, which falls by 6."""
+    old = [("k", "no", f"old{i}") for i in range(6)]
+    new = next(r for i in range(1000) for r in [("k", "x", f"new{i}")] if digest(r) < max(map(digest, old)))
+    recorder = Recorder()
+    monkeypatch.setattr(sources, "SecureNoise", lambda: recorder)
+    seen = []
+    for rows in (old, [*old, new]):
+        session = Session(cwd=tmp_path)
+        (tmp_path / "people.csv").write_text("a,b,tag\n" + "".join(",".join(r) + "\n" for r in rows))
+        (tmp_path / "p.csv").write_text("b,c\n" + "".join(f"x,{i}\n" for i in range(12)))
+        (tmp_path / "q.csv").write_text("a,d\n" + "".join(f"k,{i}\n" for i in range(6)))
+        session.execute(Source("x", (
+            'private people = table("people.csv") described by {a: text, b: text, tag: text} protecting rows '
+            'budget epsilon 10\np = table("p.csv")\nq = table("q.csv")\n'
+        )))  # fmt: skip
+        names, kernel = session.names(), session._interp.kernel
+        one = transform.join(kernel, names["people"], names["p"], ["b"], None)
+        two = transform.join(kernel, names["people"], names["q"], ["a"], 6)
+        two = transform.where(two, Apply("in", (Column("tag"), *(Constant(r[2]) for r in old))))
+        pair = [scores.score("size", one), scores.score("size", two)]
+        measure.noisy_argmax(kernel, pair, Amount("epsilon", 10**12), None)
+        seen.append(recorder.seen)
+        if rows is old:  # parts of one join move the same way, and stay at half the noise
+            parts = [transform.where(two, Apply("==", (Column("tag"), Constant(r[2])))) for r in old]
+            alike = [scores.score("size", part) for part in parts]
+            measure.noisy_argmax(kernel, alike, Amount("epsilon", 10**12), None)
+            assert recorder.seen[1] == 12
+    moved = [b - a for a, b in zip(seen[0][0], seen[1][0], strict=True)]
+    assert moved == [12, -6]
+    assert (max(moved) - min(moved)) / seen[0][1] <= 1
+    assert seen[0][1] == 24
+
+
+# The trace -----------------------------------------------------------------------------------------
+
+VECTORS = """
+private t = bound("t") described by {v: 0..9, w: 0..9} protecting rows budget epsilon 1
+rows = vectors(t, v, w)
+"""
+
+
+@pytest.mark.parametrize(
+    "spend",
+    [
+        "m = noisy_moments(rows, epsilon = 0.4)",
+        'm = noisy_sum(rows, "coordinates", {}, epsilon = 0.4)',
+        "p = prepaid(rows) with epsilon 0.4\na = noisy_moments(rows, paid = p, part = 0.5)\n"
+        'b = noisy_sum(rows, "coordinates", {}, paid = p, part = 0.25)',
+    ],
+)
+def test_the_trace_tells_what_vectors_cost(spend: str) -> None:
+    n = np.arange(50)
+    result = run(
+        f"{VECTORS}{spend}\nc = {{{{ select count(*) from t with epsilon 0.1 }}}}", t={"v": n % 10, "w": n % 7}
+    )
+    assert result.ok, result.diagnostics
+    forest = Forest.of(result.events)
+    told = Costs.of(forest, "t")
+    assert float(sum(told.spent[root.id] for root in forest.roots)) == pytest.approx(0.5)
+    assert float(result.budget["t"]["epsilon"]["spent"]) == 0.5
+
+
+def test_a_selection_over_two_sources_is_told_of_both() -> None:
+    program = """
+private a = counts([5, 6, 7]) protecting rows budget epsilon 1
+private b = counts([1, 2]) protecting rows budget epsilon 1
+x = noisy_max([total(a), total(b)], epsilon = 0.5)
+"""
+    result = run(program)
+    assert result.ok, result.diagnostics
+    (event,) = [e for e in result.events if e.kind == "measure"]
+    assert event.fields["sources"] == ["a", "b"] and event.fields["epsilon"] == 0.5

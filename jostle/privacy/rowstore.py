@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from jostle.engine.plan import Plan, RowExpr
-from jostle.kernels.rowkernels import GRID
-from jostle.privacy.mechanisms.crossed import CodedRows, coded
-from jostle.privacy.mechanisms.rows import BATCH, within_ball
+from jostle.privacy.rows.factored import CodedRows, coded
+from jostle.privacy.rows.norms import within_ball
+from jostle.privacy.rows.sums import BATCH
 
 if TYPE_CHECKING:
     import numpy as np
@@ -71,7 +71,7 @@ class RowStore:
         """The different rows as codes, column j one of `values[j]` numbers evenly spread over ±1."""
         place = ((rows.plan, rows.exprs, rows.radius, rows.norm), values)
         if place not in self._coded:
-            self._coded[place] = coded((block.astype(float) for block in self._blocks(rows)), values, GRID)
+            self._coded[place] = coded((block.astype(float) for block in self._blocks(rows)), values)
             while len(self._coded) > TALLIES:
                 self._coded.popitem(last=False)
         return self._coded[place]

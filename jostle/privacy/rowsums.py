@@ -1,7 +1,7 @@
-"""Noisy sums over private rows as vectors: moments under the weights of a row kernel, and clipped contributions.
+"""Noisy sums over private rows as vectors: moments under the weights of a row program, and clipped contributions.
 
 *Sensitivity.* One row more or less, a vector x with ‖x‖₂ ≤ r (in units of the ball; r = 1, or √d where only the
-largest coordinate is bounded), moves the exact sums by its own terms and no others (`mechanisms.rows`):
+largest coordinate is bounded), moves the exact sums by its own terms and no others (`privacy.rows`):
 
     Σ γ_k        by γ,        ‖γ‖₂ ≤ ‖γ‖₁ ≤ 1
     Σ γ_k x      by γ ⊗ x,    ‖·‖₂ = ‖γ‖₂‖x‖₂ ≤ r,    ‖·‖₁ ≤ √d·r
@@ -16,31 +16,29 @@ counts twice, so its deviation is that of the diagonal over √2.
 can lose is Σ_b Δ_b²/σ_b² = μ² in all (weights w_b of a joint vector are s_b = w_b²/Σw²). For Laplace noise ε·s_b.
 
 Second moments are kept to 2^-42 and taken down to 2^-30, which moves each of the m released numbers by less than one
-more step. Contributions have a norm of at most the public bound, whatever the kernel gives.
+more step. Contributions have a norm of at most the public bound, whatever the program gives.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jostle.amounts import as_float
-from jostle.diagnostics import did_you_mean, refuse
-from jostle.kernels import rowkernels
-from jostle.kernels.rowparameters import fitted
-from jostle.kernels.slopes import SLOPES
-from jostle.kernels.threads import on_one_thread
+from jostle.diagnostics import refuse
 from jostle.privacy.failures import exact_or_empty
 from jostle.privacy.handles import Scores, Vectors
 from jostle.privacy.kernel import Kernel
-from jostle.privacy.mechanisms import crossed
-from jostle.privacy.mechanisms.rows import BITS, Contributions, Moments, whole_frames, whole_weights
 from jostle.privacy.prepaid import Prepaid
 from jostle.privacy.query import noise_and_stability
+from jostle.privacy.rows.factored import FactoredGradient, gradient_sums
+from jostle.privacy.rows.functions import Contributions, Weights
+from jostle.privacy.rows.norms import BITS, whole_frames, whole_weights
+from jostle.privacy.rows.sums import BATCH, ContributionSums, MomentSums
 from jostle.privacy.rowstore import store_of
 from jostle.source import Span
+from jostle.threads import on_one_thread
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,57 +46,16 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
-MOST_COMPONENTS = 64
 MOST_SUMS = 2**22
 MOST_VIEWS = 2**14  # components times columns: so many numbers are held for each row of a batch
 MOST_NUMBERS = 2**24  # that contributions of some rows are at once
 UNIT = 2.0**BITS
 
 
-@dataclass(frozen=True, slots=True)
-class Kernelled:
-    """A row kernel with its public parameters, checked; `size` is how many weights or numbers it gives a row."""
-
-    name: str
-    parameters: Mapping[str, Any]
-    size: int
-    framed: bool = False
-
-
-def weights_of(rows: Vectors, name: str, parameters: Mapping[str, Any]) -> Kernelled:
-    """A kernel that gives weights."""
-    made = _checked(rows, name, parameters, rowkernels.WEIGHTS)
-    if made.size > MOST_COMPONENTS:
-        raise refuse("ValueError", f"{made.size} components are too many", help=f"at most {MOST_COMPONENTS}")
-    return made
-
-
-def contributions_of(rows: Vectors, name: str, parameters: Mapping[str, Any]) -> Kernelled:
-    """A kernel that gives contributions."""
-    return _checked(rows, name, parameters, rowkernels.CONTRIBUTIONS)
-
-
-def _checked(rows: Vectors, name: str, parameters: Mapping[str, Any], known: Mapping[str, Any]) -> Kernelled:
-    """The kernel with its parameters as arrays of exact shapes: nothing is left that could fail on a row."""
-    if name not in known:
-        hint = did_you_mean(name, known) or f"the kernels are {', '.join(known)}"
-        raise refuse("NameError", f"there is no row kernel `{name}` here", help=hint)
-    d = len(rows.names)
-    try:
-        arrays, size = fitted(name, d, parameters)
-    except ValueError as error:
-        raise refuse(
-            "ValueError", f"`{name}` cannot work with these parameters on {d} columns", help=str(error)
-        ) from None  # fmt: skip
-    if size > MOST_SUMS:
-        raise refuse("ValueError", f"`{name}` gives {size} numbers a row, which are too many", help="use fewer columns")
-    return Kernelled(name, arrays, size, name in rowkernels.FRAMED)
-
-
 # Moments -------------------------------------------------------------------------------------------
 
 
-def check_moments(rows: Vectors, weights: Kernelled, blocks: int) -> None:
+def check_moments(rows: Vectors, weights: Weights, blocks: int) -> None:
     """Refuses more sums than there is room for; before anything is charged."""
     d, count = len(rows.names), weights.size
     if count * d ** (blocks - 1) > MOST_SUMS or count * d > MOST_VIEWS:
@@ -106,7 +63,7 @@ def check_moments(rows: Vectors, weights: Kernelled, blocks: int) -> None:
 
 
 def noisy_moments(
-    kernel: Kernel, rows: Vectors, weights: Kernelled, shares: Sequence[float], paid: Prepaid | None, part: float,
+    kernel: Kernel, rows: Vectors, weights: Weights, shares: Sequence[float], paid: Prepaid | None, part: float,
     span: Span | None,
 ) -> dict[str, Any]:  # fmt: skip
     """Σγ, Σγx, Σγxxᵀ (as many as there are shares), in units of the ball, and the deviation of each block's noise.
@@ -133,7 +90,7 @@ def noisy_moments(
         paid.spend(kernel, rows, part, room, span)
     exact = exact_or_empty(
         rows.private, lambda: _moments(kernel, rows, weights, len(shares) - 1),
-        lambda: Moments(count, d, len(shares) - 1).sums(),
+        lambda: MomentSums(count, d, len(shares) - 1).sums(),
     )  # fmt: skip
     out: dict[str, Any] = {}
     for name, total, scale, share in zip(("count", "first", "second"), exact, scales, shares, strict=False):
@@ -172,16 +129,13 @@ def _steps(rows: Vectors, count: int, blocks: int, framed: bool) -> list[tuple[f
 
 
 @on_one_thread
-def _moments(kernel: Kernel, rows: Vectors, weights: Kernelled, degree: int) -> list[Ints]:
-    import numpy as np
-
+def _moments(kernel: Kernel, rows: Vectors, weights: Weights, degree: int) -> list[Ints]:
     kernel.need_open(rows.exposures)
-    sums = Moments(weights.size, len(rows.names), degree)
-    with np.errstate(all="ignore"):
-        for units in store_of(kernel.engine).batches(rows):
-            given, frames = rowkernels.weigh(weights.name, units, weights.parameters)
-            whole = whole_weights(given)
-            sums.add(units if frames is None else whole_frames(frames, whole), whole)
+    sums = MomentSums(weights.size, len(rows.names), degree)
+    for units in store_of(kernel.engine).batches(rows):
+        gamma, *frames = weights.program(units)
+        views = whole_frames(frames[0], frames[1], weights.radius) if frames else units
+        sums.add(views, whole_weights(gamma))
     return sums.sums()
 
 
@@ -211,10 +165,10 @@ def _released(rows: Vectors, exact: Ints, scale: float, paid: Prepaid | None, ma
 
 
 def noisy_sum(
-    kernel: Kernel, rows: Vectors, given: Kernelled, bound: float, norm: str, paid: Prepaid | None, part: float,
+    kernel: Kernel, rows: Vectors, given: Contributions, bound: float, norm: str, paid: Prepaid | None, part: float,
     span: Span | None,
 ) -> tuple[NDArray[np.float64], float]:  # fmt: skip
-    """The sum of a kernel's contributions, each clipped to a norm of `bound`, and the deviation of its noise."""
+    """The sum of a program's contributions, each clipped to a norm of `bound`, and the deviation of its noise."""
     check_bound(bound, norm)
     _need_paid(rows, paid)
     scale = 0.0
@@ -228,7 +182,7 @@ def noisy_sum(
         scale = reach * (1 + 2.0**-40) / strength
         paid.spend(kernel, rows, part, paid.room(scale, given.size), span)
     exact = exact_or_empty(
-        rows.private, lambda: _sums(kernel, rows, given, bound, norm), lambda: Contributions(norm).sums(given.size)
+        rows.private, lambda: _sums(kernel, rows, given, bound, norm), lambda: ContributionSums(given.size, norm).sums()
     )
     made = exact.astype(float) if paid is None else _released(rows, exact, scale, paid, False)
     deviation = scale / UNIT * bound * (1 if paid is None or paid.gaussian else math.sqrt(2))
@@ -237,20 +191,13 @@ def noisy_sum(
     return made * (bound / UNIT), deviation
 
 
-def scored(rows: Vectors, name: str, parameters: Mapping[str, Any]) -> Kernelled | crossed.Crossing:
-    """What `coordinate_scores` may sum: a kernel that gives contributions, or slopes on columns of a few values."""
-    if name in SLOPES:
-        return crossed.crossing(len(rows.names), name, parameters)
-    return _checked(rows, name, parameters, {**SLOPES, **rowkernels.CONTRIBUTIONS})
-
-
-def coordinate_scores(rows: Vectors, given: Kernelled | crossed.Crossing, bound: float) -> Scores:
+def coordinate_scores(rows: Vectors, given: Contributions | FactoredGradient, bound: float) -> Scores:
     """The coordinates of a sum as scores, each contribution within ±bound, and then their negatives: to be chosen from.
 
     One row moves each score by at most the bound; not monotone.
     """
     check_bound(bound, "sup")
-    if isinstance(given, crossed.Crossing) and (rows.norm != "sup" or rows.radius != 1):
+    if isinstance(given, FactoredGradient) and (rows.norm != "sup" or rows.radius != 1):
         raise refuse(
             "ValueError", f"`{given.name}` goes by columns of a few values each",
             help='`vectors(people, age, sex, norm = "sup")`',
@@ -279,37 +226,32 @@ def exact_size(kernel: Kernel, rows: Vectors) -> int:
 
 def exact_scores(kernel: Kernel, one: Scores) -> list[int]:
     """What `scores.values_of` asks for, after the charge: whole numbers in units of 2^-BITS of the bound."""
-    import numpy as np
-
     rows: Any = one.base
     given, bound = one.arguments
     kernel.need_open(rows.exposures)
-    if isinstance(given, crossed.Crossing):
-        with np.errstate(all="ignore"):
-            exact = crossed.crossed(store_of(kernel.engine).coded(rows, given.values), given, bound)
+    if isinstance(given, FactoredGradient):
+        exact = gradient_sums(store_of(kernel.engine).coded(rows, given.values), given, bound)
     else:
         exact = _sums(kernel, rows, given, bound, "sup")
-    found = [int(v) for v in exact]
-    return [*found, *(-v for v in found)]
+    coordinates = [int(v) for v in exact]
+    return [*coordinates, *(-v for v in coordinates)]
 
 
-def _sums(kernel: Kernel, rows: Any, given: Kernelled, bound: float, norm: str) -> Ints:
-    import numpy as np
-
+def _sums(kernel: Kernel, rows: Any, given: Contributions, bound: float, norm: str) -> Ints:
     kernel.need_open(rows.exposures)
-    total = Contributions(norm)
-    most = max(1, MOST_NUMBERS // given.size)  # rows at a time: memory goes by public facts, and not by their number
-    with np.errstate(all="ignore"):
-        for units, times in store_of(kernel.engine).tallied(rows):
-            for start in range(0, len(times), most):
-                part = slice(start, start + most)
-                made = rowkernels.contribute(given.name, np.ascontiguousarray(units[:, part]), given.parameters)
-                total.add(made / bound, times[part])
-    return total.sums(given.size)
+    total = ContributionSums(given.size, norm)
+    most = max(1, min(BATCH, MOST_NUMBERS // given.size))  # memory goes by public facts
+    scale = 2.0**-given.bits / bound
+    for units, times in store_of(kernel.engine).tallied(rows):
+        for start in range(0, len(times), most):
+            part = slice(start, start + most)
+            (numbers,) = given.program(units[:, part])
+            total.add(numbers * scale, times[part])
+    return total.sums()
 
 
 def check_bound(bound: float, norm: str) -> None:
-    if not (math.isfinite(bound) and bound > 0):
+    if not 1e-100 < bound < 1e100:
         raise refuse("ValueError", "a bound is a positive number", help="`bound = 1`")
     if norm not in ("l1", "l2", "sup"):
         raise refuse("NameError", f"there is no norm `{norm}`", help="`l1`, `l2` or `sup`")
@@ -324,9 +266,3 @@ def _tell(kernel: Kernel, rows: Vectors, what: str, paid: Prepaid, out: Mapping[
         stability=max(e.stability for e in rows.exposures),
         scale=min(float(v) for k, v in out.items() if k.endswith("noise")),
     )  # fmt: skip
-
-
-__all__ = [
-    "Kernelled", "check_bound", "check_moments", "contributions_of", "coordinate_scores", "exact_scores",
-    "exact_size", "noisy_moments", "noisy_sum", "public_rows", "scored", "weights_of",
-]  # fmt: skip

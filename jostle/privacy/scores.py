@@ -14,7 +14,7 @@ For one row more or less in one cell (x_c ± 1, N ± 1), on a grid of 2^-bits (r
 * `distance`: Σ|x_i − e_i| − p against public e and p, ‖x − e‖₁: 1 by the triangle inequality; not monotone.
 * `misfit`: for every query q of a workload, |q·x − q·x̂| against a public x̂. A query counts cells: 1; not monotone.
 
-Of tables also the splits (`splits`) and `rows_right` (`right`); more vectors of scores (`bisections`, `boundaries`,
+Of tables also the splits (`splits`) and row counts (`rowcounts`); more vectors of scores (`bisections`, `boundaries`,
 `leftover`) are in `candidates`.
 """
 
@@ -32,7 +32,7 @@ from jostle.privacy import candidates, rowsums
 from jostle.privacy.failures import exact_or_empty
 from jostle.privacy.handles import Cube, Handle, Score, Scores, Table, Vectors
 from jostle.privacy.mechanisms.linear import box_sums
-from jostle.privacy.right import RIGHT, exact_right
+from jostle.privacy.rowcounts import ROW_COUNT, exact_row_count
 from jostle.privacy.splits import SPLITS, values_of_splits
 from jostle.privacy.vault import UNWEIGHTED
 
@@ -233,8 +233,8 @@ def _exact(kernel: Kernel, one: Score) -> list[int]:
         sums, public = one.arguments
         cells = kernel.vault.units(one.base)
         return [int(v) for v in np.abs(np.concatenate([_summed(said, cells) for said in sums]) - public)]
-    if one.of == RIGHT:
-        return [exact_right(kernel, one)]
+    if one.of == ROW_COUNT:
+        return [exact_row_count(kernel, one)]
     if isinstance(one.base, Table):
         (count,) = kernel.vault.group(one.base.plan, (), (Count(weighted=one.base.weighted),))
         return [int(count)]

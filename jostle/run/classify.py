@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jostle.diagnostics import refuse
-from jostle.privacy import measure, right
+from jostle.privacy import measure, rowcounts
 from jostle.privacy.handles import ColumnHandle, Table, handles_in
 from jostle.privacy.publicrows import public_rows
 from jostle.run import declare
@@ -35,16 +35,25 @@ def _accuracy(model: Any, table: Any, label: Any, *, at: Any) -> float:
 @builtin
 def _rows_right(model: Any, table: Any, label: Any, *, at: Any) -> Any:
     """`rows_right(model, D, class)`: how many rows of a table a public classifier gets right, a score."""
+    from jostle.kernels.rowprograms.decisions import right_count
+
     interp, span = at
-    made = right.right_score(table, model, _class_of("rows_right", model, table, label))
-    return made if made.private else measure.noisy_score(interp.kernel, made, None, None, span)
+    name = _class_of("rows_right", model, table, label)
+    read = tuple(n for n in model.attributes if n != name)
+    try:
+        score = rowcounts.row_count(
+            table, (*read, name), lambda values: right_count(model.scores, model.classes, values, name)
+        )
+    except ValueError as error:
+        raise refuse("ValueError", "`rows_right` cannot work with this classifier", help=str(error)) from None
+    return score if score.private else measure.noisy_score(interp.kernel, score, None, None, span)
 
 
 def _class_of(what: str, model: Any, table: Any, label: Any) -> str:
     """The class column's name, where a classifier and a table fit together."""
     for handle in handles_in(model):
         raise private_value(handle, "is no classifier")
-    if not is_model(model) or not hasattr(model, "rule") or not hasattr(model, "classes"):
+    if not is_model(model) or not hasattr(model, "scores") or not hasattr(model, "classes"):
         raise refuse("TypeError", f"`{what}` takes a classifier, not {kind_name(model)}")
     if not isinstance(table, Table):
         raise refuse("TypeError", f"`{what}` takes a table, not {kind_name(table)}")

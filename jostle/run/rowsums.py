@@ -1,17 +1,19 @@
 """Rows as vectors, and noisy sums over them: `vectors`, `prepaid`, `noisy_moments`, `noisy_sum`, `coordinate_scores`.
 
-What is summed is named from the closed list of `kernels.rowkernels`, with public parameters. A measurement takes its
-amount as others do, or a part of what `prepaid(rows)` paid for at once.
+What is summed is a row program, named from the list of `kernels.rowprograms`, with public parameters. A measurement
+takes its amount as others do, or a part of what `prepaid(rows)` paid for at once.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
-from jostle.diagnostics import refuse
+from jostle.diagnostics import did_you_mean, refuse
 from jostle.engine.bounds import bounds_of
 from jostle.engine.plan import Apply, Column, Constant, RowExpr
+from jostle.kernels.rowprograms import CONTRIBUTIONS, GRADIENTS, WEIGHTS
 from jostle.privacy import rowsums
 from jostle.privacy.handles import Table, Vectors, handles_in
 from jostle.privacy.kernel import Kernel
@@ -25,6 +27,8 @@ from jostle.run.values import Interval, Record, is_number, is_sequence, is_vecto
 from jostle.syntax import nodes as n
 
 MOST_COLUMNS = 2**11
+
+F = TypeVar("F")
 
 
 @builtin
@@ -199,11 +203,11 @@ def _noisy_moments(
     split = [float(s) for s in shares] if is_sequence(shares) and all(is_number(s) for s in shares) else []
     if not 1 <= len(split) <= 3 or not all(0 <= s < 1e9 for s in split) or not sum(split) > 0:
         raise refuse("ValueError", "`shares` are one to three numbers from 0 on", help="`shares = [1, 1, 9]`")
-    kernelled = rowsums.weights_of(rows, _name(weights), _parameters(parameters))
-    rowsums.check_moments(rows, kernelled, len(split))
+    function = _row_function(rows, weights, parameters, WEIGHTS)
+    rowsums.check_moments(rows, function, len(split))
     share = _part(part)
     paying = _payment(at, rows, paid, epsilon, delta, via)
-    return Record(rowsums.noisy_moments(interp.kernel, rows, kernelled, split, paying, share, span))
+    return Record(rowsums.noisy_moments(interp.kernel, rows, function, split, paying, share, span))
 
 
 @builtin
@@ -217,11 +221,11 @@ def _noisy_sum(
     """
     _need(rows, "noisy_sum")
     interp, span = at
-    kernelled = rowsums.contributions_of(rows, _name(given), _parameters(parameters))
+    function = _row_function(rows, given, parameters, CONTRIBUTIONS)
     share, norm = _part(part), str(norm)
     most = _bound(bound, norm)
     paying = _payment(at, rows, paid, epsilon, delta, via)
-    total, noise = rowsums.noisy_sum(interp.kernel, rows, kernelled, most, norm, paying, share, span)
+    total, noise = rowsums.noisy_sum(interp.kernel, rows, function, most, norm, paying, share, span)
     return Record(sum=total, noise=noise)
 
 
@@ -229,7 +233,9 @@ def _noisy_sum(
 def _coordinate_scores(rows: Any, given: Any, parameters: Any = None, *, bound: Any = 1.0, at: Any) -> Any:
     """The coordinates of such a sum as scores, then their negatives: for `noisy_max` and `exp_mech`."""
     _need(rows, "coordinate_scores")
-    return rowsums.coordinate_scores(rows, rowsums.scored(rows, _name(given), _parameters(parameters)), _bound(bound))
+    builders: dict[str, Callable[..., Any]] = {**GRADIENTS, **CONTRIBUTIONS}
+    function = _row_function(rows, given, parameters, builders)
+    return rowsums.coordinate_scores(rows, function, _bound(bound))
 
 
 def _need(rows: Any, what: str) -> None:
@@ -240,10 +246,19 @@ def _need(rows: Any, what: str) -> None:
         )  # fmt: skip
 
 
-def _name(value: Any) -> str:
-    if not isinstance(value, str):
-        raise refuse("TypeError", f"a row kernel is named by a text, not by {kind_name(value)}")
-    return value
+def _row_function(rows: Vectors, name: Any, parameters: Any, builders: Mapping[str, Callable[..., F]]) -> F:
+    """What a builder makes of public parameters for rows of so many columns; refused where they do not fit."""
+    if not isinstance(name, str):
+        raise refuse("TypeError", f"a row kernel is named by a text, not by {kind_name(name)}")
+    public, d = _parameters(parameters), len(rows.names)
+    if name not in builders:
+        hint = did_you_mean(name, builders) or f"the kernels are {', '.join(builders)}"
+        raise refuse("NameError", f"there is no row kernel `{name}` here", help=hint)
+    try:
+        return builders[name](d, **public)
+    except (ValueError, TypeError, OverflowError) as error:
+        help = str(error) if isinstance(error, ValueError) else ""
+        raise refuse("ValueError", f"`{name}` cannot work with these parameters on {d} columns", help=help) from None
 
 
 def _parameters(value: Any) -> dict[str, Any]:

@@ -24,7 +24,8 @@ import numpy as np
 from jostle.kernels.ising.models import IsingModel, ising_fit, ring_with_chords
 from jostle.kernels.ising.pairfit import pairwise_fit
 from jostle.kernels.ising.pairwise import PairwiseModel, pairwise_ring
-from jostle.kernels.rowkernels import GRID, indicators, pair_products
+from jostle.kernels.rowprograms import CONTRIBUTIONS
+from jostle.privacy.rows.norms import GRID
 from jostle.source import Source
 from jostle.tools.session import Session
 
@@ -47,8 +48,9 @@ def learned(rows: np.ndarray, call: str, rho: float, described: str) -> Any:
 
 def without_noise(rows: np.ndarray) -> IsingModel:
     sums = np.zeros(1 + rows.shape[1] * (rows.shape[1] + 1) // 2)
+    given = CONTRIBUTIONS["pair_products"](rows.shape[1])
     for part in np.array_split(rows, max(1, len(rows) // 10_000)):
-        sums += pair_products(part.T * GRID).sum(axis=1)
+        sums += given.program(part.T * GRID)[0].sum(axis=1) * 2.0**-given.bits
     return ising_fit({"columns": [f"x{i + 1}" for i in range(rows.shape[1])]}, sums, 0.0)
 
 
@@ -83,7 +85,8 @@ def tables_without_noise(rows: np.ndarray, k: int) -> PairwiseModel:
     p = rows.shape[1]
     units = np.trunc((2 * rows / (k - 1) - 1) * GRID).T
     parts = np.array_split(units, max(1, len(rows) // 2_000), axis=1)
-    sums = np.sum([indicators(part, values=[k] * p).sum(axis=1) for part in parts], axis=0)
+    indicators = CONTRIBUTIONS["indicators"](p, values=[k] * p).program
+    sums = np.sum([indicators(part)[0].sum(axis=1) for part in parts], axis=0)
     facts = {"columns": [f"x{i + 1}" for i in range(p)], "norm": "sup", "radius": 1, "scales": [(k - 1) / 2] * p}
     return pairwise_fit(facts, sums, 0.0)
 

@@ -1,4 +1,4 @@
-"""Rules of classifiers, which run over private rows: of one row each, to the last bit, and what the model would say."""
+"""Scores of classifiers over private rows: row programs that say what the model would."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ from jostle.kernels.classifiers.fits import (
     naive_bayes_model,
 )
 from jostle.kernels.classifiers.models import Classifier
-from jostle.kernels.classifiers.rules import MOST, UNIT, decided, scores, whole
 from jostle.kernels.classifiers.shrink import shrunk_attribute_model, shrunk_bayes_model
 from jostle.kernels.classifiers.treemodel import tree_leaf, tree_model, tree_node
+from jostle.kernels.rowprograms.decisions import Cell, sums
+from jostle.privacy.rows.arrays import first_largest
+from jostle.privacy.rows.expressions import columns as input_columns
+from jostle.privacy.rows.program import program
 
 SIZES = (3, 4, 2)
 NAMES = ("a", "b", "c")
@@ -65,24 +68,14 @@ def rows(seed: int, many: int = 300, missing: bool = True) -> dict[str, Coded]:
     }
 
 
-def some(columns: dict[str, Coded], which: np.ndarray) -> dict[str, Coded]:
-    return {name: Coded(c.values, c.codes[which]) for name, c in columns.items()}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_rows_scores_are_its_own(kind: str) -> None:
-    """In any batch, at any place, beside any other rows: equal whole numbers."""
-    for seed in range(5):
-        rule, columns = made(seed)[kind].rule(), rows(seed)
-        together = scores(rule, columns, 300)
-        assert together.dtype == np.int64
-        order = np.random.default_rng(seed).permutation(300)
-        np.testing.assert_array_equal(scores(rule, some(columns, order), 300), together[order])
-        for at in (0, 7, 150, 299):
-            alone = scores(rule, some(columns, np.array([at])), 1)
-            np.testing.assert_array_equal(alone[0], together[at])
-        half = np.arange(0, 300, 2)
-        np.testing.assert_array_equal(scores(rule, some(columns, half), 150), together[half])
+def decided(model: Classifier, columns: dict[str, Coded], many: int) -> np.ndarray:
+    """The class that the model's row program decides on, for each row; the last value of a column is none."""
+    places = {name: input_columns((), -1, len(c.values) - 2) for name, c in columns.items()}
+    cells = {name: Cell(c.values[:-1], places[name]) for name, c in columns.items()}
+    run = program(list(places.values()), first_largest(model.scores(cells)))
+    codes = [np.where(c.codes == len(c.values) - 1, -1, c.codes) for c in columns.values()]
+    (classes,) = run(*codes) if codes else run(np.zeros(many))
+    return classes.astype(int)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -93,19 +86,21 @@ def test_it_decides_as_the_model_does(kind: str) -> None:
         model, columns = made(seed)[kind], rows(seed, missing=kind != "branched")
         likely = np.sort(model.probabilities(columns), axis=1)
         clear = likely[:, -1] - likely[:, -2] > 1e-5
-        np.testing.assert_array_equal(decided(model.rule(), columns, 300)[clear], model.predict(columns)[clear])
+        np.testing.assert_array_equal(decided(model, columns, 300)[clear], model.predict(columns)[clear])
         seen += int(clear.sum())
     assert seen > 1000
 
 
 def test_scores_become_whole_numbers_whatever_they_are() -> None:
-    found = whole(np.array([0.5, -1.0, np.nan, np.inf, -np.inf, 1e300]))
-    assert found.tolist() == [UNIT // 2, -UNIT, 0, MOST * UNIT, -MOST * UNIT, MOST * UNIT]
+    total = sums(np.array([0.5, -1.0, np.nan, np.inf, -np.inf, 1e300]), [])
+    (scores,) = program([], total)()
+    assert (scores[:, 0] / scores[3, 0] * 2.0**32).tolist() == [0.5, -1.0, 0.0, 2.0**32, -(2.0**32), 2.0**32]
 
 
 def test_a_branch_without_an_answer_is_answered_by_all() -> None:
     no, yes = (majority_model(["no", "yes"], c) for c in ([5, 1], [1, 5]))
-    rule = branched_model({"name": "a", "values": ["x", "y", "z"]}, [no, yes, yes]).rule()
+    model = branched_model({"name": "a", "values": ["x", "y", "z"]}, [no, yes, yes])
     columns = {"a": Coded(("x", "y", None), np.array([0, 1, 2]))}
-    assert decided(rule, columns, 3).tolist() == [0, 1, 1]
-    assert decided(rule, {}, 2).tolist() == [1, 1]
+    assert decided(model, columns, 3).tolist() == [0, 1, 1]
+    (votes,) = program([], model.scores({}))()
+    assert votes[:, 0].tolist() == [1, 2]

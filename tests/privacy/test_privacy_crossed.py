@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from jostle.diagnostics import Refusal
-from jostle.kernels import slopes
-from jostle.kernels.rowkernels import GRID, logistic_gradient
-from jostle.privacy.mechanisms import crossed as mechanism
-from jostle.privacy.mechanisms.crossed import CodedRows, coded, crossed, crossing, grouped, patterns, whole_slopes
+from jostle.kernels.rowprograms import CONTRIBUTIONS, GRADIENTS
+from jostle.privacy.rows import factored as mechanism
+from jostle.privacy.rows.arrays import reshape
+from jostle.privacy.rows.expressions import RowProgramError, columns
+from jostle.privacy.rows.factored import CodedRows, FactoredGradient, coded, gradient_sums, grouped, patterns
+from jostle.privacy.rows.norms import GRID, whole_slopes
+from jostle.privacy.rows.program import program
 
 UNIT = 2**30
 
@@ -37,7 +38,7 @@ def field(values: tuple[int, ...], target: int, seed: int = 0, size: float = 0.5
 def test_rows_are_kept_once_with_how_many_there_are(values: tuple[int, ...]) -> None:
     codes = rows_of(values, 300)
     codes = np.concatenate([codes, codes[:100], codes[:7]])
-    found = coded([units(codes[:130], values), units(codes[130:], values)], values, GRID)
+    found = coded([units(codes[:130], values), units(codes[130:], values)], values)
     assert found.times.sum() == len(codes)
     made = np.repeat(found.columns.T, found.times, axis=0)
     assert sorted(map(tuple, made.tolist())) == sorted(map(tuple, codes.tolist()))
@@ -51,8 +52,8 @@ def test_rows_are_kept_once_with_how_many_there_are(values: tuple[int, ...]) -> 
 def test_no_rows_are_no_scores() -> None:
     values = (2, 2, 2)
     for batches in ([], [np.zeros((3, 0))]):
-        none = coded(batches, values, GRID)
-        assert not crossed(none, crossing(3, "ising_gradient", {"target": 0, "weights": [0, 1, 0]}), 1.0).any()
+        none = coded(batches, values)
+        assert not gradient_sums(none, GRADIENTS["ising_gradient"](3, target=0, weights=[0, 1, 0]), 1.0).any()
 
 
 @pytest.mark.parametrize("target", [0, 11, 12])
@@ -61,13 +62,13 @@ def test_ising_gradients_are_the_logistic_ones(target: int) -> None:
     values = (2,) * 13
     codes, rng = rows_of(values, 500, 3), np.random.default_rng(1)
     weights = rng.normal(0, 0.4, 13)
-    given = crossing(13, "ising_gradient", {"target": target, "weights": weights})
-    found = crossed(coded([units(codes, values)], values, GRID), given, 1.0)
-    wanted = logistic_gradient(units(codes, values), target=target, weights=weights).sum(axis=1)
+    given = GRADIENTS["ising_gradient"](13, target=target, weights=weights)
+    found = gradient_sums(coded([units(codes, values)], values), given, 1.0)
+    plain = CONTRIBUTIONS["logistic_gradient"](13, target=target, weights=weights)
+    wanted = plain.program(units(codes, values))[0].sum(axis=1) * 2.0**-plain.bits
     assert given.size == 13 and np.abs(found / UNIT - wanted).max() < 0.01  # a margin at the edge of a table's step
 
 
-@pytest.mark.filterwarnings("ignore:invalid value")
 @pytest.mark.parametrize("name", ["ising_gradient", "sign_gradient"])
 @pytest.mark.parametrize("large", [0.5, 1e6, 1e12])
 def test_one_row_moves_every_score_by_at_most_one(name: str, large: float) -> None:
@@ -76,40 +77,41 @@ def test_one_row_moves_every_score_by_at_most_one(name: str, large: float) -> No
     parameters = {"target": 2, "weights": [large, -1, 2, 1]} if name == "ising_gradient" else field(values, 2, 4)
     if name == "sign_gradient":
         parameters["weights"][1, 1] = large
-    given = crossing(4, name, parameters)
+    given = GRADIENTS[name](4, **parameters)
     most = 0
     for row in np.stack(np.unravel_index(np.arange(np.prod(values)), values), axis=1):
-        alone = crossed(coded([units(row[None], values)], values, GRID), given, 1.0)
+        alone = gradient_sums(coded([units(row[None], values)], values), given, 1.0)
         assert np.abs(alone).max() <= UNIT
         most = max(most, int(np.abs(alone).max()))
     assert most > 0.6 * UNIT
     # and a row adds the same, whatever stands beside it and however often
     codes = rows_of(values, 40, 2)
-    beside = coded([units(codes, values)], values, GRID)
-    more = coded([units(np.concatenate([codes, codes[3:4]]), values)], values, GRID)
-    alone = crossed(coded([units(codes[3:4], values)], values, GRID), given, 1.0)
-    assert np.array_equal(crossed(more, given, 1.0) - crossed(beside, given, 1.0), alone)
+    beside = coded([units(codes, values)], values)
+    more = coded([units(np.concatenate([codes, codes[3:4]]), values)], values)
+    alone = gradient_sums(coded([units(codes[3:4], values)], values), given, 1.0)
+    assert np.array_equal(gradient_sums(more, given, 1.0) - gradient_sums(beside, given, 1.0), alone)
 
 
 def test_slopes_depend_on_their_row_alone() -> None:
     values = (3, 2, 4, 2)
     codes = rows_of(values, 200, 5)
-    for kernel, width in (
-        (slopes.SignGradient(**field(values, 1)), 3),
-        (slopes.IsingGradient(target=1, weights=[1, 2, 3, 4]), 1),
+    for gradient in (
+        GRADIENTS["sign_gradient"](4, **field(values, 1)),
+        GRADIENTS["ising_gradient"](4, target=1, weights=[1, 2, 3, 4]),
     ):
-        pulls = np.random.default_rng(0).normal(0, 2, (2 if width == 3 else 1, 200))
-        own = codes[:, 1].astype(np.uint8)
-        whole = kernel.slopes(pulls.copy(), own)
+        sums, run = gradient.program.inputs[0], gradient.program
+        added = np.random.default_rng(0).integers(sums.low, sums.high, (*sums.shape, 200)).astype(float)
+        own = np.minimum(codes[:, 1], gradient.values[1] - 1)
+        (whole,) = run(added, own)
         for order in (np.arange(199, -1, -1), np.arange(7, 8), np.r_[3, np.arange(200)]):
-            assert np.array_equal(whole[:, order], kernel.slopes(np.ascontiguousarray(pulls[:, order]), own[order]))
+            assert np.array_equal(whole[:, order], run(added[:, order], own[order])[0])
 
 
 @pytest.mark.parametrize("k", [1, 3])
 def test_whatever_a_kernel_gives_is_brought_within_one(k: int) -> None:
     rng = np.random.default_rng(k)
     given = rng.normal(0, 1, (k, 500)) * 10.0 ** rng.integers(-9, 9, 500)
-    given[:, :4] = [[np.nan, np.inf, -np.inf, 1e308]]
+    given[:, :4] = [[0.0, np.inf, -np.inf, 1e308]]
     given[0, 5:9] = [1, -1, 1 - 2**-31, 2**-31]
     found = whole_slopes(given)
     assert np.array_equal(found, np.trunc(found)) and (np.abs(found).sum(axis=0) <= UNIT).all()
@@ -119,32 +121,32 @@ def test_whatever_a_kernel_gives_is_brought_within_one(k: int) -> None:
 
 def test_many_equal_rows_are_added_exactly() -> None:
     """More than doubles hold, and more than 64 bits do."""
-    given = crossing(2, "ising_gradient", {"target": 0, "weights": [0.3, -0.7]})
+    given = GRADIENTS["ising_gradient"](2, target=0, weights=[0.3, -0.7])
     one = CodedRows(np.array([[1], [0]], dtype=np.uint8), np.array([[2]], dtype=np.int32), np.array([1]))
-    alone = crossed(one, given, 1.0)
+    alone = gradient_sums(one, given, 1.0)
     assert alone.any()
     for times in (255, 256, 10**6 + 1, 2**31 + 7):
-        found = crossed(CodedRows(one.columns, one.groups, np.array([times])), given, 1.0)
+        found = gradient_sums(CodedRows(one.columns, one.groups, np.array([times])), given, 1.0)
         assert np.array_equal(found, alone * times)
-    clamped = crossed(CodedRows(one.columns, one.groups, np.array([2**40])), given, 1.0)
+    clamped = gradient_sums(CodedRows(one.columns, one.groups, np.array([2**40])), given, 1.0)
     assert np.array_equal(clamped, np.sign(alone) * 2**62)
 
 
 def test_chunks_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     values = (4, 3, 4, 2, 4)
-    rows = coded([units(rows_of(values, 700), values)], values, GRID)
-    given = crossing(5, "sign_gradient", field(values, 2))
-    whole = crossed(rows, given, 1.0)
+    rows = coded([units(rows_of(values, 700), values)], values)
+    given = GRADIENTS["sign_gradient"](5, **field(values, 2))
+    whole = gradient_sums(rows, given, 1.0)
     monkeypatch.setattr(mechanism, "CHUNK", 37)
-    assert np.array_equal(crossed(rows, given, 1.0), whole)
+    assert np.array_equal(gradient_sums(rows, given, 1.0), whole)
 
 
 def test_a_bound_scales_what_is_clipped() -> None:
     values = (2, 2, 2)
-    rows = coded([units(rows_of(values, 50), values)], values, GRID)
-    given = crossing(3, "ising_gradient", {"target": 0, "weights": [0, 0, 0]})  # slopes of ½
-    assert np.array_equal(crossed(rows, given, 0.5), 2 * crossed(rows, given, 1.0))
-    assert np.array_equal(crossed(rows, given, 0.25), crossed(rows, given, 0.5))
+    rows = coded([units(rows_of(values, 50), values)], values)
+    given = GRADIENTS["ising_gradient"](3, target=0, weights=[0, 0, 0])  # slopes of ½
+    assert np.array_equal(gradient_sums(rows, given, 0.5), 2 * gradient_sums(rows, given, 1.0))
+    assert np.array_equal(gradient_sums(rows, given, 0.25), gradient_sums(rows, given, 0.5))
 
 
 @pytest.mark.parametrize(("name", "parameters"), [
@@ -155,21 +157,23 @@ def test_a_bound_scales_what_is_clipped() -> None:
     ("sign_gradient", {"target": 0, "values": (65, 2, 2), "weights": np.zeros((65, 3, 65))}),
 ])  # fmt: skip
 def test_parameters_that_do_not_fit_are_refused(name: str, parameters: dict[str, Any]) -> None:
-    with pytest.raises(Refusal, match="cannot work with these parameters"):
-        crossing(3, name, parameters)
+    with pytest.raises((ValueError, TypeError)):
+        GRADIENTS[name](3, **parameters)
 
 
-def test_a_kernel_that_gives_more_than_signs_is_cut_down(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Features and combinations of a kernel are trusted no more than its slopes."""
-
-    def wild(**_: Any) -> Any:
-        return SimpleNamespace(
-            values=(2, 2), target=0, outer=np.full((1, 1), 9.0),
-            pulls=lambda codes, first: np.zeros((1, codes.shape[1])),
-            features=lambda codes, first: np.full((2, codes.shape[1]), -7.4),
-            slopes=lambda pulls, own: np.full((1, pulls.shape[1]), 1e9),
-        )  # fmt: skip
-
-    monkeypatch.setattr(mechanism, "SLOPES", {"wild": wild})
-    rows = coded([units(np.array([[0, 1]]), (2, 2))], (2, 2), GRID)
-    assert crossed(rows, crossing(2, "wild", {}), 1.0).tolist() == [-UNIT, -UNIT]
+def test_features_that_are_no_signs_are_refused() -> None:
+    """Features, combinations and tables of a builder are trusted no more than its slopes."""
+    sums, own = columns((1,), -9, 9), columns((), 0, 1)
+    signs, tables = (np.ones((2, 4), dtype=np.int64),), (np.full((1, 4), 9.0),)
+    one = np.ones((1, 1), dtype=np.int64)
+    facts = {"name": "wild", "values": (2, 2), "target": 0, "program": program([sums, own], sums), "bits": 0}
+    sound = {"combinations": one, "features": signs, "tables": tables}
+    rows = coded([units(np.array([[0, 1]]), (2, 2))], (2, 2))
+    assert gradient_sums(rows, FactoredGradient(**facts, **sound), 1.0).tolist() == [UNIT, UNIT]  # 9 is cut down to 1
+    twice = program([sums, own], reshape(sums, (1, 1)))
+    for wrong in (
+        {"combinations": 9 * one}, {"features": (-7 * signs[0],)}, {"tables": (np.full((1, 4), 10.0),)},
+        {"features": (signs[0][:, :3],)}, {"target": 2}, {"values": (2, 65)}, {"program": twice},
+    ):  # fmt: skip
+        with pytest.raises((RowProgramError, ValueError)):
+            FactoredGradient(**{**facts, **sound, **wrong})

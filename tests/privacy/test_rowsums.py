@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from jostle.diagnostics import Refusal
-from jostle.kernels import rowkernels
+from jostle.kernels.rowprograms import CONTRIBUTIONS, WEIGHTS
 from jostle.privacy import rowstore, rowsums
 from jostle.privacy.accounting import exact_gaussian, of_gaussian
-from jostle.privacy.mechanisms.rows import BITS, GRID, Moments, clipped, whole_frames, whole_weights, within_ball
 from jostle.privacy.prepaid import mu_of
+from jostle.privacy.rows.norms import BITS, GRID, clipped, whole_frames, whole_weights, within_ball
+from jostle.privacy.rows.sums import MomentSums
 from jostle.source import Source
 from jostle.tools.session import Result, Session
 
@@ -34,10 +35,10 @@ PARAMETERS["framed"] = PARAMETERS["responsibilities"] | {"radius": 1.5}
 
 def moments(units: np.ndarray, name: str, parameters: dict[str, Any]) -> list[np.ndarray]:
     """The exact sums over one batch, as the floor makes them."""
-    weights, frames = rowkernels.weigh(name, units, parameters)
-    whole = whole_weights(weights)
-    sums = Moments(len(whole), len(units), 2)
-    sums.add(units if frames is None else whole_frames(frames, whole), whole)
+    function = WEIGHTS[name](len(units), **parameters)
+    weights, *frames = function.program(units)
+    sums = MomentSums(function.size, len(units), 2)
+    sums.add(whole_frames(frames[0], frames[1], function.radius) if frames else units, whole_weights(weights))
     return sums.sums()
 
 
@@ -78,20 +79,22 @@ def test_rows_with_what_is_no_number_are_left_out() -> None:
 @pytest.mark.parametrize("name", sorted(PARAMETERS))
 def test_what_a_kernel_gives_a_row_does_not_depend_on_its_place(name: str) -> None:
     units = within_ball(some_rows(301), 1.0, "l2").astype(float)
-    whole = rowkernels.weigh(name, units, PARAMETERS[name])
+    run = WEIGHTS[name](2, **PARAMETERS[name]).program
+    whole = run(units)
     shuffle = np.random.default_rng(1).permutation(units.shape[1])
     for columns in (shuffle, shuffle[:3], shuffle[:1], np.r_[7, shuffle], np.arange(1, 301)):
-        there = rowkernels.weigh(name, np.ascontiguousarray(units[:, columns]), PARAMETERS[name])
+        there = run(units[:, columns])
         for one, other in zip(whole, there, strict=True):
-            assert (one is None and other is None) or np.array_equal(one[..., columns], other)
+            assert np.array_equal(one[..., columns], other)
 
 
 def test_what_a_contribution_gives_a_row_does_not_depend_on_its_place() -> None:
     units = within_ball(some_rows(301, 5), 1.0, "l2").astype(float)
     parameters = {"target": 2, "weights": [0.3, -1.0, 0.1, 2.0, 0.7]}
-    whole = rowkernels.contribute("logistic_gradient", units, parameters)
+    run = CONTRIBUTIONS["logistic_gradient"](5, **parameters).program
+    (whole,) = run(units)
     for columns in (np.arange(300, -1, -1), np.arange(17, 18), np.r_[5, np.arange(301)]):
-        there = rowkernels.contribute("logistic_gradient", np.ascontiguousarray(units[:, columns]), parameters)
+        (there,) = run(units[:, columns])
         assert np.array_equal(whole[:, columns], there)
 
 
@@ -103,11 +106,14 @@ def test_the_kernels_compute_what_they_say() -> None:
     y = np.einsum("nkj,kjl->nkl", x[:, None] - means, factors)
     logs = offsets - 0.5 * (y**2).sum(axis=2)
     wanted = np.exp(logs) / np.exp(logs).sum(axis=1, keepdims=True)
-    weights, seen = rowkernels.weigh("framed", units, PARAMETERS["framed"])
-    assert pytest.approx(wanted, abs=1e-3) == weights.T
-    assert seen is not None and seen.transpose(2, 0, 1) * 1.5 == pytest.approx(y, abs=1e-9)
+    framed = WEIGHTS["framed"](2, **PARAMETERS["framed"])
+    weights, frames, squared = framed.program(units)
+    assert pytest.approx(wanted, abs=1e-3) == weights.T / GRID
+    assert frames.transpose(2, 0, 1) / framed.radius * 1.5 == pytest.approx(y, abs=1e-5)
+    assert np.array_equal(squared, (frames * frames).sum(axis=1))
     w = np.array([0.3, -1.0])
-    gradient = rowkernels.contribute("logistic_gradient", units, {"target": 1, "weights": w})
+    gradients = CONTRIBUTIONS["logistic_gradient"](2, target=1, weights=w)
+    gradient = gradients.program(units)[0] * 2.0**-gradients.bits
     label, features = np.where(x[:, 1] >= 0, 1.0, -1.0), np.stack([x[:, 0], np.ones(200)], axis=1)
     wanted = -(label / (1 + np.exp(label * (features @ w))))[:, None] * features
     assert pytest.approx(wanted, abs=1e-3) == gradient.T
@@ -131,10 +137,10 @@ def test_one_row_moves_all_components_together_by_no_more_than_is_said(name: str
     corners = [[1.0, 0.0], [0.6, 0.8], [-1.0, 0.0], [0.0, 0.0], [0.707, 0.707], [5.0, -9.0], [0.01, 0.02]]
     base = within_ball(some_rows(40, seed=5), 1.0, "l2").astype(float)
     handle = vectors_of("radius = 1", "rows")
-    kernelled = rowsums.weights_of(handle, name, PARAMETERS[name])
-    steps = rowsums._steps(handle, kernelled.size, 3, kernelled.framed)
+    function = WEIGHTS[name](2, **PARAMETERS[name])
+    steps = rowsums._steps(handle, function.size, 3, function.framed)
     replaced = vectors_of("radius = 1", "rows, public size")
-    wider = rowsums._steps(replaced, kernelled.size, 3, kernelled.framed)
+    wider = rowsums._steps(replaced, function.size, 3, function.framed)
     before = moments(base, name, PARAMETERS[name])
     grown = []
     for corner in corners:
@@ -179,16 +185,11 @@ def test_contributions_are_clipped_whatever_a_kernel_gives(norm: str) -> None:
     assert (clipped(np.array([[0.25], [0.5]]), norm) / UNIT).ravel() == pytest.approx([0.25, 0.5])
 
 
-def test_weights_are_clipped_whatever_a_kernel_gives() -> None:
-    hostile = np.array([[math.nan, math.inf, -3.0, 0.5, 0.9, 1.0], [0.5, 0.1, 7.0, 0.5, 0.9, 0.0]])
-    whole = whole_weights(hostile)
+def test_weights_are_clipped_whatever_a_program_gives() -> None:
+    weights = np.array([[0.0, GRID, 2**40, GRID / 2, 0.9 * GRID], [GRID / 2, 1.0, 0.0, GRID / 2, 0.9 * GRID]])
+    whole = whole_weights(np.floor(weights))
     assert (whole >= 0).all() and (whole.sum(axis=0) <= GRID).all()
-    assert whole[:, 3].tolist() == [GRID / 2, GRID / 2]
-    frames = np.array([[[math.nan, 3.0, 0.5]], [[0.0, 1e300, -math.inf]]])
-    weights = np.full((2, 3), GRID / 2)
-    with np.errstate(all="ignore"):
-        made = whole_frames(frames.repeat(2, axis=1), weights)
-    assert ((made**2).sum(axis=1) <= GRID**2).all() and weights[0, 0] == 0 and weights[1, 2] == 0
+    assert whole[:, 3].tolist() == [GRID / 2, GRID / 2] and not whole[:, [1, 2, 4]].any()
 
 
 # Sums ----------------------------------------------------------------------------------------------
@@ -238,9 +239,9 @@ def test_sums_do_not_depend_on_the_order_of_rows_or_on_what_is_kept(monkeypatch:
         session.bind("t", data)
         session.execute(Source("t.jst", 't = bound("t")\nv = vectors(t, x0, x1, radius = 1, scaled = false)\n'))
         interp, handle = session._interp, session.names()["v"]
-        kernelled = rowsums.weights_of(handle, "framed", PARAMETERS["framed"])
-        sums.append(rowsums._moments(interp.kernel, handle, kernelled, 2))
-        again = rowsums._moments(interp.kernel, handle, kernelled, 2)
+        function = WEIGHTS["framed"](2, **PARAMETERS["framed"])
+        sums.append(rowsums._moments(interp.kernel, handle, function, 2))
+        again = rowsums._moments(interp.kernel, handle, function, 2)
         assert all(np.array_equal(a, b) for a, b in zip(sums[-1], again, strict=True))
     for other in sums[1:]:
         assert all(np.array_equal(a, b) for a, b in zip(sums[0], other, strict=True))

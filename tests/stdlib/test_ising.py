@@ -16,16 +16,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "privacy"))
 
 from recording import Bench, worst_losses
 
-from jostle.kernels import rowkernels
 from jostle.kernels.ising import fit as isingfit
 from jostle.kernels.ising import frankwolfe, pairfit, pairwise
 from jostle.kernels.ising.fit import climbed, fitted, packed, state_probabilities, unpacked
 from jostle.kernels.ising.models import IsingModel, ising_fit, ising_model, ring_with_chords
-from jostle.kernels.rowkernels import GRID, pair_products
-from jostle.kernels.slopes import sign_patterns
+from jostle.kernels.rowprograms import CONTRIBUTIONS, GRADIENTS
+from jostle.kernels.rowprograms.gradients import sign_patterns
 from jostle.privacy.measures import epsilon_of, rho_of
-from jostle.privacy.mechanisms.crossed import coded as coded_rows
-from jostle.privacy.mechanisms.crossed import crossed, crossing
+from jostle.privacy.rows.factored import coded as coded_rows
+from jostle.privacy.rows.factored import gradient_sums
+from jostle.privacy.rows.norms import GRID
 from jostle.source import Source
 from jostle.tools.session import Result, Session
 
@@ -123,7 +123,9 @@ def units_of(rows: Any) -> np.ndarray:
 
 def test_pair_products_are_the_statistics() -> None:
     rows = np.array([[1.0, -1.0, 0.5], [-1.0, -1.0, 1.0]])
-    assert pair_products(units_of(rows)).T.tolist() == [[1, 1, -1, 0.5, -1, 0.5, -0.5], [1, -1, -1, 1, 1, -1, -1]]
+    given = CONTRIBUTIONS["pair_products"](3)
+    (products,) = given.program(units_of(rows))
+    assert (products * 2.0**-given.bits).T.tolist() == [[1, 1, -1, 0.5, -1, 0.5, -0.5], [1, -1, -1, 1, 1, -1, -1]]
 
 
 VALUES = [3, 2, 4]
@@ -151,10 +153,10 @@ def test_sign_gradients_are_those_of_the_likelihood(target: int) -> None:
     rng = np.random.default_rng(target)
     rows = np.stack([rng.integers(0, v, 30) for v in VALUES], axis=1)
     weights = rng.normal(0, 0.5, pairwise.node_shape(VALUES, target))
-    given = crossing(3, "sign_gradient", {"target": target, "values": VALUES, "weights": weights})
+    given = GRADIENTS["sign_gradient"](3, target=target, values=VALUES, weights=weights)
     k = VALUES[target]
     outer, inner = sign_patterns(k)[1:], sign_patterns(4)
-    sums = crossed(coded_rows([coded(rows)], tuple(VALUES), GRID), given, 1.0) / 2**30
+    sums = gradient_sums(coded_rows([coded(rows)], tuple(VALUES)), given, 1.0) / 2**30
     sums = sums.reshape(len(outer), 3, len(inner))
     for s, j, r in [(0, target, 0), (0, (target + 1) % 3, 3), (len(outer) - 1, (target + 2) % 3, 5)]:
         moved = weights.copy()
@@ -175,9 +177,10 @@ def test_new_kernels_do_not_look_at_the_place_of_a_row() -> None:
     rng = np.random.default_rng(5)
     rows = np.stack([rng.integers(0, v, 200) for v in VALUES], axis=1)
     for name, given in (("pair_products", {}), ("indicators", {"values": VALUES})):
-        whole = rowkernels.contribute(name, coded(rows), given)
+        run = CONTRIBUTIONS[name](3, **given).program
+        (whole,) = run(coded(rows))
         for order in (np.arange(199, -1, -1), np.arange(7, 8), np.r_[3, np.arange(200)]):
-            there = rowkernels.contribute(name, np.ascontiguousarray(coded(rows)[:, order]), given)
+            (there,) = run(coded(rows)[:, order])
             assert np.array_equal(whole[:, order], there)
 
 
@@ -200,7 +203,7 @@ def test_pairwise_models_against_enumeration(values: tuple[int, ...]) -> None:
     assert model.log_likelihood(states) == pytest.approx(float(np.log(chances).mean()), abs=1e-12)
     found = pairfit.marginals(chances.reshape(values))
     scaled = np.trunc((2 * states / (np.array(values) - 1) - 1) * GRID).T.astype(float)
-    ones = rowkernels.indicators(scaled, values=values)
+    (ones,) = CONTRIBUTIONS["indicators"](p, values=values).program(scaled)
     assert found == pytest.approx(ones[1:] @ chances, abs=1e-12) and (ones.sum(axis=0) == 1 + p * (p + 1) // 2).all()
     facts = {"columns": model.names, "norm": "sup", "radius": 1, "scales": [(v - 1) / 2 for v in values]}
     again = pairfit.pairwise_fit(facts, 1e9 * np.concatenate([[1], found]), 0.0)
@@ -379,16 +382,16 @@ def test_one_row_loses_no_more_than_is_charged(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_tally_of_equal_rows_gives_the_same_sums() -> None:
-    from jostle.privacy.mechanisms.rows import Contributions
+    from jostle.privacy.rows.sums import ContributionSums
 
     rng = np.random.default_rng(1)
     given = rng.normal(0, 0.4, (5, 50))
     times = rng.integers(1, 9, 50)
-    one, other = Contributions("sup"), Contributions("sup")
+    one, other = ContributionSums(5, "sup"), ContributionSums(5, "sup")
     one.add(given, times)
     other.add(np.repeat(given, times, axis=1))
-    assert np.array_equal(one.sums(5), other.sums(5))
-    huge = Contributions("l2")
+    assert np.array_equal(one.sums(), other.sums())
+    huge = ContributionSums(1, "l2")
     huge.add(np.ones((1, 1)), np.array([2**33]))
-    assert huge.sums(1)[0] == 2**62  # clamped, never wrapped
+    assert huge.sums()[0] == 2**62  # clamped, never wrapped
     assert isingfit.EXACT == 20

@@ -97,4 +97,21 @@ def test_nothing_else_imports_the_inside(path: Path) -> None:
 
 def test_kernels_and_the_simulator_see_no_handles() -> None:
     for path in files("kernels", "simulate.py"):
-        assert [i.place for i in imports(path) if i.name.startswith("jostle") and "kernels" not in i.name] == []
+        ours = [i for i in imports(path) if i.name.startswith("jostle") and "kernels" not in i.name]
+        assert [i.place for i in ours if not i.name.startswith(("jostle.privacy.rows.", "jostle.threads"))] == []
+
+
+def test_row_programs_are_data() -> None:
+    """What kernels may import of privacy holds no handle, no noise and no budget, and reads nothing."""
+    for path in files("privacy/rows"):
+        ours = [i.name for i in imports(path) if i.name.startswith("jostle")]
+        assert [name for name in ours if not name.startswith("jostle.privacy.rows.")] == []
+
+
+def test_privacy_rests_on_no_kernel() -> None:
+    """Numbers of released things are calculated elsewhere: nothing here runs code of `kernels`."""
+    asked = {shown(p) for p in files("privacy") for i in imports(p) if "kernels" in i.name and not i.typing_only}
+    assert asked <= {
+        "jostle/privacy/perturbed.py",  # the optimiser whose error its argument bounds
+        "jostle/privacy/publicrows.py",  # codes of public rows
+    }

@@ -15,7 +15,7 @@ from jostle.kernels.arrays import Floats
 from jostle.kernels.classifiers.codes import Cuts, Value
 from jostle.kernels.classifiers.models import AdditiveClassifier, Binned, Branched, Classifier
 from jostle.kernels.noisy_array import noise_of
-from jostle.kernels.threads import on_one_thread
+from jostle.threads import on_one_thread
 
 Attribute = Mapping[str, Any]
 

@@ -19,8 +19,9 @@ import numpy as np
 
 from jostle.kernels.arrays import Floats
 from jostle.kernels.classifiers.codes import Coded, Cuts, Positions, Value, coded, cut, positions
-from jostle.kernels.classifiers.rules import Ask, Cut, Rule, Sum, whole
 from jostle.kernels.errors import KernelError
+from jostle.kernels.rowprograms.decisions import Cell, Cells, branch_scores, sums
+from jostle.privacy.rows.expressions import Expression
 
 Columns = Mapping[str, Any]
 
@@ -45,8 +46,8 @@ class Classifier(ABC):
         """All of it as plain JSON; `from_json` of its class reads it again."""
 
     @abstractmethod
-    def rule(self) -> Rule:
-        """Returns the decision rule in whole numbers (`rules`)."""
+    def scores(self, cells: Cells) -> Expression:
+        """Class scores (C,) of a row in whole numbers, of which the largest decides: see `rowprograms.decisions`."""
 
     def predict(self, columns: Columns) -> Positions:
         """The position in `classes` of the most probable class, the first of equals, for each row."""
@@ -124,8 +125,9 @@ class AdditiveClassifier(Classifier):
         shares: Floats = scores / scores.sum(axis=1, keepdims=True)
         return shares
 
-    def rule(self) -> Rule:
-        return Sum(whole(self.base), tuple((n, v, whole(w)) for n, (v, w) in self.weights.items()))
+    def scores(self, cells: Cells) -> Expression:
+        held = ((cells[name], values, table) for name, (values, table) in self.weights.items() if name in cells)
+        return sums(self.base, [(cell, cell.table_of(values, table)) for cell, values, table in held])
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -196,8 +198,10 @@ class Branched(Classifier):
             result[orphans] = np.mean([branch.probabilities(some) for branch in self.branches], axis=0)
         return result
 
-    def rule(self) -> Rule:
-        return Ask(self.attribute, self.values, tuple(branch.rule() for branch in self.branches))
+    def scores(self, cells: Cells) -> Expression:
+        cell = cells.get(self.attribute)
+        place = None if cell is None else cell.place_in(self.values)
+        return branch_scores(place, [each.scores(cells) for each in self.branches])
 
     def as_json(self) -> dict[str, Any]:
         branches = [branch.as_json() for branch in self.branches]
@@ -232,8 +236,13 @@ class Binned(Classifier):
         )
         return result
 
-    def rule(self) -> Rule:
-        return Cut(self.inner.rule(), tuple(self.cuts.items()))
+    def scores(self, cells: Cells) -> Expression:
+        binned = dict(cells)
+        for name in self.cuts.keys() & cells.keys():
+            values, place = cells[name]
+            binned[name] = Cell(tuple(map(self.cuts[name].place, values)), place)
+        scores: Expression = self.inner.scores(binned)
+        return scores
 
     def as_json(self) -> dict[str, Any]:
         return {

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from jostle.kernels.arrays import Floats
-from jostle.kernels.classifiers.codes import Cuts, Value, plain
+from jostle.kernels.classifiers.codes import Cuts, Positions, Value, plain, positions
 from jostle.kernels.classifiers.models import Classifier, Columns, rows_of
-from jostle.kernels.classifiers.rules import Rule, Together, Walk, placed, walked, whole
 from jostle.kernels.errors import KernelError
+from jostle.kernels.rowprograms.decisions import Cells, node_cell, sums, tree_end
+from jostle.privacy.rows.expressions import Expression, clamp
 
 ANSWERS = ("leaf", "margin", "confident")
 VOTES = ("counts", "votes", "shares")
@@ -193,23 +194,25 @@ class Trees(Classifier):
         many = rows_of(columns)
         at = placed(tuple(self._values.items()), columns, many)
         total = np.zeros((many, len(self.classes)))
-        for flat in self._flat:
-            scores = flat.answers
-            if self.votes != "counts":
-                scores = _shares(scores)
-            if self.votes == "votes":
-                scores = np.eye(len(self.classes))[np.argmax(scores, axis=1)]
-            total += scores[walked(flat.asks, flat.first, at)]
+        for flat, answers in zip(self._flat, self._answers, strict=True):
+            total += answers[walked(flat.asks, flat.first, at)]
         return total
 
     def probabilities(self, columns: Columns) -> Floats:
         return _shares(self.predict_counts(columns))
 
-    def rule(self) -> Rule:
-        attributes, counts = tuple(self._values.items()), self.votes == "counts"
-        scores = (f.answers if counts else _shares(f.answers) for f in self._flat)
-        trees = (Walk(attributes, f.asks, f.first, whole(s)) for f, s in zip(self._flat, scores, strict=True))
-        return Together(tuple(trees), vote=self.votes == "votes", counts=counts)
+    def scores(self, cells: Cells) -> Expression:
+        asked = [cells[name].place_in(values) if name in cells else None for name, values in self._values.items()]
+        ends = [tree_end(flat.asks, flat.first, flat.depth, asked) for flat in self._flat]
+        total = sums(np.zeros(len(self.classes)), zip(map(node_cell, ends), (a.T for a in self._answers), strict=True))
+        return clamp(total, 0, max(0, total.high)) if self.votes == "counts" else total
+
+    @property
+    def _answers(self) -> Iterator[Floats]:
+        """What each node of each tree says, (nodes, classes): counts, shares or one vote."""
+        for flat in self._flat:
+            answers = flat.answers if self.votes == "counts" else _shares(flat.answers)
+            yield np.eye(len(self.classes))[np.argmax(answers, axis=1)] if self.votes == "votes" else answers
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -335,3 +338,24 @@ def _quoted(text: str) -> str:
 
 def _text(value: Value) -> str:
     return value if isinstance(value, str) else f"{value:g}"
+
+
+def placed(attributes: Sequence[tuple[str, tuple[Value, ...]]], columns: Columns, rows: int) -> Positions:
+    """Where each cell stands among its attribute's values, −1 where it is none: (attributes, at least 1; rows)."""
+    at = np.full((max(1, len(attributes)), rows), -1, dtype=np.int64)
+    for i, (name, values) in enumerate(attributes):
+        if name in columns:
+            at[i] = positions(columns[name], values)
+    return at
+
+
+def walked(asks: Positions, first: Positions, at: Positions) -> Positions:
+    """The node of a tree where each row ends; `at` (attributes, rows) are positions of its values, −1 for none."""
+    here = np.zeros(at.shape[1], dtype=np.int64)
+    rows = np.flatnonzero(first[here] >= 0)
+    while len(rows):
+        value = at[asks[here[rows]], rows]
+        rows, value = rows[value >= 0], value[value >= 0]
+        here[rows] = first[here[rows]] + value
+        rows = rows[first[here[rows]] >= 0]
+    return here

@@ -25,7 +25,7 @@ from jostle.kernels.arrays import Floats
 from jostle.kernels.graphical.fit import fitted, public_ridge, signal_share
 from jostle.kernels.graphical.parameter_tying import Tied
 from jostle.kernels.graphical.structure import Structure
-from jostle.kernels.threads import on_one_thread
+from jostle.threads import on_one_thread
 
 
 @dataclass(frozen=True, eq=False)

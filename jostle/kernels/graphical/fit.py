@@ -17,7 +17,7 @@ from jostle.kernels.arrays import Floats, along
 from jostle.kernels.graphical.parameter_tying import Tied
 from jostle.kernels.graphical.simplex import on_simplex
 from jostle.kernels.graphical.structure import Structure
-from jostle.kernels.threads import on_one_thread
+from jostle.threads import on_one_thread
 
 NOISE_DOMINATED = 2.0
 

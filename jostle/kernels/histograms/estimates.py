@@ -11,8 +11,8 @@ from jostle.kernels.arrays import Floats, Strategy
 from jostle.kernels.histograms import projection
 from jostle.kernels.histograms.grams import on_cells
 from jostle.kernels.noisy_array import noise_of, with_noise
-from jostle.kernels.threads import on_one_thread
 from jostle.kernels.workloads.boxes import Workload
+from jostle.threads import on_one_thread
 
 
 @on_one_thread

@@ -18,8 +18,8 @@ from jostle.kernels.arrays import Floats, Ints, Strategy
 from jostle.kernels.histograms import kdtree, projection
 from jostle.kernels.histograms.grams import on_buckets
 from jostle.kernels.histograms.strategies import estimate
-from jostle.kernels.threads import on_one_thread
 from jostle.kernels.workloads.boxes import Workload
+from jostle.threads import on_one_thread
 
 WORK = 2**23
 """The most numbers that the cuts of the whole cube may hold: beyond it nothing is smoothed."""

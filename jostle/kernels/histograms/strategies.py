@@ -15,11 +15,11 @@ from jostle.kernels.arrays import Floats, Ints, Strategy
 from jostle.kernels.histograms import hierarchy, p_identity, projection
 from jostle.kernels.histograms.grams import Gram, on_buckets, on_cells
 from jostle.kernels.noisy_array import estimated
-from jostle.kernels.threads import on_one_thread
 from jostle.kernels.workloads import marginals
 from jostle.kernels.workloads.boxes import Workload
 from jostle.kernels.workloads.predicates import Predicates
 from jostle.kernels.workloads.unions import spectrum
+from jostle.threads import on_one_thread
 
 MOST_SCATTERED = 2**18
 """The largest cube of more than one dimension whose buckets get a fitted strategy: each step spreads p rows over it."""

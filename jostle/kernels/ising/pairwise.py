@@ -18,7 +18,7 @@ from jostle.kernels.errors import KernelError
 from jostle.kernels.ising.draws import numbered, some_signs
 from jostle.kernels.ising.field import Field
 from jostle.kernels.ising.models import ring_pairs
-from jostle.kernels.slopes import sign_patterns
+from jostle.kernels.rowprograms.gradients import sign_patterns
 
 Facts = Mapping[str, Any]
 MOST_STATES = 2**20

@@ -1,0 +1,27 @@
+"""Builders of row programs: what noisy sums, scores and models calculate of a private row.
+
+They turn public parameters into programs of the closed operations of `jostle.privacy.rows`, which are total, exact and
+of one row each. So nothing here is trusted: a wrong formula costs accuracy, and parameters that do not fit are refused
+when the program is built, before anything is charged. All raise `ValueError` for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from jostle.kernels.rowprograms import contributions, gradients, mixtures
+from jostle.privacy.rows.factored import FactoredGradient
+from jostle.privacy.rows.functions import Contributions, Weights
+
+WEIGHTS: Mapping[str, Callable[..., Weights]] = {
+    "one": mixtures.one, "responsibilities": mixtures.responsibilities, "framed": mixtures.framed,
+    "nearest": mixtures.nearest, "nearest_from": mixtures.nearest_from, "within": mixtures.within,
+}  # fmt: skip
+CONTRIBUTIONS: Mapping[str, Callable[..., Contributions]] = {
+    "coordinates": contributions.coordinates, "indicators": contributions.indicators,
+    "logistic_gradient": contributions.logistic_gradient, "pair_products": contributions.pair_products,
+}  # fmt: skip
+GRADIENTS: Mapping[str, Callable[..., FactoredGradient]] = {
+    "ising_gradient": gradients.ising_gradient, "sign_gradient": gradients.sign_gradient,
+}  # fmt: skip
+"""By the name that a program of the language gives: functions of the number of columns and of its parameters."""

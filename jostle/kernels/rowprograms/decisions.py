@@ -1,0 +1,122 @@
+"""What a classifier decides of a row, as a row program: look-ups, sums and comparisons of whole numbers.
+
+A model is a public value and predicts in doubles. Over private rows its class scores are rounded once to a grid that
+is as fine as is exact. A cell that is not among an attribute's values adds nothing to a sum and stays at the node of a
+tree that asks for it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from jostle.kernels.arrays import Floats, Ints
+from jostle.kernels.classifiers.codes import Value, plain
+from jostle.privacy.rows.arrays import concatenate, first_largest, gather, lookup, one_hot, reshape, select
+from jostle.privacy.rows.expressions import Expression, clamp, columns, comparison, constant
+from jostle.privacy.rows.functions import RowCount
+from jostle.privacy.rows.program import program
+
+LARGEST = 2.0**32
+"""Scores are clipped to it."""
+
+FINEST = 20
+"""Bits of a score below one, at most."""
+
+
+class Cell(NamedTuple):
+    """A column of a row: its public values, and the row's place among them, −1 for none."""
+
+    values: tuple[Value | None, ...]
+    place: Expression
+
+    def looked_up(self, table: Floats, absent: Floats | float) -> Expression:
+        """`table[..., i]` for value i of this cell, `absent` where the row has none."""
+        none = np.broadcast_to(np.asarray(absent, dtype=float), table.shape[:-1])[..., None]
+        return lookup(np.concatenate([none, table], axis=-1), self.place + 1)
+
+    def place_in(self, values: Sequence[Value]) -> Expression:
+        """The row's place in another list of values, −1 where it is not there."""
+        places = {plain(value): place for place, value in enumerate(values)}
+        return self.looked_up(np.array([places.get(plain(v), -1) for v in self.values], dtype=float), -1)
+
+    def table_of(self, values: Sequence[Value], table: Floats) -> Floats:
+        """A table over `values` (…, values) as one over the cell's own; 0 for what is not there."""
+        places = {plain(value): place for place, value in enumerate(values)}
+        chosen = [places.get(plain(v), -1) for v in self.values]
+        return np.concatenate([table, np.zeros((*table.shape[:-1], 1))], axis=-1)[..., chosen]
+
+
+Cells = Mapping[str, Cell]
+
+
+def right_count(
+    scores: Callable[[Cells], Expression], classes: Sequence[Value], values: Mapping[str, Sequence[Value]], label: str
+) -> RowCount:
+    """1 where the class with the largest score, the first of equals, is the row's own, else 0.
+
+    The program's inputs are the places of `values` in their order, −1 for none; `label` is the class's column.
+    """
+    places = {name: columns((), -1, len(listed) - 1) for name, listed in values.items()}
+    cells = {name: Cell(tuple(map(plain, values[name])), place) for name, place in places.items()}
+    truth = cells.pop(label).place_in(classes)
+    right = comparison(first_largest(scores(cells)), "==", truth)
+    return RowCount("rows_right", program(list(places.values()), right))
+
+
+def sums(base: Floats, tables: Iterable[tuple[Cell, Floats]]) -> Expression:
+    """base (C,) plus of each table (C, values of its cell) the column that the row is in; 0 where it is in none."""
+    listed = [(cell, _finite(table)) for cell, table in tables]
+    start = _finite(base)
+    reach = np.abs(start).max() + sum(float(np.abs(table).max(initial=0.0)) for _, table in listed)
+    bits = min(FINEST, 51 - math.frexp(reach + 1)[1])
+    total: Expression = constant(np.rint(np.ldexp(start, bits)))
+    for cell, table in listed:
+        total = total + cell.looked_up(np.rint(np.ldexp(table, bits)), 0.0)
+    return total
+
+
+def votes(scores: Sequence[Expression]) -> Expression:
+    """How many of several lists of scores are largest at each class."""
+    total, *others = (one_hot(first_largest(each), each.shape[0]) for each in scores)
+    for other in others:
+        total = total + other
+    return total
+
+
+def branch_scores(place: Expression | None, scores: Sequence[Expression]) -> Expression:
+    """The scores of the branch that the row's place names; the votes of all where it names none."""
+    together = votes(scores)
+    if place is None:
+        return together
+    rows = concatenate([reshape(each, (1, *each.shape)) for each in (*scores, together)])
+    chosen = select(comparison(place, "<", 0), len(scores), place)
+    return gather(rows, clamp(chosen, 0, len(scores)))
+
+
+def node_cell(node: Expression) -> Cell:
+    """The node of a tree as a cell, to be looked up by."""
+    return Cell((), node)
+
+
+def tree_end(asks: Ints, first: Ints, depth: int, cells: Sequence[Expression | None]) -> Expression:
+    """The node of a tree where a row ends: node i asks cell `asks[i]`, and its children stand from `first[i]` on.
+
+    A row moves on while its node has children (first ≥ 0) and its place in the cell is one of them (≥ 0).
+    """
+    places = concatenate([reshape(constant(-1) if c is None else c, (1,)) for c in (*cells, constant(-1))])
+    asked = np.where(first >= 0, asks, len(cells))
+    node: Expression = constant(0)
+    for _ in range(depth):
+        place = gather(places, lookup(asked, node))
+        onward = clamp(lookup(np.maximum(first, 0), node) + place, 0, len(asks) - 1)
+        node = select(comparison(place, "<", 0), node, onward)
+    return node
+
+
+def _finite(scores: Floats) -> Floats:
+    """Scores within ±LARGEST; what is no number is 0."""
+    return np.asarray(np.clip(np.nan_to_num(np.asarray(scores, dtype=float)), -LARGEST, LARGEST))

@@ -1,0 +1,120 @@
+"""Weights of mixtures, clusters and shells: how much of a row each of several sums of moments takes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from jostle.kernels.arrays import Floats
+from jostle.kernels.rowprograms.scales import FAR, LARGEST, STEPS, affine, bits_for, exponentials, numbers, row
+from jostle.privacy.rows.arrays import concatenate, first_largest, largest, lookup, one_hot, reshape, total
+from jostle.privacy.rows.expressions import Expression, clamp, comparison, constant, rounded, shift
+from jostle.privacy.rows.functions import Weights
+from jostle.privacy.rows.norms import GRID
+from jostle.privacy.rows.program import program
+
+SQUARED = 49  # bits of a squared length
+TABLE_BITS = 22  # of exp(·), and of a sum of few of them
+
+
+def one(d: int) -> Weights:
+    """Weight 1 for every row: plain moments of all rows."""
+    return Weights("one", program([row(d)], constant([GRID])))
+
+
+def responsibilities(d: int, *, means: Any, factors: Any, offsets: Any) -> Weights:
+    """The E-step of a mixture of Gaussians: P(component k | row).
+
+    `means` (K, d) in units of the ball; `factors` (K, d, d) with Σ_k^-1 = F_k F_kᵀ; `offsets` (K,) ln π_k + ln|F_k|.
+    """
+    units = row(d)
+    weights, _, _, _ = _e_step(d, units, means, factors, offsets)
+    return Weights("responsibilities", program([units], weights))
+
+
+def framed(d: int, *, means: Any, factors: Any, offsets: Any, radius: Any) -> Weights:
+    """The same, and each component's own view of the row: F_kᵀ(x − μ_k) / radius, which is whitened and centred.
+
+    Rows of a component then have a length of about √d / radius, however small its covariance is.
+    """
+    units = row(d)
+    weights, frames, squared, bits = _e_step(d, units, means, factors, offsets)
+    return Weights("framed", program([units], weights, frames, squared), _radius(radius, bits))
+
+
+def nearest(d: int, *, centres: Any) -> Weights:
+    """k-means: 1 for the nearest of `centres` (K, d), in units of the ball; the first of equals."""
+    units = row(d)
+    return Weights("nearest", program([units], _nearest(units, numbers(centres, (None, d), "centres"))))
+
+
+def nearest_from(d: int, *, centres: Any, radius: Any) -> Weights:
+    """The same, and how the row lies from each centre, in units of `radius`."""
+    units, places = row(d), numbers(centres, (None, d), "centres")
+    far = math.sqrt(d) * (1 + float(np.abs(places).max()))
+    bits = bits_for(far * GRID, SQUARED // 2, finest=20)
+    moved = reshape(shift(units, -bits) if bits >= 0 else rounded(units, -bits, -GRID, GRID), (1, d))
+    frames = moved - constant(np.rint(np.ldexp(places * GRID, bits)))
+    weights = _nearest(units, places)
+    squared = total(frames * frames, axis=1)
+    return Weights("nearest_from", program([units], weights, frames, squared), _radius(radius, bits, GRID))
+
+
+def within(d: int, *, radii: Any) -> Weights:
+    """Shares a row out by its length: 1 in the first of the shells |row| ≤ radii[0], ≤ radii[1], …, else nowhere."""
+    edges = numbers(radii, (None,), "radii")
+    units = row(d)
+    squared = total(units * units)
+    limits = np.floor(np.minimum(edges * GRID, 2.0**25) ** 2) * (edges >= 0) - (edges < 0)
+    inside = comparison(reshape(squared, (1,)), "<=", constant(limits))
+    shell = first_largest(concatenate([inside, constant([1])]))
+    return Weights("within", program([units], one_hot(shell, len(edges)) * GRID))
+
+
+def normalised(logs: Expression, bits: int, weight_bits: int, unit: int) -> Expression:
+    """unit · exp(logs) / Σ exp(logs) over the first axis, rounded down; `logs` in units of 2^-bits.
+
+    By a table of exp at steps of 1/STEPS, in units of 2^-weight_bits.
+    """
+    behind = reshape(largest(logs), (1, *logs.shape[1:])) - logs
+    places = rounded(behind, bits - STEPS.bit_length() + 1, 0, FAR * STEPS)
+    weights = lookup(exponentials(weight_bits), places)
+    together = total(weights)
+    divisor = reshape(clamp(together, 1, together.high), (1, *logs.shape[1:]))
+    return weights * unit // divisor
+
+
+def _e_step(
+    d: int, units: Expression, means: Any, factors: Any, offsets: Any
+) -> tuple[Expression, Expression, Expression, int]:
+    """Weights (K,), whitened rows (K, d), their squared lengths (K,), and the bits of the whitened rows' units."""
+    offset = numbers(offsets, (None,), "offsets", least=-LARGEST)  # minus infinity is the logarithm of nothing
+    count = len(offset)
+    mean, factor = numbers(means, (count, d), "means"), numbers(factors, (count, d, d), "factors")
+    matrix = factor.transpose(0, 2, 1).reshape(count * d, d) / GRID
+    shifts = -np.einsum("kj,kjl->kl", mean, factor).reshape(-1)
+    whitened, fine = affine(matrix, shifts, units, 51)
+    reach = math.ldexp(max(abs(whitened.low), abs(whitened.high)), -fine)
+    bits = bits_for(reach * math.sqrt(d) * (1 + 2.0**-10), SQUARED // 2, finest=20)
+    # a component further behind than any row's distance has no weight at all
+    behind = np.maximum(offset - offset.max(), -(reach * reach * d / 2 + FAR + 1))
+    edge = math.isqrt(2**SQUARED // d)
+    frames = reshape(rounded(whitened, fine - bits, -edge, edge), (count, d))
+    squared = total(frames * frames, axis=1)
+    logs = constant(np.rint(np.ldexp(behind, 2 * bits + 1))) - squared
+    return normalised(logs, 2 * bits + 1, TABLE_BITS, GRID), frames, squared, bits
+
+
+def _nearest(units: Expression, places: Floats) -> Expression:
+    scores, _ = affine(places / GRID, -0.5 * np.einsum("kd,kd->k", places, places), units, 51)
+    return one_hot(first_largest(scores), len(places)) * GRID
+
+
+def _radius(radius: Any, bits: int, unit: int = 1) -> int:
+    """A radius in units of 2^-bits / unit."""
+    number = float(numbers(radius, (), "radius"))
+    if not number >= 1 / LARGEST:
+        raise ValueError("a radius is a positive number")
+    return max(1, round(min(2.0 ** (SQUARED // 2), math.ldexp(number * unit, bits))))

@@ -1,0 +1,56 @@
+"""Row counts: the sum of a whole number of each row, as a score.
+
+A row program gives each row of a table a whole number within a public interval, from the row's described cells
+(`privacy.rows`). One row more or less moves the sum by at most the largest absolute value in that interval, and by
+nothing else: a program is a function of the row alone and cannot fail. Where no number is negative the score is
+monotone. `rows_right` is such a count: how many rows of a table a public classifier gets right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from jostle.engine.plan import Column
+from jostle.privacy.handles import Score, Table
+from jostle.privacy.rows.functions import RowCount
+from jostle.privacy.splits import column_key
+
+if TYPE_CHECKING:
+    from jostle.privacy.kernel import Kernel
+
+ROW_COUNT = "rows_right"
+BLOCK = 2**15
+"""Rows that a program runs over at a time."""
+
+
+def row_count(table: Table, names: tuple[str, ...], build: Callable[[Mapping[str, Any]], RowCount]) -> Score:
+    """The sum over the rows of `table` of what a program gives for the columns `names`, each of public values.
+
+    `build` makes the program for these columns' values: its inputs are the places among them, −1 for none.
+    """
+    keys = tuple(column_key(Column(name), table) for name in names)
+    count = build({name: key.values for name, key in zip(names, keys, strict=True)})
+    intervals = [(i.low, i.high) for i in count.program.inputs]
+    if intervals != [(-1, len(key.values) - 1) for key in keys]:
+        raise ValueError("a program's inputs are the places of its columns' values")
+    (number,) = count.program.outputs
+    return Score(table.exposures, ROW_COUNT, table, max(1, count.sensitivity), number.low >= 0, 0, (count, keys))
+
+
+def exact_row_count(kernel: Kernel, one: Score) -> int:
+    """The exact number, for mechanisms only."""
+    import numpy as np
+
+    count, keys = one.arguments
+    plan: Any = one.base.plan if isinstance(one.base, Table) else None
+    codes = kernel.vault.parts.codes(plan, keys)
+    if codes is None:
+        codes = kernel.engine.codes(plan, keys)
+    limits = [len(key.values) - 1 for key in keys]
+    total = 0
+    for start in range(0, len(codes[0]), BLOCK):
+        block = [np.clip(c[start : start + BLOCK], -1, most) for c, most in zip(codes, limits, strict=True)]
+        (numbers,) = count.program(*block)
+        total += int(numbers.sum())  # BLOCK numbers below 2^53 / BLOCK: exact
+    return total

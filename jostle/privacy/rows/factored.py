@@ -1,0 +1,201 @@
+"""Gradients in two factors over private rows of codes: slopes times features, the arithmetic of steps to a vertex.
+
+A row of codes r adds, to the score of a combination s and a feature f of one column, Σ_u s_u·v_u(r)·f(r): its *slopes*
+v, one or a few numbers that depend on the whole row, and *features*, of one column each. Slopes are a row program of
+the sums of public tables, one a column, and of one column's code. `FactoredGradient` holds what is public: features and
+combinations as whole numbers −1, 0, 1, the tables, and the program. So a row is looked at once, whatever the number of
+coordinates. Slopes are brought to whole multiples of 2^-30 whose absolute values sum to at most 2^30.
+
+*Sensitivity.* |Σ_u s_u·v_u·f| ≤ Σ_u |v_u| ≤ 2^30: one row more or less moves every score by at most 1 in units of
+2^-30, and by nothing else, since slopes depend on their row alone.
+
+*Exactness.* Slopes are first added up for each pattern of codes of a group of columns, times how many equal rows there
+are, and the sums then weighed by the features of the patterns. Sums of a chunk are made of doubles that hold
+whole numbers: CHUNK = 2^14 rows of at most 2^30, each taken for at most 2^8 equal rows at a time, stay below 2^53.
+Everything after is 64-bit integers, or Python's where there are more than 2^32 rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from jostle.privacy.rows.expressions import RowProgramError, whole_array
+from jostle.privacy.rows.norms import GRID, whole_slopes
+from jostle.privacy.rows.program import RowProgram
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+
+CHUNK = 2**14
+PATTERNS = 2**11  # of a group of columns, where there is more than one column in it
+TIMES = 2**8  # equal rows that are added at a time
+MOST_VALUES = 64
+MOST_SCORES = 2**20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FactoredGradient:
+    """`values`: how many values each column has. `target`: the column whose codes the slopes are told.
+
+    `combinations` (S, k) of the k slopes are scored, with each feature. For each group of columns (`grouped`) and each
+    pattern of codes in it (`patterns`), `tables` (k', patterns) are what is added up for the slopes, and `features`
+    (·, patterns). `program` takes the sums (k',) and the target's code, and gives slopes (k,) in units of 2^-`bits`.
+    """
+
+    name: str
+    values: tuple[int, ...]
+    target: int
+    combinations: Ints
+    tables: tuple[Floats, ...]
+    features: tuple[Ints, ...]
+    program: RowProgram
+    bits: int
+
+    def __post_init__(self) -> None:
+        import numpy as np
+
+        if not all(2 <= v <= MOST_VALUES for v in self.values) or self.target not in range(len(self.values)):
+            raise RowProgramError(f"columns have 2 to {MOST_VALUES} values")
+        (sums, own), (slopes,) = self.program.inputs, self.program.outputs
+        many = [codes.shape[1] for codes in patterns(self.values)]
+        fits = [t.shape for t in self.tables] == [(*sums.shape, m) for m in many]
+        fits = fits and [f.shape[1:] for f in self.features] == [(m,) for m in many]
+        fits = fits and slopes.shape == self.combinations.shape[1:] and own.shape == ()
+        if not fits or not 1 <= self.size <= MOST_SCORES or not 0 <= self.bits <= 60:
+            raise RowProgramError("tables, features and slopes do not fit")
+        if any(np.abs(a).max(initial=0) > 1 for a in (self.combinations, *self.features)):
+            raise RowProgramError("features and combinations are -1, 0 and 1")
+        reach = [int(f) for f in np.sum([np.abs(whole_array(t)).max(axis=1) for t in self.tables], axis=0)]
+        if max(reach) > min(-sums.low, sums.high) or own.low > 0 or own.high < self.values[self.target] - 1:
+            raise RowProgramError("the sums of tables may leave the program's intervals")
+
+    @property
+    def size(self) -> int:
+        return len(self.combinations) * sum(len(f) for f in self.features)
+
+
+@dataclass(frozen=True, slots=True)
+class CodedRows:
+    """Different rows: `columns` (d, m) their codes, `groups` (g, m) the pattern of each group, `times` how many."""
+
+    columns: NDArray[np.uint8]
+    groups: NDArray[np.int32]
+    times: Ints
+
+
+@lru_cache(maxsize=64)
+def grouped(values: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    """Neighbouring columns, from and to, whose patterns of codes are at most PATTERNS."""
+    ends = [0]
+    size = 1
+    for place, many in enumerate(values):
+        if size * many > PATTERNS and place > ends[-1]:
+            ends.append(place)
+            size = 1
+        size *= many
+    return tuple(pairwise([*ends, len(values)]))
+
+
+@lru_cache(maxsize=64)
+def patterns(values: tuple[int, ...]) -> tuple[NDArray[np.intp], ...]:
+    """All codes of each group of columns: (columns, patterns)."""
+    import numpy as np
+
+    listed = []
+    for first, last in grouped(values):
+        shape = values[first:last]
+        codes = np.stack(np.unravel_index(np.arange(int(np.prod(shape))), shape))
+        codes.setflags(write=False)
+        listed.append(codes)
+    return tuple(listed)
+
+
+def coded(batches: Iterable[NDArray[np.float64]], values: tuple[int, ...]) -> CodedRows:
+    """Rows in units of 1/GRID within ±1, batches (d, n), as codes: the nearest of `values[j]` numbers evenly spread.
+
+    Equal rows stand once, where their number fits in 62 bits; a row's code depends on that row alone.
+    """
+    import numpy as np
+
+    whole = 1
+    for many in values:
+        whole *= many
+    steps = np.array(values, dtype=float)[:, None] - 1
+
+    def codes_of(units: NDArray[np.float64]) -> NDArray[np.uint8]:
+        return np.asarray(np.clip(np.rint((units / GRID + 1) * (0.5 * steps)), 0, steps), dtype=np.uint8)
+
+    if whole >= 2**62:
+        read = [codes_of(units) for units in batches]
+        columns = np.concatenate(read, axis=1) if read else np.zeros((len(values), 0), dtype=np.uint8)
+        times = np.ones(columns.shape[1], dtype=np.int64)
+    else:
+        numbers, times = _tallied(np.ravel_multi_index(tuple(codes_of(units)), values) for units in batches)
+        columns = np.stack(np.unravel_index(numbers, values)).astype(np.uint8)
+    groups = [
+        np.ravel_multi_index(tuple(columns[first:last]), values[first:last]).astype(np.int32)
+        for first, last in grouped(values)
+    ]
+    return CodedRows(columns, np.stack(groups), times)
+
+
+def _tallied(batches: Iterator[Ints]) -> tuple[Ints, Ints]:
+    """The different numbers in order and how often each is there; memory goes by how many are different."""
+    import numpy as np
+
+    different, times = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    waiting: list[Ints] = []
+
+    def fold() -> None:
+        nonlocal different, times, waiting
+        read, many = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *waiting]), return_counts=True)
+        together, back = np.unique(np.concatenate([different, read]), return_inverse=True)
+        summed = np.zeros(len(together), dtype=np.int64)
+        np.add.at(summed, back.ravel(), np.concatenate([times, many]))
+        different, times, waiting = together, summed, []
+
+    for numbers in batches:
+        waiting.append(numbers.astype(np.int64))
+        if sum(len(w) for w in waiting) > 2**22:
+            fold()
+    fold()
+    return different, times
+
+
+def gradient_sums(rows: CodedRows, gradient: FactoredGradient, bound: float) -> Ints:
+    """The exact scores (size,), in units of 2^-BITS of the bound; clamped to 64 bits."""
+    import numpy as np
+
+    large = int(rows.times.sum()) >= 2**32
+    kind: Any = object if large else np.int64
+    sums = [np.zeros((gradient.combinations.shape[1], t.shape[1]), dtype=kind) for t in gradient.tables]
+    own = rows.columns[gradient.target]
+    for start in range(0, len(rows.times), CHUNK):
+        part = slice(start, start + CHUNK)
+        places = [group[part].astype(np.intp) for group in rows.groups]
+        added = gradient.tables[0][:, places[0]]
+        for table, place in zip(gradient.tables[1:], places[1:], strict=True):
+            added += table[:, place]
+        (slopes,) = gradient.program(added, own[part])
+        units = whole_slopes(slopes * (2.0**-gradient.bits / bound))
+        times, scale = rows.times[part], 1
+        while times.any():
+            times, now = np.divmod(times, TIMES)
+            weighed = units * now
+            for total, place in zip(sums, places, strict=True):
+                for u, weights in enumerate(weighed):
+                    counts = np.bincount(place, weights=weights, minlength=total.shape[1])
+                    total[u] += counts.astype(np.int64).astype(kind, copy=False) * scale
+            scale *= TIMES
+    pairs = zip(sums, gradient.features, strict=True)
+    scores = [gradient.combinations.astype(kind) @ s @ f.T.astype(kind) for s, f in pairs]
+    flat = np.concatenate(scores, axis=1).ravel()
+    return np.asarray(np.clip(flat, -(2**62), 2**62), dtype=np.int64)

@@ -1,0 +1,132 @@
+"""Rows and what programs give for them, brought within a norm in whole numbers: what sensitivities rest on.
+
+Doubles are used where they are quick, and no bound rests on them: each function ends with numbers whose norm is
+checked, or follows, in whole numbers. All are functions of one column alone, to the last bit, and total.
+
+* `within_ball` reads rows of doubles from the engine, clips and rounds them to whole multiples of 1/GRID.
+* `whole_weights` keeps weights that are at most GRID in all; a row with more takes no part.
+* `whole_frames` brings frames within the ball of radius GRID by one division rounded toward zero.
+* `clipped` brings contributions within a norm of 2^BITS, `whole_slopes` slopes within ℓ₁.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+GRID_BITS = 14
+GRID: int = 2**GRID_BITS
+"""Units of a coordinate: rows are whole multiples of 1/GRID within the unit ball."""
+
+BITS = 30
+"""Sums over rows come in units of 2^-BITS."""
+
+LARGEST_SQUARE = 2**50
+"""Squared lengths below it have a root that a double holds closely enough to be rounded up."""
+
+
+def within_ball(rows: Floats, radius: float, norm: str) -> NDArray[np.int16]:
+    """Rows (n, d) as units (d, n) in the ball of the norm `l2` or `sup`; rows with a value that is none are dropped."""
+    import numpy as np
+
+    complete = np.asarray(rows, dtype=float)[np.isfinite(rows).all(axis=1)]
+    with np.errstate(all="ignore"):
+        x = np.ascontiguousarray(complete.T) / radius
+        if norm == "sup":
+            return np.asarray(np.trunc(np.clip(x, -1.0, 1.0) * GRID), dtype=np.int16)
+        largest = np.maximum(np.abs(x).max(axis=0, initial=0.0), 1.0)
+        x /= largest
+        squared = np.zeros(x.shape[1])
+        for row in x:
+            squared += row * row
+        # where the row reached beyond the ball: divided by its length, which is √squared times what was divided out
+        length = np.sqrt(squared)
+        x *= np.where(length * largest > 1.0, 1.0 / np.where(length > 0, length, 1.0), largest)
+        units = np.trunc(np.nan_to_num(x, nan=0.0, posinf=0.0, neginf=0.0) * GRID)
+    np.clip(units, -GRID, GRID, out=units)
+    outside = (units * units).sum(axis=0) > GRID * GRID  # whole numbers below 2^53: exact
+    if outside.any():
+        units[:, outside] = np.trunc(units[:, outside] * (1 - 2.0**-10))
+        units[:, (units * units).sum(axis=0) > GRID * GRID] = 0
+    return np.asarray(units, dtype=np.int16)
+
+
+def whole_weights(weights: Floats) -> Floats:
+    """Weights (K, n), whole numbers from 0 on, with the rows left out that have more than GRID in all."""
+    import numpy as np
+
+    total = weights.sum(axis=0)  # below 2^53 by the intervals of whoever declared them: exact
+    return weights if total.max(initial=0.0) <= GRID else np.where(total > GRID, 0.0, weights)
+
+
+def whole_frames(frames: Floats, squared: Floats, radius: int) -> Floats:
+    """Frames (K, d, n), whole numbers, in units of GRID of the larger of `radius` and their own length.
+
+    `squared` (K, n) are their squared lengths, at most LARGEST_SQUARE. Let m be a whole number of at least the length
+    and at least the radius. |v·GRID| ≤ 2^52, so that v·GRID/m is rounded toward zero exactly (`Quotient`), and
+    Σ (v·GRID/m)² ≤ GRID²·|v|²/m² ≤ GRID².
+    """
+    import numpy as np
+
+    divisor = np.sqrt(squared)
+    np.floor(divisor, out=divisor)
+    divisor += squared > divisor * divisor  # the root rounded up
+    np.maximum(divisor, float(radius), out=divisor)
+    scaled = frames * float(GRID)
+    scaled /= divisor[:, None, :]
+    return np.trunc(scaled, out=scaled)
+
+
+def clipped(contributions: Floats, norm: str) -> Ints:
+    """Columns (m, n) of multiples of the bound within the unit ball of `l1`, `l2` or `sup`, in steps of 2^-BITS.
+
+    Rounded toward zero. A row that rounding left outside of the ball, checked in whole numbers, counts as zero.
+    """
+    import numpy as np
+
+    unit = 2.0**BITS
+    with np.errstate(all="ignore"):
+        x = np.nan_to_num(np.array(contributions, dtype=float), nan=0.0, posinf=0.0, neginf=0.0)
+        np.clip(x, -1.0, 1.0, out=x)  # a coordinate beyond the ball is out of it in any norm; keeps squares finite
+        if norm == "sup":
+            return np.asarray(np.trunc(x * unit), dtype=np.int64)
+        size = np.zeros(x.shape[1])
+        for row in x:
+            size += np.abs(row) if norm == "l1" else row * row
+        size = size if norm == "l1" else np.sqrt(size)
+        # one part in 2^28 smaller than the ball, so that rounding cannot carry a row out of it
+        x *= (1 - 2.0**-28) / np.maximum(size, 1.0)
+    units: Ints = np.trunc(x * unit).astype(np.int64)
+    if norm == "l1":
+        units[:, np.abs(units).sum(axis=0) > 2**BITS] = 0
+    else:
+        # in doubles first, where no square overflows, then exactly
+        near = (units.astype(float) ** 2).sum(axis=0) < 2.0 ** (2 * BITS + 1)
+        units[:, ~near] = 0
+        units[:, (units * units).sum(axis=0) > 2 ** (2 * BITS)] = 0
+    return units
+
+
+def whole_slopes(slopes: Floats) -> Floats:
+    """Slopes (k, n) as doubles that hold whole multiples of 2^-BITS, whose absolute values sum to at most 2^BITS."""
+    import numpy as np
+
+    unit = 2.0**BITS
+    x: Any = np.clip(slopes, -1.0, 1.0)
+    if len(x) > 1:
+        size = np.abs(x[0])
+        for row in x[1:]:
+            size += np.abs(row)
+        # one part in 2^28 smaller than the bound, so that rounding cannot carry a row out of it
+        x *= (1 - 2.0**-28) / np.maximum(size, 1.0)
+    x *= unit
+    np.trunc(x, out=x)
+    if len(x) > 1:
+        x[:, np.abs(x).sum(axis=0) > unit] = 0.0  # whole numbers: exact
+    return np.asarray(x)

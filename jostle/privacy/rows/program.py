@@ -1,0 +1,142 @@
+"""Programs over a row: expressions in an order in which they can be calculated, and what calculates them.
+
+A program is data: it prints, has a digest that names it, and can be sent to where rows are. The evaluator walks it
+once for a batch of rows, column by column, in doubles that hold whole numbers (`expressions`). It keeps no state
+between batches, and a batch of no rows is a batch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jostle.privacy.rows.arrays import Reshape
+from jostle.privacy.rows.expressions import Columns, Constant, Expression, Floats, RowProgramError
+
+LONGEST = 2**14
+"""Expressions in a program."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowProgram:
+    """`outputs` as functions of `inputs`, for each row alone."""
+
+    inputs: tuple[Columns, ...]
+    outputs: tuple[Expression, ...]
+
+    def __post_init__(self) -> None:
+        loose = [e for e in self.order if isinstance(e, Columns) and not any(e is i for i in self.inputs)]
+        if loose:
+            raise RowProgramError("columns that are no input of the program")
+
+    def __reduce__(self) -> tuple[type[RowProgram], tuple[Any, ...]]:
+        return RowProgram, (self.inputs, self.outputs)  # without what is worked out from them, which goes by identity
+
+    @cached_property
+    def order(self) -> tuple[Expression, ...]:
+        """Every expression once, operands first."""
+        order: dict[int, Expression] = {}
+        waiting: list[tuple[Expression, bool]] = [(output, False) for output in reversed(self.outputs)]
+        while waiting:
+            expression, ready = waiting.pop()
+            if id(expression) in order:
+                continue
+            if ready:
+                order[id(expression)] = expression
+                continue
+            waiting.append((expression, True))
+            waiting.extend((operand, False) for operand in reversed(expression.operands))
+            if len(order) > LONGEST:
+                raise RowProgramError(f"a program has at most {LONGEST:,} expressions")
+        return tuple(order.values())
+
+    @cached_property
+    def places(self) -> dict[int, int]:
+        return {id(expression): place for place, expression in enumerate(self.order)}
+
+    @cached_property
+    def _expiring(self) -> list[list[int]]:
+        """For each step, the operands that no later step and no output needs."""
+        last: dict[int, int] = {}
+        for place, expression in enumerate(self.order):
+            last[place] = place
+            for operand in expression.operands:
+                last[self.places[id(operand)]] = place
+        outputs = {self.places[id(output)] for output in self.outputs}
+        expiring: list[list[int]] = [[] for _ in self.order]
+        for place, end in last.items():
+            if place not in outputs:
+                expiring[end].append(place)
+        return expiring
+
+    def __call__(self, *batches: NDArray[Any]) -> list[Floats]:
+        """The outputs for a batch of n rows: `batches[i]` of shape (*inputs[i].shape, n), outputs (*shape, n)."""
+        rows = batches[0].shape[-1] if batches else 1
+        values: list[Floats | None] = [None] * len(self.order)
+        for column, batch in zip(self.inputs, batches, strict=True):
+            if id(column) in self.places:
+                values[self.places[id(column)]] = np.asarray(batch, dtype=np.float64)
+        for place, expression in enumerate(self.order):
+            if isinstance(expression, Columns):
+                continue
+            sources = [self.places[id(operand)] for operand in expression.operands]
+            operands = [array for source in sources if (array := values[source]) is not None]
+            values[place] = expression.apply(operands, self._reusable(place, sources, operands, rows))
+            for ended in self._expiring[place]:
+                values[ended] = None
+        results = (values[self.places[id(output)]] for output in self.outputs)
+        return [np.broadcast_to(v, (*v.shape[:-1], rows)) for v in results if v is not None]
+
+    def _reusable(self, place: int, sources: list[int], operands: list[Floats], rows: int) -> Floats | None:
+        """The array of an operand that ends here and has the shape of the result, to be written over."""
+        shape = (*self.order[place].shape, rows)
+        for source, operand in zip(sources, operands, strict=True):
+            if source in self._expiring[place] and source in self._owned and operand.shape == shape:
+                return operand
+        return None
+
+    @cached_property
+    def _owned(self) -> set[int]:
+        """Expressions whose arrays are neither inputs nor constants, and share their numbers with no other array."""
+        views = [e for e in self.order if isinstance(e, Reshape)]
+        shared = {self.places[id(e)] for view in views for e in (view, *view.operands)}
+        return {p for p, e in enumerate(self.order) if p not in shared and not isinstance(e, Columns | Constant)}
+
+    @cached_property
+    def digest(self) -> str:
+        """A name of the program: equal programs have equal ones."""
+        state = hashlib.sha256(repr([self.places.get(id(i)) for i in self.inputs]).encode())
+        for line, expression in zip(self.lines, self.order, strict=True):
+            state.update(line.encode())
+            for public in expression.constants:
+                state.update(public.tobytes() if isinstance(public, np.ndarray) else repr(public).encode())
+        state.update(repr([self.places[id(output)] for output in self.outputs]).encode())
+        return state.hexdigest()
+
+    @property
+    def lines(self) -> list[str]:
+        """A line an expression: `7 = sum 3 5 : (4,) within -9..9`."""
+        return [
+            f"{place} = {' '.join([e.name, *(str(self.places[id(o)]) for o in e.operands)])}"
+            f"{''.join(f' {_shown(c)}' for c in e.constants)} : {e.shape} within {e.low}..{e.high}"
+            for place, e in enumerate(self.order)
+        ]
+
+    def __str__(self) -> str:
+        return "\n".join([*self.lines, "gives " + ", ".join(str(self.places[id(o)]) for o in self.outputs)])
+
+
+def program(inputs: Sequence[Columns], *outputs: Expression) -> RowProgram:
+    return RowProgram(tuple(inputs), outputs)
+
+
+def _shown(public: Any) -> str:
+    if not isinstance(public, np.ndarray):
+        return str(public)
+    return f"[{' × '.join(map(str, public.shape))}]" if public.size > 8 else str(public.tolist())

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jostle.kernels import threads
+from jostle import threads
 from jostle.kernels.accuracy import root_mean_square
 from jostle.kernels.histograms import grams, hierarchy, p_identity, projection, strategies
 from jostle.kernels.workloads import boxes as workloads

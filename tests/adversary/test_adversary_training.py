@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 from jostle.diagnostics import Refusal
+from jostle.kernels.rowprograms import CONTRIBUTIONS
 from jostle.privacy.measure import noisy_argmax
 from jostle.privacy.measures import Amount
 from jostle.privacy.prepaid import prepay
-from jostle.privacy.rowsums import contributions_of, exact_size, noisy_sum
+from jostle.privacy.rowsums import exact_size, noisy_sum
 from jostle.privacy.scores import score
 from jostle.source import Source
 from jostle.tools.session import Session
@@ -131,7 +132,7 @@ def test_a_forked_kernel_spends_nothing(tmp_path: Path) -> None:
     names, kernel = session.names(), session._interp.kernel
     rows, cube, source = names["v"], names["h"], names["c"].exposures[0].source
     amount = Amount("epsilon", 10**11)
-    given = contributions_of(rows, "coordinates", {})
+    given = CONTRIBUTIONS["coordinates"](len(rows.names))
     paid = prepay(kernel, rows, amount, "laplace", None)
     actions: dict[str, Callable[[], object]] = {
         "a charge": lambda: prepay(kernel, rows, amount, "laplace", None),
@@ -157,4 +158,4 @@ def test_exact_sums_are_of_public_rows_only(tmp_path: Path) -> None:
     session, _ = opened(tmp_path)
     rows, kernel = session.names()["v"], session._interp.kernel
     with pytest.raises(Refusal, match="says no epsilon"):
-        noisy_sum(kernel, rows, contributions_of(rows, "coordinates", {}), 1.0, "l2", None, 1.0, None)
+        noisy_sum(kernel, rows, CONTRIBUTIONS["coordinates"](len(rows.names)), 1.0, "l2", None, 1.0, None)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from jostle.kernels.errors import KernelError
 from jostle.kernels.rowprograms.scales import FAR, STEPS, affine, logistic, numbers, row
 from jostle.privacy.rows.arrays import concatenate, lookup, one_hot, part, reshape
 from jostle.privacy.rows.expressions import Expression, comparison, constant, rounded, shift
@@ -62,7 +63,7 @@ def indicators(d: int, *, values: Any, pairs: Any = True) -> Contributions:
     """
     sizes = numbers(values, (d,), "values")
     if (sizes < 1).any() or (sizes != np.trunc(sizes)).any() or sizes.max() > 2**20 or not isinstance(pairs, bool):
-        raise ValueError("`values` say how many values each column has")
+        raise KernelError("`values` say how many values each column has")
     units = row(d)
     cells = []
     for i, size in enumerate(sizes.astype(int).tolist()):
@@ -81,5 +82,5 @@ def place_of(target: Any, d: int) -> int:
     """A column by its number."""
     place = float(numbers(target, (), "target"))
     if not place.is_integer() or not 0 <= place < d:
-        raise ValueError(f"`target` is the number of a column, 0 to {d - 1}")
+        raise KernelError(f"`target` is the number of a column, 0 to {d - 1}")
     return int(place)

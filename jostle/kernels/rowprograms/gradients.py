@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from jostle.kernels.arrays import Floats
+from jostle.kernels.errors import KernelError
 from jostle.kernels.rowprograms.contributions import SLOPE_BITS, logistic_slope, place_of
 from jostle.kernels.rowprograms.mixtures import normalised
 from jostle.kernels.rowprograms.scales import bits_for, numbers
@@ -54,7 +55,7 @@ def sign_gradient(d: int, *, target: Any, values: Any, weights: Any) -> Factored
     place = place_of(target, d)
     sizes = tuple(int(v) for v in numbers(values, (d,), "values"))
     if min(sizes) < 2 or max(sizes) > 64:
-        raise ValueError("columns have 2 to 64 values")
+        raise KernelError("columns have 2 to 64 values")
     k, largest = sizes[place], max(sizes)
     w = numbers(weights, (k, d, largest), "weights")
     inner = sign_patterns(largest).astype(np.int64)

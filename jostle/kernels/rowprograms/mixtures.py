@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from jostle.kernels.arrays import Floats
+from jostle.kernels.errors import KernelError
 from jostle.kernels.rowprograms.scales import FAR, LARGEST, STEPS, affine, bits_for, exponentials, numbers, row
 from jostle.privacy.rows.arrays import concatenate, first_largest, largest, lookup, one_hot, reshape, total
 from jostle.privacy.rows.expressions import Expression, clamp, comparison, constant, rounded, shift
@@ -116,5 +117,5 @@ def _radius(radius: Any, bits: int, unit: int = 1) -> int:
     """A radius in units of 2^-bits / unit."""
     number = float(numbers(radius, (), "radius"))
     if not number >= 1 / LARGEST:
-        raise ValueError("a radius is a positive number")
+        raise KernelError("a radius is a positive number")
     return max(1, round(min(2.0 ** (SQUARED // 2), math.ldexp(number * unit, bits))))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from jostle.kernels.arrays import Floats
+from jostle.kernels.errors import KernelError
 from jostle.privacy.rows.arrays import matrix_product
 from jostle.privacy.rows.expressions import Columns, Expression, columns, constant
 from jostle.privacy.rows.norms import GRID
@@ -36,16 +37,16 @@ def numbers(values: Any, shape: tuple[int | None, ...], name: str, least: float 
     array = np.maximum(np.array(values, dtype=np.float64), least)  # keeps what is no number
     fits = len(array.shape) == len(shape) and array.size > 0
     if not fits or any(size not in (None, side) for size, side in zip(shape, array.shape, strict=True)):
-        raise ValueError(f"`{name}` has {' × '.join('any' if s is None else str(s) for s in shape) or 'one'} numbers")
+        raise KernelError(f"`{name}` has {' × '.join('any' if s is None else str(s) for s in shape) or 'one'} numbers")
     if not (np.abs(array) <= LARGEST).all():
-        raise ValueError(f"`{name}` is made of numbers of at most {LARGEST:g}")
+        raise KernelError(f"`{name}` is made of numbers of at most {LARGEST:g}")
     return array
 
 
 def bits_for(reach: float, most: int, finest: int = 60) -> int:
     """The largest b up to `finest` with reach · 2^b ≤ 2^most; negative where the reach is large."""
     if not math.isfinite(reach):
-        raise ValueError("parameters are too large")
+        raise KernelError("parameters are too large")
     return min(finest, most - math.frexp(reach)[1]) if reach > 0 else finest
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from jostle.check import amounts, queries
 from jostle.check.calls import Calls
@@ -38,7 +38,7 @@ from jostle.check.values import (
 from jostle.check.words import COMPARISONS, FOLDS
 from jostle.diagnostics import Note
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import children
+from jostle.syntax.walk import children, expressions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -125,6 +125,8 @@ class Flow(Calls):
                 env.values.update(dict.fromkeys(self.use_names(stmt), UNKNOWN))
             case n.External(name=name):
                 env.values[name] = UNKNOWN
+            case unknown:
+                assert_never(unknown)
 
     def private(self, stmt: n.Private, env: Env) -> None:
         if not is_source_call(stmt.source):
@@ -227,9 +229,8 @@ class Flow(Calls):
                 self.value(source, env)
                 return Table(None, _columns(domains))
             case _:
-                for child in children(expr):
-                    if isinstance(child, n.Expr):
-                        self.value(child, env)
+                for child in expressions(expr):
+                    self.value(child, env)
                 return UNKNOWN
 
     def known(self, env: Env) -> Callable[[str], bool]:

@@ -20,7 +20,7 @@ from jostle.language.operations import ROW_FUNCTIONS
 from jostle.resources import folder
 from jostle.source import Span
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import children, every
+from jostle.syntax.walk import every, expressions
 
 OTHER_LANGUAGES = {
     "null": "`none`", "nil": "`none`", "None": "`none`", "NULL": "`none`", "True": "`true`", "False": "`false`",
@@ -82,9 +82,8 @@ class Names:
             case n.External(params=params):
                 self._defaults(params, scope)
             case _:
-                for child in children(stmt):
-                    if isinstance(child, n.Expr):
-                        self._expr(child, scope)
+                for child in expressions(stmt):
+                    self._expr(child, scope)
         self._bind(bound_in([stmt], self._modules.names))
 
     def _private(self, stmt: n.Private, scope: Scope) -> None:
@@ -158,9 +157,8 @@ class Names:
                 self._expr(source, scope)
                 self._expr(described, scope, domains=True)
             case _:
-                for child in children(expr):
-                    if isinstance(child, n.Expr):
-                        self._expr(child, scope, rows=rows, domains=domains)
+                for child in expressions(expr):
+                    self._expr(child, scope, rows=rows, domains=domains)
 
     def _inside(self, names: tuple[str, ...], scope: Scope) -> Scope:
         return Scope(names, scope)
@@ -185,9 +183,8 @@ class Names:
             for child in (*body.args, *(keyword.value for keyword in body.keywords)):
                 self._query(child, scope)
         elif isinstance(body, n.Binary | n.Unary | n.Logic | n.Conditional):
-            for part in children(body):
-                if isinstance(part, n.Expr):
-                    self._query(part, scope)
+            for part in expressions(body):
+                self._query(part, scope)
         else:
             self._expr(body, scope)
 

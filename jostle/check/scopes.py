@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
+from typing import assert_never
 
 from jostle.syntax import nodes as n
 
@@ -55,6 +56,10 @@ def bound_by(stmt: n.Stmt, use_names: UseNames) -> Iterator[str]:
             yield from bound_in(body.body, use_names)
         case n.With(body=body):
             yield from bound_in(body.body, use_names)
+        case n.Bare() | n.Return() | n.Release() | n.Assert():
+            return
+        case unknown:
+            assert_never(unknown)
 
 
 def bound_in(body: Iterable[n.Stmt], use_names: UseNames) -> Iterator[str]:
@@ -77,7 +82,13 @@ def returns_inside(stmt: n.Stmt) -> bool:
             return any(map(returns_inside, then.body)) or (other is not None and any(map(returns_inside, other.body)))
         case n.For(body=body) | n.With(body=body):
             return any(map(returns_inside, body.body))
-    return False
+        case (
+            n.Assign() | n.Bare() | n.Use() | n.ParamDecl() | n.Release() | n.Assert() | n.Def() | n.External()
+            | n.Private()
+        ):  # fmt: skip
+            return False
+        case unknown:
+            assert_never(unknown)
 
 
 def always_returns(body: tuple[n.Stmt, ...]) -> bool:

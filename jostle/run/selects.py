@@ -239,7 +239,7 @@ def _distinct_names(names: list[str], node: n.Select) -> None:
 
 
 def _want(interp: Any, call: n.Call, table: Any, schema: dict[str, Any], compiler: RowCompiler, scope: Scope) -> Want:
-    function = call.function.id  # type: ignore[attr-defined]
+    function = call.function.id  # type: ignore[union-attr]
     args = call.args
     if function == "count" and len(args) == 1 and isinstance(args[0], n.Star):
         if isinstance(table, Cube):

@@ -52,7 +52,7 @@ class Builder(Transformer):  # type: ignore[type-arg]
     def start(self, *body: Any) -> n.Program:
         lines = self.source.text.split("\n")
         whole = Span(self.source, 1, 1, len(lines), len(lines[-1]) + 1)
-        return n.Program(_only(n.Stmt, body), span=whole)
+        return n.Program(_only(n.Statement, body), span=whole)
 
     def bare(self, value: n.Expr) -> n.Bare:
         return n.Bare(value, span=value.span)
@@ -98,7 +98,7 @@ class Builder(Transformer):  # type: ignore[type-arg]
         return n.Block((stmt,), span=self._span(colon, stmt))
 
     def block(self, *children: Any) -> n.Block:
-        body = _only(n.Stmt, children)
+        body = _only(n.Statement, children)
         braces = children[0].type == "LBRACE"
         return n.Block(body, span=self._span(children[0], children[-1] if braces else body[-1]))
 
@@ -149,7 +149,7 @@ class Builder(Transformer):  # type: ignore[type-arg]
 
     def protecting_columns(self, word: Token, *children: Any) -> n.Protecting:
         columns = tuple(str(t) for t in children if isinstance(t, Token) and t.type == "NAME")
-        (up_to,) = _only(n.Expr, children)
+        (up_to,) = _only(n.Expression, children)
         weighted = children[-1] is not None
         return n.Protecting(False, columns=columns, up_to=up_to, weighted=weighted, span=self._span(word, *children))
 
@@ -204,7 +204,7 @@ class Builder(Transformer):  # type: ignore[type-arg]
         return n.Conditional(test, then, other, span=self._span(then, other))
 
     def logic(self, *children: Any) -> n.Logic:
-        return n.Logic(str(children[1]).lower(), _only(n.Expr, children), span=self._span(*children))
+        return n.Logic(str(children[1]).lower(), _only(n.Expression, children), span=self._span(*children))
 
     def unary(self, op: Token, operand: n.Expr) -> n.Unary:
         return n.Unary(str(op).lower(), operand, span=self._span(op, operand))
@@ -251,11 +251,11 @@ class Builder(Transformer):  # type: ignore[type-arg]
                     message = f"the argument `{child.name}` is given twice"
                     raise refuse("SyntaxError", message, child.span, help="keep one of them")
                 names_so_far.add(child.name)
-            elif isinstance(child, n.Expr) and names_so_far:
+            elif isinstance(child, n.Expression) and names_so_far:
                 help = "put the arguments without a name first"
                 raise refuse("SyntaxError", "an argument without a name after one with a name", child.span, help=help)
         trailing = isinstance(children[-1], Token)
-        return _only(n.Expr, children), _only(n.Keyword, children), trailing
+        return _only(n.Expression, children), _only(n.Keyword, children), trailing
 
     def keyword(self, name: Token, _equal: Token, value: n.Expr) -> n.Keyword:
         return n.Keyword(str(name), value, span=self._span(name, value))
@@ -282,13 +282,13 @@ class Builder(Transformer):  # type: ignore[type-arg]
         return replace(value, span=self._span(open, close))
 
     def list_literal(self, open: Token, *rest: Any) -> n.ListOf:
-        return n.ListOf(_only(n.Expr, rest), span=self._span(open, rest[-1]))
+        return n.ListOf(_only(n.Expression, rest), span=self._span(open, rest[-1]))
 
     def list_of(self, open: Token, item: n.Expr, *rest: Any) -> n.Comprehension:
         return self._comprehension("list", item, rest[:-1], self._span(open, rest[-1]))
 
     def set_literal(self, open: Token, *rest: Any) -> n.SetOf:
-        return n.SetOf(_only(n.Expr, rest), span=self._span(open, rest[-1]))
+        return n.SetOf(_only(n.Expression, rest), span=self._span(open, rest[-1]))
 
     def set_of(self, open: Token, item: n.Expr, *rest: Any) -> n.Comprehension:
         return self._comprehension("set", item, rest[:-1], self._span(open, rest[-1]))
@@ -322,7 +322,7 @@ class Builder(Transformer):  # type: ignore[type-arg]
 
     def select(self, word: Token, *rest: Any) -> n.Select:
         columns, joins = _only(n.Column, rest), _only(n.Join, rest)
-        table = next(child for child in rest if isinstance(child, n.Expr))
+        (table,) = _only(n.Expression, rest)[:1]
         where, keys, spend = rest[-3:]
         return n.Select(
             columns, table, joins, where, keys or (), spend,

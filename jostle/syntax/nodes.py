@@ -16,11 +16,11 @@ class Node:
     span: Span = field(compare=False, repr=False)
 
 
-class Expr(Node):
+class Expression(Node):
     __slots__ = ()
 
 
-class Stmt(Node):
+class Statement(Node):
     __slots__ = ()
 
 
@@ -28,43 +28,43 @@ class Stmt(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Name(Expr):
+class Name(Expression):
     id: str
 
 
 @dataclass(frozen=True, slots=True)
-class Number(Expr):
+class Number(Expression):
     value: float  # always a double; `1e400` is infinite
     real: bool = field(default=False, compare=False)  # written with a point or an exponent: `0.0..1.0` is real
 
 
 @dataclass(frozen=True, slots=True)
-class String(Expr):
+class String(Expression):
     value: str
 
 
 @dataclass(frozen=True, slots=True)
-class Constant(Expr):
+class Constant(Expression):
     value: bool | None  # true, false, none
 
 
 @dataclass(frozen=True, slots=True)
-class ListOf(Expr):
+class ListOf(Expression):
     items: tuple[Expr, ...]  # `[a, b]` and `(a, b)`
 
 
 @dataclass(frozen=True, slots=True)
-class SetOf(Expr):
+class SetOf(Expression):
     items: tuple[Expr, ...]  # `{a, b}`; the empty braces `{}` are a SetOf without items
 
 
 @dataclass(frozen=True, slots=True)
-class RecordOf(Expr):
+class RecordOf(Expression):
     items: tuple[tuple[str, Expr], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Comprehension(Expr):
+class Comprehension(Expression):
     kind: str  # "list" | "set" | "generator" (a call's only argument)
     item: Expr
     names: tuple[str, ...]
@@ -74,7 +74,7 @@ class Comprehension(Expr):
 
 
 @dataclass(frozen=True, slots=True)
-class Range(Expr):
+class Range(Expression):
     low: Expr
     high: Expr
 
@@ -83,33 +83,33 @@ class Range(Expr):
 
 
 @dataclass(frozen=True, slots=True)
-class Unary(Expr):
+class Unary(Expression):
     op: str  # "-" | "+" | "not"
     operand: Expr
 
 
 @dataclass(frozen=True, slots=True)
-class Binary(Expr):
+class Binary(Expression):
     op: str  # + - * / % ^ == != < <= > >= in "not in"
     left: Expr
     right: Expr
 
 
 @dataclass(frozen=True, slots=True)
-class Logic(Expr):
+class Logic(Expression):
     op: str  # "and" | "or"
     operands: tuple[Expr, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Conditional(Expr):
+class Conditional(Expression):
     test: Expr
     then: Expr
     other: Expr
 
 
 @dataclass(frozen=True, slots=True)
-class Over(Expr):
+class Over(Expression):
     fold: str  # max min sum argmax argmin (checked, not parsed)
     name: str
     source: Expr
@@ -131,13 +131,13 @@ class Block(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Lambda(Expr):
+class Lambda(Expression):
     params: tuple[str, ...]
     body: Expr
 
 
 @dataclass(frozen=True, slots=True)
-class Part(Expr):
+class Part(Expression):
     """`Feature (data) {…}`, `Option (data) {…} predict (F) {…}`, `Utility (data, answers) {…}`."""
 
     kind: str  # "Feature" | "Option" | "Utility"
@@ -148,7 +148,7 @@ class Part(Expr):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice(Expr):
+class Choice(Expression):
     among: Expr
     informed: Expr
     trained: Expr
@@ -164,32 +164,32 @@ class Keyword(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Star(Expr):
+class Star(Expression):
     """The `*` of `count(*)`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Distinct(Expr):
+class Distinct(Expression):
     """The `distinct E` of `count(distinct E)`."""
 
     value: Expr
 
 
 @dataclass(frozen=True, slots=True)
-class Call(Expr):
+class Call(Expression):
     function: Expr
     args: tuple[Expr, ...]
     keywords: tuple[Keyword, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Attribute(Expr):
+class Attribute(Expression):
     value: Expr
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Index(Expr):
+class Index(Expression):
     """`xs[0]`, `D[class = c, other = d]`, `D[E, ]`."""
 
     value: Expr
@@ -217,7 +217,7 @@ class Spend(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Spending(Expr):
+class Spending(Expression):
     """`f(x) with epsilon e`."""
 
     value: Expr
@@ -248,7 +248,7 @@ class GroupKey(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Select(Expr):
+class Select(Expression):
     columns: tuple[Column, ...]
     table: Expr
     joins: tuple[Join, ...] = ()
@@ -258,12 +258,12 @@ class Select(Expr):
 
 
 @dataclass(frozen=True, slots=True)
-class Query(Expr):
+class Query(Expression):
     body: Expr  # an expression with at least one Select in it
 
 
 @dataclass(frozen=True, slots=True)
-class Described(Expr):
+class Described(Expression):
     """A public source with a schema: `table("x.csv") described by {…}`."""
 
     source: Expr
@@ -274,55 +274,55 @@ class Described(Expr):
 
 
 @dataclass(frozen=True, slots=True)
-class Assign(Stmt):
+class Assign(Statement):
     name: str
     value: Expr
 
 
 @dataclass(frozen=True, slots=True)
-class Bare(Stmt):
+class Bare(Statement):
     """An expression as a statement: a call."""
 
     value: Expr
 
 
 @dataclass(frozen=True, slots=True)
-class Return(Stmt):
+class Return(Statement):
     value: Expr | None
 
 
 @dataclass(frozen=True, slots=True)
-class Use(Stmt):
+class Use(Statement):
     path: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class ParamDecl(Stmt):
+class ParamDecl(Statement):
     name: str
     default: Expr
 
 
 @dataclass(frozen=True, slots=True)
-class Release(Stmt):
+class Release(Statement):
     name: str
     value: Expr | None
 
 
 @dataclass(frozen=True, slots=True)
-class Assert(Stmt):
+class Assert(Statement):
     value: Expr
     message: Expr | None
 
 
 @dataclass(frozen=True, slots=True)
-class Def(Stmt):
+class Def(Statement):
     name: str
     params: tuple[Param, ...]
     body: Block
 
 
 @dataclass(frozen=True, slots=True)
-class External(Stmt):
+class External(Statement):
     """`external NAME(params)`: a kernel that a module of the standard library rests on."""
 
     name: str
@@ -330,21 +330,21 @@ class External(Stmt):
 
 
 @dataclass(frozen=True, slots=True)
-class If(Stmt):
+class If(Statement):
     test: Expr
     then: Block
     other: Block | None  # `else if` is a Block of one If
 
 
 @dataclass(frozen=True, slots=True)
-class For(Stmt):
+class For(Statement):
     names: tuple[str, ...]
     source: Expr
     body: Block
 
 
 @dataclass(frozen=True, slots=True)
-class With(Stmt):
+class With(Statement):
     spend: Spend
     body: Block
 
@@ -368,7 +368,7 @@ class Budget(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Private(Stmt):
+class Private(Statement):
     name: str
     source: Expr
     described: Expr | None
@@ -379,3 +379,15 @@ class Private(Stmt):
 @dataclass(frozen=True, slots=True)
 class Program(Node):
     body: tuple[Stmt, ...]
+
+
+# All of them, so that a type checker names each place that does not handle a new one ------------------
+
+Expr = (
+    Name | Number | String | Constant | ListOf | SetOf | RecordOf | Comprehension | Range | Unary | Binary
+    | Logic | Conditional | Over | Lambda | Part | Choice | Star | Distinct | Call | Attribute | Index | Spending
+    | Select | Query | Described
+)  # fmt: skip
+Stmt = (
+    Assign | Bare | Return | Use | ParamDecl | Release | Assert | Def | External | If | For | With | Private
+)  # fmt: skip

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
-from jostle.syntax.nodes import Node
+from jostle.syntax.nodes import Expr, Expression, Node
 
 
 @cache
@@ -34,6 +34,11 @@ def _nodes(value: Any) -> Iterator[Node]:
                 yield item
             elif isinstance(item, tuple):  # the pairs of a record
                 yield from (part for part in item if isinstance(part, Node))
+
+
+def expressions(node: Node) -> Iterator[Expr]:
+    """The expressions right below `node`."""
+    return (cast(Expr, child) for child in children(node) if isinstance(child, Expression))
 
 
 def every(node: Node) -> Iterator[Node]:

@@ -10,9 +10,14 @@ from typing import Any
 
 from jostle.check.cost.values import MISSING, Builtin, Closure, External, Module, Part, Scope, harmless
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import children, every
+from jostle.syntax.walk import every
 
-_COSTLY = (n.Query, n.Select, n.Spending, n.With, n.Private, n.Choice, n.Use, n.External, n.Part)
+# The forms that charge nothing of their own; any other may.
+_FREE = (
+    n.Name, n.Number, n.String, n.Constant, n.ListOf, n.SetOf, n.RecordOf, n.Comprehension, n.Range, n.Unary,
+    n.Binary, n.Logic, n.Conditional, n.Over, n.Lambda, n.Star, n.Distinct, n.Call, n.Keyword, n.Attribute, n.Index,
+    n.Described, n.Assign, n.Bare, n.Return, n.ParamDecl, n.Release, n.Assert, n.Def, n.Param, n.If, n.For, n.Block,
+)  # fmt: skip
 
 
 class Inert:
@@ -46,7 +51,7 @@ class Inert:
         names = set(own or ())
         used: list[str] = []
         for part in every(node):
-            if isinstance(part, _COSTLY):
+            if not isinstance(part, _FREE):
                 return False
             if isinstance(part, n.Index) and (part.keywords or part.trailing_comma):
                 return False
@@ -74,18 +79,3 @@ def _bound(node: n.Node) -> set[str]:
         case n.Lambda(params=params):
             return set(params)
     return set()
-
-
-def assigned(body: n.Node) -> set[str]:
-    """The names that running a block may set in its own scope."""
-    found: set[str] = set()
-    waiting: list[n.Node] = [body]
-    while waiting:
-        here = waiting.pop()
-        if isinstance(here, (n.Assign, n.Def, n.ParamDecl, n.Private, n.External)):
-            found.add(here.name)
-        elif isinstance(here, n.For):
-            found |= set(here.names)
-        if isinstance(here, (n.Block, n.If, n.For, n.With)):
-            waiting.extend(children(here))
-    return found

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, assert_never
 
 from jostle.amounts import QUANTA
 from jostle.check.cost import calls, numbers, queries
 from jostle.check.cost import sources as declared
-from jostle.check.cost.inert import assigned
 from jostle.check.cost.ledger import Ledger, Opened
 from jostle.check.cost.tree import Most
 from jostle.check.cost.values import (
@@ -36,6 +35,7 @@ from jostle.check.cost.values import (
     in_quanta,
 )  # fmt: skip
 from jostle.check.cost.ways import NO_MET, Following, joined_names, walked
+from jostle.check.scopes import bound_in, returns_inside
 from jostle.syntax import nodes as n
 
 
@@ -68,8 +68,12 @@ class Walker(Following):
                 return self._for(node, scope)
             case n.With():
                 return self._with(node, scope)
-            case n.Release(value=n.Expr() as value) | n.Assert(value=value):
-                self.eval(value, scope)
+            case n.Release(value=value):
+                if value is not None:
+                    self.eval(value, scope)
+            case n.Assert(value=value, message=message):
+                if self.eval(value, scope) is not True and message is not None:
+                    self.maybe(lambda: self.eval(message, scope))  # a run that ends here has paid for it
             case n.Private():
                 scope.names[node.name] = declared.private(self, node, scope)
             case n.Use():
@@ -79,7 +83,22 @@ class Walker(Following):
                 scope.names[node.name] = self.world.setting(node.name, default)
             case n.External():
                 scope.names[node.name] = External(node.name)
+            case unknown:
+                assert_never(unknown)
         return True
+
+    def assigned(self, body: n.Block) -> set[str]:
+        """The names that running a block may set in its own scope."""
+        return set(bound_in(body.body, self._names_of))
+
+    def _names_of(self, use: n.Use) -> set[str]:
+        """The names that a `use` binds."""
+        if use.path not in self.module_names:
+            self.module_names[use.path] = {use.path[-1]}  # for modules that use each other
+            tree = self.world.module(use.path)
+            if tree is not None:
+                self.module_names[use.path] |= set(bound_in(tree.body, self._names_of))
+        return self.module_names[use.path]
 
     def params(self, params: tuple[n.Param, ...], scope: Scope) -> tuple[tuple[str, Any], ...]:
         return tuple((p.name, self.eval(p.default, scope) if p.default is not None else MISSING) for p in params)
@@ -103,7 +122,7 @@ class Walker(Following):
 
     def _for(self, node: n.For, scope: Scope) -> bool:
         value = self.eval(node.source, scope)
-        own = assigned(node.body) | set(node.names)
+        own = self.assigned(node.body) | set(node.names)
 
         def each(item: Any) -> bool:
             self.bind(node.names, item, scope)
@@ -116,7 +135,7 @@ class Walker(Following):
                 return bool(went)
             del self.returns[self_returns:]
             scope.names = {**names, **dict.fromkeys(own, PUBLIC)}
-            if _may_return(node.body):
+            if any(map(returns_inside, node.body.body)):
                 self.returns.append((PUBLIC, self.ledger.copy()))
             return True
         return self.loop(scope, node.span, value, own, each)
@@ -126,8 +145,8 @@ class Walker(Following):
         names = dict(scope.names)
 
         def ruined() -> bool:
-            scope.names = {**names, **dict.fromkeys(assigned(node.body), ANYTHING)}
-            if _may_return(node.body):
+            scope.names = {**names, **dict.fromkeys(self.assigned(node.body), ANYTHING)}
+            if any(map(returns_inside, node.body.body)):
                 self.returns.append((ANYTHING, self.ledger.copy()))
             return True
 
@@ -219,7 +238,10 @@ class Walker(Following):
                 return queries.select(self, node, scope)
             case n.Described():
                 return declared.public(self, node, scope)
-        return PUBLIC
+            case n.Star() | n.Distinct():
+                return PUBLIC  # arguments of aggregates, which a select looks at
+            case unknown:
+                assert_never(unknown)
 
     def _name(self, node: n.Name, scope: Scope) -> Any:
         found = self.find(scope, node.id)
@@ -314,19 +336,3 @@ def _real(node: n.Expr) -> bool:
     while isinstance(node, n.Unary):
         node = node.operand
     return isinstance(node, n.Number) and node.real
-
-
-def _may_return(body: n.Block) -> bool:
-    """Whether a block holds a `return` of the function it stands in."""
-    waiting: list[n.Node] = [body]
-    while waiting:
-        here = waiting.pop()
-        if isinstance(here, n.Return):
-            return True
-        if isinstance(here, n.Block):
-            waiting.extend(here.body)
-        elif isinstance(here, (n.For, n.With)):
-            waiting.append(here.body)
-        elif isinstance(here, n.If):
-            waiting.extend(b for b in (here.then, here.other) if b is not None)
-    return False

@@ -75,6 +75,7 @@ class Following(Spending):
         self.bare_left = 0
         self.identities: list[tuple[SourceFact, Hashable]] = []
         self.modules: dict[tuple[str, ...], Module] = {}
+        self.module_names: dict[tuple[str, ...], set[str]] = {}
 
     # Ways ----------------------------------------------------------------------------------------
 

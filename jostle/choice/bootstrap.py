@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from jostle.amounts import quanta
+from jostle.accounting.amounts import Amount, quanta
 from jostle.choice.program import public_only, simulated
 from jostle.diagnostics import refuse
 from jostle.privacy.handles import Cube, Exposure, handles_in
-from jostle.privacy.measures import Amount
 from jostle.run.faults import private_value
 from jostle.run.registry import builtin
 from jostle.run.values import Part, Record, is_number, is_workload, kind_name

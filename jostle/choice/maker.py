@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from jostle.amounts import as_float, quanta
+from jostle.accounting.amounts import Amount, as_float, quanta
 from jostle.choice.bench import Bench
 from jostle.choice.calls import number_from, only_record, public_answers, workers_for
 from jostle.choice.learning import judged_at, learn, runs_of
@@ -23,7 +23,6 @@ from jostle.choice.table import RunTable, train_event
 from jostle.choice.tree_export import tree_records
 from jostle.diagnostics import refuse
 from jostle.privacy.handles import Exposures, handles_in
-from jostle.privacy.measures import Amount
 from jostle.run.faults import exposures_of
 from jostle.run.interpreter import Interpreter
 from jostle.run.registry import builtin

@@ -132,11 +132,10 @@ def _closed(
     interp: Any, maker: Any, option: int, data: Any, unit: str, amounts: Sequence[float]
 ) -> tuple[float, ...] | None:
     """The root mean square error of an option that measures a fixed strategy, on the shapes of the call's data."""
-    from jostle.amounts import quanta
+    from jostle.accounting.amounts import Amount, quanta
     from jostle.kernels.accuracy import root_mean_square
     from jostle.kernels.noisy_array import noise_of
     from jostle.privacy.handles import Exposure
-    from jostle.privacy.measures import Amount
 
     synthetic = synthetic_data(interp, data)
     if synthetic is None:

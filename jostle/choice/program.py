@@ -16,13 +16,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from jostle.amounts import quanta
+from jostle.accounting.amounts import Amount, quanta
+from jostle.accounting.definitions import Measure
 from jostle.choice.calls import all_handles, number_from
 from jostle.choice.fingerprint import fingerprint
 from jostle.diagnostics import refuse
 from jostle.privacy.handles import Cube, Exposure, Handle, handles_in
 from jostle.privacy.measure import public_cells
-from jostle.privacy.measures import Amount, Measure
 from jostle.privacy.sources import Source, Unit
 from jostle.run.values import JSet, Part, Record, is_number, is_sequence
 from jostle.simulate import SeededNoise, resample
@@ -213,7 +213,7 @@ def library_digest() -> str:
     """The digest of the code that runs depend on, which stored models are keyed by."""
     package = Path(__file__).resolve().parent.parent
     digest = hashlib.sha256()
-    for part in ("choice", "kernels", "privacy", "run"):
+    for part in ("accounting", "choice", "kernels", "privacy", "run"):
         for path in sorted((package / part).rglob("*.py")):
             digest.update(path.read_bytes())
     digest.update((package / "simulate.py").read_bytes())

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from jostle.accounting.budget_tree import Cost, Meter
+from jostle.accounting.definitions import ChargePurpose, Price
 from jostle.diagnostics import refuse
 from jostle.privacy import history
-from jostle.privacy.budget import Cost, Meter
 from jostle.privacy.handles import Exposures
 from jostle.privacy.ledger import Growth, Ledger, Receipt
 from jostle.privacy.ledgerrows import Dataset
-from jostle.privacy.measures import Asked, Price
 from jostle.privacy.plandigest import plan_digest
 from jostle.privacy.sources import Source
 from jostle.source import Source as Text
@@ -50,7 +50,7 @@ class Account:
 
 
 def settle(
-    exposures: Exposures, price: Price, what: str, span: Span | None, program: Text | None, asked: Asked
+    exposures: Exposures, price: Price, what: str, span: Span | None, program: Text | None, purpose: ChargePurpose
 ) -> Source | None:
     """Writes a charge into the ledger for every registered source it meets, or for none.
 
@@ -59,12 +59,12 @@ def settle(
     kept = [(e.source, e.source.account, e.path) for e in exposures if e.source.account is not None]
     if not kept:
         return None
-    plan = plan_digest(asked.plan, {account.data: account.name for _, account, _ in kept})
+    plan = plan_digest(purpose.plan, {account.data: account.name for _, account, _ in kept})
     content = {
         "program": Path(program.name).name if program is not None else "",
         "digest": history.digest(program.text) if program is not None else "",
         "line": span.line if span is not None and program is not None and span.source == program else 0,
-        "plan": plan.digest, "mechanism": asked.mechanism, "asked": what, "amount": str(price.amount),
+        "plan": plan.digest, "mechanism": purpose.mechanism, "asked": what, "amount": str(price.amount),
     }  # fmt: skip
     growths = []
     for source, account, path in kept:

@@ -15,12 +15,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from jostle.accounting.amounts import Amount
+from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
 from jostle.engine.plan import Apply, Column, Key, RowExpr
 from jostle.engine.types import key_of
 from jostle.privacy.handles import VALUES, Cube
 from jostle.privacy.kernel import Kernel
-from jostle.privacy.measures import Amount, Asked
 from jostle.privacy.mechanisms.additive import Additive, share, sum_prices
 from jostle.privacy.query import (
     MOST_KEYS,
@@ -58,7 +59,7 @@ class CubeRequest:
         each = Additive.fitted(share(amount, len(self.wants)), via, self.cube.exposures)
         title = ", ".join(w.function for w in self.wants)
         price = sum_prices(amount, [each.price] * len(self.wants))
-        kernel.charge(self.cube.exposures, price, title, span, Asked(each.mechanism, self))
+        kernel.charge(self.cube.exposures, price, title, span, ChargePurpose(each.mechanism, self))
         noise, stability = noise_and_reach(self.cube)
         bits = self.cube.bits
         reach = stability << bits

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from jostle.accounting.budget_tree import Path
 from jostle.engine.plan import WEIGHT_BITS, Categories, Domain, Integer, Key, Plan, RowExpr
-from jostle.privacy.budget import Path
 
 if TYPE_CHECKING:
     from jostle.privacy.kernel import Allotment

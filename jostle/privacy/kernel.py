@@ -17,12 +17,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from jostle.amounts import as_float, as_text
+from jostle.accounting.amounts import Amount, as_float, as_text
+from jostle.accounting.budget_tree import Meter, Path
+from jostle.accounting.definitions import UNSPECIFIED, ChargePurpose, Price
 from jostle.diagnostics import Note, Refusal, refuse
 from jostle.events import Stream
-from jostle.privacy.budget import Meter, Path
 from jostle.privacy.handles import Exposure, Exposures
-from jostle.privacy.measures import NOT_SAID, Amount, Asked, Price
 from jostle.privacy.sources import Register, Source
 from jostle.privacy.vault import Vault
 from jostle.source import Source as Text
@@ -180,15 +180,17 @@ class Kernel:
 
     # Charges -------------------------------------------------------------------------------------
 
-    def charge(self, exposures: Exposures, price: Price, what: str, span: Span | None, asked: Asked = NOT_SAID) -> None:
+    def charge(
+        self, exposures: Exposures, price: Price, what: str, span: Span | None, purpose: ChargePurpose = UNSPECIFIED
+    ) -> None:
         """Charges every source met, or none: all meters are tested before anything is added."""
         self.need_open(exposures, span)
         for exposure in exposures:
             check_unit(price.amount, exposure.source, span)
         with self._lock:
-            self._charge(exposures, price, what, span, asked)
+            self._charge(exposures, price, what, span, purpose)
 
-    def _charge(self, exposures: Exposures, price: Price, what: str, span: Span | None, asked: Asked) -> None:
+    def _charge(self, exposures: Exposures, price: Price, what: str, span: Span | None, purpose: ChargePurpose) -> None:
         plain = (price.amount.value, price.amount.delta)
         for exposure in exposures:
             source, path = exposure.source, _charged_path(exposure, price)
@@ -199,7 +201,7 @@ class Kernel:
                     raise self._exceeded(price.amount, left, f"the {whose} of {allotment.amount}", span, source)
             if not source.meter.admits(path, source.measure.cost(price)):
                 raise self._over_budget(source, path, price, span)
-        self._settle(exposures, price, what, span, asked)
+        self._settle(exposures, price, what, span, purpose)
         for exposure in exposures:
             source, path = exposure.source, _charged_path(exposure, price)
             for allotment in (*self._stack, *exposure.agents):
@@ -254,13 +256,13 @@ class Kernel:
             balance.units -= units
             balance.room -= room
 
-    def _settle(self, exposures: Exposures, price: Price, what: str, span: Span | None, asked: Asked) -> None:
+    def _settle(self, exposures: Exposures, price: Price, what: str, span: Span | None, purpose: ChargePurpose) -> None:
         """What registered sources lose is on disk when this returns; where it is not, nothing was charged."""
         if any(e.source.account is not None for e in exposures):
             from jostle.privacy.account import settle
 
             charged = tuple(replace(e, path=_charged_path(e, price)) for e in exposures)
-            full = settle(charged, price, what, span, self._program, asked)
+            full = settle(charged, price, what, span, self._program, purpose)
             if full is not None:
                 path = next(e.path for e in charged if e.source is full)
                 raise self._over_budget(full, path, price, span)

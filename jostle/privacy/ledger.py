@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from jostle.accounting.budget_tree import Cost
 from jostle.diagnostics import refuse
 from jostle.privacy import history
-from jostle.privacy.budget import Cost
 from jostle.privacy.history import Entry, Verified
 from jostle.privacy.ledgerfile import LedgerFile, default_path
 from jostle.privacy.ledgerrows import Dataset, Rows, now, plus

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from jostle.accounting.budget_tree import Cost
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.privacy import history
-from jostle.privacy.budget import Cost
 from jostle.privacy.history import Entry
 from jostle.privacy.ledgerfile import LedgerFile
 from jostle.privacy.registered import State, Terms

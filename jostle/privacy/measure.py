@@ -10,12 +10,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from jostle.amounts import as_float
+from jostle.accounting.amounts import Amount, as_float
+from jostle.accounting.definitions import ChargePurpose, pure_price
 from jostle.diagnostics import refuse
 from jostle.engine.plan import Derive, Filter, Join
 from jostle.privacy.handles import Cube, Handle, Restricted, Score, Scores, Tallied, join_exposures
 from jostle.privacy.kernel import Kernel
-from jostle.privacy.measures import Amount, Asked, pure_price
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.mechanisms.linear import Block, Strategy
 from jostle.privacy.mechanisms.selection import Selection
@@ -42,7 +42,7 @@ def noisy_answers(
         return [np.ldexp(part.astype(float), -strategy.bits) * ratio for part, ratio in parts], 0.0
     l1, l2 = strategy.norms()
     how = Additive.fitted(need(amount), via, cube.exposures, l1, l2)
-    kernel.charge(cube.exposures, how.price, "vector", span, Asked(how.mechanism, (cube, blocks)))
+    kernel.charge(cube.exposures, how.price, "vector", span, ChargePurpose(how.mechanism, (cube, blocks)))
     noise, stability = noise_and_reach(cube)
     exact = strategy.answers(kernel.vault.units(cube))
     bits, reach = strategy.bits + cube.bits, stability << cube.bits
@@ -77,7 +77,7 @@ def noisy_cubes(
     sides = [[e.reach for c in cubes for e in c.exposures if e.source is one.source] for one in together.exposures]
     l2 = math.ldexp(max(math.nextafter(math.hypot(*side), math.inf) for side in sides), bits)
     how = Additive.fitted(need(amount), via, together.exposures, l1, l2)
-    kernel.charge(together.exposures, how.price, "vector", span, Asked(how.mechanism, tuple(cubes)))
+    kernel.charge(together.exposures, how.price, "vector", span, ChargePurpose(how.mechanism, tuple(cubes)))
     noise, _ = noise_and_stability(together)
     kernel.vault.gather(cubes)
     exact = [kernel.vault.units(c) << (bits - c.bits) for c in cubes]
@@ -99,7 +99,7 @@ def noisy_score(kernel: Kernel, one: Score, amount: Amount | None, via: str | No
         return float(values_of(kernel, [one])[0]) / 2.0**one.bits
     how = Additive.fitted(need(amount), via, one.exposures)
     check_weights([one])
-    kernel.charge(one.exposures, how.price, one.of, span, Asked(how.mechanism, one))
+    kernel.charge(one.exposures, how.price, one.of, span, ChargePurpose(how.mechanism, one))
     noise, stability = noise_and_stability(one)[0], reach_of(one)
     reach = one.sensitivity * stability
     drawn = how.draw(noise, values_of(kernel, [one]), reach, reach)
@@ -131,7 +131,7 @@ def noisy_argmax(kernel: Kernel, scores: Sequence[Score], amount: Amount | None,
     if any(e.source.unit.public_size for e in exposures):
         one_way = False
     how = Selection.of(need(amount), exposures)
-    kernel.charge(exposures, how.price, "selection", span, Asked("noisy max", tuple(scores)))
+    kernel.charge(exposures, how.price, "selection", span, ChargePurpose("noisy max", tuple(scores)))
     scale = how.scale(_range(scores, moved) if one_way else max(moved), one_way)
     noise = exposures[0].source.noise
     chosen = [
@@ -224,7 +224,7 @@ def partition_cells(
     epsilon = as_float(plain.value) / distance
     scale = constants(epsilon, float(tuning.get("decay", DECAY))).scale * GRID
     plan = (cube, by, tuning) if axis is None and tree is None else (cube, by, tuning, axis, tree)
-    kernel.charge(cube.exposures, pure_price(plain), "partition", span, Asked("laplace", plan))
+    kernel.charge(cube.exposures, pure_price(plain), "partition", span, ChargePurpose("laplace", plan))
 
     def draw(scale: float, size: int) -> NDArray[np.int64]:
         drawn: NDArray[np.int64] = noise.laplace(np.zeros(size, dtype=np.int64), scale)

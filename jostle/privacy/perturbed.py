@@ -21,11 +21,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from jostle.accounting.amounts import Amount
+from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
 from jostle.kernels.graphical.structure import Structure
 from jostle.privacy.handles import Cube, Handle, join_exposures
 from jostle.privacy.kernel import Kernel
-from jostle.privacy.measures import Amount, Asked
 from jostle.privacy.mechanisms.additive import Additive, convertible
 from jostle.privacy.query import emit_measure, noise_and_stability
 from jostle.source import Span
@@ -71,7 +72,9 @@ def perturbed_optimum(
     how, weight = Additive.of(convertible(amount, together.exposures), via), max(e.reach for e in together.exposures)
     found = ridge if ridge is not None else ridge_for(how, structure, rows, weight)
     l1, l2 = sensitivities(structure, rows, found, weight)
-    kernel.charge(together.exposures, how.price, "potentials", span, Asked(how.mechanism, (tuple(cubes), rows, found)))
+    kernel.charge(
+        together.exposures, how.price, "potentials", span, ChargePurpose(how.mechanism, (tuple(cubes), rows, found))
+    )
     noise, _ = noise_and_stability(together)
     kernel.vault.gather(cubes)
     exact = np.concatenate([np.ldexp(kernel.vault.units(c).astype(float), -c.bits).ravel() for c in cubes])

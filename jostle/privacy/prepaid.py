@@ -22,14 +22,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 
-from jostle.amounts import as_float
+from jostle.accounting.amounts import Amount, as_float
+from jostle.accounting.conversions import mu_of, pure_epsilon, rho_of, root_two_rho
+from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
-from jostle.privacy.accounting import exact_gaussian
 from jostle.privacy.handles import Exposures, Handle
 from jostle.privacy.kernel import Kernel
-from jostle.privacy.measures import Amount, Asked, pure_epsilon, rho_of, root_two_rho
 from jostle.privacy.mechanisms.additive import Additive, convertible
 from jostle.privacy.query import emit_measure
 from jostle.source import Span
@@ -93,7 +92,7 @@ def prepay(
     """Charges `amount` at once on every source of a private handle; `single`: for one measurement."""
     amount = convertible(amount, handle.exposures)
     how = Additive.of(amount, via)
-    kernel.charge(handle.exposures, how.price, "prepaid", span, Asked(how.mechanism, handle))
+    kernel.charge(handle.exposures, how.price, "prepaid", span, ChargePurpose(how.mechanism, handle))
     room = math.inf
     value, delta = as_float(amount.value), as_float(amount.delta)
     if how.mechanism == "laplace":
@@ -110,18 +109,3 @@ def prepay(
     if not single:
         emit_measure(kernel, handle, "prepaid", how, 1, 1 / strength, span)
     return made
-
-
-@lru_cache(maxsize=1024)
-def mu_of(epsilon: float, delta: float) -> float:
-    """The largest μ whose exact Gaussian curve passes within (ε, δ), from below."""
-    low, high = 0.0, 1.0
-    while exact_gaussian(high, delta) <= epsilon and high < 1e6:
-        high *= 2
-    for _ in range(100):
-        middle = (low + high) / 2
-        if exact_gaussian(middle, delta) <= epsilon:
-            low = middle
-        else:
-            high = middle
-    return low * (1 - 2.0**-40)

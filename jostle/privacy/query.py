@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from jostle.amounts import as_float
+from jostle.accounting.amounts import Amount, as_float
+from jostle.accounting.definitions import ChargePurpose, Price, stability_price
 from jostle.diagnostics import refuse
 from jostle.engine.plan import (
     WEIGHT_BITS,
@@ -34,7 +35,6 @@ from jostle.engine.plan import (
 from jostle.engine.types import bounds_of, is_integral, key_of, kind_of
 from jostle.privacy.handles import Table
 from jostle.privacy.kernel import Kernel
-from jostle.privacy.measures import Amount, Asked, Price, stability_price
 from jostle.privacy.mechanisms.additive import Additive, share, sum_prices
 from jostle.privacy.mechanisms.quantile import candidates_of, choose_mode, choose_quantile
 from jostle.privacy.mechanisms.selection import Selection
@@ -301,8 +301,8 @@ class Request:
             self._measure(kernel, [how for _, how in hows], (key,), span) if found else Answer([[]], [[] for _ in hows])
         )
 
-    def _asked(self, hows: Sequence[Additive | Selection]) -> Asked:
-        return Asked(", ".join(dict.fromkeys(how.mechanism for how in hows)), self)
+    def _asked(self, hows: Sequence[Additive | Selection]) -> ChargePurpose:
+        return ChargePurpose(", ".join(dict.fromkeys(how.mechanism for how in hows)), self)
 
     def _title(self) -> str:
         return ", ".join(w.function for w in self.wants)

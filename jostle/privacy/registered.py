@@ -13,9 +13,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from jostle.accounting.amounts import Amount
+from jostle.accounting.definitions import Measure
 from jostle.diagnostics import refuse
 from jostle.engine.plan import Categories, Domain, Integer, Open, Real
-from jostle.privacy.measures import Amount, Measure
 from jostle.privacy.sources import Unit
 
 Schema = tuple[tuple[str, Domain], ...]

@@ -14,13 +14,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jostle.amounts import as_float
+from jostle.accounting.amounts import Amount, as_float
 from jostle.diagnostics import Refusal
 from jostle.privacy import history, measure
 from jostle.privacy.account import Account
 from jostle.privacy.handles import Cube, Exposures, Handle
 from jostle.privacy.kernel import Kernel
-from jostle.privacy.measures import Amount
 from jostle.privacy.mechanisms.additive import Scale
 from jostle.privacy.mechanisms.linear import Block
 from jostle.privacy.plandigest import plan_digest

@@ -25,7 +25,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from jostle.amounts import as_float
+from jostle.accounting.amounts import as_float
 from jostle.diagnostics import refuse
 from jostle.privacy.failures import exact_or_empty
 from jostle.privacy.handles import Scores, Vectors

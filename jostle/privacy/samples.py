@@ -1,7 +1,8 @@
 """Noisy counts of secret Poisson samples of the rows, several samples at one price: what stochastic gradients are of.
 
 `batches` releases, `steps` times over, all cells of E cubes of one table, counted over a fresh sample that keeps each
-protected unit with probability q and is told to nobody, with Gaussian noise. `privacy.subsampled` says what that loses.
+protected unit with probability q and is told to nobody, with Gaussian noise. The page of
+what that loses is `accounting.subsampled_gaussian`.
 
 *Sensitivity.* One unit more or less, kept in a step, moves cube i by a vector of ℓ₁ norm at most w (1 for a row; k
 for a person of up to k rows, all of which are kept or none; 1 for a person whose rows have weights, as multiples of
@@ -23,17 +24,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jostle.amounts import as_float
+from jostle.accounting.amounts import Amount, as_float
+from jostle.accounting.definitions import ChargePurpose, stability_price
+from jostle.accounting.subsampled_gaussian import noise_for, rate_for
 from jostle.diagnostics import refuse
 from jostle.engine.plan import WEIGHT_BITS, Apply, Bound, Column, Constant, Derive, Filter, Join, Key, Open, Plan
 from jostle.privacy.handles import Cube, Handle, Tallied, join_exposures
 from jostle.privacy.kernel import Kernel
-from jostle.privacy.measures import Amount, Asked, stability_price
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.noise import Noise
 from jostle.privacy.query import emit_measure
 from jostle.privacy.sampler import SHARES
-from jostle.privacy.subsampled import noise_for, rate_for
 from jostle.source import Span
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def batches(
     sigma = noise_for(epsilon, delta, kept / SHARES, steps)
     if not math.isfinite(sigma):
         raise refuse("BadAmount", "no noise keeps so many steps within this amount", help="take fewer steps")
-    asked = Asked("subsampled gaussian", (tuple(cubes), kept, steps))
+    asked = ChargePurpose("subsampled gaussian", (tuple(cubes), kept, steps))
     kernel.charge(together.exposures, stability_price(need), "batches", span, asked)
     rows = _rows(kernel, plan, columns, cubes, together)
     reach = max(e.reach for e in together.exposures) << rows.bits

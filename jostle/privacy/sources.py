@@ -10,9 +10,9 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from jostle.accounting.budget_tree import Meter
+from jostle.accounting.definitions import Measure
 from jostle.diagnostics import refuse
-from jostle.privacy.budget import Meter
-from jostle.privacy.measures import Measure
 from jostle.privacy.noise import Noise, SecureNoise
 from jostle.source import Span
 

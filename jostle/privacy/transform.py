@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from jostle.accounting.amounts import Amount
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.engine.plan import (
     Apply,
@@ -47,7 +48,6 @@ from jostle.privacy.handles import (
     join_exposures,
 )  # fmt: skip
 from jostle.privacy.kernel import Allotment, Kernel, check_unit
-from jostle.privacy.measures import Amount
 from jostle.privacy.query import MOST_KEYS, holds, need_unicode, open_keys
 from jostle.privacy.vault import mentions
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from jostle.amounts import as_float
+from jostle.accounting.amounts import as_float
 from jostle.diagnostics import refuse
 from jostle.privacy.released import Noised, half_width
 from jostle.run.operators import need_number
@@ -19,7 +19,7 @@ from jostle.run.registry import builtin
 from jostle.run.values import Record, is_sequence, is_vector, kind_name
 
 if TYPE_CHECKING:
-    from jostle.privacy.measures import Amount
+    from jostle.accounting.amounts import Amount
 
 LEVEL = 0.95
 _SAY = "`error` takes numbers straight from a measurement, or the answers of an option that measures a fixed strategy"

@@ -285,7 +285,7 @@ def _vectors_in(folder: str, *, at: Any) -> list[Any]:
 @builtin
 def _accounting(*, epsilon: Any = None, sigma: Any = None, times: Any = 1.0, delta: Any = 1e-6) -> Record:
     """What `times` equal measurements lose together, as the least ε at `delta`, under each way of adding up."""
-    from jostle.privacy import accounting
+    from jostle.accounting import composition as accounting
 
     if (epsilon is None) == (sigma is None):
         raise refuse(
@@ -359,7 +359,7 @@ def _spent(value: Any) -> Any:
 
 @builtin
 def _left(value: Any, *, at: Any) -> Any:
-    from jostle.amounts import as_float
+    from jostle.accounting.amounts import as_float
 
     interp, _ = at
     exposure = _source_of(value, "left")

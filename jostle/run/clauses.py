@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from jostle.amounts import quanta
+from jostle.accounting.amounts import Amount, quanta
+from jostle.accounting.definitions import Measure
 from jostle.diagnostics import Refusal, refuse
 from jostle.engine.plan import Categories, Domain, Integer, Open, Real
 from jostle.privacy.handles import handles_in
-from jostle.privacy.measures import Amount, Measure
 from jostle.privacy.registered import Clauses
 from jostle.privacy.sources import Unit
 from jostle.run.scope import Scope

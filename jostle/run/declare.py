@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from jostle.accounting.definitions import Measure
 from jostle.diagnostics import Refusal, refuse
 from jostle.engine.plan import Scan
 from jostle.language.builtins import SOURCES
 from jostle.privacy.handles import Cube, Handle, Origin, Table
-from jostle.privacy.measures import Measure
 from jostle.privacy.sources import Unit
 from jostle.run.clauses import measure_of, schema_of, unit_of
 from jostle.run.origins import (

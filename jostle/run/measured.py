@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from jostle.amounts import as_float, quanta
+from jostle.accounting.amounts import Amount, as_float, quanta
 from jostle.diagnostics import refuse
 from jostle.privacy import candidates, measure, replay, rowsums, scores, transform
 from jostle.privacy.handles import Cube, Exposures, Handle, Score, Scores, Table, Vectors, handles_in
-from jostle.privacy.measures import Amount
 from jostle.run.accuracy import cells_with_noise, with_noise
 from jostle.run.faults import exposures_of, private_value
 from jostle.run.registry import builtin, implement

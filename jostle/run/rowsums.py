@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from jostle.accounting.amounts import Amount
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.engine.bounds import bounds_of
 from jostle.engine.plan import Apply, Column, Constant, RowExpr
@@ -17,7 +18,6 @@ from jostle.kernels.rowprograms import CONTRIBUTIONS, GRADIENTS, WEIGHTS
 from jostle.privacy import rowsums
 from jostle.privacy.handles import Table, Vectors, handles_in
 from jostle.privacy.kernel import Kernel
-from jostle.privacy.measures import Amount
 from jostle.privacy.prepaid import Prepaid, prepay
 from jostle.run.faults import private_value
 from jostle.run.registry import builtin
@@ -131,7 +131,7 @@ def _scaled(expr: RowExpr, centre: float, scale: float) -> RowExpr:
 
 
 def _amount(interp: Any, rows: Vectors, epsilon: Any, delta: Any) -> Amount | None:
-    from jostle.amounts import quanta
+    from jostle.accounting.amounts import quanta
     from jostle.run.measured import amount_for
 
     amount = amount_for(interp, rows.exposures, epsilon)

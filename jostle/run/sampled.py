@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from jostle.amounts import quanta
+from jostle.accounting.amounts import Amount, quanta
 from jostle.diagnostics import refuse
 from jostle.privacy import perturbed, samples
 from jostle.privacy.handles import Cube, handles_in
-from jostle.privacy.measures import Amount
 from jostle.run.faults import exposures_of, private_value
 from jostle.run.measured import amount_for
 from jostle.run.registry import builtin

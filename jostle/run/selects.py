@@ -11,14 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from jostle.amounts import as_float, quanta
+from jostle.accounting.amounts import Amount, as_float, quanta
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.engine.plan import Column, Constant, Open
 from jostle.privacy import replay, transform
 from jostle.privacy.cubes import prepare_cube
 from jostle.privacy.handles import VALUES, ColumnHandle, Cube, Exposures, Handle, Table, handles_in
 from jostle.privacy.kernel import Kernel
-from jostle.privacy.measures import Amount
 from jostle.privacy.query import FUNCTIONS, Answer, KeyWish, Want, prepare
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import MISSING, Scope

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from jostle.accounting.definitions import Measure
 from jostle.diagnostics import refuse
 from jostle.engine.plan import Categories, Domain, Integer, Real
 from jostle.language.builtins import OPENERS
 from jostle.privacy.handles import Handle
-from jostle.privacy.measures import Measure
 from jostle.privacy.sources import Unit
 from jostle.run.clauses import schema_of
 from jostle.run.origins import DIMENSIONS, announce, array_of, check_columns, cube_of, is_array, open_origin, table_of

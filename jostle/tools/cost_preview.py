@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from jostle.amounts import as_text
+from jostle.accounting.amounts import as_text
 from jostle.diagnostics import Refusal
 from jostle.source import Source
 from jostle.trace.text import UNITS

@@ -12,7 +12,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from jostle.amounts import as_text
+from jostle.accounting.amounts import as_text
 from jostle.diagnostics import refuse, unwritable
 from jostle.engine.plan import Open
 from jostle.privacy.certificate import check, is_ours, made

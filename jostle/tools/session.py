@@ -278,7 +278,7 @@ class Session:
 
     def budget(self) -> dict[str, dict[str, dict[str, str]]]:
         """For each declared name, what it may lose and has lost, as exact decimals."""
-        from jostle.amounts import as_text
+        from jostle.accounting.amounts import as_text
 
         out: dict[str, dict[str, dict[str, str]]] = {}
         for name, source in self._interp.kernel.register.names.items():

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from jostle.accounting.amounts import Amount
 from jostle.diagnostics import Refusal
 from jostle.kernels.rowprograms import CONTRIBUTIONS
 from jostle.privacy.measure import noisy_argmax
-from jostle.privacy.measures import Amount
 from jostle.privacy.prepaid import prepay
 from jostle.privacy.rowsums import exact_size, noisy_sum
 from jostle.privacy.scores import score

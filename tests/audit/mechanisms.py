@@ -11,8 +11,7 @@ from batched import BatchedNoise, Drawn, batched, batched_table, likelihood_rati
 from branching import Database, branching
 from harness import Case, Pair
 
-from jostle.amounts import QUANTA
-from jostle.privacy.measures import Amount
+from jostle.accounting.amounts import QUANTA, Amount
 from jostle.privacy.mechanisms.least_cost import walk
 from jostle.privacy.mechanisms.stability import select_keys
 from jostle.simulate import SeededNoise

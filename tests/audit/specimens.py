@@ -95,7 +95,7 @@ def half_price_selection(x: np.ndarray, runs: int, rng: np.random.Generator) -> 
 def specimens() -> list[Case]:
     from graphs import one_sample_for_all
 
-    from jostle.privacy.measures import epsilon_of
+    from jostle.accounting.conversions import epsilon_of
 
     delta = 1e-3
     name = f"noisy max priced at ε²/8 ({ROUNDS} of them, ρ = 1)"

@@ -14,9 +14,9 @@ from cost_property import failures
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jostle.accounting.budget_tree import Meter
 from jostle.check.cost import Cost
 from jostle.check.cost.tree import EACH, Own, Place, Tally
-from jostle.privacy.budget import Meter
 from jostle.source import Source
 from jostle.tools.session import Session
 

@@ -22,7 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jostle.amounts import quanta
+from jostle.accounting.amounts import Amount, quanta
+from jostle.accounting.conversions import rho_of
+from jostle.accounting.subsampled_gaussian import noise_for, rate_for
 from jostle.kernels.graphical.learn import cgm_fit, naive_fit
 from jostle.kernels.graphical.model import GraphicalModel, graphical_model
 from jostle.kernels.graphical.rows import SyntheticRows
@@ -30,10 +32,8 @@ from jostle.kernels.graphical.sgd import psgd_fit
 from jostle.kernels.graphical.synthetic import chain_cliques, population, random_graph, random_model
 from jostle.kernels.noisy_array import NoiseModel, with_noise
 from jostle.privacy import perturbed
-from jostle.privacy.measures import Amount, rho_of
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.samples import Rows, released
-from jostle.privacy.subsampled import noise_for, rate_for
 from jostle.simulate import SeededNoise
 
 Floats = NDArray[np.float64]

@@ -64,7 +64,7 @@ def binned(frame: Any) -> tuple[Codes, list[str], list[int]]:
 
 def ours(frame: Any, whole: Any, how: str, epsilon: float, delta: float, seed: int) -> Codes:
     """Rows of a model that the standard library learns from `frame`, as codes."""
-    from jostle.privacy.measures import rho_of
+    from jostle.accounting.conversions import rho_of
     from jostle.source import Source
     from jostle.tools.session import Session
 

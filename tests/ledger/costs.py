@@ -22,12 +22,12 @@ if __package__ in (None, ""):
 else:
     from tests.ledger.storm import opened, registered
 
-from jostle.amounts import QUANTA
+from jostle.accounting.amounts import QUANTA, Amount
+from jostle.accounting.budget_tree import Path as At
+from jostle.accounting.definitions import Measure, Price, gaussian_price, pure_price
 from jostle.events import Stream
-from jostle.privacy.budget import Path as At
 from jostle.privacy.handles import Exposure
 from jostle.privacy.kernel import Kernel
-from jostle.privacy.measures import Amount, Measure, Price, gaussian_price, pure_price
 from jostle.privacy.sources import Source, Unit
 
 KINDS = {

@@ -20,14 +20,14 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from jostle.amounts import QUANTA, as_text
+from jostle.accounting.amounts import QUANTA, Amount, as_text
+from jostle.accounting.definitions import Measure, pure_price
 from jostle.diagnostics import Refusal
 from jostle.events import Stream
 from jostle.privacy.account import Account
 from jostle.privacy.handles import Exposure
 from jostle.privacy.kernel import Kernel
 from jostle.privacy.ledger import Ledger
-from jostle.privacy.measures import Amount, Measure, pure_price
 from jostle.privacy.registered import Terms
 from jostle.privacy.sources import Source, Unit
 

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from ledger_place import DATASET, Place
 
-from jostle.amounts import QUANTA
+from jostle.accounting.amounts import QUANTA, Amount
 from jostle.privacy.ledger import Ledger
-from jostle.privacy.measures import Amount
 from jostle.tools.entry import main
 
 COUNT = DATASET + "n = {{ select count(*) from people where age > 30 with epsilon 0.5 }}\nrelease n\n"

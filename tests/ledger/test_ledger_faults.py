@@ -15,11 +15,11 @@ import pytest
 from ledger_place import DATASET, Place, kind
 from storm import opened, registered
 
-from jostle.amounts import QUANTA
+from jostle.accounting.amounts import QUANTA, Amount
+from jostle.accounting.definitions import pure_price
 from jostle.diagnostics import Refusal
 from jostle.privacy.handles import Exposure
 from jostle.privacy.ledger import Ledger
-from jostle.privacy.measures import Amount, pure_price
 
 COUNT = DATASET + "n = {{ select count(*) from people with epsilon 0.5 }}\nrelease n\n"
 PRICE = pure_price(Amount("epsilon", QUANTA // 2))

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from storm import opened, registered
 
-from jostle.amounts import QUANTA
+from jostle.accounting.amounts import QUANTA, Amount
+from jostle.accounting.definitions import pure_price
 from jostle.diagnostics import Refusal
 from jostle.privacy import history
 from jostle.privacy.handles import Exposure
 from jostle.privacy.history import Entry
 from jostle.privacy.ledger import Ledger
-from jostle.privacy.measures import Amount, pure_price
 
 GROWN = "number = 2"
 TAMPERED = {

@@ -8,8 +8,8 @@ import math
 
 import pytest
 
+from jostle.accounting import composition as accounting
 from jostle.diagnostics import Refusal
-from jostle.privacy import accounting
 from jostle.source import Source
 from jostle.tools.session import Session
 

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostle.amounts import QUANTA
+from jostle.accounting.amounts import QUANTA, Amount
+from jostle.accounting.conversions import epsilon_of, pure_epsilon, rho_of
+from jostle.accounting.definitions import Measure, Price, gaussian_price, pure_price
 from jostle.privacy.handles import Exposure
-from jostle.privacy.measures import Amount, Measure, Price, epsilon_of, gaussian_price, pure_epsilon, pure_price, rho_of
 from jostle.privacy.mechanisms.additive import Additive, convertible
 from jostle.privacy.mechanisms.selection import Selection
 from jostle.privacy.noise import SecureNoise

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from jostle.accounting.composition import of_gaussian
+from jostle.accounting.conversions import exact_gaussian, mu_of
 from jostle.diagnostics import Refusal
 from jostle.kernels.rowprograms import CONTRIBUTIONS, WEIGHTS
 from jostle.privacy import rowstore, rowsums
-from jostle.privacy.accounting import exact_gaussian, of_gaussian
-from jostle.privacy.prepaid import mu_of
 from jostle.privacy.rows.norms import BITS, GRID, clipped, whole_frames, whole_weights, within_ball
 from jostle.privacy.rows.sums import MomentSums
 from jostle.source import Source

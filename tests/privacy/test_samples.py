@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 from recording import Bench, Record, Recorder
 
+from jostle.accounting.subsampled_gaussian import noise_for
 from jostle.kernels.graphical.model import graphical_model
 from jostle.kernels.graphical.synthetic import random_model
 from jostle.privacy import perturbed
 from jostle.privacy.samples import Rows, counted
-from jostle.privacy.subsampled import noise_for
 from jostle.source import Source
 from jostle.tools.session import Result, Session
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from jostle.accounting.amounts import Amount
 from jostle.engine.plan import Apply, Column, Constant
 from jostle.privacy import measure, scores, sources, transform
-from jostle.privacy.measures import Amount
 from jostle.source import Source
 from jostle.tools.session import Result, Session
 from jostle.trace.costs import Costs

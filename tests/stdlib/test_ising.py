@@ -16,13 +16,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "privacy"))
 
 from recording import Bench, worst_losses
 
+from jostle.accounting.conversions import epsilon_of, rho_of
 from jostle.kernels.ising import fit as isingfit
 from jostle.kernels.ising import frankwolfe, pairfit, pairwise
 from jostle.kernels.ising.fit import climbed, fitted, packed, state_probabilities, unpacked
 from jostle.kernels.ising.models import IsingModel, ising_fit, ising_model, ring_with_chords
 from jostle.kernels.rowprograms import CONTRIBUTIONS, GRADIENTS
 from jostle.kernels.rowprograms.gradients import sign_patterns
-from jostle.privacy.measures import epsilon_of, rho_of
 from jostle.privacy.rows.factored import coded as coded_rows
 from jostle.privacy.rows.factored import gradient_sums
 from jostle.privacy.rows.norms import GRID

@@ -1,6 +1,7 @@
 """Imports run one way: `ORDER`, of which each part may use those before it.
 
-`resources`, `threads` and `jsontext` stand beside `source`, `amounts` and `doubles` beside `diagnostics`;
+`resources`, `threads` and `jsontext` stand beside `source`, `doubles` beside `diagnostics`; `amounts` is an old
+name of `accounting.amounts`;
 `simulate` and `kernels` import nothing of ours, but for the row programs that kernels build, which are data.
 """
 
@@ -10,8 +11,8 @@ import pytest
 from package_code import Import, files, imports, shown
 
 ORDER = (
-    "source", "resources", "threads", "jsontext", "diagnostics", "amounts", "doubles", "events", "syntax", "language",
-    "check", "engine", "privacy", "run", "choice", "trace", "tools",
+    "source", "resources", "threads", "jsontext", "diagnostics", "doubles", "events", "syntax", "language",
+    "accounting", "amounts", "check", "engine", "privacy", "run", "choice", "trace", "tools",
 )  # fmt: skip
 ALONE = ("kernels", "simulate")
 ROW_PROGRAMS = ("jostle.privacy.rows.", "jostle.threads")

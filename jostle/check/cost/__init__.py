@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from jostle.amounts import as_text
+from jostle.accounting.amounts import as_text
 from jostle.check.cost.ledger import DELTA, SOURCE
 from jostle.check.cost.tree import Most, Why
 from jostle.check.cost.values import ANYTHING, PUBLIC, Builtin, Scope, SourceFact

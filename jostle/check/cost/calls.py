@@ -263,7 +263,7 @@ def _limited(w: Walker, handle: Any, amount: Any) -> Any:
 
 def _balance(value: Any) -> Any:
     """`spent` and `left`: a number up to the limit."""
-    from jostle.amounts import QUANTA
+    from jostle.accounting.amounts import QUANTA
 
     met = met_in(value)
     limits = [e.source.limit for e in met.exposures]

@@ -1,4 +1,4 @@
-"""What can have been spent, as trees of lower and upper bounds: the static side of `privacy.budget`.
+"""What can have been spent, as trees of lower and upper bounds: the static side of `accounting.budget_tree`.
 
 A tally holds a few alternative trees, of which a run has one at most (branches not known before the run); a tree
 says for each path how little and how much was spent right there. Totals add along a path and take the largest part
@@ -13,7 +13,7 @@ import math
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 
-from jostle import amounts
+from jostle.accounting import amounts
 from jostle.diagnostics import Refusal
 from jostle.source import Span
 

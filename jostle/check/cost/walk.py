@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, assert_never
 
-from jostle.amounts import QUANTA
+from jostle.accounting.amounts import QUANTA
 from jostle.check.cost import calls, numbers, queries
 from jostle.check.cost import sources as declared
 from jostle.check.cost.ledger import Ledger, Opened

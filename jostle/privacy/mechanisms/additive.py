@@ -17,10 +17,11 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from jostle.amounts import as_float
+from jostle.accounting.amounts import Amount, as_float
+from jostle.accounting.conversions import pure_epsilon, rho_of, root_two_rho
+from jostle.accounting.definitions import Price, gaussian_price, pure_price
 from jostle.diagnostics import refuse
 from jostle.privacy.handles import Exposures
-from jostle.privacy.measures import Amount, Price, gaussian_price, pure_epsilon, pure_price, rho_of, root_two_rho
 from jostle.privacy.noise import Noise
 
 if TYPE_CHECKING:

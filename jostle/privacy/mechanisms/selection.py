@@ -14,10 +14,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jostle.amounts import QUANTA, as_float
+from jostle.accounting.amounts import QUANTA, Amount, as_float
+from jostle.accounting.conversions import pure_epsilon, root_two_rho
+from jostle.accounting.definitions import Price, pure_price
 from jostle.diagnostics import refuse
 from jostle.privacy.handles import Exposures
-from jostle.privacy.measures import Amount, Price, pure_epsilon, pure_price, root_two_rho
 from jostle.privacy.noise import Noise
 
 if TYPE_CHECKING:

@@ -12,9 +12,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from jostle.amounts import as_float
+from jostle.accounting.amounts import Amount, as_float
 from jostle.engine.plan import Plan, RowExpr
-from jostle.privacy.measures import Amount
 from jostle.privacy.noise import Noise
 from jostle.privacy.released import Noised
 

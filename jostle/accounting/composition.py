@@ -16,8 +16,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from jostle.accounting.conversions import epsilon_of, exact_gaussian, exact_pure
 from jostle.diagnostics import refuse
-from jostle.privacy.measures import epsilon_of
 
 WAYS = ("linear", "advanced", "rdp", "zcdp", "exact")
 _ORDERS = [1 + x / 10 for x in range(1, 100)] + [float(a) for a in range(11, 64)] + [2.0**k for k in range(6, 21)]
@@ -70,59 +70,6 @@ def rdp_of_pure(epsilon: float, alpha: float) -> float:
     a, b = alpha * high + (1 - alpha) * low, alpha * low + (1 - alpha) * high
     top = max(a, b)
     return (top + math.log(math.exp(a - top) + math.exp(b - top))) / (alpha - 1)
-
-
-def exact_gaussian(mu: float, delta: float) -> float:
-    """The least ε with Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ) ≤ δ, by bisection from above."""
-
-    def lost(epsilon: float) -> float:
-        first = _tail(epsilon / mu - mu / 2)
-        second = math.exp(epsilon + _log_tail(epsilon / mu + mu / 2))
-        return first - second
-
-    return _bisect(lost, delta, mu * mu / 2 + mu * math.sqrt(2 * math.log(1 / delta)) + 1)
-
-
-def exact_pure(epsilon: float, times: int, delta: float) -> float:
-    """The best bound for k-fold composition of ε-DP: over j, ε_j = (k − 2j)ε and its δ_j."""
-
-    def lost(total: float) -> float:
-        scale = -times * math.log1p(math.exp(epsilon))  # of ln(1 + e^ε)^−k
-        terms = []
-        for j in range(times + 1):
-            gain, other = (times - j) * epsilon, total + j * epsilon
-            if gain <= other:
-                break
-            ways = math.lgamma(times + 1) - math.lgamma(j + 1) - math.lgamma(times - j + 1)
-            terms.append(math.exp(ways + scale + gain) * -math.expm1(other - gain))
-        return math.fsum(terms)
-
-    return _bisect(lost, delta, times * epsilon)
-
-
-def _bisect(lost: Callable[[float], float], delta: float, high: float) -> float:
-    low = 0.0
-    if lost(low) <= delta:
-        return 0.0
-    for _ in range(100):
-        middle = (low + high) / 2
-        if lost(middle) <= delta:
-            high = middle
-        else:
-            low = middle
-    return high
-
-
-def _tail(x: float) -> float:
-    return math.erfc(x / math.sqrt(2)) / 2
-
-
-def _log_tail(x: float) -> float:
-    """ln of the Gaussian tail; far out by its asymptotic series, where erfc underflows."""
-    if x < 30:
-        return math.log(_tail(x))
-    square = 1 / (x * x)
-    return -x * x / 2 - math.log(x * math.sqrt(2 * math.pi)) + math.log1p(-square * (1 - 3 * square * (1 - 5 * square)))
 
 
 def _check(value: float, name: str, times: int, delta: float) -> None:

@@ -1,0 +1,62 @@
+"""Amounts of budget: whole multiples of 1e-12, so that sums are exact and nothing is lost to floating point.
+
+An amount is the shortest decimal that reads back as the double, cut after the twelfth place: ten times `0.1` fits
+in `1.0`, an eleventh does not. Whoever draws noise uses `as_float` of what was charged, never the double asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_DOWN, Decimal
+
+from jostle.diagnostics import refuse
+
+PLACES = 12
+QUANTA = 10**PLACES
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """What a program asks to spend: whole quanta of `epsilon` or `rho`, and of `delta`."""
+
+    unit: str
+    value: int
+    delta: int = 0
+
+    def __str__(self) -> str:
+        tail = f", delta {as_text(self.delta)}" if self.delta else ""
+        return f"{self.unit} {as_text(self.value)}{tail}"
+
+
+def quanta(value: object, what: str = "epsilon") -> int:
+    """`value` in quanta; refused (`BadAmount`) unless it is a positive finite number of at least one quantum."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        word = {bool: "a boolean", str: "a text"}.get(type(value), "no number")
+        raise refuse("BadAmount", f"{what} must be a positive number, and this is {word}", help=f"write `{what} 0.1`")
+    if not math.isfinite(value):
+        raise refuse("BadAmount", f"{what} must be finite, and this is {value}", help=f"write `{what} 0.1`")
+    if value <= 0:
+        raise refuse("BadAmount", f"{what} must be more than 0, and this is {value:g}", help=f"write `{what} 0.1`")
+    whole = int((Decimal(repr(float(value))) * QUANTA).to_integral_value(ROUND_DOWN))
+    if whole == 0:
+        raise refuse(
+            "BadAmount", f"{what} {value:g} is below the smallest amount that is counted, 1e-12", help="ask for more"
+        )
+    return whole
+
+
+def rounded_up(value: float) -> int:
+    """A cost in quanta, never under the true one; for costs that are computed, such as ε·tanh(ε/2)."""
+    return int((Decimal(value) * QUANTA).to_integral_value(ROUND_CEILING))
+
+
+def as_float(amount: int) -> float:
+    return float(amount / QUANTA)
+
+
+def as_text(amount: int) -> str:
+    """The exact decimal: `1`, `0.3`, `0.333333333333`."""
+    sign, amount = ("-", -amount) if amount < 0 else ("", amount)
+    whole, part = divmod(amount, QUANTA)
+    return f"{sign}{whole}.{part:0{PLACES}d}".rstrip("0").rstrip(".")

@@ -4,6 +4,9 @@ Text is a number when it is written as a finite decimal, with blanks around it a
 `1e400`, `0x10`, `1_0`) is none, and so is an empty cell. Numbers are clamped to their domain, an integer floored
 first; text matches a category exactly, a number matches a category by value; the rest is none. No cell can make this
 fail, and no cell's fate depends on another's.
+
+The kind of a cell is a type of DuckDB whose values it can hold all, or a date or time as a whole number (`DATE ms`,
+`TIME us`, `TIMESTAMP ns UTC`), which becomes text where it lies in the years 1 to 9999. Other kinds are none.
 """
 
 from __future__ import annotations
@@ -13,15 +16,16 @@ from jostle.engine.plan import Categories, Domain, Integer, Open
 from jostle.engine.rowsql import number_literal, text_literal
 
 WHOLE = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"})
-_WIDE = frozenset({"UBIGINT", "HUGEINT", "UHUGEINT"})
+NONE = "NONE"  # the kind of cells that have no value whatever stands in the file
+NATIVE = WHOLE | {"UBIGINT", "FLOAT", "DOUBLE", "BOOLEAN", "VARCHAR", "DATE"}
 _FLOATS = frozenset({"FLOAT", "DOUBLE"})
 _NUMBER = r"^[ \t]*[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?[ \t]*$"
 _EXACT = 2**53
 
 
 def number(cell: str, kind: str) -> str:
-    """A finite DOUBLE or NULL; `kind` is the DuckDB type of the cell."""
-    if kind in WHOLE or kind in _WIDE or kind.startswith("DECIMAL"):
+    """A finite DOUBLE or NULL; dates and times are no numbers."""
+    if kind in WHOLE or kind == "UBIGINT":
         return f"CAST({cell} AS DOUBLE)"
     if kind in _FLOATS:
         return f"CASE WHEN isfinite({cell}) THEN CAST({cell} AS DOUBLE) END"
@@ -30,7 +34,7 @@ def number(cell: str, kind: str) -> str:
     if kind == "VARCHAR":
         value = f"TRY_CAST(trim({cell}, ' \t') AS DOUBLE)"
         return f"CASE WHEN regexp_matches({cell}, '{_NUMBER}') AND isfinite({value}) THEN {value} END"
-    return number(f"CAST({cell} AS VARCHAR)", "VARCHAR")
+    return "CAST(NULL AS DOUBLE)"
 
 
 def text(cell: str, kind: str) -> str:
@@ -39,7 +43,30 @@ def text(cell: str, kind: str) -> str:
         return f"CASE WHEN isfinite({cell}) THEN CAST({cell} AS VARCHAR) END"
     if kind == "VARCHAR":
         return f"CASE WHEN {cell} <> '' THEN {cell} END"
-    return f"CAST({cell} AS VARCHAR)"
+    if kind in NATIVE - {"DATE"}:
+        return f"CAST({cell} AS VARCHAR)"
+    return f"CAST({_moment(cell, kind)} AS VARCHAR)" + (" || '+00'" if kind.endswith(" UTC") else "")
+
+
+_DAY = 86_400
+_FIRST, _LAST = -62_135_596_800, 253_402_300_799  # seconds from 1970 to the years 1 and 9999
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+def _moment(cell: str, kind: str) -> str:
+    """A DATE, TIME or TIMESTAMP, or NULL where the cell is out of range (nanoseconds: of 64 bits)."""
+    sort, unit, *_ = [*kind.split(), ""]
+    if kind == "DATE":
+        return f"CASE WHEN {cell} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN {cell} END"
+    if sort not in ("DATE", "TIME", "TIMESTAMP") or unit not in _PER_SECOND:
+        return "CAST(NULL AS VARCHAR)"
+    many = _PER_SECOND[unit]
+    first, last = (0, _DAY * many - 1) if sort == "TIME" else (_FIRST * many, _LAST * many + many - 1)
+    if unit == "ns":
+        first, last = max(first, -(2**63) + 2 * _DAY * many), min(last, 2**63 - 2 * _DAY * many)
+    inside = f"CASE WHEN {cell} BETWEEN {first} AND {last} THEN CAST({cell} AS BIGINT) END"
+    made = f"make_timestamp_ns({inside})" if unit == "ns" else f"make_timestamp(({inside}) * {10**6 // many})"
+    return made if sort == "TIMESTAMP" else f"CAST({made} AS {sort})"
 
 
 def clean(cell: str, kind: str, domain: Domain) -> tuple[str, bool]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import Refusal, refuse
+from jostle.engine.files import OpenFile, open_file
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -15,38 +16,33 @@ _CELLS = 2**26
 _LARGEST = 2**53
 
 
-def load_counts(path: str | Path, *, private: bool = False) -> NDArray[Any]:
+def load_counts(file: OpenFile | str | Path, *, private: bool = False) -> NDArray[Any]:
     """The cube in a `.npy` file: int64, of one to three dimensions, every count whole and not negative.
 
     Anything else is a `DataError` that says what the file is, and no more of what it holds.
     """
     import numpy as np
 
-    shown = str(path)
+    if not isinstance(file, OpenFile):
+        file = open_file(file)
+    shown = f"`{file.path}`"
     try:
-        with Path(path).open("rb") as file:
+        with file.reader() as source:
             header = np.lib.format.read_array_header_2_0
-            if np.lib.format.read_magic(file) == (1, 0):
+            if np.lib.format.read_magic(source) == (1, 0):
                 header = np.lib.format.read_array_header_1_0
-            size = math.prod(header(file)[0])
+            size = math.prod(header(source)[0])
             if size <= _CELLS:
-                file.seek(0)
-                array = np.lib.format.read_array(file, allow_pickle=False)
-    except FileNotFoundError:
-        raise refuse("DataError", f"there is no file `{shown}`") from None
+                source.seek(0)
+                array = np.lib.format.read_array(source, allow_pickle=False)
     except OSError as error:
-        raise refuse("DataError", f"`{shown}` cannot be read: {error.strerror}") from None
+        raise refuse("DataError", f"{shown} cannot be read: {error.strerror}") from None
     except (ValueError, EOFError, MemoryError, SyntaxError, TypeError, OverflowError):
-        raise refuse("DataError", f"`{shown}` is not a NumPy array file (`.npy`) that can be read") from None
+        raise refuse("DataError", f"{shown} is not a NumPy array file (`.npy`) that can be read") from None
     if size > _CELLS:
-        raise _wrong_size(f"`{shown}`", size)
-    return as_counts(array, f"`{shown}`", private=private)
-
-
-def file_identity(path: str | Path) -> object:
-    """Equal for two names of one file."""
-    status = Path(path).stat()
-    return ("file", status.st_dev, status.st_ino)
+        raise _wrong_size(shown, size)
+    file.check()
+    return as_counts(array, shown, private=private)
 
 
 def as_counts(values: Any, shown: str, *, private: bool = False) -> NDArray[Any]:
@@ -61,7 +57,8 @@ def as_counts(values: Any, shown: str, *, private: bool = False) -> NDArray[Any]
     if array.dtype.kind not in "uif":
         raise _not_counts(shown)
     if private:
-        cells = np.nan_to_num(array.astype(float), nan=0.0, posinf=2.0**31, neginf=0.0)
+        with np.errstate(all="ignore"):
+            cells = np.nan_to_num(array.astype(float), nan=0.0, posinf=2.0**31, neginf=0.0)
         mended: NDArray[Any] = np.floor(np.clip(cells, 0, 2.0**31)).astype(np.int64)
         return mended
     if not np.all((array >= 0) & (array < _LARGEST)) or (

@@ -3,46 +3,83 @@
 Neighbouring data sets differ in a row. A reader that lets a quote span lines, guesses types or a dialect from a
 sample, or stops at a bad row lets one row decide about others; this one does not. A record is a line; a quote ends
 with its line at the latest; cells that are missing are NULL, as are empty ones, and extra cells are dropped; bytes
-that are no UTF-8 become U+FFFD; lines without a character are no records. The first line is the header. Nothing in
-the rest of a private file is an error; for a public file, and for its owner's survey, `load` reports what is irregular.
+that are no UTF-8 become U+FFFD; lines without a character are no records, and what a line has
+beyond 64 MB is dropped. The first line is the header. Nothing in the rest of a private file is an error; for a public
+file, and for its owner's survey, `load` reports what is irregular.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, BinaryIO
 
 from jostle.diagnostics import refuse
+from jostle.engine.files import OpenFile
+from jostle.engine.raw import Irregular, Raw
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 _BLOCK = 1 << 23  # bytes read at a time
+_LONGEST = 1 << 26  # bytes of a line; a text of the database ends at 2^32
 _BOM = b"\xef\xbb\xbf"
 _NO_TEXT = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"\x1f\x8b": "gzip", b"PK": "zip", b"BZ": "bzip2"}
 # Every cell either without a quote, or a quote, no comma and no quote, a quote: unquoting is dropping the quotes.
 _PLAINLY_QUOTED = '("[^",]*"|[^",]*)(,("[^",]*"|[^",]*))*'
 
 
-@dataclass(slots=True)
-class Irregular:
-    """What does not fit in a CSV file: lines with too many or too few cells, or with bytes that are no UTF-8.
+class CsvFile(Raw):
+    """A CSV file, read as a whole into the table `name` when it is first needed."""
 
-    The line numbers count from 1, the header included, and are those of the first such line (0 where there is none).
-    """
+    __slots__ = ("_connection", "_file", "_name", "_read")
 
-    ragged: int = 0
-    first_ragged: int = 0
-    undecodable: int = 0
-    first_undecodable: int = 0
+    def __init__(self, file: OpenFile, name: str, shown: str, connection: DuckDBPyConnection) -> None:
+        names = header(file, shown)
+        super().__init__(names, ("VARCHAR",) * len(names), shown)
+        self._file, self._name, self._connection, self._read = file, name, connection, False
+
+    def table(self, needed: Collection[int]) -> str:
+        self.load(look=False)
+        return self._name
+
+    def stale(self) -> bool:
+        return not self._read and self._file.changed()
+
+    def load(self, *, look: bool) -> None:
+        """Reads the file if it was not yet; with `look`, what is irregular is counted."""
+        import duckdb
+
+        if self._read:
+            return
+        try:
+            self._connection.execute(f"DROP TABLE IF EXISTS {self._name}")
+            self.irregular = load(self._connection, self._file, self._name, len(self.columns), look=look)
+        except (OSError, duckdb.Error):
+            raise refuse("DataError", f"{self.shown} cannot be read") from None
+        self._file.check()
+        self._read = True
+
+    def check_regular(self) -> None:
+        """Reads a public file, which has the header's cells in every line and is UTF-8, or is refused."""
+        self.load(look=True)
+        found = self.irregular
+        if found.ragged or found.undecodable:
+            self._connection.execute(f"DROP TABLE {self._name}")
+        if found.ragged:
+            width, others = len(self.columns), found.ragged - 1
+            message = f"line {found.first_ragged} of {self.shown} does not have the {width} cells of the header"
+            more = f", nor {'does one other' if others == 1 else f'do {others:,} others'}" if others else ""
+            raise refuse("DataError", message + more, help="a record is one line; quote cells that hold a comma")
+        if found.undecodable:
+            raise refuse(
+                "DataError", f"line {found.first_undecodable} of {self.shown} is not UTF-8", help="save it as UTF-8"
+            )
 
 
-def header(path: Path, shown: str) -> tuple[str, ...]:
+def header(file: OpenFile, shown: str) -> tuple[str, ...]:
     """The column names of a file; `shown` is what messages call it. A `DataError` where there are none to use."""
-    with path.open("rb") as file:
-        line = file.readline()
+    with file.reader() as source:
+        line = source.readline()
     for magic, what in _NO_TEXT.items():
         if line.startswith(magic):
             raise refuse("DataError", f"{shown} is {what}, not a CSV file in UTF-8", help="convert it first")
@@ -60,19 +97,19 @@ def header(path: Path, shown: str) -> tuple[str, ...]:
     return names
 
 
-def load(connection: DuckDBPyConnection, path: Path, table: str, width: int, *, look: bool) -> Irregular:
+def load(connection: DuckDBPyConnection, file: OpenFile, table: str, width: int, *, look: bool) -> Irregular:
     """Reads the records of a file into a new table of VARCHAR columns `c0`, `c1`, …
 
     With `look`, counts what is irregular (which private runs never do); else the result is all zeros.
     """
     connection.execute(f"CREATE TABLE {table} ({', '.join(f'c{i} VARCHAR' for i in range(width))})")
     found = Irregular()
-    with path.open("rb") as file:
-        first = file.readline()
+    with file.reader() as source:
+        first = source.readline()
         if look and not _is_utf8(first):
             found.undecodable = found.first_undecodable = 1
         number = 2
-        for block in _blocks(file):
+        for block in _blocks(source):
             lines = _text(block).split("\n")[:-1]
             if look:
                 _look(block, lines, number, width, found)
@@ -81,16 +118,21 @@ def load(connection: DuckDBPyConnection, path: Path, table: str, width: int, *, 
     return found
 
 
-def _blocks(file: BinaryIO) -> Iterator[bytes]:
-    """Whole lines, about a block at a time; the last line is given an end where it has none."""
+def _blocks(source: BinaryIO) -> Iterator[bytes]:
+    """Whole lines, about a block at a time; the last line is given an end where it has none, and none is longer than
+    `_LONGEST`: what follows there is dropped."""
     parts: list[bytes] = []
-    while block := file.read(_BLOCK):
+    size = 0
+    while block := source.read(_BLOCK):
         cut = block.rfind(b"\n") + 1
         if cut:
-            yield b"".join([*parts, block[:cut]])
-            parts = []
-        parts.append(block[cut:])
-    if rest := b"".join(parts):
+            end = block.find(b"\n")
+            yield b"".join([*parts, block[:end]])[:_LONGEST] + block[end:cut]
+            parts, size = [], 0
+        if size < _LONGEST:
+            parts.append(block[cut:])
+            size += len(block) - cut
+    if rest := b"".join(parts)[:_LONGEST]:
         yield rest + b"\n"
 
 

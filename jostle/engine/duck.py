@@ -1,9 +1,10 @@
 """The engine: plans run on one in-memory DuckDB.
 
 It answers with exact integers and public structure, and decides nothing about privacy: whoever calls it has been
-charged, or holds public data. Files are read when they are first asked about, once; a scan that has to be parsed and
-a bounded one are kept as tables. What goes wrong inside DuckDB is a `DataError` with a fixed text, since DuckDB's own
-messages may quote cells.
+charged, or holds public data. Files are open from the moment they are named, and read when they are first asked about;
+a scan that has to be parsed and a bounded one are kept as tables. No cell makes a query fail (`raw`, `clean`,
+`rowsql`); what goes wrong inside DuckDB all the same, for want of memory or in a damaged file, is a `DataError` with a
+fixed text, since DuckDB's own messages may quote cells.
 """
 
 from __future__ import annotations
@@ -11,27 +12,31 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import shutil
-import tempfile
 import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
-from jostle.engine import csvfile, groups, parquetfile, sql
-from jostle.engine.clean import clean, number, text
+from jostle.engine import groups, sql
+from jostle.engine.clean import NATIVE, clean, number, text
+from jostle.engine.csvfile import CsvFile
+from jostle.engine.files import OpenFile, open_file
 from jostle.engine.kinds import domain_kind, kind_of
+from jostle.engine.parquetfile import ParquetFile
 from jostle.engine.plan import Bound, Count, Domain, Exact, Key, Open, Plan, RowExpr, Scan, Term
+from jostle.engine.raw import Raw
 from jostle.engine.rowsql import Physical
+from jostle.engine.spill import SpillFolder
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false", "autoload_known_extensions": "false", "preserve_insertion_order": "true",
+    "temp_file_encryption": "true",
 }  # fmt: skip
+_MEMORY = "50%"  # of the machine's (or the container's); what does not fit is spilled
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,46 +48,28 @@ class Opened:
     identity: object
 
 
-@dataclass(slots=True)
-class Raw:
-    """A table or view of raw cells: `types` are DuckDB's types of `c0`, `c1`, …; `path`, a CSV file not yet read."""
-
-    table: str
-    columns: tuple[str, ...]
-    types: list[str]
-    shown: str
-    path: Path | None = None
-    parsed: bool = False  # whether all cells are text by origin
-    parquet: str | None = None  # a file whose texts may yet turn out to be no UTF-8
-    size: int | None = None
-    irregular: csvfile.Irregular = field(default_factory=csvfile.Irregular)
-
-    def cell(self, name: str) -> tuple[str, str]:
-        """The column `cN` that a name stands for, and its type."""
-        at = self.columns.index(name)
-        return f"c{at}", self.types[at]
-
-
 class Engine:
     """One in-memory database. Not for several threads at once."""
 
     def __init__(self) -> None:
         import duckdb
 
-        self._spill = tempfile.mkdtemp(prefix="jostle-")
-        settings = _SETTINGS | {"temp_directory": self._spill}
+        folder = SpillFolder()
+        self._spill = folder.path
+        settings = _SETTINGS | {"temp_directory": self._spill, "memory_limit": _MEMORY}
         self._connection = duckdb.connect(":memory:", config=settings)
         self._error = duckdb.Error
         self._raw: dict[str, Raw] = {}
-        self._opened: dict[object, Opened] = {}
-        self._alive: list[object] = []
+        self._opened: dict[object, tuple[Opened, Any]] = {}  # by identity, with the file or object itself
+        self._private: dict[str, OpenFile] = {}  # by where they were
+        self._views: dict[str, OpenFile] = {}  # Parquet files, which queries read again
         self._kept: dict[Scan | Bound, sql.Relation] = {}
         self._numbers = itertools.count()
         with contextlib.suppress(duckdb.Error):  # a notebook without widgets cannot show one, and refuses to say no
             self._connection.execute("SET enable_progress_bar = false")
         with contextlib.suppress(duckdb.Error):  # a build without time zones prints UTC anyway
             self._connection.execute("SET TimeZone = 'UTC'")
-        self._close = weakref.finalize(self, _close, self._connection, self._spill, os.getpid())
+        self._close = weakref.finalize(self, _close, self._connection, folder, os.getpid())
 
     def close(self) -> None:
         """Frees the database; nothing can be asked of the engine afterwards."""
@@ -90,115 +77,79 @@ class Engine:
 
     # Opening -----------------------------------------------------------------------------------------
 
+    def file(self, path: str | os.PathLike[str]) -> OpenFile:
+        """The file at a path, opened to be asked about; where a private one was opened before, that one."""
+        file = open_file(path)
+        return self._private.get(file.real, file)
+
     def open(self, origin: Any, *, public: bool) -> Opened:
-        """Makes a data set known: the path of a CSV or Parquet file, or a table in memory.
+        """Makes a data set known: a CSV or Parquet file, open or by its path, or a table in memory.
 
         A public CSV file is read and checked at once; a private one is read when something is first asked of it, and
-        no row of it is ever an error. Refuses with `DataError`, without a place.
+        no row of it is ever an error. Refuses with `DataError`, without a place. A private file that was written to
+        before it was read is refused too: its budget is that of what it held.
         """
-        from jostle.engine.frames import is_frame
+        from jostle.engine.frames import Frame, is_frame
 
         if isinstance(origin, str | os.PathLike):
-            return self._open_file(Path(origin), str(origin), public)
-        if is_frame(origin):
-            return self._open_frame(origin)
-        raise refuse("DataError", f"a {type(origin).__name__} is no table", help="give a path, a data frame or arrays")
-
-    def _open_file(self, path: Path, shown: str, public: bool) -> Opened:
-        try:
-            status = path.stat()
-            real = os.path.realpath(path)
-        except (FileNotFoundError, NotADirectoryError):
-            help = "paths in a program start at its folder"
-            raise refuse("DataError", f"there is no file `{shown}`", help=help) from None
-        except (OSError, ValueError) as error:
-            raise refuse("DataError", f"`{shown}` cannot be read: {_reason(error)}") from None
-        if path.is_dir():
-            raise refuse("DataError", f"`{shown}` is a folder, not a file")
-        if not path.is_file():
-            raise refuse("DataError", f"`{shown}` is a device or a pipe, not a file")
-        quoted = f"`{shown}`"
-        names: list[object] = [("path", real), ("inode", status.st_dev, status.st_ino)]
-        for name in names:
-            if name in self._opened:
-                return self._opened[name]
-        try:
-            raw = self._open_parquet(real, quoted) if _is_parquet(path) else self._open_csv(path, quoted, public)
-        except OSError as error:
-            raise refuse("DataError", f"`{shown}` cannot be read: {_reason(error)}") from None
-        opened = self._add(raw, ("file", status.st_dev, status.st_ino))  # as of a file of counts
-        self._opened.update(dict.fromkeys(names, opened))
+            origin = self.file(origin)
+        identity: object = origin.identity if isinstance(origin, OpenFile) else ("memory", id(origin))
+        opened, before = self._opened.get(identity, (None, origin))
+        if opened is not None:
+            if not self._raw[opened.key].stale():
+                return opened
+            if not public:
+                before.check()
+        if isinstance(origin, OpenFile):
+            raw = self._open_file(origin, public)
+        elif is_frame(origin):
+            raw = Frame(origin, self._next(), self._connection.register)
+        else:
+            message = f"a {type(origin).__name__} is no table"
+            raise refuse("DataError", message, help="give a path, a data frame or arrays")
+        opened = Opened(f"d{len(self._raw)}", raw.columns, identity)
+        self._raw[opened.key], self._opened[identity] = raw, (opened, origin)
+        if isinstance(origin, OpenFile) and not public:
+            self._private[origin.real] = origin
         return opened
 
-    def _open_csv(self, path: Path, shown: str, public: bool) -> Raw:
-        names = csvfile.header(path, shown)
-        raw = Raw(self._next(), names, ["VARCHAR"] * len(names), shown, Path(os.path.realpath(path)), True)
+    def _open_file(self, file: OpenFile, public: bool) -> Raw:
+        shown, name = f"`{file.path}`", self._next()
+        try:
+            if _is_parquet(file):
+                self._views[name] = file
+                return ParquetFile(file, name, shown, self.fetch, self._connection.register)
+            opened = CsvFile(file, name, shown, self._connection)
+        except OSError as error:
+            raise refuse("DataError", f"{shown} cannot be read: {error.strerror or ''}") from None
         if public:
-            self._load(raw, look=True)
-            if raw.irregular.ragged or raw.irregular.undecodable:
-                self._connection.execute(f"DROP TABLE {raw.table}")
-            _check_regular(raw.irregular, shown, len(names))
-        return raw
-
-    def _open_parquet(self, real: str, shown: str) -> Raw:
-        reader = parquetfile.reader(real)
-        described = self.fetch(f"DESCRIBE SELECT * FROM {reader}", shown)
-        names, types = tuple(str(row[0]) for row in described), [str(row[1]) for row in described]
-        table = self._next()
-        aliases = ", ".join(f"c{i}" for i in range(len(names)))
-        self.fetch(f"CREATE VIEW {table} AS SELECT * FROM {reader} AS t({aliases})", shown)
-        return Raw(table, names, types, shown, parquet=real if "VARCHAR" in types else None)
-
-    def _open_frame(self, origin: Any) -> Opened:
-        from jostle.engine.frames import as_arrow
-
-        name = ("memory", id(origin))
-        if name not in self._opened:
-            names, arrow = as_arrow(origin)
-            table = self._next()
-            self._connection.register(table, arrow)
-            types = [str(row[1]) for row in self.fetch(f"DESCRIBE {table}", "the table")]
-            self._alive.append(origin)
-            self._opened[name] = self._add(Raw(table, names, types, "the table"), name)
-        return self._opened[name]
+            opened.check_regular()
+        return opened
 
     def _next(self) -> str:
-        return f"raw{next(self._numbers)}"
+        return f"raw{next(self._numbers)}_"
 
-    def _add(self, raw: Raw, identity: object) -> Opened:
-        key = f"d{len(self._raw)}"
-        self._raw[key] = raw
-        return Opened(key, raw.columns, identity)
-
-    def raw(self, key: str, *, look: bool = False) -> Raw:
-        """The raw cells, read if they were not yet; with `look`, what is irregular in a CSV file is counted."""
-        self._load(self._raw[key], look=look)
-        return self._raw[key]
-
-    def _load(self, raw: Raw, *, look: bool) -> None:
-        if raw.path is None:
-            return
-        try:
-            self._connection.execute(f"DROP TABLE IF EXISTS {raw.table}")
-            raw.irregular = csvfile.load(self._connection, raw.path, raw.table, len(raw.columns), look=look)
-        except (OSError, self._error):
-            raise refuse("DataError", f"{raw.shown} cannot be read") from None
-        raw.path = None
+    def raw(self, key: str, *, look: bool = False) -> tuple[Raw, str]:
+        """The raw cells and the table that they are in; with `look`, what is irregular in a CSV file is counted."""
+        raw = self._raw[key]
+        if look and isinstance(raw, CsvFile):
+            raw.load(look=True)
+        return raw, raw.table(range(len(raw.columns)))
 
     def guess(self, key: str) -> tuple[tuple[str, Domain], ...]:
         """Domains for a public source without a description: `real` where every cell that is not empty is a finite
         number, `text` elsewhere. Reads the data."""
-        raw = self.raw(key)
-        cells = [(f"c{i}", kind) for i, kind in enumerate(raw.types)]
+        raw, table = self.raw(key)
+        cells = map(raw.cell, raw.columns)
         tests = [f"count({text(c, kind)}) = count({number(c, kind)})" for c, kind in cells]
-        (row,) = self.fetch(f"SELECT {', '.join(tests)} FROM {raw.table}", raw.shown)
+        (row,) = self.fetch(f"SELECT {', '.join(tests)} FROM {table}", raw.shown)
         return tuple((name, Open("real" if real else "text")) for name, real in zip(raw.columns, row, strict=True))
 
     def stamp(self, key: str) -> str:
         """A text that changes when the cells of a public data set do, whatever the order of rows."""
-        raw = self.raw(key)
-        cells = ", ".join(f"c{i}" for i in range(len(raw.types)))
-        (row,) = self.fetch(f"SELECT count(*), sum(hash({cells})::HUGEINT) FROM {raw.table}", raw.shown)
+        raw, table = self.raw(key)
+        cells = ", ".join(f"c{i}" for i in range(len(raw.columns)))
+        (row,) = self.fetch(f"SELECT count(*), sum(hash({cells})::HUGEINT) FROM {table}", raw.shown)
         return f"{raw.columns}:{row[0]}:{row[1]}"
 
     # Asking ------------------------------------------------------------------------------------------
@@ -303,19 +254,24 @@ class Engine:
         if missing:
             message = f"{raw.shown} has no column `{missing[0]}`"
             raise refuse("DataError", message, help="the description names columns as the header does")
-        self._load(raw, look=False)
-        if raw.size is None:
-            raw.size = int(self.fetch(f"SELECT count(*) FROM {raw.table}", raw.shown)[0][0])
         cells = [raw.cell(name) for name, _ in scan.columns]
-        source = f"SELECT * FROM {raw.table}"
+        by = plan.by if isinstance(plan, Bound) else ()
+        for name in by:
+            if name not in raw.columns:
+                raise refuse("DataError", f"{raw.shown} has no column `{name}` to protect")
+        table = raw.table([raw.columns.index(name) for name in (*(name for name, _ in scan.columns), *by)])
+        if raw.size is None:
+            raw.size = int(self.fetch(f"SELECT count(*) FROM {table}", raw.shown)[0][0])
+        source = f"SELECT * FROM {table}"
         if isinstance(plan, Bound):
-            source = _bounded(plan, raw, cells)
+            source = _bounded(plan, raw, table, cells)
         cleaned = [clean(*cell, domain) for cell, (_, domain) in zip(cells, scan.columns, strict=True)]
         weighted = isinstance(plan, Bound) and plan.weighted
         named = [f"{item} AS c{i}" for i, (item, _) in enumerate(cleaned)] + (["w"] if weighted else [])
         items = ", ".join(named) or "1 AS unused"
         query = f"SELECT {items} FROM ({source})"
-        if isinstance(plan, Bound) or raw.parsed or any(map(_parsed, cells, (domain for _, domain in scan.columns))):
+        parsed = isinstance(raw, CsvFile) or any(map(_parsed, cells, (domain for _, domain in scan.columns)))
+        if isinstance(plan, Bound) or parsed:
             table = f"kept{next(self._numbers)}"
             self.fetch(f"CREATE TABLE {table} AS {query}", raw.shown)
             query = f"SELECT * FROM {table}"
@@ -331,90 +287,55 @@ class Engine:
         return self._run(query, "the data", lambda result: list(result.fetchnumpy().values()))
 
     def _streamed(self, query: str, size: int) -> Iterator[Any]:
-        """The record batches of a query of our own making; a Parquet file that needs a repair gets it first."""
-        while True:
-            try:
-                relation = self._connection.sql(query)
-                # the name that DuckDB 1 has for it
-                read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
-                reader = read(size)
-                first = next(reader, None)
-                break
-            except self._error:
-                if not self._repair():
-                    raise refuse("DataError", "the data cannot be read, or there is not enough memory") from None
+        """The record batches of a query of our own making."""
         try:
-            while first is not None:
-                yield first
-                first = next(reader, None)
+            relation = self._connection.sql(query)
+            # the name that DuckDB 1 has for it
+            read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
+            yield from read(size)
         except self._error:
             raise refuse("DataError", "the data cannot be read, or there is not enough memory") from None
+        finally:
+            self._check_files(query)
 
     def _run(self, query: str, shown: str, read: Callable[[Any], list[Any]]) -> list[Any]:
-        while True:
-            try:
-                return read(self._connection.execute(query))
-            except self._error:
-                if not self._repair():
-                    message = f"{shown} cannot be read, or there is not enough memory for it"
-                    raise refuse("DataError", message) from None
+        try:
+            return read(self._connection.execute(query))
+        except self._error:
+            message = f"{shown} cannot be read, or there is not enough memory for it"
+            raise refuse("DataError", message) from None
+        finally:
+            self._check_files(query)
 
-    def _repair(self) -> bool:
-        """Whether a Parquet file had text that is no UTF-8, and now has none; each file is looked at once."""
-        for raw in self._raw.values():
-            path, raw.parquet = raw.parquet, None
-            found = None if path is None else parquetfile.repaired(path)
-            if found is not None:
-                name = self._next()
-                self._connection.register(name, found)
-                cells = ", ".join(f"TRY_CAST(c{i} AS {kind}) AS c{i}" for i, kind in enumerate(raw.types))
-                self._connection.execute(f"CREATE OR REPLACE VIEW {raw.table} AS SELECT {cells} FROM {name}")
-                return True
-        return False
+    def _check_files(self, query: str) -> None:
+        """Refuses what was read of a file that somebody wrote to meanwhile."""
+        for name, file in self._views.items():
+            if name in query:
+                file.check()
 
 
-def _close(connection: Any, spill: str, owner: int) -> None:
+def _close(connection: Any, folder: SpillFolder, owner: int) -> None:
     if os.getpid() != owner:  # a forked child: the database and its folder are the parent's
         return
     connection.close()
-    shutil.rmtree(spill, ignore_errors=True)
+    folder.close()
 
 
-def _reason(error: Exception) -> str:
-    return (error.strerror or "") if isinstance(error, OSError) else "its name is not a path"
-
-
-def _others(lines: int) -> str:
-    return "does one other" if lines == 1 else f"do {lines:,} others"
-
-
-def _check_regular(found: csvfile.Irregular, shown: str, width: int) -> None:
-    if found.ragged:
-        message = f"line {found.first_ragged} of {shown} does not have the {width} cells of the header"
-        more = f", nor {_others(found.ragged - 1)}" if found.ragged > 1 else ""
-        raise refuse("DataError", message + more, help="a record is one line; quote cells that hold a comma")
-    if found.undecodable:
-        raise refuse("DataError", f"line {found.first_undecodable} of {shown} is not UTF-8", help="save it as UTF-8")
-
-
-def _is_parquet(path: Path) -> bool:
-    if path.suffix.lower() in (".parquet", ".pq"):
+def _is_parquet(file: OpenFile) -> bool:
+    if file.path.lower().endswith((".parquet", ".pq")):
         return True
-    with path.open("rb") as file:
-        return file.read(4) == b"PAR1"
+    with file.reader() as source:
+        return source.read(4) == b"PAR1"
 
 
 def _parsed(cell: tuple[str, str], domain: Domain) -> bool:
-    """Whether cleaning reads numbers from text, which is worth doing once."""
-    return cell[1] == "VARCHAR" and domain_kind(domain) == "number"
+    """Whether cleaning reads numbers from text, or makes texts of times, which is worth doing once."""
+    return (cell[1] == "VARCHAR" and domain_kind(domain) == "number") or cell[1] not in NATIVE
 
 
-def _bounded(plan: Bound, raw: Raw, cells: list[tuple[str, str]]) -> str:
+def _bounded(plan: Bound, raw: Raw, table: str, cells: list[tuple[str, str]]) -> str:
     """Raw rows, at most `most` for each raw value of `by`; columns in the hash by the order of their names."""
     place = {name: i for i, (name, _) in enumerate(plan.scan.columns)}
-    for name in plan.by:
-        if name not in raw.columns:
-            raise refuse("DataError", f"{raw.shown} has no column `{name}` to protect")
     by = [text(*raw.cell(name)) for name in plan.by]
     texts = [text(*cells[place[name]]) for name in sorted(place)]
-    return sql.few_rows("*", f"SELECT * FROM {raw.table}", by, texts, plan.most, weighted=plan.weighted)
+    return sql.few_rows("*", f"SELECT * FROM {table}", by, texts, plan.most, weighted=plan.weighted)

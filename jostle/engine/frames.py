@@ -8,10 +8,43 @@ what has no plain text as none).
 from __future__ import annotations
 
 import datetime
+import decimal
 import math
+from collections.abc import Callable, Collection
 from typing import Any
+from uuid import UUID
 
 from jostle.diagnostics import refuse
+from jostle.engine.raw import Raw
+
+
+class Frame(Raw):
+    """A table in memory under the name `name`, which `register` gives to an Arrow table."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, origin: Any, name: str, register: Callable[[str, Any], object]) -> None:
+        import pyarrow as pa
+
+        from jostle.engine.arrowcells import cells, kind_of
+
+        names, columns = _columns(origin)
+        if not names:
+            raise refuse("DataError", "the table has no columns")
+        if len(set(names)) < len(names):
+            raise refuse("DataError", "the table has two columns of one name", help="rename one of them")
+        arrays = [_array(column) for column in columns]
+        if len({len(array) for array in arrays}) > 1:
+            raise refuse("DataError", "the arrays of the table differ in length", help="give arrays of one length")
+        super().__init__(names, tuple(kind_of(array.type) for array in arrays), "the table")
+        self._name = name
+        register(name, pa.table([cells(array) for array in arrays], names=[f"c{i}" for i in range(len(arrays))]))
+
+    def table(self, needed: Collection[int]) -> str:
+        return self._name
+
+    def stale(self) -> bool:
+        return False
 
 
 def is_frame(origin: object) -> bool:
@@ -20,21 +53,6 @@ def is_frame(origin: object) -> bool:
     return isinstance(origin, dict) or (home, type(origin).__name__) in {
         ("pandas", "DataFrame"), ("pyarrow", "Table"), ("numpy", "ndarray"), ("numpy", "recarray"),
     }  # fmt: skip
-
-
-def as_arrow(origin: Any) -> tuple[tuple[str, ...], Any]:
-    """The column names, and a `pyarrow.Table` with columns `c0`, `c1`, … in their order."""
-    import pyarrow as pa
-
-    names, columns = _columns(origin)
-    if not names:
-        raise refuse("DataError", "the table has no columns")
-    if len(set(names)) < len(names):
-        raise refuse("DataError", "the table has two columns of one name", help="rename one of them")
-    arrays = [_array(column) for column in columns]
-    if len({len(array) for array in arrays}) > 1:
-        raise refuse("DataError", "the arrays of the table differ in length", help="give arrays of one length")
-    return names, pa.table(arrays, names=[f"c{i}" for i in range(len(arrays))])
 
 
 def _columns(origin: Any) -> tuple[tuple[str, ...], list[Any]]:
@@ -50,64 +68,64 @@ def _columns(origin: Any) -> tuple[tuple[str, ...], list[Any]]:
 
 
 def _array(column: Any) -> Any:
+    """An Arrow array of the column's declared type; of texts where Arrow has no such type."""
     import numpy as np
     import pyarrow as pa
 
     if isinstance(column, pa.ChunkedArray | pa.Array):
-        return _arrow_array(column)
+        return column
     if type(column).__module__.startswith("pandas"):
-        if isinstance(column.dtype, np.dtype):
-            column = column.to_numpy()
-        else:  # extension types: nullable numbers, strings, categories, dates with a zone
-            kind = getattr(column.dtype, "kind", "O")
-            return pa.array(column, from_pandas=True) if kind in "biuf" else _texts(column.tolist())
+        if not isinstance(column.dtype, np.dtype):
+            return _extended(column)
+        column = column.to_numpy()
     values = np.asarray(column)
     if values.ndim != 1:
         raise refuse("DataError", "every column of a table is an array of one dimension")
-    if values.dtype.kind in "biu" or (values.dtype.kind == "f" and values.dtype.itemsize in (4, 8)):
-        return pa.array(np.ascontiguousarray(values.astype(values.dtype.newbyteorder("="))))
-    if values.dtype.kind == "f":
-        return pa.array(values.astype(np.float64))
-    if values.dtype.kind == "M":
+    kind, size = values.dtype.kind, values.dtype.itemsize
+    if kind not in "OV":
+        values = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("=")))
+    if kind in "biu" or (kind == "f" and size in (4, 8)):
+        return pa.array(values)
+    if kind == "f":
+        with np.errstate(all="ignore"):
+            return pa.array(values.astype(np.float64))
+    if kind == "M":
         texts = np.datetime_as_string(values)
         return _texts([None if text == "NaT" else text for text in texts.tolist()])
+    if kind == "m":
+        return pa.array(values.view(np.int64), mask=np.isnat(values))
+    if kind == "U" and size:
+        codes = values.view(np.uint32)
+        codes[codes > 0x10FFFF] = 0xFFFD  # a buffer may hold anything as a character
     return _texts(values.tolist())
 
 
-def _arrow_array(column: Any) -> Any:
-    """Arrow's own types that DuckDB reads are kept; dictionaries are unpacked; the rest becomes text."""
+def _extended(column: Any) -> Any:
+    """pandas' own types: nullable numbers, strings, categories, dates with a zone; others are texts or none."""
+    import pandas as pd
     import pyarrow as pa
 
-    kind, types = column.type, pa.types
-    if types.is_dictionary(kind):
-        column = column.cast(kind.value_type)
-        kind = column.type
-    plain = (types.is_integer, types.is_float32, types.is_float64, types.is_boolean, types.is_string,
-             types.is_large_string, types.is_date, types.is_decimal128)  # fmt: skip
-    if any(test(kind) for test in plain):
-        return as_utf8(column)
-    if types.is_floating(kind):
-        return column.cast(pa.float64())
-    return _texts(column.to_pylist())
+    dtype = column.dtype
+    if isinstance(dtype, pd.ArrowDtype) or getattr(dtype, "storage", "") == "pyarrow":
+        return pa.array(column.array)
+    if isinstance(dtype, pd.CategoricalDtype):
+        codes = pa.array(column.cat.codes.to_numpy())
+        return pa.DictionaryArray.from_arrays(codes, _array(column.cat.categories.to_series()), safe=False)
+    if isinstance(dtype, pd.DatetimeTZDtype):
+        return _texts([_zoned(column.array, i) for i in range(len(column))])
+    if getattr(dtype, "kind", "O") in "biuf" and not isinstance(dtype, pd.SparseDtype):
+        return pa.array(column, from_pandas=True)
+    if isinstance(dtype, pd.PeriodDtype | pd.IntervalDtype):
+        return pa.nulls(len(column), pa.string())
+    return _texts(column.tolist())
 
 
-def as_utf8(column: Any) -> Any:
-    """The same Arrow column where it is not text or is valid; else a new one in which bad bytes are U+FFFD.
-
-    Arrow's files and buffers may hold anything as text, and DuckDB either refuses the lot or misreads the cell.
-    """
-    import pyarrow as pa
-
-    kind, types = column.type, pa.types
-    texts = column.cast(kind.value_type) if types.is_dictionary(kind) else column
-    if not (types.is_string(texts.type) or types.is_large_string(texts.type)):
-        return column
+def _zoned(moments: Any, place: int) -> object:
+    """One time of a zone, or None where the zone's clock cannot show it."""
     try:
-        texts.validate(full=True)
-    except pa.ArrowInvalid:
-        cells = texts.cast(pa.binary() if types.is_string(texts.type) else pa.large_binary()).to_pylist()
-        return _texts(cells)
-    return column
+        return text_of(moments[place])
+    except (ValueError, OverflowError, NotImplementedError):
+        return None
 
 
 def _texts(values: list[Any]) -> Any:
@@ -117,23 +135,30 @@ def _texts(values: list[Any]) -> Any:
 
 
 def text_of(value: object) -> str | None:
-    """The text of a Python object in a table, or None."""
+    """The text of a Python object in a table, or None. Never fails: of unknown types, methods are not called."""
+    import numpy as np
+
     if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode("utf-8")
+        return str.encode(value, "utf-8", "replace").decode("utf-8")
     if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
+        return bytes.decode(value, "utf-8", "replace")
     if type(value).__name__ in ("NaTType", "NAType"):
         return None
-    if isinstance(value, datetime.datetime):
-        return value.isoformat(sep=" ")
-    if isinstance(value, datetime.date | datetime.time):
-        return value.isoformat()
-    if type(value).__module__ == "numpy" and hasattr(value, "item"):
+    if isinstance(value, datetime.datetime | datetime.date | datetime.time):
+        return _moment(value)
+    if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
-        return str(value) if value.bit_length() < 1100 else None
+        return int.__repr__(value) if int.bit_length(value) < 1100 else None
     if isinstance(value, float):
-        return repr(value) if math.isfinite(value) else None
-    return str(value) if type(value).__name__ in ("Decimal", "UUID") else None
+        return float.__repr__(value) if math.isfinite(value) else None
+    return str(value) if type(value) in (decimal.Decimal, UUID) else None
+
+
+def _moment(value: datetime.datetime | datetime.date | datetime.time) -> str | None:
+    try:
+        return value.isoformat(sep=" ") if isinstance(value, datetime.datetime) else value.isoformat()
+    except (ValueError, OverflowError, TypeError, NotImplementedError):  # a zone that has no offset for this time
+        return None

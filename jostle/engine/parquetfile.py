@@ -1,30 +1,132 @@
-"""Parquet files: how DuckDB is told to read one, and what is done when a text in it is no UTF-8.
+"""Parquet files: numbers, texts and dates are read by DuckDB from the open file, all else by Arrow.
 
-DuckDB refuses a whole file for one such cell, so that one row would decide whether a program runs. The file is then
-read again by Arrow, which does not look, and the cell's bad bytes become U+FFFD as in a CSV file.
+DuckDB refuses a whole file for one time that does not fit, or breaks on it. Which of the two reads a table is decided
+by the types of the columns that are needed, and by nothing that stands in a row; columns that are not needed are not
+read. A byte that is no UTF-8 becomes `?` in either. Decimals of any length are none: Arrow fails on a long one.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import itertools
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from jostle.engine.frames import as_utf8
+from jostle.diagnostics import refuse
+from jostle.engine.clean import NATIVE, NONE
+from jostle.engine.files import OpenFile
+from jostle.engine.raw import Raw
 from jostle.engine.rowsql import text_literal
 
-
-def reader(path: str) -> str:
-    """A table function of the file at this very path: no pattern, no columns made of folder names."""
-    escaped = "".join(f"[{c}]" if c in "*?[" else c for c in path)
-    return f"read_parquet({text_literal(escaped)}, hive_partitioning = false, filename = false)"
-
-
-def repaired(path: str) -> Any | None:
-    """The file as a `pyarrow.Table` with columns `c0`, `c1`, …, or None where its text needed no repair."""
+if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    columns = pq.ParquetFile(path).read().columns
-    readable = [as_utf8(column) for column in columns]
-    if all(new is old for new, old in zip(readable, columns, strict=True)):
-        return None
-    return pa.table(readable, names=[f"c{i}" for i in range(len(columns))])
+Fetch = Callable[[str, str], list[tuple[Any, ...]]]
+
+
+class ParquetFile(Raw):
+    """A Parquet file; `name` becomes a view. `fetch` runs a query, `register` gives an Arrow table a name."""
+
+    __slots__ = ("_columns", "_file", "_name", "_native", "_register", "_tables")
+
+    def __init__(
+        self, file: OpenFile, name: str, shown: str, fetch: Fetch, register: Callable[[str, Any], object]
+    ) -> None:
+        options = "hive_partitioning = false, filename = false, utf8_validation = 'replace'"
+        reader = f"read_parquet({text_literal(file.name)}, {options})"
+        described = fetch(f"DESCRIBE SELECT * FROM {reader}", shown)
+        kinds = [str(row[1]) for row in described]
+        self._native = [kind in NATIVE for kind in kinds]
+        if not all(self._native):
+            arrow = _kinds(file, len(kinds))
+            self._native = [native and (kind == other or other == NONE) for native, kind, other in
+                            zip(self._native, kinds, arrow, strict=True)]  # fmt: skip
+            kinds = [kind if native else other for native, kind, other in zip(self._native, kinds, arrow, strict=True)]
+        super().__init__(tuple(str(row[0]) for row in described), tuple(kinds), shown)
+        self._file, self._name, self._register = file, name, register
+        self._columns: dict[int, pa.ChunkedArray] = {}
+        self._tables: dict[frozenset[int], str] = {}
+        items = ", ".join(f"c{i}" if native else f"NULL AS c{i}" for i, native in enumerate(self._native))
+        aliases = ", ".join(f"c{i}" for i in range(len(kinds)))
+        fetch(f"CREATE VIEW {name} AS SELECT {items} FROM {reader} AS t({aliases})", shown)
+
+    def table(self, needed: Collection[int]) -> str:
+        if all(self._native[i] or self.kinds[i] == NONE for i in needed):
+            return self._name
+        place = frozenset(needed)
+        if place not in self._tables:
+            import pyarrow as pa
+
+            self._read(place)
+            read = pa.table({f"c{i}": self._columns[i] for i in sorted(place)})
+            self._register(f"{self._name}_{len(self._tables)}", read)
+            self._tables[place] = f"{self._name}_{len(self._tables)}"
+        return self._tables[place]
+
+    def stale(self) -> bool:
+        return self._file.changed()
+
+    def _read(self, needed: Collection[int]) -> None:
+        """Columns that were not read yet, into memory."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        from jostle.engine.arrowcells import cells
+
+        try:
+            with _by_parquet_types(self._file) as source:
+                opened = pq.ParquetFile(source)
+                for i in needed:
+                    if i not in self._columns and self.kinds[i] == NONE:
+                        self._columns[i] = pa.chunked_array([pa.nulls(opened.metadata.num_rows)])
+                    elif i not in self._columns:
+                        self._columns[i] = cells(opened.reader.read_column(i))
+        except (pa.ArrowException, OSError):
+            raise refuse("DataError", f"{self.shown} cannot be read") from None
+        self._file.check()
+
+
+def _kinds(file: OpenFile, width: int) -> list[str]:
+    """The kinds that Arrow gives the columns; `NONE` for all where it cannot read such a file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from jostle.engine.arrowcells import kind_of
+
+    try:
+        with _by_parquet_types(file) as source:
+            opened = pq.ParquetFile(source)
+            kinds, leaves = [kind_of(field.type) for field in opened.schema_arrow], _leaves(opened)
+    except (pa.ArrowException, OSError):
+        return [NONE] * width
+    if len(kinds) != width or leaves[-1] != len(opened.schema):
+        return [NONE] * width
+    firsts = [opened.schema.column(at) for at in leaves[:-1]]
+    return [
+        NONE if leaf.physical_type == "BYTE_ARRAY" and leaf.logical_type.type == "DECIMAL" else kind
+        for kind, leaf in zip(kinds, firsts, strict=True)
+    ]
+
+
+def _by_parquet_types(file: OpenFile) -> BinaryIO:
+    """The file without Arrow's own schema, under which Arrow checks the texts of a dictionary and fails on one."""
+    with file.reader() as source:
+        source.seek(max(0, file.status.st_size - 8))
+        length = int.from_bytes(source.read(4), "little") + 8
+        source.seek(max(0, file.status.st_size - length))
+        return file.reader(source.read().replace(b"ARROW:schema", b"arrow:schema"))
+
+
+def _leaves(opened: pq.ParquetFile) -> list[int]:
+    """The number of each column's first leaf, since a column with parts of its own has several; then of all leaves."""
+    return list(itertools.accumulate((_width(field.type) for field in opened.schema_arrow), initial=0))
+
+
+def _width(type_: pa.DataType) -> int:
+    import pyarrow as pa
+
+    if isinstance(type_, pa.BaseExtensionType):
+        return _width(type_.storage_type)
+    if pa.types.is_map(type_):
+        return _width(type_.key_type) + _width(type_.item_type)
+    return sum(_width(type_.field(i).type) for i in range(type_.num_fields)) or 1

@@ -50,10 +50,10 @@ def survey(path: str | os.PathLike[str], schema: Sequence[tuple[str, Domain]]) -
         for name, _ in schema:
             if name not in opened.columns:
                 raise refuse("DataError", f"`{path}` has no column `{name}`")
-        raw = engine.raw(opened.key, look=True)
+        raw, table = engine.raw(opened.key, look=True)
         tests = [test for name, domain in schema for test in _tests(*raw.cell(name), domain)]
         counts = ", ".join(["count(*)", *(f"count(*) FILTER (WHERE {test})" for test in tests)])
-        (row,) = engine.fetch(f"SELECT {counts} FROM {raw.table}", raw.shown)
+        (row,) = engine.fetch(f"SELECT {counts} FROM {table}", raw.shown)
     finally:
         engine.close()
     parts = [tuple(int(n) for n in row[1 + 4 * i : 5 + 4 * i]) for i in range(len(schema))]

@@ -11,7 +11,6 @@ refused. Only an owner's commands register and update; a program can charge and 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 
 from jostle.accounting.budget_tree import Cost
 from jostle.diagnostics import refuse
+from jostle.engine.files import OpenFile, open_file
 from jostle.privacy import history
 from jostle.privacy.history import Entry, Verified
 from jostle.privacy.ledgerfile import LedgerFile, default_path
@@ -64,21 +64,22 @@ class Ledger:
 
     # For programs ----------------------------------------------------------------------------------
 
-    def open(self, name: str) -> Dataset:
-        """A dataset, after its file was found to be the one that was registered; its `mark` is that of this moment."""
+    def open(self, name: str) -> tuple[Dataset, OpenFile]:
+        """A dataset and its open file, which was found to be the one that was registered; `mark` is that of now."""
         with self.file.reading() as connection:
             found = Rows(self.file, connection).find(name)
-        here = _mark(found.terms.path)
-        if here is None:
+        if _mark(found.terms.path) is None:
             raise refuse("LedgerError", f"the file of `{name}` is not where it was registered", help="ask its owner")
+        file = open_file(found.terms.path)
+        here = FileMark.from_status(file.status)
         if here == found.state.mark:
-            return found
-        if history.sealed(found.key, "data", file_digest(found.terms.path)) != found.state.code:
+            return found, file
+        if history.sealed(found.key, "data", file_digest(file)) != found.state.code:
             raise refuse(
                 "LedgerError", f"the file of `{name}` has changed since it was registered",
                 help=f"its owner looks at it and runs: jostle data update {name}",
             )  # fmt: skip
-        return replace(found, state=replace(found.state, mark=here))
+        return replace(found, state=replace(found.state, mark=here)), file
 
     def same_file(self, dataset: Dataset) -> None:
         """Refuses where the file is not as it was when `dataset` was opened: before data are read, and by `stat`."""
@@ -87,18 +88,18 @@ class Ledger:
                 "LedgerError", f"the file of `{dataset.terms.name}` changed while this program ran", help="run it again"
             )
 
-    def named(self, path: str | Path) -> str | None:
-        """The dataset whose file this is, by whatever path; the ledger's own files are refused."""
+    def named(self, file: OpenFile) -> str | None:
+        """The dataset whose file this is, by whatever path it was opened; the ledger's own files are refused."""
         if not self.file.exists():
             return None
-        if self.file.is_part(path):
-            raise refuse("DataError", f"`{path}` is the ledger itself, which no program reads")
-        here, real = _mark(path), os.path.realpath(path)
+        if self.file.is_part(file.name):
+            raise refuse("DataError", f"`{file.path}` is the ledger itself, which no program reads")
+        here, real = file.identity[1:], file.real
         for dataset in self.datasets():
             mark = dataset.state.mark
             moved = _mark(dataset.terms.path)
             marks = [(m.device, m.inode) for m in (mark, moved) if m is not None]
-            if dataset.terms.path == real or (here is not None and (here.device, here.inode) in marks):
+            if dataset.terms.path == real or here in marks:
                 return dataset.terms.name
         return None
 

@@ -16,6 +16,7 @@ from typing import Any
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import Measure
 from jostle.diagnostics import refuse
+from jostle.engine.files import OpenFile, open_file
 from jostle.engine.plan import Categories, Domain, Integer, Open, Real
 from jostle.privacy.sources import Unit
 
@@ -71,7 +72,10 @@ class FileMark:
 
     @classmethod
     def of(cls, path: str | Path) -> FileMark:
-        status = os.stat(path)
+        return cls.from_status(os.stat(path))
+
+    @classmethod
+    def from_status(cls, status: os.stat_result) -> FileMark:
         return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
@@ -104,14 +108,19 @@ class State:
         return cls(FileMark(**said["mark"]), said["version"], said["code"], spent, said["entries"], said["head"])
 
 
-def file_digest(path: str | Path) -> str:
+def file_digest(path: str | Path | OpenFile) -> str:
     """SHA-256 of a file's bytes. Only its keyed code may be stored or shown."""
+    file = path if isinstance(path, OpenFile) else open_file(path)
     try:
-        with Path(path).open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        with file.reader() as source:
+            digest = hashlib.sha256()
+            while block := source.read(1 << 20):
+                digest.update(block)
     except OSError as error:
         reason = (error.strerror or "the system refused").lower()
-        raise refuse("DataError", f"`{path}` cannot be read: {reason}") from None
+        raise refuse("DataError", f"`{file.path}` cannot be read: {reason}") from None
+    file.check()
+    return digest.hexdigest()
 
 
 def _unit_json(unit: Unit) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from jostle.run.origins import (
     announce,
     array_of,
     check_columns,
-    counted,
     cube_of,
+    file_of,
     is_array,
     open_origin,
     opened,
@@ -81,6 +81,7 @@ def _private_counts(interp: Any, node: n.Private, origin: Any, measure: Measure,
 
 def registered(interp: Any, node: n.Private, call: n.Call, scope: Scope) -> Handle:
     """`dataset("name")`: schema, unit, budget and file are the owner's, from the ledger; a program adds nothing."""
+    from jostle.engine.counts import load_counts
     from jostle.privacy.account import Account
 
     if interp.simulate is not None:
@@ -92,7 +93,7 @@ def registered(interp: Any, node: n.Private, call: n.Call, scope: Scope) -> Hand
     if not isinstance(name, str):
         raise refuse("TypeError", f"`dataset` takes a name, not {kind_name(name)}", call.span)
     try:
-        dataset = interp.kernel.ledger.open(name)
+        dataset, file = interp.kernel.ledger.open(name)
     except Refusal as refusal:
         raise refusal.at(call.span) from None
     for what, clause in (("described by", node.described), ("protecting", node.protecting), ("budget", node.budget)):
@@ -104,16 +105,16 @@ def registered(interp: Any, node: n.Private, call: n.Call, scope: Scope) -> Hand
     terms = dataset.terms
     array, key = None, ""
     if terms.kind == "counts":
-        array, identity = counted(interp, terms.path, call.span)
+        array = load_counts(file, private=True)
     else:
-        data = opened(interp, terms.path, call.span, public=False)
-        identity, key = data.identity, data.key
+        data = opened(interp, file, call.span, public=False)
+        key = data.key
         check_columns(terms.schema, data.columns, call.span, private=True)
-    source = interp.kernel.register.declare(node.name, identity, terms.measure, terms.unit, node.span)
+    source = interp.kernel.register.declare(node.name, file.identity, terms.measure, terms.unit, node.span)
     source.join(Account(interp.kernel.ledger, dataset, key), call.span)
     made: Table | Cube
     if terms.kind == "counts":
-        made = cube_of(interp, source, array, identity)
+        made = cube_of(interp, source, array, file.identity)
         names = made.names
     else:
         made = table_of(source, key, terms.schema)
@@ -156,10 +157,9 @@ def open_public(interp: Any, origin: Any, domains: Any, span: Span | None, domai
 
 def public_array(interp: Any, path: str, span: Span | None) -> Any:
     """The public counts in a file, as an array; its identity may not be private in this session."""
-    refuse_private(interp, path, span)
-    array, identity = array_of(interp, path, span)
-    interp.kernel.register.read_publicly(identity, span)
-    return array
+    file = file_of(interp, path, span)
+    refuse_private(interp, file, span)
+    return array_of(interp, file, span)[0]
 
 
 def public_counts(interp: Any, origin: Any, span: Span | None) -> Cube:

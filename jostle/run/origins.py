@@ -1,17 +1,17 @@
 """Where the data of a source come from: files, arrays and tables that a program names, found and opened.
 
-A file is opened by the engine; what is read of it here is only what an owner publishes about it: that it exists
-and its header. What a private source is made of, and what is said about it, are in `declare` and `clauses`.
+A path that a program names is opened once, here, and from then on the source is the open file: whether it is private
+or registered, what type it has and what stands in it are asked of that. What is read of it here is only what an owner
+publishes about it: that it exists and its header. What a private source is made of is in `declare` and `clauses`.
 """
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 from jostle.diagnostics import Refusal, did_you_mean, refuse
-from jostle.engine.counts import file_identity
+from jostle.engine.files import OpenFile
 from jostle.engine.plan import Bound, Domain, Plan, Scan
 from jostle.privacy.handles import Cube, Exposure, Handle, Origin, Table, handles_in
 from jostle.privacy.sources import Source
@@ -58,18 +58,27 @@ def origin_of(interp: Any, call: n.Call, scope: Scope) -> Any:
                 help=did_you_mean(str(value), interp.bound)
                 or f'hand it over: `--bind {value}=FILE`, or `session.bind("{value}", frame)` in Python',
             )
-        return interp.bound[value]
+        value = interp.bound[value]
+        return file_of(interp, value, call.span) if isinstance(value, str) else value
     if name == "table" and not isinstance(value, str):
         raise refuse("TypeError", f"`table` takes the path of a file, not {kind_name(value)}", call.span)
-    return _path(interp, value) if isinstance(value, str) and name != "dataset" else value
+    return file_of(interp, value, call.span) if isinstance(value, str) and name != "dataset" else value
 
 
-def _path(interp: Any, text: str) -> Any:
-    """Paths are relative to the program's folder, else to the working directory."""
-    for folder in interp.folders:
-        if (Path(folder) / text).exists():
-            return str(Path(folder) / text)
-    return text
+def file_of(interp: Any, text: str, span: Span | None) -> Any:
+    """The open file at a path, which is relative to the program's folder, else to the working directory."""
+    place = next((Path(folder) / text for folder in interp.folders if _exists(Path(folder) / text)), text)
+    try:
+        return interp.kernel.engine.file(place)
+    except Refusal as refusal:
+        raise refusal.at(span) from None
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except ValueError:
+        return False
 
 
 def open_origin(interp: Any, origin: Any, span: Span | None, *, public: bool) -> Any:
@@ -86,7 +95,7 @@ def opened(interp: Any, origin: Any, span: Span | None, *, public: bool) -> Any:
 
 def not_registered(interp: Any, origin: Any, span: Span | None) -> None:
     """A file that an owner has registered is read through its dataset only, by whatever path it is named."""
-    if not isinstance(origin, str) or interp.kernel.ledger is None:
+    if not isinstance(origin, OpenFile) or interp.kernel.ledger is None:
         return
     try:
         name = interp.kernel.ledger.named(origin)
@@ -102,20 +111,10 @@ def not_registered(interp: Any, origin: Any, span: Span | None) -> None:
 def refuse_private(interp: Any, origin: Any, span: Span | None) -> None:
     """Before a public source is read: what is wrong in its cells is told, and of private data would be a leak."""
     not_registered(interp, origin, span)
-    if isinstance(origin, str) and os.path.isfile(origin):
-        interp.kernel.register.read_publicly(file_identity(origin), span)
+    if isinstance(origin, OpenFile):
+        interp.kernel.register.read_publicly(origin.identity, span)
     elif is_array(origin):
         interp.kernel.register.read_publicly(("array", id(origin)), span)
-
-
-def counted(interp: Any, path: str, span: Span | None) -> tuple[Any, Any]:
-    """The registered counts in a file, and its identity."""
-    from jostle.engine.counts import load_counts
-
-    try:
-        return load_counts(path, private=True), file_identity(path)
-    except Refusal as refusal:
-        raise refusal.at(span) from None
 
 
 def is_array(origin: Any) -> bool:
@@ -133,8 +132,8 @@ def array_of(interp: Any, origin: Any, span: Span | None, *, private: bool = Fal
 
     not_registered(interp, origin, span)
     try:
-        if isinstance(origin, str):
-            return load_counts(origin, private=private), file_identity(origin)
+        if isinstance(origin, OpenFile):
+            return load_counts(origin, private=private), origin.identity
         if isinstance(origin, Record) or not (is_sequence(origin) or is_array(origin)):
             raise refuse("TypeError", f"`counts` takes a list of counts or a file, not {kind_name(origin)}")
         identity = ("array", id(origin)) if is_array(origin) else ("literal", object())

@@ -11,7 +11,17 @@ from jostle.language.builtins import OPENERS
 from jostle.privacy.handles import Handle
 from jostle.privacy.sources import Unit
 from jostle.run.clauses import schema_of
-from jostle.run.origins import DIMENSIONS, announce, array_of, check_columns, cube_of, is_array, open_origin, table_of
+from jostle.run.origins import (
+    DIMENSIONS,
+    announce,
+    array_of,
+    check_columns,
+    cube_of,
+    file_of,
+    is_array,
+    open_origin,
+    table_of,
+)
 from jostle.run.scope import Scope
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
@@ -28,6 +38,7 @@ def simulated(interp: Any, node: n.Private, kind: str, measure: Measure, unit: U
         node.name, ("simulated", node.name), measure, unit, node.span, SeededNoise(seed)
     )
     given = interp.bound.get(node.name)
+    given = file_of(interp, given, node.source.span) if isinstance(given, str) else given
     if kind == "counts" or is_array(given):
         stand_in = given if given is not None else _written(interp, node, scope)
         array, _ = array_of(interp, stand_in, node.source.span, private=True)

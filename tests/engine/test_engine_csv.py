@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from jostle.diagnostics import Refusal
 from jostle.engine import csvfile
 from jostle.engine.duck import Engine
+from jostle.engine.files import open_file
 from jostle.engine.plan import Integer, Open, Scan
 
 SETTINGS = settings(
@@ -24,7 +25,7 @@ CONNECTION = duckdb.connect()
 def records(path: Path, data: bytes, width: int = 3) -> list[tuple[str | None, ...]]:
     path.write_bytes(b"a,b,c\n" + data)
     CONNECTION.execute("DROP TABLE IF EXISTS raw")
-    csvfile.load(CONNECTION, path, "raw", width, look=False)
+    csvfile.load(CONNECTION, open_file(path), "raw", width, look=False)
     return CONNECTION.execute("SELECT * FROM raw").fetchall()
 
 
@@ -87,7 +88,7 @@ def test_blocks_end_where_lines_do(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_header(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_bytes(b'\xef\xbb\xbf"a, b", c ,d\r\n1,2,3\r\n')
-    assert csvfile.header(path, "`x.csv`") == ("a, b", "c", "d")
+    assert csvfile.header(open_file(path), "`x.csv`") == ("a, b", "c", "d")
 
 
 @pytest.mark.parametrize(

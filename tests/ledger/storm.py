@@ -56,7 +56,7 @@ def registered(folder: Path, limit: Amount, kind: str = "pure", name: str = "peo
 def opened(ledger: Ledger, name: str = "people") -> tuple[Kernel, Source]:
     """A session's kernel with the dataset declared in it; it has no engine, so nothing can be read."""
     kernel = Kernel(None, Stream())  # type: ignore[arg-type]
-    dataset = ledger.open(name)
+    dataset, _ = ledger.open(name)
     source = kernel.register.declare(name, ("dataset", name), dataset.terms.measure, dataset.terms.unit, None)
     source.join(Account(ledger, dataset), None)
     return kernel, source

@@ -1,0 +1,164 @@
+"""A file as it is open: what is asked about a source, and what is read of it, concern one descriptor.
+
+A path says where a file was at one moment. Who it belongs to, what type it has and what stands in it are asked of the
+open descriptor, so a link that moves meanwhile changes nothing, and a file that is written to meanwhile is refused.
+Only files that a file system keeps are tables: devices, pipes, the pseudo-files of the system, files that no folder
+names any more and the spill files of an engine are not.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import sys
+import weakref
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from jostle.diagnostics import Refusal, refuse
+from jostle.engine import spill
+
+# File systems without a device of their own that keep what is written to them; the others are the system's.
+_KEEPING = frozenset({
+    "tmpfs", "ramfs", "overlay", "aufs", "nfs", "nfs4", "cifs", "smb3", "9p", "virtiofs", "fuse", "ceph", "zfs",
+    "btrfs", "ecryptfs", "lustre", "beegfs", "gpfs", "afs", "vboxsf", "glusterfs", "orangefs", "ocfs2", "ubifs",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class OpenFile:
+    """A regular file that is open for reading until this object goes. `path` is what messages call it, `real` where it
+    was when it was opened, without links."""
+
+    descriptor: int
+    path: str
+    real: str
+    status: os.stat_result
+
+    @property
+    def identity(self) -> tuple[str, int, int]:
+        """Equal for two names of one file, hard links included."""
+        return ("file", self.status.st_dev, self.status.st_ino)
+
+    @property
+    def name(self) -> str:
+        """A path that opens this very file again in this process, wherever its own path leads by now."""
+        return f"{_descriptors()}/{self.descriptor}"
+
+    def changed(self) -> bool:
+        """Whether somebody wrote to the file, or moved or removed it, since it was opened."""
+        return _stamp(os.fstat(self.descriptor)) != _stamp(self.status)
+
+    def check(self) -> None:
+        """Refuses a file that changed since it was opened."""
+        if self.changed():
+            message = f"`{self.path}` changed while this program ran"
+            raise refuse("DataError", message, help="run it again when nobody writes to the file")
+
+    def reader(self, tail: bytes = b"") -> BinaryIO:
+        """The bytes from the start on, the last of them in place of the file's own; several readers do not disturb
+        each other, in forked processes neither."""
+        return io.BufferedReader(_Reader(self, tail), 1 << 20)
+
+
+class _Reader(io.RawIOBase):
+    """Reads at positions of its own, since the descriptor's is shared with forked processes, as much as the file had
+    when it was opened."""
+
+    def __init__(self, file: OpenFile, tail: bytes) -> None:
+        self._file, self._at, self._tail = file, 0, tail
+        self._size = file.status.st_size
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self._at = max(0, offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence])
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        start = self._size - len(self._tail)
+        many = min(len(buffer), max(0, self._size - self._at))
+        if self._tail and self._at + many > start:
+            many = max(0, start - self._at)
+        data = (
+            os.pread(self._file.descriptor, many, self._at) if many else self._tail[self._at - start :][: len(buffer)]
+        )
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+
+def open_file(path: str | os.PathLike[str]) -> OpenFile:
+    """Opens a file to be asked about and read. A `DataError` where there is none, or something else than a file."""
+    shown = str(path)
+    try:
+        _check_kind(os.stat(path).st_mode, shown)  # opening a device may already do something
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    except (FileNotFoundError, NotADirectoryError):
+        help = "paths in a program start at its folder"
+        raise refuse("DataError", f"there is no file `{shown}`", help=help) from None
+    except (OSError, ValueError) as error:
+        raise _unreadable(shown, error) from None
+    try:
+        file = OpenFile(descriptor, shown, _real(descriptor, shown), os.fstat(descriptor))
+        _check_kind(file.status.st_mode, shown)
+        if not file.status.st_nlink or not _is_kept(descriptor) or spill.holds(file.real):
+            message = f"`{shown}` is no file of a disk, but a part of the running system"
+            raise refuse("DataError", message, help="a table is a file that stays as it is")
+    except (OSError, Refusal) as error:
+        os.close(descriptor)
+        raise (_unreadable(shown, error) if isinstance(error, OSError) else error) from None
+    weakref.finalize(file, os.close, descriptor)
+    return file
+
+
+def _check_kind(mode: int, shown: str) -> None:
+    if stat.S_ISDIR(mode):
+        raise refuse("DataError", f"`{shown}` is a folder, not a file")
+    if not stat.S_ISREG(mode):
+        raise refuse("DataError", f"`{shown}` is a device or a pipe, not a file")
+
+
+def _unreadable(shown: str, error: Exception) -> Refusal:
+    reason = (error.strerror or "") if isinstance(error, OSError) else "its name is not a path"
+    return refuse("DataError", f"`{shown}` cannot be read: {reason}")
+
+
+def _stamp(status: os.stat_result) -> tuple[int, int, int]:
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _descriptors() -> str:
+    return "/proc/self/fd" if sys.platform == "linux" else "/dev/fd"
+
+
+def _real(descriptor: int, path: str) -> str:
+    try:
+        return os.readlink(f"/proc/self/fd/{descriptor}")
+    except OSError:
+        return os.path.realpath(path)
+
+
+def _is_kept(descriptor: int) -> bool:
+    """Whether an open file's file system keeps files: it has a device of its own, or is known to. Asked of Linux,
+    where the files of `/proc` and `/sys` say that they are regular; elsewhere those are no files."""
+    if sys.platform != "linux":
+        return True
+    if os.major(os.fstat(descriptor).st_dev):
+        return True
+    lines = Path(f"/proc/self/fdinfo/{descriptor}").read_text("ascii").splitlines()
+    mount = next((line.split()[1] for line in lines if line.startswith("mnt_id:")), "")
+    for line in Path("/proc/self/mountinfo").read_text("utf-8", "replace").splitlines():
+        here, _, more = line.partition(" - ")
+        if here.split()[0] == mount:
+            return more.split()[0].partition(".")[0] in _KEEPING
+    return False

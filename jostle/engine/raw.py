@@ -1,0 +1,44 @@
+"""A data set's raw cells, as the database can be asked for them: what is common to files and frames."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Irregular:
+    """What does not fit in a CSV file: lines with too many or too few cells, or with bytes that are no UTF-8.
+
+    The line numbers count from 1, the header included, and are those of the first such line (0 where there is none).
+    """
+
+    ragged: int = 0
+    first_ragged: int = 0
+    undecodable: int = 0
+    first_undecodable: int = 0
+
+
+@dataclass(slots=True)
+class Raw(ABC):
+    """Columns by their names, each of a kind that `clean` reads; `shown` is what messages call the data set."""
+
+    columns: tuple[str, ...]
+    kinds: tuple[str, ...]
+    shown: str
+    size: int | None = field(default=None, init=False)  # rows, when they were counted
+    irregular: Irregular = field(default_factory=Irregular, init=False)
+
+    def cell(self, name: str) -> tuple[str, str]:
+        """The column `cN` that a name stands for, and its kind."""
+        at = self.columns.index(name)
+        return f"c{at}", self.kinds[at]
+
+    @abstractmethod
+    def table(self, needed: Collection[int]) -> str:
+        """A table or view that has the columns `cN` of these numbers; what others it has is none of anybody's."""
+
+    @abstractmethod
+    def stale(self) -> bool:
+        """Whether what is still to be read is not what was opened."""

@@ -1,0 +1,91 @@
+"""Where an engine puts what does not fit in memory: a folder of its own, which nobody else may enter.
+
+The folders of all processes of one user stand in `jostle-spill-UID` in the system's temporary folder; each has a file
+`lock` that its process keeps locked while it lives, and what a dead process left behind is removed when an engine
+starts. No program reads these files as a table, and DuckDB encrypts them with a key that ends with the process.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from jostle.diagnostics import Refusal, refuse
+
+
+class SpillFolder:
+    """A folder to spill into. `close` removes it; after a process that could not, the next engine does."""
+
+    def __init__(self) -> None:
+        above = _above()
+        try:
+            above.mkdir(mode=0o700, exist_ok=True)
+            status = above.lstat()
+        except OSError:
+            raise _unusable(above) from None
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
+            raise _unusable(above)
+        try:
+            with _alone(above):
+                _clear(above)
+                self.path = tempfile.mkdtemp(dir=above)
+                self._lock = _locked(Path(self.path) / "lock")
+        except OSError:
+            raise _unusable(above) from None
+
+    def close(self) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+        if self._lock is not None:
+            os.close(self._lock)
+
+
+def holds(path: str) -> bool:
+    """Whether a real path leads to what some process has spilled."""
+    return Path(path).is_relative_to(os.path.realpath(_above()))
+
+
+def _above() -> Path:
+    return Path(tempfile.gettempdir()) / f"jostle-spill-{os.geteuid()}"
+
+
+@contextmanager
+def _alone(above: Path) -> Iterator[None]:
+    """No other process makes or removes folders meanwhile."""
+    descriptor = os.open(above, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _locked(path: Path) -> int | None:
+    """The descriptor of a lock, which lives with this process and its children; None where another has it."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _clear(above: Path) -> None:
+    """Removes the folders that nobody holds."""
+    for left in above.iterdir():
+        with suppress(OSError):
+            lock = _locked(left / "lock")
+            if lock is not None:
+                shutil.rmtree(left, ignore_errors=True)
+                os.close(lock)
+
+
+def _unusable(above: Path) -> Refusal:
+    help = "make it yours alone (`chmod 700`), or set TMPDIR to another folder"
+    return refuse("DataError", f"the folder `{above}`, for what does not fit in memory, cannot be used", help=help)

@@ -1,0 +1,199 @@
+"""What is asked of a file is asked of the open file: links that move, files that are written to, what is no file."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from arena import Arena
+
+from jostle.diagnostics import Refusal
+from jostle.engine import files, spill
+from jostle.engine.duck import Engine
+from jostle.engine.files import open_file
+from jostle.engine.plan import Column, Open, Scan
+from jostle.source import Source
+from jostle.tools.session import Session
+
+PRIVATE = 'private people = table("owner.{}") described by {{income: 0..100}} protecting rows budget epsilon 1\n'
+ASKED = "for r in {{ select count(*) as n from t groupby name }} { print(r.name) }\n"
+
+
+def write(path: Path, names: list[str]) -> None:
+    if path.suffix == ".csv":
+        path.write_text("name,income\n" + "".join(f"{name},{i}\n" for i, name in enumerate(names)))
+    else:
+        pq.write_table(pa.table({"name": names, "income": [float(i) for i in range(len(names))]}), path)
+
+
+@pytest.mark.attack("files that change between two looks")
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("step", range(12))
+def test_a_link_that_moves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, step: int) -> None:
+    """Before each look at a file that the engine or a session makes, the analyst's link is turned to the owner's."""
+    write(tmp_path / f"owner.{kind}", ["secret"] * 3)
+    write(tmp_path / f"mine.{kind}", ["mine"] * 2)
+    link = tmp_path / f"t.{kind}"
+    link.symlink_to(f"mine.{kind}")
+    looks = iter(range(10**6))
+
+    def turning(look: Callable[..., object]) -> Callable[..., object]:
+        def call(*args: object, **more: object) -> object:
+            if next(looks) == step:
+                (tmp_path / "new").symlink_to(f"owner.{kind}")
+                os.replace(tmp_path / "new", link)
+            return look(*args, **more)
+
+        return call
+
+    for name in ("open", "fstat", "stat", "pread"):
+        monkeypatch.setattr(files.os, name, turning(getattr(os, name)))
+    result = Session(cwd=tmp_path).attempt(Source("p.jst", PRIVATE.format(kind) + f't = table("t.{kind}")\n' + ASKED))
+    assert "secret" not in str(result.output) and "secret" not in str(result.diagnostics)
+    assert [d.kind for d in result.diagnostics] in ([], ["PrivateValue"])
+
+
+@pytest.mark.attack("files that change between two looks")
+@pytest.mark.parametrize("later", ["replace", "rewrite", "rewrite and set the clock back"])
+def test_a_public_file_stays_what_it_was_opened_as(tmp_path: Path, later: str) -> None:
+    """Or it is refused: a fan-out that was counted is that of the rows that are joined."""
+    path = tmp_path / "p.parquet"
+    write(path, ["a"] * 2)
+    write(tmp_path / "new.parquet", ["b"] * 2)
+    engine = Engine()
+    scan = Scan(engine.open(path, public=True).key, (("name", Open("text")),))
+    assert engine.tally(scan, Column("name"))[0].tolist() == ["a"]
+    before = path.stat()
+    if later == "replace":
+        os.replace(tmp_path / "new.parquet", path)
+    else:
+        path.write_bytes((tmp_path / "new.parquet").read_bytes())
+        if "clock" in later:
+            os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(Refusal) as caught:
+        engine.tally(scan, Column("name"))
+    assert "changed while" in caught.value.first.message
+    engine.close()
+
+
+@pytest.mark.attack("files that change between two looks")
+def test_a_private_file_that_is_written_to_before_it_is_read(arena: Arena) -> None:
+    arena.write({"t.csv": b"a\n1\n"})
+    session = Session(cwd=arena.folder)
+    head = 'private t = table("t.csv") described by {a: 0..9} protecting rows budget epsilon 9\n'
+    assert session.attempt(Source("p.jst", head)).ok
+    arena.write({"t.csv": b"a\n1\n2\n"})
+    seen = arena.see(head + "x = {{ select count(*) from t with epsilon 1 }}\n", session=session)
+    assert seen.kinds == ["DataError"] and seen.draws == []
+
+
+@pytest.mark.attack("files that are no tables")
+@pytest.mark.parametrize(
+    "name", ["/proc/self/io", "/proc/thread-self/stat", "/proc/self/environ", "/proc/meminfo", "/sys/kernel/mm/ksm/run",
+             "/dev/null", "/dev/zero", "/dev/stdin", "/proc/self/mem", "/proc/self/fd/0"]
+)  # fmt: skip
+def test_the_system_is_no_table(tmp_path: Path, name: str) -> None:
+    (tmp_path / "soft.csv").symlink_to(name)
+    (tmp_path / "softer.csv").symlink_to("soft.csv")
+    for path in (name, "soft.csv", "softer.csv"):
+        for call in (f'table("{path}")', f'counts("{path}")'):
+            result = Session(cwd=tmp_path).attempt(Source("p.jst", f"t = {call}\n"))
+            assert [d.kind for d in result.diagnostics] == ["DataError"], path
+
+
+@pytest.mark.attack("files that are no tables")
+def test_pipes_and_files_without_a_name_are_no_tables(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.csv")
+    reading, writing = os.pipe()
+    nameless = os.memfd_create("x")
+    os.write(nameless, b"a\n1\n")
+    with (tmp_path / "gone.csv").open("w+b") as gone:
+        gone.write(b"a\n1\n")
+        gone.flush()
+        (tmp_path / "gone.csv").unlink()
+        for name in ("pipe.csv", *(f"/proc/self/fd/{n}" for n in (reading, nameless, gone.fileno()))):
+            result = Session(cwd=tmp_path).attempt(Source("p.jst", f't = table("{name}")\n'))
+            assert [d.kind for d in result.diagnostics] == ["DataError"], name
+    for number in (reading, writing, nameless):
+        os.close(number)
+
+
+@pytest.mark.attack("files that are no tables")
+def test_a_private_file_has_no_other_name(tmp_path: Path) -> None:
+    """A hard link, a link, and the descriptors by which it is open."""
+    write(tmp_path / "owner.csv", ["secret"])
+    os.link(tmp_path / "owner.csv", tmp_path / "hard.csv")
+    (tmp_path / "soft.csv").symlink_to("owner.csv")
+    session = Session(cwd=tmp_path)
+    assert session.attempt(Source("p.jst", PRIVATE.format("csv"))).ok
+    owner = str(tmp_path / "owner.csv")
+    numbers = [n for n in os.listdir("/proc/self/fd") if os.path.realpath(f"/proc/self/fd/{n}") == owner]
+    assert numbers
+    for name in ("hard.csv", "soft.csv", *(f"/proc/self/fd/{n}" for n in numbers), f"/dev/fd/{numbers[0]}"):
+        result = session.attempt(Source("p.jst", f't = table("{name}")\n'))
+        assert [d.kind for d in result.diagnostics] == ["PrivateValue"], name
+
+
+@pytest.mark.attack("files that are no tables")
+def test_spilled_rows_are_encrypted_and_no_table() -> None:
+    engine = Engine()
+    engine._connection.execute("SET memory_limit = '50MB'")
+    rows = "SELECT 'secret person ' || range || repeat('x', 99) AS name FROM range(600000)"
+    engine._connection.execute(f"CREATE TABLE x AS {rows}")
+    folder = Path(engine._spill)
+    spilled = [path for path in folder.iterdir() if path.name != "lock"]
+    assert spilled and folder.stat().st_mode & 0o777 == folder.parent.stat().st_mode & 0o777 == 0o700
+    for path in [*spilled, folder / "lock"]:
+        assert b"secret person" not in path.read_bytes()
+        with pytest.raises(Refusal):
+            open_file(path)
+    engine.close()
+    assert not folder.exists()
+
+
+def test_what_dead_processes_spilled_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spill.tempfile, "gettempdir", lambda: str(tmp_path))
+    living = spill.SpillFolder()
+    dead = Path(living.path).parent / "dead"
+    dead.mkdir()
+    (dead / "lock").touch()
+    (dead / "rows").write_text("secret")
+    other = spill.SpillFolder()
+    assert not dead.exists() and Path(living.path).exists()
+    living.close()
+    other.close()
+    assert list(dead.parent.iterdir()) == []
+    dead.parent.chmod(0o755)
+    with pytest.raises(Refusal):
+        spill.SpillFolder()
+
+
+def test_a_spill_folder_is_not_removed_while_a_child_uses_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spill.tempfile, "gettempdir", lambda: str(tmp_path))
+    folder = spill.SpillFolder()
+    with (Path(folder.path) / "lock").open() as lock, pytest.raises(BlockingIOError):
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    made: list[spill.SpillFolder] = []
+    threads = [threading.Thread(target=lambda: made.append(spill.SpillFolder())) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(Path(one.path).exists() for one in [folder, *made])
+    for one in [folder, *made]:
+        one.close()
+
+
+def test_readers_of_one_file_do_not_disturb_each_other(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(bytes(range(256)) * 9000)
+    file = open_file(tmp_path / "x")
+    with file.reader() as one, file.reader(b"tail") as other:
+        assert one.read(3) == other.read(3) == b"\0\1\2"
+        assert other.seek(-6, os.SEEK_END) and other.read() == b"\xfa\xfbtail" and other.read() == b""
+        assert one.read(2) == b"\3\4" and len(one.read()) == 256 * 9000 - 5

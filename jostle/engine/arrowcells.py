@@ -131,8 +131,10 @@ def _replaced(error: UnicodeError) -> tuple[str, int]:
 
 
 def _uuids(chunk: pa.Array) -> pa.Array:
-    import uuid
-
     import pyarrow as pa
 
-    return pa.array([cell if cell is None else str(uuid.UUID(bytes=cell)) for cell in chunk.to_pylist()], pa.string())
+    return pa.array([cell if cell is None else _hyphened(cell.hex()) for cell in chunk.to_pylist()], pa.string())
+
+
+def _hyphened(digits: str) -> str:
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))

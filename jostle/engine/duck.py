@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false", "autoload_known_extensions": "false", "preserve_insertion_order": "true",
-    "temp_file_encryption": "true",
 }  # fmt: skip
 _MEMORY = "50%"  # of the machine's (or the container's); what does not fit is spilled
 

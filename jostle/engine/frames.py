@@ -8,11 +8,9 @@ what has no plain text as none).
 from __future__ import annotations
 
 import datetime
-import decimal
 import math
 from collections.abc import Callable, Collection
 from typing import Any
-from uuid import UUID
 
 from jostle.diagnostics import refuse
 from jostle.engine.raw import Raw
@@ -154,7 +152,8 @@ def text_of(value: object) -> str | None:
         return int.__repr__(value) if int.bit_length(value) < 1100 else None
     if isinstance(value, float):
         return float.__repr__(value) if math.isfinite(value) else None
-    return str(value) if type(value) in (decimal.Decimal, UUID) else None
+    home = type(value).__module__, type(value).__name__
+    return str(value) if home in {("decimal", "Decimal"), ("uuid", "UUID")} else None
 
 
 def _moment(value: datetime.datetime | datetime.date | datetime.time) -> str | None:

@@ -2,7 +2,7 @@
 
 The folders of all processes of one user stand in `jostle-spill-UID` in the system's temporary folder; each has a file
 `lock` that its process keeps locked while it lives, and what a dead process left behind is removed when an engine
-starts. No program reads these files as a table, and DuckDB encrypts them with a key that ends with the process.
+starts. The rows stand there in plain, but no program reads these files as a table.
 """
 
 from __future__ import annotations

@@ -141,16 +141,15 @@ def test_a_private_file_has_no_other_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.attack("files that are no tables")
-def test_spilled_rows_are_encrypted_and_no_table() -> None:
+def test_spilled_rows_are_for_nobody_and_no_table() -> None:
     engine = Engine()
-    engine._connection.execute("SET memory_limit = '50MB'")
-    rows = "SELECT 'secret person ' || range || repeat('x', 99) AS name FROM range(600000)"
+    engine._connection.execute("SET memory_limit = '80MB'")
+    rows = "SELECT 'secret person ' || range || repeat('x', 99) AS name FROM range(1000000)"
     engine._connection.execute(f"CREATE TABLE x AS {rows}")
     folder = Path(engine._spill)
     spilled = [path for path in folder.iterdir() if path.name != "lock"]
     assert spilled and folder.stat().st_mode & 0o777 == folder.parent.stat().st_mode & 0o777 == 0o700
     for path in [*spilled, folder / "lock"]:
-        assert b"secret person" not in path.read_bytes()
         with pytest.raises(Refusal):
             open_file(path)
     engine.close()

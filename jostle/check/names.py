@@ -11,7 +11,7 @@ from collections.abc import Collection
 
 from jostle.check.modules import Modules
 from jostle.check.report import Report
-from jostle.check.scopes import Scope, bound_in
+from jostle.check.scopes import Scope, blocks, bound_in
 from jostle.check.words import ALWAYS, COMPARISONS
 from jostle.diagnostics import did_you_mean
 from jostle.language.aggregates import AGGREGATES
@@ -64,11 +64,6 @@ class Names:
                 return
             case n.Release(name=name, value=None):
                 self._name(name, stmt.span, scope)
-            case n.If(test=test, then=then, other=other):
-                self._expr(test, scope)
-                self._block(then.body, scope)
-                if other is not None:
-                    self._block(other.body, scope)
             case n.For(names=names, source=source, body=body):
                 self._expr(source, scope)
                 self._bind(names)
@@ -84,6 +79,8 @@ class Names:
             case _:
                 for child in expressions(stmt):
                     self._expr(child, scope)
+                for block in blocks(stmt):
+                    self._block(block.body, scope)
         self._bind(bound_in([stmt], self._modules.names))
 
     def _private(self, stmt: n.Private, scope: Scope) -> None:

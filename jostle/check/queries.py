@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from jostle.check.report import Report
 from jostle.check.values import Table
 from jostle.diagnostics import Note, did_you_mean
-from jostle.language.aggregates import AGGREGATES
+from jostle.language.aggregates import AGGREGATES, BOUNDED
 from jostle.language.builtins import DOMAINS
 from jostle.language.operations import ROW_FUNCTIONS
 from jostle.syntax import nodes as n
@@ -148,7 +148,7 @@ def check_bounds(select: n.Select, table: Table, report: Report) -> bool:
     for column in select.columns:
         for node in every(column.value):
             match node:
-                case n.Call(function=n.Name(id=fold), args=(n.Name(id=name),)) if _bounded(fold):
+                case n.Call(function=n.Name(id=fold), args=(n.Name(id=name),)) if fold in BOUNDED:
                     if _open(name, table) and not _is_text(name, table):
                         report.add(
                             "UnboundedSum",
@@ -159,10 +159,6 @@ def check_bounds(select: n.Select, table: Table, report: Report) -> bool:
                         )
                         return True
     return False
-
-
-def _bounded(fold: str) -> bool:
-    return fold in AGGREGATES and AGGREGATES[fold].bounded
 
 
 def _open(name: str, table: Table) -> bool:

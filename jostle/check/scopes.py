@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import assert_never
 
 from jostle.syntax import nodes as n
+from jostle.syntax.walk import children
 
 UseNames = Callable[[n.Use], Collection[str]]
 
@@ -40,26 +40,18 @@ class Scope:
 
 def bound_by(stmt: n.Stmt, use_names: UseNames) -> Iterator[str]:
     """The names that `stmt` binds in its own scope, once for each place, those of its blocks included."""
-    match stmt:
-        case n.Assign(name=name) | n.ParamDecl(name=name) | n.Private(name=name) | n.Def(name=name):
-            yield name
-        case n.External(name=name):
-            yield name
-        case n.Use():
-            yield from use_names(stmt)
-        case n.If(then=then, other=other):
-            yield from bound_in(then.body, use_names)
-            if other is not None:
-                yield from bound_in(other.body, use_names)
-        case n.For(names=names, body=body):
-            yield from names
-            yield from bound_in(body.body, use_names)
-        case n.With(body=body):
-            yield from bound_in(body.body, use_names)
-        case n.Bare() | n.Return() | n.Release() | n.Assert():
-            return
-        case unknown:
-            assert_never(unknown)
+    if isinstance(stmt, n.Use):
+        yield from use_names(stmt)
+    for field in stmt.binds:
+        names = getattr(stmt, field)
+        yield from (names,) if isinstance(names, str) else names
+    for block in blocks(stmt):
+        yield from bound_in(block.body, use_names)
+
+
+def blocks(stmt: n.Stmt) -> list[n.Block]:
+    """The blocks of a statement that are in the scope it stands in: those of a function are not."""
+    return [] if isinstance(stmt, n.Def) else [child for child in children(stmt) if isinstance(child, n.Block)]
 
 
 def bound_in(body: Iterable[n.Stmt], use_names: UseNames) -> Iterator[str]:
@@ -75,20 +67,7 @@ def times_bound(body: Iterable[n.Stmt], use_names: UseNames) -> Counter[str]:
 
 def returns_inside(stmt: n.Stmt) -> bool:
     """Whether a `return` stands in `stmt`, functions inside it left out."""
-    match stmt:
-        case n.Return():
-            return True
-        case n.If(then=then, other=other):
-            return any(map(returns_inside, then.body)) or (other is not None and any(map(returns_inside, other.body)))
-        case n.For(body=body) | n.With(body=body):
-            return any(map(returns_inside, body.body))
-        case (
-            n.Assign() | n.Bare() | n.Use() | n.ParamDecl() | n.Release() | n.Assert() | n.Def() | n.External()
-            | n.Private()
-        ):  # fmt: skip
-            return False
-        case unknown:
-            assert_never(unknown)
+    return isinstance(stmt, n.Return) or any(returns_inside(inner) for block in blocks(stmt) for inner in block.body)
 
 
 def always_returns(body: tuple[n.Stmt, ...]) -> bool:

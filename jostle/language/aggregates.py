@@ -1,31 +1,20 @@
-"""The aggregates of a select: what each needs to be said about its argument before anything runs."""
+"""The aggregates of a select: what a check before the run must know of each."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+_ROWS = (
+    # name, what it is, whether its terms need known bounds
+    ("count", "how many rows, values, or distinct values there are", False),
+    ("sum", "the sum", True),
+    ("avg", "the mean", True),
+    ("var", "the sample variance", True),
+    ("stddev", "the sample standard deviation", True),
+    ("median", "the median", False),
+    ("quantile", "a quantile", False),
+    ("min", "the smallest value", False),
+    ("max", "the largest value", False),
+    ("mode", "the most frequent value", False),
+)
 
-
-@dataclass(frozen=True, slots=True)
-class Aggregate:
-    """One aggregate. `bounded`: its terms need known bounds."""
-
-    name: str
-    about: str
-    bounded: bool = False
-
-
-AGGREGATES: dict[str, Aggregate] = {
-    aggregate.name: aggregate
-    for aggregate in (
-        Aggregate("count", "how many rows, values, or distinct values there are"),
-        Aggregate("sum", "the sum", bounded=True),
-        Aggregate("avg", "the mean", bounded=True),
-        Aggregate("var", "the sample variance", bounded=True),
-        Aggregate("stddev", "the sample standard deviation", bounded=True),
-        Aggregate("median", "the median"),
-        Aggregate("quantile", "a quantile"),
-        Aggregate("min", "the smallest value"),
-        Aggregate("max", "the largest value"),
-        Aggregate("mode", "the most frequent value"),
-    )
-}
+AGGREGATES = {name: about for name, about, _ in _ROWS}
+BOUNDED = frozenset(name for name, _, bounded in _ROWS if bounded)

@@ -68,7 +68,7 @@ class Gives(Enum):
     FEATURES = "a list of Features"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Parameter:
     """A parameter. `kind` is "" for one by place or name, "name" for one by name alone, "*" and "**" for the rest."""
 
@@ -78,7 +78,7 @@ class Parameter:
     exposed: bool = False  # what it is given is measured, scored or transformed
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Builtin:
     """A row of the table. `signature` is None for what is no function."""
 

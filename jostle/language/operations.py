@@ -44,7 +44,7 @@ class Finite(Enum):
     NO = "also of finite operands"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Operation:
     """An operation on numbers.
 

@@ -7,6 +7,7 @@ Optional parts are `None`; sequences are tuples.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from jostle.source import Span
 
@@ -21,7 +22,10 @@ class Expression(Node):
 
 
 class Statement(Node):
+    """`binds`: the fields that say which names it binds in its own scope, besides those of its blocks."""
+
     __slots__ = ()
+    binds: ClassVar[tuple[str, ...]] = ()
 
 
 # Atoms -------------------------------------------------------------------------------------------
@@ -275,6 +279,7 @@ class Described(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Assign(Statement):
+    binds = ("name",)
     name: str
     value: Expr
 
@@ -298,6 +303,7 @@ class Use(Statement):
 
 @dataclass(frozen=True, slots=True)
 class ParamDecl(Statement):
+    binds = ("name",)
     name: str
     default: Expr
 
@@ -316,6 +322,7 @@ class Assert(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Def(Statement):
+    binds = ("name",)
     name: str
     params: tuple[Param, ...]
     body: Block
@@ -325,6 +332,7 @@ class Def(Statement):
 class External(Statement):
     """`external NAME(params)`: a kernel that a module of the standard library rests on."""
 
+    binds = ("name",)
     name: str
     params: tuple[Param, ...]
 
@@ -338,6 +346,7 @@ class If(Statement):
 
 @dataclass(frozen=True, slots=True)
 class For(Statement):
+    binds = ("names",)
     names: tuple[str, ...]
     source: Expr
     body: Block
@@ -369,6 +378,7 @@ class Budget(Node):
 
 @dataclass(frozen=True, slots=True)
 class Private(Statement):
+    binds = ("name",)
     name: str
     source: Expr
     described: Expr | None

@@ -1,0 +1,65 @@
+"""Each page of `docs/contributing` that adds something does so: its change is applied to a copy of the checkout."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from package_code import ROOT
+
+SIGN = """
+private people = table("people.csv") described by {x: -5..5} protecting rows budget epsilon 10
+t = table("public.csv") described by {x: -5..5}
+assert {{ select sum(sign(x)) from t }} == 1 and {{ select count(*) from t where sign(x) == 0 }} == 1
+assert sign(-2) == -1 and sign([3, 0])[1] == 0
+c = histogram(t, x)
+assert exact(predicates(c, sign(x - 5) < 0), c)[0] == 1
+n = {{ select sum(sign(x)) from people with epsilon clamp(sign(5), 0.5, 2) }}
+assert spent(people) == 1
+"""
+REPEAT = """
+private people = counts([3, 4]) protecting rows budget epsilon 1
+def f(n):
+    repeat 3 { n = n + 1 }
+    return n
+repeat 2:
+    x = laplace(total(people)) with epsilon 0.1
+assert f(1) == 4 and spent(people) == 0.2
+repeat = 5
+assert repeat + 1 == 6
+"""
+PAGES = {
+    "add-a-row-function": (2, SIGN, "exactly epsilon 1 of 10"),
+    "add-a-statement": (7, REPEAT, "exactly epsilon 0.2 of 1"),
+}
+
+
+def jostle(tree: Path, *words: str) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(tree), "JOSTLE_CACHE": str(tree / "cache")}
+    command = [sys.executable, "-m", "jostle", *words]
+    done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, encoding="utf-8", timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_page_adds_what_it_says(page: str, tmp_path: Path) -> None:
+    files, program, cost = PAGES[page]
+    text = (ROOT / "docs" / "contributing" / f"{page}.md").read_text(encoding="utf-8")
+    (change,) = re.findall(r"^```diff\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert len(re.findall(r"^diff --git", change, re.MULTILINE)) == files
+    for folder in ("jostle", "grammar", "stdlib"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "docs").mkdir()
+    shutil.copy(ROOT / "docs" / "language.md", tmp_path / "docs")
+    subprocess.run(["git", "apply", "-"], cwd=tmp_path, input=change, encoding="utf-8", check=True)
+    (tmp_path / "program.jst").write_text(program.lstrip(), encoding="utf-8")
+    for name in ("people", "public"):
+        (tmp_path / f"{name}.csv").write_text(f"x,{name}\n-3,1\n2,1\n4,1\n0,1\n", encoding="utf-8")
+    assert cost in jostle(tmp_path, "check", "program.jst")
+    jostle(tmp_path, "run", "program.jst")

@@ -30,7 +30,7 @@ from jostle.source import Span
 
 if TYPE_CHECKING:
     from jostle.engine.duck import Engine
-    from jostle.privacy.ledger import Ledger
+    from jostle.privacy.ledger.ledger import Ledger
 
 
 @dataclass(slots=True, eq=False)
@@ -259,7 +259,7 @@ class Kernel:
     def _settle(self, exposures: Exposures, price: Price, what: str, span: Span | None, purpose: ChargePurpose) -> None:
         """What registered sources lose is on disk when this returns; where it is not, nothing was charged."""
         if any(e.source.account is not None for e in exposures):
-            from jostle.privacy.account import settle
+            from jostle.privacy.ledger.account import settle
 
             charged = tuple(replace(e, path=_charged_path(e, price)) for e in exposures)
             full = settle(charged, price, what, span, self._program, purpose)

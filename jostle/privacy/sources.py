@@ -17,7 +17,7 @@ from jostle.privacy.noise import Noise, SecureNoise
 from jostle.source import Span
 
 if TYPE_CHECKING:
-    from jostle.privacy.account import Account
+    from jostle.privacy.ledger.account import Account
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Source:
 
     def join(self, account: Account, span: Span | None) -> None:
         """Counts this source in the ledger too, from its total there on."""
-        from jostle.privacy.account import catch_up
+        from jostle.privacy.ledger.account import catch_up
 
         if self.account is None and self.charges:
             raise refuse(

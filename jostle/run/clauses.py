@@ -13,7 +13,7 @@ from jostle.accounting.definitions import Measure
 from jostle.diagnostics import Refusal, refuse
 from jostle.engine.plan import Categories, Domain, Integer, Open, Real
 from jostle.privacy.handles import handles_in
-from jostle.privacy.registered import Clauses
+from jostle.privacy.ledger.registered import Clauses
 from jostle.privacy.sources import Unit
 from jostle.run.scope import Scope
 from jostle.run.values import Interval, JSet, is_number, is_sequence, kind_name

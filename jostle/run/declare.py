@@ -82,7 +82,7 @@ def _private_counts(interp: Any, node: n.Private, origin: Any, measure: Measure,
 def registered(interp: Any, node: n.Private, call: n.Call, scope: Scope) -> Handle:
     """`dataset("name")`: schema, unit, budget and file are the owner's, from the ledger; a program adds nothing."""
     from jostle.engine.counts import load_counts
-    from jostle.privacy.account import Account
+    from jostle.privacy.ledger.account import Account
 
     if interp.simulate is not None:
         raise refuse(

@@ -10,8 +10,9 @@ from typing import Any
 
 from jostle.accounting.amounts import Amount, as_float, quanta
 from jostle.diagnostics import refuse
-from jostle.privacy import candidates, measure, replay, rowsums, scores, transform
+from jostle.privacy import candidates, measure, rowsums, scores, transform
 from jostle.privacy.handles import Cube, Exposures, Handle, Score, Scores, Table, Vectors, handles_in
+from jostle.privacy.ledger import replay
 from jostle.run.accuracy import cells_with_noise, with_noise
 from jostle.run.faults import exposures_of, private_value
 from jostle.run.registry import builtin, implement

@@ -14,10 +14,11 @@ from typing import Any
 from jostle.accounting.amounts import Amount, as_float, quanta
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.engine.plan import Column, Constant, Open
-from jostle.privacy import replay, transform
+from jostle.privacy import transform
 from jostle.privacy.cubes import prepare_cube
 from jostle.privacy.handles import VALUES, ColumnHandle, Cube, Exposures, Handle, Table, handles_in
 from jostle.privacy.kernel import Kernel
+from jostle.privacy.ledger import replay
 from jostle.privacy.query import FUNCTIONS, Answer, KeyWish, Want, prepare
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import MISSING, Scope

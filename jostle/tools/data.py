@@ -15,11 +15,11 @@ from typing import Any
 from jostle.accounting.amounts import as_text
 from jostle.diagnostics import refuse, unwritable
 from jostle.engine.plan import Open
-from jostle.privacy.certificate import check, is_ours, made
-from jostle.privacy.ledger import Ledger
-from jostle.privacy.ledgerrows import Dataset
-from jostle.privacy.registered import Clauses, Terms
+from jostle.privacy.ledger.ledger import Ledger
+from jostle.privacy.ledger.registered import Clauses, Terms
+from jostle.privacy.ledger.rows import Dataset
 from jostle.source import Source
+from jostle.tools.certificates import check, is_ours, made
 from jostle.tools.datacheck import described_as
 from jostle.tools.render import clean
 from jostle.trace.text import aligned

@@ -21,7 +21,7 @@ from jostle.tools.files import read_program
 
 if TYPE_CHECKING:
     from jostle.check.cost import Cost
-    from jostle.privacy.registered import Clauses
+    from jostle.privacy.ledger.registered import Clauses
     from jostle.run.interpreter import Interpreter
     from jostle.run.scope import Scope
     from jostle.trace.pictures import Picture
@@ -104,7 +104,7 @@ class Session:
         from jostle.choice.maker import maker
         from jostle.engine.duck import Engine
         from jostle.privacy.kernel import Kernel
-        from jostle.privacy.ledger import Ledger
+        from jostle.privacy.ledger.ledger import Ledger
         from jostle.run.interpreter import Interpreter
         from jostle.run.registry import base_scope
 
@@ -303,7 +303,7 @@ class Session:
 
     def _charges(self) -> dict[str, Any]:
         """For the trace: where charges on registered datasets stand in their histories."""
-        from jostle.privacy.account import receipts_of
+        from jostle.privacy.ledger.account import receipts_of
 
         receipts = receipts_of(list(self._interp.kernel.register.names.values()))
         return {"ledger": receipts} if receipts else {}

@@ -24,11 +24,11 @@ from jostle.accounting.amounts import QUANTA, Amount, as_text
 from jostle.accounting.definitions import Measure, pure_price
 from jostle.diagnostics import Refusal
 from jostle.events import Stream
-from jostle.privacy.account import Account
 from jostle.privacy.handles import Exposure
 from jostle.privacy.kernel import Kernel
-from jostle.privacy.ledger import Ledger
-from jostle.privacy.registered import Terms
+from jostle.privacy.ledger.account import Account
+from jostle.privacy.ledger.ledger import Ledger
+from jostle.privacy.ledger.registered import Terms
 from jostle.privacy.sources import Source, Unit
 
 

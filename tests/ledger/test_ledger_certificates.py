@@ -11,9 +11,9 @@ from ledger_place import DATASET, Place
 
 from jostle.diagnostics import Refusal
 from jostle.events import Event
-from jostle.privacy import history
-from jostle.privacy.certificate import check, is_ours, made
-from jostle.privacy.ledger import Ledger
+from jostle.privacy.ledger import history
+from jostle.privacy.ledger.ledger import Ledger
+from jostle.tools.certificates import check, is_ours, made
 
 MINE = DATASET + (
     "n = {{ select count(*) from people where age > 40 with epsilon 0.25 }}\n"

@@ -12,10 +12,10 @@ from storm import opened, registered
 from jostle.accounting.amounts import QUANTA, Amount
 from jostle.accounting.definitions import gaussian_price, pure_price, stability_price
 from jostle.diagnostics import Refusal
-from jostle.privacy.account import Account
 from jostle.privacy.handles import Exposure
 from jostle.privacy.kernel import Kernel
-from jostle.privacy.ledger import Growth, Ledger
+from jostle.privacy.ledger.account import Account
+from jostle.privacy.ledger.ledger import Growth, Ledger
 from jostle.privacy.sources import Source
 
 ONE = Amount("epsilon", QUANTA)

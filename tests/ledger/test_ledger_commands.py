@@ -10,7 +10,7 @@ import pytest
 from ledger_place import DATASET, Place
 
 from jostle.accounting.amounts import QUANTA, Amount
-from jostle.privacy.ledger import Ledger
+from jostle.privacy.ledger.ledger import Ledger
 from jostle.tools.entry import main
 
 COUNT = DATASET + "n = {{ select count(*) from people where age > 30 with epsilon 0.5 }}\nrelease n\n"

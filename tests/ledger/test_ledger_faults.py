@@ -19,7 +19,7 @@ from jostle.accounting.amounts import QUANTA, Amount
 from jostle.accounting.definitions import pure_price
 from jostle.diagnostics import Refusal
 from jostle.privacy.handles import Exposure
-from jostle.privacy.ledger import Ledger
+from jostle.privacy.ledger.ledger import Ledger
 
 COUNT = DATASET + "n = {{ select count(*) from people with epsilon 0.5 }}\nrelease n\n"
 PRICE = pure_price(Amount("epsilon", QUANTA // 2))

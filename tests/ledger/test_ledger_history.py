@@ -13,10 +13,10 @@ from storm import opened, registered
 from jostle.accounting.amounts import QUANTA, Amount
 from jostle.accounting.definitions import pure_price
 from jostle.diagnostics import Refusal
-from jostle.privacy import history
 from jostle.privacy.handles import Exposure
-from jostle.privacy.history import Entry
-from jostle.privacy.ledger import Ledger
+from jostle.privacy.ledger import history
+from jostle.privacy.ledger.history import Entry
+from jostle.privacy.ledger.ledger import Ledger
 
 GROWN = "number = 2"
 TAMPERED = {
@@ -135,7 +135,7 @@ def test_a_chain_is_followed_link_by_link() -> None:
 
 def test_the_codes_tell_nothing_without_the_key(charged: Ledger) -> None:
     """A guess of the data cannot be tested with what a history shows."""
-    from jostle.privacy.registered import file_digest
+    from jostle.privacy.ledger.registered import file_digest
 
     dataset = charged.dataset("people")
     guess = file_digest(dataset.terms.path)

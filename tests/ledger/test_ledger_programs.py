@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from ledger_place import DATASET, Place, kind
 
-from jostle.privacy.ledger import Ledger
+from jostle.privacy.ledger.ledger import Ledger
 
 COUNT = DATASET + "n = {{ select count(*) from people with epsilon 0.5 }}\nrelease n\n"
 

@@ -9,7 +9,7 @@ from decimal import Decimal
 import pytest
 from ledger_place import DATASET, Place
 
-from jostle.privacy.ledger import Ledger
+from jostle.privacy.ledger.ledger import Ledger
 
 
 def spent(place: Place, name: str = "people") -> str:

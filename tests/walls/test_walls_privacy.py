@@ -15,7 +15,7 @@ RANDOM = ("random", "secrets", "uuid", "opendp", "numpy.random", "scipy.stats", 
 MAY_DRAW = {
     "jostle/privacy/noise.py",  # the noise of every private release
     "jostle/privacy/sampler.py",  # the exact sampler for vectors of it
-    "jostle/privacy/history.py",  # the key of a registered dataset; no noise is made of it
+    "jostle/privacy/ledger/history.py",  # the key of a registered dataset; no noise is made of it
     "jostle/simulate.py",  # seeded, on public arrays
     "jostle/kernels/classifiers/synthetic_tables.py",  # seeded: public made-up tables to train on
     "jostle/kernels/mixtures/starts.py",  # seeded: where fits of mixtures start, and samples of released ones

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.budget_tree import Cost
 from jostle.diagnostics import did_you_mean, refuse
-from jostle.privacy import history
-from jostle.privacy.history import Entry
-from jostle.privacy.ledgerfile import LedgerFile
-from jostle.privacy.registered import State, Terms
+from jostle.privacy.ledger import history
+from jostle.privacy.ledger.file import LedgerFile
+from jostle.privacy.ledger.history import Entry
+from jostle.privacy.ledger.registered import State, Terms
 
 if TYPE_CHECKING:
     import sqlite3

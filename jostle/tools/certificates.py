@@ -14,9 +14,9 @@ from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
 from jostle.events import Event
-from jostle.privacy import history
-from jostle.privacy.history import Entry
-from jostle.privacy.ledger import Ledger
+from jostle.privacy.ledger import history
+from jostle.privacy.ledger.history import Entry
+from jostle.privacy.ledger.ledger import Ledger
 
 VERSION = 1
 

@@ -15,11 +15,11 @@ from typing import Any
 from jostle.accounting.budget_tree import Cost, Meter
 from jostle.accounting.definitions import ChargePurpose, Price
 from jostle.diagnostics import refuse
-from jostle.privacy import history
 from jostle.privacy.handles import Exposures
-from jostle.privacy.ledger import Growth, Ledger, Receipt
-from jostle.privacy.ledgerrows import Dataset
-from jostle.privacy.plandigest import plan_digest
+from jostle.privacy.ledger import history
+from jostle.privacy.ledger.ledger import Growth, Ledger, Receipt
+from jostle.privacy.ledger.plan_digest import plan_digest
+from jostle.privacy.ledger.rows import Dataset
 from jostle.privacy.sources import Source
 from jostle.source import Source as Text
 from jostle.source import Span

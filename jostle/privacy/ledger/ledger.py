@@ -19,11 +19,11 @@ from typing import Any
 from jostle.accounting.budget_tree import Cost
 from jostle.diagnostics import refuse
 from jostle.engine.files import OpenFile, open_file
-from jostle.privacy import history
-from jostle.privacy.history import Entry, Verified
-from jostle.privacy.ledgerfile import LedgerFile, default_path
-from jostle.privacy.ledgerrows import Dataset, Rows, now, plus
-from jostle.privacy.registered import FileMark, State, Terms, file_digest
+from jostle.privacy.ledger import history
+from jostle.privacy.ledger.file import LedgerFile, default_path
+from jostle.privacy.ledger.history import Entry, Verified
+from jostle.privacy.ledger.registered import FileMark, State, Terms, file_digest
+from jostle.privacy.ledger.rows import Dataset, Rows, now, plus
 
 MOST_ANSWER = 2**20  # characters of a stored answer
 

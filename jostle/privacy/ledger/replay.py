@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import Amount, as_float
 from jostle.diagnostics import Refusal
-from jostle.privacy import history, measure
-from jostle.privacy.account import Account
+from jostle.privacy import measure
 from jostle.privacy.handles import Cube, Exposures, Handle
 from jostle.privacy.kernel import Kernel
+from jostle.privacy.ledger import history
+from jostle.privacy.ledger.account import Account
+from jostle.privacy.ledger.plan_digest import plan_digest
 from jostle.privacy.mechanisms.additive import Scale
 from jostle.privacy.mechanisms.linear import Block
-from jostle.privacy.plandigest import plan_digest
 from jostle.privacy.query import Answer, Request
 from jostle.privacy.released import Noised
 from jostle.source import Span

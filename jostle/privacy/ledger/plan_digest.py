@@ -14,7 +14,7 @@ from typing import Any
 
 from jostle.engine.plan import Scan
 from jostle.privacy.handles import Exposure
-from jostle.privacy.history import digest
+from jostle.privacy.ledger.history import digest
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,11 +80,11 @@ def root_mean_square(strategy: Strategy, workload: Workload, deviation: float = 
     except OverflowError:
         if not workload.boxes:
             raise
-        squares = variances(strategy, sampled(workload, SAMPLE))
+        squares = variances(strategy, sample_queries(workload, SAMPLE))
     return float(np.sqrt(squares.mean())) * deviation
 
 
-def sampled(workload: Workload, count: int) -> Workload:
+def sample_queries(workload: Workload, count: int) -> Workload:
     """At most `count` queries of a workload of boxes, at even steps."""
     places = np.unique(np.linspace(0, workload.size - 1, count).astype(np.int64))
     lows, highs = (np.stack(bound) for bound in zip(*(workload.box(int(at)) for at in places), strict=True))

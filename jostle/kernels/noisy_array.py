@@ -58,7 +58,7 @@ def noise_of(value: object) -> NoiseModel | None:
     return getattr(value, "noise", None) if isinstance(value, NoisyArray) else None
 
 
-def measured_by(answers: Sequence[object]) -> NoiseModel | None:
+def common_noise(answers: Sequence[object]) -> NoiseModel | None:
     """The noise that all blocks of answers were measured under; None where they differ or it is not known."""
     noises = [noise_of(a) for a in answers]
     first = noises[0] if noises else None
@@ -67,17 +67,17 @@ def measured_by(answers: Sequence[object]) -> NoiseModel | None:
     return first
 
 
-def estimated(cells: Floats, strategy: Strategy, answers: Sequence[object], workload: Workload) -> Floats:
+def estimate_with_noise(cells: Floats, strategy: Strategy, answers: Sequence[object], workload: Workload) -> Floats:
     """The cells as least squares over a strategy; carrying nothing where the strategy's buckets hide cells."""
     from jostle.kernels.accuracy import lossless
 
-    noise = measured_by(answers)
+    noise = common_noise(answers)
     if noise is None or not lossless(strategy, workload):
         return cells
     return with_noise(cells, replace(noise, strategy=strategy, shape=tuple(workload.shape)))
 
 
-def answered(queries: Workload, cells: Floats) -> Floats:
+def answers_with_noise(queries: Workload, cells: Floats) -> Floats:
     """The answers of a workload on estimated cells; carrying nothing where queries cut through buckets."""
     from jostle.kernels.accuracy import lossless
 

@@ -238,7 +238,7 @@ def _answer(queries: Any, cells: Any, *, at: Any) -> Any:
     """The answers of a workload on estimated cells, which are public."""
     import numpy as np
 
-    from jostle.kernels.noisy_array import answered
+    from jostle.kernels.noisy_array import answers_with_noise
 
     for handle in handles_in(cells):
         raise refuse(
@@ -250,7 +250,7 @@ def _answer(queries: Any, cells: Any, *, at: Any) -> Any:
     if values.size != np.prod(shape, dtype=float):
         help = "make the workload from the same cube: `prefixes(ages)`"
         raise refuse("ValueError", f"these queries are for {_shape(shape)}, and here are {values.size:,}", help=help)
-    return answered(queries, values)
+    return answers_with_noise(queries, values)
 
 
 def need_cube(value: Any, what: str) -> None:

@@ -119,7 +119,7 @@ def test_arrays_forget_their_noise_when_anything_is_done_with_them():
         with pytest.raises(ValueError):
             noisy_array.standard_errors(other)
     assert (
-        noisy_array.measured_by([made, noisy_array.with_noise(np.zeros(2), noisy_array.NoiseModel("laplace", 3.0))])
+        noisy_array.common_noise([made, noisy_array.with_noise(np.zeros(2), noisy_array.NoiseModel("laplace", 3.0))])
         is None
     )
-    assert noisy_array.measured_by([]) is None and noisy_array.measured_by([made, np.zeros(3)]) is None
+    assert noisy_array.common_noise([]) is None and noisy_array.common_noise([made, np.zeros(3)]) is None

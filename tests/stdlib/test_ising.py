@@ -19,7 +19,7 @@ from recording import Bench, worst_losses
 from jostle.accounting.conversions import epsilon_of, rho_of
 from jostle.kernels.ising import fit as isingfit
 from jostle.kernels.ising import frankwolfe, pairfit, pairwise
-from jostle.kernels.ising.fit import climbed, fitted, packed, state_probabilities, unpacked
+from jostle.kernels.ising.fit import newton_fit, parameter_arrays, parameter_vector, state_probabilities, stochastic_fit
 from jostle.kernels.ising.models import IsingModel, ising_fit, ising_model, ring_with_chords
 from jostle.kernels.rowprograms import CONTRIBUTIONS, GRADIENTS
 from jostle.kernels.rowprograms.gradients import sign_patterns
@@ -63,23 +63,23 @@ def test_moments_and_log_z_are_those_of_all_states() -> None:
     second = np.einsum("s,si,sj->ij", probabilities, states, states)
     np.fill_diagonal(second, probabilities @ states)
     assert np.abs(model.moments() - second).max() < 1e-12
-    assert state_probabilities(packed(model.couplings, model.fields), 5)[1] == pytest.approx(log_z, abs=1e-12)
+    assert state_probabilities(parameter_vector(model.couplings, model.fields), 5)[1] == pytest.approx(log_z, abs=1e-12)
     assert model.log_likelihood(states) == pytest.approx(float(np.log(probabilities).mean()), abs=1e-12)
 
 
 def test_maximum_likelihood_inverts_the_moments() -> None:
     model = some_model(6, 1)
-    moments = packed(model.moments(), np.diag(model.moments()))
-    couplings, fields = unpacked(fitted(moments, 6, 0.0), 6)
+    moments = parameter_vector(model.moments(), np.diag(model.moments()))
+    couplings, fields = parameter_arrays(newton_fit(moments, 6, 0.0), 6)
     assert np.abs(couplings - model.couplings).max() < 1e-8 and np.abs(fields - model.fields).max() < 1e-8
     # with a ridge the gradient of the penalised likelihood is zero
-    found = fitted(moments, 6, 0.1)
-    again = ising_model(*unpacked(found, 6)).moments()
-    assert np.abs(packed(again, np.diag(again)) - moments + 0.1 * found).max() < 1e-9
+    found = newton_fit(moments, 6, 0.1)
+    again = ising_model(*parameter_arrays(found, 6)).moments()
+    assert np.abs(parameter_vector(again, np.diag(again)) - moments + 0.1 * found).max() < 1e-9
 
 
 def test_moments_of_no_distribution_have_an_answer() -> None:
-    found = fitted(np.array([1.0, -1.0, 1.0, -1.0, -1.0, -1.0]), 3, 0.5)
+    found = newton_fit(np.array([1.0, -1.0, 1.0, -1.0, -1.0, -1.0]), 3, 0.5)
     assert np.isfinite(found).all() and np.abs(found).max() < 10
     drowned = ising_fit({"columns": ["a", "b", "c"]}, [3.0, 90.0, -80, 99, 200, -300, 5], 100.0)
     assert drowned.width < 1
@@ -87,8 +87,8 @@ def test_moments_of_no_distribution_have_an_answer() -> None:
 
 def test_gibbs_chains_come_near_the_exact_fit() -> None:
     truth = ring_with_chords(8, 0.25, 3)
-    moments = packed(truth.moments(), np.diag(truth.moments()))
-    couplings, _ = unpacked(climbed(moments, 8, 0.0), 8)
+    moments = parameter_vector(truth.moments(), np.diag(truth.moments()))
+    couplings, _ = parameter_arrays(stochastic_fit(moments, 8, 0.0), 8)
     assert np.abs(couplings - truth.couplings).max() < 0.025
 
 

@@ -141,13 +141,13 @@ class AdditiveClassifier(Classifier):
 
     def __str__(self) -> str:
         if not self.weights:
-            return f"{self.kind}: always {_text(self.classes[int(np.argmax(self.base))])}"
+            return f"{self.kind}: always {text_of(self.classes[int(np.argmax(self.base))])}"
         lines = [f"{self.kind}: {len(self.classes)} classes by {len(self.weights)} attributes"]
         for name, (values, weights) in self.weights.items():
             away = weights - weights.mean(axis=0)
             c, v = np.unravel_index(int(np.argmax(away)), away.shape)
             lines.append(
-                f"    {name}: {_text(values[v])} speaks most, for {_text(self.classes[c])} ({away[c, v]:+.2f})"
+                f"    {name}: {text_of(values[v])} speaks most, for {text_of(self.classes[c])} ({away[c, v]:+.2f})"
             )
         return "\n".join(lines)
 
@@ -211,7 +211,7 @@ class Branched(Classifier):
         lines = []
         for value, branch in zip(self.values, self.branches, strict=True):
             first, *rest = str(branch).splitlines()
-            lines += [f"{self.attribute} = {_text(value)}: {first}", *(f"    {line}" for line in rest)]
+            lines += [f"{self.attribute} = {text_of(value)}: {first}", *(f"    {line}" for line in rest)]
         return "\n".join(lines)
 
 
@@ -290,7 +290,7 @@ def _trees(data: Mapping[str, Any]) -> Any:
 _READERS: dict[str, Any] = {"additive": _additive, "branched": _branched, "binned": _binned, "trees": _trees}
 
 
-def _text(value: Value) -> str:
+def text_of(value: Value) -> str:
     return value if isinstance(value, str) else f"{value:g}"
 
 

@@ -25,14 +25,14 @@ from jostle.kernels.noisy_array import NoiseModel, noise_of
 
 SPREADS = np.array([0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6])
 SHARES = np.array([0.05, 0.05, 0.1, 0.2, 0.3, 0.25, 0.05])
-"""How often attributes speak so strongly, before any is seen: public tables' are mostly between 0.1 and 1."""
+"""The prior shares of attributes of each strength: those of public tables are mostly between 0.1 and 1."""
 STRENGTH = 10.0
-"""What `SHARES` weigh, in attributes."""
+"""The weight of the prior `SHARES`, in attributes."""
 ROUNDS = 30
 SMALLEST = 1e-9
-"""Of a variance, for an attribute that says nothing."""
+"""The least variance, for an attribute without influence."""
 NONE = 0.01
-"""A scale of noise that is as good as none."""
+"""Noise below this scale counts as none."""
 HALF = 0.5
 """The power by which a class's weights are made to be shares of it. In full, a class keeps nothing of what all its
 tables say of its size; not at all, the tables' noise speaks for or against the whole class."""

@@ -7,6 +7,7 @@ Nothing here has seen a row: all is post-processing.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ import numpy as np
 
 from jostle.kernels.arrays import Floats
 from jostle.kernels.classifiers.codes import Cuts, Positions, Value, plain, positions
-from jostle.kernels.classifiers.models import Classifier, Columns, rows_of
+from jostle.kernels.classifiers.models import Classifier, Columns, rows_of, text_of
 from jostle.kernels.errors import KernelError
 from jostle.kernels.rowprograms.decisions import Cells, node_cell, sums, tree_end
 from jostle.privacy.rows.expressions import Expression, clamp
@@ -224,14 +225,14 @@ class Trees(Classifier):
     def dot(self) -> str:
         """The trees as a drawing in Graphviz's language: a box a node, an arrow a value."""
         lines, many = ["digraph trees {", "    node [shape = box];"], 0
-        names = [_text(c) for c in self.classes]
+        names = [text_of(c) for c in self.classes]
         waiting: list[tuple[TreeNode, int, str]] = [(root, -1, "") for root in self.roots]
         while waiting:
             node, above, value = waiting.pop()
             label = f"{node.attribute}?" if node.children else names[int(np.argmax(node.counts))]
             lines.append(f"    n{many} [label = {_quoted(label)}];")
             lines += [f"    n{above} -> n{many} [label = {_quoted(value)}];"] if above >= 0 else []
-            below = [(c, many, _text(v)) for v, c in zip(node.values, node.children, strict=True)]
+            below = [(c, many, text_of(v)) for v, c in zip(node.values, node.children, strict=True)]
             waiting.extend(reversed(below))
             many += 1
         return "\n".join([*lines, "}"])
@@ -246,7 +247,7 @@ class Trees(Classifier):
         nodes, leaves = sum(len(f.first) for f in self._flat), sum(int((f.first < 0).sum()) for f in self._flat)
         what = "a tree" if len(self.roots) == 1 else f"{len(self.roots)} trees"
         head = f"{what} of depth {self.depth}, {nodes} nodes, {leaves} of them leaves, {len(self.classes)} classes"
-        names = [_text(c) for c in self.classes]
+        names = [text_of(c) for c in self.classes]
         each = max(6, SHOWN // len(self.roots))
         lines = [line for root in self.roots for line in _lines(root, names, each)]
         return "\n".join([head, *lines])
@@ -327,17 +328,13 @@ def _lines(root: TreeNode, classes: Sequence[str], most: int) -> list[str]:
         ends = f"{node.attribute}?" if node.children else classes[best]
         counts = np.maximum(node.counts, 0.0)
         lines.append(f"{'    ' * level}{prefix}{ends}  ({counts[best]:.0f} of {counts.sum():.0f} {classes[best]})")
-        below = [(level + 1, f"{_text(v)}: ", child) for v, child in zip(node.values, node.children, strict=True)]
+        below = [(level + 1, f"{text_of(v)}: ", child) for v, child in zip(node.values, node.children, strict=True)]
         waiting.extend(reversed(below))
     return lines
 
 
 def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def _text(value: Value) -> str:
-    return value if isinstance(value, str) else f"{value:g}"
+    return json.dumps(text, ensure_ascii=False)
 
 
 def placed(attributes: Sequence[tuple[str, tuple[Value, ...]]], columns: Columns, rows: int) -> Positions:

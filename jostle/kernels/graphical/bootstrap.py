@@ -21,7 +21,7 @@ from jostle.kernels.errors import KernelError
 from jostle.kernels.graphical.learn import cgm_fit, naive_fit
 from jostle.kernels.graphical.model import GraphicalModel
 from jostle.kernels.graphical.rows import SyntheticRows
-from jostle.kernels.graphical.sampling import independent, noise_array
+from jostle.kernels.graphical.sampling import independent_sample, noise_array
 from jostle.kernels.noisy_array import NoiseModel, with_noise
 
 ESTIMATORS = {"naive": naive_fit, "cgm": cgm_fit}
@@ -50,7 +50,7 @@ def intervals(
 def _replicate(model: GraphicalModel, seed: int) -> GraphicalModel:
     rows = max(1, round(model.notes["rows"]))
     if rows <= MOST_ROWS:
-        replica = SyntheticRows(model.domain, independent(model.calibrated, rows, 2 * seed))
+        replica = SyntheticRows(model.domain, independent_sample(model.calibrated, rows, 2 * seed))
         flat = model.structure.joined([replica.table(*model.domain.names_of(c)) for c in model.structure.cliques])
     else:
         flat = rows * np.concatenate([t.ravel() for t in model.tables])

@@ -9,9 +9,9 @@ maximises θ·n + H(n) + log p(y | n), by message passing in their Algorithm 1 a
 with n = N·μ(θ + l) at the optimum. The M-step then is free: θ + l has these very marginals. Each step is a proximal
 one, and EM run to its end is maximum likelihood under the noise, which fits noise. Two ways to keep it from that:
 
-* a prior: `with_prior` starts from the naive estimate and takes EM steps towards the mode of the posterior of θ, whose
-  potentials are normal before anything is seen, which is a ridge in the M-step;
-* stopping, as the paper does it: `learned` from the uniform model, after `steps_for` so many steps.
+* a prior: `posterior_mode` takes EM steps from the naive estimate towards the mode of the posterior of θ under a normal
+  prior, which is a ridge in the M-step;
+* stopping, as the paper does it: `early_stopped` takes `steps_for` many steps from the uniform model.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from jostle.kernels.arrays import Floats
-from jostle.kernels.graphical.fit import fitted, public_ridge, signal_share
-from jostle.kernels.graphical.parameter_tying import Tied
+from jostle.kernels.graphical.fit import maximum_likelihood, public_ridge, signal_share
+from jostle.kernels.graphical.parameter_tying import TiedStructure
 from jostle.kernels.graphical.structure import Structure
 from jostle.threads import on_one_thread
 
@@ -45,8 +45,8 @@ class CellNoise:
         return self.scale if self.kind == "laplace" else self.scale / math.sqrt(2)
 
 
-def expected(
-    structure: Structure | Tied, theta: Floats, noisy: Floats, rows: float, noise: CellNoise,
+def e_step(
+    structure: Structure | TiedStructure, theta: Floats, noisy: Floats, rows: float, noise: CellNoise,
     start: Floats | None = None, *, tolerance: float = 1e-9, steps: int = 1000, loose: bool = False,
 ) -> tuple[Floats, float]:  # fmt: skip
     """(l, dual objective) of the E-step: the tables are rows·μ(θ + l). `noisy`: flat counts y.
@@ -96,8 +96,8 @@ def steps_for(rows: float, noise: CellNoise, cells: float) -> float:
     return spread * spread / (rows * public_ridge(spread, rows, cells))
 
 
-def learned(
-    structure: Structure | Tied, noisy: Floats, rows: float, noise: CellNoise, steps: float, rounds: int = 5
+def early_stopped(
+    structure: Structure | TiedStructure, noisy: Floats, rows: float, noise: CellNoise, steps: float, rounds: int = 5
 ) -> Floats:
     """θ after EM from the uniform model, its `steps` taken in at most `rounds` long ones.
 
@@ -110,18 +110,18 @@ def learned(
     long = CellNoise(noise.kind, scale, noise.relative)
     theta, step = np.zeros_like(noisy), None
     for _ in range(rounds):
-        step, _ = expected(structure, theta, noisy, rows, long, step, tolerance=1e-7, loose=True)
+        step, _ = e_step(structure, theta, noisy, rows, long, step, tolerance=1e-7, loose=True)
         theta = theta + step
     return theta
 
 
 VARIANCE, REACH = 2.0, 0.1
 LONG_STEPS = ((100.0, 0), (10.0, 1), (0.0, 2))
-"""How many, where the mean cell is more than so many times the noise."""
+"""(clearness, steps): so many steps where the mean cell is more than so many times the noise."""
 
 
-def with_prior(
-    structure: Structure | Tied, noisy: Floats, rows: float, noise: CellNoise, start: Floats, cells: float
+def posterior_mode(
+    structure: Structure | TiedStructure, noisy: Floats, rows: float, noise: CellNoise, start: Floats, cells: float
 ) -> Floats:
     """θ after LONG_STEPS of EM from `start`, the naive estimate, with a normal prior on potentials, of VARIANCE.
 
@@ -135,6 +135,6 @@ def with_prior(
     ridge, clear = many / (2 * VARIANCE * rows), rows / (noise.scale * cells)
     theta, step = start, None
     for _ in range(next(steps for above, steps in LONG_STEPS if clear > above)):
-        step, _ = expected(structure, theta, noisy, rows, long, step, tolerance=1e-7, loose=True)
-        theta = fitted(structure, structure.infer(theta + step)[1], ridge, theta, tolerance=1e-6)
+        step, _ = e_step(structure, theta, noisy, rows, long, step, tolerance=1e-7, loose=True)
+        theta = maximum_likelihood(structure, structure.infer(theta + step)[1], ridge, theta, tolerance=1e-6)
     return theta

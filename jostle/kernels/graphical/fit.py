@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from jostle.kernels.arrays import Floats, along
-from jostle.kernels.graphical.parameter_tying import Tied
+from jostle.kernels.graphical.parameter_tying import TiedStructure
 from jostle.kernels.graphical.simplex import on_simplex
 from jostle.kernels.graphical.structure import Structure
 from jostle.threads import on_one_thread
@@ -38,9 +38,9 @@ def public_ridge(scale: float, rows: float, cells: float) -> float:
     return max(4.0 * math.pow(float(scale) / rows, 1.35) / signal_share(scale, rows, cells), 0.1 / rows)
 
 
-def fitted(
-    structure: Structure | Tied, marginals: Floats, ridge: Floats | float, start: Floats | None = None, *, steps: int
-    = 1000, tolerance: float = 1e-7,
+def maximum_likelihood(
+    structure: Structure | TiedStructure, marginals: Floats, ridge: Floats | float, start: Floats | None = None, *,
+    steps: int = 1000, tolerance: float = 1e-7,
 ) -> Floats:  # fmt: skip
     """θ for flat `marginals` μ̃ and a ridge for every cell (or one a number); the gradient ends below `tolerance`."""
     from scipy.optimize import minimize
@@ -62,17 +62,21 @@ def fitted(
     return np.asarray(optimum.x, dtype=np.float64)
 
 
-def projected(structure: Structure | Tied, tables: Sequence[Floats], rows: float, spreads: Sequence[float]) -> Floats:
+def project_tables(
+    structure: Structure | TiedStructure, tables: Sequence[Floats], rows: float, spreads: Sequence[float]
+) -> Floats:
     """Noisy tables of counts of `rows` rows as flat marginals: made to agree on single variables, then on the simplex.
 
     `spreads`: the scale of each table's noise. What several tables tell of one variable is averaged by its precision,
     and every table shifted evenly to that: two hundredths less divergence where noise is large, none where it is not.
     """
-    shares = agreeing(structure, [np.asarray(t, dtype=float) / max(rows, 1.0) for t in tables], spreads)
+    shares = consistent_tables(structure, [np.asarray(t, dtype=float) / max(rows, 1.0) for t in tables], spreads)
     return np.concatenate([on_simplex(t).ravel() for t in shares])
 
 
-def agreeing(structure: Structure | Tied, tables: Sequence[Floats], spreads: Sequence[float]) -> list[Floats]:
+def consistent_tables(
+    structure: Structure | TiedStructure, tables: Sequence[Floats], spreads: Sequence[float]
+) -> list[Floats]:
     """Tables that each sum to 1 and agree on the margins of single variables, nearest in weighted squares a margin."""
     shifted = [t + (1.0 - t.sum()) / t.size for t in tables]
     margin: dict[int, Floats] = {}

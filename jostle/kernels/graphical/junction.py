@@ -15,10 +15,10 @@ from functools import lru_cache
 from jostle.kernels.errors import KernelError
 
 MOST_CELLS = 2**25
-"""Of all bags together: three arrays of doubles of that size are 800 MB."""
+"""The most cells of all bags together: three arrays of doubles of that size are 800 MB."""
 
 MOST_AXES = 32
-"""Of one table; only variables of a single value can come to so many within `MOST_CELLS`."""
+"""The most axes of one table; only variables of a single value reach so many within `MOST_CELLS`."""
 
 Clique = tuple[int, ...]
 

@@ -15,9 +15,9 @@ import numpy as np
 from jostle.kernels.arrays import Floats
 from jostle.kernels.errors import KernelError
 from jostle.kernels.graphical import cgm
-from jostle.kernels.graphical.fit import fitted, projected, public_ridge, signal_share
+from jostle.kernels.graphical.fit import maximum_likelihood, project_tables, public_ridge, signal_share
 from jostle.kernels.graphical.model import GraphicalModel
-from jostle.kernels.graphical.parameter_tying import Tied
+from jostle.kernels.graphical.parameter_tying import TiedStructure
 from jostle.kernels.graphical.structure import Structure
 from jostle.kernels.noisy_array import noise_of
 
@@ -34,11 +34,16 @@ def naive_fit(
     flat = structure.joined([np.asarray(t) for t in tables])
     noises = [_noise(t) for t in tables]
     marginals, strength = _target(structure, flat, n, noises, ridge, project)
-    return model.with_potentials(fitted(structure, marginals, strength), _notes("naive", model, noises, n))
+    return model.with_potentials(maximum_likelihood(structure, marginals, strength), _notes("naive", model, noises, n))
 
 
 def _target(
-    structure: Structure | Tied, flat: Floats, rows: float, noises: Sequence[cgm.CellNoise], ridge: Any, project: bool
+    structure: Structure | TiedStructure,
+    flat: Floats,
+    rows: float,
+    noises: Sequence[cgm.CellNoise],
+    ridge: Any,
+    project: bool,
 ) -> tuple[Floats, Floats]:
     """(marginals μ̃, the ridge of every cell) of the naive estimate."""
     if ridge is not None and not (isinstance(ridge, (int, float)) and 0 < ridge < math.inf):
@@ -49,13 +54,13 @@ def _target(
     ]
     strength = np.concatenate([np.full(k, s) for k, s in zip(structure.lengths, strengths, strict=True)])
     spreads = [noise.spread for noise in noises]
-    return projected(structure, structure.split(flat), rows, spreads) if project else flat / rows, strength
+    return project_tables(structure, structure.split(flat), rows, spreads) if project else flat / rows, strength
 
 
 def cgm_fit(
     model: GraphicalModel, tables: Sequence[Any], rows: Any = None, steps: Any = None, ridge: Any = None
 ) -> GraphicalModel:
-    """Expectation–maximisation over the true tables: from the naive estimate, with a prior (`cgm.with_prior`).
+    """Expectation–maximisation over the true tables: from the naive estimate, with a prior (`cgm.posterior_mode`).
 
     With `steps`, from the uniform model without a prior, stopped after so many (as in the paper); 0: `cgm.steps_for`.
     """
@@ -73,12 +78,12 @@ def cgm_fit(
     notes, cells = _notes("cgm", model, noises, n), float(np.mean(structure.lengths))
     if steps is None:
         marginals, strength = _target(structure, flat, n, noises, ridge, True)
-        theta = cgm.with_prior(structure, flat, n, noise, fitted(structure, marginals, strength), cells)
+        theta = cgm.posterior_mode(structure, flat, n, noise, maximum_likelihood(structure, marginals, strength), cells)
         return model.with_potentials(theta, notes)
     if not (float(steps) == 0 or 1 <= float(steps) < 1e9):
         raise KernelError(f"EM takes at least one step, not {steps}")
     many = float(steps) or cgm.steps_for(n, noise, cells)
-    return model.with_potentials(cgm.learned(structure, flat, n, noise, many), notes | {"steps": many})
+    return model.with_potentials(cgm.early_stopped(structure, flat, n, noise, many), notes | {"steps": many})
 
 
 def perturbed_model(model: GraphicalModel, perturbed: Mapping[str, Any], rows: float) -> GraphicalModel:

@@ -21,9 +21,9 @@ from jostle.kernels.errors import KernelError
 from jostle.kernels.graphical.calibrate import Calibrated, calibrate
 from jostle.kernels.graphical.domain import Domain
 from jostle.kernels.graphical.junction import plan
-from jostle.kernels.graphical.parameter_tying import Tied, tied
+from jostle.kernels.graphical.parameter_tying import TiedStructure, tie_cliques
 from jostle.kernels.graphical.rows import SyntheticRows
-from jostle.kernels.graphical.sampling import sampled
+from jostle.kernels.graphical.sampling import stratified_sample
 from jostle.kernels.graphical.structure import Structure
 from jostle.kernels.noisy_array import NoiseModel, noise_of, with_noise
 
@@ -38,14 +38,14 @@ class GraphicalModel:
 
     def __init__(
         self, structure: Structure, theta: Floats | None = None, notes: Mapping[str, Any] | None = None,
-        ties: Tied | None = None,
+        ties: TiedStructure | None = None,
     ):  # fmt: skip
         self.structure, self.ties = structure, ties
         self.theta = np.zeros(sum(structure.lengths)) if theta is None else np.asarray(theta, dtype=np.float64)
         self.notes = dict(notes or {})
 
     @property
-    def learning(self) -> Structure | Tied:
+    def learning(self) -> Structure | TiedStructure:
         """The structure that learning sees: the cliques, or groups of them that share a potential."""
         return self.structure if self.ties is None else self.ties
 
@@ -117,7 +117,7 @@ class GraphicalModel:
         """`rows` synthetic rows by randomised rounding; seeded."""
         if not float(rows).is_integer() or not 1 <= rows <= MOST_ROWS:
             raise KernelError(f"a sample has a whole number of rows from 1 to {MOST_ROWS:,}, not {rows}")
-        return SyntheticRows(self.domain, sampled(self.calibrated, int(rows), int(seed)))
+        return SyntheticRows(self.domain, stratified_sample(self.calibrated, int(rows), int(seed)))
 
     def kl(self, other: GraphicalModel) -> float:
         """D(this ‖ other) in nats, for another model over the same variables and values."""
@@ -140,7 +140,7 @@ class GraphicalModel:
         if isinstance(data, SyntheticRows):
             tables = [data.table(*self.domain.names_of(c)) for c in self.structure.cliques]
         elif hasattr(data, "columns") and hasattr(data, "itertuples"):
-            return self.log_likelihood(coded(self.domain, data))
+            return self.log_likelihood(encode_frame(self.domain, data))
         else:
             tables = list(data)
         if self.ties is not None and len(tables) == len(self.ties.groups) < len(self.structure.cliques):
@@ -206,7 +206,7 @@ class GraphicalModel:
         return self._with({}, clique).marginals()[-1]
 
 
-def coded(domain: Domain, frame: Any) -> SyntheticRows:
+def encode_frame(domain: Domain, frame: Any) -> SyntheticRows:
     """A pandas frame's rows as positions of the domain's values; ValueError on a value outside it."""
     codes = np.empty((len(frame), len(domain.names)), dtype=np.int64)
     for place, name in enumerate(domain.names):
@@ -225,7 +225,7 @@ def graphical_model(domain: Any, cliques: Any, inference: str = "exact", groups:
     """
     described = Domain.of(domain)
     structure = Structure(described, described.cliques(cliques), inference)
-    return GraphicalModel(structure, ties=None if groups is None else tied(structure, groups))
+    return GraphicalModel(structure, ties=None if groups is None else tie_cliques(structure, groups))
 
 
 def steady_chain(values: Any, length: float) -> GraphicalModel:

@@ -25,7 +25,7 @@ Groups = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)
-class Tied:
+class TiedStructure:
     """A structure seen through `groups` of its cliques, which it has the face of: a table and a potential a group."""
 
     base: Structure
@@ -86,11 +86,11 @@ class Tied:
         return max(len(group) for group in self.groups)
 
 
-def tied(structure: Structure, groups: Any) -> Tied:
+def tie_cliques(structure: Structure, groups: Any) -> TiedStructure:
     """ValueError unless `groups` hold each clique once, those of a group over tables of one shape."""
     places: Groups = tuple(tuple(int(c) for c in group) for group in groups)
     if sorted(c for group in places for c in group) != list(range(len(structure.cliques))) or not all(places):
         raise KernelError(f"groups hold each of the {len(structure.cliques)} cliques once, by its place from 0")
     if any(structure.shapes[c] != structure.shapes[group[0]] for group in places for c in group):
         raise KernelError("cliques that share a potential have tables of one shape")
-    return Tied(structure, places)
+    return TiedStructure(structure, places)

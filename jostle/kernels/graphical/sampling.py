@@ -17,7 +17,7 @@ from jostle.kernels.arrays import Ints
 from jostle.kernels.graphical.calibrate import Calibrated
 
 
-def sampled(calibrated: Calibrated, rows: int, seed: int) -> Ints:
+def stratified_sample(calibrated: Calibrated, rows: int, seed: int) -> Ints:
     """(rows, variables) positions of values; seeded, since nothing private is left to hide."""
     rng = np.random.default_rng(seed)
     positions = _down(calibrated, rows, rng, stratified=True)
@@ -25,7 +25,7 @@ def sampled(calibrated: Calibrated, rows: int, seed: int) -> Ints:
     return out
 
 
-def independent(calibrated: Calibrated, rows: int, seed: int) -> Ints:
+def independent_sample(calibrated: Calibrated, rows: int, seed: int) -> Ints:
     """Draws (rows, variables) positions of values, each row independently."""
     return _down(calibrated, rows, np.random.default_rng(seed), stratified=False)
 

@@ -15,7 +15,7 @@ from jostle.kernels.arrays import Floats
 from jostle.kernels.errors import KernelError
 from jostle.kernels.graphical.model import MOST_ROWS, GraphicalModel
 from jostle.kernels.graphical.rows import SyntheticRows
-from jostle.kernels.graphical.sampling import dirichlet, independent
+from jostle.kernels.graphical.sampling import dirichlet, independent_sample
 from jostle.kernels.noisy_array import NoiseModel, with_noise
 
 
@@ -29,7 +29,7 @@ def population(model: GraphicalModel, rows: float, seed: float = 0) -> Synthetic
     """Independent rows of a model, with the sampling error that real rows have (`model.sample` has next to none)."""
     if not 1 <= rows <= MOST_ROWS:
         raise KernelError(f"a population has 1 to {MOST_ROWS:,} rows, not {rows}")
-    return SyntheticRows(model.domain, independent(model.calibrated, int(rows), int(seed)))
+    return SyntheticRows(model.domain, independent_sample(model.calibrated, int(rows), int(seed)))
 
 
 def joined_tables(model: GraphicalModel, rows: SyntheticRows) -> Floats:

@@ -12,6 +12,9 @@ import numpy as np
 
 from jostle.kernels.arrays import Ints, along
 
+Halving = tuple[int, Ints, int]
+"""A halving of an axis: the axis, for each of its places 0 or 1 (the half), and the level."""
+
 
 def axis_tree(labels: Sequence[Ints], public_splits: int = 2) -> tuple[Ints, Ints]:
     """A tree from the buckets along every axis: the cells in order, and the level of the place before each.
@@ -23,22 +26,32 @@ def axis_tree(labels: Sequence[Ints], public_splits: int = 2) -> tuple[Ints, Int
     axes = [np.asarray(one, dtype=np.int64) for one in labels]
     upper = [_halvings(one, int(one.max()) + 1) for one in axes]
     lower = [_halvings(*_within(one)) for one in axes]
-    key = np.zeros(tuple(len(one) for one in axes), dtype=np.int64)
-    depths: list[int] = []
+    halvings: list[Halving] = []
     for half in (upper, lower):
-        base = depths[-1] + 1 if depths else 0
+        base = halvings[-1][2] + 1 if halvings else 0
         for turn, (axis, place) in enumerate(_in_turn([bits for bits, _ in half])):
-            bit = half[axis][1] >> place & 1
-            key = 2 * key + along(bit, axis, len(axes))
-            depths.append(base + turn // len(axes))
+            halvings.append((axis, half[axis][1] >> place & 1, base + turn // len(axes)))
+    order, levels = halving_order(tuple(len(one) for one in axes), halvings)
+    levels[1:] -= public_splits
+    return order, levels
+
+
+def halving_order(shape: tuple[int, ...], halvings: Sequence[Halving]) -> tuple[Ints, Ints]:
+    """The flat cells of a cube in the order of its halvings, and the level of the place before each, −1 for the first.
+
+    The level before a cell is that of the first halving that separates it from the cell before it.
+    """
+    key = np.zeros(shape, dtype=np.int64)
+    for axis, bit, _ in halvings:
+        key = 2 * key + along(bit, axis, len(shape))
     order = np.argsort(key.ravel(), kind="stable")
+    path = key.ravel()[order]
+    differing = path[1:] ^ path[:-1]
+    high = differing >> 31
+    highest = np.where(high > 0, np.frexp(high)[1] + 31, np.frexp(differing & (2**31 - 1))[1]) - 1
+    depths = np.array([depth for _, _, depth in halvings], dtype=np.int64)
     levels = np.full(key.size, -1, dtype=np.int64)
-    if depths:
-        apart = key.ravel()[order]
-        differing = apart[1:] ^ apart[:-1]
-        high = differing >> 31
-        highest = np.where(high > 0, np.frexp(high)[1] + 31, np.frexp(differing & (2**31 - 1))[1]) - 1
-        levels[1:] = np.array(depths)[len(depths) - 1 - highest] - public_splits
+    levels[1:] = depths[len(depths) - 1 - highest]
     return order, levels
 
 

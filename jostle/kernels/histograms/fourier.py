@@ -24,10 +24,10 @@ from jostle.kernels.workloads.boxes import Workload
 Basis = list[Any]
 
 MOST_ENTRIES = 2**21
-"""Of the largest matrix that is measured, frequencies times buckets."""
+"""The most entries of a matrix that is measured, frequencies times buckets."""
 
 LEAST = 1e-3
-"""The least importance: what is never asked for is still measured a little."""
+"""The least importance: frequencies that no query needs are still measured a little."""
 
 
 def fourier_basis(queries: Workload, grain: int) -> Basis:

@@ -19,7 +19,7 @@ from jostle.kernels.histograms.boxbuckets import MANY_CELLS, MOST_BUCKETS, box_e
 from jostle.kernels.workloads.boxes import Workload
 
 WORK = 2**24
-"""Numbers that a product may hold at once where a bucket is not a run of cells."""
+"""The most numbers that a product holds at once where a bucket is not a run of cells."""
 
 DENSE_BUCKETS = 160
 """Up to this many buckets a dense Gram matrix is quicker than prefix sums."""
@@ -39,7 +39,7 @@ class Gram:
     """Sparse (N, N), the corners' own Gram matrix; `None` for the identity workload, `True` where there is none."""
     small: Floats | None = field(default=None, repr=False)
     extents: tuple[Ints, Ints] | None = field(default=None, repr=False)
-    """The corners, (b, d) each, of buckets that are boxes, where that is of use."""
+    """The lowest and highest cells, (b, d) each, of buckets that are boxes, where products use them."""
 
     @property
     def buckets(self) -> int:

@@ -40,7 +40,7 @@ def greedy_h_strategy(queries: Workload) -> Strategy:
     if queries.kind not in ("identity", "prefixes"):
         queries = Workload("boxes", queries.shape, *queries.bounds())
     blocks = hierarchy.tree_strategy(queries.shape, 2, root=True)
-    parents = [_parent(upper, lower) for upper, lower in pairwise(blocks)]
+    parents = [hierarchy.parents_of(upper, lower) for upper, lower in pairwise(blocks)]
     cells: Floats = np.bincount(blocks[-1]["labels"]).astype(np.float64)
     inverse: Floats = np.ones(len(cells))
     shares: list[Floats] = []
@@ -79,12 +79,6 @@ def _best(error: Floats, inverse: Floats, g: Floats, splits: Any) -> tuple[Float
     share = SHARES[best]
     remaining = inverse / ((1 - share) ** 2 + share**2 * inverse)
     return np.take_along_axis(errors, best[None], axis=0)[0], remaining, share
-
-
-def _parent(upper: dict[str, Any], lower: dict[str, Any]) -> Ints:
-    parent = np.empty(lower["size"], dtype=np.int64)
-    parent[lower["labels"]] = upper["labels"]
-    return parent
 
 
 def _sum_children(parent: Ints, values: Floats, size: int) -> Floats:

@@ -9,6 +9,8 @@ any branching, with levels of any variance. Everything is by level over arrays, 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from jostle.kernels.arrays import Floats, Ints, Strategy, axes_of, groups, labels_of
@@ -80,15 +82,13 @@ def tree_least_squares(blocks: Strategy, answers: list[Floats]) -> Floats:
     `answers[i]` holds the noisy answers to `blocks[i]`, all under noise of one scale. Exact least squares in one
     pass up and one down, O(cells · levels).
     """
-    levels = [np.asarray(block["labels"]) for block in blocks]
     measured = [np.asarray(a) / block["weight"] for block, a in zip(blocks, answers, strict=True)]
     weight = [np.broadcast_to(np.asarray(block["weight"], dtype=np.float64), (block["size"],)) for block in blocks]
     estimate, variance = [measured[-1]], [1 / weight[-1] ** 2]
     parents: list[Ints] = []
     for level in range(len(blocks) - 2, -1, -1):
         size = blocks[level]["size"]
-        parent = np.empty(blocks[level + 1]["size"], dtype=np.int64)
-        parent[levels[level + 1]] = levels[level]
+        parent = parents_of(blocks[level], blocks[level + 1])
         below = np.bincount(parent, weights=estimate[0], minlength=size)
         below_variance = np.bincount(parent, weights=variance[0], minlength=size)
         own = weight[level] ** 2
@@ -103,6 +103,13 @@ def tree_least_squares(blocks: Strategy, answers: list[Floats]) -> Floats:
         share = variance[level + 1] / np.bincount(parent, weights=variance[level + 1], minlength=size)[parent]
         consistent = estimate[level + 1] + share * gap[parent]
     return np.asarray(consistent)
+
+
+def parents_of(upper: dict[str, Any], lower: dict[str, Any]) -> Ints:
+    """For each group of a level, its group one level up."""
+    parents = np.empty(lower["size"], dtype=np.int64)
+    parents[np.asarray(lower["labels"])] = upper["labels"]
+    return parents
 
 
 def _level(shape: tuple[int, ...], b: int, h: int, level: int) -> Ints:

@@ -10,7 +10,7 @@ from jostle.kernels.arrays import Ints
 
 Box = tuple[slice, ...]
 Cut = Callable[[Box], tuple[int, int]]
-"""Of a box: the axis, and how many places come before the cut; 0 places where it stays whole."""
+"""Maps a box to the axis of its cut and the number of places before it; 0 places: no cut."""
 
 
 def leaves(shape: tuple[int, ...], cut: Cut) -> Ints:

@@ -13,14 +13,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jostle.kernels.arrays import Floats, Ints, Strategy, along, axes_of, groups
+from jostle.kernels.arrays import Floats, Ints, Strategy, axes_of, groups
+from jostle.kernels.histograms.axistree import halving_order
 from jostle.kernels.histograms.clusters import kd_labels
 
 Box = tuple[tuple[int, int], ...]
 """The first place along every axis, and the one after the last."""
 
 BOLD = 0.3
-"""A cut of an axis needs this share of the squares that chance alone could give it: a wrong one costs little."""
+"""A cut of an axis must save this share of the squares that chance alone could save; a wrong cut costs little."""
 
 WORTH = 5.0
 """The squares that a cut of the product saves, in units of 1/ε², must be more than a count costs to measure."""
@@ -28,7 +29,7 @@ WORTH = 5.0
 MOST_BOXES = 128
 
 FULL = 20.0
-"""Boxes of more than this many rows, times ε, are halved once without asking."""
+"""Boxes of more than this many rows, times ε, are always halved once."""
 
 
 def axis_sums(shape: int | tuple[int, ...]) -> Strategy:
@@ -102,19 +103,12 @@ def _halved(shape: tuple[int, ...], box: Box, at_once: bool) -> tuple[Ints, Ints
     """The cells of a box in the order of its halvings, and the level of the place before each."""
     sides = [high - low for low, high in box]
     bits = [(side - 1).bit_length() for side in sides]
-    key = np.zeros(sides, dtype=np.int64)
-    depths: list[int] = []
-    for depth, left in enumerate(range(max(bits), 0, -1)):
-        for axis in (a for a, most in enumerate(bits) if most >= left):
-            bit = np.arange(sides[axis]) * (1 << bits[axis]) // sides[axis] >> (left - 1) & 1
-            key = 2 * key + along(bit, axis, len(sides))
-            depths.append(depth)
-    order = np.argsort(key.ravel(), kind="stable")
-    sorted_key = key.ravel()[order]
-    levels = np.full(key.size, -1, dtype=np.int64)
-    if depths:
-        highest = np.frexp((sorted_key[1:] ^ sorted_key[:-1]).astype(np.float64))[1] - 1
-        levels[1:] = np.array(depths)[len(depths) - 1 - highest] - at_once
+    order, levels = halving_order(tuple(sides), [
+        (axis, np.arange(sides[axis]) * (1 << bits[axis]) // sides[axis] >> (left - 1) & 1, depth)
+        for depth, left in enumerate(range(max(bits), 0, -1))
+        for axis in (a for a, most in enumerate(bits) if most >= left)
+    ])  # fmt: skip
+    levels[1:] -= at_once
     places = np.ix_(*(np.arange(low, high) for low, high in box))
     cells = np.broadcast_arrays(*places) if len(places) > 1 else places
     return np.ravel_multi_index(tuple(c.ravel()[order] for c in cells), shape).astype(np.int64), levels

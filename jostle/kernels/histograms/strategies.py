@@ -14,7 +14,7 @@ import numpy as np
 from jostle.kernels.arrays import Floats, Ints, Strategy
 from jostle.kernels.histograms import hierarchy, p_identity, projection
 from jostle.kernels.histograms.grams import Gram, on_buckets, on_cells
-from jostle.kernels.noisy_array import estimated
+from jostle.kernels.noisy_array import estimate_with_noise
 from jostle.kernels.workloads import marginals
 from jostle.kernels.workloads.boxes import Workload
 from jostle.kernels.workloads.predicates import Predicates
@@ -76,12 +76,12 @@ def estimate(strategy: Strategy, answers: list[Floats], workload: Workload, nonn
         cells = marginals.reconstruct(strategy, answers, workload.shape)
         if nonnegative:
             cells = projection.project(cells.ravel(), on_cells(workload)).reshape(cells.shape)
-        return estimated(cells, strategy, answers, workload)
+        return estimate_with_noise(cells, strategy, answers, workload)
     finest = strategy[-1]["labels"] if len(strategy) < 2 or strategy[1]["kind"] == "groups" else strategy[0]["labels"]
     gram = on_buckets(workload, finest)
     z = _least_squares(strategy, answers)
     cells = gram.spread(projection.project(z, gram) if nonnegative else z)
-    return estimated(cells, strategy, answers, workload)
+    return estimate_with_noise(cells, strategy, answers, workload)
 
 
 def _p_identity(gram: Gram, most: int, iterations: int) -> Strategy:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from jostle.kernels.arrays import Floats, Ints, Strategy, axes_of
-from jostle.kernels.noisy_array import measured_by, with_noise
+from jostle.kernels.noisy_array import common_noise, with_noise
 
 
 def privelet_strategy(shape: int | tuple[int, ...]) -> Strategy:
@@ -50,7 +50,7 @@ def wavelet_cells(shape: int | tuple[int, ...], answers: list[Floats]) -> Floats
     cube *= float(np.prod([len(along) for along in counts]))
     for axis in range(len(axes)):
         cube = np.moveaxis(_undone(np.moveaxis(cube, axis, 0)), 0, axis)
-    cells, noise = np.ascontiguousarray(cube).ravel(), measured_by(answers)
+    cells, noise = np.ascontiguousarray(cube).ravel(), common_noise(answers)
     if noise is None:
         return cells
     return with_noise(cells, replace(noise, strategy=privelet_strategy(shape), shape=axes))

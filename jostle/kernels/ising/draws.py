@@ -10,7 +10,7 @@ import numpy as np
 from jostle.kernels.arrays import Floats, Ints
 
 
-def numbered(probabilities: Floats, rows: int, seed: int) -> Ints:
+def sample_states(probabilities: Floats, rows: int, seed: int) -> Ints:
     """`rows` independent numbers of states, drawn by their probabilities."""
     rng = np.random.default_rng(int(seed))
     edges = np.cumsum(probabilities)
@@ -18,7 +18,7 @@ def numbered(probabilities: Floats, rows: int, seed: int) -> Ints:
     return np.asarray(np.minimum(states, len(edges) - 1), dtype=np.int64)
 
 
-def some_signs(count: int, seed: int) -> Floats:
+def random_signs(count: int, seed: int) -> Floats:
     """`count` numbers of −1 and 1."""
     return np.asarray(np.random.default_rng(int(seed)).integers(0, 2, int(count)) * 2.0 - 1.0, dtype=np.float64)
 

@@ -25,7 +25,7 @@ STEPS = 60  # of Newton's method, at the very most; it takes about five
 CHAINS, ROUNDS = 2000, 400
 
 
-def transformed(values: Floats) -> Floats:
+def walsh_hadamard(values: Floats) -> Floats:
     """Σ_x values[x]·(−1)^{|x and S|} for each mask S: the Walsh–Hadamard transform of 2^p numbers."""
     sums, half = values.copy(), 1
     while half < len(sums):
@@ -42,12 +42,12 @@ def masks(variables: int) -> Ints:
     return np.concatenate([bits, bits[first] | bits[second]])
 
 
-def packed(couplings: Floats, fields: Floats) -> Floats:
+def parameter_vector(couplings: Floats, fields: Floats) -> Floats:
     """The parameters in the order of the statistics."""
     return np.concatenate([fields, couplings[np.triu_indices(len(fields), 1)]])
 
 
-def unpacked(parameters: Floats, variables: int) -> tuple[Floats, Floats]:
+def parameter_arrays(parameters: Floats, variables: int) -> tuple[Floats, Floats]:
     """Couplings (p, p), symmetric, and fields (p,)."""
     couplings = np.zeros((variables, variables))
     couplings[np.triu_indices(variables, 1)] = parameters[variables:]
@@ -58,14 +58,14 @@ def state_probabilities(parameters: Floats, variables: int) -> tuple[Floats, flo
     """The probability of each of 2^p states (bit i of a state's number is 1 where x_i = −1), and log Z."""
     places = np.zeros(2**variables)
     places[masks(variables)] = parameters
-    energies = transformed(places)
+    energies = walsh_hadamard(places)
     most = float(energies.max())
     weights = np.exp(energies - most)
     total = float(weights.sum())
     return weights / total, most + float(np.log(total))
 
 
-def fitted(moments: Floats, variables: int, ridge: float) -> Floats:
+def newton_fit(moments: Floats, variables: int, ridge: float) -> Floats:
     """The parameters with the largest penalised likelihood for these moments, exact; `ridge` in front of ‖·‖²/2.
 
     Newton's method with halved steps: the objective log Z(θ) − θ·m + (ridge/2)‖θ‖² is strictly convex.
@@ -80,7 +80,7 @@ def fitted(moments: Floats, variables: int, ridge: float) -> Floats:
 
     value, probabilities = objective(theta)
     for _ in range(STEPS):
-        all_moments = transformed(probabilities)
+        all_moments = walsh_hadamard(probabilities)
         expectation = all_moments[where]
         gradient = expectation - moments + ridge * theta
         if float(np.abs(gradient).max()) < 1e-10:
@@ -100,7 +100,7 @@ def fitted(moments: Floats, variables: int, ridge: float) -> Floats:
     return theta
 
 
-def climbed(moments: Floats, variables: int, ridge: float, seed: int = 0) -> Floats:
+def stochastic_fit(moments: Floats, variables: int, ridge: float, seed: int = 0) -> Floats:
     """Fits more than EXACT variables by stochastic ascent, with moments from persistent Gibbs chains.
 
     Each parameter goes by the scale of its own statistic's variance; the second half of the steps is averaged. The
@@ -113,7 +113,7 @@ def climbed(moments: Floats, variables: int, ridge: float, seed: int = 0) -> Flo
     chains = Chains(CHAINS, variables, seed)
     total, many = np.zeros_like(theta), 0
     for t in range(ROUNDS):
-        couplings, fields = unpacked(theta, variables)
+        couplings, fields = parameter_arrays(theta, variables)
         x = chains.sweep(couplings, fields)
         products = (x.T @ x)[first, second] / len(x)
         expectation = np.concatenate([x.mean(axis=0), products])

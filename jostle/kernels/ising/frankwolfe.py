@@ -18,8 +18,8 @@ from jostle.kernels.errors import KernelError
 Facts = Mapping[str, Any]
 
 PACE = 0.5
-"""Of the number of steps to (R·n·√ρ/2)^(2/3), where what optimisation and what noise leave are of one order: half of it
-was best on rings with chords (docs/experiments/ising.md), the public factor that the theory leaves open."""
+"""The factor of (R·n·√ρ/2)^(2/3) steps, at which the errors of optimisation and of noise are of one order. The theory
+leaves it open; a half was best on rings with chords (docs/experiments/ising.md)."""
 LEAST = 8
 
 

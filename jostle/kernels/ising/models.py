@@ -15,9 +15,17 @@ import numpy as np
 
 from jostle.kernels.arrays import Floats
 from jostle.kernels.errors import KernelError
-from jostle.kernels.ising.draws import Chains, numbered, some_signs
+from jostle.kernels.ising.draws import Chains, random_signs, sample_states
 from jostle.kernels.ising.field import Field
-from jostle.kernels.ising.fit import EXACT, PRIOR, climbed, fitted, packed, state_probabilities, unpacked
+from jostle.kernels.ising.fit import (
+    EXACT,
+    PRIOR,
+    newton_fit,
+    parameter_arrays,
+    parameter_vector,
+    state_probabilities,
+    stochastic_fit,
+)
 from jostle.kernels.ising.independent import log_shares
 
 Facts = Mapping[str, Any]
@@ -54,16 +62,16 @@ class IsingModel(Field):
         p = len(self.names)
         if p > EXACT:
             return Chains(int(rows), p, seed).sweep(self.couplings, self.fields, 200).copy()
-        states = numbered(self._states[0], rows, seed)
+        states = sample_states(self._states[0], rows, seed)
         return np.stack([1.0 - 2.0 * ((states >> i) & 1) for i in range(p)], axis=1)
 
     def moments(self) -> Floats:
         """(p, p): E[x_i x_j], with E[x_i] on the diagonal; exact, up to EXACT variables."""
-        from jostle.kernels.ising.fit import masks, transformed
+        from jostle.kernels.ising.fit import masks, walsh_hadamard
 
         p = len(self.names)
-        moments = transformed(self._states[0])[masks(p)]
-        pairs, means = unpacked(moments, p)
+        moments = walsh_hadamard(self._states[0])[masks(p)]
+        pairs, means = parameter_arrays(moments, p)
         return pairs + np.diag(means)
 
     def log_likelihood(self, rows: Any) -> float:
@@ -76,7 +84,7 @@ class IsingModel(Field):
     def _states(self) -> tuple[Floats, float]:
         if len(self.names) > EXACT:
             raise KernelError(f"{len(self.names)} variables have too many states to list; at most {EXACT}")
-        return state_probabilities(packed(self.couplings, self.fields), len(self.names))
+        return state_probabilities(parameter_vector(self.couplings, self.fields), len(self.names))
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -111,7 +119,7 @@ def ring_with_chords(variables: int, strength: float = 0.25, seed: int = 0) -> I
         raise KernelError("a ring has at least three variables")
     pairs = ring_pairs(p)
     couplings = np.zeros((p, p))
-    for (i, j), sign in zip(pairs, some_signs(len(pairs), seed), strict=True):
+    for (i, j), sign in zip(pairs, random_signs(len(pairs), seed), strict=True):
         couplings[i, j] = couplings[j, i] = float(strength) * sign
     return ising_model(couplings)
 
@@ -135,8 +143,8 @@ def ising_fit(rows: Facts, sums: Any, noise: float) -> IsingModel:
     n = max(float(totals[0]), 1.0)
     moments = np.clip(totals[1:] / n, -1.0, 1.0)
     ridge = ((float(noise) / n) ** 2 + 1.0 / n) / PRIOR**2
-    find = fitted if p <= EXACT else climbed
-    couplings, fields = unpacked(find(moments, p, ridge), p)
+    find = newton_fit if p <= EXACT else stochastic_fit
+    couplings, fields = parameter_arrays(find(moments, p, ridge), p)
     method = "moments" if p <= EXACT else "moments and Gibbs chains"
     return IsingModel(tuple(rows["columns"]), couplings, fields, method)
 

@@ -15,7 +15,7 @@ import numpy as np
 from jostle.kernels.arrays import Floats
 from jostle.kernels.ising.fit import PRIOR
 from jostle.kernels.ising.independent import log_shares
-from jostle.kernels.ising.pairwise import PairwiseModel, alphabets, centred, energies, need_listed
+from jostle.kernels.ising.pairwise import PairwiseModel, alphabets, centre_table, energies, require_listable
 
 Facts = Mapping[str, Any]
 
@@ -23,7 +23,7 @@ Facts = Mapping[str, Any]
 def pairwise_room(rows: Facts) -> list[int]:
     """The number of values of each column. Raises `ValueError` where the joint states are too many to list."""
     values = alphabets(rows)
-    need_listed(values)
+    require_listable(values)
     return values
 
 
@@ -38,7 +38,7 @@ def pairwise_fit(rows: Facts, sums: Any, noise: float) -> PairwiseModel:
     ridge = ((float(noise) / n) ** 2 + 1.0 / (n * max(values) ** 2)) / PRIOR**2
 
     def objective(parameters: Floats) -> tuple[float, Floats]:
-        energy = energies(values, *unpacked(parameters, values))
+        energy = energies(values, *parameter_arrays(parameters, values))
         most = float(energy.max())
         weights = np.exp(energy - most)
         total = float(weights.sum())
@@ -50,7 +50,7 @@ def pairwise_fit(rows: Facts, sums: Any, noise: float) -> PairwiseModel:
         objective, np.zeros(len(moments)), jac=True, method="L-BFGS-B",
         options={"maxiter": 500, "gtol": 1e-7, "ftol": 1e-12},
     )  # fmt: skip
-    tables, fields = identifiable(*unpacked(optimum.x, values), values)
+    tables, fields = identifiable(*parameter_arrays(optimum.x, values), values)
     return PairwiseModel(tuple(rows["columns"]), tuple(values), tables, fields, "moments")
 
 
@@ -76,7 +76,7 @@ def marginals(probabilities: Floats) -> Floats:
     return np.concatenate(tables)
 
 
-def unpacked(parameters: Floats, values: Sequence[int]) -> tuple[Floats, Floats]:
+def parameter_arrays(parameters: Floats, values: Sequence[int]) -> tuple[Floats, Floats]:
     """Tables (p, p, k, k), those of i < j alone, and fields (p, k)."""
     p, k = len(values), max(values)
     tables, fields, at = np.zeros((p, p, k, k)), np.zeros((p, k)), 0
@@ -98,7 +98,7 @@ def identifiable(tables: Floats, fields: Floats, values: Sequence[int]) -> tuple
     for i in range(p):
         for j in range(i + 1, p):
             used = tables[i, j, : values[i], : values[j]]
-            result[i, j] = centred(tables[i, j], values[i], values[j])
+            result[i, j] = centre_table(tables[i, j], values[i], values[j])
             result[j, i] = result[i, j].T
             own[i, : values[i]] += used.mean(axis=1)
             own[j, : values[j]] += used.mean(axis=0)

@@ -15,7 +15,7 @@ import numpy as np
 
 from jostle.kernels.arrays import Floats
 from jostle.kernels.errors import KernelError
-from jostle.kernels.ising.draws import numbered, some_signs
+from jostle.kernels.ising.draws import random_signs, sample_states
 from jostle.kernels.ising.field import Field
 from jostle.kernels.ising.models import ring_pairs
 from jostle.kernels.rowprograms.gradients import sign_patterns
@@ -63,7 +63,7 @@ class PairwiseModel(Field):
 
     def sample_array(self, rows: int, seed: int = 0) -> Floats:
         """(rows, p) of values 0, 1, …, exactly: for at most MOST_STATES states."""
-        states = numbered(np.exp(self._logs).ravel(), rows, seed)
+        states = sample_states(np.exp(self._logs).ravel(), rows, seed)
         return np.stack(np.unravel_index(states, self.values), axis=1).astype(float)
 
     def log_likelihood(self, rows: Any) -> float:
@@ -78,7 +78,7 @@ class PairwiseModel(Field):
     @cached_property
     def _logs(self) -> Floats:
         """The log-probability of every state."""
-        need_listed(self.values)
+        require_listable(self.values)
         energy = energies(self.values, self.tables, self.fields)
         most = energy.max()
         return np.asarray(energy - (most + np.log(np.exp(energy - most).sum())))
@@ -93,7 +93,7 @@ class PairwiseModel(Field):
         return f"pairwise field of {len(self.names)} variables, width {self.width:.2f}, by {self.method}"
 
 
-def need_listed(values: Sequence[int]) -> None:
+def require_listable(values: Sequence[int]) -> None:
     """Refuses more states than can be listed."""
     states = float(np.prod([float(v) for v in values]))
     if states > MOST_STATES:
@@ -123,14 +123,14 @@ def pairwise_ring(variables: int, values: int, strength: float = 0.25, seed: int
     for number, (i, j) in enumerate(ring_pairs(p)):
         table, attempt = np.zeros((k, k)), 0
         while not table.any():  # constant rows or columns leave nothing
-            table = centred(some_signs(k * k, 1000 * int(seed) + 100_000 * attempt + number).reshape(k, k), k, k)
+            table = centre_table(random_signs(k * k, 1000 * int(seed) + 100_000 * attempt + number).reshape(k, k), k, k)
             attempt += 1
         tables[i, j] = table * float(strength) / np.abs(table).max()
         tables[j, i] = tables[i, j].T
     return PairwiseModel(tuple(f"x{i + 1}" for i in range(p)), (k,) * p, tables, np.zeros((p, k)))
 
 
-def centred(table: Floats, many: int, others: int) -> Floats:
+def centre_table(table: Floats, many: int, others: int) -> Floats:
     """A table whose used part (many, others) has rows and columns that sum to zero, and zeros around it."""
     used = table[:many, :others]
     result = np.zeros_like(table)
@@ -188,7 +188,7 @@ def pairwise_of_nodes(rows: Facts, nodes: Sequence[Any]) -> PairwiseModel:
         own = w[: values[i], i, 0].copy()
         for j in range(p):
             if j != i:
-                tables[i, j] = centred(w[:, j], values[i], values[j])
+                tables[i, j] = centre_table(w[:, j], values[i], values[j])
                 own += w[: values[i], j, : values[j]].mean(axis=1)
         fields[i, : values[i]] = own - own.mean()
     tables = (tables + tables.transpose(1, 0, 3, 2)) / 2

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from jostle.kernels.arrays import Floats
 from jostle.kernels.errors import KernelError
 from jostle.kernels.mixtures.gaussians import GaussianMixture, Space
-from jostle.kernels.mixtures.starts import seeded, spread_out
+from jostle.kernels.mixtures.starts import dispersed_points, generator
 
 
 class Centres:
@@ -82,7 +82,7 @@ def centres_start(rows: Mapping[str, Any] | GaussianMixture, clusters: int, seed
         space = Space.of(rows)
         d = space.size
         lower, middle = np.eye(d) * 0.5 / np.sqrt(d), np.zeros(d)
-    return Centres(space, _inside(middle + spread_out(clusters, d, seed) @ lower.T))
+    return Centres(space, _inside(middle + dispersed_points(clusters, d, seed) @ lower.T))
 
 
 def centres_view(model: Centres, pooled: GaussianMixture | None = None) -> dict[str, Any]:
@@ -155,7 +155,7 @@ def centres_of_cells(
     points, weights = points[weights > 0], weights[weights > 0]
     if not len(points):
         return centres_start(rows, clusters, seed)
-    rng = seeded(seed)
+    rng = generator(seed)
     best, optimum = np.inf, points[:1]
     for _ in range(8):
         centres = _weighted_lloyd(points, weights, clusters, rng)

@@ -16,7 +16,7 @@ import numpy as np
 from jostle.kernels.arrays import Floats
 from jostle.kernels.errors import KernelError
 from jostle.kernels.mixtures.gaussians import GaussianMixture, Space
-from jostle.kernels.mixtures.starts import seeded, spread_out
+from jostle.kernels.mixtures.starts import dispersed_points, generator
 
 REACH = 1.5  # of a frame: √d + REACH deviations of a component are seen, what lies farther is drawn in
 SMALLEST = 2.0**-26  # of a variance, in units of the ball: the square of half a step of its grid
@@ -38,7 +38,7 @@ def mixture_start(pooled: GaussianMixture, components: int, seed: int = 0) -> Ga
         return pooled
     d = pooled.space.size
     lower = np.linalg.cholesky(pooled.covariances[0])
-    places = 0.8 * spread_out(components, d, seed)
+    places = 0.8 * dispersed_points(components, d, seed)
     means = pooled.means[0] + places @ lower.T
     return GaussianMixture(
         pooled.space, np.full(components, 1 / components), means, np.repeat(pooled.covariances / 2, components, axis=0)
@@ -193,7 +193,7 @@ def synthetic_mixture(columns: int, components: int, apart: float = 2.0, seed: i
 
     `apart`: how far their means lie from each other, in typical deviations of a component.
     """
-    rng = seeded(seed)
+    rng = generator(seed)
     space = Space(tuple(f"x{i + 1}" for i in range(columns)), np.zeros(columns), np.ones(columns))
     means = rng.standard_normal((components, columns)) * apart
     shapes = []

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jostle.kernels.arrays import Floats
 from jostle.kernels.errors import KernelError
-from jostle.kernels.mixtures.starts import seeded
+from jostle.kernels.mixtures.starts import generator
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +121,7 @@ class GaussianMixture:
 
     def sample(self, n_samples: int = 1, seed: int = 0) -> tuple[Floats, NDArray[np.int64]]:
         """Made-up rows and their components: drawn from the model, so that they cost nothing."""
-        rng = seeded(seed)
+        rng = generator(seed)
         labels = np.sort(rng.choice(len(self.weights), int(n_samples), p=self.weights / self.weights.sum()))
         normal = rng.standard_normal((int(n_samples), self.space.size))
         lower = np.linalg.cholesky(self.covariances)

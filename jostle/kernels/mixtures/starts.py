@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def seeded(seed: int) -> Any:
+def generator(seed: int) -> Any:
     """NumPy's generator for a seed."""
     return np.random.default_rng(int(seed))
 
 
-def spread_out(count: int, d: int, seed: int) -> NDArray[np.float64]:
+def dispersed_points(count: int, d: int, seed: int) -> NDArray[np.float64]:
     """`count` normal points of d coordinates: of 64 draws that whose nearest two are farthest apart."""
-    rng = seeded(seed)
+    rng = generator(seed)
     best, points = -1.0, np.zeros((count, d))
     for _ in range(64):
         candidate = rng.standard_normal((count, d))

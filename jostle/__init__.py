@@ -14,25 +14,19 @@ if TYPE_CHECKING:
     from jostle.tools.session import Session
 
 
+_HOME = {
+    "PrivateClassifier": "tools.estimators", "Refusal": "diagnostics", "Session": "tools.session",
+    "evaluate": "tools.evaluation",
+}  # fmt: skip
+
+
 def __getattr__(name: str) -> Any:
     """Loads the heavy parts when they are first used, so that `import jostle` costs nothing."""
-    if name == "Session":
-        from jostle.tools.session import Session
+    if name not in _HOME:
+        raise AttributeError(f"module 'jostle' has no attribute {name!r}")
+    from importlib import import_module
 
-        return Session
-    if name == "Refusal":
-        from jostle.diagnostics import Refusal
-
-        return Refusal
-    if name == "PrivateClassifier":
-        from jostle.tools.estimators import PrivateClassifier
-
-        return PrivateClassifier
-    if name == "evaluate":
-        from jostle.tools.evaluation import evaluate
-
-        return evaluate
-    raise AttributeError(f"module 'jostle' has no attribute {name!r}")
+    return getattr(import_module(f"jostle.{_HOME[name]}"), name)
 
 
 def load_ipython_extension(shell: Any) -> None:

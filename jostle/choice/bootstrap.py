@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from jostle.accounting.amounts import Amount, quanta
-from jostle.choice.program import public_only, simulated
+from jostle.choice.program import public_only, simulated_private
 from jostle.diagnostics import refuse
 from jostle.privacy.handles import Cube, Exposure, handles_in
 from jostle.run.faults import private_value
@@ -51,7 +51,7 @@ def _bootstrap(
     errors = np.empty((int(runs), len(truth)))
     with public_only(interp):
         for i in range(int(runs)):
-            view, source = simulated(cube, amount, 1, int(seed) * MOST_RUNS + i)
+            view, source = simulated_private(cube, amount, 1, int(seed) * MOST_RUNS + i)
             arguments = [Record(database=view, queries=queries)] if isinstance(option, Part) else [view, queries]
             with interp.kernel.allot(amount, None, (Exposure(source),)):
                 answers = np.asarray(interp.call(option, arguments), dtype=float).ravel()

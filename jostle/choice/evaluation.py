@@ -15,7 +15,7 @@ import numpy as np
 
 from jostle.choice.grow import Array
 from jostle.choice.models import AnyModel
-from jostle.choice.policies import Candidate, Predicts, candidates, decide, fitted, regrets, view_of
+from jostle.choice.policies import Candidate, Predicts, candidates, decide, fit_candidate, regrets, view_of
 from jostle.choice.policy import SINGLE_BEST
 from jostle.choice.scale import UtilityScale
 from jostle.choice.table import RunTable
@@ -139,11 +139,13 @@ def _left_out(
     """For each run of the data set: its scale; the regret of the choice by draw, the single best, and each option."""
     view = view_of(table, winner, scale)
     mine = view[view.database == database]
-    losses = regrets(winner, fitted(winner, view_of(rest, winner, scale), model, predicts, scale), mine, predicts)
+    losses = regrets(
+        winner, fit_candidate(winner, view_of(rest, winner, scale), model, predicts, scale), mine, predicts
+    )
     best = Candidate(SINGLE_BEST, 0.0, 0, ())
     plain = view_of(table, best, scale)
     plain = plain[plain.database == database]
-    alone = regrets(best, fitted(best, view_of(rest, best, scale), model, predicts, scale), plain, predicts)
+    alone = regrets(best, fit_candidate(best, view_of(rest, best, scale), model, predicts, scale), plain, predicts)
     draws = losses.reshape(len(plain.y), -1)
     return plain.size, np.repeat(draws, table.draws // draws.shape[1], axis=1), alone, plain.best[:, None] - plain.y
 

@@ -22,7 +22,7 @@ REGRET_GAIN = 0.01
 """A split must save this much of the regret of the whole (else the tree follows noise)."""
 
 VARIANCE_GAIN = 1e-4
-"""Likewise of the squared error: little, since what options share (their scale) is most of it."""
+"""A split must save this much of the squared error: little, since the options' common scale is most of it."""
 
 
 def grow(x: Array, y: Array, depth: int, min_rows: int, by_regret: bool = False) -> Tree:

@@ -17,7 +17,7 @@ from jostle.choice.workers import Progress
 from jostle.diagnostics import refuse
 
 VERSION = 3
-"""Of what training computes; a change here makes stored models be trained anew."""
+"""The version of what training computes: a change makes stored models be trained anew."""
 
 
 def key_of(
@@ -60,7 +60,7 @@ def learn(
     _check(bench, share)
     if len(bench.option_names) == 1:
         return _only(bench)
-    bench, epsilon = judged_at(bench, model, epsilon)
+    bench, epsilon = training_setting(bench, model, epsilon)
     key = key_of(bench, model, share, epsilon, repeats, draws)
     entry = f"{key} {model.serial}" if isinstance(model, UserModel) else key
     stored = store.load(entry) if store is not None else None
@@ -75,7 +75,7 @@ def learn(
     return policy
 
 
-def judged_at(bench: Bench, model: AnyModel, epsilon: float | None) -> tuple[Bench, float | None]:
+def training_setting(bench: Bench, model: AnyModel, epsilon: float | None) -> tuple[Bench, float | None]:
     """The bench and epsilon that a model is trained at, for calls with this epsilon."""
     if isinstance(model, UserModel) or not model.exchange or epsilon is None:
         return bench, epsilon

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from jostle.accounting.amounts import Amount, as_float, quanta
 from jostle.choice.bench import Bench
 from jostle.choice.calls import number_from, only_record, public_answers, workers_for
-from jostle.choice.learning import judged_at, learn, runs_of
+from jostle.choice.learning import learn, runs_of, training_setting
 from jostle.choice.models import Model, UserModel, forest, regret_tree, tree
 from jostle.choice.point import ChoicePoint, Whole, make_point, whole
 from jostle.choice.policy import Decision, Policy
@@ -195,7 +195,7 @@ class ChoiceMaker:
         """Evaluates the choice for calls with about this amount, leaving out one training data set at a time."""
         from jostle.choice import reports
 
-        bench, at = judged_at(self._bench(interp, unit, 1), self._model, epsilon)
+        bench, at = training_setting(self._bench(interp, unit, 1), self._model, epsilon)
         table = self._table(bench, at)
         tell = self._teller("evaluating")
         return reports.report(bench, table, self._model, only, tell, 1 if isinstance(self._model, UserModel) else None)

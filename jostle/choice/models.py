@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jostle.choice.bench import Predict
@@ -157,10 +157,7 @@ class TreeEnsembles:
         return trees[0].path(x, self.columns) if len(trees) == 1 else ()
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            "scale": self.scale.as_json(), "columns": list(self.columns), "options": self.options,
-            "ensembles": [[t.as_json() for t in trees] for trees in self.ensembles], "together": self.together,
-        }  # fmt: skip
+        return asdict(self)
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> TreeEnsembles:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jostle.choice.policy import Policy
-from jostle.choice.program import ProgramBench, mapped, public_only, simulated
+from jostle.choice.program import ProgramBench, map_handles, public_only, simulated_private
 from jostle.choice.training import seed
 from jostle.choice.workers import run_all
 
@@ -141,7 +141,7 @@ def _closed(
     if synthetic is None:
         return None
     amount = Amount(unit, quanta(amounts[-1], unit))
-    view, source = simulated(synthetic, amount, 1, 0)
+    view, source = simulated_private(synthetic, amount, 1, 0)
     with public_only(interp), interp.kernel.allot(amount, None, (Exposure(source),)):
         answers = interp.call(maker.options[option], [view])
     noise = noise_of(answers)
@@ -166,7 +166,7 @@ def synthetic_data(interp: Any, data: Any) -> Any:
             cells = interp.kernel.vault.keep(counts_of(value.shape, 10 * value.size, 0))
             record[name] = Cube((), cells, value.names, value.shape)
         else:
-            record[name] = mapped(value, lambda handle: handle)
+            record[name] = map_handles(value, lambda handle: handle)
     return record
 
 

@@ -17,7 +17,7 @@ from jostle.choice.fitting import fit
 from jostle.choice.grow import Array
 from jostle.choice.models import AnyModel, Predictor, TreeEnsembles, constant
 from jostle.choice.policy import SINGLE_BEST, Policy, Standing
-from jostle.choice.pruning import pruned
+from jostle.choice.pruning import prune_leaves
 from jostle.choice.scale import UtilityScale, finite
 from jostle.choice.table import EPSILON, RunTable
 
@@ -109,10 +109,16 @@ def view_of(table: RunTable, candidate: Candidate, scale: UtilityScale) -> View:
     )
 
 
-def fitted(candidate: Candidate, view: View, model: AnyModel, predicts: Predicts, scale: UtilityScale) -> Predictor:
+def fit_candidate(
+    candidate: Candidate, view: View, model: AnyModel, predicts: Predicts, scale: UtilityScale
+) -> Predictor:
     if candidate.learned:
         predictor = fit(model, candidate.columns, scale, view.x, view.y, view.instance, predicts)
-        return pruned(predictor, view.x, view.y, view.database) if isinstance(predictor, TreeEnsembles) else predictor
+        return (
+            prune_leaves(predictor, view.x, view.y, view.database)
+            if isinstance(predictor, TreeEnsembles)
+            else predictor
+        )
     means = np.mean([view.y[view.database == d].mean(axis=0) for d in np.unique(view.database)], axis=0)
     return constant(scale, means.tolist(), view.y.std(axis=0).tolist(), len(view.y))
 
@@ -139,11 +145,13 @@ def cross_validate(
     """
     view = view_of(table, candidate, scale)
     if not candidate.learned:
-        return view, regrets(candidate, fitted(candidate, view, model, predicts, scale), view, predicts)
+        return view, regrets(candidate, fit_candidate(candidate, view, model, predicts, scale), view, predicts)
     losses = np.zeros(len(view.y))
     for database in np.unique(view.database):
         mine = view.database == database
-        losses[mine] = regrets(candidate, fitted(candidate, view[~mine], model, predicts, scale), view[mine], predicts)
+        losses[mine] = regrets(
+            candidate, fit_candidate(candidate, view[~mine], model, predicts, scale), view[mine], predicts
+        )
     return view, losses
 
 
@@ -190,7 +198,7 @@ def decide(table: RunTable, model: AnyModel, predicts: Predicts) -> Policy:
         share=winner.share,
         needs=tuple(c for c in winner.columns if c in table.features),
         columns=winner.columns,
-        predictor=fitted(winner, view_of(table, winner, scale), model, predicts, scale),
+        predictor=fit_candidate(winner, view_of(table, winner, scale), model, predicts, scale),
         table=table.keeping(winner.setting),
         standings=tuple(standings),
         why=why,

@@ -91,7 +91,7 @@ class ProgramBench:
             rows = max(1, round(scale * int(cells.sum())))
             return replace(handle, cells=kernel.vault.keep(resample(cells, rows, seed)))
 
-        return mapped(data, resized)
+        return map_handles(data, resized)
 
     def features(self, instance: Any, epsilon: float | None, seed: int) -> dict[str, float]:
         paying = max(1, sum(not free for free in self.feature_is_public))
@@ -123,13 +123,13 @@ class ProgramBench:
             with self._interp.kernel.allot(None, None):
                 return self._interp.call(part, [instance])
         amount = Amount(self._unit, quanta(epsilon, self._unit))
-        view, source = simulated(instance, amount, self._stability, seed)
+        view, source = simulated_private(instance, amount, self._stability, seed)
         with self._interp.kernel.allot(amount, None, (Exposure(source),)):
             return self._interp.call(part, [view])
 
     def _costs_nothing(self, feature: Any) -> bool:
         amount = Amount(self._unit, quanta(1.0))
-        view, source = simulated(self._parts.databases[0], amount, self._stability, 0)
+        view, source = simulated_private(self._parts.databases[0], amount, self._stability, 0)
         with self._training(), self._interp.kernel.allot(amount, None, (Exposure(source),)):
             name = self.feature_names[self._parts.features.index(feature)]
             number_from(self._interp.call(feature, [view]), f"the Feature `{name}`")
@@ -187,24 +187,24 @@ def public_only(interp: Any) -> Iterator[None]:
         interp.quiet -= 1
 
 
-def simulated(data: Any, amount: Amount, stability: int, seed: int) -> tuple[Any, Source]:
+def simulated_private(data: Any, amount: Amount, stability: int, seed: int) -> tuple[Any, Source]:
     """Gives data a simulated private source, with a budget of `amount` and seeded noise."""
     kind = "zcdp" if amount.unit == "rho" else "pure"
     source = Source("simulated", Measure(kind, amount), Unit(), None, SeededNoise(seed), simulated=True)
     exposures = (Exposure(source, (), stability),)
-    return mapped(data, lambda handle: replace(handle, exposures=exposures)), source
+    return map_handles(data, lambda handle: replace(handle, exposures=exposures)), source
 
 
-def mapped(value: Any, change: Callable[[Any], Handle]) -> Any:
+def map_handles(value: Any, change: Callable[[Any], Handle]) -> Any:
     """Applies `change` to every public handle in nested containers."""
     if isinstance(value, Handle):
         return value if value.private else change(value)
     if isinstance(value, dict):
-        return Record((k, mapped(v, change)) for k, v in value.items())
+        return Record((k, map_handles(v, change)) for k, v in value.items())
     if isinstance(value, JSet):
-        return JSet(mapped(v, change) for v in value)
+        return JSet(map_handles(v, change) for v in value)
     if isinstance(value, (list, tuple)):
-        return [mapped(v, change) for v in value]
+        return [map_handles(v, change) for v in value]
     return value
 
 

@@ -19,7 +19,7 @@ from jostle.choice.trees import Tree
 Groups = npt.NDArray[np.intp]
 
 
-def pruned(fitted: TreeEnsembles, x: Array, y: Array, database: Groups) -> TreeEnsembles:
+def prune_leaves(fitted: TreeEnsembles, x: Array, y: Array, database: Groups) -> TreeEnsembles:
     """The fitted trees, with leaves that do not convince saying what the root says.
 
     `x` (n, columns) and `y` (n, options) are what they were fitted on, `database` (n,) the data set of each row. Trees

@@ -38,7 +38,7 @@ KEPT = 40  # calls of one point in one run that are learned from
 STRAY = 0.2  # how often a call takes an option at random while the algorithm is run around what was learned
 
 Chooser = Callable[[int, Sequence[float]], int]
-"""From the number of a point and its features to the number of an option."""
+"""Maps the number of a point and its features to the number of an option."""
 
 
 @dataclass(frozen=True, slots=True)

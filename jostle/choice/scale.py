@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 LIMIT = 1e300
@@ -37,7 +37,7 @@ class UtilityScale:
         return abs(utility) * spread if self.logarithmic else spread
 
     def as_json(self) -> dict[str, Any]:
-        return {"name": self.name, "floor": self.floor}
+        return asdict(self)
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> UtilityScale:

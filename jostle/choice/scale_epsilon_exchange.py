@@ -17,10 +17,10 @@ EPSILON = 1.0
 """The one epsilon of such a training."""
 
 FACTORS = (0.01, 0.1, 1.0)
-"""What the sizes are multiplied by: calls with epsilon from 0.01 to 1 then lie within what was trained on."""
+"""The multiples of the sizes: calls with epsilon from 0.01 to 1 then lie within the training data."""
 
 LEAST = 10.0
-"""Rows below which an instance tells nothing."""
+"""The least number of rows of an instance."""
 
 
 class ExchangedBench:

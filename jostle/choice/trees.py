@@ -6,7 +6,7 @@ Plain Python; no numerical library is needed to choose with a stored tree.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 LEAF = -1
@@ -22,7 +22,7 @@ class Step:
     went: str
 
     def as_json(self) -> dict[str, Any]:
-        return {"feature": self.feature, "threshold": self.threshold, "value": self.value, "went": self.went}
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +70,8 @@ class Tree:
         return lines
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            "feature": list(self.feature), "threshold": list(self.threshold),
-            "left": list(self.left), "right": list(self.right),
-            "value": [list(v) for v in self.value], "n": list(self.n), "spread": [list(s) for s in self.spread],
-        }  # fmt: skip
+        return asdict(self)
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> Tree:
-        return Tree(
-            tuple(data["feature"]), tuple(data["threshold"]), tuple(data["left"]), tuple(data["right"]),
-            tuple(tuple(v) for v in data["value"]), tuple(data["n"]), tuple(tuple(s) for s in data["spread"]),
-        )  # fmt: skip
+        return Tree(**{name: tuple(map(tuple, v) if v and isinstance(v[0], list) else v) for name, v in data.items()})

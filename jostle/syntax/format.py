@@ -1,4 +1,4 @@
-"""One way to write a program: `formatted(source)` gives the text that `jostle fmt` leaves in a file.
+"""One way to write a program: `format_source(source)` gives the text that `jostle fmt` leaves in a file.
 
 Line breaks inside brackets, literals and comments stay as they were written. Spaces, indentation, empty lines and the
 spelling of blocks do not: braces for Feature, Option and Utility, colons for `def`, `if`, `for` and `with`. Columns of
@@ -22,7 +22,7 @@ WIDTH = 120  # comments are not lined up beyond it
 _COMPOUND = ("_DEF", "_IF", "_FOR", "_WITH")
 
 
-def formatted(source: Source) -> str:
+def format_source(source: Source) -> str:
     """The text, formatted. Raises `Refusal` where it does not parse."""
     tokens, tail = pieces(source)
     text = _Writer(source.text, tokens, tail).write()

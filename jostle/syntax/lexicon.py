@@ -87,7 +87,7 @@ def _pattern() -> re.Pattern[str]:
     return re.compile("|".join(f"(?P<{colour}>{pattern})" for colour, pattern in shapes()))
 
 
-def coloured(text: str) -> Iterator[tuple[str, str]]:
+def colour_tokens(text: str) -> Iterator[tuple[str, str]]:
     """The text in pieces, each with its colour (`""` for what has none); put together they are the text."""
     at = 0
     for match in _pattern().finditer(text):

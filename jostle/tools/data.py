@@ -20,18 +20,18 @@ from jostle.privacy.ledger.registered import Clauses, Terms
 from jostle.privacy.ledger.rows import Dataset
 from jostle.source import Source
 from jostle.tools.certificates import check, is_ours, made
-from jostle.tools.datacheck import described_as
+from jostle.tools.datacheck import domain_text
 from jostle.tools.render import clean
-from jostle.trace.text import aligned
+from jostle.trace.text import align
 
 
 def register(options: Namespace) -> str:
     """Puts a dataset into the ledger, which is made where there is none."""
     path = Path(options.file)
     kind = "counts" if path.suffix == ".npy" else "table"
-    clauses = understood(options.name, kind, options.schema, options.protecting, options.budget)
+    clauses = parse_clauses(options.name, kind, options.schema, options.protecting, options.budget)
     terms = Terms(options.name, kind, os.path.realpath(path), clauses.schema, clauses.unit, clauses.measure)
-    keeps_promises(terms)
+    check_promises(terms)
     ledger = Ledger(options.ledger)
     ledger.register(terms)
     return (
@@ -42,7 +42,7 @@ def register(options: Namespace) -> str:
 
 def update(options: Namespace) -> str:
     """The file as it is now becomes the dataset's data; what was spent stays spent."""
-    dataset = Ledger(options.ledger).update(options.name, keeps_promises)
+    dataset = Ledger(options.ledger).update(options.name, check_promises)
     return f"`{options.name}` is at version {dataset.state.version}\n"
 
 
@@ -68,7 +68,7 @@ def show(options: Namespace) -> str:
         ["spent", spent(dataset)],
         ["version", str(dataset.state.version)],
         ["history", f"{dataset.state.entries} entries, the last {dataset.state.head[:16]}"],
-        *([f"  {clean(name)}", described_as(domain)] for name, domain in terms.schema),
+        *([f"  {clean(name)}", domain_text(domain)] for name, domain in terms.schema),
     ]
     return _lines([[terms.name, terms.kind], *rows], [False, False])
 
@@ -121,7 +121,7 @@ VERBS = {
 }
 
 
-def understood(name: str, kind: str, schema: str | None, protecting: str, budget: str) -> Clauses:
+def parse_clauses(name: str, kind: str, schema: str | None, protecting: str, budget: str) -> Clauses:
     """The clauses as the language reads them, which checks them as in a program."""
     from jostle.tools.session import Session
 
@@ -130,7 +130,7 @@ def understood(name: str, kind: str, schema: str | None, protecting: str, budget
     return Session().clauses(Source("jostle data register", text))
 
 
-def keeps_promises(terms: Terms) -> None:
+def check_promises(terms: Terms) -> None:
     """Whether the file is as was said: readable, with these columns, and with no more rows than promised."""
     from jostle.engine.counts import load_counts
     from jostle.engine.survey import survey
@@ -152,7 +152,7 @@ def spent(dataset: Dataset) -> str:
 
 
 def _lines(rows: list[list[str]], right: list[bool]) -> str:
-    return "\n".join(aligned(rows, right)) + "\n"
+    return "\n".join(align(rows, right)) + "\n"
 
 
 def _read(path: Path) -> Any:

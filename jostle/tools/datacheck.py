@@ -12,7 +12,7 @@ from jostle.engine.plan import Categories, Domain, Integer, Open, Real
 from jostle.engine.survey import ColumnSurvey, survey
 from jostle.source import Source
 from jostle.tools.render import clean
-from jostle.trace.text import aligned, number, plural
+from jostle.trace.text import align, number, plural
 
 
 def schema(text: str) -> tuple[tuple[str, Domain], ...]:
@@ -43,7 +43,7 @@ def report(path: Path, described: str) -> str:
         lines.append(f"  {survey_of_file.undecodable} with bytes that are not UTF-8 (each such byte is replaced)")
     rows = [["column", "described as", "empty", "no number", "outside", "unlisted"]]
     rows += [_row(column, domain) for column, (_, domain) in zip(survey_of_file.columns, domains, strict=True)]
-    lines += ["", *aligned(rows, [False, False, True, True, True, True]), ""]
+    lines += ["", *align(rows, [False, False, True, True, True, True]), ""]
     lines.append(
         "empty, no number, unlisted: such cells count as `none`; outside: such cells are moved to the nearest end"
     )
@@ -56,7 +56,7 @@ def _row(column: ColumnSurvey, domain: Domain) -> list[str]:
     numeric = numeric or (isinstance(domain, Categories) and not isinstance(domain.values[0], str))
     return [
         clean(column.name),
-        described_as(domain),
+        domain_text(domain),
         str(column.empty),
         str(column.not_numbers) if numeric else "",
         str(column.outside) if isinstance(domain, Integer | Real) else "",
@@ -64,7 +64,7 @@ def _row(column: ColumnSurvey, domain: Domain) -> list[str]:
     ]
 
 
-def described_as(domain: Domain) -> str:
+def domain_text(domain: Domain) -> str:
     """A domain as a program writes it; of many categories, the first ones."""
     if isinstance(domain, Integer):
         return f"{domain.low}..{domain.high}"

@@ -19,7 +19,7 @@ class Provenance:
     events: Sequence[Event]
 
 
-def assigned(source: Source) -> list[str]:
+def assigned_names(source: Source) -> list[str]:
     """The names that a text gives values at its top level."""
     from jostle.syntax import nodes as n
     from jostle.syntax import parse
@@ -31,7 +31,7 @@ def assigned(source: Source) -> list[str]:
     return [s.name for s in tree.body if isinstance(s, n.Assign | n.Private | n.Def | n.ParamDecl)]
 
 
-def described(name: str, value: Any) -> str:
+def describe(name: str, value: Any) -> str:
     """The kind of a value, its label, and the public facts of a handle."""
     from jostle.engine.plan import Categories, Integer, Real
     from jostle.privacy.handles import Cube, Handle, Table

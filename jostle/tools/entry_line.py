@@ -30,7 +30,7 @@ def highlighter() -> Lexer:
     from prompt_toolkit.formatted_text import StyleAndTextTuples
     from prompt_toolkit.lexers import Lexer
 
-    from jostle.syntax.lexicon import coloured
+    from jostle.syntax.lexicon import colour_tokens
 
     class Highlighter(Lexer):
         def lex_document(self, document: Document) -> Callable[[int], StyleAndTextTuples]:
@@ -38,7 +38,7 @@ def highlighter() -> Lexer:
 
             def line(number: int) -> StyleAndTextTuples:
                 text = lines[number] if number < len(lines) else ""
-                return [(f"class:jst.{c}" if c in _COLOURS else "", piece) for c, piece in coloured(text)]
+                return [(f"class:jst.{c}" if c in _COLOURS else "", piece) for c, piece in colour_tokens(text)]
 
             return line
 

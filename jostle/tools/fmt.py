@@ -17,17 +17,17 @@ from jostle.tools.render import clean
 
 def command(options: Namespace) -> int:
     """Formats files, the programs in folders, or standard input (`-`); with `check`, only says what would change."""
-    from jostle.syntax.format import formatted
+    from jostle.syntax.format import format_source
     from jostle.tools.commands import tell
 
     if options.files == ["-"]:
-        sys.stdout.write(formatted(Source("-", sys.stdin.read())))
+        sys.stdout.write(format_source(Source("-", sys.stdin.read())))
         return 0
     changed, faults = 0, list[Diagnostic]()
     for path in _programs(options.files):
         try:
             source = read_program(path)
-            text = formatted(source)
+            text = format_source(source)
             if text == source.text:
                 continue
             changed += 1

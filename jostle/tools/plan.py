@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from jostle.diagnostics import refuse
 from jostle.tools.files import read_program
 from jostle.tools.render import clean
-from jostle.trace.text import UNITS, aligned, number
+from jostle.trace.text import UNITS, align, number
 
 if TYPE_CHECKING:
     from jostle.choice.plan import ChoicePlan, Curve
@@ -164,7 +164,7 @@ def text(errors: ErrorPlan, error: float | None, epsilon: float | None) -> str:
             extra = ([number(d.at(epsilon))] if epsilon else []) + ([_amount(d.unit, d.needed(error))] if error else [])
             rows.append([d.name, line, _amount(d.unit, d.amount), number(d.error), *extra])
         right = [False] + [True] * (len(heads) - 1)
-        parts.append("\n".join([*aligned(rows, right), *_NOTE]))
+        parts.append("\n".join([*align(rows, right), *_NOTE]))
     parts += [_choice_text(choice, error, epsilon) for choice in errors.choices]
     parts += [
         f"{name}: its utilities are no errors (negative numbers), and are not planned" for name in errors.left_out
@@ -191,7 +191,7 @@ def _choice_text(choice: ChoicePlan, error: float | None, epsilon: float | None)
     if heads[-1] == "closed form here":
         notes.append(f"closed form here: root mean square error at {unit} {number(middle)} on this program's own "
                      "queries,\nwhatever the data, before cells are made nowhere negative")  # fmt: skip
-    return "\n".join([title, *aligned(rows, [False] + [True] * (len(heads) - 1)), *notes])
+    return "\n".join([title, *align(rows, [False] + [True] * (len(heads) - 1)), *notes])
 
 
 def _exact_at(choice: ChoicePlan, curve: Curve, amount: float) -> float:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from jostle.diagnostics import KINDS, Refusal, did_you_mean
 from jostle.events import Event
 from jostle.source import Source
-from jostle.tools.describe_value import Provenance, assigned
+from jostle.tools.describe_value import Provenance, assigned_names
 from jostle.tools.render import clean, width_of
 from jostle.trace.text import UNITS, amount, exact
 
@@ -110,7 +110,7 @@ class Repl:
         except Exception as fault:
             report(fault)
         provenance = Provenance(source, self.events[first:])
-        self._provenance.update(dict.fromkeys(assigned(source), provenance))
+        self._provenance.update(dict.fromkeys(assigned_names(source), provenance))
         if self._timed:
             self._say(f"{time.monotonic() - began:.2f} s")
 
@@ -151,7 +151,7 @@ class Repl:
 
     def _about(self, what: str, rest: str) -> None:
         """`:type NAME`, `:cost ENTRY`, `:why NAME`."""
-        from jostle.tools.describe_value import described, reasons
+        from jostle.tools.describe_value import describe, reasons
 
         names = self._session.names()
         if not rest:
@@ -166,7 +166,7 @@ class Repl:
         elif rest not in names:
             self._say(f"nothing is called {rest}" + (f"; {hint}" if (hint := did_you_mean(rest, names)) else ""))
         elif what == "type":
-            self._say(described(rest, names[rest]))
+            self._say(describe(rest, names[rest]))
         else:
             self._say(reasons(rest, self._provenance.get(rest)))
 
@@ -230,7 +230,7 @@ def start(first: Source | None = None, ledger: str | None = None) -> int:
     warnings.simplefilter("ignore")  # as in `commands.run`: a warning may quote private values
     heard: list[Event] = []
     interactive = sys.stdin.isatty() and sys.stdout.isatty()
-    say = paged if interactive else _say
+    say = page_text if interactive else _say
     listeners = [heard.append, _show_release, *([_show_picture] if interactive else [])]
     with progress_on(sys.stderr) as bar:
         session = Session(listeners=listeners, progress=bar, out=_say, ledger=ledger)
@@ -274,7 +274,7 @@ def _confirm(question: str) -> bool:
         return False
 
 
-def paged(text: str) -> None:
+def page_text(text: str) -> None:
     """Text that is longer than the terminal goes through the pager of this system."""
     import pydoc
     import shutil

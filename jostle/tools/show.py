@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jostle.tools.render import clean
-from jostle.trace.text import aligned, number, sparkline
+from jostle.trace.text import align, number, sparkline
 
 ROWS = 20  # rows of a table that are shown
 _ROW = 10  # numbers of a vector that are shown one by one
@@ -74,7 +74,7 @@ def _vector(value: Sequence[float], width: int) -> list[str]:
 def _grid(value: Sequence[Sequence[float]], width: int) -> list[str]:
     """A matrix: in full where it is small, else shaded cells, each the mean of a rectangle."""
     if len(value) <= 8 and len(value[0]) <= 8:
-        return aligned([[number(x, 5) for x in row] for row in value], [True] * len(value[0]))
+        return align([[number(x, 5) for x in row] for row in value], [True] * len(value[0]))
     high, wide = min(len(value), 16), min(len(value[0]), 48, width)
     means = []
     for i in range(high):
@@ -94,7 +94,7 @@ def _rows(value: Sequence[Mapping[str, Any]], width: int) -> list[str]:
     numeric = [all(_number(row[n]) or row[n] is None for row in value) for n in names]
     cells = [[clean(str(n)) for n in names]]
     cells += [[clean(number(row[n], 6)).replace("\n", " ") for n in names] for row in value[:ROWS]]
-    lines = [line if len(line) <= width else line[: width - 1] + "…" for line in aligned(cells, numeric)]
+    lines = [line if len(line) <= width else line[: width - 1] + "…" for line in align(cells, numeric)]
     return lines + ([f"… {len(value) - ROWS} more rows"] if len(value) > ROWS else [])
 
 

@@ -29,7 +29,7 @@ def protocol(environment: dict[str, str] | None = None) -> str | None:
     return "iterm" if program in ("iTerm.app", "mintty") or variables.get("LC_TERMINAL") == "iTerm2" else None
 
 
-def escaped(png: bytes, how: str) -> str:
+def escape_sequence(png: bytes, how: str) -> str:
     """The bytes of a PNG as an escape sequence of the protocol."""
     text = base64.b64encode(png).decode("ascii")
     if how == "iterm":
@@ -49,7 +49,7 @@ def show(event: Event) -> None:
         try:
             png = io.BytesIO()
             Picture(event.name, event.fields).figure().savefig(png, format="png", dpi=110)
-            sys.stdout.write(escaped(png.getvalue(), how))
+            sys.stdout.write(escape_sequence(png.getvalue(), how))
             return
         except Refusal as refusal:
             print(clean(f"{refusal.diagnostics[0].message}; {refusal.diagnostics[0].help}"), flush=True)

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from jostle.events import Event
-from jostle.trace.costs import Costs, granted, unit
+from jostle.trace.costs import Costs, budget_total, unit
 from jostle.trace.forest import Forest, place
 from jostle.trace.text import UNITS, Twig, amount, bar, exact
-from jostle.trace.tree import folded
+from jostle.trace.tree import fold
 
 _WIDTH = 20
 _DEEPEST = 8
@@ -42,7 +42,7 @@ def line(name: str, amounts: Mapping[str, Mapping[str, str]], indent: int = 0) -
 
 
 def _source(forest: Forest, events: Sequence[Event], name: str, event: Event) -> str:
-    sign, total = granted(event.fields.get("budget"))
+    sign, total = budget_total(event.fields.get("budget"))
     stated = _stated(events, name)
     costs = Costs.of(forest, name)
     parts = sum((costs.spent[root.id] for root in forest.roots), Decimal(0))
@@ -56,7 +56,7 @@ def _source(forest: Forest, events: Sequence[Event], name: str, event: Event) ->
             _node(forest, costs, twig, child, total, 0)
     if used < parts:
         twig.add("parts measured in parallel count as their maximum")
-    twig.twigs = folded(twig.twigs)
+    twig.twigs = fold(twig.twigs)
     return "\n".join(twig.lines())
 
 
@@ -74,7 +74,7 @@ def _node(forest: Forest, costs: Costs, twig: Twig, event: Event, total: Decimal
                 _node(forest, costs, under, child, total, depth + 1)
         if cost < costs.summed[event.id]:
             under.add("parts measured in parallel count as their maximum")
-        under.twigs = folded(under.twigs)
+        under.twigs = fold(under.twigs)
 
 
 def _title(event: Event) -> str:

@@ -55,7 +55,7 @@ def charge(event: Event, source: str | None = None) -> Decimal:
     return exact(event.fields.get("rho") if price is None else price) or _ZERO
 
 
-def granted(budget: Any) -> tuple[str, Decimal | None]:
+def budget_total(budget: Any) -> tuple[str, Decimal | None]:
     """The sign and the total of a budget, as a session's record or as an amount: `epsilon 1, delta 1e-6`, `1`."""
     if isinstance(budget, Mapping):
         for measure, sign in UNITS.items():

@@ -13,7 +13,7 @@ from jostle.events import Event
 from jostle.trace.costs import Costs, unit
 from jostle.trace.forest import Forest
 from jostle.trace.summary import short
-from jostle.trace.text import aligned, amount, number
+from jostle.trace.text import align, amount, number
 
 _MOST = 30  # lines of one part
 
@@ -28,7 +28,7 @@ def difference(one: Sequence[Event], other: Sequence[Event]) -> str:
 def _table(title: str, rows: list[tuple[str, str, str]]) -> str:
     if not rows:
         return ""
-    lines = aligned([(title, "this run", "the other"), *rows[:_MOST]], (False, False, False))
+    lines = align([(title, "this run", "the other"), *rows[:_MOST]], (False, False, False))
     more = [f"… {len(rows) - _MOST} more"] if len(rows) > _MOST else []
     return "\n".join([lines[0], *("  " + line for line in lines[1:]), *more]) + "\n"
 

@@ -90,7 +90,7 @@ def place(event: Event) -> str:
     return str(event.span) if event.span is not None else ""
 
 
-def priced(fields: Mapping[str, Any], key: str = "") -> str:
+def price_text(fields: Mapping[str, Any], key: str = "") -> str:
     """`ε 0.1`, `ρ 2`, `ε 0.5, δ 1e-07`: the amounts among `fields`, or those of the field `key`; empty where none."""
     if key:
         value = fields.get(key)

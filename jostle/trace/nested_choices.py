@@ -91,11 +91,11 @@ def text(events: Sequence[Event], most: int = 80) -> str:
         return ""
     lines = twig(root).lines()
     cut = [f"… {len(lines) - most} more lines; `--html` shows all"] if len(lines) > most else []
-    times = [f"{name} chose {option} {plural(n, 'time')}" for name, option, n in counted(events)]
+    times = [f"{name} chose {option} {plural(n, 'time')}" for name, option, n in option_counts(events)]
     return "\n".join([*times, *lines[:most], *cut])
 
 
-def counted(events: Iterable[Event]) -> list[tuple[str, str, int]]:
+def option_counts(events: Iterable[Event]) -> list[tuple[str, str, int]]:
     """Counts how often each option was taken: (choice, option, times), the most frequent first."""
     times: dict[tuple[str, str], int] = {}
     for event in events:

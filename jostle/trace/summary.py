@@ -11,10 +11,10 @@ from typing import Any
 
 from jostle.events import Event
 from jostle.trace.budget import spending
-from jostle.trace.costs import Costs, granted, unit
+from jostle.trace.costs import Costs, budget_total, unit
 from jostle.trace.forest import Forest, place
 from jostle.trace.text import UNITS, Twig, amount, number, plural
-from jostle.trace.tree import choices, folded, hang_children, one_line
+from jostle.trace.tree import choices, fold, hang_children, one_line
 
 _ORDER = ("source", "allotment", "query", "measure", "choice", "option", "feature", "train", "release", "error")
 _DEEPEST = 5
@@ -39,7 +39,7 @@ def summary(events: Sequence[Event]) -> str:
     top = Twig(", ".join(counts) if counts else "nothing happened")
     for root in forest.roots:
         _node(forest, costs, top, root, 0)
-    top.twigs = folded(top.twigs)
+    top.twigs = fold(top.twigs)
     head = (
         "simulated: nothing private was opened\n" if any(e.fields.get("simulated") is not None for e in events) else ""
     )
@@ -75,7 +75,7 @@ def _source(event: Event) -> str:
     if budget is None:
         parts = ["public"]
     else:
-        sign, total = granted(budget)
+        sign, total = budget_total(budget)
         words = [UNITS.get(word, word) for word in budget.split()] if isinstance(budget, str) else []
         price = " ".join(words) if total is None or len(words) > 2 else f"{sign} {amount(total)}"
         parts = [f"protecting {protected}" if protected else "", f"budget {price}"]

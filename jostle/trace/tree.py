@@ -12,8 +12,8 @@ from typing import Any
 
 from jostle.events import Event
 from jostle.trace.costs import Costs, unit
-from jostle.trace.forest import Forest, mapping, place, priced, records
-from jostle.trace.text import Twig, aligned, amount, exact, number, plural
+from jostle.trace.forest import Forest, mapping, place, price_text, records
+from jostle.trace.text import Twig, align, amount, exact, number, plural
 
 _DEEPEST = 12
 _MOST = 24  # twigs shown under one
@@ -83,7 +83,7 @@ def _features(twig: Twig, fields: Mapping[str, Any]) -> None:
         rows.append(
             (f"{feature.get('name')} = {number(feature.get('value'))}", "free" if free else f"ε {amount(cost)}")
         )
-    for line in aligned(rows, (False, False)):
+    for line in align(rows, (False, False)):
         under.add(line)
 
 
@@ -98,7 +98,7 @@ def _predictions(twig: Twig, fields: Mapping[str, Any]) -> None:
     for option, score in predictions.items():
         mark = "▶ " if option == fields.get("chosen") else "  "
         rows.append((mark + option, number(score), f"± {number(spread[option], 2)}" if option in spread else ""))
-    for line in aligned(rows, (False, True, False)):
+    for line in align(rows, (False, True, False)):
         under.add(line)
 
 
@@ -177,7 +177,7 @@ def hang_children(forest: Forest, under: Twig, event: Event, cut: bool, hang: Ca
         return
     for child in below:
         hang(child)
-    under.twigs = folded(under.twigs)
+    under.twigs = fold(under.twigs)
 
 
 def one_line(event: Event, before: str = "", cost: str = "") -> str:
@@ -194,10 +194,10 @@ def one_line(event: Event, before: str = "", cost: str = "") -> str:
     if event.kind == "query":
         aggregates, keys = (", ".join(map(str, fields.get(k) or ())) for k in ("aggregates", "keys"))
         parts += [aggregates if aggregates != event.name else "", f"by {keys}" if keys else ""]
-    return _join(*parts, cost or (priced(fields, "epsilon") if event.kind == "measure" else ""), place(event))
+    return _join(*parts, cost or (price_text(fields, "epsilon") if event.kind == "measure" else ""), place(event))
 
 
-def folded(twigs: list[Twig]) -> list[Twig]:
+def fold(twigs: list[Twig]) -> list[Twig]:
     """Neighbouring twigs that read the same as one with `×n`; of very many, the first ones."""
     out: list[tuple[list[str], Twig, int]] = []
     for twig in twigs:

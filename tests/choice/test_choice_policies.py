@@ -12,7 +12,7 @@ from jostle.choice.grow import grow
 from jostle.choice.learning import learn
 from jostle.choice.models import Model, TreeEnsembles, UserModel, forest, regret_tree, tree
 from jostle.choice.policies import Candidate, _winner, by_size, candidates, is_significant_gain, view_of
-from jostle.choice.pruning import pruned
+from jostle.choice.pruning import prune_leaves
 from jostle.choice.scale import scale_of
 from jostle.choice.store import Store
 from jostle.choice.training import train
@@ -306,7 +306,7 @@ def test_a_leaf_departs_from_the_single_best_option_only_for_a_reason() -> None:
     for spread, departs in ((0.05, True), (1.0, False)):
         noise = spread * np.tile([1.0, -1.0], 8)
         y = np.stack([np.zeros(16), gain + noise], axis=1)
-        found = pruned(
+        found = prune_leaves(
             TreeEnsembles(scale_of([1.0]), ("size",), 2, ((grow(x, y, 1, 1, by_regret=True),),), True), x, y, database
         )
         above = [u for u, _ in found.predict([1.0])]

@@ -49,8 +49,8 @@ def test_the_list_of_builtins_is_whole() -> None:
 
 def test_programs_and_modules_are_formatted() -> None:
     from jostle.source import Source
-    from jostle.syntax.format import formatted
+    from jostle.syntax.format import format_source
 
     paths = [*ROOT.glob("programs/*.jst"), *ROOT.glob("stdlib/*.jst")]
     texts = {path.name: path.read_text(encoding="utf-8") for path in paths}
-    assert [name for name, text in texts.items() if formatted(Source(name, text)) != text] == []
+    assert [name for name, text in texts.items() if format_source(Source(name, text)) != text] == []

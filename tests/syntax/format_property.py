@@ -15,7 +15,7 @@ from fuzz_programs import program
 
 from jostle.diagnostics import Refusal
 from jostle.source import Source
-from jostle.syntax.format import formatted
+from jostle.syntax.format import format_source
 from jostle.syntax.parser import parse
 
 
@@ -27,8 +27,8 @@ def tried(seed: int) -> str:
     except Refusal:
         return "no program"
     try:
-        text = formatted(source)
-        return "kept" if formatted(Source("again", text)) == text else f"seed {seed}: twice is not once"
+        text = format_source(source)
+        return "kept" if format_source(Source("again", text)) == text else f"seed {seed}: twice is not once"
     except Refusal as refusal:
         return f"seed {seed}: {refusal.diagnostics[0].message}"
 

@@ -12,7 +12,7 @@ import pytest
 
 from jostle.diagnostics import Refusal
 from jostle.source import Source
-from jostle.syntax.format import formatted
+from jostle.syntax.format import format_source
 from jostle.syntax.parser import parse
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,7 +20,7 @@ FILES = sorted([*ROOT.glob("programs/*.jst"), *ROOT.glob("stdlib/*.jst"), *ROOT.
 
 
 def fmt(text: str) -> str:
-    return formatted(Source("p.jst", text))
+    return format_source(Source("p.jst", text))
 
 
 CASES = {

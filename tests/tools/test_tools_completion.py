@@ -11,12 +11,12 @@ from jostle.events import Event
 from jostle.language.builtins import BUILTINS
 from jostle.source import Source
 from jostle.syntax.expected import expected, last_statement
-from jostle.syntax.lexicon import coloured, lexicon
+from jostle.syntax.lexicon import colour_tokens, lexicon
 from jostle.tools.completion import Vocabulary, complete, vocabulary_of
 from jostle.tools.cost_preview import CostPreview
-from jostle.tools.describe_value import Provenance, described, reasons
+from jostle.tools.describe_value import Provenance, describe, reasons
 from jostle.tools.session import Session
-from jostle.tools.terminal_images import escaped, protocol
+from jostle.tools.terminal_images import escape_sequence, protocol
 
 ROOT = Path(__file__).resolve().parents[2]
 PEOPLE = """private people = table("people.csv") described by {age: 0..99, sex: {"F", "M"}}
@@ -67,7 +67,7 @@ def test_a_completion_does_not_parse_the_whole_program() -> None:
 @pytest.mark.parametrize("path", sorted(ROOT.glob("programs/*.jst")), ids=lambda p: p.name)
 def test_colours_leave_the_text_as_it_is(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    assert "".join(piece for _, piece in coloured(text)) == text
+    assert "".join(piece for _, piece in colour_tokens(text)) == text
 
 
 def test_the_words_are_those_of_the_grammar() -> None:
@@ -111,11 +111,11 @@ def test_the_price_of_an_entry_is_known_before_it_runs(session: Session) -> None
 def test_types_say_what_is_public(session: Session) -> None:
     enter(session, CostPreview(session), PEOPLE + "h = histogram(people, x = age / 10)\nn = 3")
     names = session.names()
-    assert described("people", names["people"]).splitlines() == [
+    assert describe("people", names["people"]).splitlines() == [
         "people: a private table", "  private to people (protecting rows), stability 1", "  age: 0..99",
         "  sex: {F, M}",
     ]  # fmt: skip
-    assert described("h", names["h"]).endswith("  x (10)") and described("n", names["n"]) == "n: a number\n  public"
+    assert describe("h", names["h"]).endswith("  x (10)") and describe("n", names["n"]) == "n: a number\n  public"
     known = vocabulary_of(names, BUILTINS)
     assert known.columns["people"] == ("age", "sex") and "x_range" in known.fields["h"]
 
@@ -152,6 +152,6 @@ def test_terminals_that_show_pictures(environment: dict[str, str], how: str | No
 
 
 def test_pictures_are_sent_in_pieces() -> None:
-    sent = escaped(b"x" * 10_000, "kitty")
+    sent = escape_sequence(b"x" * 10_000, "kitty")
     assert sent.count("\x1b_G") == 4 and sent.count("m=1;") == 3 and sent.count("m=0;") == 1
-    assert escaped(b"abc", "iterm") == "\x1b]1337;File=inline=1;size=3:YWJj\x07\n"
+    assert escape_sequence(b"abc", "iterm") == "\x1b]1337;File=inline=1;size=3:YWJj\x07\n"

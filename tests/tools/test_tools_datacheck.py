@@ -32,8 +32,8 @@ def test_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_domains_are_shown_as_they_are_written() -> None:
-    assert datacheck.described_as(Categories((1.0, 2.5, 3.0, 4.0))) == "{1, 2.5, 3, … 4 in all}"
-    assert datacheck.described_as(Real(-1.0, 2.0)) == "-1.0..2.0"
+    assert datacheck.domain_text(Categories((1.0, 2.5, 3.0, 4.0))) == "{1, 2.5, 3, … 4 in all}"
+    assert datacheck.domain_text(Real(-1.0, 2.0)) == "-1.0..2.0"
 
 
 def test_the_schema_is_the_languages_own() -> None:

@@ -59,13 +59,13 @@ def test_definitions_and_completions_outlive_a_broken_text(folder: Path) -> None
     span = document.definition(5, 29)
     assert span is not None and (span.line, span.column) == (1, 1)
     assert "people" in {c.word for c in document.completions(7, 31)[1]}
-    assert document.formatted() is None
+    assert document.format() is None
 
 
 def test_formatting(folder: Path) -> None:
     document = Document("p.jst")
     document.change("x=1\n")
-    assert document.formatted() == "x = 1\n"
+    assert document.format() == "x = 1\n"
 
 
 # The server, as an editor speaks to it ------------------------------------------------------------------

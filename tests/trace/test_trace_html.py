@@ -13,7 +13,7 @@ from jostle.events import Event, Stream
 from jostle.source import Source, Span
 from jostle.trace.html import page
 from jostle.trace.html.markup import Html, join, tag
-from jostle.trace.html.trees import lit_tree
+from jostle.trace.html.trees import decision_tree
 
 sys.path.insert(0, str(Path(__file__).parent))
 import sample_run
@@ -102,7 +102,7 @@ def test_the_taken_path_is_lit() -> None:
     }  # fmt: skip
     steps = [{"feature": "rows", "threshold": 3.5, "value": 7.0, "went": ">"},
              {"feature": "cells", "threshold": 10, "value": 64, "went": ">"}]  # fmt: skip
-    drawn = str(lit_tree({"trees": {"": tree}, "path": steps, "chosen": "B"}))
+    drawn = str(decision_tree({"trees": {"": tree}, "path": steps, "chosen": "B"}))
     lit = re.findall(r'class="(?:test|says) lit">([^<]*)', drawn)
     assert lit == ["rows ≤ 3.5?", "cells ≤ 10?", "B -0.5"]
 
@@ -138,7 +138,7 @@ def test_ten_thousand_events_make_a_page_of_less_than_three_megabytes() -> None:
 
 @pytest.mark.parametrize("fields", [{}, {"trees": None}, {"trees": {"": 3}}, {"trees": {"A": {}}, "paths": 4}])
 def test_odd_trees_are_no_fault(fields: dict[str, object]) -> None:
-    drawn = lit_tree({**fields, "chosen": "A"})
+    drawn = decision_tree({**fields, "chosen": "A"})
     assert drawn is None or Reader(str(drawn)).crossed == []
 
 

@@ -12,7 +12,7 @@ from jostle.events import Event, Stream
 from jostle.trace import budget, summary, tree
 from jostle.trace.costs import Costs
 from jostle.trace.forest import Forest
-from jostle.trace.text import aligned, amount, bar, number, sparkline
+from jostle.trace.text import align, amount, bar, number, sparkline
 
 sys.path.insert(0, str(Path(__file__).parent))
 import sample_run
@@ -139,7 +139,7 @@ def test_text_helpers() -> None:
     assert [amount(v) for v in ("0.10", 1, "1e-7", Decimal(1) / 3, 0)] == ["0.1", "1", "1e-07", "0.333333", "0"]
     assert [bar(s, 4) for s in (0, 0.01, 0.5, 1, 7)] == ["░░░░", "█░░░", "██░░", "████", "████"]
     assert sparkline([0, 1, 2, 3, 4, 5, 6, 7]) == "▁▂▃▄▅▆▇█" and sparkline([1, float("inf"), 1]) == "▁ ▁"
-    assert aligned([["a", "10"], ["bbb", "2"]], [False, True]) == ["a    10", "bbb   2"]
+    assert align([["a", "10"], ["bbb", "2"]], [False, True]) == ["a    10", "bbb   2"]
 
 
 def test_amounts_as_the_interpreter_writes_them() -> None:

@@ -91,12 +91,12 @@ class Document:
         vocabulary = Vocabulary({**names, **{b: "a function" for b in BUILTINS if b not in names}}, columns)
         return complete("\n".join(lines), vocabulary)
 
-    def formatted(self) -> str | None:
+    def format(self) -> str | None:
         """The text as `jostle fmt` writes it; None where it does not parse."""
-        from jostle.syntax.format import formatted
+        from jostle.syntax.format import format_source
 
         try:
-            return formatted(Source(self.name, self.text))
+            return format_source(Source(self.name, self.text))
         except Refusal:
             return None
 

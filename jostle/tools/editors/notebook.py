@@ -127,13 +127,21 @@ class CellReport:
         from jostle.trace.html.choices import choices
         from jostle.trace.html.markup import tag
         from jostle.trace.html.page import style
-        from jostle.trace.html.values import plotted, released
+        from jostle.trace.html.values import pictures_section, releases_section
 
         forest = Forest.of(self.events)
         section = choices(self.events, forest, Costs.of(forest))
         drawer = tag("details", tag("summary", "choices"), section) if section is not None else None
         spent = tag("pre", budget_text(self.budget)) if self.budget else None
-        return tag("div", style(".jostle"), released(self.events), plotted(self.events), drawer, spent, class_="jostle")
+        return tag(
+            "div",
+            style(".jostle"),
+            releases_section(self.events),
+            pictures_section(self.events),
+            drawer,
+            spent,
+            class_="jostle",
+        )
 
 
 def load(shell: Any) -> None:

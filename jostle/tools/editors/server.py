@@ -84,7 +84,7 @@ def server() -> LanguageServer:
     @language_server.feature(lsp.TEXT_DOCUMENT_FORMATTING)
     def _(params: lsp.DocumentFormattingParams) -> list[lsp.TextEdit]:
         here = document(params.text_document.uri)
-        text = here.formatted()
+        text = here.format()
         if text is None or text == here.text:
             return []
         whole = lsp.Range(lsp.Position(0, 0), lsp.Position(here.text.count("\n") + 1, 0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 from jostle.events import Event
-from jostle.trace.costs import Costs, granted
+from jostle.trace.costs import Costs, budget_total
 from jostle.trace.forest import Forest
 from jostle.trace.html.markup import Html, join, tag
 from jostle.trace.text import amount
@@ -21,7 +21,7 @@ def budget(forest: Forest) -> Html | None:
 
 
 def _icicle(forest: Forest, name: str, source: Event) -> Html:
-    sign, total = granted(source.fields.get("budget"))
+    sign, total = budget_total(source.fields.get("budget"))
     costs = Costs.of(forest, name)
     spent = sum((costs.spent[e.id] for e in forest.roots), Decimal(0))
     whole = total if total else spent

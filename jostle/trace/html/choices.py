@@ -10,9 +10,9 @@ from jostle.events import Event
 from jostle.trace.costs import Costs, unit
 from jostle.trace.forest import Forest, records
 from jostle.trace.html.markup import Html, join, tag
-from jostle.trace.html.trees import lit_tree
+from jostle.trace.html.trees import decision_tree
 from jostle.trace.html.values import draw, table
-from jostle.trace.nested_choices import ChoiceNode, counted, nested_choices, why
+from jostle.trace.nested_choices import ChoiceNode, nested_choices, option_counts, why
 from jostle.trace.pictures import Picture
 from jostle.trace.text import amount, number
 
@@ -43,7 +43,7 @@ def _choice(event: Event, costs: Costs) -> Html:
     head = tag("h3", tag("a", event.name, href=f"#e{event.id}"), " chose ", option, price)
     why = ": ".join(str(w) for w in (fields.get("policy"), fields.get("why")) if w)
     return tag("section", head, tag("p", why) if why else None, _features(fields), _predictions(fields),
-               lit_tree(fields), class_="choice")  # fmt: skip
+               decision_tree(fields), class_="choice")  # fmt: skip
 
 
 def _features(fields: Mapping[str, Any]) -> Html | None:
@@ -95,7 +95,7 @@ def _node(node: ChoiceNode, name: str, open_: bool) -> Html:
 
 def _counted(events: Sequence[Event]) -> Html:
     """Many calls (a choice inside a recursion): how often each option was taken, by choice."""
-    rows = [[name, option, str(n)] for name, option, n in counted(events)[:40]]
+    rows = [[name, option, str(n)] for name, option, n in option_counts(events)[:40]]
     head = tag("h3", f"{len(events)} choices in all")
     return tag("section", head, table(["choice", "chosen", "times"], rows, class_="data"))
 

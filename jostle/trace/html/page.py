@@ -18,7 +18,7 @@ from jostle.trace.html.choices import choices
 from jostle.trace.html.event_tree import event_tree
 from jostle.trace.html.markup import Html, join, tag
 from jostle.trace.html.program import program, text_of
-from jostle.trace.html.values import plotted, released
+from jostle.trace.html.values import pictures_section, releases_section
 from jostle.trace.text import plural
 
 
@@ -29,8 +29,8 @@ def page(events: Sequence[Event]) -> str:
     run = next((e for e in events if e.kind == "run"), None)
     name = run.name if run is not None else "a run"
     parts: list[tuple[str, str, Html | None]] = [
-        ("released", "Released", released(events)),
-        ("pictures", "Pictures", plotted(events)),
+        ("released", "Released", releases_section(events)),
+        ("pictures", "Pictures", pictures_section(events)),
         ("budget", "Budget", budget(forest)),
         ("choices", "Choices", choices(events, forest, costs)),
         ("program", "Program", program(events, forest, costs)),

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from jostle.events import Event
 from jostle.source import Span
-from jostle.syntax.lexicon import coloured
+from jostle.syntax.lexicon import colour_tokens
 from jostle.trace.costs import Costs, unit
 from jostle.trace.forest import Forest
 from jostle.trace.html.markup import Html, join, tag
@@ -74,7 +74,7 @@ def _notes(here: list[Event], costs: Costs) -> Html:
 
 def _lines(text: str) -> list[Html]:
     lines: list[list[Html]] = [[]]
-    for colour, piece in coloured(text):
+    for colour, piece in colour_tokens(text):
         for i, part in enumerate(piece.split("\n")):
             if i:
                 lines.append([])

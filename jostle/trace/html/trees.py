@@ -9,7 +9,7 @@ from jostle.trace.html.markup import Html, join, tag
 from jostle.trace.text import number
 
 
-def lit_tree(fields: Mapping[str, Any]) -> Html | None:
+def decision_tree(fields: Mapping[str, Any]) -> Html | None:
     """The tree that spoke of the chosen option, and in a drawer those of the others."""
     trees, paths = fields.get("trees"), fields.get("paths")
     if not isinstance(trees, Mapping) or not trees:

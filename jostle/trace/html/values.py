@@ -16,7 +16,7 @@ _ROWS = 50
 _DRAWN = 16  # pictures of one page
 
 
-def released(events: Sequence[Event]) -> Html | None:
+def releases_section(events: Sequence[Event]) -> Html | None:
     """The released values of the run, by name."""
     releases = [e for e in events if e.kind == "release"]
     if not releases:
@@ -33,7 +33,7 @@ def released(events: Sequence[Event]) -> Html | None:
     return join(out)
 
 
-def plotted(events: Sequence[Event]) -> Html | None:
+def pictures_section(events: Sequence[Event]) -> Html | None:
     """The pictures that the program drew."""
     images = pictures(events)
     if not images:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from jostle.engine.plan import Scan
+from jostle.plan.plan import Scan
 from jostle.privacy.handles import Cube, Handle, Table, Vectors
 from jostle.privacy.measure import public_cells
 from jostle.run.scope import MISSING

@@ -11,9 +11,9 @@ The kind of a cell is a type of DuckDB whose values it can hold all, or a date o
 
 from __future__ import annotations
 
-from jostle.engine.bounds import as_double
-from jostle.engine.plan import Categories, Domain, Integer, Open
 from jostle.engine.rowsql import number_literal, text_literal
+from jostle.plan.bounds import as_double
+from jostle.plan.domains import Categories, Domain, Integer, Open
 
 WHOLE = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"})
 NONE = "NONE"  # the kind of cells that have no value whatever stands in the file

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import did_you_mean, refuse
-from jostle.engine.plan import Column, Constant, RowExpr
 from jostle.language.operations import OPERATIONS
+from jostle.plan.plan import Column, Constant, RowExpr
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

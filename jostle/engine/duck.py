@@ -22,12 +22,13 @@ from jostle.engine import groups, sql
 from jostle.engine.clean import NATIVE, clean, number, text
 from jostle.engine.csvfile import CsvFile
 from jostle.engine.files import OpenFile, open_file
-from jostle.engine.kinds import domain_kind, kind_of
 from jostle.engine.parquetfile import ParquetFile
-from jostle.engine.plan import Bound, Count, Domain, Exact, Key, Open, Plan, RowExpr, Scan, Term
 from jostle.engine.raw import Raw
 from jostle.engine.rowsql import Physical
 from jostle.engine.spill import SpillFolder
+from jostle.plan.domains import Domain, Open
+from jostle.plan.kinds import domain_kind, kind_of
+from jostle.plan.plan import Bound, Count, Exact, Key, Plan, RowExpr, Scan, Term
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

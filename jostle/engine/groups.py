@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 from jostle.diagnostics import refuse
-from jostle.engine.plan import Key, RowExpr
+from jostle.plan.plan import Key, RowExpr
 
 CELLS = 2**26  # that a grouped result may have
 

@@ -15,10 +15,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from jostle.engine.bounds import bounds_of
-from jostle.engine.kinds import Schema, domain_of, kind_of
-from jostle.engine.plan import Apply, Column, Constant, RowExpr
 from jostle.language.operations import COMPARISONS, OPERATIONS, Finite, Operands
+from jostle.plan.bounds import bounds_of
+from jostle.plan.kinds import Schema, domain_of, kind_of
+from jostle.plan.plan import Apply, Column, Constant, RowExpr
 
 TYPES = {"number": "DOUBLE", "text": "VARCHAR", "boolean": "BOOLEAN"}
 _SHORT = 60  # characters that may be said twice

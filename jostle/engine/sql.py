@@ -13,8 +13,10 @@ from dataclasses import dataclass
 
 from jostle.diagnostics import refuse
 from jostle.engine.clean import canonical
-from jostle.engine.kinds import Schema, kind_of
-from jostle.engine.plan import (
+from jostle.engine.rowsql import Physical, RowSql, constant_literal, number_literal
+from jostle.plan.domains import Integer
+from jostle.plan.kinds import Schema, kind_of
+from jostle.plan.plan import (
     WEIGHT_BITS,
     Bound,
     Column,
@@ -23,7 +25,6 @@ from jostle.engine.plan import (
     Exact,
     Filter,
     FixedSum,
-    Integer,
     Join,
     Key,
     Plan,
@@ -31,8 +32,7 @@ from jostle.engine.plan import (
     Scan,
     Term,
 )  # fmt: skip
-from jostle.engine.rowsql import Physical, RowSql, constant_literal, number_literal
-from jostle.engine.types import check_join, check_plan_depth, derived_domain
+from jostle.plan.schemas import check_join, check_plan_depth, derived_domain
 
 _WIDEST_SUM = 2**80  # of one row's term: 2^47 rows of it still fit a HUGEINT
 

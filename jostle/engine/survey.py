@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jostle.diagnostics import refuse
-from jostle.engine.bounds import as_double
 from jostle.engine.clean import number, text
 from jostle.engine.duck import Engine
-from jostle.engine.kinds import domain_kind
-from jostle.engine.plan import Categories, Domain, Integer, Real
 from jostle.engine.rowsql import number_literal, text_literal
+from jostle.plan.bounds import as_double
+from jostle.plan.domains import Categories, Domain, Integer, Real
+from jostle.plan.kinds import domain_kind
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
-from jostle.engine.plan import Apply, Column, Key, RowExpr
-from jostle.engine.types import key_of
+from jostle.plan.keys import key_of
+from jostle.plan.plan import Apply, Column, Key, RowExpr
 from jostle.privacy.handles import VALUES, Cube
 from jostle.privacy.kernel import Kernel
 from jostle.privacy.mechanisms.additive import Additive, share, sum_prices

@@ -12,7 +12,7 @@ The hash is SHA-256, so that parts are as even as the values are many, and the s
 from __future__ import annotations
 
 from jostle.diagnostics import refuse
-from jostle.engine.plan import Apply, Column, Constant, RowExpr
+from jostle.plan.plan import Apply, Column, Constant, RowExpr
 from jostle.privacy.handles import Handle, Table
 from jostle.privacy.kernel import Kernel
 from jostle.privacy.transform import partition

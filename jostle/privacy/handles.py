@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.budget_tree import Path
-from jostle.engine.plan import WEIGHT_BITS, Categories, Domain, Integer, Key, Plan, RowExpr
+from jostle.plan.domains import Categories, Domain, Integer
+from jostle.plan.plan import WEIGHT_BITS, Key, Plan, RowExpr
 
 if TYPE_CHECKING:
     from jostle.privacy.kernel import Allotment

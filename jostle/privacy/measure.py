@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.definitions import ChargePurpose, pure_price
 from jostle.diagnostics import refuse
-from jostle.engine.plan import Derive, Filter, Join
+from jostle.plan.plan import Derive, Filter, Join
 from jostle.privacy.handles import Cube, Handle, Restricted, Score, Scores, Tallied, join_exposures
 from jostle.privacy.kernel import Kernel
 from jostle.privacy.mechanisms.additive import Additive

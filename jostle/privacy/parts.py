@@ -20,8 +20,22 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from jostle.diagnostics import refuse
 from jostle.engine.groups import CELLS
-from jostle.engine.plan import Apply, Bound, Column, Constant, Derive, Filter, Key, Plan, RowExpr, Scan
-from jostle.engine.types import Schema, is_integral, key_values, kind_of, schema_of
+from jostle.plan.bounds import is_integral
+from jostle.plan.keys import key_values
+from jostle.plan.kinds import Schema, kind_of
+from jostle.plan.plan import (
+    Apply,
+    Bound,
+    Column,
+    Constant,
+    Derive,
+    Filter,
+    Key,
+    Plan,
+    RowExpr,
+    Scan,
+)  # fmt: skip
+from jostle.plan.schemas import schema_of
 
 if TYPE_CHECKING:
     import numpy as np

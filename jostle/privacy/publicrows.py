@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jostle.diagnostics import refuse
-from jostle.engine.plan import Column, Exact
+from jostle.plan.plan import Column, Exact
 from jostle.privacy.handles import Table
 from jostle.privacy.kernel import Kernel
 

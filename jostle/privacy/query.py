@@ -17,7 +17,10 @@ from typing import TYPE_CHECKING, Any
 from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.definitions import ChargePurpose, Price, stability_price
 from jostle.diagnostics import refuse
-from jostle.engine.plan import (
+from jostle.plan.bounds import bounds_of, is_integral
+from jostle.plan.keys import key_of
+from jostle.plan.kinds import kind_of
+from jostle.plan.plan import (
     WEIGHT_BITS,
     Apply,
     Bound,
@@ -31,8 +34,7 @@ from jostle.engine.plan import (
     RowExpr,
     Scan,
     Term,
-)
-from jostle.engine.types import bounds_of, is_integral, key_of, kind_of
+)  # fmt: skip
 from jostle.privacy.handles import Table
 from jostle.privacy.kernel import Kernel
 from jostle.privacy.mechanisms.additive import Additive, share, sum_prices

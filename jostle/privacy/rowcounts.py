@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from jostle.engine.plan import Column
+from jostle.plan.plan import Column
 from jostle.privacy.handles import Score, Table
 from jostle.privacy.rows.functions import RowCount
 from jostle.privacy.splits import column_key

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from jostle.engine.plan import Plan, RowExpr
+from jostle.plan.plan import Plan, RowExpr
 from jostle.privacy.rows.factored import CodedRows, coded
 from jostle.privacy.rows.norms import within_ball
 from jostle.privacy.rows.sums import BATCH

@@ -28,7 +28,19 @@ from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.definitions import ChargePurpose, stability_price
 from jostle.accounting.subsampled_gaussian import noise_for, rate_for
 from jostle.diagnostics import refuse
-from jostle.engine.plan import WEIGHT_BITS, Apply, Bound, Column, Constant, Derive, Filter, Join, Key, Open, Plan
+from jostle.plan.domains import Open
+from jostle.plan.plan import (
+    WEIGHT_BITS,
+    Apply,
+    Bound,
+    Column,
+    Constant,
+    Derive,
+    Filter,
+    Join,
+    Key,
+    Plan,
+)  # fmt: skip
 from jostle.privacy.handles import Cube, Handle, Tallied, join_exposures
 from jostle.privacy.kernel import Kernel
 from jostle.privacy.mechanisms.additive import Additive

@@ -27,7 +27,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
-from jostle.engine.plan import WEIGHT_BITS, Count
+from jostle.plan.plan import WEIGHT_BITS, Count
 from jostle.privacy import candidates, rowsums
 from jostle.privacy.failures import exact_or_empty
 from jostle.privacy.handles import Cube, Handle, Score, Scores, Table, Vectors

@@ -26,8 +26,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
-from jostle.engine.plan import Column, Count, Derive, Domain, Filter, Key, Plan, RowExpr, Scan
-from jostle.engine.types import key_values
+from jostle.plan.domains import Domain
+from jostle.plan.keys import key_values
+from jostle.plan.plan import Column, Count, Derive, Filter, Key, Plan, RowExpr, Scan
 from jostle.privacy.handles import Score, Table
 from jostle.privacy.query import MOST_KEYS, open_keys
 

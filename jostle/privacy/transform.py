@@ -21,21 +21,22 @@ from typing import Any
 
 from jostle.accounting.amounts import Amount
 from jostle.diagnostics import did_you_mean, refuse
-from jostle.engine.plan import (
+from jostle.engine.sql import floors
+from jostle.plan.domains import Categories, Integer
+from jostle.plan.keys import key_of
+from jostle.plan.kinds import kind_of
+from jostle.plan.plan import (
     Apply,
-    Categories,
     Column,
     Constant,
     Derive,
     Exact,
     Filter,
-    Integer,
     Join,
     Key,
     RowExpr,
 )  # fmt: skip
-from jostle.engine.sql import floors
-from jostle.engine.types import derived_domain, key_of, kind_of
+from jostle.plan.schemas import derived_domain
 from jostle.privacy.handles import (
     VALUES,
     ColumnHandle,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from jostle.diagnostics import refuse
-from jostle.engine.plan import Apply, Column, Count, Key, Plan, RowExpr, Term
+from jostle.plan.plan import Apply, Column, Count, Key, Plan, RowExpr, Term
 from jostle.privacy.handles import VALUES, Cells, Counted, Cube, Exposures, Restricted, Tallied
 from jostle.privacy.parts import Kept, Parts
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jostle.diagnostics import did_you_mean, refuse
-from jostle.engine.plan import Integer, Open, Real
+from jostle.plan.domains import Integer, Open, Real
 from jostle.privacy.handles import ColumnHandle, Cube, Table, Vectors, handles_in
 from jostle.privacy.splits import promised_rows
 from jostle.run.externals import of_kernel

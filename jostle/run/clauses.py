@@ -11,7 +11,7 @@ from typing import Any
 from jostle.accounting.amounts import Amount, quanta
 from jostle.accounting.definitions import Measure
 from jostle.diagnostics import Refusal, refuse
-from jostle.engine.plan import Categories, Domain, Integer, Open, Real
+from jostle.plan.domains import Categories, Domain, Integer, Open, Real
 from jostle.privacy.handles import handles_in
 from jostle.privacy.ledger.registered import Clauses
 from jostle.privacy.sources import Unit

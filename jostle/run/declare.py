@@ -6,8 +6,8 @@ from typing import Any
 
 from jostle.accounting.definitions import Measure
 from jostle.diagnostics import Refusal, refuse
-from jostle.engine.plan import Scan
 from jostle.language.builtins import SOURCES
+from jostle.plan.plan import Scan
 from jostle.privacy.handles import Cube, Handle, Origin, Table
 from jostle.privacy.sources import Unit
 from jostle.run.clauses import measure_of, schema_of, unit_of

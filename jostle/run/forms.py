@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from jostle.diagnostics import refuse
-from jostle.engine.types import key_values
 from jostle.language.builtins import SOURCES
+from jostle.plan.keys import key_values
 from jostle.privacy import transform
 from jostle.privacy.handles import Cube, Handle, Table
 from jostle.run import declare, origins

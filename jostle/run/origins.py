@@ -12,7 +12,8 @@ from typing import Any
 
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.engine.files import OpenFile
-from jostle.engine.plan import Bound, Domain, Plan, Scan
+from jostle.plan.domains import Domain
+from jostle.plan.plan import Bound, Plan, Scan
 from jostle.privacy.handles import Cube, Exposure, Handle, Origin, Table, handles_in
 from jostle.privacy.sources import Source
 from jostle.run.scope import Scope

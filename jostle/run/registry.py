@@ -10,9 +10,9 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from jostle.engine.plan import Open
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Gives, Reads
+from jostle.plan.domains import Open
 from jostle.run.scope import Scope
 from jostle.run.values import Builtin, RowForm
 

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 from jostle.accounting.amounts import Amount
 from jostle.diagnostics import did_you_mean, refuse
-from jostle.engine.bounds import bounds_of
-from jostle.engine.plan import Apply, Column, Constant, RowExpr
 from jostle.kernels.rowprograms import CONTRIBUTIONS, GRADIENTS, WEIGHTS
+from jostle.plan.bounds import bounds_of
+from jostle.plan.plan import Apply, Column, Constant, RowExpr
 from jostle.privacy import rowsums
 from jostle.privacy.handles import Table, Vectors, handles_in
 from jostle.privacy.kernel import Kernel
@@ -97,14 +97,14 @@ def _listed(interp: Any, rows: Any, given: dict[str, Any], node: n.Call) -> Any:
 
 
 def _numeric(domain: Any) -> bool:
-    from jostle.engine.kinds import domain_kind
+    from jostle.plan.kinds import domain_kind
 
     return domain_kind(domain) == "number"
 
 
 def _place(table: Table, expr: RowExpr, name: str, scaled: bool) -> tuple[float, float]:
     """Centre and half-width of a column, from its public bounds."""
-    from jostle.engine.kinds import kind_of
+    from jostle.plan.kinds import kind_of
 
     if kind_of(expr, table.domains) != "number":
         raise refuse("TypeError", f"`{name}` is no number, and a vector is made of numbers")

@@ -13,7 +13,8 @@ from typing import Any
 
 from jostle.accounting.amounts import Amount, as_float, quanta
 from jostle.diagnostics import Refusal, did_you_mean, refuse
-from jostle.engine.plan import Column, Constant, Open
+from jostle.plan.domains import Open
+from jostle.plan.plan import Column, Constant
 from jostle.privacy import transform
 from jostle.privacy.cubes import prepare_cube
 from jostle.privacy.handles import VALUES, ColumnHandle, Cube, Exposures, Handle, Table, handles_in

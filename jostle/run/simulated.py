@@ -6,8 +6,8 @@ from typing import Any
 
 from jostle.accounting.definitions import Measure
 from jostle.diagnostics import refuse
-from jostle.engine.plan import Categories, Domain, Integer, Real
 from jostle.language.builtins import OPENERS
+from jostle.plan.domains import Categories, Domain, Integer, Real
 from jostle.privacy.handles import Handle
 from jostle.privacy.sources import Unit
 from jostle.run.clauses import schema_of

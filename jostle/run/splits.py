@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jostle.diagnostics import refuse
-from jostle.engine.plan import Apply, Column, Constant, RowExpr
+from jostle.plan.plan import Apply, Column, Constant, RowExpr
 from jostle.privacy import disjoint, measure, splits, transform
 from jostle.privacy.handles import ColumnHandle, Handle, Table, handles_in
 from jostle.run.faults import private_value

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
-from jostle.engine.plan import Open
+from jostle.plan.domains import Open
 from jostle.privacy.handles import ColumnHandle, Cube, Handle, Score, Table, Vectors
 from jostle.syntax.nodes import Block, Expr
 

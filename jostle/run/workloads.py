@@ -70,8 +70,8 @@ def _predicates(interp: Any, node: n.Call, scope: Scope) -> Any:
     import numpy as np
 
     from jostle.engine.dense import evaluate
-    from jostle.engine.types import kind_of
     from jostle.kernels.workloads import predicates
+    from jostle.plan.kinds import kind_of
 
     cube = interp.eval(node.args[0], scope) if node.args else None
     if not isinstance(cube, Cube):

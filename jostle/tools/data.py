@@ -14,7 +14,7 @@ from typing import Any
 
 from jostle.accounting.amounts import as_text
 from jostle.diagnostics import refuse, unwritable
-from jostle.engine.plan import Open
+from jostle.plan.domains import Open
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.ledger.registered import Clauses, Terms
 from jostle.privacy.ledger.rows import Dataset

@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from jostle.diagnostics import refuse
-from jostle.engine.plan import Categories, Domain, Integer, Open, Real
 from jostle.engine.survey import ColumnSurvey, survey
+from jostle.plan.domains import Categories, Domain, Integer, Open, Real
 from jostle.source import Source
 from jostle.tools.render import clean
 from jostle.trace.text import align, number, plural

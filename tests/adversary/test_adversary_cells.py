@@ -21,19 +21,16 @@ from cells import ARROW, NOT_IN_PARQUET, numpy_columns, pandas_columns
 from hostile import ROWS
 
 from jostle.engine.duck import Engine
-from jostle.engine.plan import (
+from jostle.plan.domains import Categories, Domain, Integer, Open
+from jostle.plan.plan import (
     Apply,
     Bound,
-    Categories,
     Column,
     Constant,
     Count,
-    Domain,
     Filter,
     FixedSum,
-    Integer,
     Key,
-    Open,
     Plan,
     Scan,
 )  # fmt: skip

@@ -17,7 +17,8 @@ from jostle.diagnostics import Refusal
 from jostle.engine import files, spill
 from jostle.engine.duck import Engine
 from jostle.engine.files import open_file
-from jostle.engine.plan import Column, Open, Scan
+from jostle.plan.domains import Open
+from jostle.plan.plan import Column, Scan
 from jostle.source import Source
 from jostle.tools.session import Session
 

@@ -16,7 +16,8 @@ from pathlib import Path
 import duckdb
 
 from jostle.engine.duck import Engine
-from jostle.engine.plan import Column, Count, Integer, Key, Scan
+from jostle.plan.domains import Integer
+from jostle.plan.plan import Column, Count, Key, Scan
 
 ROWS = 10_000_000
 TURNS = 15

@@ -23,7 +23,7 @@ import numpy as np
 
 from jostle import syntax
 from jostle.engine.groups import shape
-from jostle.engine.plan import Key, Plan, Term
+from jostle.plan.plan import Key, Plan, Term
 from jostle.run import simulated
 from jostle.source import Source
 from jostle.tools.session import Session

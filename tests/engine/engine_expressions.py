@@ -8,8 +8,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from jostle.engine.duck import Engine
-from jostle.engine.plan import Apply, Categories, Column, Constant, Derive, Integer, Open, Real, RowExpr, Scan
 from jostle.engine.sql import relation
+from jostle.plan.domains import Categories, Integer, Open, Real
+from jostle.plan.plan import Apply, Column, Constant, Derive, RowExpr, Scan
 
 NAN = float("nan")
 HUGE = 1.7976931348623157e308

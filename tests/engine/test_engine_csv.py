@@ -13,7 +13,8 @@ from jostle.diagnostics import Refusal
 from jostle.engine import csvfile
 from jostle.engine.duck import Engine
 from jostle.engine.files import open_file
-from jostle.engine.plan import Integer, Open, Scan
+from jostle.plan.domains import Integer, Open
+from jostle.plan.plan import Scan
 
 SETTINGS = settings(
     max_examples=150, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)

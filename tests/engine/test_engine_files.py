@@ -10,8 +10,8 @@ import pytest
 
 from jostle.diagnostics import Refusal
 from jostle.engine.counts import load_counts
-from jostle.engine.plan import Categories, Integer, Open, Real
 from jostle.engine.survey import ColumnSurvey, survey
+from jostle.plan.domains import Categories, Integer, Open, Real
 
 NAN = float("nan")
 

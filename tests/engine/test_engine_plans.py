@@ -13,10 +13,10 @@ import pytest
 
 from jostle.diagnostics import Refusal
 from jostle.engine.duck import Engine
-from jostle.engine.plan import (
+from jostle.plan.domains import Categories, Integer, Open, Real
+from jostle.plan.plan import (
     Apply,
     Bound,
-    Categories,
     Column,
     Constant,
     Count,
@@ -24,15 +24,12 @@ from jostle.engine.plan import (
     Exact,
     Filter,
     FixedSum,
-    Integer,
     Join,
     Key,
-    Open,
     Plan,
-    Real,
     RowExpr,
     Scan,
-)
+)  # fmt: skip
 
 
 @pytest.fixture

@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jostle.diagnostics import Refusal
-from jostle.engine.bounds import bounds_of, is_integral
 from jostle.engine.dense import evaluate
 from jostle.engine.duck import Engine
-from jostle.engine.plan import Apply, Column, Constant, RowExpr
-from jostle.engine.types import kind_of
+from jostle.plan.bounds import bounds_of, is_integral
+from jostle.plan.kinds import kind_of
+from jostle.plan.plan import Apply, Column, Constant, RowExpr
 
 SETTINGS = settings(
     max_examples=60, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)

@@ -17,7 +17,8 @@ import pytest
 
 from jostle.diagnostics import Refusal
 from jostle.engine.duck import Engine
-from jostle.engine.plan import Categories, Column, Count, Domain, Integer, Key, Open, Real, Scan
+from jostle.plan.domains import Categories, Domain, Integer, Open, Real
+from jostle.plan.plan import Column, Count, Key, Scan
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "conformance"
 NAN = float("nan")

@@ -7,22 +7,22 @@ from typing import Any
 import pytest
 
 from jostle.diagnostics import Refusal
-from jostle.engine.plan import (
+from jostle.plan.bounds import bounds_of, is_integral
+from jostle.plan.domains import Categories, Integer, Open, Real
+from jostle.plan.keys import key_values
+from jostle.plan.kinds import kind_of
+from jostle.plan.plan import (
     Apply,
     Bound,
-    Categories,
     Column,
     Constant,
     Derive,
     Filter,
-    Integer,
     Join,
-    Open,
-    Real,
     RowExpr,
     Scan,
-)
-from jostle.engine.types import bounds_of, is_integral, key_values, kind_of, schema_of
+)  # fmt: skip
+from jostle.plan.schemas import schema_of
 
 SCHEMA = {
     "age": Integer(0, 99),

@@ -10,24 +10,21 @@ import numpy as np
 import pytest
 
 from jostle.engine.duck import Engine
-from jostle.engine.plan import (
+from jostle.plan.domains import Categories, Domain, Integer, Open, Real
+from jostle.plan.keys import key_values
+from jostle.plan.plan import (
     Apply,
-    Categories,
     Column,
     Constant,
     Count,
     Derive,
-    Domain,
     Filter,
-    Integer,
     Key,
-    Open,
     Plan,
-    Real,
     RowExpr,
     Scan,
 )  # fmt: skip
-from jostle.engine.types import key_values, schema_of
+from jostle.plan.schemas import schema_of
 from jostle.privacy import parts
 from jostle.privacy.query import holds
 from jostle.privacy.vault import Vault

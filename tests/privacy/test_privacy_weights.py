@@ -15,20 +15,19 @@ from recorded_noise import Draw
 from recording import Bench, worst_losses
 
 from jostle.engine.duck import Engine
-from jostle.engine.plan import (
+from jostle.plan.domains import Categories, Integer
+from jostle.plan.plan import (
     WEIGHT_BITS,
     Bound,
-    Categories,
     Column,
     Constant,
     Count,
     Derive,
     Filter,
-    Integer,
     Join,
     Key,
     Scan,
-)
+)  # fmt: skip
 from jostle.privacy.mechanisms.linear import MOST_COUNT, Strategy
 from jostle.tools.session import Result
 

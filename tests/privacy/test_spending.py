@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from jostle.accounting.amounts import Amount
-from jostle.engine.plan import Apply, Column, Constant
+from jostle.plan.plan import Apply, Column, Constant
 from jostle.privacy import measure, scores, sources, transform
 from jostle.source import Source
 from jostle.tools.session import Result, Session

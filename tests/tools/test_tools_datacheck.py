@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jostle.diagnostics import Refusal
-from jostle.engine.plan import Categories, Integer, Open, Real
+from jostle.plan.domains import Categories, Integer, Open, Real
 from jostle.tools import datacheck
 
 SCHEMA = (("age", Integer(0, 99)), ("sex", Categories(("F", "M"))), ("gain", Real(0.0, 1.5)), ("note", Open("text")))

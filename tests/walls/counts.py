@@ -126,7 +126,7 @@ class Checkout:
     def builtin_lists(self) -> list[tuple[str, int]]:
         """Collections and chains of comparisons that name built-ins: where a new one would have to be added."""
         names = self.builtins()
-        elsewhere = self.under("kernels", "syntax", "trace", "privacy", "engine")
+        elsewhere = self.under("kernels", "syntax", "trace", "privacy", "engine", "plan")
         return [(m, line) for m, tree in self.trees.items() if m not in elsewhere for line in _lists(tree, names)]
 
     def builtins(self) -> set[str]:

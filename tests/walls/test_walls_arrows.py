@@ -12,7 +12,7 @@ from package_code import Import, files, imports, shown
 
 ORDER = (
     "source", "resources", "threads", "jsontext", "diagnostics", "doubles", "events", "syntax", "language",
-    "accounting", "amounts", "check", "engine", "privacy", "run", "choice", "trace", "tools",
+    "accounting", "amounts", "plan", "check", "engine", "privacy", "run", "choice", "trace", "tools",
 )  # fmt: skip
 ALONE = ("kernels", "simulate")
 ROW_PROGRAMS = ("jostle.privacy.rows.", "jostle.threads")

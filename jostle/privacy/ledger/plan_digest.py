@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
-from jostle.engine.plan import Scan
+from jostle.plan.plan import Scan
 from jostle.privacy.handles import Exposure
 from jostle.privacy.ledger.history import digest
 

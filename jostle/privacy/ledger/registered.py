@@ -17,7 +17,7 @@ from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import Measure
 from jostle.diagnostics import refuse
 from jostle.engine.files import OpenFile, open_file
-from jostle.engine.plan import Categories, Domain, Integer, Open, Real
+from jostle.plan.domains import Categories, Domain, Integer, Open, Real
 from jostle.privacy.sources import Unit
 
 Schema = tuple[tuple[str, Domain], ...]

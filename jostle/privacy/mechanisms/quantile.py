@@ -22,8 +22,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
-from jostle.engine.plan import WEIGHT_BITS, Plan, RowExpr
-from jostle.engine.types import bounds_of, is_integral, key_values
+from jostle.plan.bounds import bounds_of, is_integral
+from jostle.plan.keys import key_values
+from jostle.plan.plan import WEIGHT_BITS, Plan, RowExpr
 from jostle.privacy.handles import Table
 from jostle.privacy.mechanisms.selection import Selection
 from jostle.privacy.noise import Noise
@@ -92,7 +93,7 @@ def choose_mode(
     """The chosen key and the scale of the noise in rows. Charged by the caller."""
     import numpy as np
 
-    from jostle.engine.plan import Count, Key
+    from jostle.plan.plan import Count, Key
 
     values = candidates_of(table, expr, "mode")
     (counts,) = kernel.engine.group(plan, (Key(expr, values),), (Count(weighted=table.weighted),))

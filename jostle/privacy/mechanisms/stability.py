@@ -13,7 +13,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import Amount, as_float
-from jostle.engine.plan import Plan, RowExpr
+from jostle.plan.plan import Plan, RowExpr
 from jostle.privacy.noise import Noise
 from jostle.privacy.released import Noised
 

@@ -1,4 +1,4 @@
-"""What is publicly known of rows: kinds, bounds, the values of a group key, and the columns of a plan.
+"""What is publicly known of the columns of a plan.
 
 Everything here is a function of schemas alone, so its answers and its refusals may be shown. Facts are worked out
 anew for every plan: a column that is redefined has the facts of its new definition and no others.
@@ -7,89 +7,22 @@ anew for every plan: a column that is redefined has the facts of its new definit
 from __future__ import annotations
 
 import itertools
-import math
 
 from jostle.diagnostics import refuse
-from jostle.engine.bounds import as_double, bounds_of, is_integral
-from jostle.engine.kinds import DEPTH, Schema, domain_kind, domain_of, kind_of, mixed
-from jostle.engine.plan import (
+from jostle.plan.bounds import bounds_of, is_integral
+from jostle.plan.domains import Categories, Domain, Integer, Open, Real
+from jostle.plan.kinds import DEPTH, Schema, domain_kind, domain_of, kind_of, mixed
+from jostle.plan.plan import (
     Bound,
-    Categories,
     Column,
     Constant,
     Derive,
-    Domain,
     Filter,
-    Integer,
     Join,
-    Key,
-    Open,
     Plan,
-    Real,
     RowExpr,
     Scan,
 )  # fmt: skip
-
-__all__ = [
-    "Schema", "bounds_of", "check_join", "check_plan_depth", "derived_domain", "domain_kind", "is_integral",
-    "key_of", "key_values", "kind_of", "schema_of", "text_values",
-]  # fmt: skip
-
-
-def key_values(expr: RowExpr, schema: Schema, limit: int) -> range | tuple[str | float | bool, ...] | None:
-    """The public values of a group key, in order; None for an open one.
-
-    Numbers: every integer between the floors of the bounds. Booleans: false, true. A bare column of categories: its
-    values as listed. Text: the categories and constants it can be. More than `limit` values are a `DataError`.
-    """
-    kind = kind_of(expr, schema)
-    if kind == "boolean":
-        return (False, True)
-    listed: tuple[str | float | bool, ...] | None = None
-    if kind == "text":
-        listed = text_values(expr, schema)
-    elif isinstance(expr, Column) and isinstance(domain := schema[expr.name], Categories):
-        listed = tuple(dict.fromkeys(float(value) for value in domain.values))
-    if kind == "text" or listed is not None:
-        _check_count(0 if listed is None else len(listed), limit)
-        return listed
-    if isinstance(expr, Column) and isinstance(domain := schema[expr.name], Integer):
-        low, high = domain.low, domain.high
-    else:
-        bounds = bounds_of(expr, schema)
-        if bounds is None:
-            return None
-        low, high = math.floor(bounds[0]), math.floor(bounds[1])
-    _check_count(high - low + 1, limit)
-    return range(low, high + 1)
-
-
-def key_of(
-    expr: RowExpr, over: range | tuple[str | float | bool, ...] | None, schema: Schema, limit: int
-) -> Key | None:
-    """A group key over the values that a program lists, or else over its own (`key_values`); None for an open one.
-
-    Listed values of another kind than the expression are a `TypeError`, whatever the rows hold.
-    """
-    if over is None:
-        values = key_values(expr, schema, limit)
-        return None if values is None else Key(expr, values)
-    kind = kind_of(expr, schema)
-    for value in () if isinstance(over, range) else over[:1]:  # they are all of one kind
-        given = "boolean" if isinstance(value, bool) else "text" if isinstance(value, str) else "number"
-        if given != kind:
-            raise mixed("`over`", kind, given)
-    return Key(expr, over)
-
-
-def _check_count(count: int, limit: int) -> None:
-    if count > limit:
-        shown = f"{count:,}" if count < 10**15 else f"about {as_double(count):.0e}"
-        raise refuse(
-            "DataError",
-            f"the key has {shown} possible values, more than the {limit:,} that can be held",
-            help="take something coarser, such as `x / 1000`, or list the keys of a select with `over {…}`",
-        )
 
 
 def text_values(expr: RowExpr, schema: Schema) -> tuple[str, ...] | None:
@@ -104,9 +37,6 @@ def text_values(expr: RowExpr, schema: Schema) -> tuple[str, ...] | None:
     parts = [text_values(arg, schema) for arg in expr.args[1:]]
     known = [part for part in parts if part is not None]
     return None if len(known) < len(parts) else tuple(dict.fromkeys(itertools.chain(*known)))
-
-
-# The columns of a plan -----------------------------------------------------------------------------
 
 
 def schema_of(plan: Plan) -> dict[str, Domain]:

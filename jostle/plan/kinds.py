@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jostle.diagnostics import Refusal, did_you_mean, refuse
-from jostle.engine.plan import Apply, Categories, Column, Constant, Domain, Open, RowExpr
 from jostle.language.operations import COMPARISONS, LOGIC, OPERATIONS
+from jostle.plan.domains import Categories, Domain, Open
+from jostle.plan.plan import Apply, Column, Constant, RowExpr
 
 Schema = Mapping[str, Domain]
 

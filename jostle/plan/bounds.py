@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 
-from jostle.engine.kinds import Schema, check_depth, domain_of
-from jostle.engine.plan import Apply, Categories, Column, Constant, Integer, Open, Real, RowExpr
 from jostle.language.intervals import Interval, remainder
 from jostle.language.operations import OPERATIONS, Whole
+from jostle.plan.domains import Categories, Integer, Open, Real
+from jostle.plan.kinds import Schema, check_depth, domain_of
+from jostle.plan.plan import Apply, Column, Constant, RowExpr
 
 
 def bounds_of(expr: RowExpr, schema: Schema) -> Interval | None:

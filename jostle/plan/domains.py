@@ -1,0 +1,38 @@
+"""Domains: what is publicly known of the values of a column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Integer:
+    """A bounded integer, both ends included; values are floored, then clamped."""
+
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
+class Real:
+    """A bounded real, both ends included; values are clamped."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Categories:
+    """A finite set of public values, all text or all numbers; anything else becomes null."""
+
+    values: tuple[str, ...] | tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """No public bound: `text`, `integer` or `real`; a derived column may be `boolean` too."""
+
+    kind: str
+
+
+Domain = Integer | Real | Categories | Open

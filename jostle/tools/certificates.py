@@ -21,7 +21,7 @@ from jostle.privacy.ledger.ledger import Ledger
 VERSION = 1
 
 
-def made(ledger: Ledger, name: str, events: Sequence[Event]) -> dict[str, Any]:
+def certificate_of(ledger: Ledger, name: str, events: Sequence[Event]) -> dict[str, Any]:
     """The certificate of one run. The whole history is verified first.
 
     Raises `LedgerError` where it does not hold or does not know the run's charges, `DataError` where the run has none.
@@ -51,20 +51,20 @@ def check(document: Mapping[str, Any]) -> int:
     try:
         if document["certificate"] != VERSION:
             raise _bad("it is of another version")
-        head, number, shown = document["history"]["previous"], None, []
+        head, number, sealed = document["history"]["previous"], None, []
         for link in document["history"]["entries"]:
             if number is not None and link["number"] != number + 1:
                 raise _bad("an entry is missing")
             number = link["number"]
-            said = history.digest(link["content"]) if "content" in link else link["digest"]
-            head = history.chained(head, said)
+            digest = history.digest(link["content"]) if "content" in link else link["digest"]
+            head = history.chained(head, digest)
             if "content" in link:
-                shown.append(_charge(Entry(number, link["content"], "", head)))
-        if head != document["history"]["hash"] or shown != document["charges"]:
+                sealed.append(_charge(Entry(number, link["content"], "", head)))
+        if head != document["history"]["hash"] or sealed != document["charges"]:
             raise _bad("its entries do not lead to its hash")
     except (KeyError, TypeError, ValueError):
         raise _bad("a part of it is missing") from None
-    return len(shown)
+    return len(sealed)
 
 
 def is_ours(ledger: Ledger, document: Mapping[str, Any]) -> bool:
@@ -75,26 +75,26 @@ def is_ours(ledger: Ledger, document: Mapping[str, Any]) -> bool:
 
 
 def _own(name: str, events: Sequence[Event], entries: Sequence[Entry]) -> set[int]:
-    found: set[int] = set()
+    numbers: set[int] = set()
     for event in events:
         if event.kind != "run":
             continue
         try:
-            told = [(int(number), str(hash)) for number, hash in event.fields.get("ledger", {}).get(name, [])]
+            links = [(int(number), str(hash)) for number, hash in event.fields.get("ledger", {}).get(name, [])]
         except (AttributeError, TypeError, ValueError):
             raise refuse("DataError", "the trace is damaged: `ledger` is no list of charges") from None
-        for number, hash in told:
+        for number, hash in links:
             if not 0 < number <= len(entries) or entries[number - 1].hash != hash:
                 raise refuse("LedgerError", f"a charge of this run is not in the history of `{name}`")
-            found.add(number)
-    if not found:
+            numbers.add(number)
+    if not numbers:
         raise refuse("DataError", f"this run charged nothing to `{name}` that the ledger knows")
-    return found
+    return numbers
 
 
 def _charge(entry: Entry) -> dict[str, Any]:
-    shown = ("asked", "mechanism", "amount", "protects", "program", "line")
-    return {"number": entry.number, **{key: entry.content.get(key) for key in shown}}
+    fields = ("asked", "mechanism", "amount", "protects", "program", "line")
+    return {"number": entry.number, **{key: entry.content.get(key) for key in fields}}
 
 
 def _link(entry: Entry, own: bool) -> dict[str, Any]:

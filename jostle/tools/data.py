@@ -19,7 +19,7 @@ from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.ledger.registered import Clauses, Terms
 from jostle.privacy.ledger.rows import Dataset
 from jostle.source import Source
-from jostle.tools.certificates import check, is_ours, made
+from jostle.tools.certificates import certificate_of, check, is_ours
 from jostle.tools.datacheck import domain_text
 from jostle.tools.render import clean
 from jostle.trace.text import align
@@ -102,7 +102,7 @@ def certificate(options: Namespace) -> str:
         raise refuse(
             "DataError", "a certificate is of a run", help="jostle data certificate NAME --run RUN.jsonl -o FILE"
         )
-    document = made(Ledger(options.ledger), options.name, jsonl.read(Path(options.run)))
+    document = certificate_of(Ledger(options.ledger), options.name, jsonl.read(Path(options.run)))
     text = json.dumps(document, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
     try:
         Path(options.out).write_text(text, encoding="utf-8")

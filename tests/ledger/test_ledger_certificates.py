@@ -13,7 +13,7 @@ from jostle.diagnostics import Refusal
 from jostle.events import Event
 from jostle.privacy.ledger import history
 from jostle.privacy.ledger.ledger import Ledger
-from jostle.tools.certificates import check, is_ours, made
+from jostle.tools.certificates import certificate_of, check, is_ours
 
 MINE = DATASET + (
     "n = {{ select count(*) from people where age > 40 with epsilon 0.25 }}\n"
@@ -48,7 +48,7 @@ def holds(document: Any) -> bool:
 
 def test_a_certificate_shows_its_own_charges_and_holds(owned: Place) -> None:
     ledger, events = runs(owned)
-    document = json.loads(json.dumps(made(ledger, "people", events)))
+    document = json.loads(json.dumps(certificate_of(ledger, "people", events)))
     assert check(document) == 2 and is_ours(ledger, document)
     assert [(c["asked"], c["amount"], c["mechanism"], c["line"]) for c in document["charges"]] == [
         ("count", "epsilon 0.25", "laplace", 2), ("vector", "epsilon 0.5", "laplace", 3),
@@ -61,7 +61,7 @@ def test_a_certificate_shows_its_own_charges_and_holds(owned: Place) -> None:
 
 def test_it_holds_nothing_of_others_and_no_code_of_the_data(owned: Place) -> None:
     ledger, events = runs(owned)
-    text = json.dumps(made(ledger, "people", events))
+    text = json.dumps(certificate_of(ledger, "people", events))
     dataset = ledger.dataset("people")
     foreign = ledger.history("people")[2].content
     assert foreign["amount"] == "epsilon 0.125"
@@ -82,7 +82,7 @@ def test_it_holds_nothing_of_others_and_no_code_of_the_data(owned: Place) -> Non
 )  # fmt: skip
 def test_a_changed_certificate_does_not_hold(owned: Place, path: tuple[Any, ...]) -> None:
     ledger, events = runs(owned)
-    document = copy.deepcopy(made(ledger, "people", events))
+    document = copy.deepcopy(certificate_of(ledger, "people", events))
     at: Any = document
     for step in path[:-1]:
         at = at[step]
@@ -92,7 +92,7 @@ def test_a_changed_certificate_does_not_hold(owned: Place, path: tuple[Any, ...]
 
 def test_a_cut_certificate_does_not_hold(owned: Place) -> None:
     ledger, events = runs(owned)
-    document = made(ledger, "people", events)
+    document = certificate_of(ledger, "people", events)
     for name in document:
         if name not in ("code", "released", "dataset", "protects", "counted"):
             assert not holds({k: v for k, v in document.items() if k != name})
@@ -109,12 +109,12 @@ def test_a_run_that_the_ledger_does_not_know_gets_none(owned: Place) -> None:
     for told in ([[number, "0" * 64]], [[99, hash]], [[0, hash]]):
         run.fields["ledger"] = {"people": told}
         with pytest.raises(Refusal) as caught:
-            made(ledger, "people", events)
+            certificate_of(ledger, "people", events)
         assert caught.value.first.kind == "LedgerError"
     for told in ([], [["x", hash]], 7):
         run.fields["ledger"] = {"people": told}
         with pytest.raises(Refusal) as caught:
-            made(ledger, "people", events)
+            certificate_of(ledger, "people", events)
         assert caught.value.first.kind == "DataError"
 
 
@@ -122,4 +122,4 @@ def test_a_replayed_run_is_certified_by_the_charges_that_paid(owned: Place) -> N
     program = MINE.replace("h = laplace(histogram(people, x = age)) with epsilon 0.5\n", "").replace("release h\n", "")
     first, second = owned.run(program), owned.run(program)
     ledger = Ledger(owned.path)
-    assert made(ledger, "people", first.events) == made(ledger, "people", second.events)
+    assert certificate_of(ledger, "people", first.events) == certificate_of(ledger, "people", second.events)

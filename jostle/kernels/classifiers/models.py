@@ -126,8 +126,8 @@ class AdditiveClassifier(Classifier):
         return shares
 
     def scores(self, cells: Cells) -> Expression:
-        held = ((cells[name], values, table) for name, (values, table) in self.weights.items() if name in cells)
-        return sums(self.base, [(cell, cell.table_of(values, table)) for cell, values, table in held])
+        tables = ((cells[name], values, table) for name, (values, table) in self.weights.items() if name in cells)
+        return sums(self.base, [(cell, cell.table_of(values, table)) for cell, values, table in tables])
 
     def as_json(self) -> dict[str, Any]:
         return {

@@ -203,8 +203,8 @@ class Trees(Classifier):
         return _shares(self.predict_counts(columns))
 
     def scores(self, cells: Cells) -> Expression:
-        asked = [cells[name].place_in(values) if name in cells else None for name, values in self._values.items()]
-        ends = [tree_end(flat.asks, flat.first, flat.depth, asked) for flat in self._flat]
+        places = [cells[name].place_in(values) if name in cells else None for name, values in self._values.items()]
+        ends = [tree_end(flat.asks, flat.first, flat.depth, places) for flat in self._flat]
         total = sums(np.zeros(len(self.classes)), zip(map(node_cell, ends), (a.T for a in self._answers), strict=True))
         return clamp(total, 0, max(0, total.high)) if self.votes == "counts" else total
 

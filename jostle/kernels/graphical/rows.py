@@ -60,8 +60,8 @@ class SyntheticRows:
         return pandas.DataFrame(columns)
 
     def as_json(self) -> list[dict[str, Any]]:
-        shown = [[_plain(v) for v in values] for values in self.domain.values]
-        return [dict(zip(self.domain.names, map(_at, shown, row), strict=True)) for row in self.codes.tolist()]
+        columns = [[_plain(v) for v in values] for values in self.domain.values]
+        return [dict(zip(self.domain.names, map(_at, columns, row), strict=True)) for row in self.codes.tolist()]
 
     def __str__(self) -> str:
         return f"{len(self):,} synthetic rows of {', '.join(self.domain.names)}"

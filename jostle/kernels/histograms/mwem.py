@@ -82,6 +82,6 @@ def _regions(shape: tuple[int, ...], lows: Ints, highs: Ints) -> tuple[Ints, NDA
         middles.append(cuts)
     inside = np.ones((len(lows), 1), dtype=bool)
     for axis, cuts in enumerate(middles):
-        held = (lows[:, axis, None] <= cuts) & (cuts <= highs[:, axis, None])
-        inside = (inside[:, :, None] & held[:, None, :]).reshape(len(lows), -1)
+        within = (lows[:, axis, None] <= cuts) & (cuts <= highs[:, axis, None])
+        inside = (inside[:, :, None] & within[:, None, :]).reshape(len(lows), -1)
     return labels_of(places), inside

@@ -46,8 +46,8 @@ class Cell(NamedTuple):
     def table_of(self, values: Sequence[Value], table: Floats) -> Floats:
         """A table over `values` (…, values) as one over the cell's own; 0 for what is not there."""
         places = {plain(value): place for place, value in enumerate(values)}
-        chosen = [places.get(plain(v), -1) for v in self.values]
-        return np.concatenate([table, np.zeros((*table.shape[:-1], 1))], axis=-1)[..., chosen]
+        picks = [places.get(plain(v), -1) for v in self.values]
+        return np.concatenate([table, np.zeros((*table.shape[:-1], 1))], axis=-1)[..., picks]
 
 
 Cells = Mapping[str, Cell]
@@ -60,7 +60,7 @@ def right_count(
 
     The program's inputs are the places of `values` in their order, −1 for none; `label` is the class's column.
     """
-    places = {name: columns((), -1, len(listed) - 1) for name, listed in values.items()}
+    places = {name: columns((), -1, len(domain) - 1) for name, domain in values.items()}
     cells = {name: Cell(tuple(map(plain, values[name])), place) for name, place in places.items()}
     truth = cells.pop(label).place_in(classes)
     right = comparison(first_largest(scores(cells)), "==", truth)
@@ -69,12 +69,12 @@ def right_count(
 
 def sums(base: Floats, tables: Iterable[tuple[Cell, Floats]]) -> Expression:
     """base (C,) plus of each table (C, values of its cell) the column that the row is in; 0 where it is in none."""
-    listed = [(cell, _finite(table)) for cell, table in tables]
+    pairs = [(cell, _finite(table)) for cell, table in tables]
     start = _finite(base)
-    reach = np.abs(start).max() + sum(float(np.abs(table).max(initial=0.0)) for _, table in listed)
+    reach = np.abs(start).max() + sum(float(np.abs(table).max(initial=0.0)) for _, table in pairs)
     bits = min(FINEST, 51 - math.frexp(reach + 1)[1])
     total: Expression = constant(np.rint(np.ldexp(start, bits)))
-    for cell, table in listed:
+    for cell, table in pairs:
         total = total + cell.looked_up(np.rint(np.ldexp(table, bits)), 0.0)
     return total
 
@@ -93,8 +93,8 @@ def branch_scores(place: Expression | None, scores: Sequence[Expression]) -> Exp
     if place is None:
         return together
     rows = concatenate([reshape(each, (1, *each.shape)) for each in (*scores, together)])
-    chosen = select(comparison(place, "<", 0), len(scores), place)
-    return gather(rows, clamp(chosen, 0, len(scores)))
+    branch = select(comparison(place, "<", 0), len(scores), place)
+    return gather(rows, clamp(branch, 0, len(scores)))
 
 
 def node_cell(node: Expression) -> Cell:
@@ -108,10 +108,10 @@ def tree_end(asks: Ints, first: Ints, depth: int, cells: Sequence[Expression | N
     A row moves on while its node has children (first ≥ 0) and its place in the cell is one of them (≥ 0).
     """
     places = concatenate([reshape(constant(-1) if c is None else c, (1,)) for c in (*cells, constant(-1))])
-    asked = np.where(first >= 0, asks, len(cells))
+    tests = np.where(first >= 0, asks, len(cells))
     node: Expression = constant(0)
     for _ in range(depth):
-        place = gather(places, lookup(asked, node))
+        place = gather(places, lookup(tests, node))
         onward = clamp(lookup(np.maximum(first, 0), node) + place, 0, len(asks) - 1)
         node = select(comparison(place, "<", 0), node, onward)
     return node

@@ -79,10 +79,10 @@ def sign_patterns(size: int) -> Floats:
     """Patterns of −1 and 1, of which −s is not given beside s, all ones first: all of them up to 5 places; beyond, each
     place against the rest."""
     if size <= 5:
-        found = 1.0 - 2.0 * ((np.arange(2 ** (size - 1))[:, None] << 1 >> np.arange(size)) & 1)
+        patterns = 1.0 - 2.0 * ((np.arange(2 ** (size - 1))[:, None] << 1 >> np.arange(size)) & 1)
     else:
-        found = np.concatenate([np.ones((1, size)), 1.0 - 2.0 * np.eye(size)])
-    return np.asarray(found)
+        patterns = np.concatenate([np.ones((1, size)), 1.0 - 2.0 * np.eye(size)])
+    return np.asarray(patterns)
 
 
 def _fixed(tables: list[Floats]) -> tuple[tuple[Floats, ...], int, int]:

@@ -26,8 +26,8 @@ from jostle.check.values import (
     arity_error,
     bound_arguments,
     element,
-    held,
     many,
+    private_table,
 )  # fmt: skip
 from jostle.language.builtins import BUILTINS, over_rows
 from jostle.language.facts import Gives, Reads
@@ -47,7 +47,7 @@ class Calls:
     paid: int
     defining: bool
     waiting: list[Function]
-    seen: set[int]
+    registered: set[int]
     returned: list[Value]
 
     def value(self, expr: n.Expr, env: Env) -> Value:
@@ -57,14 +57,14 @@ class Calls:
     def block(self, body: tuple[n.Stmt, ...], env: Env) -> None:
         """Of `Flow`."""
 
-    def known(self, env: Env) -> Callable[[str], bool]:
+    def is_variable(self, env: Env) -> Callable[[str], bool]:
         """Of `Flow`."""
         return lambda name: True
 
-    def made(self, function: Function) -> Function:
+    def register(self, function: Function) -> Function:
         """A function came to be; it is walked with unknown arguments at the end."""
-        if not self.calls and id(function.node) not in self.seen:
-            self.seen.add(id(function.node))
+        if not self.calls and id(function.node) not in self.registered:
+            self.registered.add(id(function.node))
             self.waiting.append(function)
         return function
 
@@ -97,7 +97,7 @@ class Calls:
                 table = args[0] if args else UNKNOWN
                 if on_rows and isinstance(table, Table) and table.columns is not None:
                     rows = [*call.args[1:], *(keyword.value for keyword in call.keywords)]
-                    queries.check_rows(rows, table.columns, self.known(env), self.report)
+                    queries.check_rows(rows, table.columns, self.is_variable(env), self.report)
                 return self.builtin(name, call, args, keywords)
             case Function():
                 return self.apply(function, call, args, keywords)
@@ -107,22 +107,22 @@ class Calls:
 
     def builtin(self, name: str, call: n.Call, args: list[Value], keywords: list[Value]) -> Value:
         first = args[0] if args else UNKNOWN
-        given = [*zip(call.args, args, strict=True)]
-        given += [(keyword.value, value) for keyword, value in zip(call.keywords, keywords, strict=True)]
+        bound = [*zip(call.args, args, strict=True)]
+        bound += [(keyword.value, value) for keyword, value in zip(call.keywords, keywords, strict=True)]
         row = BUILTINS.get(name)
         if row is None:
             return UNKNOWN
-        for expr, value in given:
+        for expr, value in bound:
             if row.reads in (Reads.PRINTS, Reads.DRAWS):
-                self.labels.shown(value, expr, expr.span, row.reads.value)
+                self.labels.shown_to_people(value, expr, expr.span, row.reads.value)
             elif row.reads in (Reads.PUBLIC, Reads.CONTAINERS):
                 self.labels.computed(value, expr, name)
         match row.gives:
             case Gives.CUBE | Gives.FILTERED | Gives.DERIVED | Gives.PICKED | Gives.BINNED | Gives.VECTORS:
                 if isinstance(first, Table):
                     columns = first.columns if row.gives is Gives.FILTERED else None
-                    made = Table(first.declared, columns, first.trail)
-                    return made.passed(call.span, f"`{name}` of it is private too")
+                    result = Table(first.declared, columns, first.trail)
+                    return result.passed(call.span, f"`{name}` of it is private too")
             case Gives.PARTS:
                 if isinstance(first, Table):
                     return Parts(first.passed(call.span, "its parts are private too"))
@@ -130,7 +130,7 @@ class Calls:
                 if isinstance(first, Many) and len(args) == 2:
                     return many((*first.items, args[1]), first.uniform)
             case Gives.CHOICE:
-                for expr, value in given:
+                for expr, value in bound:
                     if isinstance(value, Many | Record):
                         self.labels.trained(value, expr)
                 return Chooser()
@@ -146,17 +146,17 @@ class Calls:
             return UNKNOWN
         if isinstance(node, n.Part) and node.kind == "Utility":
             for expr, value in zip(call.args, args, strict=True):
-                self.labels.judged(value, expr, _written(call))
+                self.labels.judged(value, expr, _source_text(call))
         if any(node is active for active in self.calls) or len(self.calls) >= MOST_CALLS:
             return UNKNOWN
         env = self.inside(function)
-        given = bound_arguments(function, call, args, keywords)
-        for name, value in given.items():
-            passed = f"passed on as `{name}` of `{_written(call)}`"
+        bound = bound_arguments(function, call, args, keywords)
+        for name, value in bound.items():
+            passed = f"passed on as `{name}` of `{_source_text(call)}`"
             env.values[name] = value.passed(call.span, passed) if isinstance(value, Table) else value
         if not isinstance(node, n.Lambda):
             for param in node.params:
-                if param.default is not None and param.name not in given:
+                if param.default is not None and param.name not in bound:
                     env.values[param.name] = self.value(param.default, function.env)
         was, self.returned = self.returned, []
         self.calls.append(node)
@@ -169,13 +169,13 @@ class Calls:
         self.returned = was
         return result
 
-    def chosen(self, call: n.Call, given: list[Value]) -> None:
+    def chosen(self, call: n.Call, bound: list[Value]) -> None:
         """A call of a ChoiceMaker: on private data it needs an allotment, whatever it has learnt."""
-        table = next(filter(None, map(held, given)), None)
+        table = next(filter(None, map(private_table, bound)), None)
         if table is None or self.paid or self.calls or self.defining or table.declared is None:
             return
         message = f"this choice reads `{table.declared.name}`, which is private, and nothing pays for it"
-        help = f"write `{_written(call)}(…) with epsilon 0.5`"
+        help = f"write `{_source_text(call)}(…) with epsilon 0.5`"
         self.report.add("NoEpsilon", message, call.span, label="no epsilon", help=help, notes=table.trail)
 
     # MkChoiceMaker -------------------------------------------------------------------------------
@@ -209,12 +209,12 @@ class Calls:
         other = value.node.kind if isinstance(value, Function) and isinstance(value.node, n.Part) else kind
         if literal or other != kind:
             article = {"Option": "an", "Utility": "a", "Feature": "a"}
-            found = f"{article[other]} {other}" if other != kind else "this value"
-            message = f"{found} stands where {article[kind]} {kind} belongs"
+            result = f"{article[other]} {other}" if other != kind else "this value"
+            message = f"{result} stands where {article[kind]} {kind} belongs"
             self.report.add("TypeError", message, expr.span, label=f"no {kind}")
 
 
-def _written(call: n.Call) -> str:
+def _source_text(call: n.Call) -> str:
     match call.function:
         case n.Name(id=name) | n.Attribute(name=name):
             return name

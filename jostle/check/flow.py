@@ -60,7 +60,7 @@ class Flow(Calls):
         self.paid = self.delta = 0  # allotments open, and those with delta
         self.defining = False  # inside a function that nobody called, with unknown arguments
         self.waiting: list[Function] = []
-        self.seen: set[int] = set()
+        self.registered: set[int] = set()
         self.returned: list[Value] = []
         self.steps = self.depth = 0
 
@@ -85,11 +85,11 @@ class Flow(Calls):
     def statement(self, stmt: n.Stmt, env: Env) -> None:
         match stmt:
             case n.Assign(name=name, value=value):
-                found = self.value(value, env)
+                result = self.value(value, env)
                 alias = not (isinstance(value, n.Name) and value.id == name)
-                if isinstance(found, Table) and alias:
-                    found = found.passed(stmt.span, f"`{name}` is made from it here")
-                env.values[name] = found
+                if isinstance(result, Table) and alias:
+                    result = result.passed(stmt.span, f"`{name}` is made from it here")
+                env.values[name] = result
             case n.Private():
                 self.private(stmt, env)
             case n.Bare(value=value):
@@ -101,9 +101,9 @@ class Flow(Calls):
             case n.Assert(value=value, message=message):
                 self.labels.branched(self.value(value, env), value)
                 if message is not None:
-                    self.labels.shown(self.value(message, env), message, message.span, "shown")
+                    self.labels.shown_to_people(self.value(message, env), message, message.span, "shown")
             case n.Def(name=name):
-                env.values[name] = self.made(Function(stmt, env, name))
+                env.values[name] = self.register(Function(stmt, env, name))
             case n.If():
                 self.branches(stmt, env)
             case n.For(names=names, source=source, body=body):
@@ -147,10 +147,10 @@ class Flow(Calls):
 
     def release(self, stmt: n.Release, name: str, value: n.Expr | None, env: Env) -> None:
         if value is None:
-            self.labels.shown(self.lookup(name, env), n.Name(name, span=stmt.span), stmt.span, "released")
+            self.labels.shown_to_people(self.lookup(name, env), n.Name(name, span=stmt.span), stmt.span, "released")
             return
-        found = self.value(value, env)
-        self.labels.shown(found, value, value.span, "released")
+        result = self.value(value, env)
+        self.labels.shown_to_people(result, value, value.span, "released")
 
     def branches(self, stmt: n.If, env: Env) -> None:
         self.labels.branched(self.value(stmt.test, env), stmt.test)
@@ -170,9 +170,9 @@ class Flow(Calls):
             return UNKNOWN
         self.depth += 1
         self.steps += bool(self.calls)
-        found = self._value(expr, env)
+        result = self._value(expr, env)
         self.depth -= 1
-        return found
+        return result
 
     def _value(self, expr: n.Expr, env: Env) -> Value:
         match expr:
@@ -188,34 +188,34 @@ class Flow(Calls):
                 return self.over(expr, env)
             case n.Binary(op=op, left=left, right=right):
                 for side in (left, right):
-                    found = self.value(side, env)
+                    result = self.value(side, env)
                     if op in COMPARISONS:
-                        self.labels.compared(found, side)
+                        self.labels.compared(result, side)
                 return UNKNOWN
             case n.Logic(operands=operands):
                 for operand in operands:
                     self.labels.branched(self.value(operand, env), operand)
                 return UNKNOWN
             case n.Unary(op=op, operand=operand):
-                found = self.value(operand, env)
+                result = self.value(operand, env)
                 if op == "not":
-                    self.labels.branched(found, operand)
+                    self.labels.branched(result, operand)
                 return UNKNOWN
             case n.Conditional(test=test, then=then, other=other):
                 self.labels.branched(self.value(test, env), test)
                 with self.perhaps():
                     return join(self.value(then, env), self.value(other, env))
             case n.Lambda():
-                return self.made(Function(expr, env, "the lambda"))
+                return self.register(Function(expr, env, "the lambda"))
             case n.Part():
-                return self.made(Function(expr, env, f"the {expr.kind}"))
+                return self.register(Function(expr, env, f"the {expr.kind}"))
             case n.Choice():
                 return self.choice(expr, env)
             case n.Call():
                 return self.call(expr, env)
             case n.Attribute(value=inner, name=name):
-                found = self.value(inner, env)
-                return found.fields.get(name, UNKNOWN) if isinstance(found, Record) else UNKNOWN
+                result = self.value(inner, env)
+                return result.fields.get(name, UNKNOWN) if isinstance(result, Record) else UNKNOWN
             case n.Index():
                 return self.index(expr, env)
             case n.Spending(value=inner, spend=spend):
@@ -233,15 +233,15 @@ class Flow(Calls):
                     self.value(child, env)
                 return UNKNOWN
 
-    def known(self, env: Env) -> Callable[[str], bool]:
+    def is_variable(self, env: Env) -> Callable[[str], bool]:
         """Whether a name is a variable where rows are read."""
         return lambda name: env.find(name) is not None or name in self.builtins or self.top.times[name] > 0
 
     def lookup(self, name: str, env: Env) -> Value:
-        found = env.find(name)
-        if found is None:
+        result = env.find(name)
+        if result is None:
             return Builtin(name) if name in self.builtins else UNKNOWN
-        home, value = found
+        home, value = result
         if self.defining and home is not env and home.times[name] > 1:
             return UNKNOWN  # of some moment, not known which
         return value
@@ -253,8 +253,8 @@ class Flow(Calls):
         with self.perhaps():
             if expr.condition is not None:
                 self.labels.branched(self.value(expr.condition, inner), expr.condition)
-            made = self.value(expr.item, inner)
-            return made if expr.flat else many((made,), uniform=True)
+            item_value = self.value(expr.item, inner)
+            return item_value if expr.flat else many((item_value,), uniform=True)
 
     def over(self, expr: n.Over, env: Env) -> Value:
         if expr.fold not in FOLDS:
@@ -289,20 +289,20 @@ class Flow(Calls):
             env.values[name] = value
 
     def index(self, expr: n.Index, env: Env) -> Value:
-        found = self.value(expr.value, env)
+        result = self.value(expr.value, env)
         if expr.keywords or expr.trailing_comma:
             for keyword in expr.keywords:
                 self.value(keyword.value, env)
-            if isinstance(found, Table):
-                return found
+            if isinstance(result, Table):
+                return result
             return UNKNOWN
         at = expr.args[0] if len(expr.args) == 1 else None
-        if not isinstance(found, Table):
+        if not isinstance(result, Table):
             for arg in expr.args:
                 self.value(arg, env)
-        match found, at:
+        match result, at:
             case Table(), n.Number():
-                self.labels.picked(found, expr)
+                self.labels.picked(result, expr)
             case Record(fields=fields), n.String(value=name):
                 return fields.get(name, UNKNOWN)
             case Many(items=items, uniform=False), n.Number(value=place) if place in range(len(items)):
@@ -330,8 +330,8 @@ class Flow(Calls):
         owner = next((side for side in (table, *others) if isinstance(side, Table) and side.private), None)
         columns: dict[str, n.Expr] | None = {}
         for side in (table, *others):
-            known = side.columns if isinstance(side, Table) else None
-            columns = None if known is None or columns is None else {**columns, **known}
+            side_columns = side.columns if isinstance(side, Table) else None
+            columns = None if side_columns is None or columns is None else {**columns, **side_columns}
         whole = Table(owner.declared if owner is not None else None, columns, owner.trail if owner is not None else ())
         wrong = self.labels.sure and self.wrong_select(select, whole, env)
         if select.spend is not None:
@@ -344,7 +344,9 @@ class Flow(Calls):
             self.report.add("NoEpsilon", message, select.span, label="no epsilon", help=help, notes=whole.trail)
 
     def wrong_select(self, select: n.Select, table: Table, env: Env) -> bool:
-        if table.columns is not None and queries.check_columns(select, table.columns, self.known(env), self.report):
+        if table.columns is not None and queries.check_columns(
+            select, table.columns, self.is_variable(env), self.report
+        ):
             return True
         return (
             queries.check_result_names(select, self.report)

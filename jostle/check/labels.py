@@ -7,7 +7,7 @@ one; whatever is not certainly private passes, and the privacy kernel decides at
 from __future__ import annotations
 
 from jostle.check.report import Report
-from jostle.check.values import Many, Parts, Table, Value, held
+from jostle.check.values import Many, Parts, Table, Value, private_table
 from jostle.source import Span
 from jostle.syntax import nodes as n
 
@@ -19,48 +19,50 @@ class Labels:
         self._report = report
         self.sure = True
 
-    def shown(self, value: Value, expr: n.Expr | None, span: Span, done: str) -> None:
+    def shown_to_people(self, value: Value, expr: n.Expr | None, span: Span, done: str) -> None:
         """Printed, released or put into a message: also inside a container."""
-        self._refuse(held(value), expr, span, f"cannot be {done}", contained=not isinstance(value, Table))
+        self._refuse(private_table(value), expr, span, f"cannot be {done}", contained=not isinstance(value, Table))
 
     def compared(self, value: Value, expr: n.Expr) -> None:
-        self._refuse(held(value), expr, expr.span, "cannot be compared", contained=not isinstance(value, Table))
+        self._refuse(
+            private_table(value), expr, expr.span, "cannot be compared", contained=not isinstance(value, Table)
+        )
 
     def branched(self, value: Value, expr: n.Expr) -> None:
         if isinstance(value, Table):
-            self._refuse(held(value), expr, expr.span, "cannot be a condition")
+            self._refuse(private_table(value), expr, expr.span, "cannot be a condition")
 
     def iterated(self, value: Value, expr: n.Expr) -> None:
         if isinstance(value, Table):
             help = "`partition(…)` gives parts that can be iterated, under public keys"
-            self._refuse(held(value), expr, expr.span, "cannot be iterated", help=help)
+            self._refuse(private_table(value), expr, expr.span, "cannot be iterated", help=help)
 
     def picked(self, value: Value, expr: n.Expr) -> None:
         """Indexed by a number."""
-        self._refuse(held(value), expr, expr.span, "cannot be indexed by value")
+        self._refuse(private_table(value), expr, expr.span, "cannot be indexed by value")
 
     def computed(self, value: Value, expr: n.Expr, function: str) -> None:
         """Passed to a function of public values."""
         if isinstance(value, Parts) and function == "len":
             return  # how many parts there are follows from the description
-        if isinstance(value, Table | Parts) and held(value) is not None:
-            self._refuse(held(value), expr, expr.span, f"cannot be passed to `{function}`")
+        if isinstance(value, Table | Parts) and private_table(value) is not None:
+            self._refuse(private_table(value), expr, expr.span, f"cannot be passed to `{function}`")
 
     def spent(self, value: Value, expr: n.Expr) -> bool:
         """Used as an amount; whether it was private."""
-        self._refuse(held(value), expr, expr.span, "cannot be an amount", help="amounts are public numbers")
-        return held(value) is not None
+        self._refuse(private_table(value), expr, expr.span, "cannot be an amount", help="amounts are public numbers")
+        return private_table(value) is not None
 
     def trained(self, value: Value, expr: n.Expr) -> None:
         help = "train on public or generated data; the choice is then called on private data `with epsilon`"
         contained = isinstance(value, Many)
-        self._refuse(held(value), expr, expr.span, "cannot be trained on", help=help, contained=contained)
+        self._refuse(private_table(value), expr, expr.span, "cannot be trained on", help=help, contained=contained)
 
     def judged(self, value: Value, expr: n.Expr, name: str) -> None:
         """Given to a Utility."""
         help = "a Utility is evaluated on public data only"
         self._refuse(
-            held(value), expr, expr.span, f"cannot be given to the Utility `{name}`", help=help, contained=True
+            private_table(value), expr, expr.span, f"cannot be given to the Utility `{name}`", help=help, contained=True
         )
 
     def _refuse(

@@ -15,8 +15,8 @@ LoadModule = Callable[[tuple[str, ...]], n.Program | None]
 class Modules:
     """Names by module path; `failed` is true once a module could not be read, so that its names are unknown."""
 
-    def __init__(self, load: LoadModule, known: Collection[str], report: Report) -> None:
-        self._load, self._known, self._report = load, known, report
+    def __init__(self, load: LoadModule, paths: Collection[str], report: Report) -> None:
+        self._load, self._paths, self._report = load, paths, report
         self._names: dict[tuple[str, ...], frozenset[str]] = {}
         self.failed = False
 
@@ -29,7 +29,7 @@ class Modules:
         return self._names[path]
 
     def _top_level(self, use: n.Use) -> set[str]:
-        written = ".".join(use.path)
+        path_text = ".".join(use.path)
         try:
             program = self._load(use.path)
         except Refusal as refusal:
@@ -38,11 +38,11 @@ class Modules:
             return set()
         if program is None:
             self.failed = True
-            help = did_you_mean(written, self._known) or _list(self._known)
-            self._report.add("ImportError", f"there is no module `{written}`", use.span, label="unknown", help=help)
+            help = did_you_mean(path_text, self._paths) or _list(self._paths)
+            self._report.add("ImportError", f"there is no module `{path_text}`", use.span, label="unknown", help=help)
             return set()
         return set(bound_in(program.body, self.names))
 
 
-def _list(known: Collection[str]) -> str:
-    return "there are " + ", ".join(f"`{name}`" for name in sorted(known)) if known else ""
+def _list(paths: Collection[str]) -> str:
+    return "there are " + ", ".join(f"`{name}`" for name in sorted(paths)) if paths else ""

@@ -32,9 +32,9 @@ OTHER_LANGUAGES = {
 class Names:
     """The walk; `ready` holds the top-level names that may be bound so far, or None inside a function."""
 
-    def __init__(self, report: Report, modules: Modules, known: Collection[str]) -> None:
+    def __init__(self, report: Report, modules: Modules, names: Collection[str]) -> None:
         self._report, self._modules = report, modules
-        self._known = Scope(frozenset(known) | ALWAYS)
+        self._always = Scope(frozenset(names) | ALWAYS)
         self._ready: set[str] | None = set()
         self._unknown: list[tuple[str, Span, str]] = []
         self._mine: Collection[str] = ()
@@ -44,7 +44,7 @@ class Names:
         names = frozenset(bound_in(program.body, self._modules.names))
         self._mine = names
         self._released = {s.name for s in every(program) if isinstance(s, n.Release) and s.value is not None}
-        self._block(program.body, Scope(names, self._known))
+        self._block(program.body, Scope(names, self._always))
         if self._modules.failed:  # an unknown name may be one of the missing module
             return
         for name, span, help in self._unknown:
@@ -215,22 +215,22 @@ class Names:
 
     def _name(self, name: str, span: Span, scope: Scope, more: Collection[str] = ()) -> None:
         if not scope.holds(name):
-            known = {*scope.visible(), *more}
-            help = f"write `{name} = …` and then `release {name}`" if name in self._released else _way_out(name, known)
+            names = {*scope.visible(), *more}
+            help = f"write `{name} = …` and then `release {name}`" if name in self._released else _way_out(name, names)
             self._unknown.append((name, span, help))
             return
         early = self._ready is not None and name in self._mine and name not in self._ready
-        if early and not self._known.holds(name) and _innermost(name, scope) is _top(scope, self._known):
+        if early and not self._always.holds(name) and _innermost(name, scope) is _top(scope, self._always):
             self._unknown.append((name, span, "it is given a value further down; move that line up"))
 
 
-def _way_out(name: str, known: Collection[str]) -> str:
+def _way_out(name: str, names: Collection[str]) -> str:
     if name in OTHER_LANGUAGES:
         return f"write {OTHER_LANGUAGES[name]}"
     module = _module_with(name)
     if module:
         return f"write `use {module}` above, which has it"
-    return did_you_mean(name, known) or f"give it a value first, `{name} = …`"
+    return did_you_mean(name, names) or f"give it a value first, `{name} = …`"
 
 
 def _module_with(name: str) -> str:
@@ -249,9 +249,9 @@ def _innermost(name: str, scope: Scope) -> Scope | None:
     return here
 
 
-def _top(scope: Scope, known: Scope) -> Scope:
+def _top(scope: Scope, names: Scope) -> Scope:
     here = scope
-    while here.parent is not None and here.parent is not known:
+    while here.parent is not None and here.parent is not names:
         here = here.parent
     return here
 

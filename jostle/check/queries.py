@@ -42,9 +42,11 @@ def row_names(expr: n.Expr) -> Iterator[n.Name]:
                 waiting.extend(children(node))
 
 
-def check_columns(select: n.Select, columns: Collection[str], known: Callable[[str], bool], report: Report) -> bool:
+def check_columns(
+    select: n.Select, columns: Collection[str], is_variable: Callable[[str], bool], report: Report
+) -> bool:
     """Names that are neither a column nor a variable."""
-    wrong = check_rows(row_expressions(select), columns, known, report)
+    wrong = check_rows(row_expressions(select), columns, is_variable, report)
     for join in select.joins:
         for name_ in join.on:
             if name_ not in columns:
@@ -53,12 +55,14 @@ def check_columns(select: n.Select, columns: Collection[str], known: Callable[[s
     return wrong
 
 
-def check_rows(rows: Iterable[n.Expr], columns: Collection[str], known: Callable[[str], bool], report: Report) -> bool:
+def check_rows(
+    rows: Iterable[n.Expr], columns: Collection[str], is_variable: Callable[[str], bool], report: Report
+) -> bool:
     """Names in row expressions that are neither a column nor a variable."""
     wrong = False
     for expr in rows:
         for name in row_names(expr):
-            if name.id not in columns and not known(name.id):
+            if name.id not in columns and not is_variable(name.id):
                 wrong = True
                 help = did_you_mean(name.id, columns) or _columns(columns)
                 message = f"there is no column `{name.id}`: only described columns exist"
@@ -72,17 +76,17 @@ def _columns(columns: Collection[str]) -> str:
 
 def check_result_names(select: n.Select, report: Report) -> bool:
     """Two results of one name."""
-    seen: dict[str, n.Column] = {}
+    first_of: dict[str, n.Column] = {}
     for column in select.columns:
         name = column.name or _own_name(column.value)
         if name is None:
             continue
-        if name in seen:
-            notes = (Note(seen[name].span, f"the first `{name}`"),)
+        if name in first_of:
+            notes = (Note(first_of[name].span, f"the first `{name}`"),)
             message = f"two results of this select are named `{name}`"
             report.add("NameError", message, column.span, help="name one of them with `as`", notes=notes)
             return True
-        seen[name] = column
+        first_of[name] = column
     return False
 
 

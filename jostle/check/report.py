@@ -12,21 +12,21 @@ class Report:
     """Findings of one program."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, Span | None], Diagnostic] = {}
+        self._diagnostics: dict[tuple[str, Span | None], Diagnostic] = {}
 
     def add(
         self, kind: str, message: str, span: Span, *, label: str = "", help: str = "", notes: tuple[Note, ...] = ()
     ) -> None:
-        self._found.setdefault((kind, span), Diagnostic(kind, message, span, label, help, notes))
+        self._diagnostics.setdefault((kind, span), Diagnostic(kind, message, span, label, help, notes))
 
     def extend(self, diagnostics: Iterable[Diagnostic]) -> None:
-        for found in diagnostics:
-            self._found.setdefault((found.kind, found.span), found)
+        for diagnostic in diagnostics:
+            self._diagnostics.setdefault((diagnostic.kind, diagnostic.span), diagnostic)
 
     def in_order(self) -> list[Diagnostic]:
         """All findings by place, those without one first."""
-        return sorted(self._found.values(), key=_place)
+        return sorted(self._diagnostics.values(), key=_place)
 
 
-def _place(found: Diagnostic) -> tuple[int, int]:
-    return (found.span.line, found.span.column) if found.span is not None else (0, 0)
+def _place(diagnostic: Diagnostic) -> tuple[int, int]:
+    return (diagnostic.span.line, diagnostic.span.column) if diagnostic.span is not None else (0, 0)

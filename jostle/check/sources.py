@@ -35,8 +35,8 @@ def check_sources(program: n.Program, report: Report) -> None:
 
 
 def _privates(program: n.Program) -> list[n.Private]:
-    found = [node for node in every(program) if isinstance(node, n.Private)]
-    return sorted(found, key=lambda private: (private.span.line, private.span.column))
+    declarations = [node for node in every(program) if isinstance(node, n.Private)]
+    return sorted(declarations, key=lambda private: (private.span.line, private.span.column))
 
 
 def _complete(private: n.Private, report: Report) -> None:

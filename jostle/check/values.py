@@ -98,7 +98,7 @@ def _size(value: Value) -> int:
 
 
 def _first(values: Iterable[Value]) -> Table | None:
-    return next(filter(None, map(held, values)), None)
+    return next(filter(None, map(private_table, values)), None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,13 +140,13 @@ class Env:
         return None
 
 
-def held(value: Value) -> Table | None:
+def private_table(value: Value) -> Table | None:
     """A private table in `value`, itself or in a container."""
     match value:
         case Table() if value.private:
             return value
         case Parts(part=part):
-            return held(part)
+            return private_table(part)
         case Many(holds=table) | Record(holds=table):
             return table
     return None
@@ -179,10 +179,10 @@ def element(items: tuple[Value, ...]) -> Value:
     """What is certain of any one of `items`."""
     if not items:
         return UNKNOWN
-    found = items[0]
+    result = items[0]
     for item in items[1:]:
-        found = join(found, item)
-    return found
+        result = join(result, item)
+    return result
 
 
 def after_branches(before: dict[str, Value], one: dict[str, Value], other: dict[str, Value]) -> dict[str, Value]:
@@ -207,14 +207,14 @@ def arity_error(function: Function, call: n.Call) -> str:
     takes = _takes(function.name, params)
     if len(call.args) > len(params):
         return f"{takes}, but {len(call.args)} are given"
-    given = {param.name for param in params[: len(call.args)]}
+    bound = {param.name for param in params[: len(call.args)]}
     for keyword in call.keywords:
         if keyword.name not in {param.name for param in params}:
             return f"`{function.name}` has no parameter `{keyword.name}`"
-        if keyword.name in given:
+        if keyword.name in bound:
             return f"the argument `{keyword.name}` of `{function.name}` is given twice"
-        given.add(keyword.name)
-    missing = [param.name for param in params if param.default is None and param.name not in given]
+        bound.add(keyword.name)
+    missing = [param.name for param in params if param.default is None and param.name not in bound]
     return f"{takes}: `{missing[0]}` is missing" if missing else ""
 
 
@@ -222,9 +222,9 @@ def bound_arguments(function: Function, call: n.Call, args: list[Value], keyword
     """The parameters that a fitting call gives a value to."""
     node = function.node
     names = node.params if isinstance(node, n.Lambda) else tuple(param.name for param in node.params)
-    found = {name: value for name, value in zip_longest(names, args) if name is not None and value is not None}
-    found.update({keyword.name: value for keyword, value in zip(call.keywords, keywords, strict=True)})
-    return found
+    result = {name: value for name, value in zip_longest(names, args) if name is not None and value is not None}
+    result.update({keyword.name: value for keyword, value in zip(call.keywords, keywords, strict=True)})
+    return result
 
 
 def _takes(name: str, params: tuple[n.Param, ...]) -> str:

@@ -322,19 +322,19 @@ class Session:
 
     def _identity(self, kind: str, args: list[Any]) -> Hashable:
         """Equal for two names of one file or one bound object; None where it is not known. Looks up names only."""
-        from jostle.check.cost import written
+        from jostle.check.cost import literal_identity
 
         if len(args) != 1 or not isinstance(args[0], str):
-            return written(kind, args)
+            return literal_identity(kind, args)
         target: Any = args[0]
         if kind == "bound":
             target = self._bound.get(args[0])
             if target is None:
-                return written(kind, args)
+                return literal_identity(kind, args)
             if not isinstance(target, str):
                 return ("object", id(target))
         elif kind == "dataset":
-            return written(kind, args)
+            return literal_identity(kind, args)
         places = [folder / target for folder in self._folders]
         path = next((place for place in places if place.exists()), Path(target))
         if not path.exists():

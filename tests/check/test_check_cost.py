@@ -328,7 +328,7 @@ def test_ways_that_meet_again_bound_both(before: list, one: list, other: list) -
 
     start = grown(Tally(), before)
     ways = [grown(start, one), grown(start, other)]
-    low, high = ways[0].either(ways[1]).total()
+    low, high = ways[0].join(ways[1]).total()
     assert high >= max(way.total()[1] for way in ways)
     assert low <= min(way.total()[0] for way in ways)
 

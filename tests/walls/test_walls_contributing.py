@@ -57,7 +57,7 @@ def test_the_page_adds_what_it_says(page: str, tmp_path: Path) -> None:
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "docs").mkdir()
     shutil.copy(ROOT / "docs" / "language.md", tmp_path / "docs")
-    subprocess.run(["git", "apply", "-"], cwd=tmp_path, input=change, encoding="utf-8", check=True)
+    subprocess.run(["git", "apply", "-C1", "-"], cwd=tmp_path, input=change, encoding="utf-8", check=True)
     (tmp_path / "program.jst").write_text(program.lstrip(), encoding="utf-8")
     for name in ("people", "public"):
         (tmp_path / f"{name}.csv").write_text(f"x,{name}\n-3,1\n2,1\n4,1\n0,1\n", encoding="utf-8")

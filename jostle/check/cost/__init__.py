@@ -15,10 +15,10 @@ from typing import Any
 
 from jostle.accounting.amounts import as_text
 from jostle.check.cost.ledger import DELTA, SOURCE
+from jostle.check.cost.paths import TooLong
 from jostle.check.cost.tree import Most, Why
-from jostle.check.cost.values import ANYTHING, PUBLIC, Builtin, Scope, SourceFact
+from jostle.check.cost.values import PUBLIC, TOP, Builtin, Scope, SourceFact
 from jostle.check.cost.walk import Walker
-from jostle.check.cost.ways import TooLong
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Gives
 from jostle.syntax import nodes as n
@@ -26,7 +26,7 @@ from jostle.syntax import nodes as n
 Identity = Callable[[str, list[Any]], Hashable]
 
 
-def written(kind: str, args: list[Any]) -> Hashable:
+def literal_identity(kind: str, args: list[Any]) -> Hashable:
     """The identity of a source as it is written: None where it is not known."""
     if len(args) == 1 and isinstance(args[0], str):
         return (kind, args[0])
@@ -64,19 +64,19 @@ class Cost:
         much = as_text(int(self.asked))
         asked = f"{self.unit} {much}" if self.unit else f"{much}, in the unit that its owner gave"
         if self.asked == 0:
-            said = f"nothing{whole}"
+            line = f"nothing{whole}"
         elif self.exact and self.fits:
-            said = f"exactly {asked}{whole}"
+            line = f"exactly {asked}{whole}"
         elif self.fits:
-            said = f"at most {asked}{whole}"
+            line = f"at most {asked}{whole}"
         elif self.limit is not None and self.least > self.limit:
-            said = f"refused before its end: it asks for {self.unit} {as_text(self.least)}{whole}"
+            line = f"refused before its end: it asks for {self.unit} {as_text(self.least)}{whole}"
         else:
-            said = f"may be refused: it asks for up to {asked}{whole}"
+            line = f"may be refused: it asks for up to {asked}{whole}"
         if self.plain_sum and self.asked:
             tail = f" and delta {as_text(int(self.delta))}" if self.delta and self.delta < math.inf else ""
-            said += f"{tail}, as a plain sum; the budget is counted in zCDP"
-        return said
+            line += f"{tail}, as a plain sum; the budget is counted in zCDP"
+        return line
 
     def as_json(self) -> dict[str, Any]:
         """Amounts as exact decimals, null where there is no bound."""
@@ -94,22 +94,26 @@ class World:
     """What lies outside a program: modules, files by identity, settings. It opens no data."""
 
     load_module: Callable[[tuple[str, ...]], n.Program | None]
-    identity: Identity = written
+    identity: Identity = literal_identity
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def module(self, path: tuple[str, ...]) -> n.Program | None:
         return self.load_module(path)
 
     def setting(self, name: str, default: Any) -> Any:
-        given = self.settings.get(name)
-        if given is None:
+        setting_text = self.settings.get(name)
+        if setting_text is None:
             return default
-        if isinstance(given, str) and isinstance(default, str):
-            return given
-        if isinstance(given, str) and isinstance(default, bool):
-            return given == "true"
+        if isinstance(setting_text, str) and isinstance(default, str):
+            return setting_text
+        if isinstance(setting_text, str) and isinstance(default, bool):
+            return setting_text == "true"
         try:
-            return float(given) if isinstance(given, (str, int, float)) and not isinstance(given, bool) else PUBLIC
+            return (
+                float(setting_text)
+                if isinstance(setting_text, (str, int, float)) and not isinstance(setting_text, bool)
+                else PUBLIC
+            )
         except ValueError:
             return PUBLIC
 
@@ -119,11 +123,11 @@ def costs(
     *,
     builtins: Collection[str],
     load_module: Callable[[tuple[str, ...]], n.Program | None],
-    identity: Identity = written,
+    identity: Identity = literal_identity,
     settings: Mapping[str, Any] | None = None,
 ) -> list[Cost]:
     """The cost of every private source of a program that has passed the check, by declared name."""
-    base = Scope(None, {name: _known(name) for name in builtins})
+    base = Scope(None, {name: _meaning(name) for name in builtins})
     walker = Walker(World(load_module, identity, settings or {}), base)
     scope = Scope(base)
     for at, statement in enumerate(program.body):
@@ -135,15 +139,15 @@ def costs(
             _give_up(walker, program.body[at:], scope, why)
             break
     for _, ledger in walker.returns:
-        walker.ledger = walker.ledger.either(ledger)
+        walker.ledger = walker.ledger.join(ledger)
     return [_cost(walker, source, name) for source in walker.sources for name in source.names]
 
 
-def _known(name: str) -> Any:
+def _meaning(name: str) -> Any:
     """What stands for a name that every program knows; one that the table does not have may do anything."""
     row = BUILTINS.get(name)
     if row is None:
-        return ANYTHING
+        return TOP
     if row.gives is Gives.CONSTANT:
         return float(getattr(math, name))
     return PUBLIC if row.gives is Gives.DOMAIN else Builtin(row)
@@ -160,7 +164,7 @@ def _give_up(walker: Walker, rest: tuple[n.Stmt, ...], scope: Scope, why: Why) -
             except TooLong:
                 walker.sources.append(SourceFact(statement.name, [statement.name], "epsilon", None, None, False, ""))
         elif isinstance(statement, n.Assign):
-            scope.names[statement.name] = ANYTHING
+            scope.names[statement.name] = TOP
     walker.charge_everything(math.inf, math.inf, why)
 
 
@@ -168,13 +172,13 @@ def _cost(walker: Walker, source: SourceFact, name: str) -> Cost:
     tally = walker.ledger.tally(SOURCE, source)
     least, most = tally.total()
     delta = walker.ledger.tally(DELTA, source).total()[1] if source.delta is not None else None
-    exact = least == most and not source.vague
+    exact = least == most and not source.inexact
     why = tally.why if most == math.inf else None
     plain = source.delta is not None and source.counted_by != "basic"
-    return Cost(name, source.unit, source.limit, 0 if source.vague else least, most, delta, exact, why, plain)
+    return Cost(name, source.unit, source.limit, 0 if source.inexact else least, most, delta, exact, why, plain)
 
 
-def table(found: list[Cost]) -> str:
+def table(all_costs: list[Cost]) -> str:
     """A line a source."""
-    width = max((len(cost.name) for cost in found), default=0)
-    return "\n".join(f"  {cost.name:<{width}}  {cost}" for cost in found)
+    width = max((len(cost.name) for cost in all_costs), default=0)
+    return "\n".join(f"  {cost.name:<{width}}  {cost}" for cost in all_costs)

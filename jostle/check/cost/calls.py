@@ -8,34 +8,34 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from jostle.check.cost import numbers, queries
 from jostle.check.cost.ledger import Opened
+from jostle.check.cost.paths import MOST_CALLS, TooLong, walked
 from jostle.check.cost.sources import keys_of
 from jostle.check.cost.tree import EACH, Most, Why
 from jostle.check.cost.values import (
-    ANYTHING,
     MISSING,
     PUBLIC,
+    TOP,
     Builtin,
     Closure,
     Exposure,
     Handle,
     Items,
     Maker,
-    Met,
     Module,
+    NumberInterval,
+    OneOf,
     Part,
     Range,
+    ReachedSources,
     Scope,
     Set,
-    Ways,
-    Within,
-    any_of,
-    blurred,
-    harmless,
+    cannot_charge,
     in_quanta,
+    join_all,
     leaves,
-    met_in,
+    reached_sources,
+    widened,
 )  # fmt: skip
-from jostle.check.cost.ways import MOST_CALLS, TooLong, walked
 from jostle.language import facts
 from jostle.language.facts import Effect, Gives
 from jostle.syntax import nodes as n
@@ -66,21 +66,21 @@ def finished(w: Walker, node: n.Call, function: Any, args: list[Any], keywords: 
 def spending(w: Walker, node: n.Spending, scope: Scope) -> Any:
     """`f(x) with epsilon e`: callee, arguments and amount come before the allotment opens."""
     if not isinstance(node.value, n.Call):
-        opened = w.opening(node.spend, scope, Met(()))
-        return w.allotted(opened, lambda: w.eval(node.value, scope), lambda: ANYTHING)
+        opened = w.opening(node.spend, scope, ReachedSources(()))
+        return w.allotted(opened, lambda: w.eval(node.value, scope), lambda: TOP)
     called = node.value
     function, args, keywords = prepared(w, called, scope)
-    met = met_in(*args, *keywords.values())
-    opened = w.opening(node.spend, scope, met)
-    return w.allotted(opened, lambda: finished(w, called, function, args, keywords, scope), lambda: ANYTHING)
+    reached = reached_sources(*args, *keywords.values())
+    opened = w.opening(node.spend, scope, reached)
+    return w.allotted(opened, lambda: finished(w, called, function, args, keywords, scope), lambda: TOP)
 
 
 def apply(w: Walker, function: Any, args: Sequence[Any], keywords: dict[str, Any], node: n.Expr) -> Any:
     """Calls any callable value."""
     w.step(node.span)
     if isinstance(function, Closure):
-        inert = not w.trying and w.inert.function(function) and all(map(w.inert.value, (*args, *keywords.values())))
-        if inert:
+        purity = not w.trying and w.purity.function(function) and all(map(w.purity.value, (*args, *keywords.values())))
+        if purity:
             return w.trial(lambda: _closure(w, function, args, keywords, node))
         return _closure(w, function, args, keywords, node)
     if isinstance(function, Part):
@@ -89,11 +89,11 @@ def apply(w: Walker, function: Any, args: Sequence[Any], keywords: dict[str, Any
         return _builtin(w, Arguments(function.row, args, keywords), node)
     if isinstance(function, Maker):
         return _choose(w, function, args, node)
-    if isinstance(function, Ways):
-        return w.ways([_later(w, way, args, keywords, node) for way in function.values])
-    if function is ANYTHING:
+    if isinstance(function, OneOf):
+        return w.paths([_later(w, one, args, keywords, node) for one in function.values])
+    if function is TOP:
         w.charge_everything(math.inf, math.inf, Why("a function that is not known here is called", node.span))
-        return ANYTHING
+        return TOP
     return PUBLIC
 
 
@@ -114,16 +114,16 @@ def _closure(w: Walker, function: Closure, args: Sequence[Any], keywords: dict[s
         outer, w.returns = w.returns, []
         if w.block(function.body.body, scope):
             w.returns.append((None, w.ledger))
-        ways, w.returns = w.returns, outer
+        paths, w.returns = w.returns, outer
         w.depth -= 1
-        for _, ledger in ways[1:]:
-            ways[0] = ways[0][0], ways[0][1].either(ledger)
-        if ways:
-            w.ledger = ways[0][1]
-        return any_of([value for value, _ in ways])
-    made = w.eval(function.body, scope)
+        for _, ledger in paths[1:]:
+            paths[0] = paths[0][0], paths[0][1].join(ledger)
+        if paths:
+            w.ledger = paths[0][1]
+        return join_all([value for value, _ in paths])
+    result = w.eval(function.body, scope)
     w.depth -= 1
-    return made
+    return result
 
 
 # Builtins ----------------------------------------------------------------------------------------
@@ -159,12 +159,12 @@ def _builtin(w: Walker, call: Arguments, node: n.Expr) -> Any:
         case Gives.RELEASED | Gives.CONSTANT | Gives.DOMAIN:
             return PUBLIC
         case Gives.NUMBER:
-            return numbers.function(call.row.name, call.args) if harmless(call.args) else PUBLIC
+            return numbers.function(call.row.name, call.args) if cannot_charge(call.args) else PUBLIC
         case Gives.BALANCE:
             return _balance(call.first)
         case Gives.ITEM:
             domain = walked(call.first)
-            return domain.item if isinstance(domain, Items) else any_of(domain)
+            return domain.item if isinstance(domain, Items) else join_all(domain)
         case Gives.SCORE:
             return _score(call.exposed)
         case Gives.SHARES:
@@ -184,7 +184,7 @@ def _builtin(w: Walker, call: Arguments, node: n.Expr) -> Any:
         case Gives.SORTED:
             return _sorted(w, call, node)
         case Gives.CUBE | Gives.VECTORS | Gives.FILTERED | Gives.DERIVED | Gives.PICKED | Gives.PARTS | Gives.COLUMNS:
-            return blurred([*call.args, *call.keywords.values()])  # a form of rows under another name
+            return widened([*call.args, *call.keywords.values()])  # a form of rows under another name
         case (
             Gives.LENGTH | Gives.ITEMS | Gives.FIELDS | Gives.REVERSED | Gives.DISTINCT | Gives.NUMBERED
             | Gives.ZIPPED | Gives.APPENDED | Gives.RECORD
@@ -194,42 +194,42 @@ def _builtin(w: Walker, call: Arguments, node: n.Expr) -> Any:
             assert_never(unknown)
 
 
-def _amount(w: Walker, met: Met, epsilon: Any) -> tuple[int, Most, Most]:
+def _amount(w: Walker, reached: ReachedSources, epsilon: Any) -> tuple[int, Most, Most]:
     """The amount of a measurement: as given, or all that is left."""
-    if isinstance(epsilon, Ways) or epsilon is ANYTHING:
+    if isinstance(epsilon, OneOf) or epsilon is TOP:
         return 0, math.inf, 0
     if epsilon is not None:
         return *in_quanta(epsilon), 0
-    return w.bare(met, 1)
+    return w.bare(reached, 1)
 
 
 def _measure(w: Walker, call: Arguments, node: n.Expr) -> None:
-    met = met_in(call.exposed)
-    if not (met.exposures or met.open):
+    reached = reached_sources(call.exposed)
+    if not (reached.exposures or reached.open):
         return
-    least, most, delta = _amount(w, met, call.named("epsilon", None))
+    least, most, delta = _amount(w, reached, call.named("epsilon", None))
     if call.named("paid", None) is not None:
         least = 0  # `prepaid` was charged for it, where that is what it is
     if call.named("delta", None) is not None:
         delta = in_quanta(call.named("delta"))[1]
-    w.charge(met, least, most, delta, Why("an amount is not known", node.span))
+    w.charge(reached, least, most, delta, Why("an amount is not known", node.span))
 
 
 def _score(value: Any) -> Any:
-    met = met_in(value)
-    if met.certain and isinstance(value, Handle):
-        return Handle("score", met.exposures) if met.exposures else PUBLIC
-    if isinstance(value, Ways):
-        return any_of([_score(way) for way in value.values])
-    return PUBLIC if harmless(value) else ANYTHING
+    reached = reached_sources(value)
+    if reached.certain and isinstance(value, Handle):
+        return Handle("score", reached.exposures) if reached.exposures else PUBLIC
+    if isinstance(value, OneOf):
+        return join_all([_score(one) for one in value.values])
+    return PUBLIC if cannot_charge(value) else TOP
 
 
 def _shares(table: Any, many: Any) -> Any:
     """The parts of a partition of its own; of how many, where that is known."""
-    if isinstance(table, Ways):
-        return any_of([_shares(way, many) for way in table.values])
+    if isinstance(table, OneOf):
+        return join_all([_shares(one, many) for one in table.values])
     if not isinstance(table, Handle):
-        return Items(blurred(table))
+        return Items(widened(table))
     label = object()
 
     def part(at: object) -> Handle:
@@ -242,34 +242,34 @@ def _shares(table: Any, many: Any) -> Any:
 
 
 def _binned(table: Any) -> Any:
-    if isinstance(table, Ways):
-        return any_of([_binned(way) for way in table.values])
+    if isinstance(table, OneOf):
+        return join_all([_binned(one) for one in table.values])
     if not isinstance(table, Handle):
-        return blurred(table)
+        return widened(table)
     return Handle(table.kind, table.exposures, None)
 
 
 def _limited(w: Walker, handle: Any, amount: Any) -> Any:
     """An agent: charges through it add up to no more than its amount."""
     if not isinstance(handle, Handle):
-        return blurred(handle)
+        return widened(handle)
     cap = in_quanta(amount)[1]
     if cap == math.inf:
         return handle
     w.agents += 1
-    kept = tuple(Exposure(e.source, e.path, (*e.agents, (w.agents, int(cap)))) for e in handle.exposures)
-    return Handle(handle.kind, kept, handle.schema, handle.origin, handle.whole, handle.name)
+    exposures = tuple(Exposure(e.source, e.path, (*e.agents, (w.agents, int(cap)))) for e in handle.exposures)
+    return Handle(handle.kind, exposures, handle.schema, handle.origin, handle.whole, handle.name)
 
 
 def _balance(value: Any) -> Any:
     """`spent` and `left`: a number up to the limit."""
     from jostle.accounting.amounts import QUANTA
 
-    met = met_in(value)
-    limits = [e.source.limit for e in met.exposures]
-    known = [limit for limit in limits if limit is not None]
-    plain = len(known) == 1 and len(limits) == 1 and met.exposures[0].source.delta is None
-    return Within(0.0, known[0] / QUANTA) if plain else PUBLIC
+    reached = reached_sources(value)
+    limits = [e.source.limit for e in reached.exposures]
+    amounts = [limit for limit in limits if limit is not None]
+    plain = len(amounts) == 1 and len(limits) == 1 and reached.exposures[0].source.delta is None
+    return NumberInterval(0.0, amounts[0] / QUANTA) if plain else PUBLIC
 
 
 def _sorted(w: Walker, call: Arguments, node: n.Expr) -> Any:
@@ -284,7 +284,7 @@ def _sorted(w: Walker, call: Arguments, node: n.Expr) -> Any:
         w.loop(Scope(None), node.span, items, set(), each)
     elif isinstance(items, list) and {type(v) for v in items} in ({float}, {str}):
         return sorted(items)
-    return Items(any_of(items), len(items), len(items)) if isinstance(items, list) else items
+    return Items(join_all(items), len(items), len(items)) if isinstance(items, list) else items
 
 
 def _container(gives: Gives, call: Arguments) -> Any:
@@ -292,18 +292,18 @@ def _container(gives: Gives, call: Arguments) -> Any:
     if gives is Gives.LENGTH:
         return _length(attribute(value, "categories") if isinstance(value, Handle) else value)
     if gives is Gives.APPENDED:
-        items = value if isinstance(value, (list, Items)) else Items(blurred(value))
+        items = value if isinstance(value, (list, Items)) else Items(widened(value))
         return numbers.binary("+", items, [call.named("item")])
     if gives is Gives.ZIPPED:
         columns = [walked(arg) for arg in call.args]
         if all(isinstance(c, list) for c in columns):
             return [list(row) for row in zip(*columns, strict=False)]
-        return Items([c.item if isinstance(c, Items) else any_of(c) for c in columns])
+        return Items([c.item if isinstance(c, Items) else join_all(c) for c in columns])
     if gives is Gives.RECORD:
         if not isinstance(value, list):
-            return blurred(value)
+            return widened(value)
         pairs = [p for p in value if isinstance(p, list) and len(p) == 2 and isinstance(p[0], str)]
-        return {p[0]: p[1] for p in pairs} if len(pairs) == len(value) else blurred(value)
+        return {p[0]: p[1] for p in pairs} if len(pairs) == len(value) else widened(value)
     items = walked(list(value.values()) if gives is Gives.FIELDS and isinstance(value, dict) else value)
     if isinstance(items, Items):
         return Items([PUBLIC, items.item], items.least, items.most) if gives is Gives.NUMBERED else items
@@ -323,7 +323,7 @@ def _length(value: Any) -> Any:
     if isinstance(value, Set):
         return float(len(value.items))
     if isinstance(value, Items) and value.most is not None:
-        return float(value.most) if value.least == value.most else Within(float(value.least), float(value.most))
+        return float(value.most) if value.least == value.most else NumberInterval(float(value.least), float(value.most))
     return PUBLIC
 
 
@@ -333,31 +333,31 @@ def _length(value: Any) -> Any:
 def _choose(w: Walker, maker: Maker, args: Sequence[Any], node: n.Expr) -> Any:
     """Any of the features, each in an allotment of its own, then one of the options with what is left."""
     data = args[0] if args else PUBLIC
-    met = met_in(data)
-    private = bool(met.exposures) or met.open
+    reached = reached_sources(data)
+    private = bool(reached.exposures) or reached.open
     opened = w.allotment
     if private and opened is None:
         return PUBLIC  # refused
     most = math.inf
     if private and opened is not None and not opened.boundless:
-        most = w.left(opened, met)[1]
+        most = w.left(opened, reached)[1]
 
-    def held(part: Any, of_feature: bool) -> Callable[[], Any]:
+    def followed(part: Any, of_feature: bool) -> Callable[[], Any]:
         def follow() -> Any:
             if private and not of_feature:
                 return apply(w, part, [data], {}, node)
-            inner = Opened(0, most, 0, "", node.span, met if private else Met(()), boundless=not private)
-            return w.allotted(inner, lambda: apply(w, part, [data], {}, node), lambda: ANYTHING)
+            inner = Opened(0, most, 0, "", node.span, reached if private else ReachedSources(()), boundless=not private)
+            return w.allotted(inner, lambda: apply(w, part, [data], {}, node), lambda: TOP)
 
         return follow
 
     for feature in _members(maker.features):
-        w.maybe(held(feature, True))
+        w.optionally(followed(feature, True))
         if private:  # one that looks at public facts runs in the allotment itself
-            w.maybe(held(feature, False))
+            w.optionally(followed(feature, False))
     if maker.picks:
-        return any_of(_members(maker.options))
-    return w.ways([held(option, False) for option in _members(maker.options)])
+        return join_all(_members(maker.options))
+    return w.paths([followed(option, False) for option in _members(maker.options)])
 
 
 def _members(value: Any) -> list[Any]:
@@ -372,10 +372,10 @@ def attribute(value: Any, name: str) -> Any:
         return value.get(name, PUBLIC)
     if isinstance(value, Module):
         return value.names.get(name, PUBLIC)
-    if isinstance(value, Ways):
-        return any_of([attribute(way, name) for way in value.values])
-    if value is ANYTHING:
-        return ANYTHING
+    if isinstance(value, OneOf):
+        return join_all([attribute(one, name) for one in value.values])
+    if value is TOP:
+        return TOP
     if isinstance(value, Maker) and name == "pick":
         return Maker(value.options, value.features, picks=True)
     if isinstance(value, Range) and name in ("low", "high"):
@@ -384,8 +384,8 @@ def attribute(value: Any, name: str) -> Any:
         if value.kind == "column" and name == "name":
             return value.name
         if value.kind == "column" and name == "categories" and value.schema is not None:
-            found = keys_of(value.schema.get(value.name))
-            return PUBLIC if found is None else found
+            keys = keys_of(value.schema.get(value.name))
+            return PUBLIC if keys is None else keys
         if value.kind == "table" and name == "columns" and value.schema is not None:
             return list(value.schema)
     return PUBLIC

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from jostle.check.cost.tree import EACH, NOTHING, Generic, Most, Own, Path, Place, Tally, Tree, Why, joined
-from jostle.check.cost.values import Exposure, Handle, Met, SourceFact
+from jostle.check.cost.values import Exposure, Handle, ReachedSources, SourceFact
 from jostle.source import Span
 
 SOURCE, DELTA = 0, 1  # the meters of a source itself; others are numbered from 2
@@ -30,7 +30,7 @@ class Opened:
     delta: Most
     unit: str
     span: Span | None
-    opened_for: Met
+    reached: ReachedSources
     recorder: bool = False
     boundless: bool = False  # around calls on public data: no amount at all
     key: int = field(default_factory=lambda: next(_keys))
@@ -55,11 +55,11 @@ class Ledger:
     def tally(self, meter: int, source: SourceFact) -> Tally:
         return self.tallies.get((meter, id(source)), EMPTY)
 
-    def either(self, other: Ledger) -> Ledger:
+    def join(self, other: Ledger) -> Ledger:
         if other is self or other.tallies == self.tallies:
             return self
         keys = dict.fromkeys((*self.tallies, *other.tallies))
-        return Ledger({k: self.tallies.get(k, EMPTY).either(other.tallies.get(k, EMPTY)) for k in keys})
+        return Ledger({k: self.tallies.get(k, EMPTY).join(other.tallies.get(k, EMPTY)) for k in keys})
 
     def add(self, stack: Iterable[Opened], source: SourceFact, place: Place, own: Own, delta: Most) -> None:
         for meter in (SOURCE, *(opened.key for opened in stack)):
@@ -84,19 +84,19 @@ class Spending:
 
     # Charges -------------------------------------------------------------------------------------
 
-    def charge(self, met: Met, least: int, most: Most, delta: Most = 0, why: Why | None = None) -> None:
+    def charge(self, reached: ReachedSources, least: int, most: Most, delta: Most = 0, why: Why | None = None) -> None:
         """A measurement of between `least` and `most` on what is met."""
         whole = why if most == math.inf else None
-        for exposure in met.exposures:
+        for exposure in reached.exposures:
             place = self._place(exposure)
-            known = met.certain and all(part is not EACH for _, part in place.path)
-            own = Own(least if known else 0, most, whole)
+            sure = reached.certain and all(part is not EACH for _, part in place.path)
+            own = Own(least if sure else 0, most, whole)
             if delta and place.path and (exposure.joined or not exposure.source.single):
                 # what has a δ may count for the source as a whole (`kernel._charged_path`), and not for a part
                 self.ledger.add(self.stack, exposure.source, place, Own(own.least, 0), 0)
                 place, own = replace(place, path=()), Own(0, most, whole)
             self.ledger.add(self.stack, exposure.source, place, own, delta)
-        if met.open:
+        if reached.open:
             self.charge_everything(most, delta, why)
 
     def charge_everything(self, most: Most, delta: Most = 0, why: Why | None = None) -> None:
@@ -106,7 +106,7 @@ class Spending:
 
     def _place(self, exposure: Exposure) -> Place:
         path = current(exposure.path, self.active)
-        exposure.source.vague = exposure.source.vague or any(part is EACH for _, part in path)
+        exposure.source.inexact = exposure.source.inexact or any(part is EACH for _, part in path)
         cap = min((cap for _, cap in exposure.agents), default=math.inf)
         return Place(path, tuple(key for key, _ in exposure.agents), cap)
 
@@ -127,39 +127,39 @@ class Spending:
         for ledger in (self.ledger, *ledgers):
             for source in self.sources:
                 if not opened.recorder and not opened.boundless:
-                    self._held(opened, ledger, source)
+                    self._cap(opened, ledger, source)
                 ledger.tallies.pop((opened.key, id(source)), None)
 
-    def _held(self, opened: Opened, ledger: Ledger, source: SourceFact) -> None:
+    def _cap(self, opened: Opened, ledger: Ledger, source: SourceFact) -> None:
         inside = ledger.tally(opened.key, source)
-        asked = inside.total()[1]
-        if asked <= opened.most:
+        most_inside = inside.total()[1]
+        if most_inside <= opened.most:
             return
-        self.overflows.append((opened, asked))
+        self.overflows.append((opened, most_inside))
         place, own = Place(inside.common_prefix()), Own(0, opened.most)
         before = opened.before or Ledger()
         for meter in (SOURCE, *(o.key for o in self.stack)):
             ledger.tallies[meter, id(source)] = before.tally(meter, source).plus(place, own)
 
-    def left(self, opened: Opened, met: Met) -> tuple[int, Most]:
+    def left(self, opened: Opened, reached: ReachedSources) -> tuple[int, Most]:
         """Between what amounts are left in an allotment on the paths of what is met."""
-        exposures = met.exposures or opened.opened_for.exposures
+        exposures = reached.exposures or opened.reached.exposures
         if not exposures:
             exposures = tuple(Exposure(s) for s in self.sources if (opened.key, id(s)) in self.ledger.tallies)
         low, high = opened.least, opened.most
         for exposure in exposures:
             least, most = self.ledger.tally(opened.key, exposure.source).load(self._place(exposure).path)
             low = min(low, int(max(0, opened.least - most)) if most < math.inf else 0)
-            high = min(high, max(0, opened.most - (0 if exposure.source.vague else least)))
-        return (low, high) if met.certain and opened.opened_for.certain else (0, opened.most)
+            high = min(high, max(0, opened.most - (0 if exposure.source.inexact else least)))
+        return (low, high) if reached.certain and opened.reached.certain else (0, opened.most)
 
-    def bare(self, met: Met, shares: int) -> tuple[int, Most, Most]:
+    def bare(self, reached: ReachedSources, shares: int) -> tuple[int, Most, Most]:
         """What a measurement without an amount spends: an equal share of what is left."""
         opened = self.allotment
         if opened is None or opened.boundless:
             return 0, 0, 0  # refused
-        least, most = self.left(opened, met)
-        if met.open:
+        least, most = self.left(opened, reached)
+        if reached.open:
             least, most = 0, opened.most
         return least // shares, most if most == math.inf else most // shares, opened.delta
 
@@ -181,31 +181,31 @@ class Spending:
         the ledgers of the ways that `ended` in a round: that round comes after any number of the others.
         """
         before = recorder.before or Ledger()
-        made = self._after(recorder, before, self.ledger, once, (least, most), why)
+        result = self._after(recorder, before, self.ledger, once, (least, most), why)
         self.stack.remove(recorder)
-        self.ledger = made
+        self.ledger = result
         return [
-            self._after(recorder, before, last, once, (0, 1), why).either(
-                self._after(recorder, made, last, once, (0, 1), why)
+            self._after(recorder, before, last, once, (0, 1), why).join(
+                self._after(recorder, result, last, once, (0, 1), why)
             )
             for last in ended
         ]
 
     def _after(
-        self, recorder: Opened, before: Ledger, seen: Ledger, once: Generic | None, times: tuple[int, int | None],
+        self, recorder: Opened, before: Ledger, last: Ledger, once: Generic | None, times: tuple[int, int | None],
         why: Why,
     ) -> Ledger:  # fmt: skip
         """`before` with the charges of a round, so many times."""
-        made, start = before.copy(), recorder.before or Ledger()
+        result, start = before.copy(), recorder.before or Ledger()
         for source in self.sources:
-            added = self._all_rounds(seen.tally(recorder.key, source), recorder, once, *times, why)
+            added = self._all_rounds(last.tally(recorder.key, source), recorder, once, *times, why)
             for meter in (SOURCE, *(o.key for o in self.stack if o is not recorder)):
                 if added:
-                    made.tallies[meter, id(source)] = before.tally(meter, source).plus_tree(added)
-            if seen.tally(DELTA, source).total()[1] > start.tally(DELTA, source).total()[1]:
+                    result.tallies[meter, id(source)] = before.tally(meter, source).plus_tree(added)
+            if last.tally(DELTA, source).total()[1] > start.tally(DELTA, source).total()[1]:
                 unknown = before.tally(DELTA, source).plus(Place(), Own(0, math.inf, why))
-                made.tallies[DELTA, id(source)] = unknown
-        return made
+                result.tallies[DELTA, id(source)] = unknown
+        return result
 
     def outside(self, recorder: Opened, once: Generic | None) -> list[SourceFact]:
         """The sources that a round charges elsewhere than in the part that it stands for."""
@@ -220,7 +220,7 @@ class Spending:
     def _all_rounds(
         self, tally: Tally, recorder: Opened, once: Generic | None, least: int, most: int | None, why: Why
     ) -> Tree:
-        made: Tree = {}
+        result: Tree = {}
         for place, own in joined(tally.trees).items():
             path = tuple((label, EACH if part is once else part) for label, part in place.path)
             here = Place(path, place.agents, place.cap)
@@ -230,8 +230,8 @@ class Spending:
                 grown = own if least else Own(0, own.most, own.why)
             else:
                 grown = own.times(least, math.inf if most is None else most, why)
-            made[here] = made.get(here, NOTHING).plus(grown)
-        return made
+            result[here] = result.get(here, NOTHING).plus(grown)
+        return result
 
 
 def current(path: Path, active: set[Generic]) -> Path:
@@ -241,5 +241,5 @@ def current(path: Path, active: set[Generic]) -> Path:
 
 def settled(value: Handle, active: set[Generic]) -> Handle:
     """A handle as it is once the loops that are not `active` are over."""
-    kept = tuple(Exposure(e.source, current(e.path, active), e.agents) for e in value.exposures)
-    return Handle(value.kind, kept, value.schema, value.origin, value.whole, value.name)
+    exposures = tuple(Exposure(e.source, current(e.path, active), e.agents) for e in value.exposures)
+    return Handle(value.kind, exposures, value.schema, value.origin, value.whole, value.name)

@@ -15,14 +15,14 @@ from jostle.check.cost.values import (
     Closure,
     Handle,
     Items,
+    NumberInterval,
     Part,
     Range,
     Set,
-    Within,
-    any_of,
-    blurred,
     ends,
     is_constant,
+    join_all,
+    widened,
 )  # fmt: skip
 from jostle.diagnostics import Refusal
 from jostle.doubles import arithmetic
@@ -39,8 +39,8 @@ def same(a: Any, b: Any) -> bool | None:
 
 
 def unary(op: str, value: Any) -> Any:
-    if isinstance(value, Within):
-        return Within(-value.high, -value.low) if op == "-" else value
+    if isinstance(value, NumberInterval):
+        return NumberInterval(-value.high, -value.low) if op == "-" else value
     if isinstance(value, float):
         return -value if op == "-" else value
     return PUBLIC
@@ -51,11 +51,11 @@ def binary(op: str, left: Any, right: Any) -> Any:
         equal = same(left, right)
         return PUBLIC if equal is None else equal == (op == "==")
     if op in ("in", "not in"):
-        found = _contains(right, left)
-        return PUBLIC if found is None else found == (op == "in")
+        answer = _contains(right, left)
+        return PUBLIC if answer is None else answer == (op == "in")
     if op in ("<", "<=", ">", ">="):
         return _compare(op, left, right)
-    if isinstance(left, (float, Within)) and isinstance(right, (float, Within)):
+    if isinstance(left, (float, NumberInterval)) and isinstance(right, (float, NumberInterval)):
         return _arithmetic(op, left, right)
     if op == "+" and isinstance(left, str) and isinstance(right, str):
         return left + right
@@ -68,8 +68,8 @@ def binary(op: str, left: Any, right: Any) -> Any:
         return _without(left, gone)
     if isinstance(left, (list, Items)) and isinstance(right, (list, Items)) and op in "+-":
         both = [x for side in ((left, right) if op == "+" else (left,)) for x in _items(side)]
-        return Items(any_of(both))
-    return blurred([left, right])
+        return Items(join_all(both))
+    return widened([left, right])
 
 
 def _items(value: list[Any] | Items) -> list[Any]:
@@ -80,36 +80,36 @@ def distinct(items: Sequence[Any]) -> Set | Items:
     """The set of these items; where they may be equal, between one and all of them."""
     if all(is_constant(item) for item in items):
         return Set(list({(type(item), item): item for item in items}.values()))
-    made: list[Any] = []
+    result: list[Any] = []
     for item in items:
-        if any(item is old or same(item, old) for old in made):
+        if any(item is old or same(item, old) for old in result):
             continue
-        made.append(item)
-        if len(made) > MOST_COMPARED or any(
-            same(item, old) is None and not _by_identity(item, old) for old in made[:-1]
+        result.append(item)
+        if len(result) > MOST_COMPARED or any(
+            same(item, old) is None and not _by_identity(item, old) for old in result[:-1]
         ):
-            return Items(any_of(items), 1, len(items))
-    return Set(made)
+            return Items(join_all(items), 1, len(items))
+    return Set(result)
 
 
 def _sets(op: str, left: Set, right: Any) -> Any:
     other = right.items if isinstance(right, Set) else right
     if not isinstance(other, list) or op not in "+-":
-        return blurred([left, right])
+        return widened([left, right])
     if op == "+":
         return distinct([*left.items, *other])
-    kept = _without(left.items, other)
-    return Set(kept) if isinstance(kept, list) else kept
+    rest = _without(left.items, other)
+    return Set(rest) if isinstance(rest, list) else rest
 
 
 def _without(items: list[Any], gone: list[Any]) -> Any:
-    kept, unsure = [], False
+    rest, unsure = [], False
     for item in items:
         if any(item is g or same(item, g) for g in gone):
             continue
         unsure = unsure or any(same(item, g) is None and not _by_identity(item, g) for g in gone)
-        kept.append(item)
-    return Items(any_of(kept), 0, len(kept)) if unsure else kept
+        rest.append(item)
+    return Items(join_all(rest), 0, len(rest)) if unsure else rest
 
 
 def _by_identity(a: Any, b: Any) -> bool:
@@ -129,8 +129,8 @@ def _contains(container: Any, item: Any) -> bool | None:
         return container.low <= item <= container.high if isinstance(item, float) else None
     if not isinstance(container, list):
         return None
-    found = [same(x, item) for x in container]
-    return True if True in found else None if None in found else False
+    answer = [same(x, item) for x in container]
+    return True if True in answer else None if None in answer else False
 
 
 def _compare(op: str, left: Any, right: Any) -> Any:
@@ -143,14 +143,14 @@ def _compare(op: str, left: Any, right: Any) -> Any:
 
 def _arithmetic(op: str, left: Any, right: Any) -> Any:
     if isinstance(left, float) and isinstance(right, float):
-        made = _exact(op, left, right)
-        return PUBLIC if made is None else made
+        result = _exact(op, left, right)
+        return PUBLIC if result is None else result
     (a, b), (c, d) = ends(left), ends(right)
     if op not in "+-*/" or (op == "/" and c <= 0 <= d):
         return PUBLIC
     corners = [_exact(op, x, y) for x in (a, b) for y in (c, d)]
-    known = [x for x in corners if x is not None and not math.isnan(x)]
-    return Within(min(known), max(known)) if len(known) == 4 else PUBLIC
+    values_at_corners = [x for x in corners if x is not None and not math.isnan(x)]
+    return NumberInterval(min(values_at_corners), max(values_at_corners)) if len(values_at_corners) == 4 else PUBLIC
 
 
 def _exact(op: str, a: float, b: float) -> float | None:
@@ -174,8 +174,8 @@ def function(name: str, args: list[Any]) -> Any:
     if operation.many and len(args) == 1 and isinstance(args[0], list):
         args = args[0]
     if len(args) > 1:
-        args = [Within(-math.inf, math.inf) if v is PUBLIC else v for v in args]
-    if not args or not all(isinstance(v, (float, Within)) for v in args):
+        args = [NumberInterval(-math.inf, math.inf) if v is PUBLIC else v for v in args]
+    if not args or not all(isinstance(v, (float, NumberInterval)) for v in args):
         return PUBLIC
     if not operation.many and not all(isinstance(v, float) for v in args[operation.arity :]):
         return PUBLIC
@@ -185,7 +185,7 @@ def function(name: str, args: list[Any]) -> Any:
         return PUBLIC
     if math.isnan(low) or math.isnan(high):
         return PUBLIC
-    return low if all(isinstance(v, float) for v in args) else Within(low, high)
+    return low if all(isinstance(v, float) for v in args) else NumberInterval(low, high)
 
 
 def fold(name: str, items: list[Any], values: list[Any]) -> Any:
@@ -198,5 +198,5 @@ def fold(name: str, items: list[Any], values: list[Any]) -> Any:
         best = (max if name.endswith("max") else min)(range(len(values)), key=values.__getitem__)
         return items[best] if name.startswith("arg") else values[best]
     if name.startswith("arg"):
-        return any_of(items)
+        return join_all(items)
     return PUBLIC if name == "sum" else function(name, values)

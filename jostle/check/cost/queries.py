@@ -11,26 +11,26 @@ from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from jostle.check.cost.sources import keys_of, told_apart
+from jostle.check.cost.paths import TooLong, walked
+from jostle.check.cost.sources import identifiable, keys_of
 from jostle.check.cost.tree import EACH, Why
 from jostle.check.cost.values import (
-    ANYTHING,
     MISSING,
     PUBLIC,
+    TOP,
     Exposure,
     Handle,
     Items,
+    OneOf,
     Range,
     Scope,
     Set,
-    Ways,
-    any_of,
-    blurred,
-    harmless,
+    cannot_charge,
+    join_all,
     joined_exposures,
-    met_in,
+    reached_sources,
+    widened,
 )  # fmt: skip
-from jostle.check.cost.ways import TooLong, walked
 from jostle.language import facts
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.facts import Effect, Gives
@@ -66,18 +66,18 @@ def select(w: Walker, node: n.Select, scope: Scope) -> Any:
         if key.over is not None:
             w.eval(key.over, scope)
     outputs = [(column.value, list(_aggregates(column.value))) for column in node.columns]
-    found = [call for _, inside in outputs for call in inside]
-    for call in found:
+    inside_calls = [call for _, inside in outputs for call in inside]
+    for call in inside_calls:
         _arguments(w, call, schema, scope)
-    met = met_in(table)
-    own = w.amount(node.spend.amount, scope, met) if node.spend is not None else None
-    free = whole and not node.keys and len(found) == len(node.columns) == 1 and _is_count_all(found[0])
-    free = free and bool(met.exposures) and all(e.source.public_size for e in met.exposures)
-    if (met.exposures or met.open) and not free:
+    reached = reached_sources(table)
+    own = w.amount(node.spend.amount, scope, reached) if node.spend is not None else None
+    free = whole and not node.keys and len(inside_calls) == len(node.columns) == 1 and _is_count_all(inside_calls[0])
+    free = free and bool(reached.exposures) and all(e.source.public_size for e in reached.exposures)
+    if (reached.exposures or reached.open) and not free:
         if own is None:
-            own = w.bare(met, max(1, w.bare_left))
+            own = w.bare(reached, max(1, w.bare_left))
             w.bare_left = max(0, w.bare_left - 1)
-        w.charge(met, *own, Why("an amount is not known", node.span))
+        w.charge(reached, *own, Why("an amount is not known", node.span))
     for value, inside in outputs:
         if not (len(inside) == 1 and value is inside[0]):
             _after(w, value, inside, bool(node.keys), scope)
@@ -86,14 +86,14 @@ def select(w: Walker, node: n.Select, scope: Scope) -> Any:
 
 def _after(w: Walker, value: n.Expr, inside: list[n.Call], grouped: bool, scope: Scope) -> None:
     """An output that is calculated from aggregates, once a group."""
-    kept, w.given = w.given, w.given | {id(call) for call in inside}
+    exposures, w.measured = w.measured, w.measured | {id(call) for call in inside}
 
     def each(_: Any) -> bool:
         w.eval(value, scope)
         return True
 
     w.loop(scope, value.span, Items(PUBLIC) if grouped else [PUBLIC], set(), each)
-    w.given = kept
+    w.measured = exposures
 
 
 def _aggregates(node: n.Node) -> Iterator[n.Call]:
@@ -125,11 +125,11 @@ def _arguments(w: Walker, call: n.Call, schema: dict[str, Any] | None, scope: Sc
 
 def _joined(left: Any, right: Any) -> Any:
     if not (isinstance(left, Handle) and isinstance(right, Handle)):
-        met = met_in(left, right)
-        if met.open:
-            return ANYTHING
-        made = Handle("table", met.exposures)
-        return made if met.certain else Ways((made, PUBLIC))
+        reached = reached_sources(left, right)
+        if reached.open:
+            return TOP
+        result = Handle("table", reached.exposures)
+        return result if reached.certain else OneOf((result, PUBLIC))
     schema = {**right.schema, **left.schema} if left.schema is not None and right.schema is not None else None
     exposures = tuple(replace(e, joined=True) for e in joined_exposures([left, right]))
     return Handle("table", exposures, schema)
@@ -141,7 +141,7 @@ def _joined(left: Any, right: Any) -> Any:
 def rows(w: Walker, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> None:
     """Evaluates the parts of an expression on rows that name no column, as a run does, once each."""
     if schema is None:
-        w.maybe(lambda: _rows(w, node, None, scope))
+        w.optionally(lambda: _rows(w, node, None, scope))
     else:
         _rows(w, node, schema, scope)
 
@@ -230,10 +230,10 @@ def _conditions(w: Walker, node: n.Expr, schema: dict[str, Any] | None, scope: S
 
 
 def _formed(w: Walker, row: facts.Builtin, table: Any, node: n.Call, over: Any, scope: Scope) -> Any:
-    if isinstance(table, Ways):
-        return any_of([_formed(w, row, way, node, over, scope) for way in table.values])
+    if isinstance(table, OneOf):
+        return join_all([_formed(w, row, one, node, over, scope) for one in table.values])
     if not isinstance(table, Handle):
-        blank = ANYTHING if table is ANYTHING else PUBLIC
+        blank = TOP if table is TOP else PUBLIC
         pairs = row.gives is Gives.PARTS
         return Items([PUBLIC, blank]) if pairs else Items(blank) if row.gives is Gives.COLUMNS else blank
     exposures, schema = table.exposures, table.schema
@@ -254,14 +254,14 @@ def _formed(w: Walker, row: facts.Builtin, table: Any, node: n.Call, over: Any, 
             dims = dict.fromkeys((*named, *(k.name for k in node.keywords)), PUBLIC)
             return Handle("cube", exposures, None if unsure else dims)
         case Gives.DERIVED:
-            made = {k.name: PUBLIC for k in node.keywords}
-            return Handle("table", exposures, {**schema, **made} if schema is not None else None)
+            result = {k.name: PUBLIC for k in node.keywords}
+            return Handle("table", exposures, {**schema, **result} if schema is not None else None)
         case Gives.PICKED:
             picked = [_column(w, arg, table, scope) for arg in node.args[1:]]
-            known = [column for column in picked if column is not None]
-            whole = schema is not None and len(known) == len(picked)
-            return Handle("table", exposures, {c: schema[c] for c in known} if schema is not None and whole else None)
-    return ANYTHING  # a form that is not followed
+            certain = [column for column in picked if column is not None]
+            whole = schema is not None and len(certain) == len(picked)
+            return Handle("table", exposures, {c: schema[c] for c in certain} if schema is not None and whole else None)
+    return TOP  # a form that is not followed
 
 
 def _filtered(table: Handle) -> Handle:
@@ -273,14 +273,14 @@ def _partition(w: Walker, table: Handle, node: n.Call, over: Any, scope: Scope) 
     keys = _listed(over) if over is not MISSING else None
     if over is MISSING and column is not None and table.schema is not None:
         keys = keys_of(table.schema[column])
-    known = keys is not None and len(keys) <= MOST_PARTS
-    label = _label(table, column, "floor") if known else None
+    certain = keys is not None and len(keys) <= MOST_PARTS
+    label = _label(table, column, "floor") if certain else None
     if label is None:
         label = object()
-    if keys is None or not known:
+    if keys is None or not certain:
         expr = node.args[1] if len(node.args) > 1 else None
         if isinstance(expr, n.Name) and table.origin is not None:  # other parts may belong to the same partition
-            _vague(table)
+            _mark_inexact(table)
         some = int(isinstance(expr, n.Binary) and over is MISSING)  # numbers between two bounds: at least one key
         least, most = (len(keys), len(keys)) if keys is not None else (some, None)
         return Items([PUBLIC, _extended(table, label, EACH)], least, most, part_of=label)
@@ -303,20 +303,20 @@ def _label(table: Handle, column: str | None, how: str) -> Hashable | None:
     """The partition that a part by a bare column of an unaltered table belongs to."""
     if table.origin is None or column is None or table.schema is None:
         return None
-    if told_apart(table.schema[column]):
-        _vague(table)
+    if identifiable(table.schema[column]):
+        _mark_inexact(table)
         return (table.origin, column, how)
     return (table.origin, column)
 
 
 def _extended(table: Handle, label: Hashable, part: Hashable) -> Handle:
-    kept = tuple(Exposure(e.source, (*e.path, (label, part)), e.agents) for e in table.exposures)
-    return Handle(table.kind, kept, table.schema, table.origin)
+    exposures = tuple(Exposure(e.source, (*e.path, (label, part)), e.agents) for e in table.exposures)
+    return Handle(table.kind, exposures, table.schema, table.origin)
 
 
-def _vague(table: Handle) -> None:
+def _mark_inexact(table: Handle) -> None:
     for exposure in table.exposures:
-        exposure.source.vague = True
+        exposure.source.inexact = True
 
 
 # Indexing ----------------------------------------------------------------------------------------
@@ -324,7 +324,7 @@ def _vague(table: Handle) -> None:
 
 def index(w: Walker, node: n.Index, scope: Scope) -> Any:
     value = w.eval(node.value, scope)
-    if isinstance(value, Handle) or (isinstance(value, Ways) and not harmless(value)):
+    if isinstance(value, Handle) or (isinstance(value, OneOf) and not cannot_charge(value)):
         return _rows_of(w, value, node, scope)
     at = [w.eval(arg, scope) for arg in node.args]
     for keyword in node.keywords:
@@ -334,14 +334,14 @@ def index(w: Walker, node: n.Index, scope: Scope) -> Any:
 
 def _element(value: Any, at: Any) -> Any:
     if isinstance(value, dict):
-        return value.get(at, PUBLIC) if isinstance(at, str) else any_of(list(value.values()))
+        return value.get(at, PUBLIC) if isinstance(at, str) else join_all(list(value.values()))
     if isinstance(value, (list, str)):
         if isinstance(at, float) and at.is_integer() and -len(value) <= at < len(value):
             return value[int(at)]
-        return PUBLIC if isinstance(value, str) or isinstance(at, float) or not value else any_of(value)
+        return PUBLIC if isinstance(value, str) or isinstance(at, float) or not value else join_all(value)
     if isinstance(value, Items):
         return value.item
-    return blurred(value)
+    return widened(value)
 
 
 def _rows_of(w: Walker, value: Any, node: n.Index, scope: Scope) -> Any:
@@ -349,28 +349,29 @@ def _rows_of(w: Walker, value: Any, node: n.Index, scope: Scope) -> Any:
     schema = value.schema if isinstance(value, Handle) else None
     for condition in node.args:
         rows(w, condition, schema, scope)
-    given = [(keyword.name, w.eval(keyword.value, scope)) for keyword in node.keywords]
-    if isinstance(value, Ways):
+    conditions = [(keyword.name, w.eval(keyword.value, scope)) for keyword in node.keywords]
+    if isinstance(value, OneOf):
         # A list among the ways would be indexed by value; any of its items then.
-        return any_of([
-            _parts_where(w, way, given, bool(node.args), scope) if isinstance(way, Handle) else _element(way, PUBLIC)
-            for way in value.values
+        return join_all([
+            _parts_where(w, one, conditions, bool(node.args), scope)
+            if isinstance(one, Handle) else _element(one, PUBLIC)
+            for one in value.values
         ])  # fmt: skip
-    return _parts_where(w, value, given, bool(node.args), scope)
+    return _parts_where(w, value, conditions, bool(node.args), scope)
 
 
-def _parts_where(w: Walker, table: Handle, given: list[tuple[str, Any]], filtered: bool, scope: Scope) -> Handle:
-    made = _filtered(table)
-    for name, value in given:
+def _parts_where(w: Walker, table: Handle, conditions: list[tuple[str, Any]], filtered: bool, scope: Scope) -> Handle:
+    result = _filtered(table)
+    for name, value in conditions:
         column = _column_named(w, name, table, scope)
-        known = column is not None and isinstance(value, (float, str, bool))
-        label = _label(made, column, "exact") if known else None
+        certain = column is not None and isinstance(value, (float, str, bool))
+        label = _label(result, column, "exact") if certain else None
         if label is not None:
-            made = _extended(made, label, value)
+            result = _extended(result, label, value)
         else:  # a part that is not known: counted as if it overlapped with all others
-            _vague(made)
-            made = _extended(made, object(), EACH)
-    return made
+            _mark_inexact(result)
+            result = _extended(result, object(), EACH)
+    return result
 
 
 def _column_named(w: Walker, name: str, table: Handle, scope: Scope) -> str | None:

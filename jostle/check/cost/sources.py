@@ -31,19 +31,19 @@ def private(w: Walker, node: n.Private, scope: Scope) -> Any:
     unit = node.budget.amount.unit if node.budget is not None else ""
     counted = (node.budget.counted_by or "") if node.budget is not None else ""
     public_size = node.protecting is not None and node.protecting.public_size
-    source = _known(w, kind, args, node)
+    source = _declared_before(w, kind, args, node)
     if source is None:
         rows = node.protecting is not None and not node.protecting.columns and not public_size
         source = SourceFact(node.name, [], unit, limit, delta, public_size, counted, single=rows)
         w.sources.append(source)
         w.identities.append((source, w.world.identity(kind, args)))
     else:
-        source.vague, source.single = True, False
+        source.inexact, source.single = True, False
         source.public_size = source.public_size and public_size
     if node.name not in source.names:
         source.names.append(node.name)
     if kind == "dataset":  # its owner says the rest, and what was answered before is free
-        source.vague = True
+        source.inexact = True
     elif kind == "counts" or schema is None:
         sides = _sides(args[0]) if len(args) == 1 else 0
         dimensions = dict.fromkeys(DIMENSIONS[:sides], PUBLIC) if 1 <= sides <= 3 else None
@@ -51,7 +51,7 @@ def private(w: Walker, node: n.Private, scope: Scope) -> Any:
     return Handle("table", (Exposure(source),), schema, object(), True)
 
 
-def _known(w: Walker, kind: str, args: list[Any], node: n.Private) -> SourceFact | None:
+def _declared_before(w: Walker, kind: str, args: list[Any], node: n.Private) -> SourceFact | None:
     identity = w.world.identity(kind, args)
     for source, other in w.identities:
         if identity == other or (identity is None or other is None):
@@ -121,7 +121,7 @@ def keys_of(domain: Any) -> list[Any] | None:
     return None
 
 
-def told_apart(domain: Any) -> bool:
+def identifiable(domain: Any) -> bool:
     """Whether a value and its integer part may be two keys of a column, so that two kinds of parts overlap."""
     if domain is PUBLIC or domain is MISSING:
         return True

@@ -61,7 +61,7 @@ class Own:
         grown = 0 if not self.most else self.most * most
         return Own(self.least * least, grown, self.why or (why if grown == math.inf else None))
 
-    def either(self, other: Own) -> Own:
+    def join(self, other: Own) -> Own:
         return Own(min(self.least, other.least), max(self.most, other.most), self.why or other.why)
 
 
@@ -90,12 +90,12 @@ class Tally:
         return Tally(tuple({**tree, place: tree.get(place, NOTHING).plus(own)} for tree in self.trees))
 
     def plus_tree(self, added: Tree) -> Tally:
-        made = self
+        result = self
         for place, own in added.items():
-            made = made.plus(place, own)
-        return made
+            result = result.plus(place, own)
+        return result
 
-    def either(self, other: Tally) -> Tally:
+    def join(self, other: Tally) -> Tally:
         """Of two ways to get here, either."""
         if other.trees == self.trees:
             return self
@@ -128,14 +128,14 @@ class Tally:
 
 def joined(trees: Iterable[Tree]) -> Tree:
     """One tree that bounds all of these."""
-    found = list(trees)
-    made: Tree = {}
-    for place in dict.fromkeys(place for tree in found for place in tree):
-        owns = [tree.get(place, NOTHING) for tree in found]
-        made[place] = owns[0]
+    alternatives = list(trees)
+    result: Tree = {}
+    for place in dict.fromkeys(place for tree in alternatives for place in tree):
+        owns = [tree.get(place, NOTHING) for tree in alternatives]
+        result[place] = owns[0]
         for own in owns[1:]:
-            made[place] = made[place].either(own)
-    return made
+            result[place] = result[place].join(own)
+    return result
 
 
 def common_prefix(paths: Iterable[Path]) -> Path:

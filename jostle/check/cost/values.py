@@ -1,6 +1,6 @@
 """What an expression can be before the run: known constants and containers, handles, functions, and two unknowns.
 
-`PUBLIC` is a value of which only this is known: nothing that is done with it alone can charge a source. `ANYTHING`
+`PUBLIC` is a value of which only this is known: nothing that is done with it alone can charge a source. `TOP`
 may hold handles and functions too. Everything else keeps what cost depends on: paths, schemas, bodies, numbers.
 """
 
@@ -15,7 +15,7 @@ from jostle.check.cost.tree import Most, Path, common_prefix, quanta
 from jostle.language import facts
 from jostle.syntax import nodes as n
 
-MOST_WAYS = 6
+MOST_ALTERNATIVES = 6
 DEEPEST = 8  # of handles in containers, as in a run
 
 
@@ -28,7 +28,7 @@ class _Word:
 
 
 PUBLIC = _Word("PUBLIC")
-ANYTHING = _Word("ANYTHING")
+TOP = _Word("ANYTHING")
 MISSING = _Word("MISSING")
 
 
@@ -46,7 +46,7 @@ class SourceFact:
     delta: int | None
     public_size: bool
     counted_by: str
-    vague: bool = False
+    inexact: bool = False
     single: bool = False
 
 
@@ -73,7 +73,7 @@ class Handle:
 
 
 @dataclass(frozen=True, slots=True)
-class Within:
+class NumberInterval:
     """A number between two others."""
 
     low: float
@@ -103,14 +103,14 @@ class Set:
 
 
 @dataclass(slots=True, eq=False)
-class Ways:
+class OneOf:
     """One of several values; which one is not known."""
 
     values: tuple[Any, ...]
 
 
 @dataclass(slots=True, eq=False)
-class Stale:
+class LoopVariable:
     """A name's value from before a round of a loop; who reads it is written down in every one of `marks`."""
 
     value: Any
@@ -187,7 +187,7 @@ def parts_of(value: Any) -> Sequence[Any] | None:
         return value.items
     if isinstance(value, Items):
         return [value.item]
-    if isinstance(value, Ways):
+    if isinstance(value, OneOf):
         return value.values
     return None
 
@@ -204,27 +204,27 @@ def leaves(value: Any) -> Iterator[Any]:
             waiting.extend(inside)
 
 
-def harmless(value: Any, inert: Callable[[Any], bool] = lambda function: False) -> bool:
+def cannot_charge(value: Any, purity: Callable[[Any], bool] = lambda function: False) -> bool:
     """Whether nothing that is done with this value alone can charge a source."""
     for leaf in leaves(value):
-        if is_constant(leaf) or leaf is PUBLIC or isinstance(leaf, (Within, Range)):
+        if is_constant(leaf) or leaf is PUBLIC or isinstance(leaf, (NumberInterval, Range)):
             continue
         if isinstance(leaf, Handle) and not leaf.exposures:
             continue
-        if not (isinstance(leaf, (Closure, Builtin, Part)) and inert(leaf)):
+        if not (isinstance(leaf, (Closure, Builtin, Part)) and purity(leaf)):
             return False
     return True
 
 
-def blurred(value: Any) -> Any:
-    return PUBLIC if harmless(value) else ANYTHING
+def widened(value: Any) -> Any:
+    return PUBLIC if cannot_charge(value) else TOP
 
 
 # Handles in values -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Met:
+class ReachedSources:
     """The sources that a value reaches, one exposure each. `certain`: just these; `open`: perhaps any source."""
 
     exposures: tuple[Exposure, ...]
@@ -232,36 +232,36 @@ class Met:
     open: bool = False
 
 
-def met_in(*values: Any) -> Met:
-    found: list[Handle] = []
+def reached_sources(*values: Any) -> ReachedSources:
+    handles: list[Handle] = []
     certain, any_source = True, False
     waiting = [(value, DEEPEST + 1) for value in values]
     while waiting:
         value, depth = waiting.pop(0)
         if isinstance(value, Handle):
-            found.append(value)
-        elif value is ANYTHING:
+            handles.append(value)
+        elif value is TOP:
             any_source = True
-        elif isinstance(value, (Ways, Items)) and not harmless(value):
+        elif isinstance(value, (OneOf, Items)) and not cannot_charge(value):
             certain = False
             waiting = [*((v, depth) for v in parts_of(value) or ()), *waiting]
         elif depth > 0:
             waiting = [*((v, depth - 1) for v in parts_of(value) or ()), *waiting]
-    return Met(joined_exposures(found), certain and not any_source, any_source)
+    return ReachedSources(joined_exposures(handles), certain and not any_source, any_source)
 
 
 def joined_exposures(handles: Sequence[Handle]) -> tuple[Exposure, ...]:
     """One exposure a source, at the common prefix of its paths."""
-    made: dict[int, Exposure] = {}
+    result: dict[int, Exposure] = {}
     for handle in handles:
         for new in handle.exposures:
-            old = made.get(id(new.source))
+            old = result.get(id(new.source))
             if old is None:
-                made[id(new.source)] = new
+                result[id(new.source)] = new
             else:
                 agents = tuple(dict.fromkeys((*old.agents, *new.agents)))
-                made[id(new.source)] = Exposure(new.source, common_prefix([old.path, new.path]), agents)
-    return tuple(made.values())
+                result[id(new.source)] = Exposure(new.source, common_prefix([old.path, new.path]), agents)
+    return tuple(result.values())
 
 
 # One of two --------------------------------------------------------------------------------------
@@ -273,7 +273,7 @@ def alike(a: Any, b: Any) -> bool:
         return True
     if type(a) is not type(b):
         return False
-    if is_constant(a) or isinstance(a, (Within, Range)):
+    if is_constant(a) or isinstance(a, (NumberInterval, Range)):
         return bool(a == b) or (isinstance(a, float) and math.isnan(a) and math.isnan(b))
     if isinstance(a, dict):
         return a.keys() == b.keys() and all(alike(a[k], b[k]) for k in a)
@@ -281,7 +281,7 @@ def alike(a: Any, b: Any) -> bool:
         return len(a) == len(b) and all(alike(x, y) for x, y in zip(a, b, strict=True))
     if isinstance(a, Items):
         return (a.least, a.most, a.part_of) == (b.least, b.most, b.part_of) and alike(a.item, b.item)
-    if isinstance(a, Ways):
+    if isinstance(a, OneOf):
         return all(any(alike(x, y) for y in b.values) for x in a.values) and len(a.values) == len(b.values)
     if isinstance(a, Set):
         return len(a.items) == len(b.items) and all(alike(x, y) for x, y in zip(a.items, b.items, strict=True))
@@ -293,73 +293,73 @@ def alike(a: Any, b: Any) -> bool:
     return isinstance(a, Part) and alike(a.run, b.run)
 
 
-def either(a: Any, b: Any) -> Any:
+def join_values(a: Any, b: Any) -> Any:
     """A value that stands for both."""
-    if isinstance(a, Stale) or isinstance(b, Stale):
-        return _still_stale(a, b)
+    if isinstance(a, LoopVariable) or isinstance(b, LoopVariable):
+        return _joined_loop_variable(a, b)
     if a is MISSING or alike(a, b):
         return b
     if b is MISSING:
         return a
-    if a is ANYTHING or b is ANYTHING:
-        return ANYTHING
+    if a is TOP or b is TOP:
+        return TOP
     if _is_number(a) and _is_number(b):
         (low, high), (least, most) = ends(a), ends(b)
-        return PUBLIC if math.isnan(low + high + least + most) else Within(min(low, least), max(high, most))
-    if harmless(a) and harmless(b) and not (isinstance(a, (list, dict, Items)) and isinstance(b, type(a))):
+        return PUBLIC if math.isnan(low + high + least + most) else NumberInterval(min(low, least), max(high, most))
+    if cannot_charge(a) and cannot_charge(b) and not (isinstance(a, (list, dict, Items)) and isinstance(b, type(a))):
         return PUBLIC
     if isinstance(a, dict) and isinstance(b, dict) and a.keys() == b.keys():
-        return {k: either(a[k], b[k]) for k in a}
+        return {k: join_values(a[k], b[k]) for k in a}
     if isinstance(a, (list, Items)) and isinstance(b, (list, Items)):
         if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
-            return [either(x, y) for x, y in zip(a, b, strict=True)]
-        return _some_of(a, b)
-    return _ways(a, b)
+            return [join_values(x, y) for x, y in zip(a, b, strict=True)]
+        return _joined_items(a, b)
+    return _one_of(a, b)
 
 
-def _still_stale(a: Any, b: Any) -> Stale:
-    marks = [m for x in (a, b) if isinstance(x, Stale) for m in x.marks]
-    bare = [x.value if isinstance(x, Stale) else x for x in (a, b)]
-    return Stale(either(*bare), tuple({id(m): m for m in marks}.values()))
+def _joined_loop_variable(a: Any, b: Any) -> LoopVariable:
+    marks = [m for x in (a, b) if isinstance(x, LoopVariable) for m in x.marks]
+    bare = [x.value if isinstance(x, LoopVariable) else x for x in (a, b)]
+    return LoopVariable(join_values(*bare), tuple({id(m): m for m in marks}.values()))
 
 
-def any_of(values: Sequence[Any]) -> Any:
-    made = values[0] if values else PUBLIC
+def join_all(values: Sequence[Any]) -> Any:
+    result = values[0] if values else PUBLIC
     for value in values[1:]:
-        made = either(made, value)
-    return made
+        result = join_values(result, value)
+    return result
 
 
-def _some_of(a: list[Any] | Items, b: list[Any] | Items) -> Items:
-    one, two = (x if isinstance(x, Items) else Items(any_of(x) if x else MISSING, len(x), len(x)) for x in (a, b))
-    item = either(one.item, two.item)
+def _joined_items(a: list[Any] | Items, b: list[Any] | Items) -> Items:
+    one, two = (x if isinstance(x, Items) else Items(join_all(x) if x else MISSING, len(x), len(x)) for x in (a, b))
+    item = join_values(one.item, two.item)
     most = None if one.most is None or two.most is None else max(one.most, two.most)
     return Items(PUBLIC if item is MISSING else item, min(one.least, two.least), most)
 
 
-def _ways(a: Any, b: Any) -> Any:
-    found: list[Any] = []
+def _one_of(a: Any, b: Any) -> Any:
+    handles: list[Any] = []
     for value in (a, b):
-        for way in value.values if isinstance(value, Ways) else (value,):
-            if not any(alike(way, old) for old in found):
-                found.append(way)
-    return Ways(tuple(found)) if len(found) <= MOST_WAYS else ANYTHING
+        for one in value.values if isinstance(value, OneOf) else (value,):
+            if not any(alike(one, old) for old in handles):
+                handles.append(one)
+    return OneOf(tuple(handles)) if len(handles) <= MOST_ALTERNATIVES else TOP
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (float, Within))
+    return isinstance(value, (float, NumberInterval))
 
 
 def ends(value: Any) -> tuple[float, float]:
     """The bounds of a number; of what is not known, all numbers."""
-    if isinstance(value, Within):
+    if isinstance(value, NumberInterval):
         return value.low, value.high
     return (value, value) if isinstance(value, float) else (-math.inf, math.inf)
 
 
 def in_quanta(value: Any) -> tuple[int, Most]:
     """The bounds of an amount; of what is no number, all amounts."""
-    if not isinstance(value, (float, Within)):
+    if not isinstance(value, (float, NumberInterval)):
         return 0, math.inf
     low, high = ends(value)
     most: Most = math.inf if high == math.inf else quanta(high) or 0

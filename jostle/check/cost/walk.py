@@ -16,30 +16,30 @@ from jostle.accounting.amounts import QUANTA
 from jostle.check.cost import calls, numbers, queries
 from jostle.check.cost import sources as declared
 from jostle.check.cost.ledger import Ledger, Opened
+from jostle.check.cost.paths import NO_SOURCES, PathExplorer, joined_names, walked
 from jostle.check.cost.tree import Most
 from jostle.check.cost.values import (
-    ANYTHING,
     MISSING,
     PUBLIC,
+    TOP,
     Closure,
     External,
     Items,
     Maker,
-    Met,
+    NumberInterval,
     Part,
     Range,
+    ReachedSources,
     Scope,
-    Within,
-    any_of,
-    blurred,
     in_quanta,
+    join_all,
+    widened,
 )  # fmt: skip
-from jostle.check.cost.ways import NO_MET, Following, joined_names, walked
 from jostle.check.scopes import bound_in, returns_inside
 from jostle.syntax import nodes as n
 
 
-class Walker(Following):
+class Walker(PathExplorer):
     """Evaluates expressions and follows statements."""
 
     # Statements ----------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ class Walker(Following):
                     self.eval(value, scope)
             case n.Assert(value=value, message=message):
                 if self.eval(value, scope) is not True and message is not None:
-                    self.maybe(lambda: self.eval(message, scope))  # a run that ends here has paid for it
+                    self.optionally(lambda: self.eval(message, scope))  # a run that ends here has paid for it
             case n.Private():
                 scope.names[node.name] = declared.private(self, node, scope)
             case n.Use():
@@ -115,7 +115,7 @@ class Walker(Following):
             if self.block(body, scope):
                 ends.append((scope.names, self.ledger))
         for other_names, other in ends[1:]:
-            ends[0] = joined_names(ends[0][0], other_names), ends[0][1].either(other)
+            ends[0] = joined_names(ends[0][0], other_names), ends[0][1].join(other)
         if ends:
             scope.names, self.ledger = ends[0]
         return bool(ends)
@@ -128,7 +128,7 @@ class Walker(Following):
             self.bind(node.names, item, scope)
             return self.block(node.body.body, scope)
 
-        if not self.trying and self.inert.value(value) and self.inert.node(node, scope):
+        if not self.trying and self.purity.value(value) and self.purity.node(node, scope):
             names, self_returns = dict(scope.names), len(self.returns)
             went = self.trial(lambda: self.loop(scope, node.span, value, own, each))
             if went is not PUBLIC:
@@ -141,38 +141,38 @@ class Walker(Following):
         return self.loop(scope, node.span, value, own, each)
 
     def _with(self, node: n.With, scope: Scope) -> bool:
-        opened = self.opening(node.spend, scope, NO_MET)
+        opened = self.opening(node.spend, scope, NO_SOURCES)
         names = dict(scope.names)
 
         def ruined() -> bool:
-            scope.names = {**names, **dict.fromkeys(self.assigned(node.body), ANYTHING)}
+            scope.names = {**names, **dict.fromkeys(self.assigned(node.body), TOP)}
             if any(map(returns_inside, node.body.body)):
-                self.returns.append((ANYTHING, self.ledger.copy()))
+                self.returns.append((TOP, self.ledger.copy()))
             return True
 
         return self.allotted(opened, lambda: self.block(node.body.body, scope), ruined)
 
     # Amounts -------------------------------------------------------------------------------------
 
-    def opening(self, spend: n.Spend, scope: Scope, met: Met) -> Opened:
-        least, most, delta = self.amount(spend.amount, scope, met)
-        return Opened(least, most, delta, spend.amount.unit, spend.span, met)
+    def opening(self, spend: n.Spend, scope: Scope, reached: ReachedSources) -> Opened:
+        least, most, delta = self.amount(spend.amount, scope, reached)
+        return Opened(least, most, delta, spend.amount.unit, spend.span, reached)
 
-    def amount(self, node: n.Amount, scope: Scope, met: Met) -> tuple[int, Most, Most]:
+    def amount(self, node: n.Amount, scope: Scope, reached: ReachedSources) -> tuple[int, Most, Most]:
         """Bounds of an amount written in the program, and the most of its delta."""
         inner, opened = Scope(scope), self.allotment
         if opened is not None and self.find(scope, node.unit) is MISSING:
-            inner.names[node.unit] = self.left_as_number(opened, met)
+            inner.names[node.unit] = self.left_as_number(opened, reached)
         least, most = in_quanta(self.eval(node.value, inner))
         delta: Most = in_quanta(self.eval(node.delta, inner))[1] if node.delta is not None else 0
         return least, most, delta
 
-    def left_as_number(self, opened: Opened, met: Met) -> Any:
+    def left_as_number(self, opened: Opened, reached: ReachedSources) -> Any:
         if opened.boundless:
             return math.inf
-        least, most = self.left(opened, met)
+        least, most = self.left(opened, reached)
         low, high = least / QUANTA, (most / QUANTA if most < math.inf else math.inf)
-        return low if low == high else Within(low, high)
+        return low if low == high else NumberInterval(low, high)
 
     # Expressions ---------------------------------------------------------------------------------
 
@@ -186,7 +186,7 @@ class Walker(Following):
             case n.Binary():
                 return self._binary(node, scope)
             case n.Call():
-                return PUBLIC if id(node) in self.given else calls.call(self, node, scope)
+                return PUBLIC if id(node) in self.measured else calls.call(self, node, scope)
             case n.Attribute():
                 return calls.attribute(self.eval(node.value, scope), node.name)
             case n.Index():
@@ -212,7 +212,7 @@ class Walker(Following):
                 test = self.eval(node.test, scope)
                 if isinstance(test, bool):
                     return self.eval(node.then if test else node.other, scope)
-                return self.ways([lambda: self.eval(node.then, scope), lambda: self.eval(node.other, scope)])
+                return self.paths([lambda: self.eval(node.then, scope), lambda: self.eval(node.other, scope)])
             case n.Comprehension():
                 return self.comprehension(node, scope)
             case n.Over():
@@ -222,18 +222,18 @@ class Walker(Following):
             case n.Part():
                 return Part(node.kind, Closure(node.kind, self.params(node.params, scope), node.body, scope))
             case n.Choice():
-                made = Maker(self.eval(node.among, scope), self.eval(node.informed, scope))
+                result = Maker(self.eval(node.among, scope), self.eval(node.informed, scope))
                 for clause in (node.trained, node.using, node.spending, node.wrt):
                     if clause is not None:
                         self.eval(clause, scope)
-                return made
+                return result
             case n.Spending():
                 return calls.spending(self, node, scope)
             case n.Query():
                 outer, self.bare_left = self.bare_left, queries.count_bare(node.body)
-                made = self.eval(node.body, scope)
+                result = self.eval(node.body, scope)
                 self.bare_left = outer
-                return made
+                return result
             case n.Select():
                 return queries.select(self, node, scope)
             case n.Described():
@@ -244,12 +244,12 @@ class Walker(Following):
                 assert_never(unknown)
 
     def _name(self, node: n.Name, scope: Scope) -> Any:
-        found = self.find(scope, node.id)
-        if found is not MISSING:
-            return found
+        answer = self.find(scope, node.id)
+        if answer is not MISSING:
+            return answer
         opened = self.allotment
         if node.id in ("epsilon", "rho") and opened is not None:
-            return self.left_as_number(opened, NO_MET)
+            return self.left_as_number(opened, NO_SOURCES)
         return PUBLIC
 
     def _binary(self, node: n.Binary, scope: Scope) -> Any:
@@ -270,12 +270,12 @@ class Walker(Following):
             return value if isinstance(value, bool) else PUBLIC
         if value is (not decided):
             return self._logic(node, at + 1, scope)
-        self.maybe(lambda: self._logic(node, at + 1, scope))
+        self.optionally(lambda: self._logic(node, at + 1, scope))
         return PUBLIC
 
     def comprehension(self, node: n.Comprehension, scope: Scope) -> Any:
         source = self.eval(node.source, scope)
-        if not self.trying and self.inert.value(source) and self.inert.node(node, scope):
+        if not self.trying and self.purity.value(source) and self.purity.node(node, scope):
             return self.trial(lambda: self._comprehension(node, source, scope))
         return self._comprehension(node, source, scope)
 
@@ -285,31 +285,31 @@ class Walker(Following):
         walk = walked(source)
 
         def item() -> list[Any] | Items:
-            made = self.eval(node.item, Scope(inner))
-            return walked(made) if node.flat else [made]
+            result = self.eval(node.item, Scope(inner))
+            return walked(result) if node.flat else [result]
 
         def each(value: Any) -> bool:
             self.bind(node.names, value, inner)
             test = self.eval(node.condition, inner) if node.condition is not None else True
             if test is not False:
-                made = item() if test is True else self._perhaps(item)
-                out[0] = numbers.binary("+", [] if isinstance(walk, Items) else out[0], made)
+                result = item() if test is True else self._perhaps(item)
+                out[0] = numbers.binary("+", [] if isinstance(walk, Items) else out[0], result)
             return True
 
         self.loop(inner, node.span, walk, set(node.names), each)
-        found: Any = out[0]
+        answer: Any = out[0]
         if isinstance(walk, Items):
-            once = walked(found)
-            one = once.item if isinstance(once, Items) else any_of(once)
+            once = walked(answer)
+            one = once.item if isinstance(once, Items) else join_all(once)
             sure = isinstance(once, list) and len(once) == 1 and node.condition is None
-            found = Items(self._settled(one), walk.least if sure else 0, walk.most if sure else None)
+            answer = Items(self._settled(one), walk.least if sure else 0, walk.most if sure else None)
         if node.kind == "set":
-            return numbers.distinct(found) if isinstance(found, list) else found
-        return found
+            return numbers.distinct(answer) if isinstance(answer, list) else answer
+        return answer
 
     def _perhaps(self, item: Callable[[], Any]) -> Any:
-        made = self.maybe(lambda: item())
-        return Items(any_of(made) if isinstance(made, list) and made else blurred(made))
+        result = self.optionally(lambda: item())
+        return Items(join_all(result) if isinstance(result, list) and result else widened(result))
 
     def _over(self, node: n.Over, scope: Scope) -> Any:
         source = walked(self.eval(node.source, scope))
@@ -325,7 +325,7 @@ class Walker(Following):
 
         self.loop(inner, node.span, source, {node.name}, each)
         if isinstance(source, Items):
-            return self._settled(any_of(items)) if node.fold.startswith("arg") else PUBLIC
+            return self._settled(join_all(items)) if node.fold.startswith("arg") else PUBLIC
         return numbers.fold(node.fold, items, values)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jostle.check.cost.values import MISSING, Builtin, Closure, External, Module, Part, Scope, harmless
+from jostle.check.cost.values import MISSING, Builtin, Closure, External, Module, Part, Scope, cannot_charge
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
 
@@ -20,14 +20,14 @@ _FREE = (
 )  # fmt: skip
 
 
-class Inert:
+class Purity:
     """Remembers what it found out about functions."""
 
     def __init__(self) -> None:
         self._known: dict[Closure, bool] = {}
 
     def value(self, value: Any) -> bool:
-        return harmless(value, self.function)
+        return cannot_charge(value, self.function)
 
     def function(self, function: Any) -> bool:
         if isinstance(function, External):

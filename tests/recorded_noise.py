@@ -28,6 +28,6 @@ class Draw:
         if self.kind == "laplace":
             return float(np.abs(gap).sum()) / self.scale
         if self.kind == "gaussian":
-            return float((gap**2).sum()) / (2 * self.scale**2)
+            return float(((gap / self.scale) ** 2).sum()) / 2
         moved = float(gap.max() - gap.min()) / self.scale
         return moved**2 / 8 if self.kind == "gumbel" else moved

@@ -41,6 +41,8 @@ def noisy_answers(
         parts = zip(strategy.answers(kernel.vault.cells(cube)), strategy.ratios(), strict=True)
         return [np.ldexp(part.astype(float), -strategy.bits) * ratio for part, ratio in parts], 0.0
     l1, l2 = strategy.norms()
+    if not l1:
+        raise refuse("ValueError", "a strategy that counts no cell measures nothing")
     how = Additive.fitted(need(amount), via, cube.exposures, l1, l2)
     kernel.charge(cube.exposures, how.price, "vector", span, ChargePurpose(how.mechanism, (cube, blocks)))
     noise, stability = noise_and_reach(cube)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, proxy
 
 from jostle.plan.plan import Plan, RowExpr
 from jostle.privacy.rows.factored import CodedRows, coded
@@ -32,7 +32,7 @@ Place = tuple[Plan, tuple[RowExpr, ...], float, str]
 
 class RowStore:
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+        self._engine: Engine = proxy(engine)  # its own reference would keep the engine, and these rows, for ever
         self._kept: OrderedDict[Place, list[NDArray[np.int16]]] = OrderedDict()
         self._tallies: OrderedDict[Place, tuple[NDArray[np.int16], NDArray[np.int64]] | None] = OrderedDict()
         self._coded: OrderedDict[tuple[Place, tuple[int, ...]], CodedRows] = OrderedDict()

@@ -90,7 +90,7 @@ def _finish_call(
     interp: Interpreter, node: n.Call, function: Any, args: list[Any], keywords: dict[str, Any], scope: Scope
 ) -> Any:
     if isinstance(function, RowForm):
-        return function.body(interp, node, scope)
+        return operators.guarded(function.name, lambda: function.body(interp, node, scope), (), {}, quote=False)
     try:
         return interp.call(function, args, keywords, node.span)
     except Refusal as refusal:

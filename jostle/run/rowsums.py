@@ -203,6 +203,8 @@ def _noisy_moments(
     split = [float(s) for s in shares] if is_sequence(shares) and all(is_number(s) for s in shares) else []
     if not 1 <= len(split) <= 3 or not all(0 <= s < 1e9 for s in split) or not sum(split) > 0:
         raise refuse("ValueError", "`shares` are one to three numbers from 0 on", help="`shares = [1, 1, 9]`")
+    if any(0 < s < 1e-9 for s in split):
+        raise refuse("ValueError", "a share is 0, or at least 1e-9", help="`shares = [1, 1, 9]`")
     function = _row_function(rows, weights, parameters, WEIGHTS)
     rowsums.check_moments(rows, function, len(split))
     share = _part(part)

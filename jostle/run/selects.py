@@ -192,6 +192,8 @@ def public_keys(value: Any, span: Span) -> tuple[Any, ...] | range:
     for item in value:
         if not (is_number(item) or isinstance(item, (str, bool))):
             raise refuse("TypeError", f"a key is a number or a text, not {kind_name(item)}", span)
+        if is_number(item) and not math.isfinite(item):
+            raise refuse("ValueError", "a key is a finite number", span)
         keys.append(float(math.floor(item)) if is_number(item) else item)
     if len({type(k) for k in keys}) > 1:
         raise refuse("TypeError", "keys are all numbers or all texts", span)

@@ -183,3 +183,31 @@ def test_many_numbers_a_row_need_no_more_memory_for_many_rows(monkeypatch: pytes
     monkeypatch.setattr(rowsums, "MOST_NUMBERS", 2**24)
     assert np.array_equal(few, Session().run(Source("p.jst", public)).released["s"])
 
+
+@pytest.mark.attack("parameters of what runs over rows")
+@pytest.mark.parametrize("call", [
+    'v = vectors(t, x, y, norm = [1, 2] * [1, 1])',
+    "a = {{ select count(*) from t groupby x over [1, exp(1000)] with epsilon 1 }}",
+    "a = laplace(histogram(t, c), [{kind: \"groups\", labels: [-1, -1], size: 1}]) with epsilon 1",
+    "a = noisy_moments(vectors(t, x), shares = [1, exp(-740)]) with epsilon 1",
+])  # fmt: skip
+def test_what_the_fuzzer_found(arena: Arena, call: str) -> None:
+    """A traceback of Python, or noise that cannot be drawn after a charge: refused before."""
+    one, other = neighbours(arena, f"{call}\n")
+    assert one.text == other.text and not one.result.ok and one.spent() == 0 and not one.draws
+
+
+def test_rows_go_with_their_session() -> None:
+    """A store of rows held its engine, which held the store: every session's private rows stayed in memory."""
+    import gc
+    import weakref
+
+    from jostle.source import Source
+    from jostle.tools.session import Session
+
+    session = Session()
+    session.run(Source("p.jst", 'release s = noisy_sum(vectors([[0.1], [0.2]]), "coordinates").sum\n'))
+    engine = weakref.ref(session._interp.kernel.engine)
+    del session
+    gc.collect()
+    assert engine() is None

@@ -1,0 +1,56 @@
+"""Sets of parameters by their seeds, and the worlds they are tried on."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from parameter_calls import call
+from parameter_oracle import Fault, judge
+from parameter_values import Values
+from parameter_worlds import recorded, world
+
+WORLD = 1000
+"""So many seeds in a row share a world."""
+
+
+@dataclass(frozen=True)
+class Run:
+    seed: int
+    family: str
+    text: str
+    values: dict[str, object]
+    went: str
+    faults: list[Fault]
+
+
+def runs(first: int, many: int, only: str | None = None, worlds: int = WORLD) -> Iterator[Run]:
+    """The sets of parameters with these seeds, one after the other."""
+    with recorded() as noise:
+        place = None
+        for seed in range(first, first + many):
+            if place is None or seed % worlds == 0:
+                place = None
+                gc.collect()  # sessions are circles, and each holds an engine
+                place = world(seed // worlds, noise)
+            v = Values(seed)
+            v.strange = v.choice((0.0, 0.4, 0.6))
+            made = call(v, place, only)
+            went, faults = judge(place, noise, made, v.randrange(6), v.choice((1, 2, 3, 5)), seed % 40 == 0)
+            yield Run(seed, made.family, made.text, made.values, went, faults)
+
+
+def describe(seed: int, only: str | None = None) -> str:
+    (one,) = runs(seed, 1, only)
+    with recorded() as noise:
+        place = world(seed // WORLD, noise)
+    told = [
+        f"{one.family}: {one.went}",
+        f"protecting {place.unit}",
+        one.text,
+        *(f"   {k} = {v!r}" for k, v in one.values.items()),
+    ]
+    told += [f"{fault.kind}\n   {fault.detail}" for fault in one.faults]
+    told += [f"{name}: {rows}" for name, rows in place.rows.items()]
+    return "\n".join(told)

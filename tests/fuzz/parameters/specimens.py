@@ -1,0 +1,153 @@
+"""Faults of what runs over rows, put back one at a time: each must be convicted by the fuzzer.
+
+The first four are of the kinds that were found in this package when functions of a batch ran over private rows: a table
+one column short, parameters that fit for some numbers of rows only, a search that carries its place from row to row,
+and a product that rounds by the number of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jostle.kernels import rowprograms
+from jostle.kernels.rowprograms import scales
+from jostle.privacy import rowsums, scores
+from jostle.privacy.rows import arrays, functions, sums
+from jostle.privacy.rows.arrays import reshape, total
+from jostle.privacy.rows.expressions import Unary, comparison, constant
+from jostle.privacy.rows.functions import Weights
+from jostle.privacy.rows.norms import GRID
+from jostle.privacy.rows.program import program
+
+Patch = pytest.MonkeyPatch
+
+
+def tables_that_are_short(patch: Patch) -> None:
+    """Looking up fails where a row has the last value of a table, and nowhere else."""
+    patch.setattr(arrays.LookUp, "apply", lambda self, operands, out: np.take(
+        self.table[..., : max(1, self.table.shape[-1] - 1)], operands[0].astype(np.intp), axis=-1
+    ))  # fmt: skip
+
+
+def arrays_of_one_row(patch: Patch) -> None:
+    """Constants are put beside numbers of rows: that fits for one number of rows only."""
+    patch.setattr(arrays.Concatenation, "apply", lambda self, operands, out: np.concatenate(list(operands)))
+
+
+class Searched(Unary):
+    """The place of a number among public ones, by a search that assumes that they rise."""
+
+    __slots__ = ()
+    edges = np.zeros(0)
+
+    def apply(self, operands: Any, out: Any) -> Any:
+        return np.asarray(np.searchsorted(self.edges, operands[0]), dtype=float)
+
+
+def a_search_among_edges(patch: Patch) -> None:
+    """Shells are searched for among radii that nobody sorted."""
+
+    def within(d: int, *, radii: Any) -> Weights:
+        edges = (scales.numbers(radii, (None,), "radii") * GRID) ** 2
+        operation: Any = type("Searched", (Searched,), {"edges": edges, "__slots__": ()})
+        units = scales.row(d)
+        squared = total(units * units)
+        return Weights(
+            "within", program([units], arrays.one_hot(operation((), 0, len(edges), squared), len(edges)) * GRID)
+        )
+
+    patch.setitem(rowprograms.WEIGHTS, "within", within)  # type: ignore[arg-type]
+
+
+def a_product_that_rounds(patch: Patch) -> None:
+    """Partial sums of a product are rounded, in an order that goes by the number of rows."""
+
+    def apply(self: Any, operands: Any, out: Any) -> Any:
+        columns, rows = operands[0].shape
+        made = np.zeros((len(self.matrix), rows))
+        for column in np.roll(np.arange(columns), rows):
+            made = np.rint((made + self.matrix[:, column, None] * operands[0][column]) * 2.0**-38) * 2.0**38
+        return made
+
+    patch.setattr(arrays.MatrixProduct, "apply", apply)
+
+
+def frames_of_any_length(patch: Patch) -> None:
+    """Frames are taken as a program gives them."""
+    patch.setattr(rowsums, "whole_frames", lambda frames, squared, radius: np.trunc(frames * GRID / radius))
+
+
+def weights_above_one(patch: Patch) -> None:
+    """Weights of a row are each at most 1, and not all of them together."""
+    patch.setattr(rowsums, "whole_weights", lambda weights: weights)
+
+    def within(d: int, *, radii: Any) -> Weights:
+        edges = scales.numbers(radii, (None,), "radii")
+        units = scales.row(d)
+        limits = constant(np.floor(np.minimum(edges * GRID, 2.0**25) ** 2))
+        return Weights("within", program([units], comparison(reshape(total(units * units), (1,)), "<=", limits) * GRID))
+
+    patch.setitem(rowprograms.WEIGHTS, "within", within)  # type: ignore[arg-type]
+
+
+def sums_that_are_not_clipped(patch: Patch) -> None:
+    """Contributions are rounded and not clipped to their norm."""
+    patch.setattr(sums, "clipped", lambda given, norm: np.trunc(np.nan_to_num(given) * 2.0**30).astype(np.int64))
+
+
+def the_mean_of_a_batch(patch: Patch) -> None:
+    """A row is seen relative to the others of its batch."""
+
+    def apply(self: Any, operands: Any, out: Any) -> Any:
+        middle = np.rint(operands[0].mean(axis=-1, keepdims=True)) if operands[0].size else 0.0
+        return np.asarray(self.matrix @ (operands[0] - middle))
+
+    patch.setattr(arrays.MatrixProduct, "apply", apply)
+
+
+def a_number_written_over(patch: Patch) -> None:
+    """The evaluator takes an array for its result that is needed again."""
+    from jostle.privacy.rows.program import RowProgram
+
+    patch.setattr(RowProgram, "_reusable", lambda self, place, sources, operands, rows: next(
+        (o for o in operands if o.shape == (*self.order[place].shape, rows) and o.flags.writeable), None
+    ))  # fmt: skip
+
+
+def a_count_of_two(patch: Patch) -> None:
+    """A row counts twice, and a sensitivity of 1 is claimed."""
+    patch.setattr(functions.RowCount, "sensitivity", property(lambda self: 0.5))
+    from jostle.privacy import rowcounts
+
+    patch.setattr(rowcounts, "max", lambda *values: values[-1], raising=False)
+
+
+def a_score_of_half_its_sensitivity(patch: Patch) -> None:
+    """The cells' differences move by 2 for a row, and 1 is claimed."""
+    patch.setitem(scores.KINDS, "roughness", scores.Kind(scores._roughness, 1, False))
+
+
+def a_failure_on_few_rows(patch: Patch) -> None:
+    """The largest cell is looked for among those above 1, and there may be none."""
+    patch.setitem(scores.KINDS, "peak", scores.Kind(lambda x: int(x[x > 1].max()), 1, True))
+
+
+SPECIMENS: dict[str, tuple[Callable[[Patch], None], str]] = {
+    "tables that are short": (tables_that_are_short, "classifiers"),
+    "arrays of one row": (arrays_of_one_row, "sums"),
+    "a search among edges": (a_search_among_edges, "moments"),
+    "a product that rounds": (a_product_that_rounds, "moments"),
+    "frames of any length": (frames_of_any_length, "moments"),
+    "weights above one": (weights_above_one, "moments"),
+    "sums that are not clipped": (sums_that_are_not_clipped, "sums"),
+    "the mean of a batch": (the_mean_of_a_batch, "moments"),
+    "a number written over": (a_number_written_over, "moments"),
+    "a count of two": (a_count_of_two, "classifiers"),
+    "a score of half its sensitivity": (a_score_of_half_its_sensitivity, "scores"),
+    "a failure on few rows": (a_failure_on_few_rows, "scores"),
+}
+"""Each with the family of calls that it is convicted by."""

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 
+from jostle.amounts import QUANTA
 from jostle.check.report import Report
-from jostle.check.words import QUANTUM
 from jostle.syntax import nodes as n
 
 
@@ -35,7 +35,7 @@ def check_share(share: n.Expr, report: Report) -> None:
         report.add("BadAmount", message, share.span, label="outside 0 to 1", help="write `spending 0.05`")
 
 
-def _wrong(expr: n.Expr, unit: str, least: float = QUANTUM) -> str:
+def _wrong(expr: n.Expr, unit: str, least: float = 1 / QUANTA) -> str:
     if isinstance(expr, n.String | n.Constant | n.ListOf | n.SetOf | n.RecordOf | n.Range):
         return f"an amount of {unit} is a number"
     value = literal(expr)

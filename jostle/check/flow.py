@@ -35,8 +35,8 @@ from jostle.check.values import (
     many,
     record,
 )  # fmt: skip
-from jostle.check.words import COMPARISONS, FOLDS
 from jostle.diagnostics import Note
+from jostle.language.operations import COMPARISONS, FOLDS
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import children, expressions
 

@@ -12,11 +12,10 @@ from collections.abc import Collection
 from jostle.check.modules import Modules
 from jostle.check.report import Report
 from jostle.check.scopes import Scope, blocks, bound_in
-from jostle.check.words import ALWAYS, COMPARISONS
 from jostle.diagnostics import did_you_mean
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import DOMAINS, over_rows
-from jostle.language.operations import ROW_FUNCTIONS
+from jostle.language.operations import COMPARISONS, ROW_FUNCTIONS
 from jostle.resources import folder
 from jostle.source import Span
 from jostle.syntax import nodes as n
@@ -27,6 +26,10 @@ OTHER_LANGUAGES = {
     "self": "a parameter", "mean": "`avg`", "average": "`avg`", "length": "`len`", "float": "`number`",
     "int": "`floor`",
 }  # fmt: skip
+
+
+ALWAYS = frozenset({"epsilon", "rho"})
+"""Names of what is left of an allotment."""
 
 
 class Names:

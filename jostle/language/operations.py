@@ -18,6 +18,8 @@ from jostle.language.intervals import Interval
 
 COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
 LOGIC = frozenset({"and", "or", "not"})
+FOLDS = ("max", "min", "sum", "argmax", "argmin")
+"""What may stand before `over`."""
 
 
 class Whole(Enum):

@@ -27,11 +27,15 @@ DIRECT = 4
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """The cost of one measurement: as asked, in ρ quanta, and the δ that no ρ covers (stability selection)."""
+    """The cost of one measurement: as asked, in ρ quanta, and the δ that no ρ covers (stability selection).
+
+    `pure`: outside an event of that δ it is ε-DP, ε the amount. Gaussian noise is not.
+    """
 
     amount: Amount
     rho: int
     delta0: int = 0
+    pure: bool = False
 
 
 def pure_price(amount: Amount) -> Price:
@@ -44,7 +48,7 @@ def pure_price(amount: Amount) -> Price:
     """
     plain = -(-amount.value * amount.value // (2 * QUANTA))
     epsilon = as_float(amount.value)
-    return Price(amount, min(plain, rounded_up(epsilon * math.tanh(epsilon / 2) * ROUNDING)))
+    return Price(amount, min(plain, rounded_up(epsilon * math.tanh(epsilon / 2) * ROUNDING)), pure=True)
 
 
 def gaussian_price(amount: Amount) -> Price:
@@ -57,7 +61,7 @@ def gaussian_price(amount: Amount) -> Price:
 
 def stability_price(amount: Amount) -> Price:
     """Of stability-based selection of keys: ε-DP noise, and δ for a key that only one person has."""
-    return Price(amount, pure_price(amount).rho, amount.delta)
+    return Price(amount, pure_price(amount).rho, amount.delta, pure=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,7 @@ class Measure:
 
     @property
     def width(self) -> int:
-        return 2 if self.kind in ("approximate", "basic") else 1
+        return {"approximate": 3, "basic": 2}.get(self.kind, 1)
 
     @property
     def direct_delta(self) -> int:
@@ -104,26 +108,35 @@ class Measure:
 
     def cost(self, price: Price) -> Cost:
         if self.kind == "approximate":
-            return (price.rho, price.delta0)
+            plain = price.amount.value if price.pure else self.limit.value + 1  # more than any plain sum may be
+            return (price.rho, price.delta0, plain)
         if self.kind == "basic":
             return (price.amount.value, price.amount.delta)
         return (price.amount.value,)
 
     def admits(self, total: Cost) -> bool:
-        if self.kind == "approximate":  # a fixed box: ρ and δ must not be traded for each other (docs/privacy/budgets)
-            return total[0] <= self.rho_limit and total[1] <= self.direct_delta
+        if self.kind == "approximate":  # fixed boxes: ρ and δ must not be traded for each other (docs/privacy/budgets)
+            within = total[0] <= self.rho_limit or total[2] <= self.limit.value
+            return within and total[1] <= self.direct_delta
         if self.kind == "basic":
             return total[0] <= self.limit.value and total[1] <= self.limit.delta
         return total[0] <= self.limit.value
 
+    def completed(self, total: Cost) -> Cost:
+        """A total of a ledger that is older than the place for plain sums, which nothing fits any more."""
+        older = self.kind == "approximate" and len(total) == 2
+        return (*total, self.limit.value + 1 if any(total) else 0) if older else total
+
     def spent(self, total: Cost) -> dict[str, float]:
         """What was lost, in the budget's own words."""
         value, delta = self.spent_exactly(total)
-        return {self.unit: as_float(value)} | ({"delta": as_float(delta)} if self.width == 2 else {})
+        return {self.unit: as_float(value)} | ({"delta": as_float(delta)} if self.width > 1 else {})
 
     def spent_exactly(self, total: Cost) -> tuple[int, int]:
         """The same in quanta: of the unit, and of δ."""
         if self.kind == "approximate":
-            epsilon = epsilon_of(as_float(total[0]), as_float(self.conversion_delta))
-            return rounded_up(epsilon), self.limit.delta if total[0] else total[1]
+            epsilon = rounded_up(epsilon_of(as_float(total[0]), as_float(self.conversion_delta)))
+            if total[2] <= min(epsilon, self.limit.value):
+                return total[2], total[1]
+            return epsilon, self.limit.delta
         return total[0], total[1] if self.width == 2 else 0

@@ -298,15 +298,16 @@ class Kernel:
         measure = source.measure
         if measure.kind != "approximate":
             return max(0, measure.limit.value - total[0] + slack[0])
-        rho = as_float(max(0, measure.rho_limit - total[0] + slack[0]))
-        return int(math.sqrt(2 * rho) * 10**12)
+        rho = as_float(max(0, measure.rho_limit - total[0] + slack[0])) if total[0] <= measure.rho_limit else 0.0
+        plain = measure.limit.value - total[2] + slack[2] if total[2] <= measure.limit.value else 0
+        return max(plain, int(math.sqrt(2 * rho) * 10**12))
 
     def _over_budget(self, source: Source, path: Path, price: Price, span: Span | None) -> Refusal:
         """Says which place of the budget is full."""
         measure, whose = source.measure, f"the budget of `{source.name}`"
         if measure.kind == "approximate":
             after = source.meter.after(path, measure.cost(price))
-            if after[0] <= measure.rho_limit:
+            if after[1] > measure.direct_delta:
                 left = max(0, measure.direct_delta - after[1] + price.delta0)
                 return refuse(
                     "BudgetExceeded", f"delta {as_text(price.delta0)} was asked, and {as_text(left)} is left of the "

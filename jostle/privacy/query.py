@@ -328,7 +328,7 @@ def prepare(table: Table, wishes: Sequence[KeyWish], wants: Sequence[Want]) -> R
     for wish in wishes:
         key = key_of(wish.expr, wish.over, domains, MOST_KEYS)
         if key is None:
-            if len(wishes) > 1 or not any(e.source.measure.width == 2 for e in table.exposures):
+            if len(wishes) > 1 or not any(e.source.measure.width > 1 for e in table.exposures):
                 raise open_keys(wish.name)
             unlisted = wish.expr
             continue

@@ -10,7 +10,7 @@ import pytest
 from storm import opened, registered
 
 from jostle.accounting.amounts import QUANTA, Amount
-from jostle.accounting.definitions import gaussian_price, pure_price, stability_price
+from jostle.accounting.definitions import Measure, gaussian_price, pure_price, stability_price
 from jostle.diagnostics import Refusal
 from jostle.privacy.handles import Exposure
 from jostle.privacy.kernel import Kernel
@@ -162,3 +162,26 @@ def test_an_older_copy_put_in_the_ledgers_place_is_noticed_by_who_spent(tmp_path
         (tmp_path / name).unlink(missing_ok=True)
     shutil.copy(tmp_path / "old.db", ledger.file.path)
     assert "knows less" in refused("LedgerError", *mine, 0.5)
+
+
+def test_a_ledger_that_counted_in_fewer_places_is_read_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before plain sums were counted beside ρ, a charge under (ε, δ) had two places."""
+    limit = Amount("epsilon", 2 * QUANTA, QUANTA // 10**6)
+    price = pure_price(Amount("epsilon", QUANTA // 100))
+    with monkeypatch.context() as before:
+        before.setattr(Measure, "width", property(lambda self: 2))
+        before.setattr(Measure, "cost", lambda self, price: (price.rho, price.delta0))
+        before.setattr(Measure, "completed", lambda self, total: total)
+        before.setattr(Measure, "admits", lambda self, total: total[0] <= self.rho_limit)
+        ledger = registered(tmp_path, limit, "approximate")
+        kernel, source = opened(Ledger(ledger.file.path))
+        for _ in range(3):
+            kernel.charge((Exposure(source),), price, "count", None)
+    kernel, source = opened(Ledger(ledger.file.path))
+    assert source.meter.spent == (3 * price.rho, 0, limit.value + 1)  # plain sums of it are not known: in ρ alone
+    kernel.charge((Exposure(source),), price, "count", None)
+    held = ledger.verify("people")
+    assert held.older and held.entries == 5
+    assert held.spent == (4 * price.rho, 0, limit.value + 1 + price.amount.value)
+    with pytest.raises(Refusal, match="is left of the budget"):
+        kernel.charge((Exposure(source),), pure_price(Amount("epsilon", QUANTA)), "count", None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from decimal import Decimal, localcontext
 
 import numpy as np
@@ -172,7 +173,7 @@ def test_one_gaussian_may_spend_all_of_an_approximate_budget() -> None:
     measure = Measure("approximate", wish)
     exposures = (Exposure(Source("s", measure, Unit(), None, SecureNoise())),)
     price = Additive.fitted(wish, "gaussian", exposures).price
-    assert measure.admits((price.rho, 0)) and not measure.admits((price.rho + 2, 0))
+    assert measure.admits(measure.cost(price)) and not measure.admits(measure.cost(replace(price, rho=price.rho + 2)))
     smaller = Amount("epsilon", QUANTA, QUANTA // 2 // 10**6)
     assert convertible(smaller, exposures) == smaller  # what asks for less is what it was
 
@@ -182,10 +183,13 @@ def test_one_gaussian_may_spend_all_of_an_approximate_budget() -> None:
 def test_an_approximate_budget_is_a_fixed_box(epsilon: float, delta: float) -> None:
     measure = Measure("approximate", Amount("epsilon", round(epsilon * QUANTA), round(delta * QUANTA)))
     rho, direct = measure.rho_limit, measure.direct_delta
-    assert measure.admits((rho, direct)) and not measure.admits((rho + 1, 0)) and not measure.admits((0, direct + 1))
+    whole = measure.limit.value
+    assert measure.admits((rho, direct, whole + 1)) and measure.admits((rho + 1, direct, whole))
+    assert not measure.admits((rho + 1, 0, whole + 1)) and not measure.admits((0, direct + 1, 0))
     assert direct / QUANTA + delta_by_grid(rho / QUANTA, epsilon) <= delta * (1 + 1e-6)  # a grid of orders
     assert rho > 0.9 * QUANTA * rho_of(epsilon, delta)  # what the box costs
-    assert measure.cost(Price(Amount("epsilon", 5), 3, 2)) == (3, 2)
+    assert measure.cost(Price(Amount("epsilon", 5), 3, 2)) == (3, 2, whole + 1)  # no plain sum has Gaussian noise
+    assert measure.cost(Price(Amount("epsilon", 5), 3, 2, pure=True)) == (3, 2, 5)
 
 
 def traded(epsilon: float, rho: float, first: float, delta0: float) -> float:
@@ -217,3 +221,39 @@ def test_what_is_seen_cannot_trade_rho_for_delta(epsilon: float) -> None:
         all_of_it, direct = rho_of(epsilon, delta), 0.995 * delta
         before = rho_of(epsilon, delta - direct)  # room for the key under the rule that traded
         assert max(traded(epsilon, all_of_it, before * part, direct) for part in (0.8, 0.9, 0.99)) > 1.05 * delta
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 8.0])
+def test_what_is_seen_cannot_pick_the_better_of_two_accounts(epsilon: float) -> None:
+    """Randomised response first; then, as it fell, all the pure ε that is left, or all the ρ that is left."""
+    from scipy.stats import norm
+
+    delta = 1e-4
+    measure = Measure("approximate", Amount("epsilon", round(epsilon * QUANTA), round(delta * QUANTA)))
+    worst = 0.0
+    for first in np.linspace(0.02, 0.98, 25) * pure_epsilon(measure.rho_limit / QUANTA):
+        price = pure_price(Amount("epsilon", round(first * QUANTA)))
+        mu = math.sqrt(2 * (measure.rho_limit - price.rho) / QUANTA)
+        lost = 0.0
+        for loss, chance in ((first, 1 / (1 + math.exp(-first))), (-first, 1 / (1 + math.exp(first)))):
+            left = epsilon - loss
+            gaussian = norm.cdf(mu / 2 - left / mu) - math.exp(left + norm.logcdf(-mu / 2 - left / mu))
+            pure = max(0.0, -math.expm1(left - (epsilon - first)))  # all of what is left says the same: never above ε
+            lost += chance * max(gaussian, pure)
+        worst = max(worst, lost)
+    assert 0.1 * delta < worst <= measure.conversion_delta / QUANTA
+
+
+def test_plain_sums_without_gaussian_noise_fit_a_budget_with_a_delta() -> None:
+    """A δ makes a budget no smaller: what fits ε alone fits ε with δ."""
+    measure = Measure("approximate", Amount("epsilon", QUANTA, QUANTA // 10**6))
+    half = measure.cost(pure_price(Amount("epsilon", QUANTA // 2)))
+    twice = tuple(2 * cost for cost in half)
+    assert measure.admits(half) and measure.admits(twice) and not measure.admits(tuple(3 * cost for cost in half))
+    assert measure.spent(twice) == {"epsilon": 1.0, "delta": 0.0}
+    small = measure.cost(gaussian_price(Amount("epsilon", QUANTA // 100, QUANTA // 10**8)))
+    mixed = tuple(a + b for a, b in zip(half, small, strict=True))
+    assert measure.admits(small) and not measure.admits(mixed)  # neither account admits Laplace noise of ½ and Gaussian
+    many = measure.cost(pure_price(Amount("epsilon", QUANTA // 1000)))
+    assert measure.admits(tuple(1000 * cost for cost in many)) and measure.admits(tuple(5000 * cost for cost in many))
+    assert not measure.admits(tuple(100_000 * cost for cost in many))

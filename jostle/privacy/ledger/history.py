@@ -18,7 +18,7 @@ import hashlib
 import hmac
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,27 +62,39 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What a chain that holds says: how many entries, the last hash, and the total of all charges."""
+    """What a chain that holds says: how many entries, the last hash, and the total of all charges.
+
+    `older`: some were counted by an earlier rule, in fewer places.
+    """
 
     entries: int
     head: str
     spent: tuple[int, ...]
+    older: bool
 
 
-def verify(name: str, entries: Iterable[Entry], width: int) -> Verified:
-    """Follows a chain from its first entry. `LedgerError` names the first entry that does not hold."""
-    number, head, spent = 0, FIRST, [0] * width
+def verify(
+    name: str, entries: Iterable[Entry], width: int, completed: Callable[[tuple[int, ...]], tuple[int, ...]] = tuple
+) -> Verified:
+    """Follows a chain from its first entry. `LedgerError` names the first entry that does not hold.
+
+    `completed` gives a total of an earlier rule the places that it had not.
+    """
+    number, head, spent, before = 0, FIRST, [0] * width, (0,) * width
     for entry in entries:
         number += 1
         good = entry.number == number and entry.previous == head
         if not good or entry.hash != chained(head, digest(entry.content)):
             raise broken(name, f"entry {number} does not follow from what stands before it")
-        if len(entry.growth) not in (0, width) or min(entry.growth, default=0) < 0:
+        grown = entry.growth
+        if len(completed(grown)) not in (0, width) or min(grown, default=0) < 0:
             raise broken(name, f"entry {number} counts something else than this budget")
-        for place, grown in enumerate(entry.growth):
-            spent[place] += grown
+        if 0 < len(grown) < width:
+            before = completed(tuple(a + b for a, b in zip(before, grown, strict=False)))
+        elif grown:
+            spent = [a + b for a, b in zip(spent, grown, strict=True)]
         head = entry.hash
-    return Verified(number, head, tuple(spent))
+    return Verified(number, head, tuple(a + b for a, b in zip(spent, before, strict=True)), any(before))
 
 
 def broken(name: str, why: str) -> Exception:

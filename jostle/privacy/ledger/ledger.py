@@ -201,10 +201,11 @@ class Ledger:
         with self.file.reading() as connection:
             rows = Rows(self.file, connection)
             found, entries = rows.find(name), rows.entries(name)
-        held = history.verify(name, entries, found.terms.measure.width)
+        measure = found.terms.measure
+        held = history.verify(name, entries, measure.width, measure.completed)
         if (held.entries, held.head) != (found.state.entries, found.state.head):
             raise history.broken(name, f"it ends after entry {held.entries} of {found.state.entries}")
-        if held.spent != found.state.spent or not found.terms.measure.admits(held.spent):
+        if held.spent != found.state.spent or not (held.older or measure.admits(held.spent)):
             raise history.broken(name, "its charges do not add up to the total")
         if entries[0].content.get("terms") != history.digest(found.terms.as_json()):
             raise history.broken(name, "what was registered is not what stands there now")

@@ -96,9 +96,10 @@ class Rows:
     def _read(self, name: str, terms: str, state: str, seal: str, key: bytes) -> Dataset:
         try:
             found = Dataset(Terms.from_json(json.loads(terms)), State.from_json(json.loads(state)), key)
-            good = found.terms.name == name and len(found.state.spent) == found.terms.measure.width
+            spent = found.terms.measure.completed(found.state.spent)
+            good = found.terms.name == name and len(spent) == found.terms.measure.width
             if good and history.holds(key, "state", [found.terms.as_json(), found.state.as_json()], seal):
-                return found
+                return replace(found, state=replace(found.state, spent=spent))
         except (KeyError, TypeError, ValueError, AttributeError):
             pass
         raise self.file.refusal(f"is damaged: what it says of `{name}` does not hold", "its owner restores it")

@@ -38,7 +38,8 @@ def share(amount: Amount, parts: int) -> Amount:
 
 
 def sum_prices(whole: Amount, prices: list[Price]) -> Price:
-    return Price(whole, sum(p.rho for p in prices), sum(p.delta0 for p in prices))
+    rho, delta0 = sum(p.rho for p in prices), sum(p.delta0 for p in prices)
+    return Price(whole, rho, delta0, all(p.pure for p in prices))
 
 
 def convertible(amount: Amount, exposures: Exposures) -> Amount:

@@ -51,7 +51,7 @@ class Selection:
         if self.amount.unit == "rho":
             return Price(self.amount, self.amount.value)
         if self.gumbel:
-            return Price(self.amount, -(-self.amount.value * self.amount.value // (8 * QUANTA)))
+            return Price(self.amount, -(-self.amount.value * self.amount.value // (8 * QUANTA)), pure=True)
         return pure_price(self.amount)
 
     @property

@@ -177,15 +177,24 @@ class Engine:
         return results
 
     def codes(self, plan: Plan, keys: tuple[Key, ...]) -> list[NDArray[Any]]:
-        """For each key an array over the rows of a relation without joins: where the row stands among the key's
-        values, as `group` reads them, and −1 where it is none or not listed. int8, int16 or int32.
+        """For each key an array over the rows of a relation: where the row stands among the key's values, as `group`
+        reads them, and −1 where it is none or not listed. int8, int16 or int32.
 
-        Rows come in the same order in every call: that of the file, which DuckDB keeps (`preserve_insertion_order`).
+        Without joins rows have numbers, and stand in the order of these in every call, however DuckDB returns them.
         """
         import numpy as np
 
+        if not keys:
+            return []
         source = sql.relation(plan, self._base)
-        return [np.asarray(column) for column in self._columns(sql.codes(source, keys))] if keys else []
+        columns = [np.asarray(column) for column in self._columns(sql.codes(source, keys))]
+        if not source.numbered:
+            return columns
+        numbers, *codes = columns
+        if np.all(numbers[1:] > numbers[:-1]):
+            return codes
+        order = np.argsort(numbers)
+        return [column[order] for column in codes]
 
     def rows(self, plan: Plan) -> int:
         """The exact number of rows."""
@@ -268,15 +277,15 @@ class Engine:
         cleaned = [clean(*cell, domain) for cell, (_, domain) in zip(cells, scan.columns, strict=True)]
         weighted = isinstance(plan, Bound) and plan.weighted
         named = [f"{item} AS c{i}" for i, (item, _) in enumerate(cleaned)] + (["w"] if weighted else [])
-        items = ", ".join(named) or "1 AS unused"
-        query = f"SELECT {items} FROM ({source})"
         parsed = isinstance(raw, CsvFile) or any(map(_parsed, cells, (domain for _, domain in scan.columns)))
         if isinstance(plan, Bound) or parsed:
             table = f"kept{next(self._numbers)}"
-            self.fetch(f"CREATE TABLE {table} AS {query}", raw.shown)
-            query = f"SELECT * FROM {table}"
+            self.fetch(f"CREATE TABLE {table} AS SELECT {', '.join(named) or '1 AS unused'} FROM ({source})", raw.shown)
+            query = f"SELECT *, rowid AS n FROM {table}"
+        else:
+            query = f"SELECT {', '.join([*named, 'n'])} FROM {table}"
         columns = {name: Physical(f"c{i}", cleaned[i][1]) for i, (name, _) in enumerate(scan.columns)}
-        self._kept[plan] = sql.Relation(query, columns, dict(scan.columns), raw.size, weighted)
+        self._kept[plan] = sql.Relation(query, columns, dict(scan.columns), raw.size, weighted, True)
         return self._kept[plan]
 
     def fetch(self, query: str, shown: str = "the data") -> list[tuple[Any, ...]]:

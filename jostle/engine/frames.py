@@ -22,21 +22,23 @@ class Frame(Raw):
     __slots__ = ("_name",)
 
     def __init__(self, origin: Any, name: str, register: Callable[[str, Any], object]) -> None:
+        import numpy as np
         import pyarrow as pa
 
         from jostle.engine.arrowcells import cells, kind_of
 
-        names, columns = _columns(origin)
+        names, arrays = _columns(origin)
         if not names:
             raise refuse("DataError", "the table has no columns")
         if len(set(names)) < len(names):
             raise refuse("DataError", "the table has two columns of one name", help="rename one of them")
-        arrays = [_array(column) for column in columns]
+        arrays = [_array(column) for column in arrays]
         if len({len(array) for array in arrays}) > 1:
             raise refuse("DataError", "the arrays of the table differ in length", help="give arrays of one length")
         super().__init__(names, tuple(kind_of(array.type) for array in arrays), "the table")
         self._name = name
-        register(name, pa.table([cells(array) for array in arrays], names=[f"c{i}" for i in range(len(arrays))]))
+        columns: dict[str, Any] = {f"c{i}": cells(array) for i, array in enumerate(arrays)}
+        register(name, pa.table(columns | {"n": np.arange(len(arrays[0]))}))
 
     def table(self, needed: Collection[int]) -> str:
         return self._name

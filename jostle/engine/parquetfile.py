@@ -21,13 +21,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+NUMBER = "file_row_number"  # what DuckDB calls it
 Fetch = Callable[[str, str], list[tuple[Any, ...]]]
 
 
 class ParquetFile(Raw):
     """A Parquet file; `name` becomes a view. `fetch` runs a query, `register` gives an Arrow table a name."""
 
-    __slots__ = ("_columns", "_file", "_name", "_native", "_register", "_tables")
+    __slots__ = ("_columns", "_file", "_name", "_native", "_numbered", "_register", "_rows", "_tables")
 
     def __init__(
         self, file: OpenFile, name: str, shown: str, fetch: Fetch, register: Callable[[str, Any], object]
@@ -36,7 +37,8 @@ class ParquetFile(Raw):
         reader = f"read_parquet({text_literal(file.name)}, {options})"
         described = fetch(f"DESCRIBE SELECT * FROM {reader}", shown)
         kinds = [str(row[1]) for row in described]
-        self._native = [kind in NATIVE for kind in kinds]
+        self._numbered = all(str(row[0]).lower() != NUMBER for row in described)  # else DuckDB's own number is hidden
+        self._native = [kind in NATIVE and self._numbered for kind in kinds]
         if not all(self._native):
             arrow = _kinds(file, len(kinds))
             self._native = [native and (kind == other or other == NONE) for native, kind, other in
@@ -48,17 +50,20 @@ class ParquetFile(Raw):
         self._tables: dict[frozenset[int], str] = {}
         items = ", ".join(f"c{i}" if native else f"NULL AS c{i}" for i, native in enumerate(self._native))
         aliases = ", ".join(f"c{i}" for i in range(len(kinds)))
+        items += f", {NUMBER} AS n" if self._numbered else ""
         fetch(f"CREATE VIEW {name} AS SELECT {items} FROM {reader} AS t({aliases})", shown)
 
     def table(self, needed: Collection[int]) -> str:
-        if all(self._native[i] or self.kinds[i] == NONE for i in needed):
+        if all(self._native[i] or self.kinds[i] == NONE for i in needed) and self._numbered:
             return self._name
         place = frozenset(needed)
         if place not in self._tables:
+            import numpy as np
             import pyarrow as pa
 
             self._read(place)
-            read = pa.table({f"c{i}": self._columns[i] for i in sorted(place)})
+            columns = {f"c{i}": self._columns[i] for i in sorted(place)}
+            read = pa.table(columns | {"n": np.arange(self._rows)})
             self._register(f"{self._name}_{len(self._tables)}", read)
             self._tables[place] = f"{self._name}_{len(self._tables)}"
         return self._tables[place]
@@ -76,6 +81,7 @@ class ParquetFile(Raw):
         try:
             with _by_parquet_types(self._file) as source:
                 opened = pq.ParquetFile(source)
+                self._rows = opened.metadata.num_rows
                 for i in needed:
                     if i not in self._columns and self.kinds[i] == NONE:
                         self._columns[i] = pa.chunked_array([pa.nulls(opened.metadata.num_rows)])

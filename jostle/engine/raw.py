@@ -37,7 +37,8 @@ class Raw(ABC):
 
     @abstractmethod
     def table(self, needed: Collection[int]) -> str:
-        """A table or view that has the columns `cN` of these numbers; what others it has is none of anybody's."""
+        """A table or view that has the columns `cN` of these numbers, and `n`, which numbers its rows in every query
+        alike (but for a file that is copied into a table first). What others it has is none of anybody's."""
 
     @abstractmethod
     def stale(self) -> bool:

@@ -41,7 +41,8 @@ _WIDEST_SUM = 2**80  # of one row's term: 2^47 rows of it still fit a HUGEINT
 class Relation:
     """A SELECT with its columns by their names in the plan, what is known of them, and a bound on its rows.
 
-    `weighted`: it has a column `w` beside those, its rows' weights.
+    `weighted`: it has a column `w` beside those, its rows' weights; `numbered`: a column `n` that tells the rows apart
+    and is the same in every query.
     """
 
     sql: str
@@ -49,6 +50,7 @@ class Relation:
     schema: Schema
     most_rows: int
     weighted: bool = False
+    numbered: bool = False
 
     def rows(self) -> RowSql:
         return RowSql(self.columns, self.schema)
@@ -77,9 +79,13 @@ def _filter(plan: Filter, base: Base, depth: int) -> Relation:
     inner = relation(source, base, depth + 1)
     rows = inner.rows()
     tests = [_condition(rows, condition, inner.schema) for condition in reversed(conditions)]
-    names = ", ".join([*(physical.alias for physical in inner.columns.values()), *_weights(inner)])
+    names = ", ".join([*(physical.alias for physical in inner.columns.values()), *_hidden(inner)])
     sql = f"SELECT {names} FROM ({rows.over(inner.sql)}) WHERE {' AND '.join(tests)}"
-    return Relation(sql, inner.columns, inner.schema, inner.most_rows, inner.weighted)
+    return Relation(sql, inner.columns, inner.schema, inner.most_rows, inner.weighted, inner.numbered)
+
+
+def _hidden(relation: Relation) -> list[str]:
+    return [*_weights(relation), *(["n"] if relation.numbered else [])]
 
 
 def _weights(relation: Relation, of: str = "") -> list[str]:
@@ -100,8 +106,8 @@ def _derive(plan: Derive, inner: Relation) -> Relation:
         schema[name] = derived_domain(expr, inner.schema)
         columns[name] = Physical(f"c{i}", alias is not None)
         items.append(f"{alias or rows.value(expr)} AS c{i}")
-    sql = f"SELECT {', '.join([*items, *_weights(inner)]) or '1 AS unused'} FROM ({rows.over(inner.sql)})"
-    return Relation(sql, columns, schema, inner.most_rows, inner.weighted)
+    sql = f"SELECT {', '.join([*items, *_hidden(inner)]) or '1 AS unused'} FROM ({rows.over(inner.sql)})"
+    return Relation(sql, columns, schema, inner.most_rows, inner.weighted, inner.numbered)
 
 
 def _join(plan: Join, left: Relation, right: Relation) -> Relation:
@@ -193,9 +199,13 @@ def group(source: Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> G
 
 
 def codes(source: Relation, keys: tuple[Key, ...]) -> str:
-    """A column a key: where each row stands among the key's values, from 0; −1 where the key is none or not listed."""
+    """A column a key: where each row stands among the key's values, from 0; −1 where the key is none or not listed.
+
+    Before them the rows' numbers, where they have some.
+    """
     rows = source.rows()
-    items = []
+    whole = "INTEGER" if source.most_rows < 2**31 else "BIGINT"
+    items = [f"CAST(n AS {whole}) AS n"] if source.numbered else []
     for i, key in enumerate(keys):
         value, size = _key_value(rows, key, source.schema), len(key.values)
         if isinstance(key.values, range):

@@ -5,21 +5,22 @@ base. The columns that are counted by are read from the engine once, as codes of
 by side; a part by `E == v` is one piece of its parent's row numbers, put in order of E's code. So a tree asks the
 engine once a column and never again, and a count costs what its own rows cost.
 
-It answers exactly what `Engine.group` would, since the codes and the conditions are the engine's own, and `None`
-where it does not apply. Exact numbers of rows: for `privacy` alone.
+It answers exactly what `Engine.group` would, since the codes and the conditions are the engine's own, and stand in the
+order of the row numbers, whatever order the database returns rows in; and `None` where it does not apply. Exact
+numbers of rows: for `privacy` alone.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
 from jostle.engine.groups import CELLS
+from jostle.engine.lru import LruCache
 from jostle.plan.bounds import is_integral
 from jostle.plan.keys import key_values
 from jostle.plan.kinds import Schema, kind_of
@@ -44,35 +45,9 @@ if TYPE_CHECKING:
     from jostle.engine.duck import Engine
 
 CODES, SPLITS = 512 * 2**20, 256 * 2**20  # bytes of coded columns and of split rows that are kept
-MOST_PLANS = 2**12  # that are remembered
 MOST_ROWS = 2**25  # of a base that is coded; larger ones are the engine's
 MOST_LISTED = 2**12  # values of a key that are looked up one by one
 BLOCK = 2**16  # rows that are counted at a time
-
-
-V = TypeVar("V")
-
-
-class Kept(Generic[V]):
-    """What can be worked out again, the least lately used out first; the newest always stays."""
-
-    def __init__(self, limit: int, most: int = MOST_PLANS) -> None:
-        self._limit, self._most, self._bytes = limit, most, 0
-        self._found: OrderedDict[Hashable, tuple[V, int]] = OrderedDict()
-
-    def get(self, key: Hashable) -> V | None:
-        found = self._found.get(key)
-        if found is None:
-            return None
-        self._found.move_to_end(key)
-        return found[0]
-
-    def put(self, key: Hashable, value: V, size: int = 0) -> V:
-        self._bytes += size - self._found.pop(key, (value, 0))[1]
-        self._found[key] = (value, size)
-        while (self._bytes > self._limit or len(self._found) > self._most) and len(self._found) > 1:
-            self._bytes -= self._found.popitem(last=False)[1][1]
-        return value
 
 
 @dataclass(slots=True, eq=False)
@@ -107,9 +82,9 @@ class Parts:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._bases: dict[Plan, Base] = {}
-        self._seen: Kept[tuple[Plan, Base]] = Kept(0)
-        self._codes: Kept[NDArray[Any]] = Kept(CODES)
-        self._splits: Kept[Split] = Kept(SPLITS)
+        self._seen: LruCache[tuple[Plan, Base]] = LruCache(0)
+        self._codes: LruCache[NDArray[Any]] = LruCache(CODES)
+        self._splits: LruCache[Split] = LruCache(SPLITS)
 
     def counts(self, plan: Plan, keys: Sequence[Key]) -> NDArray[np.int64] | None:
         """Rows of a part under public keys, in the shape of the keys (() without any), or None."""

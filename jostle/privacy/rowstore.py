@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary, proxy
 
 from jostle.plan.plan import Plan, RowExpr
 from jostle.privacy.rows.factored import CodedRows, coded
@@ -32,7 +31,7 @@ Place = tuple[Plan, tuple[RowExpr, ...], float, str]
 
 class RowStore:
     def __init__(self, engine: Engine) -> None:
-        self._engine: Engine = proxy(engine)  # its own reference would keep the engine, and these rows, for ever
+        self._engine = engine
         self._kept: OrderedDict[Place, list[NDArray[np.int16]]] = OrderedDict()
         self._tallies: OrderedDict[Place, tuple[NDArray[np.int16], NDArray[np.int64]] | None] = OrderedDict()
         self._coded: OrderedDict[tuple[Place, tuple[int, ...]], CodedRows] = OrderedDict()
@@ -112,13 +111,3 @@ class RowStore:
             self._kept[place] = made
             while sum(b.nbytes for blocks in self._kept.values() for b in blocks) > LIMIT:
                 self._kept.popitem(last=False)
-
-
-_STORES: WeakKeyDictionary[Engine, RowStore] = WeakKeyDictionary()
-
-
-def store_of(engine: Engine) -> RowStore:
-    """The one store beside an engine, gone with it."""
-    if engine not in _STORES:
-        _STORES[engine] = RowStore(engine)
-    return _STORES[engine]

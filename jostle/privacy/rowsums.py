@@ -36,7 +36,6 @@ from jostle.privacy.rows.factored import FactoredGradient, gradient_sums
 from jostle.privacy.rows.functions import Contributions, Weights
 from jostle.privacy.rows.norms import BITS, whole_frames, whole_weights
 from jostle.privacy.rows.sums import BATCH, ContributionSums, MomentSums
-from jostle.privacy.rowstore import store_of
 from jostle.source import Span
 from jostle.threads import on_one_thread
 
@@ -132,7 +131,7 @@ def _steps(rows: Vectors, count: int, blocks: int, framed: bool) -> list[tuple[f
 def _moments(kernel: Kernel, rows: Vectors, weights: Weights, degree: int) -> list[Ints]:
     kernel.need_open(rows.exposures)
     sums = MomentSums(weights.size, len(rows.names), degree)
-    for units in store_of(kernel.engine).batches(rows):
+    for units in kernel.vault.rows.batches(rows):
         gamma, *frames = weights.program(units)
         views = whole_frames(frames[0], frames[1], weights.radius) if frames else units
         sums.add(views, whole_weights(gamma))
@@ -221,7 +220,7 @@ def public_rows(kernel: Kernel, rows: Vectors) -> NDArray[np.float64]:
 def exact_size(kernel: Kernel, rows: Vectors) -> int:
     """How many rows there are whose values are all known; after the charge, as `exact_scores`."""
     kernel.need_open(rows.exposures)
-    return sum(units.shape[1] for units in store_of(kernel.engine).batches(rows))
+    return sum(units.shape[1] for units in kernel.vault.rows.batches(rows))
 
 
 def exact_scores(kernel: Kernel, one: Scores) -> list[int]:
@@ -230,7 +229,7 @@ def exact_scores(kernel: Kernel, one: Scores) -> list[int]:
     given, bound = one.arguments
     kernel.need_open(rows.exposures)
     if isinstance(given, FactoredGradient):
-        exact = gradient_sums(store_of(kernel.engine).coded(rows, given.values), given, bound)
+        exact = gradient_sums(kernel.vault.rows.coded(rows, given.values), given, bound)
     else:
         exact = _sums(kernel, rows, given, bound, "sup")
     coordinates = [int(v) for v in exact]
@@ -242,7 +241,7 @@ def _sums(kernel: Kernel, rows: Any, given: Contributions, bound: float, norm: s
     total = ContributionSums(given.size, norm)
     most = max(1, min(BATCH, MOST_NUMBERS // given.size))  # memory goes by public facts
     scale = 2.0**-given.bits / bound
-    for units, times in store_of(kernel.engine).tallied(rows):
+    for units, times in kernel.vault.rows.tallied(rows):
         for start in range(0, len(times), most):
             part = slice(start, start + most)
             (numbers,) = given.program(units[:, part])

@@ -6,13 +6,15 @@ Only `privacy` asks it anything. Counts of plans are kept while they fit in `LIM
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from jostle.diagnostics import refuse
+from jostle.engine.lru import LruCache
 from jostle.plan.plan import Apply, Column, Count, Key, Plan, RowExpr, Term
 from jostle.privacy.handles import VALUES, Cells, Counted, Cube, Exposures, Restricted, Tallied
-from jostle.privacy.parts import Kept, Parts
+from jostle.privacy.parts import Parts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from jostle.engine.duck import Engine
     from jostle.kernels.classifiers.codes import Coded
     from jostle.privacy.mechanisms.cuts import Line
+    from jostle.privacy.rowstore import RowStore
 
 LIMIT, PUBLIC, LINES = 512 * 2**20, 128 * 2**20, 16 * 2**20
 UNWEIGHTED = "declare the source without `weighted`, or use a measurement that adds up weights"
@@ -31,10 +34,17 @@ class Vault:
         """`need_open` refuses private cells where nothing private may be measured."""
         self._engine, self._need_open = engine, need_open
         self.parts = Parts(engine)
-        self.public: Kept[tuple[dict[str, Coded], NDArray[np.float64]]] = Kept(PUBLIC)  # of `publicrows`
-        self.lines: Kept[Line] = Kept(LINES)  # of `candidates`, by cells and grain
+        self.public: LruCache[tuple[dict[str, Coded], NDArray[np.float64]]] = LruCache(PUBLIC)  # of `publicrows`
+        self.lines: LruCache[Line] = LruCache(LINES)  # of `candidates`, by cells and grain
         self._arrays: WeakKeyDictionary[Counted, NDArray[np.int64]] = WeakKeyDictionary()
-        self._kept: Kept[NDArray[np.int64]] = Kept(LIMIT)
+        self._kept: LruCache[NDArray[np.int64]] = LruCache(LIMIT)
+
+    @cached_property
+    def rows(self) -> RowStore:
+        """Rows as vectors, for `rowsums` alone."""
+        from jostle.privacy.rowstore import RowStore
+
+        return RowStore(self._engine)
 
     def keep(self, array: NDArray[np.int64]) -> Counted:
         """Holds a counted array for as long as the returned key lives."""

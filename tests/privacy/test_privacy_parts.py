@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 from jostle.engine.duck import Engine
+from jostle.engine.lru import LruCache
 from jostle.plan.domains import Categories, Domain, Integer, Open, Real
 from jostle.plan.keys import key_values
 from jostle.plan.plan import (
     Apply,
+    Bound,
     Column,
     Constant,
     Count,
@@ -25,7 +27,6 @@ from jostle.plan.plan import (
     Scan,
 )  # fmt: skip
 from jostle.plan.schemas import schema_of
-from jostle.privacy import parts
 from jostle.privacy.query import holds
 from jostle.privacy.vault import Vault
 
@@ -130,8 +131,44 @@ def test_rows_keep_their_order_from_query_to_query(kind: str, tmp_path: Path) ->
         assert np.array_equal(a, rows["a"]) and np.array_equal(b, rows["b"])
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet", "times", "frame", "bounded", "named"])
+def test_nothing_rests_on_the_order_of_rows(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows come in another order in every query, and columns that were read apart still belong together."""
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    rng, engine = np.random.default_rng(3), Engine()
+    columns = {"a": rng.integers(0, 9, 500), "b": rng.integers(0, 7, 500)}
+    columns["b"] = np.where(columns["a"] > 4, columns["a"] % 7, columns["b"])
+    path = tmp_path / ("t.csv" if kind in ("csv", "bounded") else "t.parquet")
+    more = {"times": {"t": pa.array(range(500), pa.timestamp("us"))}, "named": {"File_Row_Number": pa.array([7] * 500)}}
+    if path.suffix == ".csv":
+        path.write_text("a,b\n" + "".join(f"{a},{b}\n" for a, b in zip(*columns.values(), strict=True)))
+    else:
+        parquet.write_table(pa.table(columns | more.get(kind, {})), path, row_group_size=64)
+    described = (("a", Integer(0, 8)), ("b", Integer(0, 6)), *((("t", Open("text")),) if kind == "times" else ()))
+    plan: Plan = Scan(engine.open(columns if kind == "frame" else path, public=False).key, described)
+    plan = Bound(plan, ("a", "b"), 20) if kind == "bounded" and isinstance(plan, Scan) else plan
+    plan = Derive(Filter(plan, Apply("<", (Column("b"), Constant(6)))), (("a", Column("a")), ("b", Column("b"))))
+    read = Engine._columns
+
+    def shuffled(self: Engine, query: str) -> list[np.ndarray]:
+        found = [np.asarray(column) for column in read(self, query)]
+        order = rng.permutation(len(found[0]))
+        return [column[order] for column in found]
+
+    monkeypatch.setattr(Engine, "_columns", shuffled)
+    vault, keys = Vault(engine), (Key(Column("a"), range(9)), Key(Column("b"), range(7)))
+    for key in keys:
+        vault.parts.codes(plan, (key,))  # a query each
+    part = Filter(plan, Apply("==", (Column("a"), Constant(5))))
+    for asked in (plan, part):
+        counted = vault.parts.counts(asked, keys)
+        assert counted is not None and np.array_equal(counted, engine.group(asked, keys, (Count(),))[0])
+
+
 def test_what_is_kept_is_bounded() -> None:
-    kept: parts.Kept[str] = parts.Kept(100, 3)
+    kept: LruCache[str] = LruCache(100, 3)
     kept.put("a", "x", 60)
     kept.put("b", "y", 60)
     assert kept.get("a") is None and kept.get("b") == "y"
@@ -147,8 +184,8 @@ def test_forgotten_splits_are_made_again(monkeypatch: pytest.MonkeyPatch) -> Non
     rows = table(200, 9)
     scan = Scan(engine.open(rows, public=False).key, DOMAINS)
     small = Vault(engine)
-    monkeypatch.setattr(small.parts, "_splits", parts.Kept(1))
-    monkeypatch.setattr(small.parts, "_codes", parts.Kept(1))
+    monkeypatch.setattr(small.parts, "_splits", LruCache(1))
+    monkeypatch.setattr(small.parts, "_codes", LruCache(1))
     rng = random.Random(1)
     made = [grown(scan, 3, rng) for _ in range(10)]
     for plan in made + made[::-1]:

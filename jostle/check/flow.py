@@ -17,7 +17,6 @@ from jostle.check import amounts, queries
 from jostle.check.calls import Calls
 from jostle.check.labels import Labels
 from jostle.check.scopes import UseNames, bound_in, returns_inside, times_bound
-from jostle.check.sources import is_source_call
 from jostle.check.values import (
     UNKNOWN,
     Builtin,
@@ -36,6 +35,7 @@ from jostle.check.values import (
     record,
 )  # fmt: skip
 from jostle.diagnostics import Note
+from jostle.language.forms import source_kind
 from jostle.language.operations import COMPARISONS, FOLDS
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import children, expressions
@@ -129,7 +129,7 @@ class Flow(Calls):
                 assert_never(unknown)
 
     def private(self, stmt: n.Private, env: Env) -> None:
-        if not is_source_call(stmt.source):
+        if not source_kind(stmt.source):
             source = self.value(stmt.source, env)
             if not (source is UNKNOWN or (isinstance(source, Table) and not source.private)):
                 self.report.add(

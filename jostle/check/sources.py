@@ -111,8 +111,3 @@ def _path(source: n.Expr) -> str | None:
 
 def _unit(private: n.Private) -> str:
     return private.budget.amount.unit if private.budget is not None else ""
-
-
-def is_source_call(expr: n.Expr) -> bool:
-    """Whether `expr` is written as a source: `table(…)`, `counts(…)`, `dataset(…)`, `bound(…)`."""
-    return isinstance(expr, n.Call) and isinstance(expr.function, n.Name) and expr.function.id in SOURCES

@@ -13,13 +13,13 @@ from typing import Any
 from jostle.accounting.amounts import Amount, quanta
 from jostle.choice.program import public_only, simulated_private
 from jostle.diagnostics import refuse
+from jostle.language.forms import DIMENSIONS
 from jostle.privacy.handles import Cube, Exposure, handles_in
 from jostle.run.faults import private_value
 from jostle.run.registry import builtin
 from jostle.run.values import Part, Record, is_number, is_workload, kind_name
 
 MOST_RUNS = 10_000
-DIMENSIONS = ("x", "y", "z")
 
 
 @builtin

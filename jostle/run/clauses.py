@@ -11,6 +11,7 @@ from typing import Any
 from jostle.accounting.amounts import Amount, quanta
 from jostle.accounting.definitions import Measure
 from jostle.diagnostics import Refusal, refuse
+from jostle.language.forms import source_kind
 from jostle.plan.domains import Categories, Domain, Integer, Open, Real
 from jostle.privacy.handles import handles_in
 from jostle.privacy.ledger.registered import Clauses
@@ -25,8 +26,7 @@ def clauses(interp: Any, node: n.Private, scope: Scope) -> Clauses:
     """What a declaration's clauses say, for an owner who registers a dataset with them."""
     if node.protecting is None or node.budget is None:
         raise refuse("DataError", "a dataset needs `protecting` and `budget`", node.span)
-    function = node.source.function if isinstance(node.source, n.Call) else None
-    is_counts = isinstance(function, n.Name) and function.id == "counts"
+    is_counts = source_kind(node.source) == "counts"
     measure, unit = measure_of(interp, node.budget, scope), unit_of(interp, node.protecting, scope)
     if is_counts != (node.described is None):
         raise refuse(

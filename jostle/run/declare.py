@@ -6,13 +6,12 @@ from typing import Any
 
 from jostle.accounting.definitions import Measure
 from jostle.diagnostics import Refusal, refuse
-from jostle.language.builtins import SOURCES
+from jostle.language.forms import DIMENSIONS, source_kind
 from jostle.plan.plan import Scan
 from jostle.privacy.handles import Cube, Handle, Origin, Table
 from jostle.privacy.sources import Unit
 from jostle.run.clauses import measure_of, schema_of, unit_of
 from jostle.run.origins import (
-    DIMENSIONS,
     announce,
     array_of,
     check_columns,
@@ -35,12 +34,12 @@ from jostle.syntax import nodes as n
 def private(interp: Any, node: n.Private, scope: Scope) -> Handle:
     """Declares a private source and gives its handle."""
     call = node.source
-    if not (isinstance(call, n.Call) and isinstance(call.function, n.Name) and call.function.id in SOURCES):
+    kind = source_kind(call)
+    if not (isinstance(call, n.Call) and kind):
         raise refuse(
             "TypeError", "a private source is `table(…)`, `counts(…)`, `dataset(…)` or `bound(…)`", call.span,
             help="a table made from another one has that one's budget, and needs no declaration",
         )  # fmt: skip
-    kind = call.function.id
     if kind == "dataset":
         return registered(interp, node, call, scope)
     if node.protecting is None or node.budget is None:
@@ -125,9 +124,9 @@ def registered(interp: Any, node: n.Private, call: n.Call, scope: Scope) -> Hand
 
 def public(interp: Any, source: n.Expr, described: n.Expr | None, scope: Scope) -> Handle:
     """A public table, with a schema where one is given: `table("x.csv") described by {…}`."""
-    if not (isinstance(source, n.Call) and isinstance(source.function, n.Name) and source.function.id in SOURCES):
+    if not (isinstance(source, n.Call) and source_kind(source)):
         raise refuse("TypeError", "only a source is described", source.span, help='`table("x.csv") described by {…}`')
-    if source.function.id == "dataset":
+    if source_kind(source) == "dataset":
         raise refuse(
             "PrivateValue", "a registered dataset is private", source.span,
             help='declare it: `private people = dataset("people")`',
@@ -135,7 +134,7 @@ def public(interp: Any, source: n.Expr, described: n.Expr | None, scope: Scope) 
     domains = interp.eval(described, scope) if described is not None else None
     span = described.span if described is not None else source.span
     origin = origin_of(interp, source, scope)
-    if source.function.id == "counts":
+    if source_kind(source) == "counts":
         return public_counts(interp, origin, source.span)
     return open_public(interp, origin, domains, source.span, span)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import Refusal, refuse
+from jostle.language.forms import bare_selects, is_real
 from jostle.privacy.handles import Handle, handles_in
 from jostle.run import declare, operators, selects
 from jostle.run.attributes import attribute, index
@@ -62,7 +63,7 @@ def _range(interp: Interpreter, node: n.Range, scope: Scope) -> Interval:
     low, high = interp.eval(node.low, scope), interp.eval(node.high, scope)
     for value in (low, high):
         operators.need_number(value, "a range")
-    real = _written_real(node.low) or _written_real(node.high)
+    real = is_real(node.low) or is_real(node.high)
     return Interval(float(low), float(high), real or not (float(low).is_integer() and float(high).is_integer()))
 
 
@@ -148,7 +149,7 @@ def _index(interp: Interpreter, node: n.Index, scope: Scope) -> Any:
 
 
 def _query(interp: Interpreter, node: n.Query, scope: Scope) -> Any:
-    outer, interp.bare_left = interp.bare_left, selects.count_bare(node.body)
+    outer, interp.bare_left = interp.bare_left, bare_selects(node.body)
     try:
         return interp.eval(node.body, scope)
     finally:
@@ -165,12 +166,6 @@ def _described(interp: Interpreter, node: n.Described, scope: Scope) -> Any:
 
 def _star(interp: Interpreter, node: n.Expr, scope: Scope) -> Any:
     raise refuse("TypeError", "`*` and `distinct` stand only in the count of a select", node.span)
-
-
-def _written_real(node: n.Expr) -> bool:
-    while isinstance(node, n.Unary):
-        node = node.operand
-    return isinstance(node, n.Number) and node.real
 
 
 EXPRESSIONS: dict[type, Callable[..., Any]] = {

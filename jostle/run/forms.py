@@ -10,10 +10,11 @@ from typing import Any
 
 from jostle.diagnostics import refuse
 from jostle.language.builtins import SOURCES
+from jostle.language.forms import DIMENSIONS
 from jostle.plan.keys import key_values
 from jostle.privacy import transform
 from jostle.privacy.handles import Cube, Handle, Table
-from jostle.run import declare, origins
+from jostle.run import declare
 from jostle.run.registry import builtin, implement
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Scope
@@ -44,7 +45,7 @@ def _histogram(interp: Any, node: n.Call, scope: Scope) -> Cube:
     dims = []
     for i, arg in enumerate(node.args[1:]):
         expr, column = compiler.column_position(arg)
-        dims.append((column or origins.DIMENSIONS[min(i, 2)], expr, None))
+        dims.append((column or DIMENSIONS[min(i, 2)], expr, None))
     for keyword in node.keywords:
         dims.append((keyword.name, compiler.column_position(keyword.value)[0], None))
     if not dims:

@@ -12,6 +12,7 @@ from typing import Any
 
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.engine.files import OpenFile
+from jostle.language.forms import DIMENSIONS
 from jostle.plan.domains import Domain
 from jostle.plan.plan import Bound, Plan, Scan
 from jostle.privacy.handles import Cube, Exposure, Handle, Origin, Table, handles_in
@@ -20,8 +21,6 @@ from jostle.run.scope import Scope
 from jostle.run.values import Record, is_sequence, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
-
-DIMENSIONS = ("x", "y", "z")
 
 
 def table_of(source: Source, key: str, schema: tuple[tuple[str, Domain], ...]) -> Table:

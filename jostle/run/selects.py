@@ -7,12 +7,12 @@ free, with the same rules of names and types.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from jostle.accounting.amounts import Amount, as_float, quanta
 from jostle.diagnostics import Refusal, did_you_mean, refuse
+from jostle.language.forms import aggregates
 from jostle.plan.domains import Open
 from jostle.plan.plan import Column, Constant
 from jostle.privacy import transform
@@ -20,13 +20,12 @@ from jostle.privacy.cubes import prepare_cube
 from jostle.privacy.handles import VALUES, ColumnHandle, Cube, Exposures, Handle, Table, handles_in
 from jostle.privacy.kernel import Kernel
 from jostle.privacy.ledger import replay
-from jostle.privacy.query import FUNCTIONS, Answer, KeyWish, Want, prepare
+from jostle.privacy.query import Answer, KeyWish, Want, prepare
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import MISSING, Scope
 from jostle.run.values import Grouped, Interval, JSet, Record, is_number, is_sequence, kind_name, need_room
 from jostle.source import Span
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import children
 
 
 class Allotted:
@@ -84,12 +83,6 @@ def mechanism_of(interp: Any, spend: n.Spend) -> str | None:
     if isinstance(spend.via, n.Name):
         return spend.via.id
     raise refuse("TypeError", "`via` takes the name of a mechanism", spend.via.span, help="write `via gaussian`")
-
-
-def count_bare(node: n.Node) -> int:
-    """How many selects of a query say no amount of their own: they share what is left."""
-    own = 1 if isinstance(node, n.Select) and node.spend is None else 0
-    return own + sum(count_bare(child) for child in children(node))
 
 
 # Select ------------------------------------------------------------------------------------------
@@ -201,7 +194,7 @@ def public_keys(value: Any, span: Span) -> tuple[Any, ...] | range:
 
 
 def _output(column: n.Column, table: Any, schema: dict[str, Any]) -> Output:
-    calls = list(_aggregates(column.value))
+    calls = list(aggregates(column.value))
     if not calls:
         if table.private:
             name = table.exposures[0].source.name
@@ -214,23 +207,6 @@ def _output(column: n.Column, table: Any, schema: dict[str, Any]) -> Output:
     if name is None and isinstance(column.value, n.Call) and isinstance(column.value.function, n.Name):
         name = column.value.function.id
     return Output(name or "value", column.value, calls)
-
-
-def _aggregates(node: n.Node) -> Iterator[n.Call]:
-    if _is_aggregate(node):
-        yield node  # type: ignore[misc]
-        return
-    if isinstance(node, n.Select):
-        return
-    for child in children(node):
-        yield from _aggregates(child)
-
-
-def _is_aggregate(node: n.Node) -> bool:
-    """A call of an aggregate by name; `min` and `max` of two are functions of a row."""
-    if not (isinstance(node, n.Call) and isinstance(node.function, n.Name) and node.function.id in FUNCTIONS):
-        return False
-    return node.function.id not in ("min", "max") or len(node.args) != 2
 
 
 def _distinct_names(names: list[str], node: n.Select) -> None:

@@ -7,12 +7,12 @@ from typing import Any
 from jostle.accounting.definitions import Measure
 from jostle.diagnostics import refuse
 from jostle.language.builtins import OPENERS
+from jostle.language.forms import DIMENSIONS
 from jostle.plan.domains import Categories, Domain, Integer, Real
 from jostle.privacy.handles import Handle
 from jostle.privacy.sources import Unit
 from jostle.run.clauses import schema_of
 from jostle.run.origins import (
-    DIMENSIONS,
     announce,
     array_of,
     check_columns,

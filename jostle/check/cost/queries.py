@@ -7,7 +7,7 @@ one that overlaps with all others, so that what is spent on it adds to what is s
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -32,21 +32,15 @@ from jostle.check.cost.values import (
     widened,
 )  # fmt: skip
 from jostle.language import facts
-from jostle.language.aggregates import AGGREGATES
 from jostle.language.facts import Effect, Gives
+from jostle.language.forms import DIMENSIONS, aggregates
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import children, every
+from jostle.syntax.walk import every
 
 if TYPE_CHECKING:
     from jostle.check.cost.walk import Walker
 
 MOST_PARTS = 400  # of one partition that are told apart
-
-
-def count_bare(node: n.Node) -> int:
-    """How many selects of a query say no amount of their own."""
-    own = 1 if isinstance(node, n.Select) and node.spend is None else 0
-    return own + sum(count_bare(child) for child in children(node))
 
 
 def select(w: Walker, node: n.Select, scope: Scope) -> Any:
@@ -65,7 +59,7 @@ def select(w: Walker, node: n.Select, scope: Scope) -> Any:
         rows(w, key.value, schema, scope)
         if key.over is not None:
             w.eval(key.over, scope)
-    outputs = [(column.value, list(_aggregates(column.value))) for column in node.columns]
+    outputs = [(column.value, list(aggregates(column.value))) for column in node.columns]
     inside_calls = [call for _, inside in outputs for call in inside]
     for call in inside_calls:
         _arguments(w, call, schema, scope)
@@ -94,18 +88,6 @@ def _after(w: Walker, value: n.Expr, inside: list[n.Call], grouped: bool, scope:
 
     w.loop(scope, value.span, Items(PUBLIC) if grouped else [PUBLIC], set(), each)
     w.measured = exposures
-
-
-def _aggregates(node: n.Node) -> Iterator[n.Call]:
-    if isinstance(node, n.Call) and isinstance(node.function, n.Name) and node.function.id in AGGREGATES:
-        of_a_row = node.function.id in ("min", "max") and len(node.args) == 2
-        if not of_a_row:
-            yield node
-            return
-    if isinstance(node, n.Select):
-        return
-    for child in children(node):
-        yield from _aggregates(child)
 
 
 def _is_count_all(call: n.Call) -> bool:
@@ -249,7 +231,7 @@ def _formed(w: Walker, row: facts.Builtin, table: Any, node: n.Call, over: Any, 
         case Gives.SCORE | Gives.VECTORS:
             return Handle("score" if row.gives is Gives.SCORE else "vectors", exposures) if exposures else PUBLIC
         case Gives.CUBE:
-            named = [_column(w, arg, table, scope) or "xyz"[min(i, 2)] for i, arg in enumerate(node.args[1:])]
+            named = [_column(w, arg, table, scope) or DIMENSIONS[min(i, 2)] for i, arg in enumerate(node.args[1:])]
             unsure = any(isinstance(arg, n.Name) and _column(w, arg, table, scope) is None for arg in node.args[1:])
             dims = dict.fromkeys((*named, *(k.name for k in node.keywords)), PUBLIC)
             return Handle("cube", exposures, None if unsure else dims)

@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.check.cost.tree import quanta
 from jostle.check.cost.values import MISSING, PUBLIC, Exposure, Handle, Module, Range, Scope, Set, SourceFact
+from jostle.language.forms import DIMENSIONS, source_kind
 from jostle.syntax import nodes as n
 
 if TYPE_CHECKING:
     from jostle.check.cost.walk import Walker
 
-DIMENSIONS = ("x", "y", "z")
-
 
 def private(w: Walker, node: n.Private, scope: Scope) -> Any:
     """The handle of a private source; of one declared twice, both names share what is spent."""
     call = node.source
-    kind = call.function.id if isinstance(call, n.Call) and isinstance(call.function, n.Name) else ""
+    kind = source_kind(call)
     args = [w.eval(arg, scope) for arg in call.args] if isinstance(call, n.Call) else []
     schema = _schema(w.eval(node.described, scope)) if node.described is not None else None
     limit = delta = None

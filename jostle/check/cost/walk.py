@@ -36,6 +36,7 @@ from jostle.check.cost.values import (
     widened,
 )  # fmt: skip
 from jostle.check.scopes import bound_in, returns_inside
+from jostle.language.forms import bare_selects, is_real
 from jostle.syntax import nodes as n
 
 
@@ -199,7 +200,7 @@ class Walker(PathExplorer):
                 return {name: self.eval(item, scope) for name, item in node.items}
             case n.Range():
                 return Range(
-                    self.eval(node.low, scope), self.eval(node.high, scope), _real(node.low) or _real(node.high)
+                    self.eval(node.low, scope), self.eval(node.high, scope), is_real(node.low) or is_real(node.high)
                 )
             case n.Unary():
                 value = self.eval(node.operand, scope)
@@ -230,7 +231,7 @@ class Walker(PathExplorer):
             case n.Spending():
                 return calls.spending(self, node, scope)
             case n.Query():
-                outer, self.bare_left = self.bare_left, queries.count_bare(node.body)
+                outer, self.bare_left = self.bare_left, bare_selects(node.body)
                 result = self.eval(node.body, scope)
                 self.bare_left = outer
                 return result
@@ -330,9 +331,3 @@ class Walker(PathExplorer):
 
 
 # Helpers -----------------------------------------------------------------------------------------
-
-
-def _real(node: n.Expr) -> bool:
-    while isinstance(node, n.Unary):
-        node = node.operand
-    return isinstance(node, n.Number) and node.real

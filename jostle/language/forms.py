@@ -1,0 +1,46 @@
+"""What a run and a check must see alike in how a program is written: aggregates of a select, sources, real ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jostle.language.aggregates import AGGREGATES
+from jostle.language.builtins import SOURCES
+from jostle.syntax import nodes as n
+from jostle.syntax.walk import children
+
+DIMENSIONS = ("x", "y", "z")
+"""The names of a cube's dimensions where a program gives none."""
+
+
+def aggregates(node: n.Node) -> Iterator[n.Call]:
+    """The calls of aggregates in an output of a select; those of a sub-select are its own."""
+    if isinstance(node, n.Call) and isinstance(node.function, n.Name) and node.function.id in AGGREGATES:
+        of_a_row = node.function.id in ("min", "max") and len(node.args) == 2
+        if not of_a_row:
+            yield node
+            return
+    if isinstance(node, n.Select):
+        return
+    for child in children(node):
+        yield from aggregates(child)
+
+
+def bare_selects(node: n.Node) -> int:
+    """How many selects of a query say no amount of their own: they share what is left."""
+    own = 1 if isinstance(node, n.Select) and node.spend is None else 0
+    return own + sum(bare_selects(child) for child in children(node))
+
+
+def is_real(node: n.Expr) -> bool:
+    """Whether an end of a range is written with a point or an exponent."""
+    while isinstance(node, n.Unary):
+        node = node.operand
+    return isinstance(node, n.Number) and node.real
+
+
+def source_kind(node: n.Expr) -> str:
+    """`table`, `counts`, `dataset` or `bound` for what is written as a source, and nothing for what is not."""
+    if isinstance(node, n.Call) and isinstance(node.function, n.Name) and node.function.id in SOURCES:
+        return node.function.id
+    return ""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from jostle.amounts import QUANTA
+from jostle.accounting.amounts import QUANTA
 from jostle.check.report import Report
 from jostle.syntax import nodes as n
 

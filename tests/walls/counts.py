@@ -19,7 +19,7 @@ PARTICIPLES = [
     "wanted", "shown", "written",
 ]  # fmt: skip
 GROUND = (
-    "source", "resources", "jsontext", "diagnostics", "amounts", "doubles", "events", "syntax", "language", "plan",
+    "source", "resources", "jsontext", "diagnostics", "doubles", "events", "syntax", "language", "accounting", "plan",
     "accounting", "privacy", "engine",
 )  # fmt: skip
 EMITS = ("emit", "emit_measure")

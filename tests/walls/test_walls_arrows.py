@@ -1,7 +1,6 @@
 """Imports run one way: `ORDER`, of which each part may use those before it.
 
-`resources`, `threads` and `jsontext` stand beside `source`, `doubles` beside `diagnostics`; `amounts` is an old
-name of `accounting.amounts`;
+`resources`, `threads` and `jsontext` stand beside `source`, `doubles` beside `diagnostics`;
 `simulate` and `kernels` import nothing of ours, but for the row programs that kernels build, which are data.
 """
 
@@ -12,7 +11,7 @@ from package_code import Import, files, imports, shown
 
 ORDER = (
     "source", "resources", "threads", "jsontext", "diagnostics", "doubles", "events", "syntax", "language",
-    "accounting", "amounts", "plan", "check", "engine", "privacy", "run", "choice", "trace", "tools",
+    "accounting", "plan", "check", "engine", "privacy", "run", "choice", "trace", "tools",
 )  # fmt: skip
 ALONE = ("kernels", "simulate")
 ROW_PROGRAMS = ("jostle.privacy.rows.", "jostle.threads")

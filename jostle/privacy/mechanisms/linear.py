@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST_COUNT = 2**31 - 1
+MOST_GROUPS = 2**26
+"""Of a block, as many as the largest cube has cells: memory goes by it."""
 Block = Mapping[str, Any]
 
 
@@ -90,6 +92,7 @@ class Strategy:
             }
         if kind == "signed":
             axes = [_axis(axis, side) for axis, side in zip(block["axes"], self.shape, strict=True)]
+            _check_size(math.prod(size for _, _, size in axes))
             return {"kind": kind, "axes": axes, **_rounded(float(block.get("weight", 1.0)) * scale)}
         labels = np.asarray(block["labels"], dtype=np.int64).ravel()
         if labels.shape != (self.cells,):
@@ -224,8 +227,14 @@ def _largest_weight(block: Block) -> float:
 
 
 def _check_labels(labels: NDArray[np.int64], size: int) -> None:
+    _check_size(size)
     if labels.size and (int(labels.max()) >= size or int(labels.min()) < -1):
         raise refuse("ValueError", "a strategy labels a cell with a group that it does not have")
+
+
+def _check_size(groups: int) -> None:
+    if not 0 <= groups <= MOST_GROUPS:
+        raise refuse("ValueError", f"a block of a strategy has at most {MOST_GROUPS:,} groups")
 
 
 def _coverage(block: dict[str, Any], shape: tuple[int, ...]) -> NDArray[np.int64]:

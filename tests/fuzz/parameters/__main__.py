@@ -19,7 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from parameter_runs import WORLD, describe, runs
+from parameter_runs import WORLD, cores, describe, runs
 
 MEMORY = 12 * 2**30
 
@@ -28,6 +28,7 @@ def main() -> int:
     options = argparse.ArgumentParser(prog="python -m tests.fuzz.parameters", description=__doc__)
     options.add_argument("--sets", type=int, default=10_000)
     options.add_argument("--first", type=int, default=0, help="the first seed")
+    options.add_argument("--cores", action="store_true", help="the exact parts alone, without the language")
     options.add_argument("--only", help="one family of calls")
     options.add_argument("--state", type=Path, default=Path(tempfile.gettempdir()) / "jostle-parameters.json")
     options.add_argument("--show", type=int, help="run this seed alone and tell about it")
@@ -42,8 +43,8 @@ def main() -> int:
     start = time.time()
     while state["done"] < chosen.sets:
         first = chosen.first + state["done"]
-        many = min(WORLD, chosen.sets - state["done"])
-        for one in runs(first, many, chosen.only):
+        many = min(20 * WORLD if chosen.cores else WORLD, chosen.sets - state["done"])
+        for one in (cores if chosen.cores else runs)(first, many, chosen.only):
             went[f"{one.family}: {one.went}"] += 1
             for fault in one.faults:
                 key = f"{fault.kind} · {one.family}"

@@ -189,7 +189,7 @@ def _cells(shape: tuple[int, ...]) -> int:
     return made
 
 
-def _block(v: Values, shape: tuple[int, ...]) -> dict[str, Any]:
+def block(v: Values, shape: tuple[int, ...]) -> dict[str, Any]:
     cells, kind = _cells(shape), v.choice(("groups", "matrix", "boxes", "signed"))
     weight: Any = v.choice((1.0, 1.0, abs(v.number()) + 0.1))
     if kind == "boxes":
@@ -209,7 +209,7 @@ def _block(v: Values, shape: tuple[int, ...]) -> dict[str, Any]:
 
 def strategies(v: Values, world: World) -> Call:
     cube, shape = _cube(v, world)
-    blocks = [Record(_block(v, shape)) for _ in range(v.randint(1, 3))]
+    blocks = [Record(block(v, shape)) for _ in range(v.randint(1, 3))]
     return Call(
         f"laplace({cube}, blocks) {_with(v, world)}", {"blocks": v.perhaps(blocks)}, "strategies", of_cells=True
     )

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from parameter_calls import call
+from parameter_cores import Data, core
 from parameter_oracle import Fault, judge
 from parameter_values import Values
-from parameter_worlds import recorded, world
+from parameter_worlds import CUBES, recorded, world
 
 WORLD = 1000
 """So many seeds in a row share a world."""
@@ -39,6 +40,22 @@ def runs(first: int, many: int, only: str | None = None, worlds: int = WORLD) ->
             made = call(v, place, only)
             went, faults = judge(place, noise, made, v.randrange(6), v.choice((1, 2, 3, 5)), seed % 40 == 0)
             yield Run(seed, made.family, made.text, made.values, went, faults)
+
+
+def cores(first: int, many: int, only: str | None = None) -> Iterator[Run]:
+    """The same of the exact parts alone."""
+    with recorded() as noise:
+        place = next(w for seed in range(99) if (w := world(seed, noise)).vectors)  # where cubes are counts of rows
+        names = place.sessions["first"].names()
+        cubes = {name: names[name] for name in CUBES}
+        data = Data(first, cubes)
+        for seed in range(first, first + many):
+            if seed % 100 == 0:
+                data = Data(seed, cubes)
+            v = Values(seed)
+            v.strange = v.choice((0.0, 0.4, 0.6))
+            name, faults = core(v, data, only)
+            yield Run(seed, name, name, {}, "tried", faults)
 
 
 def describe(seed: int, only: str | None = None) -> str:

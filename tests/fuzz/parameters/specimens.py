@@ -151,3 +151,10 @@ SPECIMENS: dict[str, tuple[Callable[[Patch], None], str]] = {
     "a failure on few rows": (a_failure_on_few_rows, "scores"),
 }
 """Each with the family of calls that it is convicted by."""
+
+ALONE = {
+    "tables that are short": "classifiers", "arrays of one row": "sums", "a search among edges": "moments",
+    "a product that rounds": "moments", "the mean of a batch": "moments", "a number written over": "moments",
+    "a score of half its sensitivity": "selections",
+}  # fmt: skip
+"""Those that show where nothing but the exact part is run, each with its family of `parameter_cores`."""

@@ -12,10 +12,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from parameter_calls import FAMILIES
 from parameter_oracle import look
-from parameter_runs import runs
+from parameter_runs import cores, runs
 from parameter_values import Values
 from parameter_worlds import recorded, world
-from specimens import SPECIMENS
+from specimens import ALONE, SPECIMENS
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 SETS = 400
@@ -41,6 +41,17 @@ def test_every_family_measures() -> None:
                 values.strange = 0.0
                 drawn += bool(look(place.sessions["without"], noise, family(values, place)).draws)
             assert drawn >= 3, name
+
+
+def test_exact_parts_alone() -> None:
+    assert not [(one.seed, one.family, one.faults) for one in cores(0, 3 * SETS) if one.faults]
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_a_specimen_is_convicted_by_its_exact_part_alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    put_back, _ = SPECIMENS[name]
+    put_back(monkeypatch)
+    assert any(one.faults for one in cores(100_000, CONVICTED, ALONE[name]))
 
 
 @pytest.mark.parametrize("name", SPECIMENS)

@@ -20,7 +20,7 @@ PARTICIPLES = [
 ]  # fmt: skip
 GROUND = (
     "source", "resources", "jsontext", "diagnostics", "doubles", "events", "syntax", "language", "accounting", "plan",
-    "accounting", "privacy", "engine",
+    "privacy", "engine",
 )  # fmt: skip
 EMITS = ("emit", "emit_measure")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from jostle.plan.plan import Scan
 from jostle.privacy.handles import Cube, Handle, Table, Vectors
-from jostle.privacy.measure import public_cells
+from jostle.privacy.publicrows import public_cells
 from jostle.run.scope import MISSING
 from jostle.run.values import (
     REQUIRED,

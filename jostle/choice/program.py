@@ -22,7 +22,7 @@ from jostle.choice.calls import all_handles, number_from
 from jostle.choice.fingerprint import fingerprint
 from jostle.diagnostics import refuse
 from jostle.privacy.handles import Cube, Exposure, Handle, handles_in
-from jostle.privacy.measure import public_cells
+from jostle.privacy.publicrows import public_cells
 from jostle.privacy.sources import Source, Unit
 from jostle.run.values import JSet, Part, Record, is_number, is_sequence
 from jostle.simulate import SeededNoise, resample

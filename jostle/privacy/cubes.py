@@ -16,30 +16,31 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import Amount
-from jostle.accounting.definitions import ChargePurpose
+from jostle.accounting.definitions import ChargePurpose, Price
 from jostle.diagnostics import refuse
 from jostle.plan.keys import key_of
 from jostle.plan.plan import Apply, Column, Key, RowExpr
-from jostle.privacy.handles import VALUES, Cube
+from jostle.privacy.handles import VALUES, Cube, Exposures
 from jostle.privacy.kernel import Kernel
+from jostle.privacy.measurement import Measured, Measurement, Release, needed, reach_of
 from jostle.privacy.mechanisms.additive import Additive, share, sum_prices
+from jostle.privacy.noise import Noise
 from jostle.privacy.query import (
     MOST_KEYS,
     Answer,
     KeyWish,
     Want,
-    emit_measure,
     key_columns,
-    noise_and_reach,
     open_keys,
 )
 from jostle.privacy.released import Noised
 from jostle.privacy.vault import UNWEIGHTED, mentions, on_cells
-from jostle.source import Span
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from jostle.privacy.reader import Reader
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,29 +53,20 @@ class CubeRequest:
     wants: tuple[Want, ...]
 
     def exact(self, kernel: Kernel) -> Answer:
-        numbers = [[float(v) for v in column] for column in self._integers(kernel)]
-        return Answer(key_columns([list(k.values) for k in self.keys]), numbers)
+        """The answer for a public cube."""
+        return kernel.measure(self.measurement(None, None))
 
-    def run(self, kernel: Kernel, amount: Amount, via: str | None, span: Span | None) -> Answer:
-        each = Additive.fitted(share(amount, len(self.wants)), via, self.cube.exposures)
-        title = ", ".join(w.function for w in self.wants)
-        price = sum_prices(amount, [each.price] * len(self.wants))
-        kernel.charge(self.cube.exposures, price, title, span, ChargePurpose(each.mechanism, self))
-        noise, stability = noise_and_reach(self.cube)
-        bits = self.cube.bits
-        reach = stability << bits
-        scale = math.ldexp(each.scale(reach, reach), -bits)
-        columns = []
-        for want, exact in zip(self.wants, self._integers(kernel), strict=True):
-            drawn = each.draw(noise, exact, reach, reach)
-            emit_measure(kernel, self.cube, want.function, each, 1, scale, span, stability)
-            columns.append([Noised(math.ldexp(float(v), -bits), each.mechanism, scale) for v in drawn])
-        return Answer(key_columns([list(k.values) for k in self.keys]), columns)
+    def measurement(self, amount: Amount | None, via: str | None) -> CubeSelect:
+        how = None
+        if amount is not None:
+            how = Additive.fitted(share(amount, len(self.wants)), via, self.cube.exposures)
+        return CubeSelect(self, amount, how)
 
-    def _integers(self, kernel: Kernel) -> list[NDArray[np.int64]]:
+    def integers(self, units: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """The exact aggregates, an array over the groups each, from the cells."""
         import numpy as np
 
-        counts = kernel.vault.units(self.cube).ravel()
+        counts = units.ravel()
         group, size = self._groups()
         if self.where is not None:
             held, valid = on_cells(self.cube, self.where, counts)
@@ -102,6 +94,55 @@ class CubeRequest:
             group = np.where((group >= 0) & (place >= 0) & valid, group * len(key.values) + place, -1)
             size *= len(key.values)
         return group, size
+
+
+@dataclass(frozen=True, eq=False)
+class CubeSelect(Measurement["NDArray[np.int64]", Answer]):
+    """A prepared select at an amount, of which each aggregate has an equal share."""
+
+    request: CubeRequest
+    amount: Amount | None
+    how: Additive | None
+
+    @property
+    def title(self) -> str:  # type: ignore[override]
+        return ", ".join(w.function for w in self.request.wants)
+
+    @property
+    def exposures(self) -> Exposures:
+        return self.request.cube.exposures
+
+    @property
+    def price(self) -> Price:
+        return sum_prices(needed(self.amount), [self.how.price] * len(self.request.wants) if self.how else [])
+
+    @property
+    def purpose(self) -> ChargePurpose:
+        return ChargePurpose(self.how.mechanism if self.how else "", self.request)
+
+    def read(self, reader: Reader) -> NDArray[np.int64]:
+        return reader.units(self.request.cube)
+
+    def empty(self) -> NDArray[np.int64]:
+        import numpy as np
+
+        return np.zeros(self.request.cube.shape, dtype=np.int64)
+
+    def release(self, exact: NDArray[np.int64], noise: Noise | None) -> Release[Answer]:
+        cube, how = self.request.cube, self.how
+        keys = key_columns([list(k.values) for k in self.request.keys])
+        sums = self.request.integers(exact)
+        if noise is None or how is None:
+            return Release(Answer(keys, [[float(v) for v in column] for column in sums]))
+        stability = reach_of(cube)
+        reach = stability << cube.bits
+        scale = math.ldexp(how.scale(reach, reach), -cube.bits)
+        columns = []
+        for column in sums:
+            drawn = how.draw(noise, column, reach, reach)
+            columns.append([Noised(math.ldexp(float(v), -cube.bits), how.mechanism, scale) for v in drawn])
+        events = tuple(Measured(want.function, how, 1, scale, stability) for want in self.request.wants)
+        return Release(Answer(keys, columns), events)
 
 
 def prepare_cube(cube: Cube, where: RowExpr | None, wishes: Sequence[KeyWish], wants: Sequence[Want]) -> CubeRequest:

@@ -222,7 +222,7 @@ class Scores(Score):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Vectors(Handle):
-    """Rows as real vectors within a ball of a public `radius` in the norm `l2` or `sup`; see `privacy.rowsums`.
+    """Rows as real vectors within a ball of a public `radius` in the norm `l2` or `sup`; see `privacy.vectorsums`.
 
     A coordinate is (column − centre) / scale, computed by `exprs`; means and scales are public.
     """

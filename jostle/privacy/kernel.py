@@ -14,15 +14,19 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from jostle.accounting.amounts import Amount, as_float, as_text
 from jostle.accounting.budget_tree import Meter, Path
-from jostle.accounting.definitions import UNSPECIFIED, ChargePurpose, Price
+from jostle.accounting.definitions import ChargePurpose, Price
 from jostle.diagnostics import Note, Refusal, refuse
 from jostle.events import Stream
+from jostle.privacy.failures import exact_or_empty
 from jostle.privacy.handles import Exposure, Exposures
+from jostle.privacy.measurement import Measurement, common_noise
+from jostle.privacy.reader import Reader
 from jostle.privacy.sources import Register, Source
 from jostle.privacy.vault import Vault
 from jostle.source import Source as Text
@@ -31,6 +35,9 @@ from jostle.source import Span
 if TYPE_CHECKING:
     from jostle.engine.duck import Engine
     from jostle.privacy.ledger.ledger import Ledger
+    from jostle.privacy.prepaid import Payment
+
+R = TypeVar("R")
 
 
 @dataclass(slots=True, eq=False)
@@ -80,6 +87,7 @@ class Kernel:
         self.engine = engine
         self.events = events
         self.vault = Vault(engine, self.need_open)
+        self._reader = Reader(engine, self.vault)
         self.register = Register()
         self._lock, self._process = threading.RLock(), os.getpid()
         self._balances: WeakKeyDictionary[object, Balance] = WeakKeyDictionary()
@@ -178,19 +186,47 @@ class Kernel:
             if amount.value > left and exposure.source.measure.kind != "approximate":
                 raise self._exceeded(amount, left, f"the budget of `{exposure.source.name}`", span, exposure.source)
 
+    # The door ------------------------------------------------------------------------------------
+
+    def measure(self, measurement: Measurement[Any, R], span: Span | None = None) -> R:
+        """Prices, admits, commits, reads, releases and tells, in this order, once.
+
+        What is refused is refused before the charge, from public facts. Nothing is given back. After the charge nothing
+        may depend on a row: where reading fails all the same, noise is added to what no rows would give. Public data
+        are measured exactly and for nothing.
+        """
+        exposures = measurement.exposures
+        noise = common_noise(exposures)
+        if exposures:
+            self._pay(measurement, span)
+        step: Measurement[Any, R] | None = measurement
+        while step is not None:
+            exact = exact_or_empty(bool(exposures), partial(step.read, self._reader), step.empty)
+            release = step.release(exact, noise)
+            for measured in release.measured:
+                self.events.emit("measure", measured.what, span, **measured.fields(exposures))
+            step = release.rest
+        bought = measurement.buys()
+        if bought is not None:
+            self._balances[release.value] = Balance(bought[0], *bought)
+        return release.value
+
+    def _pay(self, measurement: Measurement[Any, Any], span: Span | None) -> None:
+        """Charges the price, or takes it from a prepaid amount; refused before anything is read."""
+        payment, exposures = measurement.paid_by(), measurement.exposures
+        self.need_open(exposures, span)
+        with self._lock:
+            if payment is not None:
+                self._withdraw(payment, span)
+            else:
+                self._charge(exposures, measurement.price, measurement.title, span, measurement.purpose)
+
     # Charges -------------------------------------------------------------------------------------
 
-    def charge(
-        self, exposures: Exposures, price: Price, what: str, span: Span | None, purpose: ChargePurpose = UNSPECIFIED
-    ) -> None:
+    def _charge(self, exposures: Exposures, price: Price, what: str, span: Span | None, asked: ChargePurpose) -> None:
         """Charges every source met, or none: all meters are tested before anything is added."""
-        self.need_open(exposures, span)
         for exposure in exposures:
             check_unit(price.amount, exposure.source, span)
-        with self._lock:
-            self._charge(exposures, price, what, span, purpose)
-
-    def _charge(self, exposures: Exposures, price: Price, what: str, span: Span | None, purpose: ChargePurpose) -> None:
         plain = (price.amount.value, price.amount.delta)
         for exposure in exposures:
             source, path = exposure.source, _charged_path(exposure, price)
@@ -201,7 +237,7 @@ class Kernel:
                     raise self._exceeded(price.amount, left, f"the {whose} of {allotment.amount}", span, source)
             if not source.meter.admits(path, source.measure.cost(price)):
                 raise self._over_budget(source, path, price, span)
-        self._settle(exposures, price, what, span, purpose)
+        self._settle(exposures, price, what, span, asked)
         for exposure in exposures:
             source, path = exposure.source, _charged_path(exposure, price)
             for allotment in (*self._stack, *exposure.agents):
@@ -230,39 +266,33 @@ class Kernel:
 
     # Prepaid amounts -------------------------------------------------------------------------------
 
-    def deposit(self, entry: object, units: int, room: float) -> None:
-        """Opens the balance of `entry`, whose amount was charged just now."""
-        self._balances[entry] = Balance(units, units, room)
-
     def share_left(self, entry: object) -> float:
         balance = self._balances[entry]
         return balance.units / balance.whole
 
-    def withdraw(self, entry: object, exposures: Exposures, units: int, room: float, span: Span | None) -> None:
-        """Takes `units` and `room` of the balance of `entry` for a measurement of `exposures`, or refuses."""
-        self.need_open(exposures, span)
-        with self._lock:
-            balance = self._balances[entry]
-            if not 0 < units <= balance.units:
-                raise refuse(
-                    "BudgetExceeded", f"a share of {units / balance.whole:g} was asked, and "
-                    f"{balance.units / balance.whole:g} is left of what was paid", span,
-                    help="the shares of all measurements add up to 1",
-                )  # fmt: skip
-            if not 0 <= room <= balance.room:
-                raise refuse(
-                    "BadAmount", "so little noise cannot be told from Gaussian noise well enough", span, help="ask less"
-                )
-            balance.units -= units
-            balance.room -= room
+    def _withdraw(self, payment: Payment, span: Span | None) -> None:
+        """Takes a part of a prepaid amount, or refuses."""
+        balance = self._balances[payment.prepaid]
+        if not 0 < payment.units <= balance.units:
+            raise refuse(
+                "BudgetExceeded", f"a share of {payment.units / balance.whole:g} was asked, and "
+                f"{balance.units / balance.whole:g} is left of what was paid", span,
+                help="the shares of all measurements add up to 1",
+            )  # fmt: skip
+        if not 0 <= payment.room <= balance.room:
+            raise refuse(
+                "BadAmount", "so little noise cannot be told from Gaussian noise well enough", span, help="ask less"
+            )
+        balance.units -= payment.units
+        balance.room -= payment.room
 
-    def _settle(self, exposures: Exposures, price: Price, what: str, span: Span | None, purpose: ChargePurpose) -> None:
+    def _settle(self, exposures: Exposures, price: Price, what: str, span: Span | None, asked: ChargePurpose) -> None:
         """What registered sources lose is on disk when this returns; where it is not, nothing was charged."""
         if any(e.source.account is not None for e in exposures):
             from jostle.privacy.ledger.account import settle
 
             charged = tuple(replace(e, path=_charged_path(e, price)) for e in exposures)
-            full = settle(charged, price, what, span, self._program, purpose)
+            full = settle(charged, price, what, span, self._program, asked)
             if full is not None:
                 path = next(e.path for e in charged if e.source is full)
                 raise self._over_budget(full, path, price, span)

@@ -25,17 +25,19 @@ from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
 from jostle.kernels.graphical.structure import Structure
-from jostle.privacy.handles import Cube, Handle, join_exposures
-from jostle.privacy.kernel import Kernel
+from jostle.privacy.handles import Cube, Exposures, Handle, join_exposures
+from jostle.privacy.measurement import Measured, Measurement, Release, needed, reach_of
 from jostle.privacy.mechanisms.additive import Additive, convertible
-from jostle.privacy.query import emit_measure, noise_and_stability
-from jostle.source import Span
+from jostle.privacy.noise import Noise
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from jostle.privacy.reader import Reader
+
     Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
 
 BITS = 24
 ERROR = 2.0**-28
@@ -51,39 +53,63 @@ class Perturbed:
     ridge: float
 
 
-def perturbed_optimum(
-    kernel: Kernel, cubes: Sequence[Cube], structure: Structure, rows: float, ridge: float | None,
-    amount: Amount | None, via: str | None, span: Span | None,
-) -> Perturbed:  # fmt: skip
+@dataclass(frozen=True, eq=False)
+class PerturbedOptimum(Measurement["list[Ints]", Perturbed]):
     """The minimum of f for these tables, one a clique, with noise; of public tables without. `rows` is n, public."""
-    import numpy as np
 
-    _check(cubes, structure, rows, ridge)
-    if not any(c.private for c in cubes):
-        kernel.vault.gather(cubes)
-        exact = np.concatenate([kernel.vault.cells(c).ravel() for c in cubes]).astype(float)
-        found = ridge if ridge is not None else LEAST_RIDGE
-        return Perturbed(descended(structure, exact, rows, found), 0.0, found)
-    together = Handle(join_exposures([c.exposures for c in cubes[:1]], [1]))
-    if any(c.exposures != cubes[0].exposures for c in cubes):
-        raise refuse("TypeError", "these tables are not all of one table's rows")
-    if amount is None:
-        raise refuse("NoEpsilon", "this reads private data and says no epsilon", help="add `with epsilon 1`")
-    how, weight = Additive.of(convertible(amount, together.exposures), via), max(e.reach for e in together.exposures)
-    found = ridge if ridge is not None else ridge_for(how, structure, rows, weight)
-    l1, l2 = sensitivities(structure, rows, found, weight)
-    kernel.charge(
-        together.exposures, how.price, "potentials", span, ChargePurpose(how.mechanism, (tuple(cubes), rows, found))
-    )
-    noise, _ = noise_and_stability(together)
-    kernel.vault.gather(cubes)
-    exact = np.concatenate([np.ldexp(kernel.vault.units(c).astype(float), -c.bits).ravel() for c in cubes])
-    theta = descended(structure, exact, rows, found)
-    drawn = how.draw(noise, np.rint(np.ldexp(theta, BITS)).astype(np.int64), l1, l2)
-    scale = math.ldexp(how.scale(l1, l2), -BITS)
-    emit_measure(kernel, together, "potentials", how, math.ldexp(l2, -BITS) / weight, scale, span, weight)
-    deviation = scale * (1.0 if how.mechanism == "gaussian" else math.sqrt(2))
-    return Perturbed(np.ldexp(drawn.astype(float), -BITS), deviation, found)
+    cubes: tuple[Cube, ...]
+    structure: Structure
+    rows: float
+    ridge: float
+    together: Handle
+    how: Additive | None
+    title = "potentials"
+
+    @classmethod
+    def of(
+        cls, cubes: Sequence[Cube], structure: Structure, rows: float, ridge: float | None, amount: Amount | None,
+        via: str | None,
+    ) -> PerturbedOptimum:  # fmt: skip
+        _check(cubes, structure, rows, ridge)
+        together = Handle(join_exposures([c.exposures for c in cubes[:1]], [1]))
+        if any(c.exposures != cubes[0].exposures for c in cubes):
+            raise refuse("TypeError", "these tables are not all of one table's rows")
+        if not together.private:
+            return cls(tuple(cubes), structure, rows, LEAST_RIDGE if ridge is None else ridge, together, None)
+        how = Additive.of(convertible(needed(amount), together.exposures), via)
+        public = ridge_for(how, structure, rows, reach_of(together)) if ridge is None else ridge
+        return cls(tuple(cubes), structure, rows, public, together, how)
+
+    @property
+    def exposures(self) -> Exposures:
+        return self.together.exposures
+
+    @property
+    def purpose(self) -> ChargePurpose:
+        return ChargePurpose(self.how.mechanism if self.how else "", (self.cubes, self.rows, self.ridge))
+
+    def read(self, reader: Reader) -> list[Ints]:
+        return reader.all_units(self.cubes)
+
+    def empty(self) -> list[Ints]:
+        import numpy as np
+
+        return [np.zeros(cube.shape, dtype=np.int64) for cube in self.cubes]
+
+    def release(self, exact: list[Ints], noise: Noise | None) -> Release[Perturbed]:
+        import numpy as np
+
+        tables = [np.ldexp(e.astype(float), -c.bits).ravel() for e, c in zip(exact, self.cubes, strict=True)]
+        theta = descended(self.structure, np.concatenate(tables), self.rows, self.ridge)
+        if noise is None or self.how is None:
+            return Release(Perturbed(theta, 0.0, self.ridge))
+        weight = reach_of(self.together)
+        l1, l2 = sensitivities(self.structure, self.rows, self.ridge, weight)
+        drawn = self.how.draw(noise, np.rint(np.ldexp(theta, BITS)).astype(np.int64), l1, l2)
+        scale = math.ldexp(self.how.scale(l1, l2), -BITS)
+        deviation = scale * (1.0 if self.how.mechanism == "gaussian" else math.sqrt(2))
+        potentials = Perturbed(np.ldexp(drawn.astype(float), -BITS), deviation, self.ridge)
+        return Release(potentials, (Measured(self.title, self.how, math.ldexp(l2, -BITS) / weight, scale, weight),))
 
 
 def sensitivities(structure: Structure, rows: float, ridge: float, weight: float = 1.0) -> tuple[float, float]:

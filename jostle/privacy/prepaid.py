@@ -22,16 +22,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.conversions import mu_of, pure_epsilon, rho_of, root_two_rho
 from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
 from jostle.privacy.handles import Exposures, Handle
-from jostle.privacy.kernel import Kernel
+from jostle.privacy.measurement import Measured, Measurement, Release, stability_of
 from jostle.privacy.mechanisms.additive import Additive, convertible
-from jostle.privacy.query import emit_measure
-from jostle.source import Span
+from jostle.privacy.noise import Noise
+
+if TYPE_CHECKING:
+    from jostle.privacy.reader import Reader
 
 WHOLE = 2**40
 """Parts are counted in these units, rounded down."""
@@ -67,16 +71,25 @@ class Prepaid:
         """What `many` discrete draws of at least this deviation, in steps of their grid, need in δ."""
         return many / (8 * deviation * deviation) if self.discrete and self.gaussian else 0.0
 
-    def spend(self, kernel: Kernel, handle: Handle, share: float, room: float, span: Span | None) -> None:
-        """Takes a share of the balance for a measurement of `handle`, before anything is read."""
+    def payment(self, handle: Handle, share: float, room: float) -> Payment:
+        """A share of the balance, for a measurement of data that this was paid for."""
         for exposure in handle.exposures:
             paid = [p for p in self.exposures if p.source is exposure.source]
             covered = any(
                 p.path == exposure.path[: len(p.path)] and set(exposure.agents) <= set(p.agents) for p in paid
             )
             if not covered:
-                raise refuse("TypeError", "this was paid for other data", span, help="`prepaid(rows)` of the same rows")
-        kernel.withdraw(self, handle.exposures, units_of(share), room, span)
+                raise refuse("TypeError", "this was paid for other data", help="`prepaid(rows)` of the same rows")
+        return Payment(self, units_of(share), room)
+
+
+@dataclass(frozen=True, slots=True)
+class Payment:
+    """A part of a prepaid amount: `units` of its whole, and `room` in δ."""
+
+    prepaid: Prepaid
+    units: int
+    room: float
 
 
 def units_of(share: float) -> int:
@@ -86,26 +99,52 @@ def units_of(share: float) -> int:
     return units
 
 
-def prepay(
-    kernel: Kernel, handle: Handle, amount: Amount, via: str | None, span: Span | None, single: bool = False
-) -> Prepaid:
-    """Charges `amount` at once on every source of a private handle; `single`: for one measurement."""
-    amount = convertible(amount, handle.exposures)
-    how = Additive.of(amount, via)
-    kernel.charge(handle.exposures, how.price, "prepaid", span, ChargePurpose(how.mechanism, handle))
-    room = math.inf
-    value, delta = as_float(amount.value), as_float(amount.delta)
-    if how.mechanism == "laplace":
-        strength = pure_epsilon(value) if amount.unit == "rho" else value
-    elif amount.unit == "rho":
-        strength = root_two_rho(value)
-    elif value <= EXACT_UP_TO and all(e.source.measure.kind == "basic" for e in handle.exposures):
-        strength = mu_of(value, delta * (1 - SLACK))
-        room = delta * SLACK / (1 + math.exp(value))
-    else:
-        strength = root_two_rho(rho_of(value, delta))
-    made = Prepaid(handle.exposures, how, strength, room < math.inf, single)
-    kernel.deposit(made, WHOLE, room)
-    if not single:
-        emit_measure(kernel, handle, "prepaid", how, 1, 1 / strength, span)
-    return made
+@dataclass(frozen=True, eq=False)
+class Prepayment(Measurement[None, Prepaid]):
+    """What buys several measurements of one handle at once: it reads nothing."""
+
+    handle: Handle
+    how: Additive
+    single: bool
+    title = "prepaid"
+
+    @classmethod
+    def of(cls, handle: Handle, amount: Amount, via: str | None, single: bool = False) -> Prepayment:
+        """Buys `amount` on every source of a private handle; `single`: for one measurement."""
+        return cls(handle, Additive.of(convertible(amount, handle.exposures), via), single)
+
+    @property
+    def exposures(self) -> Exposures:
+        return self.handle.exposures
+
+    @property
+    def purpose(self) -> ChargePurpose:
+        return ChargePurpose(self.how.mechanism, self.handle)
+
+    @cached_property
+    def bought(self) -> tuple[float, float]:
+        """ε for Laplace noise or μ for Gaussian, and the room in δ for the discreteness of noise."""
+        amount = self.how.amount
+        value, delta = as_float(amount.value), as_float(amount.delta)
+        if self.how.mechanism == "laplace":
+            return pure_epsilon(value) if amount.unit == "rho" else value, math.inf
+        if amount.unit == "rho":
+            return root_two_rho(value), math.inf
+        if value <= EXACT_UP_TO and all(e.source.measure.kind == "basic" for e in self.handle.exposures):
+            return mu_of(value, delta * (1 - SLACK)), delta * SLACK / (1 + math.exp(value))
+        return root_two_rho(rho_of(value, delta)), math.inf
+
+    def buys(self) -> tuple[int, float]:
+        return WHOLE, self.bought[1]
+
+    def read(self, reader: Reader) -> None:
+        return None
+
+    def empty(self) -> None:
+        return None
+
+    def release(self, exact: None, noise: Noise | None) -> Release[Prepaid]:
+        strength, room = self.bought
+        prepaid = Prepaid(self.handle.exposures, self.how, strength, room < math.inf, self.single)
+        event = Measured("prepaid", self.how, 1, 1 / strength, stability_of(self.handle))
+        return Release(prepaid, () if self.single else (event,))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from jostle.diagnostics import refuse
 from jostle.plan.plan import Column, Exact
-from jostle.privacy.handles import Table
+from jostle.privacy.handles import Cube, Table, Vectors
 from jostle.privacy.kernel import Kernel
 
 if TYPE_CHECKING:
@@ -33,3 +33,23 @@ def public_rows(kernel: Kernel, table: Table) -> tuple[dict[str, Coded], NDArray
         size = 8 * len(counts) * (len(names) + 1)
         found = kernel.vault.public.put(table.plan, (made, np.array(counts, dtype=float)), size)
     return found
+
+
+def public_cells(kernel: Kernel, cube: Cube) -> NDArray[np.int64]:
+    """The exact counts of a public cube, in its shape; of a private one nothing but a refusal."""
+    if cube.private:
+        name = cube.exposures[0].source.name
+        raise refuse("PrivateValue", f"counts of `{name}` are private and cannot be read", help="measure them")
+    return kernel.vault.cells(cube)
+
+
+def public_vectors(kernel: Kernel, rows: Vectors) -> NDArray[np.float64]:
+    """The rows of public vectors (n, d), as the columns have them; of private ones nothing but a refusal."""
+    import numpy as np
+
+    if rows.private:
+        name = rows.exposures[0].source.name
+        raise refuse("PrivateValue", f"rows of `{name}` are private and cannot be read", help="sum them with noise")
+    read = list(kernel.engine.vectors(rows.plan, rows.exprs, 2**16))
+    points = np.concatenate(read) if read else np.zeros((0, len(rows.names)))
+    return np.asarray(points * np.array(rows.scales) + np.array(rows.centres))

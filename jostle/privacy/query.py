@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from jostle.accounting.amounts import Amount, as_float
+from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose, Price, stability_price
 from jostle.diagnostics import refuse
 from jostle.plan.bounds import bounds_of, is_integral
@@ -34,19 +34,22 @@ from jostle.plan.plan import (
     RowExpr,
     Scan,
     Term,
-)  # fmt: skip
-from jostle.privacy.handles import Table
+)
+from jostle.privacy.handles import Exposures, Table
 from jostle.privacy.kernel import Kernel
+from jostle.privacy.measurement import Measured, Measurement, Release, needed_noise, reach_of, stability_of
 from jostle.privacy.mechanisms.additive import Additive, share, sum_prices
 from jostle.privacy.mechanisms.quantile import candidates_of, choose_mode, choose_quantile
 from jostle.privacy.mechanisms.selection import Selection
 from jostle.privacy.mechanisms.stability import select_keys
+from jostle.privacy.noise import Noise
 from jostle.privacy.released import Noised
-from jostle.source import Span
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from jostle.privacy.reader import Reader
 
 ADDITIVE = {"count": 1, "count_distinct": 1, "sum": 1, "avg": 2, "var": 3, "stddev": 3}  # parts an amount is split in
 SELECTED = ("median", "quantile", "min", "max", "mode")
@@ -115,44 +118,26 @@ class Request:
 
     # Private ---------------------------------------------------------------------------------------
 
-    def run(self, kernel: Kernel, amount: Amount, via: str | None, span: Span | None) -> Answer:
-        """Charges `amount` to every source met, reads, and adds noise."""
+    def measurement(self, amount: Amount, via: str | None) -> Select | OpenSelect:
+        """The select at an amount, of which each aggregate has an equal share."""
         if self.open_key is not None:
-            return self._run_open(kernel, amount, via, span)
-        noises = [self._noise_for(want, share(amount, len(self.wants)), via) for want in self.wants]
-        price, how = sum_prices(amount, [p for p, _ in noises]), self._asked([how for _, how in noises])
-        kernel.charge(self.table.exposures, price, self._title(), span, how)
-        return self._measure(kernel, [how for _, how in noises], self.keys, span)
+            return OpenSelect.of(self, amount, via)
+        hows = tuple(self.how_for(want, share(amount, len(self.wants)), via) for want in self.wants)
+        prices = [self.price_of(how, want) for how, want in zip(hows, self.wants, strict=True)]
+        return Select(self, self.keys, hows, sum_prices(amount, prices))
 
-    def _measure(
-        self, kernel: Kernel, hows: list[Additive | Selection], keys: tuple[Key, ...], span: Span | None
-    ) -> Answer:
-        terms: list[Term] = []
-        at: dict[int, int] = {}
-        for i, want in enumerate(self.wants):
-            at[i] = len(terms)
-            terms.extend(self._terms(want))
-        exact = kernel.vault.group(self.table.plan, keys, tuple(terms)) if terms else []
-        columns: list[list[Any]] = []
-        for i, (want, how) in enumerate(zip(self.wants, hows, strict=True)):
-            if isinstance(how, Additive):
-                numbers = self._additive(kernel, want, how, exact[at[i] : at[i] + ADDITIVE[want.function]], span)
-            else:
-                numbers = self._selected(kernel, want, how, keys, span)
-            columns.append(numbers)
-        return Answer(key_columns([list(k.values) for k in keys]), columns)
-
-    def _noise_for(self, want: Want, amount: Amount, via: str | None) -> tuple[Price, Additive | Selection]:
+    def how_for(self, want: Want, amount: Amount, via: str | None) -> Additive | Selection:
         if want.function in SELECTED:
             if via is not None:
                 raise refuse("TypeError", f"`{want.function}` is a selection, and takes no `via`")
-            how = Selection.of(amount, self.table.exposures)
-            return how.price, how
-        parts = ADDITIVE[want.function]
-        each = Additive.fitted(share(amount, parts), via, self.table.exposures)
-        return sum_prices(amount, [each.price] * parts), each
+            return Selection.of(amount, self.table.exposures)
+        return Additive.fitted(share(amount, ADDITIVE[want.function]), via, self.table.exposures)
 
-    def _terms(self, want: Want) -> list[Term]:
+    def price_of(self, how: Additive | Selection, want: Want) -> Price:
+        parts = 1 if isinstance(how, Selection) else ADDITIVE[want.function]
+        return sum_prices(how.amount, [how.price] * parts)
+
+    def terms(self, want: Want) -> list[Term]:
         if want.function == "count":
             return [Count(want.expr, weighted=self.table.weighted)]
         if want.function == "count_distinct":
@@ -194,25 +179,6 @@ class Request:
             raise refuse("ValueError", "the bounds of this sum are too wide to add exactly", help="clamp(x, low, high)")
         return found
 
-    def _additive(
-        self, kernel: Kernel, want: Want, how: Additive, exact: Sequence[NDArray[np.int64]], span: Span | None
-    ) -> list[Any]:
-        import numpy as np
-
-        noise, _ = noise_and_stability(self.table)
-        noised, scales = [], []
-        for term, numbers in zip(self._terms(want), exact, strict=True):
-            sensitivity, stability = self._sensitivity(term), self._stability(term)
-            bits = _grid(term)
-            reach = sensitivity * stability
-            drawn = how.draw(noise, np.asarray(numbers), reach, reach) if sensitivity else np.asarray(numbers)
-            noised.append(np.ldexp(drawn.astype(float).ravel(), -bits))
-            scales.append(math.ldexp(how.scale(reach, reach), -bits))
-            emit_measure(kernel, self.table, want.function, how, sensitivity / 2.0**bits, scales[-1], span, stability)
-        if want.function in ("count", "count_distinct", "sum"):
-            return [Noised(v, how.mechanism, scales[0]) for v in noised[0]]
-        return self._moments(want, noised)
-
     def _sensitivity(self, term: Term) -> int:
         """For one row more or less, or for rows whose weights are 1 in all; in units of the term's grid."""
         if isinstance(term, Count):
@@ -245,7 +211,7 @@ class Request:
         undivided = not self.keys and self.open_key is None and all(not e.path for e in self.table.exposures)
         return undivided and isinstance(plan, Bound) and isinstance(expr, Column) and plan.by == (expr.name,)
 
-    def _moments(self, want: Want, noised: list[NDArray[np.float64]]) -> list[Any]:
+    def moments(self, want: Want, noised: list[NDArray[np.float64]]) -> list[Any]:
         """Averages and variances from noisy sums and counts, kept within what the bounds allow."""
         import numpy as np
 
@@ -260,54 +226,179 @@ class Request:
         variance = np.clip(variance, 0.0, (high - low) ** 2 / 2)
         return [float(v) for v in (np.sqrt(variance) if want.function == "stddev" else variance)]
 
-    def _selected(
-        self, kernel: Kernel, want: Want, how: Selection, keys: tuple[Key, ...], span: Span | None
-    ) -> list[Any]:
-        noise, stability = noise_and_reach(self.table)
-        answers, scale = [], 0.0
-        for combination in zip(*key_columns([list(k.values) for k in keys]), strict=True) if keys else [()]:
-            plan = self.table.plan
-            for key, value in zip(keys, combination, strict=True):
-                plan = Filter(plan, holds(key, value))
-            if want.function == "mode":
-                chosen, scale = choose_mode(kernel, self.table, plan, _need(want.expr), how, noise, stability)
-            else:
-                q = {"median": 0.5, "min": 0.0, "max": 1.0}.get(want.function, want.argument)
-                chosen, scale = choose_quantile(
-                    kernel, self.table, plan, _need(want.expr), float(q or 0.0), how, noise, stability
-                )
-            answers.append(chosen)
-        emit_measure(kernel, self.table, want.function, how, 1, scale, span, stability)
-        return answers
+    @property
+    def title(self) -> str:
+        return ", ".join(w.function for w in self.wants)
 
-    def _run_open(self, kernel: Kernel, amount: Amount, via: str | None, span: Span | None) -> Answer:
-        expr = _need(self.open_key)
-        if not amount.delta:
-            raise open_keys(self.wishes[0].name)
-        # keys are found by rows, of which a person has k; where rows have weights, their count is another number
-        alone = len(self.wants) == 1 and self.wants[0] == Want("count") and not self.table.weighted
-        mine = amount if alone else Amount(amount.unit, amount.value // 2, amount.delta // 2)
-        rest = share(Amount(amount.unit, amount.value - mine.value, 0), max(1, len(self.wants)))
-        hows = [] if alone else [self._noise_for(want, rest, via) for want in self.wants]
-        price = sum_prices(amount, [stability_price(mine), *(p for p, _ in hows)])
-        finding = Additive(mine, "laplace")
-        asked = self._asked([finding, *(how for _, how in hows)])
-        kernel.charge(self.table.exposures, price, self._title(), span, asked)
-        noise, stability = noise_and_stability(self.table)
-        found, counts, scale = select_keys(kernel, self.table.plan, expr, mine, noise, stability)
-        emit_measure(kernel, self.table, "keys", finding, 1, scale, span)
-        if alone:
-            return Answer([found], [counts])
-        key = Key(expr, tuple(found))
-        return (
-            self._measure(kernel, [how for _, how in hows], (key,), span) if found else Answer([[]], [[] for _ in hows])
-        )
-
-    def _asked(self, hows: Sequence[Additive | Selection]) -> ChargePurpose:
+    def asked(self, hows: Sequence[Additive | Selection]) -> ChargePurpose:
         return ChargePurpose(", ".join(dict.fromkeys(how.mechanism for how in hows)), self)
 
-    def _title(self) -> str:
-        return ", ".join(w.function for w in self.wants)
+
+@dataclass(frozen=True, eq=False)
+class Select(Measurement["list[Any]", Answer]):
+    """A select with public keys: for each aggregate its exact terms over the groups, or what it selects from."""
+
+    request: Request
+    keys: tuple[Key, ...]
+    hows: tuple[Additive | Selection, ...]
+    total: Price
+
+    @property
+    def title(self) -> str:  # type: ignore[override]
+        return self.request.title
+
+    @property
+    def price(self) -> Price:
+        return self.total
+
+    @property
+    def exposures(self) -> Exposures:
+        return self.request.table.exposures
+
+    @property
+    def purpose(self) -> ChargePurpose:
+        return self.request.asked(self.hows)
+
+    @property
+    def groups(self) -> list[tuple[Any, ...]]:
+        """The keys of every group, in order; one group without keys."""
+        return list(zip(*key_columns([list(k.values) for k in self.keys]), strict=True)) if self.keys else [()]
+
+    def read(self, reader: Reader) -> list[Any]:
+        plan, wants = self.request.table.plan, self.request.wants
+        terms = [self.request.terms(want) for want in wants]
+        exact = reader.group(plan, self.keys, tuple(term for some in terms for term in some))
+        numbers: list[Any] = []
+        for want, some in zip(wants, terms, strict=True):
+            numbers.append(exact[: len(some)] if some else [self._candidates(reader, want, g) for g in self.groups])
+            exact = exact[len(some) :]
+        return numbers
+
+    def _candidates(self, reader: Reader, want: Want, group: tuple[Any, ...]) -> Any:
+        table, plan = self.request.table, self.request.table.plan
+        for key, value in zip(self.keys, group, strict=True):
+            plan = Filter(plan, holds(key, value))
+        expr = _need(want.expr)
+        if want.function == "mode":
+            key = Key(expr, candidates_of(table, expr, "mode"))
+            return reader.group(plan, (key,), (Count(weighted=table.weighted),))[0]
+        return reader.tally(plan, expr, weighted=table.weighted)
+
+    def empty(self) -> list[Any]:
+        import numpy as np
+
+        none = np.zeros(len(self.groups), dtype=np.int64)
+        numbers: list[Any] = []
+        for want in self.request.wants:
+            if want.function == "mode":
+                listed = candidates_of(self.request.table, _need(want.expr), "mode")
+                numbers.append([np.zeros(len(listed), dtype=np.int64)] * len(none))
+            else:
+                terms = self.request.terms(want)
+                numbers.append([none] * len(terms) if terms else [([], [])] * len(none))
+        return numbers
+
+    def release(self, exact: list[Any], noise: Noise | None) -> Release[Answer]:
+        columns, events = [], []
+        for want, how, numbers in zip(self.request.wants, self.hows, exact, strict=True):
+            if isinstance(how, Additive):
+                column, measured = self._additive(want, how, numbers, needed_noise(noise))
+            else:
+                column, measured = self._selected(want, how, numbers, needed_noise(noise))
+            columns.append(column)
+            events += measured
+        return Release(Answer(key_columns([list(k.values) for k in self.keys]), columns), tuple(events))
+
+    def _additive(
+        self, want: Want, how: Additive, exact: Sequence[NDArray[np.int64]], noise: Noise
+    ) -> tuple[list[Any], list[Measured]]:
+        import numpy as np
+
+        noisy, scales, events = [], [], []
+        for term, numbers in zip(self.request.terms(want), exact, strict=True):
+            sensitivity, stability = self.request._sensitivity(term), self.request._stability(term)
+            bits, reach = _grid(term), sensitivity * stability
+            drawn = how.draw(noise, np.asarray(numbers), reach, reach) if sensitivity else np.asarray(numbers)
+            noisy.append(np.ldexp(drawn.astype(float).ravel(), -bits))
+            scales.append(math.ldexp(how.scale(reach, reach), -bits))
+            events.append(Measured(want.function, how, sensitivity / 2.0**bits, scales[-1], stability))
+        if want.function in ("count", "count_distinct", "sum"):
+            return [Noised(v, how.mechanism, scales[0]) for v in noisy[0]], events
+        return self.request.moments(want, noisy), events
+
+    def _selected(
+        self, want: Want, how: Selection, exact: Sequence[Any], noise: Noise
+    ) -> tuple[list[Any], list[Measured]]:
+        table, answers, scale = self.request.table, [], 0.0
+        reach = reach_of(table)
+        for numbers in exact:
+            if want.function == "mode":
+                chosen, scale = choose_mode(table, _need(want.expr), how, noise, reach, numbers)
+            else:
+                q = {"median": 0.5, "min": 0.0, "max": 1.0}.get(want.function, want.argument)
+                chosen, scale = choose_quantile(table, _need(want.expr), float(q or 0.0), how, noise, reach, numbers)
+            answers.append(chosen)
+        return answers, [Measured(want.function, how, 1, scale, reach)]
+
+
+@dataclass(frozen=True, eq=False)
+class OpenSelect(Measurement["tuple[Any, Any]", Answer]):
+    """A select by a key whose values are private: first the keys (`mechanisms.stability`), then the aggregates of them.
+
+    One price covers both.
+    """
+
+    request: Request
+    key: RowExpr
+    finding: Additive
+    hows: tuple[Additive | Selection, ...]
+    total: Price
+
+    @classmethod
+    def of(cls, request: Request, amount: Amount, via: str | None) -> OpenSelect:
+        if not amount.delta:
+            raise open_keys(request.wishes[0].name)
+        # keys are found by rows, of which a person has k; where rows have weights, their count is another number
+        alone = len(request.wants) == 1 and request.wants[0] == Want("count") and not request.table.weighted
+        mine = amount if alone else Amount(amount.unit, amount.value // 2, amount.delta // 2)
+        rest = share(Amount(amount.unit, amount.value - mine.value, 0), max(1, len(request.wants)))
+        hows = () if alone else tuple(request.how_for(want, rest, via) for want in request.wants)
+        prices = [request.price_of(h, w) for h, w in zip(hows, request.wants, strict=False)]
+        price = sum_prices(amount, [stability_price(mine), *prices])
+        return cls(request, _need(request.open_key), Additive(mine, "laplace"), hows, price)
+
+    @property
+    def title(self) -> str:  # type: ignore[override]
+        return self.request.title
+
+    @property
+    def price(self) -> Price:
+        return self.total
+
+    @property
+    def exposures(self) -> Exposures:
+        return self.request.table.exposures
+
+    @property
+    def purpose(self) -> ChargePurpose:
+        return self.request.asked([self.finding, *self.hows])
+
+    def read(self, reader: Reader) -> tuple[Any, Any]:
+        return reader.tally(self.request.table.plan, self.key)
+
+    def empty(self) -> tuple[Any, Any]:
+        return [], []
+
+    def release(self, exact: tuple[Any, Any], noise: Noise | None) -> Release[Answer]:
+        stability = stability_of(self.request.table)
+        keys, counts, scale = select_keys(exact, self.finding.amount, needed_noise(noise), stability)
+        events = (Measured("keys", self.finding, 1, scale, stability),)
+        if not self.hows:
+            return Release(Answer([keys], [counts]), events)
+        if not keys:
+            return Release(Answer([[]], [[] for _ in self.hows]), events)
+        rest = Select(self.request, (Key(self.key, tuple(keys)),), self.hows, self.total)
+        return Release(Answer([keys], []), events, rest)
 
 
 def prepare(table: Table, wishes: Sequence[KeyWish], wants: Sequence[Want]) -> Request:
@@ -378,32 +469,6 @@ def open_keys(name: str) -> Exception:
         "OpenKeys", f"the values that the key `{name}` can have are not public",
         help="describe its column with a range or categories; a select may also list them, `groupby E over {…}`, "
         "or be given a delta",
-    )  # fmt: skip
-
-
-def noise_and_stability(handle: Any) -> tuple[Any, int]:
-    """The noise to draw from, and the largest stability: the noise is scaled for the source that needs most."""
-    exposures = handle.exposures
-    if len({e.source.simulated for e in exposures}) != 1:
-        raise refuse("PrivateValue", "simulated and private data cannot be measured together")
-    return exposures[0].source.noise, max(e.stability for e in exposures)
-
-
-def noise_and_reach(handle: Any) -> tuple[Any, int]:
-    """The same for a measurement that counts rows by their weights; where they have none, by 1 each."""
-    return noise_and_stability(handle)[0], max(e.reach for e in handle.exposures)
-
-
-def emit_measure(
-    kernel: Kernel, handle: Any, what: str, how: Additive | Selection, sensitivity: float, scale: float,
-    span: Span | None, stability: int | None = None,
-) -> None:  # fmt: skip
-    """Tells of a measurement; `stability` where it is not that of the rows."""
-    because = {"because": how.because} if isinstance(how, Additive) and how.because else {}
-    kernel.events.emit(
-        "measure", what, span, mechanism=how.mechanism, **because, **{how.amount.unit: as_float(how.amount.value)},
-        sources=[e.source.name for e in handle.exposures], sensitivity=sensitivity,
-        stability=stability or max(e.stability for e in handle.exposures), scale=scale,
     )  # fmt: skip
 
 

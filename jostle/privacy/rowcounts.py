@@ -17,7 +17,7 @@ from jostle.privacy.rows.functions import RowCount
 from jostle.privacy.splits import column_key
 
 if TYPE_CHECKING:
-    from jostle.privacy.kernel import Kernel
+    from jostle.privacy.reader import Reader
 
 ROW_COUNT = "rows_right"
 BLOCK = 2**15
@@ -38,15 +38,13 @@ def row_count(table: Table, names: tuple[str, ...], build: Callable[[Mapping[str
     return Score(table.exposures, ROW_COUNT, table, max(1, count.sensitivity), number.low >= 0, 0, (count, keys))
 
 
-def exact_row_count(kernel: Kernel, one: Score) -> int:
-    """The exact number, for mechanisms only."""
+def exact_row_count(reader: Reader, one: Score) -> int:
+    """The exact number."""
     import numpy as np
 
     count, keys = one.arguments
     plan: Any = one.base.plan if isinstance(one.base, Table) else None
-    codes = kernel.vault.parts.codes(plan, keys)
-    if codes is None:
-        codes = kernel.engine.codes(plan, keys)
+    codes = reader.codes(plan, keys)
     limits = [len(key.values) - 1 for key in keys]
     total = 0
     for start in range(0, len(codes[0]), BLOCK):

@@ -1,8 +1,8 @@
 """Noisy counts of secret Poisson samples of the rows, several samples at one price: what stochastic gradients are of.
 
 `batches` releases, `steps` times over, all cells of E cubes of one table, counted over a fresh sample that keeps each
-protected unit with probability q and is told to nobody, with Gaussian noise. The page of
-what that loses is `accounting.subsampled_gaussian`.
+protected unit with probability q and is told to nobody, with Gaussian noise. what that loses is told in
+`accounting.subsampled_gaussian`.
 
 *Sensitivity.* One unit more or less, kept in a step, moves cube i by a vector of ℓ₁ norm at most w (1 for a row; k
 for a person of up to k rows, all of which are kept or none; 1 for a person whose rows have weights, as multiples of
@@ -25,33 +25,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import Amount, as_float
-from jostle.accounting.definitions import ChargePurpose, stability_price
+from jostle.accounting.definitions import ChargePurpose, Price, stability_price
 from jostle.accounting.subsampled_gaussian import noise_for, rate_for
 from jostle.diagnostics import refuse
 from jostle.plan.domains import Open
-from jostle.plan.plan import (
-    WEIGHT_BITS,
-    Apply,
-    Bound,
-    Column,
-    Constant,
-    Derive,
-    Filter,
-    Join,
-    Key,
-    Plan,
-)  # fmt: skip
-from jostle.privacy.handles import Cube, Handle, Tallied, join_exposures
+from jostle.plan.plan import WEIGHT_BITS, Apply, Bound, Column, Constant, Derive, Filter, Join, Key, Plan
+from jostle.privacy.handles import Cube, Exposures, Handle, Tallied, join_exposures
 from jostle.privacy.kernel import Kernel
+from jostle.privacy.measurement import Measured, Measurement, Release, needed_noise, reach_of
+from jostle.privacy.measurements.answers import JointCells
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.noise import Noise
-from jostle.privacy.query import emit_measure
 from jostle.privacy.sampler import SHARES
 from jostle.source import Span
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from jostle.privacy.reader import Reader
 
     Ints = NDArray[np.int64]
 
@@ -74,6 +66,69 @@ class Batches:
     noise: float
 
 
+@dataclass(frozen=True, eq=False)
+class PoissonBatches(Measurement["Rows", Batches]):
+    """Noisy batches; of public cubes, all rows in every step, for nothing."""
+
+    cubes: tuple[Cube, ...]
+    together: Handle
+    plan: Plan
+    columns: tuple[str, ...]
+    steps: int
+    share: int
+    """Of 2^-16: the probability with which a unit is kept."""
+    sigma: float
+    how: Additive
+    title = "batches"
+
+    @classmethod
+    def of(cls, cubes: Sequence[Cube], rate: float | None, steps: int, amount: Amount | None) -> PoissonBatches:
+        """`rate` is rounded up to 2^-16."""
+        together, plan, columns = _units(cubes)
+        asked = _need(amount)
+        epsilon, delta = as_float(asked.value), as_float(asked.delta)
+        share = math.ceil((rate if rate is not None else rate_for(epsilon, delta, steps)) * SHARES)
+        sigma = noise_for(epsilon, delta, share / SHARES, steps)
+        if not math.isfinite(sigma):
+            raise refuse("BadAmount", "no noise keeps so many steps within this amount", help="take fewer steps")
+        how = Additive(asked, "gaussian", f"{steps} secret samples of {share / SHARES:.3g} of all")
+        return cls(tuple(cubes), together, plan, columns, steps, share, sigma, how)
+
+    @property
+    def exposures(self) -> Exposures:
+        return self.together.exposures
+
+    @property
+    def price(self) -> Price:
+        return stability_price(self.how.amount)
+
+    @property
+    def purpose(self) -> ChargePurpose:
+        return ChargePurpose("subsampled gaussian", (self.cubes, self.share, self.steps))
+
+    def read(self, reader: Reader) -> Rows:
+        return _rows(reader, self)
+
+    def empty(self) -> Rows:
+        import numpy as np
+
+        none = np.zeros((0, len(self.cubes)), dtype=np.int32)
+        weighted = self.together.exposures[0].weight is not None
+        owners = np.zeros(0, dtype=np.int64) if self.columns else None
+        weights, bits = (owners, WEIGHT_BITS) if self.columns and weighted else (None, 0)
+        return Rows(none, sum(c.size for c in self.cubes), 0, owners, weights, bits)
+
+    def release(self, exact: Rows, noise: Noise | None) -> Release[Batches]:
+        import numpy as np
+
+        reach = reach_of(self.together)
+        deviation = self.sigma * (reach << exact.bits) * math.sqrt(len(self.cubes)) * (1 + 2.0**-40)
+        scale = math.ldexp(deviation, -exact.bits)
+        sums = released(needed_noise(noise), exact, self.share, self.steps, deviation)
+        batches = Batches(np.ldexp(sums.astype(float), -exact.bits), self.share / SHARES, scale)
+        return Release(batches, (Measured("batches", self.how, 1, scale, reach),))
+
+
 def batches(
     kernel: Kernel, cubes: Sequence[Cube], rate: float | None, steps: int, amount: Amount | None, span: Span | None
 ) -> Batches:
@@ -85,28 +140,10 @@ def batches(
     cells = sum(c.size for c in cubes)
     if steps * cells > MOST_NUMBERS:
         raise refuse("ValueError", f"{steps:,} batches of {cells:,} cells are too many", help="take fewer steps")
-    if not any(c.private for c in cubes):
-        kernel.vault.gather(cubes)
-        exact = np.concatenate([kernel.vault.cells(c).ravel() for c in cubes]).astype(float)
-        return Batches(np.tile(exact, (steps, 1)), 1.0, 0.0)
-    together, plan, columns = _units(cubes)
-    need = _need(amount)
-    epsilon, delta = as_float(need.value), as_float(need.delta)
-    kept = math.ceil((rate if rate is not None else rate_for(epsilon, delta, steps)) * SHARES)
-    sigma = noise_for(epsilon, delta, kept / SHARES, steps)
-    if not math.isfinite(sigma):
-        raise refuse("BadAmount", "no noise keeps so many steps within this amount", help="take fewer steps")
-    asked = ChargePurpose("subsampled gaussian", (tuple(cubes), kept, steps))
-    kernel.charge(together.exposures, stability_price(need), "batches", span, asked)
-    rows = _rows(kernel, plan, columns, cubes, together)
-    reach = max(e.reach for e in together.exposures) << rows.bits
-    deviation = sigma * reach * math.sqrt(len(cubes)) * (1 + 2.0**-40)
-    drawn = released(together.exposures[0].source.noise, rows, kept, steps, deviation)
-    scale = math.ldexp(deviation, -rows.bits)
-    because = f"{steps} secret samples of {kept / SHARES:.3g} of all"
-    how = Additive(need, "gaussian", because)
-    emit_measure(kernel, together, "batches", how, 1, scale, span, max(e.reach for e in together.exposures))
-    return Batches(np.ldexp(drawn.astype(float), -rows.bits), kept / SHARES, scale)
+    if any(c.private for c in cubes):
+        return kernel.measure(PoissonBatches.of(cubes, rate, steps, amount), span)
+    exact, _ = kernel.measure(JointCells.of(cubes, None, None), span)
+    return Batches(np.tile(np.concatenate([c.ravel() for c in exact]), (steps, 1)), 1.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,9 +244,10 @@ def _units(cubes: Sequence[Cube]) -> tuple[Handle, Plan, tuple[str, ...]]:
 # Private -----------------------------------------------------------------------------------------------
 
 
-def _rows(kernel: Kernel, plan: Plan, columns: tuple[str, ...], cubes: Sequence[Cube], together: Handle) -> Rows:
+def _rows(reader: Reader, batches: PoissonBatches) -> Rows:
     import numpy as np
 
+    plan, columns, cubes, together = batches.plan, batches.columns, batches.cubes, batches.together
     tallied = [c.cells for c in cubes if isinstance(c.cells, Tallied)]
     keys = tuple(dict.fromkeys(key for cells in tallied for key in cells.keys))
     named = tuple(Column(name) for name in columns)
@@ -218,7 +256,7 @@ def _rows(kernel: Kernel, plan: Plan, columns: tuple[str, ...], cubes: Sequence[
         Key(Apply("bucket", (Constant(float(_BUCKETS)), Constant(float(salt)), *named)), range(_BUCKETS))
         for salt in salts
     )
-    found = kernel.engine.codes(plan, keys + hashes)
+    found = reader.codes(plan, keys + hashes)
     codes: dict[Key, NDArray[Any]] = dict(zip(keys, found, strict=False))
     many, cells = len(found[0]), sum(c.size for c in cubes)
     places = np.empty((many, len(cubes)), dtype=np.int32)

@@ -23,24 +23,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
 from jostle.plan.plan import WEIGHT_BITS, Count
-from jostle.privacy import candidates, rowsums
-from jostle.privacy.failures import exact_or_empty
+from jostle.privacy import candidates, vectorsums
 from jostle.privacy.handles import Cube, Handle, Score, Scores, Table, Vectors
 from jostle.privacy.mechanisms.linear import box_sums
 from jostle.privacy.rowcounts import ROW_COUNT, exact_row_count
-from jostle.privacy.splits import SPLITS, values_of_splits
+from jostle.privacy.splits import values_of_splits
 from jostle.privacy.vault import UNWEIGHTED
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.kernel import Kernel
+    from jostle.privacy.reader import Reader
 
 BITS = 10  # scores that are not whole are kept to a thousandth of a row
 
@@ -196,51 +194,46 @@ def check_weights(scores: Sequence[Score]) -> None:
             raise refuse("TypeError", f"`{one.of}` is made of counts of rows, and these have weights", help=UNWEIGHTED)
 
 
-def reach_of(one: Score) -> int:
+def reach_of_score(one: Score) -> int:
     """How many rows of a protected unit, or how much weight, a score can be moved by."""
     by_weight = one.of in WEIGHTED and isinstance(one.base, Table | Cube)  # vectors are rows, whatever they weigh
     return max(e.reach if by_weight else e.stability for e in one.exposures)
 
 
-def values_of(kernel: Kernel, scores: Sequence[Score]) -> NDArray[np.int64]:
-    """The exact scores, on the common grid of the finest: for mechanisms only, after they have charged."""
+def values_of(reader: Reader, scores: Sequence[Score]) -> NDArray[np.int64]:
+    """The exact scores, on the common grid of the finest; within ±2^62."""
     import numpy as np
 
     bits = max(s.bits for s in scores)
-    private = any(one.private for one in scores)
-
-    def unsplit() -> dict[int, int]:
-        return {i: 0 for i, one in enumerate(scores) if one.of in SPLITS}
-
-    splits = exact_or_empty(private, lambda: values_of_splits(kernel, scores), unsplit)
-    out: list[int] = []
+    splits = values_of_splits(reader, scores)
+    numbers: list[int] = []
     for i, one in enumerate(scores):
-        nothing = [0] * (one.length if isinstance(one, Scores) else 1)
-        exact = [splits[i]] if i in splits else exact_or_empty(private, partial(_exact, kernel, one), nothing.copy)
-        out.extend(v << (bits - one.bits) for v in exact)
+        exact = [splits[i]] if i in splits else _exact(reader, one)
+        numbers.extend(v << (bits - one.bits) for v in exact)
     most = 2**62
-    return np.array([max(-most, min(most, v)) for v in out], dtype=np.int64)
+    return np.array([max(-most, min(most, v)) for v in numbers], dtype=np.int64)
 
 
-def _exact(kernel: Kernel, one: Score) -> list[int]:
+def _exact(reader: Reader, one: Score) -> list[int]:
     import numpy as np
 
-    if isinstance(one.base, Vectors):
-        return rowsums.exact_scores(kernel, one) if isinstance(one, Scores) else [rowsums.exact_size(kernel, one.base)]
-    if isinstance(one, Scores) and isinstance(one.base, Cube):
+    base = one.base
+    if isinstance(base, Vectors):
+        return vectorsums.exact_scores(reader, one) if isinstance(one, Scores) else [vectorsums.size(reader, base)]
+    if isinstance(one, Scores) and isinstance(base, Cube):
         if one.of != "misfit":
-            return candidates.exact(one, kernel.vault)
+            return candidates.exact(one, reader.vault)
         sums, public = one.arguments
-        cells = kernel.vault.units(one.base)
-        return [int(v) for v in np.abs(np.concatenate([_summed(said, cells) for said in sums]) - public)]
+        cells = reader.units(base)
+        return [int(v) for v in np.abs(np.concatenate([_summed(query, cells) for query in sums]) - public)]
     if one.of == ROW_COUNT:
-        return [exact_row_count(kernel, one)]
-    if isinstance(one.base, Table):
-        (count,) = kernel.vault.group(one.base.plan, (), (Count(weighted=one.base.weighted),))
+        return [exact_row_count(reader, one)]
+    if isinstance(base, Table):
+        (count,) = reader.group(base.plan, (), (Count(weighted=base.weighted),))
         return [int(count)]
-    if isinstance(one.base, Cube):
-        cells = kernel.vault.units(one.base)
+    if isinstance(base, Cube):
+        cells = reader.units(base)
         if one.of == "distance":
-            return [_far(one, cells, one.base.bits)]
+            return [_far(one, cells, base.bits)]
         return [int(cells.sum()) if one.of == "size" else KINDS[one.of].compute(cells)]
     raise refuse("TypeError", f"`{one.of}` has nothing to measure")

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 from jostle.diagnostics import refuse
 from jostle.plan.domains import Domain
 from jostle.plan.keys import key_values
-from jostle.plan.plan import Column, Count, Derive, Filter, Key, Plan, RowExpr, Scan
+from jostle.plan.plan import Column, Derive, Filter, Key, Plan, RowExpr, Scan
 from jostle.privacy.handles import Score, Table
 from jostle.privacy.query import MOST_KEYS, open_keys
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jostle.privacy.kernel import Kernel
+    from jostle.privacy.reader import Reader
 
 SPLITS = ("entropy", "gini", "max_class")
 BITS = 10
@@ -125,32 +126,24 @@ def steepest(most: int) -> int:
     return math.ceil(slope * 2.0**BITS + 2.0**-5)
 
 
-def values_of_splits(kernel: Kernel, scores: Sequence[Score]) -> dict[int, int]:
+def values_of_splits(reader: Reader, scores: Sequence[Score]) -> dict[int, int]:
     """The exact values, on each score's own grid, of those that are of splits, by their places in the list.
 
     Splits of one table are counted together, in one pass over its rows.
     """
-    found: dict[int, int] = {}
+    values: dict[int, int] = {}
     together: dict[tuple[int, Key], list[int]] = {}
     for i, one in enumerate(scores):
         if one.of in SPLITS:
             together.setdefault((id(one.base), one.arguments[1]), []).append(i)
     for places in together.values():
-        tables = _tables(kernel, [scores[i] for i in places])
+        base, classes = scores[places[0]].base, scores[places[0]].arguments[1]
+        if not isinstance(base, Table):
+            raise refuse("TypeError", f"`{scores[places[0]].of}` takes a table")
+        tables = reader.splits(base, [scores[i].arguments[0] for i in places], classes)
         for i, counts in zip(places, tables, strict=True):
-            found[i] = value(scores[i].of, counts, scores[i].arguments[2])
-    return found
-
-
-def _tables(kernel: Kernel, scores: Sequence[Score]) -> list[NDArray[np.int64]]:
-    base, (_, classes, _) = scores[0].base, scores[0].arguments
-    if not isinstance(base, Table):
-        raise refuse("TypeError", f"`{scores[0].of}` takes a table")
-    keys = [one.arguments[0] for one in scores]
-    found = kernel.vault.parts.crossed(base.plan, keys, classes)
-    if found is None:
-        found = [kernel.vault.group(base.plan, (key, classes), (Count(),))[0] for key in keys]
-    return found
+            values[i] = value(scores[i].of, counts, scores[i].arguments[2])
+    return values
 
 
 def value(of: str, counts: NDArray[np.int64], most: int) -> int:

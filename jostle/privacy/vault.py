@@ -41,7 +41,7 @@ class Vault:
 
     @cached_property
     def rows(self) -> RowStore:
-        """Rows as vectors, for `rowsums` alone."""
+        """Rows as vectors, for the reader alone."""
         from jostle.privacy.rowstore import RowStore
 
         return RowStore(self._engine)
@@ -62,13 +62,8 @@ class Vault:
 
     def cells(self, cube: Cube) -> NDArray[np.int64]:
         """The exact counts of a cube, int64, in its shape. Do not write to it. Sums of weights are no counts."""
-        self.need_counts(cube)
+        need_counts(cube)
         return self.units(cube)
-
-    def need_counts(self, cube: Cube) -> None:
-        """Refuses cells that are sums of weights."""
-        if cube.bits:
-            raise refuse("TypeError", "this is measured of counts of rows, and these have weights", help=UNWEIGHTED)
 
     def units(self, cube: Cube) -> NDArray[np.int64]:
         """The exact cells of a cube in units of 2^-`cube.bits`, int64, in its shape. Do not write to it."""
@@ -102,6 +97,12 @@ class Vault:
             kept = np.asarray(fits, dtype=np.int64).reshape(cube.shape)
             found = self._kept.put(cells, kept, kept.nbytes)
         return found
+
+
+def need_counts(cube: Cube) -> None:
+    """Refuses cells that are sums of weights."""
+    if cube.bits:
+        raise refuse("TypeError", "this is measured of counts of rows, and these have weights", help=UNWEIGHTED)
 
 
 def on_cells(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from jostle.diagnostics import refuse
-from jostle.privacy import measure, rowcounts
+from jostle.privacy import rowcounts
 from jostle.privacy.handles import ColumnHandle, Table, handles_in
+from jostle.privacy.measurements.choices import NoisyScore
 from jostle.privacy.publicrows import public_rows
 from jostle.run import declare
 from jostle.run.faults import private_value
@@ -46,7 +47,7 @@ def _rows_right(model: Any, table: Any, label: Any, *, at: Any) -> Any:
         )
     except ValueError as error:
         raise refuse("ValueError", "`rows_right` cannot work with this classifier", help=str(error)) from None
-    return score if score.private else measure.noisy_score(interp.kernel, score, None, None, span)
+    return score if score.private else interp.kernel.measure(NoisyScore.of(score, None, None), span)
 
 
 def _class_of(what: str, model: Any, table: Any, label: Any) -> str:

@@ -10,9 +10,13 @@ from typing import Any
 
 from jostle.accounting.amounts import Amount, as_float, quanta
 from jostle.diagnostics import refuse
-from jostle.privacy import candidates, measure, rowsums, scores, transform
+from jostle.privacy import candidates, scores, transform
 from jostle.privacy.handles import Cube, Exposures, Handle, Score, Scores, Table, Vectors, handles_in
 from jostle.privacy.ledger import replay
+from jostle.privacy.measurements.answers import JointCells
+from jostle.privacy.measurements.choices import NoisyArgmax, NoisyScore, choose_publicly
+from jostle.privacy.measurements.partition import CellPartition
+from jostle.privacy.publicrows import public_cells, public_vectors
 from jostle.run.accuracy import cells_with_noise, with_noise
 from jostle.run.faults import exposures_of, private_value
 from jostle.run.registry import builtin, implement
@@ -38,7 +42,7 @@ def _laplace(value: Any, strategy: Any = None, *, epsilon: Any = None, via: str 
         return _together(value, epsilon, via, at)
     amount = amount_for(interp, value.exposures, epsilon) if isinstance(value, Handle) else None
     if isinstance(value, Score):
-        return measure.noisy_score(interp.kernel, value, amount, via, span)
+        return interp.kernel.measure(NoisyScore.of(value, amount, via), span)
     if is_number(value) and strategy is None:
         return value  # a public score: exact and free
     if not isinstance(value, Cube):
@@ -63,7 +67,7 @@ def _together(value: Any, epsilon: Any, via: str | None, at: Any) -> list[Any]:
     if not cubes or not all(isinstance(c, Cube) for c in cubes):
         raise refuse("TypeError", "what is measured together is a list of cubes", help="`[histogram(t, a), …]`")
     amount = amount_for(interp, exposures_of(cubes), epsilon)
-    found, scale = measure.noisy_cubes(interp.kernel, cubes, amount, via, span)
+    found, scale = interp.kernel.measure(JointCells.of(cubes, amount, via), span)
     return [with_noise(cells, amount, via, scale) for cells in found]
 
 
@@ -98,7 +102,7 @@ def _choose(interp: Any, utilities: Any, length: int, epsilon: Any, span: Any) -
         if utilities.length != length:
             raise refuse("ValueError", f"{utilities.length} scores for {length} elements")
         amount = amount_for(interp, utilities.exposures, epsilon)
-        return measure.noisy_argmax(interp.kernel, [utilities], amount, span)
+        return _argmax(interp, [utilities], amount, span)
     listed = _listed(utilities)
     if len(listed) != length:
         raise refuse("ValueError", f"{len(listed)} utilities for {length} elements")
@@ -106,11 +110,16 @@ def _choose(interp: Any, utilities: Any, length: int, epsilon: Any, span: Any) -
         public = None
         if epsilon is not None:
             public = as_float(quanta(epsilon)) if epsilon != float("inf") else None
-        return [measure.choose_publicly([float(u) for u in listed], public)]
+        return [choose_publicly([float(u) for u in listed], public)]
     if not all(isinstance(u, Score) for u in listed):
         raise refuse("TypeError", "utilities are all public numbers or all scores")
     amount = amount_for(interp, exposures_of(listed), epsilon)
-    return measure.noisy_argmax(interp.kernel, listed, amount, span)
+    return _argmax(interp, listed, amount, span)
+
+
+def _argmax(interp: Any, utilities: list[Any], amount: Amount | None, span: Any) -> list[int]:
+    chosen: list[int] = interp.kernel.measure(NoisyArgmax.of(utilities, amount), span)
+    return chosen
 
 
 def _listed(value: Any) -> list[Any]:
@@ -126,7 +135,7 @@ def _least_cost_partition(cube: Any, *, epsilon: Any = None, at: Any, **tuning: 
     interp, span = at
     need_cube(cube, "least_cost_partition")
     amount = amount_for(interp, cube.exposures, epsilon)
-    return measure.partition_cells(interp.kernel, cube, amount, span, **_tuned(tuning))
+    return interp.kernel.measure(CellPartition.of(cube, amount, **_tuned(tuning)), span)
 
 
 @builtin
@@ -134,8 +143,8 @@ def _count_partition(cube: Any, *, epsilon: Any = None, at: Any, **tuning: Any) 
     """The walk of PrivTree: blocks are split while they hold many rows."""
     interp, span = at
     need_cube(cube, "count_partition")
-    return measure.partition_cells(
-        interp.kernel, cube, amount_for(interp, cube.exposures, epsilon), span, by="count", **_tuned(tuning)
+    return interp.kernel.measure(
+        CellPartition.of(cube, amount_for(interp, cube.exposures, epsilon), by="count", **_tuned(tuning)), span
     )
 
 
@@ -151,7 +160,7 @@ def _score(name: str) -> Any:
         if not isinstance(value, Handle):
             raise refuse("TypeError", f"`{name}` takes a cube of counts, not {kind_name(value)}")
         made = scores.score(name, value)
-        return made if made.private else measure.noisy_score(interp.kernel, made, None, None, span)
+        return made if made.private else interp.kernel.measure(NoisyScore.of(made, None, None), span)
 
     return body
 
@@ -174,7 +183,7 @@ def _distance(cube: Any, expected: Any, penalty: Any = 0.0, *, at: Any) -> Any:
     for handle in handles_in(expected):
         raise private_value(handle, "cannot be part of what is public of a score")
     made = scores.distance(cube, np.asarray(expected, dtype=float), _number(penalty))
-    return made if made.private else measure.noisy_score(interp.kernel, made, None, None, span)
+    return made if made.private else interp.kernel.measure(NoisyScore.of(made, None, None), span)
 
 
 @builtin
@@ -230,7 +239,7 @@ def _exact(queries: Any, cube: Any, *, at: Any) -> Any:
     need_cube(cube, "exact")
     if cube.private:
         raise private_value(cube, "have no exact answers")
-    return need_workload(queries, cube).answers(measure.public_cells(interp.kernel, cube).astype(float))
+    return need_workload(queries, cube).answers(public_cells(interp.kernel, cube).astype(float))
 
 
 @builtin
@@ -320,11 +329,11 @@ def _cells(cube: Any, *, at: Any) -> Any:
     """The counts of a public cube, in its shape; of public vectors their rows, in the units of the data."""
     interp, _ = at
     if isinstance(cube, Vectors):
-        return rowsums.public_rows(interp.kernel, cube)
+        return public_vectors(interp.kernel, cube)
     need_cube(cube, "cells")
     if cube.private:
         raise private_value(cube, "cannot be read")
-    return measure.public_cells(interp.kernel, cube).astype(float)
+    return public_cells(interp.kernel, cube).astype(float)
 
 
 for _name_of_score in ("size", *scores.KINDS):

@@ -15,10 +15,11 @@ from jostle.diagnostics import did_you_mean, refuse
 from jostle.kernels.rowprograms import CONTRIBUTIONS, GRADIENTS, WEIGHTS
 from jostle.plan.bounds import bounds_of
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
-from jostle.privacy import rowsums
+from jostle.privacy import vectorsums
 from jostle.privacy.handles import Table, Vectors, handles_in
 from jostle.privacy.kernel import Kernel
-from jostle.privacy.prepaid import Prepaid, prepay
+from jostle.privacy.measurements.vectors import Moments, VectorSum, check_moments
+from jostle.privacy.prepaid import Prepaid, Prepayment
 from jostle.run.faults import private_value
 from jostle.run.registry import builtin
 from jostle.run.rows import RowCompiler
@@ -148,8 +149,7 @@ def _prepaid(rows: Any, *, epsilon: Any = None, delta: Any = None, via: str | No
     interp, span = at
     _need(rows, "prepaid")
     amount = _amount(interp, rows, epsilon, delta)
-    paid = prepay(interp.kernel, rows, amount, via, span) if amount is not None else None
-    return PrepaidBudget(interp.kernel, paid)
+    return PrepaidBudget(interp.kernel, _bought(interp, rows, amount, via, span))
 
 
 class PrepaidBudget:
@@ -175,11 +175,20 @@ class PrepaidBudget:
         return f"paid for at once: {self.paid.how.amount}" if self.paid is not None else "nothing to pay"
 
 
+def _bought(
+    interp: Any, rows: Vectors, amount: Amount | None, via: str | None, span: Any, single: bool = False
+) -> Prepaid | None:
+    if amount is None:
+        return None
+    prepaid: Prepaid = interp.kernel.measure(Prepayment.of(rows, amount, via, single), span)
+    return prepaid
+
+
 def _payment(at: Any, rows: Vectors, paid: Any, epsilon: Any, delta: Any, via: str | None) -> Prepaid | None:
     interp, span = at
     if paid is None:
         amount = _amount(interp, rows, epsilon, delta)
-        return prepay(interp.kernel, rows, amount, via, span, single=True) if amount is not None else None
+        return _bought(interp, rows, amount, via, span, single=True)
     if not isinstance(paid, PrepaidBudget) or epsilon is not None:
         raise refuse("TypeError", "`paid` is what `prepaid(rows)` gave, and takes the place of an amount")
     if rows.private and paid.paid is None:
@@ -206,10 +215,10 @@ def _noisy_moments(
     if any(0 < s < 1e-9 for s in split):
         raise refuse("ValueError", "a share is 0, or at least 1e-9", help="`shares = [1, 1, 9]`")
     function = _row_function(rows, weights, parameters, WEIGHTS)
-    rowsums.check_moments(rows, function, len(split))
+    check_moments(rows, function, len(split))
     share = _part(part)
     paying = _payment(at, rows, paid, epsilon, delta, via)
-    return Record(rowsums.noisy_moments(interp.kernel, rows, function, split, paying, share, span))
+    return Record(interp.kernel.measure(Moments.of(rows, function, split, paying, share), span))
 
 
 @builtin
@@ -227,7 +236,7 @@ def _noisy_sum(
     share, norm = _part(part), str(norm)
     most = _bound(bound, norm)
     paying = _payment(at, rows, paid, epsilon, delta, via)
-    total, noise = rowsums.noisy_sum(interp.kernel, rows, function, most, norm, paying, share, span)
+    total, noise = interp.kernel.measure(VectorSum.of(rows, function, most, norm, paying, share), span)
     return Record(sum=total, noise=noise)
 
 
@@ -237,7 +246,7 @@ def _coordinate_scores(rows: Any, given: Any, parameters: Any = None, *, bound: 
     _need(rows, "coordinate_scores")
     builders: dict[str, Callable[..., Any]] = {**GRADIENTS, **CONTRIBUTIONS}
     function = _row_function(rows, given, parameters, builders)
-    return rowsums.coordinate_scores(rows, function, _bound(bound))
+    return vectorsums.coordinate_scores(rows, function, _bound(bound))
 
 
 def _need(rows: Any, what: str) -> None:
@@ -284,5 +293,5 @@ def _part(value: Any) -> float:
 def _bound(value: Any, norm: str = "sup") -> float:
     if not is_number(value):
         raise refuse("TypeError", f"`bound` is a number, not {kind_name(value)}")
-    rowsums.check_bound(float(value), norm)
+    vectorsums.check_bound(float(value), norm)
     return float(value)

@@ -70,7 +70,7 @@ def _perturbed_optimum(
     if model.ties is not None:
         raise refuse("ValueError", "output perturbation is of models whose cliques share no potential")
     amount = _amount(interp, listed, epsilon, delta)
-    found = perturbed.perturbed_optimum(
-        interp.kernel, listed, model.structure, float(rows), None if ridge is None else float(ridge), amount, via, span
-    )
-    return Record(potentials=found.theta, noise=found.noise, ridge=found.ridge)
+    public = None if ridge is None else float(ridge)
+    optimum = perturbed.PerturbedOptimum.of(listed, model.structure, float(rows), public, amount, via)
+    noisy = interp.kernel.measure(optimum, span)
+    return Record(potentials=noisy.theta, noise=noisy.noise, ridge=noisy.ridge)

@@ -6,8 +6,9 @@ from typing import Any
 
 from jostle.diagnostics import refuse
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
-from jostle.privacy import disjoint, measure, splits, transform
+from jostle.privacy import disjoint, splits, transform
 from jostle.privacy.handles import ColumnHandle, Handle, Table, handles_in
+from jostle.privacy.measurements.choices import NoisyScore
 from jostle.run.faults import private_value
 from jostle.run.registry import builtin, implement
 from jostle.run.rows import RowCompiler
@@ -35,7 +36,7 @@ def _score(name: str) -> Any:
         for keyword in node.keywords:
             most = _bound(interp.eval(keyword.value, scope))
         made = splits.split_score(interp.kernel, name, table, by, label, most)
-        return made if made.private else measure.noisy_score(interp.kernel, made, None, None, node.span)
+        return made if made.private else interp.kernel.measure(NoisyScore.of(made, None, None), node.span)
 
     return body
 

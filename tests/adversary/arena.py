@@ -20,7 +20,8 @@ import numpy as np
 import pytest
 from recorded_noise import Draw
 
-from jostle.privacy import measure, sources
+from jostle.privacy import sources
+from jostle.privacy.measurements import choices
 from jostle.privacy.mechanisms import least_cost
 from jostle.source import Source
 from jostle.tools.session import Result, Session
@@ -83,7 +84,7 @@ class Arena:
         self.folder, self._patch = folder, patch
         self.noise = Blind()
         patch.setattr(sources, "SecureNoise", lambda: self.noise)
-        patch.setattr(measure, "SecureNoise", lambda: self.noise)
+        patch.setattr(choices, "SecureNoise", lambda: self.noise)
         patch.setattr(least_cost, "walk", self._walk)
 
     def _walk(self, counts: np.ndarray, epsilon: float, draw: Any, **tuning: Any) -> np.ndarray:

@@ -14,7 +14,7 @@ from arena import Arena, Seen, lost, table
 from jostle.kernels.classifiers.fits import branched_model, majority_model, naive_bayes_model
 from jostle.kernels.rowprograms import CONTRIBUTIONS, WEIGHTS
 from jostle.kernels.rowprograms.scales import LARGEST
-from jostle.privacy import rowsums
+from jostle.privacy import vectorsums
 from jostle.privacy.rows.norms import GRID, whole_frames
 from jostle.privacy.rows.program import RowProgram
 
@@ -171,7 +171,7 @@ def test_many_numbers_a_row_need_no_more_memory_for_many_rows(monkeypatch: pytes
         return run(program, *batches)
 
     monkeypatch.setattr(RowProgram, "__call__", watched)
-    monkeypatch.setattr(rowsums, "MOST_NUMBERS", 20)
+    monkeypatch.setattr(vectorsums, "MOST_NUMBERS", 20)
     from jostle.source import Source
     from jostle.tools.session import Session
 
@@ -180,7 +180,7 @@ def test_many_numbers_a_row_need_no_more_memory_for_many_rows(monkeypatch: pytes
     session = Session()
     few = session.run(Source("p.jst", public)).released["s"]
     assert max(sizes) == 5 and sum(sizes) == 6
-    monkeypatch.setattr(rowsums, "MOST_NUMBERS", 2**24)
+    monkeypatch.setattr(vectorsums, "MOST_NUMBERS", 2**24)
     assert np.array_equal(few, Session().run(Source("p.jst", public)).released["s"])
 
 

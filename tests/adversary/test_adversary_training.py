@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,9 +16,9 @@ import pytest
 from jostle.accounting.amounts import Amount
 from jostle.diagnostics import Refusal
 from jostle.kernels.rowprograms import CONTRIBUTIONS
-from jostle.privacy.measure import noisy_argmax
-from jostle.privacy.prepaid import prepay
-from jostle.privacy.rowsums import exact_size, noisy_sum
+from jostle.privacy.measurements.choices import NoisyArgmax, NoisyScore
+from jostle.privacy.measurements.vectors import VectorSum
+from jostle.privacy.prepaid import Prepayment
 from jostle.privacy.scores import score
 from jostle.source import Source
 from jostle.tools.session import Session
@@ -133,29 +134,32 @@ def test_a_forked_kernel_spends_nothing(tmp_path: Path) -> None:
     rows, cube, source = names["v"], names["h"], names["c"].exposures[0].source
     amount = Amount("epsilon", 10**11)
     given = CONTRIBUTIONS["coordinates"](len(rows.names))
-    paid = prepay(kernel, rows, amount, "laplace", None)
+    paid = kernel.measure(Prepayment.of(rows, amount, "laplace"))
+
+    def noisy_sum(part: float) -> Any:
+        return kernel.measure(VectorSum.of(rows, given, 1.0, "l2", paid, part))
+
     actions: dict[str, Callable[[], object]] = {
-        "a charge": lambda: prepay(kernel, rows, amount, "laplace", None),
-        "a prepaid sum": lambda: noisy_sum(kernel, rows, given, 1.0, "l2", paid, 0.5, None),
-        "a prepaid balance": lambda: kernel.withdraw(paid, rows.exposures, 5, 0.0, None),
-        "a selection": lambda: noisy_argmax(kernel, [score("total", cube), score("peak", cube)], amount, None),
+        "a charge": lambda: kernel.measure(Prepayment.of(rows, amount, "laplace")),
+        "a prepaid sum": lambda: noisy_sum(0.5),
+        "a selection": lambda: kernel.measure(NoisyArgmax.of([score("total", cube), score("peak", cube)], amount)),
         "an answer given before": lambda: kernel.charge_again(cube.exposures, amount, "select", None),
         "exact cells": lambda: kernel.vault.cells(cube),
         "exact cells of several": lambda: kernel.vault.gather([cube, cube]),
-        "exact rows": lambda: exact_size(kernel, rows),
+        "a count of rows": lambda: kernel.measure(NoisyScore.of(score("size", rows), amount, None)),
     }
     for name, action in actions.items():
         assert in_a_fork(action) == "PrivateValue", name
     assert source.measure.spent(source.meter.spent)["epsilon"] == 0
     assert kernel.share_left(paid) == 1 and names["p"].jostle_fields["left"] == pytest.approx(0.999, abs=1e-9)
-    total, noise = noisy_sum(kernel, rows, given, 1.0, "l2", paid, 1.0, None)  # here it may, and once
+    total, noise = noisy_sum(1.0)  # here it may, and once
     assert noise > 0 and np.isfinite(total).all() and kernel.share_left(paid) == 0
     with pytest.raises(Refusal, match="is left of what was paid"):
-        noisy_sum(kernel, rows, given, 1.0, "l2", paid, 1e-6, None)
+        noisy_sum(1e-6)
 
 
 def test_exact_sums_are_of_public_rows_only(tmp_path: Path) -> None:
     session, _ = opened(tmp_path)
-    rows, kernel = session.names()["v"], session._interp.kernel
+    rows = session.names()["v"]
     with pytest.raises(Refusal, match="says no epsilon"):
-        noisy_sum(kernel, rows, CONTRIBUTIONS["coordinates"](len(rows.names)), 1.0, "l2", None, 1.0, None)
+        VectorSum.of(rows, CONTRIBUTIONS["coordinates"](len(rows.names)), 1.0, "l2", None, 1.0)

@@ -26,9 +26,9 @@ import pytest
 from jostle import syntax
 from jostle.diagnostics import KINDS, Diagnostic, Refusal
 from jostle.engine import duck
-from jostle.privacy import measure, query, sources
+from jostle.privacy import query, sources
 from jostle.privacy.kernel import Kernel
-from jostle.privacy.query import Request
+from jostle.privacy.measurements import choices
 from jostle.source import Source
 from jostle.tools.session import Result, Session
 
@@ -173,14 +173,14 @@ def watched(patch: pytest.MonkeyPatch) -> Watch:
         def noisy_max(self, scores: Any, scale: float) -> int:
             return watch.random.randrange(max(1, len(np.ravel(scores))))
 
-    patch.setattr(measure, "SecureNoise", lambda: Free(watch))
-    charge = Kernel.charge
+    patch.setattr(choices, "SecureNoise", lambda: Free(watch))
+    charge = Kernel._charge
 
     def charged(kernel: Kernel, *args: Any, **keywords: Any) -> None:
         charge(kernel, *args, **keywords)
         watch.charges()
 
-    patch.setattr(Kernel, "charge", charged)
+    patch.setattr(Kernel, "_charge", charged)
     select_keys = query.select_keys
 
     def selected(*args: Any) -> tuple[list[Any], list[Any], float]:
@@ -190,16 +190,13 @@ def watched(patch: pytest.MonkeyPatch) -> Watch:
 
     patch.setattr(query, "select_keys", selected)
 
-    def around(function: Any) -> Any:
-        def call(*args: Any, **keywords: Any) -> Any:
-            with watch.measurement():
-                return function(*args, **keywords)
+    measure = Kernel.measure
 
-        return call
+    def measured(kernel: Kernel, measurement: Any, span: Any = None) -> Any:
+        with watch.measurement() if measurement.exposures else contextlib.nullcontext():
+            return measure(kernel, measurement, span)
 
-    patch.setattr(Request, "run", around(Request.run))
-    for name in ("noisy_answers", "noisy_score", "noisy_argmax", "partition_cells"):
-        patch.setattr(measure, name, around(getattr(measure, name)))
+    patch.setattr(Kernel, "measure", measured)
     return watch
 
 

@@ -17,9 +17,7 @@ from fuzz_oracle import Fault, Watch, databases, examine, watched
 from fuzz_programs import conversation, program
 from fuzz_soup import DEEP, soup
 
-from jostle.privacy import measure
 from jostle.privacy.kernel import Kernel
-from jostle.privacy.query import Request
 
 PATIENT = 20.0  # seconds: the machine that runs the tests may be busy
 
@@ -87,12 +85,12 @@ def test_a_paid_query_is_no_fault(folders: tuple[Path, Path], watch: Watch) -> N
 def test_noise_without_a_charge_is_seen(
     folders: tuple[Path, Path], watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Kernel, "charge", lambda *_: None)
+    monkeypatch.setattr(Kernel, "_charge", lambda *_: None)
     assert one(PAID, folders, watch).startswith("unpaid")
 
 
 def test_an_exact_answer_is_seen(folders: tuple[Path, Path], watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Request, "run", lambda request, kernel, *_: request.exact(kernel))
+    monkeypatch.setattr(Kernel, "measure", lambda kernel, select, *_: select.request.exact(kernel))
     text = PAID.replace("count(*)", "sum(age)")
     assert one(text, folders, watch).startswith("differs with the data: released")
 
@@ -101,8 +99,7 @@ def test_another_exception_is_seen(folders: tuple[Path, Path], watch: Watch, mon
     def broken(*_: Any) -> Any:
         raise KeyError("nothing")
 
-    monkeypatch.setattr(measure, "noisy_answers", broken)
-    monkeypatch.setattr(Request, "run", broken)
+    monkeypatch.setattr(Kernel, "measure", broken)
     assert one(PAID, folders, watch).startswith("KeyError in")
 
 

@@ -22,6 +22,8 @@ if __package__ in (None, ""):
 else:
     from tests.ledger.storm import opened, registered
 
+from ledger_charge import charge
+
 from jostle.accounting.amounts import QUANTA, Amount
 from jostle.accounting.budget_tree import Path as At
 from jostle.accounting.definitions import Measure, Price, gaussian_price, pure_price
@@ -50,7 +52,7 @@ def timed(kernel: Kernel, source: Source, price: Price, charges: int, path: Call
     took = []
     for k in range(charges):
         began = time.perf_counter()
-        kernel.charge((Exposure(source, path(k)),), price, "count", None)
+        charge(kernel, (Exposure(source, path(k)),), price, "count")
         took.append(time.perf_counter() - began)
     return took
 

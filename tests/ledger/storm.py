@@ -20,15 +20,17 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from jostle.privacy.account import Account
+from jostle.privacy.registered import Terms
+from ledger_charge import charge
+
 from jostle.accounting.amounts import QUANTA, Amount, as_text
 from jostle.accounting.definitions import Measure, pure_price
 from jostle.diagnostics import Refusal
 from jostle.events import Stream
 from jostle.privacy.handles import Exposure
 from jostle.privacy.kernel import Kernel
-from jostle.privacy.ledger.account import Account
 from jostle.privacy.ledger.ledger import Ledger
-from jostle.privacy.ledger.registered import Terms
 from jostle.privacy.sources import Source, Unit
 
 
@@ -72,7 +74,7 @@ def spender(path: Path, lines: Path, spends: int, seed: int) -> int:
         at = () if draw.random() < 0.5 else (("parts", draw.randrange(4)),)
         amount = Amount("epsilon", draw.randrange(1, QUANTA))
         try:
-            kernel.charge((Exposure(source, at),), pure_price(amount), "count", None)
+            charge(kernel, (Exposure(source, at),), pure_price(amount), "count")
         except Refusal as refusal:
             if refusal.first.kind != "BudgetExceeded":
                 raise

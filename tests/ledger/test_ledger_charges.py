@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from ledger_charge import charge
 from storm import opened, registered
 
 from jostle.accounting.amounts import QUANTA, Amount
@@ -23,7 +24,7 @@ ONE = Amount("epsilon", QUANTA)
 
 def spend(kernel: Kernel, source: Source, epsilon: float, *path: tuple[str, str]) -> None:
     amount = Amount("epsilon", round(epsilon * QUANTA))
-    kernel.charge((Exposure(source, path),), pure_price(amount), "count", None)
+    charge(kernel, (Exposure(source, path),), pure_price(amount), "count")
 
 
 def total(ledger: Ledger) -> tuple[float, ...]:
@@ -83,9 +84,9 @@ def test_two_datasets_in_one_measurement_are_charged_both_or_not(tmp_path: Path)
     others = kernel.register.declare("others", "others", dataset.terms.measure, dataset.terms.unit, None)
     others.join(Account(ledger, dataset), None)
     both = (Exposure(others), Exposure(people))
-    kernel.charge(both, pure_price(ONE), "join", None)
+    charge(kernel, both, pure_price(ONE), "join")
     with pytest.raises(Refusal) as caught:
-        kernel.charge(both, pure_price(Amount("epsilon", QUANTA // 2)), "join", None)
+        charge(kernel, both, pure_price(Amount("epsilon", QUANTA // 2)), "join")
     assert "`people`" in caught.value.first.message
     assert ledger.dataset("others").state.spent == (QUANTA,)
     assert len(ledger.history("others")) == 2
@@ -103,7 +104,7 @@ def test_other_measures_hold_over_runs(tmp_path: Path, kind: str) -> None:
     while True:
         kernel, source = opened(Ledger(ledger.file.path))
         try:
-            kernel.charge((Exposure(source),), price, "keys", None)
+            charge(kernel, (Exposure(source),), price, "keys")
         except Refusal as refusal:
             assert refusal.first.kind == "BudgetExceeded"
             break

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from ledger_charge import charge
 from ledger_place import DATASET, Place, kind
 from storm import opened, registered
 
@@ -68,10 +69,10 @@ def test_a_locked_ledger(tmp_path: Path) -> None:
     ledger = registered(tmp_path, LIMIT)
     kernel, source = opened(Ledger(ledger.file.path, timeout=0.05))
     with ledger.file.writing(), pytest.raises(Refusal) as caught:
-        kernel.charge((Exposure(source),), PRICE, "count", None)
+        charge(kernel, (Exposure(source),), PRICE, "count")
     assert caught.value.first.kind == "LedgerError" and "locked" in caught.value.first.message
     assert source.meter.spent == (0,) and ledger.verify("people").entries == 1
-    kernel.charge((Exposure(source),), PRICE, "count", None)
+    charge(kernel, (Exposure(source),), PRICE, "count")
     assert ledger.verify("people").spent == (QUANTA // 2,)
 
 
@@ -113,7 +114,7 @@ def charged(ledger: Ledger, meanwhile: Callable[[], None] = lambda: None) -> str
         before = source.meter.spent[0]
         meanwhile()
         for _ in range(5):
-            kernel.charge((Exposure(source),), PRICE, "count", None)
+            charge(kernel, (Exposure(source),), PRICE, "count")
             done += 1
             if source.meter.spent != (before + done * QUANTA // 2,):
                 return "the meter is wrong"

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from ledger_charge import charge
 from storm import opened, registered
 
 from jostle.accounting.amounts import QUANTA, Amount
@@ -50,13 +51,13 @@ def charged(tmp_path: Path) -> Ledger:
     """A ledger with three charges of 0.5."""
     ledger = registered(tmp_path, Amount("epsilon", 3 * QUANTA))
     for _ in range(3):
-        charge(ledger)
+        charge_half(ledger)
     return ledger
 
 
-def charge(ledger: Ledger) -> None:
+def charge_half(ledger: Ledger) -> None:
     kernel, source = opened(ledger)
-    kernel.charge((Exposure(source),), pure_price(Amount("epsilon", QUANTA // 2)), "count", None)
+    charge(kernel, (Exposure(source),), pure_price(Amount("epsilon", QUANTA // 2)), "count")
 
 
 def tamper(ledger: Ledger, statement: str) -> None:
@@ -92,8 +93,8 @@ def test_a_changed_history_does_not_verify(charged: Ledger, what: str) -> None:
 def test_a_changed_state_is_neither_verified_nor_charged(charged: Ledger, what: str) -> None:
     tamper(charged, UNSEALED[what])
     refused(lambda: charged.verify("people"))
-    refused(lambda: charge(charged))
-    refused(lambda: charge(Ledger(charged.file.path)))
+    refused(lambda: charge_half(charged))
+    refused(lambda: charge_half(Ledger(charged.file.path)))
 
 
 def test_the_ledger_itself_only_appends(charged: Ledger) -> None:
@@ -109,7 +110,7 @@ def test_the_ledger_itself_only_appends(charged: Ledger) -> None:
 
 def test_a_stored_answer_that_was_changed_is_not_given(charged: Ledger) -> None:
     kernel, source = opened(charged)
-    kernel.charge((Exposure(source),), pure_price(Amount("epsilon", QUANTA // 2)), "count", None)
+    charge(kernel, (Exposure(source),), pure_price(Amount("epsilon", QUANTA // 2)), "count")
     assert source.account is not None
     charged.remember(source.account.receipts[-1], "request", {"keys": [], "values": [[12.0]]})
     found = charged.answer("people", "request")

@@ -39,7 +39,7 @@ def test_one_row_moves_a_score_by_at_most_one(queries: Workload) -> None:
             cube = Cube((), kernel.vault.keep(cells), ("x", "y", "z"), SHAPE)
             made = scores.misfit(cube, queries.sums(), estimate)
             assert made.length == queries.size and made.sensitivity == 1
-            values = scores.values_of(kernel, [made])
+            values = scores.values_of(kernel._reader, [made])
             assert np.abs(values - np.abs(queries.answers(cells) - queries.answers(estimate))).max() <= 0.5
             found.append(values)
         assert max(np.abs(other - found[0]).max() for other in found) <= 1
@@ -68,4 +68,4 @@ def test_weights_of_a_query_count_once() -> None:
     kernel = Kernel(Engine(), Stream())
     cube = Cube((), kernel.vault.keep(np.array([3, 1, 0, 2])), ("x",), (4,))
     said = {"kind": "sets", "labels": [0, 0, 1, 1], "inside": np.array([[7, 0], [2, 3]])}
-    assert scores.values_of(kernel, [scores.misfit(cube, [said], np.zeros(4))]).tolist() == [4, 6]
+    assert scores.values_of(kernel._reader, [scores.misfit(cube, [said], np.zeros(4))]).tolist() == [4, 6]

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.accounting.composition import of_gaussian
-from jostle.accounting.conversions import exact_gaussian, mu_of
+from jostle.accounting.composition import exact_gaussian, of_gaussian
 from jostle.diagnostics import Refusal
 from jostle.kernels.rowprograms import CONTRIBUTIONS, WEIGHTS
-from jostle.privacy import rowstore, rowsums
+from jostle.privacy import rowstore, vectorsums
+from jostle.privacy.measurements.vectors import sensitivities
+from jostle.privacy.prepaid import mu_of
 from jostle.privacy.rows.norms import BITS, GRID, clipped, whole_frames, whole_weights, within_ball
 from jostle.privacy.rows.sums import MomentSums
 from jostle.source import Source
@@ -138,9 +139,9 @@ def test_one_row_moves_all_components_together_by_no_more_than_is_said(name: str
     base = within_ball(some_rows(40, seed=5), 1.0, "l2").astype(float)
     handle = vectors_of("radius = 1", "rows")
     function = WEIGHTS[name](2, **PARAMETERS[name])
-    steps = rowsums._steps(handle, function.size, 3, function.framed)
+    steps = sensitivities(handle, function, 3)
     replaced = vectors_of("radius = 1", "rows, public size")
-    wider = rowsums._steps(replaced, function.size, 3, function.framed)
+    wider = sensitivities(replaced, function, 3)
     before = moments(base, name, PARAMETERS[name])
     grown = []
     for corner in corners:
@@ -160,7 +161,7 @@ def test_one_row_moves_all_components_together_by_no_more_than_is_said(name: str
 def test_the_bounds_are_met() -> None:
     """A row on the sphere that one component takes whole moves every block by what is said, and not by less."""
     handle = vectors_of("radius = 1", "rows")
-    steps = rowsums._steps(handle, 1, 3, False)
+    steps = sensitivities(handle, WEIGHTS["one"](2), 3)
     found = norms(moments(np.array([[float(GRID)], [0.0]]), "one", {}))
     for (_, l2), (_, most) in zip(found, steps, strict=True):
         assert l2 == pytest.approx(most, rel=1e-6)
@@ -168,7 +169,8 @@ def test_the_bounds_are_met() -> None:
 
 def test_persons_with_several_rows_cost_as_many() -> None:
     one, three = (vectors_of("radius = 1", unit) for unit in ("who up to 1 rows", "who up to 3 rows"))
-    for (a1, a2), (b1, b2) in zip(rowsums._steps(one, 4, 3, True), rowsums._steps(three, 4, 3, True), strict=True):
+    framed = WEIGHTS["framed"](2, **PARAMETERS["framed"])
+    for (a1, a2), (b1, b2) in zip(sensitivities(one, framed, 3), sensitivities(three, framed, 3), strict=True):
         assert b1 == pytest.approx(3 * a1, rel=1e-6) and b2 == pytest.approx(3 * a2, rel=1e-6)
 
 
@@ -240,8 +242,8 @@ def test_sums_do_not_depend_on_the_order_of_rows_or_on_what_is_kept(monkeypatch:
         session.execute(Source("t.jst", 't = bound("t")\nv = vectors(t, x0, x1, radius = 1, scaled = false)\n'))
         interp, handle = session._interp, session.names()["v"]
         function = WEIGHTS["framed"](2, **PARAMETERS["framed"])
-        sums.append(rowsums._moments(interp.kernel, handle, function, 2))
-        again = rowsums._moments(interp.kernel, handle, function, 2)
+        sums.append(vectorsums.moments(interp.kernel._reader, handle, function, 2))
+        again = vectorsums.moments(interp.kernel._reader, handle, function, 2)
         assert all(np.array_equal(a, b) for a, b in zip(sums[-1], again, strict=True))
     for other in sums[1:]:
         assert all(np.array_equal(a, b) for a, b in zip(sums[0], other, strict=True))

@@ -12,7 +12,8 @@ import pytest
 
 from jostle.accounting.amounts import Amount
 from jostle.plan.plan import Apply, Column, Constant
-from jostle.privacy import measure, scores, sources, transform
+from jostle.privacy import scores, sources, transform
+from jostle.privacy.measurements.choices import NoisyArgmax
 from jostle.source import Source
 from jostle.tools.session import Result, Session
 from jostle.trace.costs import Costs
@@ -124,12 +125,12 @@ def test_two_joins_of_one_source_part_by_the_sum(tmp_path: Path, monkeypatch: py
         two = transform.join(kernel, names["people"], names["q"], ["a"], 6)
         two = transform.where(two, Apply("in", (Column("tag"), *(Constant(r[2]) for r in old))))
         pair = [scores.score("size", one), scores.score("size", two)]
-        measure.noisy_argmax(kernel, pair, Amount("epsilon", 10**12), None)
+        kernel.measure(NoisyArgmax.of(pair, Amount("epsilon", 10**12)))
         seen.append(recorder.seen)
         if rows is old:  # parts of one join move the same way, and stay at half the noise
             parts = [transform.where(two, Apply("==", (Column("tag"), Constant(r[2])))) for r in old]
             alike = [scores.score("size", part) for part in parts]
-            measure.noisy_argmax(kernel, alike, Amount("epsilon", 10**12), None)
+            kernel.measure(NoisyArgmax.of(alike, Amount("epsilon", 10**12)))
             assert recorder.seen[1] == 12
     moved = [b - a for a, b in zip(seen[0][0], seen[1][0], strict=True)]
     assert moved == [12, -6]

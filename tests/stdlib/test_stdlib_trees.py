@@ -27,8 +27,10 @@ from jostle.kernels.classifiers.treemodel import (
     tree_model,
     tree_node,
 )
-from jostle.privacy import measure, sources
+from jostle.privacy import sources
 from jostle.privacy.kernel import Kernel
+from jostle.privacy.measurements import choices
+from jostle.run import measured
 from jostle.simulate import SeededNoise
 from jostle.source import Source
 from jostle.tools.session import Session
@@ -259,7 +261,7 @@ def test_no_path_of_a_thousand_random_trees_is_charged_more(monkeypatch: pytest.
     and a tree that asks for more is refused before the measurement that would go beyond."""
     noise = SeededNoise(0)
     monkeypatch.setattr(sources, "SecureNoise", lambda: noise)
-    monkeypatch.setattr(measure, "SecureNoise", lambda: noise)
+    monkeypatch.setattr(choices, "SecureNoise", lambda: noise)
     session = session_on(rows_of(40))
     session.execute(Source("p.jst", RANDOM_TREE))
     charges, rng, refused, most = Charges(monkeypatch), random.Random(0), 0, 0.0
@@ -297,7 +299,7 @@ def test_no_charge_of_a_tree_loses_more_than_it_says(
     """Every option whole, on neighbouring tables: what its noise was given, against what was charged."""
     bench = Bench(tmp_path, monkeypatch)
     bench._recorder = Steady()
-    monkeypatch.setattr(measure, "choose_publicly", lambda utilities, epsilon: 0)
+    monkeypatch.setattr(measured, "choose_publicly", lambda utilities, epsilon: 0)
     program = f'use trees\nprivate t = table("t.csv") described by {SCHEMA} protecting {unit} budget epsilon 1000\n'
     program += "".join(f"m{i} = {call} with epsilon 1\n" for i, call in enumerate(OPTIONS.values()))
     program += 'q = quantile_cuts(t, "b", 3) with epsilon 1\n'

@@ -115,3 +115,31 @@ def test_privacy_rests_on_no_kernel() -> None:
         "jostle/privacy/perturbed.py",  # the optimiser whose error its argument bounds
         "jostle/privacy/publicrows.py",  # codes of public rows
     }
+
+
+def called(path: Path, name: str) -> list[int]:
+    """Where a method of this name is called, by line."""
+    calls = [n for n in ast.walk(tree(path)) if isinstance(n, ast.Call)]
+    return [n.lineno for n in calls if isinstance(n.func, ast.Attribute) and n.func.attr == name]
+
+
+def test_there_is_one_door() -> None:
+    """One place charges, one takes from a prepaid amount, one reads, one releases and one tells of it."""
+    kernel = files("privacy/kernel.py")
+    for name in ("_charge", "_withdraw", "_pay"):
+        assert {shown(p): len(called(p, name)) for p in files() if called(p, name)} == {shown(kernel[0]): 1}, name
+    told = [
+        (shown(p), n.lineno) for p in files() for n in ast.walk(tree(p))
+        if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "emit"
+        and n.args and isinstance(n.args[0], ast.Constant) and n.args[0].value == "measure"
+    ]  # fmt: skip
+    assert [place for place, _ in told] == [shown(kernel[0])]
+
+
+def test_the_reader_stays_inside_the_door() -> None:
+    """It is made and held by the kernel, and named elsewhere as a parameter only."""
+    for path in files():
+        attributes = [n for n in ast.walk(tree(path)) if isinstance(n, ast.Attribute) and n.attr == "_reader"]
+        assert not attributes or shown(path) == "jostle/privacy/kernel.py"
+        made = [n for n in ast.walk(tree(path)) if isinstance(n, ast.Call) and chain(n.func)[-1:] == ["Reader"]]
+        assert not made or shown(path) == "jostle/privacy/kernel.py"

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import Amount, as_float
 from jostle.diagnostics import Refusal
-from jostle.privacy import measure
 from jostle.privacy.handles import Cube, Exposures, Handle
 from jostle.privacy.kernel import Kernel
 from jostle.privacy.ledger import history
 from jostle.privacy.ledger.account import Account
 from jostle.privacy.ledger.plan_digest import plan_digest
+from jostle.privacy.measurements.answers import StrategyAnswers
 from jostle.privacy.mechanisms.additive import Scale
 from jostle.privacy.mechanisms.linear import Block
 from jostle.privacy.query import Answer, Request
@@ -40,11 +40,11 @@ def run(kernel: Kernel, request: Any, amount: Amount, via: str | None, span: Spa
     table = request.table if isinstance(request, Request) else None
     asked = _Asked.of(table, request, amount, via)
     if asked is None:
-        return request.run(kernel, amount, via, span), False
+        return kernel.measure(request.measurement(amount, via), span), False
     stored = asked.again(kernel, "select", span)
     if stored is not None:
         return _from_json(stored), True
-    answer = request.run(kernel, amount, via, span)
+    answer = kernel.measure(request.measurement(amount, via), span)
     asked.remember(_as_json(answer))
     return answer, False
 
@@ -52,17 +52,17 @@ def run(kernel: Kernel, request: Any, amount: Amount, via: str | None, span: Spa
 def vector(
     kernel: Kernel, cube: Cube, blocks: Sequence[Block], amount: Amount | None, via: str | None, span: Span | None
 ) -> tuple[list[NDArray[np.float64]], float]:
-    """What `measure.noisy_answers` gives; where it was given before, the same numbers again."""
+    """The answers of a strategy; where it was given before, the same numbers again."""
     import numpy as np
 
     asked = _Asked.of(cube, (cube, blocks), amount, via) if amount is not None else None
     if asked is None or amount is None:
-        return measure.noisy_answers(kernel, cube, blocks, amount, via, span)
+        return kernel.measure(StrategyAnswers.of(cube, blocks, amount, via), span)
     stored = asked.again(kernel, "vector", span)
     if stored is not None:
         kernel.events.emit("query", "vector", span, replayed=True, **{amount.unit: as_float(amount.value)})
         return [np.array(part, dtype=float) for part in stored["parts"]], Scale(stored["scale"], stored["mechanism"])
-    parts, scale = measure.noisy_answers(kernel, cube, blocks, amount, via, span)
+    parts, scale = kernel.measure(StrategyAnswers.of(cube, blocks, amount, via), span)
     if sum(part.size for part in parts) <= MOST_STORED and isinstance(scale, Scale):
         told = {"parts": [part.tolist() for part in parts], "scale": float(scale), "mechanism": scale.mechanism}
         asked.remember(told)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from jostle.diagnostics import refuse
 from jostle.plan.bounds import bounds_of, is_integral
 from jostle.plan.keys import key_values
-from jostle.plan.plan import WEIGHT_BITS, Plan, RowExpr
+from jostle.plan.plan import WEIGHT_BITS, RowExpr
 from jostle.privacy.handles import Table
 from jostle.privacy.mechanisms.selection import Selection
 from jostle.privacy.noise import Noise
@@ -33,8 +33,6 @@ from jostle.privacy.released import Noised
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from jostle.privacy.kernel import Kernel
 
 MOST = 4096
 
@@ -59,14 +57,14 @@ def candidates_of(table: Table, expr: RowExpr, function: str) -> Any:
 
 
 def choose_quantile(
-    kernel: Kernel, table: Table, plan: Plan, expr: RowExpr, q: float, how: Selection, noise: Noise, stability: int
+    table: Table, expr: RowExpr, q: float, how: Selection, noise: Noise, stability: int, tally: tuple[Any, Any]
 ) -> tuple[Noised, float]:
-    """The chosen candidate and the scale of the noise in ranks. Charged by the caller."""
+    """The chosen candidate and the scale of the noise in ranks, from all values and how many rows have each."""
     import numpy as np
 
     low, high = candidates_of(table, expr, "quantile")
     grid = _grid(low, high, is_integral(expr, table.domains))
-    values, counts = kernel.engine.tally(plan, expr, weighted=table.weighted)
+    values, counts = tally
     running = np.concatenate([[0], np.cumsum(np.asarray(counts, dtype=np.int64))])
     ordered = np.asarray(values, dtype=float)
     below = running[np.searchsorted(ordered, grid, side="left")]
@@ -88,15 +86,12 @@ def choose_quantile(
 
 
 def choose_mode(
-    kernel: Kernel, table: Table, plan: Plan, expr: RowExpr, how: Selection, noise: Noise, stability: int
+    table: Table, expr: RowExpr, how: Selection, noise: Noise, stability: int, counts: Any
 ) -> tuple[Any, float]:
-    """The chosen key and the scale of the noise in rows. Charged by the caller."""
+    """The chosen key and the scale of the noise in rows, from the count of each candidate."""
     import numpy as np
 
-    from jostle.plan.plan import Count, Key
-
     values = candidates_of(table, expr, "mode")
-    (counts,) = kernel.engine.group(plan, (Key(expr, values),), (Count(weighted=table.weighted),))
     monotone = not any(e.source.unit.public_size for e in table.exposures)
     unit = 1 << (WEIGHT_BITS if table.weighted else 0)
     scale = how.scale(stability * unit, monotone)

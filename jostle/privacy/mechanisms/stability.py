@@ -10,24 +10,20 @@ most exp(−(T − k)ε/k). T = k + (k/ε)·ln(k/δ) makes this δ/k a key, and 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jostle.accounting.amounts import Amount, as_float
-from jostle.plan.plan import Plan, RowExpr
 from jostle.privacy.noise import Noise
 from jostle.privacy.released import Noised
 
-if TYPE_CHECKING:
-    from jostle.privacy.kernel import Kernel
-
 
 def select_keys(
-    kernel: Kernel, plan: Plan, expr: RowExpr, amount: Amount, noise: Noise, stability: int
+    tally: tuple[Any, Any], amount: Amount, noise: Noise, stability: int
 ) -> tuple[list[Any], list[Noised], float]:
-    """Keys in order with their noisy counts, and the scale. Charged by the caller."""
+    """Keys in order with their noisy counts, and the scale, from all values and how many rows have each."""
     import numpy as np
 
-    values, counts = kernel.engine.tally(plan, expr)
+    values, counts = tally
     epsilon, delta = as_float(amount.value), as_float(amount.delta)
     scale = stability / epsilon
     threshold = stability + scale * math.log(stability / delta)

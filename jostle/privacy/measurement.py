@@ -1,0 +1,143 @@
+"""What the door takes: a measurement, complete before anything is charged.
+
+A measurement is made from public facts. It knows its exposures, its price and what it is for; how to `read` exact
+whole numbers, what these are where there are no rows, and how to `release` them with noise. `Kernel.measure` does the
+rest, in one order: price, admit, commit, read, release, event. A reader exists inside the door only.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from jostle.accounting.amounts import Amount, as_float
+from jostle.accounting.definitions import ChargePurpose, Price
+from jostle.diagnostics import refuse
+from jostle.privacy.handles import Exposures, Handle
+from jostle.privacy.mechanisms.additive import Additive
+from jostle.privacy.mechanisms.selection import Selection
+from jostle.privacy.noise import Noise
+
+if TYPE_CHECKING:
+    from jostle.privacy.prepaid import Payment
+    from jostle.privacy.reader import Reader
+
+E = TypeVar("E")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a trace tells of one release: its law of noise, its amount, and how far a row can move it.
+
+    `scale` is Laplace's b, Gaussian's σ or that of a selection, `sensitivity` is per changed row, both in the units of
+    what is released. `stability` is how many rows, or how much weight, a protected unit can change.
+    """
+
+    what: str
+    how: Additive | Selection
+    sensitivity: float
+    scale: float
+    stability: int
+    spends: bool = True
+
+    def fields(self, exposures: Exposures) -> dict[str, Any]:
+        because = {"because": self.how.because} if isinstance(self.how, Additive) and self.how.because else {}
+        return {
+            "mechanism": self.how.mechanism, **because,
+            self.how.amount.unit: as_float(self.how.amount.value) if self.spends else 0.0,
+            "sources": [e.source.name for e in exposures], "sensitivity": self.sensitivity,
+            "stability": self.stability, "scale": self.scale,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Release(Generic[R]):
+    """What leaves: a value, and what a trace tells of it. `rest` is measured next, within the same price."""
+
+    value: R
+    measured: tuple[Measured, ...] = ()
+    rest: Measurement[Any, R] | None = None
+
+
+class Measurement(ABC, Generic[E, R]):
+    """A question to private data, or to public data, which are answered exactly and for nothing (`noise` is None)."""
+
+    title: str
+    """What a history calls it."""
+
+    how: Any
+    """The law of its noise at its amount; none where the data are public."""
+
+    @property
+    @abstractmethod
+    def exposures(self) -> Exposures:
+        """The private sources that it is charged to; none where the data are public."""
+
+    @property
+    def price(self) -> Price:
+        """What it costs each of them."""
+        if self.how is None:
+            raise refuse("NoEpsilon", "public data have no price")
+        price: Price = self.how.price
+        return price
+
+    def paid_by(self) -> Payment | None:
+        """The part of a prepaid amount that pays for it, in place of a charge."""
+        return None
+
+    def buys(self) -> tuple[int, float] | None:
+        """Of one that pays for others: the units, and the room in δ, that its result stands for."""
+        return None
+
+    @property
+    def purpose(self) -> ChargePurpose:
+        """The mechanism, and the plan that it measures, as a ledger writes them down."""
+        return ChargePurpose(self.how.mechanism if self.how is not None else "")
+
+    @abstractmethod
+    def read(self, reader: Reader) -> E:
+        """The exact whole numbers."""
+
+    @abstractmethod
+    def empty(self) -> E:
+        """What `read` gives where there are no rows."""
+
+    @abstractmethod
+    def release(self, exact: E, noise: Noise | None) -> Release[R]:
+        """What leaves, with noise of this measurement's scale; a function of `exact`, of public facts and of noise."""
+
+
+def needed(amount: Amount | None) -> Amount:
+    """The amount of a private measurement."""
+    if amount is None:
+        raise refuse("NoEpsilon", "this reads private data and says no epsilon", help="add `with epsilon 0.1`")
+    return amount
+
+
+def common_noise(exposures: Exposures) -> Noise | None:
+    """The noise of a measurement of these sources, which are all private or all simulated; none of public data."""
+    if not exposures:
+        return None
+    if len({e.source.simulated for e in exposures}) != 1:
+        raise refuse("PrivateValue", "simulated and private data cannot be measured together")
+    noise: Noise = exposures[0].source.noise
+    return noise
+
+
+def needed_noise(noise: Noise | None) -> Noise:
+    """The noise of what is never measured of public data."""
+    if noise is None:
+        raise refuse("TypeError", "this is measured of private data only")
+    return noise
+
+
+def stability_of(handle: Handle) -> int:
+    """The largest number of rows of a protected unit: noise is scaled for the source that needs most."""
+    return max((e.stability for e in handle.exposures), default=0)
+
+
+def reach_of(handle: Handle) -> int:
+    """The same for what counts rows by their weights; where they have none, by 1 each."""
+    return max((e.reach for e in handle.exposures), default=0)

@@ -1,0 +1,183 @@
+"""Scores, and selections by them: one noisy score, and the index of the largest of several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jostle.accounting.amounts import Amount
+from jostle.accounting.definitions import ChargePurpose
+from jostle.diagnostics import refuse
+from jostle.plan.plan import Derive, Filter, Join
+from jostle.privacy.handles import Cube, Exposures, Handle, Restricted, Score, Scores, Tallied, join_exposures
+from jostle.privacy.measurement import Measured, Measurement, Release, common_noise, needed
+from jostle.privacy.mechanisms.additive import Additive
+from jostle.privacy.mechanisms.selection import Selection
+from jostle.privacy.noise import Noise, SecureNoise
+from jostle.privacy.released import Noised
+from jostle.privacy.scores import check_weights, reach_of_score, values_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from jostle.privacy.reader import Reader
+
+    Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class _OfScores:
+    """What every measurement of scores reads."""
+
+    scores: tuple[Score, ...]
+
+    def read(self, reader: Reader) -> Ints:
+        return values_of(reader, self.scores)
+
+    def empty(self) -> Ints:
+        import numpy as np
+
+        return np.zeros(sum(s.length if isinstance(s, Scores) else 1 for s in self.scores), dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyScore(_OfScores, Measurement["Ints", float]):
+    """A score with additive noise."""
+
+    how: Additive | None
+
+    @classmethod
+    def of(cls, score: Score, amount: Amount | None, via: str | None) -> NoisyScore:
+        if isinstance(score, Scores):
+            raise refuse("TypeError", "a vector of scores can only be selected from", help="use `noisy_max`")
+        if not score.private:
+            return cls((score,), None)
+        how = Additive.fitted(needed(amount), via, score.exposures)
+        check_weights([score])
+        return cls((score,), how)
+
+    @property
+    def title(self) -> str:  # type: ignore[override]
+        return self.scores[0].of
+
+    @property
+    def exposures(self) -> Exposures:
+        return self.scores[0].exposures
+
+    @property
+    def purpose(self) -> ChargePurpose:
+        return ChargePurpose(self.how.mechanism if self.how else "", self.scores[0])
+
+    def release(self, exact: Ints, noise: Noise | None) -> Release[float]:
+        import numpy as np
+
+        (score,) = self.scores
+        if noise is None or self.how is None:
+            return Release(float(exact[0]) / 2.0**score.bits)
+        stability = reach_of_score(score)
+        reach = score.sensitivity * stability
+        drawn = self.how.draw(noise, exact, reach, reach)
+        scale = self.how.scale(reach, reach) / 2.0**score.bits
+        value = Noised(float(np.ldexp(float(drawn[0]), -score.bits)), self.how.mechanism, scale)
+        return Release(value, (Measured(score.of, self.how, score.sensitivity / 2.0**score.bits, scale, stability),))
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyArgmax(_OfScores, Measurement["Ints", "list[int]"]):
+    """The index of the largest score (`mechanisms.selection`); of every group of `Scores` that come in groups.
+
+    Monotone scores need half the noise, where neighbours only add or only remove rows (`_range`). A row moves the
+    scores of one group only, so that k rows cost each group what of them is in it, and all groups together no more than
+    one that has them all.
+    """
+
+    joined: Exposures
+    how: Selection | None
+    title = "selection"
+
+    @classmethod
+    def of(cls, scores: Sequence[Score], amount: Amount | None) -> NoisyArgmax:
+        if not scores:
+            raise refuse("ValueError", "there is nothing to choose from")
+        exposures = join_exposures([s.exposures for s in scores], [1] * len(scores))
+        if not exposures:
+            return cls(tuple(scores), (), None)
+        check_weights(scores)
+        common_noise(exposures)
+        return cls(tuple(scores), exposures, Selection.of(needed(amount), exposures))
+
+    @property
+    def exposures(self) -> Exposures:
+        return self.joined
+
+    @property
+    def purpose(self) -> ChargePurpose:
+        return ChargePurpose("noisy max", self.scores)
+
+    def release(self, exact: Ints, noise: Noise | None) -> Release[list[int]]:
+        groups = _groups(self.scores, exact)
+        if noise is None or self.how is None:
+            return Release([int(group.argmax()) for group in groups])
+        bits = max(s.bits for s in self.scores)
+        stability = max(map(reach_of_score, self.scores))
+        moved = [(s.sensitivity << (bits - s.bits)) * reach_of_score(s) for s in self.scores]
+        one_way = all(s.monotone for s in self.scores) and len({s.falls for s in self.scores}) == 1
+        if any(e.source.unit.public_size for e in self.joined):
+            one_way = False
+        scale = self.how.scale(_range(self.scores, moved) if one_way else max(moved), one_way)
+        chosen = [self.how.choose(noise, group, scale) if group.size > 1 else 0 for group in groups]
+        sensitivity = max(moved) / stability / 2.0**bits
+        return Release(chosen, (Measured("selection", self.how, sensitivity, scale / 2.0**bits, stability),))
+
+
+def _range(scores: Sequence[Score], moved: Sequence[int]) -> int:
+    """How far apart one unit can move any two monotone scores, each of which it moves by at most `moved`.
+
+    Of one table, k changed rows are a added and r removed ones, a + r ≤ k, so that every score moves by −rΔ to aΔ: two
+    of them part by kΔ. A filter or a derived column changes nothing of that, but a join `up to m` does: a row may come
+    to one join and push a row out of another. So two scores of different tables, of which one has such a join, part by
+    the sum of what each can move.
+    """
+    tables = [_undivided(s.base) for s in scores]
+    if len(set(tables)) == 1 or not any(_pushes_out(table) for table in tables):
+        return max(moved)
+    largest: dict[Any, int] = {}
+    for table, most in zip(tables, moved, strict=True):
+        largest[table] = max(largest.get(table, 0), most)
+    return sum(sorted(largest.values())[-2:])
+
+
+def _undivided(base: Handle) -> Any:
+    """What the rows of a handle come from: its plan without filters and derived columns, or its counted cells."""
+    at: Any = base.cells if isinstance(base, Cube) else getattr(base, "plan", base)
+    while isinstance(at, (Restricted, Tallied, Filter, Derive)):
+        at = at.base if isinstance(at, Restricted) else at.plan if isinstance(at, Tallied) else at.source
+    return at
+
+
+def _pushes_out(plan: Any) -> bool:
+    if isinstance(plan, Join):
+        return plan.most is not None or _pushes_out(plan.left) or _pushes_out(plan.right)
+    return isinstance(plan, (Filter, Derive)) and _pushes_out(plan.source)
+
+
+def _groups(scores: Sequence[Score], values: Ints) -> list[Ints]:
+    """The scores that are chosen among together: all, unless one vector of them says otherwise."""
+    import numpy as np
+
+    if len(scores) == 1 and isinstance(scores[0], Scores) and scores[0].groups:
+        return np.split(values, np.cumsum(scores[0].groups)[:-1])
+    return [values]
+
+
+def choose_publicly(utilities: Sequence[float], epsilon: float | None) -> int:
+    """The exponential mechanism over public utilities: it costs nothing, but still mixes among the nearly best."""
+    import numpy as np
+
+    if not utilities:
+        raise refuse("ValueError", "there is nothing to choose from")
+    scaled = np.array([max(-4e15, min(4e15, u)) for u in utilities]) * 2**10
+    scale = 2 * 2**10 / epsilon if epsilon else 1e-3
+    return SecureNoise().noisy_max(np.rint(scaled).astype(np.int64), scale)

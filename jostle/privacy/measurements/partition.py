@@ -1,0 +1,129 @@
+"""A private partition of a cube: the walk of `mechanisms.least_cost`, a label a cell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jostle.accounting.amounts import Amount, as_float
+from jostle.accounting.definitions import ChargePurpose, Price, pure_price
+from jostle.diagnostics import refuse
+from jostle.privacy.handles import Cube, Exposures
+from jostle.privacy.measurement import Measured, Measurement, Release, needed, stability_of
+from jostle.privacy.mechanisms.additive import Additive
+from jostle.privacy.noise import Noise
+from jostle.privacy.vault import need_counts
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from jostle.privacy.reader import Reader
+
+    Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class CellPartition(Measurement["Ints", "Ints"]):
+    """DAWA's first stage or (`by = "count"`) PrivTree.
+
+    `axis` walks over the sums along one axis, whose places then get the labels; `tree` walks down a public tree, an
+    order of the cells and their levels (`mechanisms.along_axes`), in place of the one that halves the axes.
+    """
+
+    cube: Cube
+    by: str
+    tuning: Mapping[str, Any]
+    axis: int | None
+    tree: tuple[Any, Any] | None
+    how: Additive | None
+    title = "partition"
+
+    @classmethod
+    def of(cls, cube: Cube, amount: Amount | None, by: str = "deviation", **tuning: Any) -> CellPartition:
+        from jostle.privacy.mechanisms import along_axes
+        from jostle.privacy.mechanisms.least_cost import constants
+
+        axis, given = tuning.pop("along", None), tuning.pop("tree", None)
+        if axis is not None and not (isinstance(axis, int) and 0 <= axis < len(cube.shape)):
+            raise refuse("ValueError", f"`along` is an axis of the cube, from 0 to {len(cube.shape) - 1}")
+        if given is not None and (tuning or axis is not None or by != "deviation" or len(given) != 2):
+            raise refuse("TypeError", "`tree` is an order and levels, for a partition that is not tuned otherwise")
+        tree = None if given is None else along_axes.public_tree(given[0], given[1], cube.size)
+        if not cube.private:
+            return cls(cube, by, tuning, axis, tree, None)
+        asked = needed(amount)
+        if asked.unit != "epsilon":
+            raise refuse("TypeError", "this partition is an ε-DP mechanism", help="give it epsilon")
+        _check_tuning(tuning)
+        need_counts(cube)
+        partition = cls(cube, by, tuning, axis, tree, Additive(Amount(asked.unit, asked.value), "laplace"))
+        constants(partition.epsilon, partition.decay)  # refuses what is too small for whole numbers
+        return partition
+
+    @property
+    def exposures(self) -> Exposures:
+        return self.cube.exposures
+
+    @property
+    def price(self) -> Price:
+        return pure_price(needed(self.how.amount if self.how else None))
+
+    @property
+    def purpose(self) -> ChargePurpose:
+        plain = self.axis is None and self.tree is None
+        shape = () if plain else (self.axis, self.tree)
+        return ChargePurpose("laplace", (self.cube, self.by, self.tuning, *shape))
+
+    @property
+    def epsilon(self) -> float:
+        """Of the walk, for one changed row."""
+        return as_float(self.how.amount.value) / stability_of(self.cube) if self.how else 0.0
+
+    @property
+    def decay(self) -> float:
+        from jostle.privacy.mechanisms.least_cost import DECAY
+
+        return float(self.tuning.get("decay", DECAY))
+
+    def read(self, reader: Reader) -> Ints:
+        return reader.cells(self.cube)
+
+    def empty(self) -> Ints:
+        import numpy as np
+
+        return np.zeros(self.cube.shape, dtype=np.int64)
+
+    def release(self, exact: Ints, noise: Noise | None) -> Release[Ints]:
+        import numpy as np
+
+        from jostle.privacy.mechanisms import along_axes
+        from jostle.privacy.mechanisms.least_cost import GRID, constants, walk
+
+        if noise is None or self.how is None:
+            return Release(np.arange(self.cube.size if self.axis is None else self.cube.shape[self.axis]))
+
+        def draw(scale: float, size: int) -> Ints:
+            return np.asarray(noise.laplace(np.zeros(size, dtype=np.int64), scale))
+
+        if self.tree is not None:
+            labels = along_axes.walk_tree(exact, self.epsilon, draw, *self.tree)
+        else:
+            counts = exact if self.axis is None else along_axes.along(exact, self.axis)
+            labels = walk(counts, self.epsilon, draw, by=self.by, **self.tuning)
+        scale = constants(self.epsilon, self.decay).scale * GRID
+        return Release(labels, (Measured("partition", self.how, 1, scale, stability_of(self.cube)),))
+
+
+def _check_tuning(tuning: Mapping[str, Any]) -> None:
+    """The walk counts levels in whole numbers: a half one would bring doubles, which round, into its decisions."""
+    splits, theta, decay = (tuning.get(name) for name in ("public_splits", "theta", "decay"))
+    if set(tuning) - {"public_splits", "theta", "decay"}:
+        raise refuse("TypeError", "a partition is tuned by `theta`, `public_splits` and `decay`")
+    if splits is not None and not (float(splits).is_integer() and 0 <= splits <= 64):
+        raise refuse("ValueError", "`public_splits` is a whole number from 0 to 64")
+    if theta is not None and not -1e3 <= theta <= 1e3:
+        raise refuse("ValueError", "`theta` is between -1000 and 1000")
+    if decay is not None and not 0.1 <= decay <= 10:
+        raise refuse("ValueError", "`decay` is between 0.1 and 10")

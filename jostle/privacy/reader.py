@@ -1,0 +1,76 @@
+"""The reader: exact numbers of private rows, for measurements while the door has them read.
+
+It is made by the kernel, handed to `Measurement.read` and to nothing else. What it gives is what the engine would
+answer: counts that were made before are kept (`vault`, `parts`), and rows that are summed often too (`rowstore`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from jostle.plan.plan import Key, Plan, RowExpr, Term
+from jostle.privacy.handles import Cube, Table, Vectors
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from jostle.engine.duck import Engine
+    from jostle.privacy.rows.factored import CodedRows
+    from jostle.privacy.vault import Vault
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+
+class Reader:
+    def __init__(self, engine: Engine, vault: Vault) -> None:
+        self._engine, self.vault = engine, vault
+
+    def cells(self, cube: Cube) -> Ints:
+        """The exact counts of a cube, in its shape. Sums of weights are no counts."""
+        return self.vault.cells(cube)
+
+    def units(self, cube: Cube) -> Ints:
+        """The exact cells of a cube in units of 2^-`cube.bits`, in its shape."""
+        return self.vault.units(cube)
+
+    def all_units(self, cubes: Sequence[Cube]) -> list[Ints]:
+        """The cells of several cubes, of one table in one pass over its rows."""
+        self.vault.gather(cubes)
+        return [self.vault.units(cube) for cube in cubes]
+
+    def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[Ints]:
+        """The terms, whole numbers, of every group of the keys' public values."""
+        return self.vault.group(plan, keys, terms) if terms else []
+
+    def splits(self, table: Table, keys: Sequence[Key], classes: Key) -> list[Ints]:
+        """For each key a table of counts, its values by the classes."""
+        from jostle.plan.plan import Count
+
+        together: list[Ints] | None = self.vault.parts.crossed(table.plan, list(keys), classes)
+        if together is not None:
+            return together
+        return [self.group(table.plan, (key, classes), (Count(),))[0] for key in keys]
+
+    def tally(self, plan: Plan, expr: RowExpr, *, weighted: bool = False) -> tuple[Any, Any]:
+        """The different values of an expression in order, and how many rows have each."""
+        return self._engine.tally(plan, expr, weighted=weighted)
+
+    def codes(self, plan: Plan, keys: tuple[Key, ...]) -> list[NDArray[Any]]:
+        """For each key where every row stands among its values, −1 where it is none of them."""
+        held: list[NDArray[Any]] | None = self.vault.parts.codes(plan, keys)
+        return self._engine.codes(plan, keys) if held is None else held
+
+    def batches(self, rows: Vectors) -> Iterator[Floats]:
+        """Rows as whole numbers in units of the ball, (d, at most `BATCH`) each."""
+        return self.vault.rows.batches(rows)
+
+    def tallied(self, rows: Vectors) -> Iterator[tuple[Floats, Ints]]:
+        """The same, equal rows once, and how many rows each stands for."""
+        return self.vault.rows.tallied(rows)
+
+    def coded(self, rows: Vectors, values: tuple[int, ...]) -> CodedRows:
+        """The different rows as codes, column j one of `values[j]` numbers evenly spread over ±1."""
+        return self.vault.rows.coded(rows, values)

@@ -1,0 +1,88 @@
+"""Exact sums of row programs over rows as vectors, and the coordinates of such a sum as scores."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jostle.diagnostics import refuse
+from jostle.privacy.handles import Scores, Vectors
+from jostle.privacy.rows.factored import FactoredGradient, gradient_sums
+from jostle.privacy.rows.functions import Contributions, Weights
+from jostle.privacy.rows.norms import BITS, whole_frames, whole_weights
+from jostle.privacy.rows.sums import BATCH, ContributionSums, MomentSums
+from jostle.threads import on_one_thread
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from jostle.privacy.reader import Reader
+
+    Ints = NDArray[np.int64]
+
+MOST_NUMBERS = 2**24
+"""That contributions of some rows are at once: memory goes by public facts, and not by the number of rows."""
+
+
+@on_one_thread
+def moments(reader: Reader, rows: Vectors, weights: Weights, degree: int) -> list[Ints]:
+    """Σ γ_k, Σ γ_k x and Σ γ_k xxᵀ up to a degree of 2, in units of 2^-BITS."""
+    sums = MomentSums(weights.size, len(rows.names), degree)
+    for units in reader.batches(rows):
+        gamma, *frames = weights.program(units)
+        views = whole_frames(frames[0], frames[1], weights.radius) if frames else units
+        sums.add(views, whole_weights(gamma))
+    return sums.sums()
+
+
+def contributions(reader: Reader, rows: Vectors, function: Contributions, bound: float, norm: str) -> Ints:
+    """The sum of what a program gives for each row, clipped to a norm of `bound`, in units of 2^-BITS of it."""
+    total = ContributionSums(function.size, norm)
+    most = max(1, min(BATCH, MOST_NUMBERS // function.size))
+    scale = 2.0**-function.bits / bound
+    for units, times in reader.tallied(rows):
+        for start in range(0, len(times), most):
+            part = slice(start, start + most)
+            (numbers,) = function.program(units[:, part])
+            total.add(numbers * scale, times[part])
+    return total.sums()
+
+
+def coordinate_scores(rows: Vectors, function: Contributions | FactoredGradient, bound: float) -> Scores:
+    """The coordinates of a sum as scores, each contribution within ±bound, and then their negatives: to be chosen from.
+
+    One row moves each score by at most the bound; not monotone.
+    """
+    check_bound(bound, "sup")
+    if isinstance(function, FactoredGradient) and (rows.norm != "sup" or rows.radius != 1):
+        raise refuse(
+            "ValueError", f"`{function.name}` goes by columns of a few values each",
+            help='`vectors(people, age, sex, norm = "sup")`',
+        )  # fmt: skip
+    arguments = (function, bound)
+    return Scores(rows.exposures, "coordinates", rows, 2**BITS, False, BITS, arguments, length=2 * function.size)
+
+
+def exact_scores(reader: Reader, one: Scores) -> list[int]:
+    """The exact coordinates, and their negatives, in units of 2^-BITS of the bound."""
+    rows: Any = one.base
+    function, bound = one.arguments
+    if isinstance(function, FactoredGradient):
+        exact = gradient_sums(reader.coded(rows, function.values), function, bound)
+    else:
+        exact = contributions(reader, rows, function, bound, "sup")
+    coordinates = [int(v) for v in exact]
+    return [*coordinates, *(-v for v in coordinates)]
+
+
+def size(reader: Reader, rows: Vectors) -> int:
+    """How many rows there are whose values are all known."""
+    return sum(units.shape[1] for units in reader.batches(rows))
+
+
+def check_bound(bound: float, norm: str) -> None:
+    """Refuses a bound that is no positive number, and a norm that is not known."""
+    if not 1e-100 < bound < 1e100:
+        raise refuse("ValueError", "a bound is a positive number", help="`bound = 1`")
+    if norm not in ("l1", "l2", "sup"):
+        raise refuse("NameError", f"there is no norm `{norm}`", help="`l1`, `l2` or `sup`")

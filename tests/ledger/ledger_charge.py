@@ -1,0 +1,44 @@
+"""A charge through the door: a measurement that reads nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jostle.accounting.definitions import Price
+from jostle.privacy.handles import Exposures
+from jostle.privacy.kernel import Kernel
+from jostle.privacy.measurement import Measurement, Release
+from jostle.privacy.noise import Noise
+from jostle.privacy.reader import Reader
+
+
+@dataclass(frozen=True, eq=False)
+class Nothing(Measurement[None, None]):
+    charged: Exposures
+    cost: Price
+    title: str
+
+    @property
+    def how(self) -> None:  # type: ignore[override]
+        return None
+
+    @property
+    def exposures(self) -> Exposures:
+        return self.charged
+
+    @property
+    def price(self) -> Price:
+        return self.cost
+
+    def read(self, reader: Reader) -> None:
+        return None
+
+    def empty(self) -> None:
+        return None
+
+    def release(self, exact: None, noise: Noise | None) -> Release[None]:
+        return Release(None)
+
+
+def charge(kernel: Kernel, exposures: Exposures, price: Price, title: str) -> None:
+    kernel.measure(Nothing(exposures, price, title))

@@ -1,4 +1,4 @@
-"""A select, from names to numbers: `prepare` finds all that is wrong from public facts, `run` charges and measures.
+"""A select, from names to numbers: `prepare` finds all that is wrong from public facts.
 
 Each aggregate of a private table becomes exact integers asked of the engine in one pass and noised here, or a
 selection among public candidates. A public table is asked the exact aggregates, for nothing. Sensitivities are for
@@ -15,7 +15,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import Amount
-from jostle.accounting.definitions import ChargePurpose, Price, stability_price
+from jostle.accounting.definitions import ChargePurpose, Price
 from jostle.diagnostics import refuse
 from jostle.plan.bounds import bounds_of, is_integral
 from jostle.plan.keys import key_of
@@ -35,21 +35,16 @@ from jostle.plan.plan import (
     Scan,
     Term,
 )
-from jostle.privacy.handles import Exposures, Table
+from jostle.privacy.handles import Table
 from jostle.privacy.kernel import Kernel
-from jostle.privacy.measurement import Measured, Measurement, Release, needed_noise, reach_of, stability_of
 from jostle.privacy.mechanisms.additive import Additive, share, sum_prices
-from jostle.privacy.mechanisms.quantile import candidates_of, choose_mode, choose_quantile
+from jostle.privacy.mechanisms.quantile import candidates_of
 from jostle.privacy.mechanisms.selection import Selection
-from jostle.privacy.mechanisms.stability import select_keys
-from jostle.privacy.noise import Noise
-from jostle.privacy.released import Noised
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.reader import Reader
 
 ADDITIVE = {"count": 1, "count_distinct": 1, "sum": 1, "avg": 2, "var": 3, "stddev": 3}  # parts an amount is split in
 SELECTED = ("median", "quantile", "min", "max", "mode")
@@ -118,14 +113,6 @@ class Request:
 
     # Private ---------------------------------------------------------------------------------------
 
-    def measurement(self, amount: Amount, via: str | None) -> Select | OpenSelect:
-        """The select at an amount, of which each aggregate has an equal share."""
-        if self.open_key is not None:
-            return OpenSelect.of(self, amount, via)
-        hows = tuple(self.how_for(want, share(amount, len(self.wants)), via) for want in self.wants)
-        prices = [self.price_of(how, want) for how, want in zip(hows, self.wants, strict=True)]
-        return Select(self, self.keys, hows, sum_prices(amount, prices))
-
     def how_for(self, want: Want, amount: Amount, via: str | None) -> Additive | Selection:
         if want.function in SELECTED:
             if via is not None:
@@ -155,7 +142,7 @@ class Request:
 
     def _fixed(self, want: Want) -> FixedSum:
         """The bounded summand: E itself for a sum, E − middle for averages, where it halves the sensitivity."""
-        expr, (low, high) = _need(want.expr), self._bounds(want)
+        expr, (low, high) = need_expr(want.expr), self._bounds(want)
         if want.function == "sum":
             whole = is_integral(expr, self.table.domains) and not self.table.weighted
             bits = 0 if whole else _bits(max(abs(low), abs(high)))
@@ -169,7 +156,7 @@ class Request:
         return low + (high - low) / 2
 
     def _bounds(self, want: Want) -> tuple[float, float]:
-        found = bounds_of(_need(want.expr), self.table.domains)
+        found = bounds_of(need_expr(want.expr), self.table.domains)
         if found is None or not all(math.isfinite(b) for b in found):
             raise refuse(
                 "UnboundedSum", f"the terms of this {want.function} have no known bound",
@@ -179,10 +166,10 @@ class Request:
             raise refuse("ValueError", "the bounds of this sum are too wide to add exactly", help="clamp(x, low, high)")
         return found
 
-    def _sensitivity(self, term: Term) -> int:
+    def sensitivity(self, term: Term) -> int:
         """For one row more or less, or for rows whose weights are 1 in all; in units of the term's grid."""
         if isinstance(term, Count):
-            return 1 << _grid(term)
+            return 1 << grid_of(term)
         most = max(abs(term.low), abs(term.high))
         whole = math.ceil(math.ldexp(most * most if term.square else most, term.bits))
         if not (term.weighted and whole):
@@ -191,7 +178,7 @@ class Request:
         rows = max(-(-e.stability // e.reach) for e in self.table.exposures)
         return whole + 1 + -(-rows // 2)
 
-    def _stability(self, term: Term) -> int:
+    def stability(self, term: Term) -> int:
         """How many rows of a protected unit, or how much weight, a term can be moved by."""
         if term.weighted:
             return max(e.reach for e in self.table.exposures)
@@ -234,173 +221,6 @@ class Request:
         return ChargePurpose(", ".join(dict.fromkeys(how.mechanism for how in hows)), self)
 
 
-@dataclass(frozen=True, eq=False)
-class Select(Measurement["list[Any]", Answer]):
-    """A select with public keys: for each aggregate its exact terms over the groups, or what it selects from."""
-
-    request: Request
-    keys: tuple[Key, ...]
-    hows: tuple[Additive | Selection, ...]
-    total: Price
-
-    @property
-    def title(self) -> str:  # type: ignore[override]
-        return self.request.title
-
-    @property
-    def price(self) -> Price:
-        return self.total
-
-    @property
-    def exposures(self) -> Exposures:
-        return self.request.table.exposures
-
-    @property
-    def purpose(self) -> ChargePurpose:
-        return self.request.asked(self.hows)
-
-    @property
-    def groups(self) -> list[tuple[Any, ...]]:
-        """The keys of every group, in order; one group without keys."""
-        return list(zip(*key_columns([list(k.values) for k in self.keys]), strict=True)) if self.keys else [()]
-
-    def read(self, reader: Reader) -> list[Any]:
-        plan, wants = self.request.table.plan, self.request.wants
-        terms = [self.request.terms(want) for want in wants]
-        exact = reader.group(plan, self.keys, tuple(term for some in terms for term in some))
-        numbers: list[Any] = []
-        for want, some in zip(wants, terms, strict=True):
-            numbers.append(exact[: len(some)] if some else [self._candidates(reader, want, g) for g in self.groups])
-            exact = exact[len(some) :]
-        return numbers
-
-    def _candidates(self, reader: Reader, want: Want, group: tuple[Any, ...]) -> Any:
-        table, plan = self.request.table, self.request.table.plan
-        for key, value in zip(self.keys, group, strict=True):
-            plan = Filter(plan, holds(key, value))
-        expr = _need(want.expr)
-        if want.function == "mode":
-            key = Key(expr, candidates_of(table, expr, "mode"))
-            return reader.group(plan, (key,), (Count(weighted=table.weighted),))[0]
-        return reader.tally(plan, expr, weighted=table.weighted)
-
-    def empty(self) -> list[Any]:
-        import numpy as np
-
-        none = np.zeros(len(self.groups), dtype=np.int64)
-        numbers: list[Any] = []
-        for want in self.request.wants:
-            if want.function == "mode":
-                listed = candidates_of(self.request.table, _need(want.expr), "mode")
-                numbers.append([np.zeros(len(listed), dtype=np.int64)] * len(none))
-            else:
-                terms = self.request.terms(want)
-                numbers.append([none] * len(terms) if terms else [([], [])] * len(none))
-        return numbers
-
-    def release(self, exact: list[Any], noise: Noise | None) -> Release[Answer]:
-        columns, events = [], []
-        for want, how, numbers in zip(self.request.wants, self.hows, exact, strict=True):
-            if isinstance(how, Additive):
-                column, measured = self._additive(want, how, numbers, needed_noise(noise))
-            else:
-                column, measured = self._selected(want, how, numbers, needed_noise(noise))
-            columns.append(column)
-            events += measured
-        return Release(Answer(key_columns([list(k.values) for k in self.keys]), columns), tuple(events))
-
-    def _additive(
-        self, want: Want, how: Additive, exact: Sequence[NDArray[np.int64]], noise: Noise
-    ) -> tuple[list[Any], list[Measured]]:
-        import numpy as np
-
-        noisy, scales, events = [], [], []
-        for term, numbers in zip(self.request.terms(want), exact, strict=True):
-            sensitivity, stability = self.request._sensitivity(term), self.request._stability(term)
-            bits, reach = _grid(term), sensitivity * stability
-            drawn = how.draw(noise, np.asarray(numbers), reach, reach) if sensitivity else np.asarray(numbers)
-            noisy.append(np.ldexp(drawn.astype(float).ravel(), -bits))
-            scales.append(math.ldexp(how.scale(reach, reach), -bits))
-            events.append(Measured(want.function, how, sensitivity / 2.0**bits, scales[-1], stability))
-        if want.function in ("count", "count_distinct", "sum"):
-            return [Noised(v, how.mechanism, scales[0]) for v in noisy[0]], events
-        return self.request.moments(want, noisy), events
-
-    def _selected(
-        self, want: Want, how: Selection, exact: Sequence[Any], noise: Noise
-    ) -> tuple[list[Any], list[Measured]]:
-        table, answers, scale = self.request.table, [], 0.0
-        reach = reach_of(table)
-        for numbers in exact:
-            if want.function == "mode":
-                chosen, scale = choose_mode(table, _need(want.expr), how, noise, reach, numbers)
-            else:
-                q = {"median": 0.5, "min": 0.0, "max": 1.0}.get(want.function, want.argument)
-                chosen, scale = choose_quantile(table, _need(want.expr), float(q or 0.0), how, noise, reach, numbers)
-            answers.append(chosen)
-        return answers, [Measured(want.function, how, 1, scale, reach)]
-
-
-@dataclass(frozen=True, eq=False)
-class OpenSelect(Measurement["tuple[Any, Any]", Answer]):
-    """A select by a key whose values are private: first the keys (`mechanisms.stability`), then the aggregates of them.
-
-    One price covers both.
-    """
-
-    request: Request
-    key: RowExpr
-    finding: Additive
-    hows: tuple[Additive | Selection, ...]
-    total: Price
-
-    @classmethod
-    def of(cls, request: Request, amount: Amount, via: str | None) -> OpenSelect:
-        if not amount.delta:
-            raise open_keys(request.wishes[0].name)
-        # keys are found by rows, of which a person has k; where rows have weights, their count is another number
-        alone = len(request.wants) == 1 and request.wants[0] == Want("count") and not request.table.weighted
-        mine = amount if alone else Amount(amount.unit, amount.value // 2, amount.delta // 2)
-        rest = share(Amount(amount.unit, amount.value - mine.value, 0), max(1, len(request.wants)))
-        hows = () if alone else tuple(request.how_for(want, rest, via) for want in request.wants)
-        prices = [request.price_of(h, w) for h, w in zip(hows, request.wants, strict=False)]
-        price = sum_prices(amount, [stability_price(mine), *prices])
-        return cls(request, _need(request.open_key), Additive(mine, "laplace"), hows, price)
-
-    @property
-    def title(self) -> str:  # type: ignore[override]
-        return self.request.title
-
-    @property
-    def price(self) -> Price:
-        return self.total
-
-    @property
-    def exposures(self) -> Exposures:
-        return self.request.table.exposures
-
-    @property
-    def purpose(self) -> ChargePurpose:
-        return self.request.asked([self.finding, *self.hows])
-
-    def read(self, reader: Reader) -> tuple[Any, Any]:
-        return reader.tally(self.request.table.plan, self.key)
-
-    def empty(self) -> tuple[Any, Any]:
-        return [], []
-
-    def release(self, exact: tuple[Any, Any], noise: Noise | None) -> Release[Answer]:
-        stability = stability_of(self.request.table)
-        keys, counts, scale = select_keys(exact, self.finding.amount, needed_noise(noise), stability)
-        events = (Measured("keys", self.finding, 1, scale, stability),)
-        if not self.hows:
-            return Release(Answer([keys], [counts]), events)
-        if not keys:
-            return Release(Answer([[]], [[] for _ in self.hows]), events)
-        rest = Select(self.request, (Key(self.key, tuple(keys)),), self.hows, self.total)
-        return Release(Answer([keys], []), events, rest)
-
-
 def prepare(table: Table, wishes: Sequence[KeyWish], wants: Sequence[Want]) -> Request:
     """Types, keys and bounds of a select, in that order; refuses before any amount is looked at."""
     domains = table.domains
@@ -440,7 +260,7 @@ def prepare(table: Table, wishes: Sequence[KeyWish], wants: Sequence[Want]) -> R
         if want.function in ("sum", "avg", "var", "stddev"):
             request._bounds(want)
         elif want.function in SELECTED:
-            candidates_of(table, _need(want.expr), want.function)
+            candidates_of(table, need_expr(want.expr), want.function)
     return request
 
 
@@ -472,7 +292,7 @@ def open_keys(name: str) -> Exception:
     )  # fmt: skip
 
 
-def _grid(term: Term) -> int:
+def grid_of(term: Term) -> int:
     """A term is an integer in units of 2^-this."""
     if isinstance(term, FixedSum):
         return term.bits
@@ -484,7 +304,7 @@ def _bits(most: float) -> int:
     return 30 - math.frexp(most)[1] if most > 0 else 0
 
 
-def _need(expr: RowExpr | None) -> RowExpr:
+def need_expr(expr: RowExpr | None) -> RowExpr:
     if expr is None:
         raise refuse("TypeError", "this aggregate takes an expression", help="`count(*)` is the only one without")
     return expr

@@ -26,9 +26,9 @@ import pytest
 from jostle import syntax
 from jostle.diagnostics import KINDS, Diagnostic, Refusal
 from jostle.engine import duck
-from jostle.privacy import query, sources
+from jostle.privacy import sources
 from jostle.privacy.kernel import Kernel
-from jostle.privacy.measurements import choices
+from jostle.privacy.measurements import choices, selects
 from jostle.source import Source
 from jostle.tools.session import Result, Session
 
@@ -181,14 +181,14 @@ def watched(patch: pytest.MonkeyPatch) -> Watch:
         watch.charges()
 
     patch.setattr(Kernel, "_charge", charged)
-    select_keys = query.select_keys
+    select_keys = selects.select_keys
 
     def selected(*args: Any) -> tuple[list[Any], list[Any], float]:
         found, counts, scale = select_keys(*args)
         watch.keys_found = watch.keys_found or bool(found)
         return ([], [], scale) if watch.keyless else (found, counts, scale)
 
-    patch.setattr(query, "select_keys", selected)
+    patch.setattr(selects, "select_keys", selected)
 
     measure = Kernel.measure
 

@@ -20,8 +20,6 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from jostle.privacy.account import Account
-from jostle.privacy.registered import Terms
 from ledger_charge import charge
 
 from jostle.accounting.amounts import QUANTA, Amount, as_text
@@ -30,7 +28,9 @@ from jostle.diagnostics import Refusal
 from jostle.events import Stream
 from jostle.privacy.handles import Exposure
 from jostle.privacy.kernel import Kernel
+from jostle.privacy.ledger.account import Account
 from jostle.privacy.ledger.ledger import Ledger
+from jostle.privacy.ledger.registered import Terms
 from jostle.privacy.sources import Source, Unit
 
 

@@ -72,13 +72,13 @@ class Bench:
         self.folder = folder
         self._recorder = Recorder()
         patch.setattr(sources, "SecureNoise", lambda: self._recorder)
-        charge = Kernel.charge
+        charge = Kernel._charge
 
         def recorded(kernel: Kernel, exposures: Any, price: Any, what: str, *rest: Any, **more: Any) -> None:
             charge(kernel, exposures, price, what, *rest, **more)
             self._recorder.charges.append(Charge(what, price.amount.value / 1e12))
 
-        patch.setattr(Kernel, "charge", recorded)
+        patch.setattr(Kernel, "_charge", recorded)
 
     def table(self, rows: Iterable[Sequence[object]], header: Sequence[str]) -> None:
         text = io.StringIO()

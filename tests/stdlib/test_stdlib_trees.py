@@ -209,13 +209,13 @@ class Charges:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.found: list[tuple[tuple[Any, ...], int]] = []
-        charge = Kernel.charge
+        charge = Kernel._charge
 
         def noted(kernel: Kernel, exposures: Any, price: Any, *rest: Any, **more: Any) -> None:
             charge(kernel, exposures, price, *rest, **more)
             self.found += [(e.path, price.amount.value) for e in exposures]
 
-        patch.setattr(Kernel, "charge", noted)
+        patch.setattr(Kernel, "_charge", noted)
 
     def worst(self) -> int:
         """The most that is charged along one path from the root, over all paths that were charged."""

@@ -112,8 +112,8 @@ class Checkout:
     def charges(self) -> int:
         """Calls in `privacy` of a method that charges a meter of the kernel."""
         return sum(
-            isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "charge"
-            and ast.unparse(n.func.value).endswith("kernel")
+            isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in ("charge", "_charge")
+            and (ast.unparse(n.func.value).endswith("kernel") or n.func.attr == "_charge")
             for module in self.trees if module.startswith("jostle.privacy") for n in ast.walk(self.trees[module])
         )  # fmt: skip
 

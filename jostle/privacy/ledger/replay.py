@@ -21,7 +21,9 @@ from jostle.privacy.kernel import Kernel
 from jostle.privacy.ledger import history
 from jostle.privacy.ledger.account import Account
 from jostle.privacy.ledger.plan_digest import plan_digest
+from jostle.privacy.measurement import Measurement
 from jostle.privacy.measurements.answers import StrategyAnswers
+from jostle.privacy.measurements.selects import select
 from jostle.privacy.mechanisms.additive import Scale
 from jostle.privacy.mechanisms.linear import Block
 from jostle.privacy.query import Answer, Request
@@ -40,13 +42,19 @@ def run(kernel: Kernel, request: Any, amount: Amount, via: str | None, span: Spa
     table = request.table if isinstance(request, Request) else None
     asked = _Asked.of(table, request, amount, via)
     if asked is None:
-        return kernel.measure(request.measurement(amount, via), span), False
+        return kernel.measure(_measurement(request, amount, via), span), False
     stored = asked.again(kernel, "select", span)
     if stored is not None:
         return _from_json(stored), True
-    answer = kernel.measure(request.measurement(amount, via), span)
+    answer = kernel.measure(_measurement(request, amount, via), span)
     asked.remember(_as_json(answer))
     return answer, False
+
+
+def _measurement(request: Any, amount: Amount, via: str | None) -> Measurement[Any, Answer]:
+    measurement: Measurement[Any, Answer]
+    measurement = select(request, amount, via) if isinstance(request, Request) else request.measurement(amount, via)
+    return measurement
 
 
 def vector(

@@ -42,8 +42,12 @@ class StrategyAnswers(Measurement["list[Ints]", Answers]):
     @classmethod
     def of(cls, cube: Cube, blocks: Sequence[Block], amount: Amount | None, via: str | None) -> StrategyAnswers:
         strategy = Strategy(blocks, cube.shape, cube.bits)
-        how = Additive.fitted(needed(amount), via, cube.exposures, *strategy.norms()) if cube.private else None
-        return cls(cube, blocks, strategy, how)
+        if not cube.private:
+            return cls(cube, blocks, strategy, None)
+        l1, l2 = strategy.norms()
+        if not l1:
+            raise refuse("ValueError", "a strategy that counts no cell measures nothing")
+        return cls(cube, blocks, strategy, Additive.fitted(needed(amount), via, cube.exposures, l1, l2))
 
     @property
     def exposures(self) -> Exposures:

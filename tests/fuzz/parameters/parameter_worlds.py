@@ -214,7 +214,7 @@ def evaluate(session: Session, text: str, values: dict[str, Any]) -> Any:
     return result
 
 
-BATCHES = (("jostle.privacy.rowstore", "BATCH"), ("jostle.privacy.rowsums", "BATCH"), ("jostle.privacy.rowcounts", "BLOCK"),
+BATCHES = (("jostle.privacy.rowstore", "BATCH"), ("jostle.privacy.vectorsums", "BATCH"), ("jostle.privacy.rowcounts", "BLOCK"),
            ("jostle.privacy.rows.factored", "CHUNK"), ("jostle.privacy.rows.sums", "FOLD"))  # fmt: skip
 
 

@@ -13,9 +13,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from parameter_calls import FAMILIES
 from parameter_oracle import look
 from parameter_runs import cores, runs
+from parameter_specimens import ALONE, SPECIMENS
 from parameter_values import Values
 from parameter_worlds import recorded, world
-from specimens import ALONE, SPECIMENS
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 SETS = 400

@@ -33,7 +33,7 @@ from jostle.source import Source as Text
 from jostle.source import Span
 
 if TYPE_CHECKING:
-    from jostle.engine.duck import Engine
+    from jostle.engine.base import Engine
     from jostle.privacy.ledger.ledger import Ledger
     from jostle.privacy.prepaid import Payment
 

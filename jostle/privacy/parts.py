@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.engine.duck import Engine
+    from jostle.engine.base import Engine
 
 CODES, SPLITS = 512 * 2**20, 256 * 2**20  # bytes of coded columns and of split rows that are kept
 MOST_ROWS = 2**25  # of a base that is coded; larger ones are the engine's
@@ -175,6 +175,8 @@ class Parts:
         seen = self._seen.get(id(at))
         if seen is not None and seen[0] is at:
             return seen[1]
+        if not self._engine.capabilities.numbered_rows:
+            return None
         below: Plan = at
         while isinstance(below, Derive | Filter):
             below = below.source

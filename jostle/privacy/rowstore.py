@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.engine.duck import Engine
+    from jostle.engine.base import Engine
     from jostle.privacy.handles import Vectors
 
 LIMIT = 2**29

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.engine.duck import Engine
+    from jostle.engine.base import Engine
     from jostle.kernels.classifiers.codes import Coded
     from jostle.privacy.mechanisms.cuts import Line
     from jostle.privacy.rowstore import RowStore

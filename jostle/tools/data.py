@@ -133,7 +133,7 @@ def parse_clauses(name: str, kind: str, schema: str | None, protecting: str, bud
 def check_promises(terms: Terms) -> None:
     """Whether the file is as was said: readable, with these columns, and with no more rows than promised."""
     from jostle.engine.counts import load_counts
-    from jostle.engine.survey import survey
+    from jostle.engine.duckdb.survey import survey
 
     if terms.kind == "counts":
         rows = int(load_counts(terms.path, private=True).sum())

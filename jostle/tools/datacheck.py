@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from jostle.diagnostics import refuse
-from jostle.engine.survey import ColumnSurvey, survey
+from jostle.engine.duckdb.survey import ColumnSurvey, survey
 from jostle.plan.domains import Categories, Domain, Integer, Open, Real
 from jostle.source import Source
 from jostle.tools.render import clean

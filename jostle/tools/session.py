@@ -102,14 +102,14 @@ class Session:
         import jostle.choice.bootstrap
         import jostle.run.library  # noqa: F401 (they implement built-ins)
         from jostle.choice.maker import maker
-        from jostle.engine.duck import Engine
+        from jostle.engine.duckdb.engine import DuckDb
         from jostle.privacy.kernel import Kernel
         from jostle.privacy.ledger.ledger import Ledger
         from jostle.run.interpreter import Interpreter
         from jostle.run.registry import base_scope
 
         interp = Interpreter(
-            Kernel(Engine(), self._stream), base_scope(),
+            Kernel(DuckDb(), self._stream), base_scope(),
             load_module=lambda path, span: self._modules.load(interp, path, span),
             choose=maker(self._progress), out=self._print,
         )  # fmt: skip

@@ -20,7 +20,7 @@ import pytest
 from cells import ARROW, NOT_IN_PARQUET, numpy_columns, pandas_columns
 from hostile import ROWS
 
-from jostle.engine.duck import Engine
+from jostle.engine.duckdb.engine import DuckDb
 from jostle.plan.domains import Categories, Domain, Integer, Open
 from jostle.plan.plan import (
     Apply,
@@ -51,13 +51,13 @@ FRAMES = ARROW | NOT_IN_PARQUET
 
 
 @pytest.fixture
-def engine() -> Iterator[Engine]:
-    engine = Engine()
+def engine() -> Iterator[DuckDb]:
+    engine = DuckDb()
     yield engine
     engine.close()
 
 
-def answers(engine: Engine, origin: Any, *, later: bool) -> list[Any]:
+def answers(engine: DuckDb, origin: Any, *, later: bool) -> list[Any]:
     """What the engine says of all rows but the hostile one, for every description of the column `x`."""
     key = engine.open(origin, public=False).key
     said: list[Any] = []
@@ -90,7 +90,7 @@ def rows(plain: Any, odd: list[Any], place: int, join: Any) -> dict[str, Any]:
     return {"id": pa.array(ids), "x": plain, "name": pa.array(names), "seen": pa.array(seen).view(pa.timestamp("us"))}
 
 
-def compare(engine: Engine, made: Any, plain: Any, odd: list[Any], join: Any, *, later: bool = True) -> None:
+def compare(engine: DuckDb, made: Any, plain: Any, odd: list[Any], join: Any, *, later: bool = True) -> None:
     """One hostile row in each place, every hostile cell alone, and all of them together."""
     before = answers(engine, made(rows(plain, [], 0, join)), later=later)
     alone = [([cell], (0, 3, PLAIN)[i % 3]) for i, cell in enumerate(odd[:3])]
@@ -104,7 +104,7 @@ def compare(engine: Engine, made: Any, plain: Any, odd: list[Any], join: Any, *,
 @pytest.mark.attack("hostile cells of every type")
 @pytest.mark.parametrize("name", ARROW)
 @pytest.mark.parametrize("old", [False, True])
-def test_parquet(engine: Engine, tmp_path: Path, name: str, old: bool) -> None:
+def test_parquet(engine: DuckDb, tmp_path: Path, name: str, old: bool) -> None:
     """Also with the row groups that a cell stands alone in, without dictionaries, and with times as in old files."""
     numbers = itertools.count()
 
@@ -125,7 +125,7 @@ def test_parquet(engine: Engine, tmp_path: Path, name: str, old: bool) -> None:
 
 @pytest.mark.attack("hostile cells of every type")
 @pytest.mark.parametrize("name", FRAMES)
-def test_arrow(engine: Engine, name: str) -> None:
+def test_arrow(engine: DuckDb, name: str) -> None:
     plain, odd = FRAMES[name]
 
     def join(parts: list[Any]) -> Any:
@@ -136,13 +136,13 @@ def test_arrow(engine: Engine, name: str) -> None:
 
 @pytest.mark.attack("hostile cells of every type")
 @pytest.mark.parametrize("name", NUMPY)
-def test_numpy(engine: Engine, name: str) -> None:
+def test_numpy(engine: DuckDb, name: str) -> None:
     compare(engine, dict, *NUMPY[name], np.concatenate)
 
 
 @pytest.mark.attack("hostile cells of every type")
 @pytest.mark.parametrize("name", PANDAS)
-def test_pandas(engine: Engine, name: str) -> None:
+def test_pandas(engine: DuckDb, name: str) -> None:
     def join(parts: list[Any]) -> Any:
         made = pd.concat(parts, ignore_index=True)
         assert type(made.dtype) is type(parts[1].dtype)
@@ -168,7 +168,7 @@ ODD_LINES = {
 
 @pytest.mark.attack("hostile cells of every type")
 @pytest.mark.parametrize("name", ODD_LINES)
-def test_csv(engine: Engine, tmp_path: Path, name: str) -> None:
+def test_csv(engine: DuckDb, tmp_path: Path, name: str) -> None:
     head, line = b"id,x,name,seen", ODD_LINES[name]
     if line.split(b",")[0].strip() != b"99":
         line = b"99," + line
@@ -184,9 +184,9 @@ def test_csv(engine: Engine, tmp_path: Path, name: str) -> None:
         assert after == before, place
 
 
-def test_a_line_ends_somewhere(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_ends_somewhere(engine: DuckDb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a line has beyond the limit is dropped, wherever blocks begin."""
-    from jostle.engine import csvfile
+    from jostle.engine.duckdb import csvfile
 
     monkeypatch.setattr(csvfile, "_LONGEST", 20)
     for block in (7, 8, 20, 64, 1000):

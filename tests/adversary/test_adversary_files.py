@@ -15,7 +15,7 @@ from arena import Arena
 
 from jostle.diagnostics import Refusal
 from jostle.engine import files, spill
-from jostle.engine.duck import Engine
+from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.files import open_file
 from jostle.plan.domains import Open
 from jostle.plan.plan import Column, Scan
@@ -67,7 +67,7 @@ def test_a_public_file_stays_what_it_was_opened_as(tmp_path: Path, later: str) -
     path = tmp_path / "p.parquet"
     write(path, ["a"] * 2)
     write(tmp_path / "new.parquet", ["b"] * 2)
-    engine = Engine()
+    engine = DuckDb()
     scan = Scan(engine.open(path, public=True).key, (("name", Open("text")),))
     assert engine.tally(scan, Column("name"))[0].tolist() == ["a"]
     before = path.stat()
@@ -143,7 +143,7 @@ def test_a_private_file_has_no_other_name(tmp_path: Path) -> None:
 
 @pytest.mark.attack("files that are no tables")
 def test_spilled_rows_are_for_nobody_and_no_table() -> None:
-    engine = Engine()
+    engine = DuckDb()
     engine._connection.execute("SET memory_limit = '80MB'")
     rows = "SELECT 'secret person ' || range || repeat('x', 99) AS name FROM range(1000000)"
     engine._connection.execute(f"CREATE TABLE x AS {rows}")

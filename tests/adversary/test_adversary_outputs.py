@@ -47,12 +47,12 @@ def test_a_fault_of_the_runtime_names_nothing(
     arena: Arena, cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Were there a mistake in the kernel that quotes a cell, the command line would not pass the quotation on."""
-    from jostle.engine.duck import Engine
+    from jostle.engine.duckdb.engine import DuckDb
 
     def broken(self: object, *rest: object) -> None:
         raise ValueError("the cell is 'Ann Xaver, 42'")
 
-    monkeypatch.setattr(Engine, "group", broken)
+    monkeypatch.setattr(DuckDb, "group", broken)
     arena.write({"t.csv": people(), "p.jst": (ROWS + "x = {{ select count(*) from t with epsilon 1 }}\n").encode()})
     status, out, err = cli(tmp_path, "run", "p.jst", "--trace", "r.jsonl")
     assert status not in (0, 2)

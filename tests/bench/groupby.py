@@ -15,7 +15,7 @@ from pathlib import Path
 
 import duckdb
 
-from jostle.engine.duck import Engine
+from jostle.engine.duckdb.engine import DuckDb
 from jostle.plan.domains import Integer
 from jostle.plan.plan import Column, Count, Key, Scan
 
@@ -31,7 +31,7 @@ def main() -> None:
         raw.execute(f"COPY ({make}) TO '{path}' (FORMAT parquet)")
         query = f"SELECT k, count(*) FROM read_parquet('{path}') GROUP BY k"
 
-        engine = Engine()
+        engine = DuckDb()
         scan = Scan(engine.open(path, public=False).key, (("k", Integer(0, 49)), ("v", Integer(0, 100))))
         keys = (Key(Column("k"), range(50)),)
         ours: list[float] = []

@@ -15,7 +15,7 @@ from unittest import mock
 
 import numpy as np
 
-from jostle.engine.duck import Engine
+from jostle.engine.duckdb.engine import DuckDb
 from jostle.source import Source
 from jostle.tools.session import Session
 
@@ -63,15 +63,15 @@ def main() -> None:
             option=asked.option.format(depth=asked.depth),
         )  # fmt: skip
         queries = 0
-        fetch = Engine._run
+        fetch = DuckDb._run
 
-        def counted(self: Engine, *rest: object) -> object:
+        def counted(self: DuckDb, *rest: object) -> object:
             nonlocal queries
             queries += 1
             return fetch(self, *rest)  # type: ignore[arg-type]
 
         began, cpu = time.perf_counter(), time.process_time()
-        with mock.patch.object(Engine, "_run", counted):
+        with mock.patch.object(DuckDb, "_run", counted):
             session = Session()
             session.execute(Source("bench.jst", program))
         model = session.names()["model"]

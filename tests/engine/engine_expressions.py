@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from jostle.engine.duck import Engine
-from jostle.engine.sql import relation
+from jostle.engine.duckdb.engine import DuckDb
+from jostle.engine.sql.relations import relation
 from jostle.plan.domains import Categories, Integer, Open, Real
 from jostle.plan.plan import Apply, Column, Constant, Derive, RowExpr, Scan
 
@@ -35,7 +35,7 @@ NUMBERS = [0.0, 1.0, -1.0, 2.0, 3.0, 0.5, -0.1, 10.0, 1e308, -1e308, 1e-308, 7.2
 EXACT_OPS = ["+", "-", "*", "/", "%", "min", "max"]
 
 
-def scan(engine: Engine) -> Scan:
+def scan(engine: DuckDb) -> Scan:
     return Scan(engine.open(COLUMNS, public=False).key, DOMAINS)
 
 
@@ -87,9 +87,9 @@ def smooth() -> st.SearchStrategy[RowExpr]:
     return st.one_of(_apply("log", inner), _apply("exp", inner), _apply("^", inner, inner))
 
 
-def on_sql(engine: Engine, expressions: list[RowExpr]) -> list[list[Any]]:
+def on_sql(engine: DuckDb, expressions: list[RowExpr]) -> list[list[Any]]:
     """For each expression its value on each row, in the order of the rows, from DuckDB."""
     columns = (("n", Column("n")), *((f"e{i}", expr) for i, expr in enumerate(expressions)))
-    made = relation(Derive(scan(engine), columns), engine._base)
+    made = relation(Derive(scan(engine), columns), engine.base)
     rows = engine.fetch(f"SELECT * FROM ({made.sql}) ORDER BY c0")
     return [[row[i + 1] for row in rows] for i in range(len(expressions))]

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jostle.diagnostics import Refusal
-from jostle.engine import csvfile
-from jostle.engine.duck import Engine
+from jostle.engine.duckdb import csvfile
+from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.files import open_file
 from jostle.plan.domains import Integer, Open
 from jostle.plan.plan import Scan
@@ -100,7 +100,7 @@ def test_a_file_without_a_header_is_refused(tmp_path: Path, data: bytes, public:
     path = tmp_path / "x.csv"
     path.write_bytes(data)
     with pytest.raises(Refusal) as refusal:
-        Engine().open(path, public=public)
+        DuckDb().open(path, public=public)
     assert refusal.value.first.kind == "DataError"
     assert refusal.value.first.span is None
 
@@ -115,9 +115,9 @@ def test_irregular_public_files_are_refused_by_line_and_private_ones_are_not(
     path = tmp_path / "x.csv"
     path.write_bytes(data)
     with pytest.raises(Refusal) as refusal:
-        Engine().open(path, public=True)
+        DuckDb().open(path, public=True)
     assert line in refusal.value.first.message
-    engine = Engine()
+    engine = DuckDb()
     key = engine.open(path, public=False).key
     assert (
         engine.rows(Scan(key, (("a", Integer(0, 9)), ("b", Open("text")))))

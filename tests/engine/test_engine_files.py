@@ -10,7 +10,7 @@ import pytest
 
 from jostle.diagnostics import Refusal
 from jostle.engine.counts import load_counts
-from jostle.engine.survey import ColumnSurvey, survey
+from jostle.engine.duckdb.survey import ColumnSurvey, survey
 from jostle.plan.domains import Categories, Integer, Open, Real
 
 NAN = float("nan")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from jostle.diagnostics import Refusal
-from jostle.engine.duck import Engine
+from jostle.engine.duckdb.engine import DuckDb
 from jostle.plan.domains import Categories, Integer, Open, Real
 from jostle.plan.plan import (
     Apply,
@@ -33,8 +33,8 @@ from jostle.plan.plan import (
 
 
 @pytest.fixture
-def engine() -> Iterator[Engine]:
-    engine = Engine()
+def engine() -> Iterator[DuckDb]:
+    engine = DuckDb()
     yield engine
     engine.close()
 
@@ -48,12 +48,12 @@ PEOPLE: list[Row] = [(f"p{i % 37}" if i % 11 else "", f"{i * 7 % 130}", f"{i % 5
 DOMAINS = (("who", Open("text")), ("age", Integer(0, 99)), ("n", Integer(0, 9)))
 
 
-def scan_of(engine: Engine, rows: list[Row], domains: Any = DOMAINS) -> Scan:
+def scan_of(engine: DuckDb, rows: list[Row], domains: Any = DOMAINS) -> Scan:
     columns = {name: np.array([row[i] for row in rows], dtype=object) for i, (name, _) in enumerate(domains)}
     return Scan(engine.open(columns, public=False).key, domains)
 
 
-def contents(engine: Engine, plan: Plan, names: list[str]) -> Counter[Row]:
+def contents(engine: DuckDb, plan: Plan, names: list[str]) -> Counter[Row]:
     """The rows of a plan with how often each occurs."""
     keys, (counts,) = engine.exact(plan, tuple(Column(name) for name in names), (Exact("count"),))
     return Counter({row: int(n) for *row, n in zip(*keys, counts, strict=True) for row in [tuple(row)]})
@@ -77,7 +77,7 @@ def portable(rows: list[Row], most: int) -> Counter[Row]:
 
 
 @pytest.mark.parametrize("most", [1, 3])
-def test_bounding_is_the_portable_hash_whatever_the_order_of_rows(engine: Engine, most: int) -> None:
+def test_bounding_is_the_portable_hash_whatever_the_order_of_rows(engine: DuckDb, most: int) -> None:
     wanted = portable(PEOPLE, most)
     for seed in range(3):
         rows = PEOPLE[:]
@@ -86,7 +86,7 @@ def test_bounding_is_the_portable_hash_whatever_the_order_of_rows(engine: Engine
         assert contents(engine, bound, ["who", "age", "n"]) == wanted
 
 
-def test_bounding_does_not_look_at_other_people(engine: Engine) -> None:
+def test_bounding_does_not_look_at_other_people(engine: DuckDb) -> None:
     everyone = contents(engine, Bound(scan_of(engine, PEOPLE), ("who",), 2), ["who", "age", "n"])
     without = contents(
         engine, Bound(scan_of(engine, [row for row in PEOPLE if row[0] != "p3"]), ("who",), 2), ["who", "age", "n"]
@@ -96,14 +96,14 @@ def test_bounding_does_not_look_at_other_people(engine: Engine) -> None:
     assert sum(gone.values()) == 2 and {row[0] for row in gone} == {"p3"}
 
 
-def test_bounding_compares_the_raw_value(engine: Engine) -> None:
+def test_bounding_compares_the_raw_value(engine: DuckDb) -> None:
     rows: list[Row] = [("x", str(age), "1") for age in (150, 150, 150, 200, 200, 99)]
     bound = Bound(scan_of(engine, rows), ("age",), 1)
     assert engine.rows(bound) == 3  # all three are clamped to 99, and are three different people
     assert engine.group(bound, (Key(Column("age"), range(99, 100)),), (Count(),))[0].tolist() == [3]
 
 
-def test_bounding_by_two_columns_drops_missing_ones(engine: Engine) -> None:
+def test_bounding_by_two_columns_drops_missing_ones(engine: DuckDb) -> None:
     bound = Bound(scan_of(engine, PEOPLE), ("who", "n"), 1)
     assert engine.rows(bound) == len({(row[0], row[2]) for row in PEOPLE if row[0]})
 
@@ -111,7 +111,7 @@ def test_bounding_by_two_columns_drops_missing_ones(engine: Engine) -> None:
 # Joins ---------------------------------------------------------------------------------------------
 
 
-def test_join_keeps_the_left_columns_and_skips_missing_keys(engine: Engine) -> None:
+def test_join_keeps_the_left_columns_and_skips_missing_keys(engine: DuckDb) -> None:
     left = scan_of(engine, [("a", "1", "1"), ("a", "2", "1"), ("b", "3", "1"), ("", "4", "1")])
     domains = (("who", Open("text")), ("age", Integer(0, 99)), ("m", Integer(0, 9)))
     right = scan_of(engine, [("a", "50", "7"), ("", "60", "7"), ("c", "70", "7")], domains)
@@ -119,7 +119,7 @@ def test_join_keeps_the_left_columns_and_skips_missing_keys(engine: Engine) -> N
     assert contents(engine, joined, ["who", "age", "m"]) == Counter({("a", 1.0, 7.0): 1, ("a", 2.0, 7.0): 1})
 
 
-def test_bounded_joins_bound_both_sides_and_one_row_displaces_few(engine: Engine) -> None:
+def test_bounded_joins_bound_both_sides_and_one_row_displaces_few(engine: DuckDb) -> None:
     left, right = scan_of(engine, PEOPLE), scan_of(engine, PEOPLE[::2])
     joined = Join(left, Filter(right, call("<", Column("age"), 90.0)), ("who",), 2)
     counts = engine.tally(joined, Column("who"))[1]
@@ -130,7 +130,7 @@ def test_bounded_joins_bound_both_sides_and_one_row_displaces_few(engine: Engine
     assert sum((before - after).values()) <= 2 and sum((after - before).values()) <= 2
 
 
-def test_joins_that_do_not_fit_are_refused(engine: Engine) -> None:
+def test_joins_that_do_not_fit_are_refused(engine: DuckDb) -> None:
     scan = scan_of(engine, PEOPLE)
     for on in (("age", "nobody"), ()):
         with pytest.raises(Refusal):
@@ -144,7 +144,7 @@ def test_joins_that_do_not_fit_are_refused(engine: Engine) -> None:
 # Groups --------------------------------------------------------------------------------------------
 
 
-def test_groups_are_dense_and_in_the_order_of_the_keys(engine: Engine) -> None:
+def test_groups_are_dense_and_in_the_order_of_the_keys(engine: DuckDb) -> None:
     scan = scan_of(engine, [("a", "10", "1"), ("b", "25", "2"), ("a", "", "3"), ("c", "31", "4"), ("a", "10", "")])
     decade = Key(call("/", Column("age"), 10.0), range(5))
     who = Key(Column("who"), ("b", "a", "nobody"))
@@ -158,7 +158,7 @@ def test_groups_are_dense_and_in_the_order_of_the_keys(engine: Engine) -> None:
     assert total.tolist() == [[0, 0, 0], [0, 1, 0], [2, 0, 0], [0, 0, 0], [0, 0, 0]]
 
 
-def test_kinds_of_keys(engine: Engine) -> None:
+def test_kinds_of_keys(engine: DuckDb) -> None:
     scan = scan_of(engine, [("a", "10", "1"), ("b", "25", "2"), ("a", "", "3")])
     old = Key(call(">", Column("age"), 18.0), (False, True))
     assert engine.group(scan, (old,), (Count(),))[0].tolist() == [1, 1]
@@ -171,7 +171,7 @@ def test_kinds_of_keys(engine: Engine) -> None:
     assert engine.group(scan, (Key(Column("age"), range(0)),), (Count(),))[0].tolist() == []
 
 
-def test_fixed_sums_are_exact_beyond_doubles(engine: Engine) -> None:
+def test_fixed_sums_are_exact_beyond_doubles(engine: DuckDb) -> None:
     values = np.array([2.0**52 + 0.5, 1 / 3, -1e300, np.nan, 7.125] * 100)
     scan = Scan(engine.open({"x": values}, public=False).key, (("x", Open("real")),))
     low, high = -(2.0**50), 2.0**52
@@ -183,14 +183,14 @@ def test_fixed_sums_are_exact_beyond_doubles(engine: Engine) -> None:
     assert engine.group(Filter(scan, Constant(False)), (), (Count(), FixedSum(Column("x"), 0, 1, 0)))[1][()] == 0
 
 
-def test_sums_that_could_overflow_are_refused(engine: Engine) -> None:
+def test_sums_that_could_overflow_are_refused(engine: DuckDb) -> None:
     scan = scan_of(engine, PEOPLE)
     for bounds in ((0.0, 1e300), (0.0, float("inf")), (1.0, 0.0), (0.0, float("nan"))):
         with pytest.raises(Refusal):
             engine.group(scan, (), (FixedSum(Column("age"), *bounds, bits=30),))
 
 
-def test_sums_do_not_depend_on_threads(engine: Engine) -> None:
+def test_sums_do_not_depend_on_threads(engine: DuckDb) -> None:
     values = np.random.default_rng(1).normal(size=300_000)
     scan = Scan(engine.open({"x": values}, public=False).key, (("x", Real(-3.0, 3.0)),))
     term = FixedSum(Column("x"), -3.0, 3.0, 40)
@@ -202,7 +202,7 @@ def test_sums_do_not_depend_on_threads(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("sizes", [(10**12,), (2**13, 2**14), (10**400,)])
-def test_too_many_groups_are_refused_before_memory_is_taken(engine: Engine, sizes: tuple[int, ...]) -> None:
+def test_too_many_groups_are_refused_before_memory_is_taken(engine: DuckDb, sizes: tuple[int, ...]) -> None:
     keys = tuple(Key(Column("age"), range(size)) for size in sizes)
     scan = scan_of(engine, PEOPLE)
     with pytest.raises(Refusal) as refusal:
@@ -212,7 +212,7 @@ def test_too_many_groups_are_refused_before_memory_is_taken(engine: Engine, size
         engine.exact(scan, keys, (Exact("count"),))
 
 
-def test_filters_and_derived_columns_stack(engine: Engine) -> None:
+def test_filters_and_derived_columns_stack(engine: DuckDb) -> None:
     scan = scan_of(engine, PEOPLE)
     plan: Plan = scan
     for limit in range(150):
@@ -236,7 +236,7 @@ def test_filters_and_derived_columns_stack(engine: Engine) -> None:
 # Tallies and exact aggregates ----------------------------------------------------------------------
 
 
-def test_tallies(engine: Engine) -> None:
+def test_tallies(engine: DuckDb) -> None:
     scan = scan_of(engine, [("b", "10", "1"), ("a", "25", "2"), ("b", "", "3"), ("", "10", "4")])
     for expr, values, counts in (
         (Column("age"), [10, 25], [2, 1]),
@@ -247,7 +247,7 @@ def test_tallies(engine: Engine) -> None:
         assert (found[0].tolist(), found[1].tolist()) == (values, counts)
 
 
-def test_exact_aggregates(engine: Engine) -> None:
+def test_exact_aggregates(engine: DuckDb) -> None:
     rows: list[Row] = [("a", "10", "1"), ("a", "20", "1"), ("b", "30", "2"), ("a", "20", ""), ("", "10", "4")]
     scan = scan_of(engine, rows)
     age = Column("age")
@@ -273,7 +273,7 @@ def test_exact_aggregates(engine: Engine) -> None:
     assert keys == [[]] and found == [[]]
 
 
-def test_exact_aggregates_of_what_they_do_not_fit_are_refused(engine: Engine) -> None:
+def test_exact_aggregates_of_what_they_do_not_fit_are_refused(engine: DuckDb) -> None:
     scan = scan_of(engine, PEOPLE)
     for term in (
         Exact("sum", Column("who")),
@@ -285,7 +285,7 @@ def test_exact_aggregates_of_what_they_do_not_fit_are_refused(engine: Engine) ->
             engine.exact(scan, (), (term,))
 
 
-def test_exact_aggregates_that_overflow_are_missing(engine: Engine) -> None:
+def test_exact_aggregates_that_overflow_are_missing(engine: DuckDb) -> None:
     scan = Scan(engine.open({"x": np.array([1e308, 1e308, -1e308])}, public=True).key, (("x", Open("real")),))
     assert engine.exact(scan, (), (Exact("max", Column("x")),))[1] == [[1e308]]
     try:
@@ -296,6 +296,6 @@ def test_exact_aggregates_that_overflow_are_missing(engine: Engine) -> None:
         assert found == [[None], [None]]
 
 
-def test_number_categories_group_by_value(engine: Engine) -> None:
+def test_number_categories_group_by_value(engine: DuckDb) -> None:
     scan = scan_of(engine, [("0.5",), ("1",), ("1.0",), ("x",)], (("x", Categories((0.5, 1.0, 2.0))),))
     assert engine.group(scan, (Key(Column("x"), (0.5, 1.0, 2.0)),), (Count(),))[0].tolist() == [1, 2, 0]

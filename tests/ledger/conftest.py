@@ -29,9 +29,9 @@ def owned(place: Place) -> Place:
 @pytest.fixture
 def never_read(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Fails the test if anything asks the engine for numbers of rows."""
-    from jostle.engine.duck import Engine
+    from jostle.engine.duckdb.engine import DuckDb
 
     read: list[str] = []
     for name in ("group", "tally", "exact", "rows"):
-        monkeypatch.setattr(Engine, name, lambda self, *a, **k: read.append("read"))
+        monkeypatch.setattr(DuckDb, name, lambda self, *a, **k: read.append("read"))
     return lambda: None if not read else pytest.fail("data were read")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jostle.engine.duck import Engine
+from jostle.engine.duckdb.engine import DuckDb
 from jostle.events import Stream
 from jostle.kernels.workloads import boxes as workloads
 from jostle.kernels.workloads import marginals, predicates, unions
@@ -28,7 +28,7 @@ QUERIES: list[Workload] = [
 
 @pytest.mark.parametrize("queries", QUERIES, ids=lambda w: w.kind)
 def test_one_row_moves_a_score_by_at_most_one(queries: Workload) -> None:
-    kernel, rng = Kernel(Engine(), Stream()), np.random.default_rng(1)
+    kernel, rng = Kernel(DuckDb(), Stream()), np.random.default_rng(1)
     for _ in range(4):
         counts, estimate = rng.integers(0, 4, SHAPE), rng.normal(2, 3, SHAPE)
         found = []
@@ -57,7 +57,7 @@ def test_one_row_moves_a_score_by_at_most_one(queries: Workload) -> None:
     ids=str,
 )
 def test_queries_that_do_not_fit_are_refused(wrong: dict[str, object]) -> None:
-    kernel = Kernel(Engine(), Stream())
+    kernel = Kernel(DuckDb(), Stream())
     cube = Cube((), kernel.vault.keep(np.zeros(SHAPE, dtype=np.int64)), ("x", "y", "z"), SHAPE)
     with pytest.raises(Exception, match="quer"):
         scores.misfit(cube, [wrong], np.zeros(SHAPE))
@@ -65,7 +65,7 @@ def test_queries_that_do_not_fit_are_refused(wrong: dict[str, object]) -> None:
 
 def test_weights_of_a_query_count_once() -> None:
     """`inside` is read as true or false: no number in it makes a row count twice."""
-    kernel = Kernel(Engine(), Stream())
+    kernel = Kernel(DuckDb(), Stream())
     cube = Cube((), kernel.vault.keep(np.array([3, 1, 0, 2])), ("x",), (4,))
     said = {"kind": "sets", "labels": [0, 0, 1, 1], "inside": np.array([[7, 0], [2, 3]])}
     assert scores.values_of(kernel._reader, [scores.misfit(cube, [said], np.zeros(4))]).tolist() == [4, 6]

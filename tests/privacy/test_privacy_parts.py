@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.engine.duck import Engine
+from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.lru import LruCache
 from jostle.plan.domains import Categories, Domain, Integer, Open, Real
 from jostle.plan.keys import key_values
@@ -83,7 +83,7 @@ def grown(plan: Plan, depth: int, rng: random.Random) -> Plan:
 @pytest.mark.parametrize("seed", range(4))
 def test_parts_count_as_the_engine_does(seed: int) -> None:
     rng = random.Random(seed)
-    engine = Engine()
+    engine = DuckDb()
     rows = table(300, seed)  # the engine knows it by the object that it is
     scan = Scan(engine.open(rows, public=False).key, DOMAINS)
     base: Plan = scan
@@ -110,7 +110,7 @@ def test_parts_count_as_the_engine_does(seed: int) -> None:
 @pytest.mark.parametrize("kind", ["memory", "parquet", "csv"])
 def test_rows_keep_their_order_from_query_to_query(kind: str, tmp_path: Path) -> None:
     """Columns that are read apart stand side by side, over many row groups and several threads."""
-    engine = Engine()
+    engine = DuckDb()
     n = 300_000
     rows = {"a": np.arange(n) % 251, "b": np.arange(n) % 7}
     origin: Any = rows
@@ -137,7 +137,7 @@ def test_nothing_rests_on_the_order_of_rows(kind: str, tmp_path: Path, monkeypat
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
-    rng, engine = np.random.default_rng(3), Engine()
+    rng, engine = np.random.default_rng(3), DuckDb()
     columns = {"a": rng.integers(0, 9, 500), "b": rng.integers(0, 7, 500)}
     columns["b"] = np.where(columns["a"] > 4, columns["a"] % 7, columns["b"])
     path = tmp_path / ("t.csv" if kind in ("csv", "bounded") else "t.parquet")
@@ -150,14 +150,14 @@ def test_nothing_rests_on_the_order_of_rows(kind: str, tmp_path: Path, monkeypat
     plan: Plan = Scan(engine.open(columns if kind == "frame" else path, public=False).key, described)
     plan = Bound(plan, ("a", "b"), 20) if kind == "bounded" and isinstance(plan, Scan) else plan
     plan = Derive(Filter(plan, Apply("<", (Column("b"), Constant(6)))), (("a", Column("a")), ("b", Column("b"))))
-    read = Engine._columns
+    read = DuckDb.columns
 
-    def shuffled(self: Engine, query: str) -> list[np.ndarray]:
+    def shuffled(self: DuckDb, query: str) -> list[np.ndarray]:
         found = [np.asarray(column) for column in read(self, query)]
         order = rng.permutation(len(found[0]))
         return [column[order] for column in found]
 
-    monkeypatch.setattr(Engine, "_columns", shuffled)
+    monkeypatch.setattr(DuckDb, "columns", shuffled)
     vault, keys = Vault(engine), (Key(Column("a"), range(9)), Key(Column("b"), range(7)))
     for key in keys:
         vault.parts.codes(plan, (key,))  # a query each
@@ -180,7 +180,7 @@ def test_what_is_kept_is_bounded() -> None:
 
 
 def test_forgotten_splits_are_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = Engine()
+    engine = DuckDb()
     rows = table(200, 9)
     scan = Scan(engine.open(rows, public=False).key, DOMAINS)
     small = Vault(engine)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from jostle.diagnostics import refuse
-from jostle.engine.duck import Engine
+from jostle.engine.duckdb.engine import DuckDb
 from jostle.privacy.vault import Vault
 from jostle.source import Source
 from jostle.tools.session import Result, Session
@@ -281,7 +281,7 @@ x = m({database: counts([1, 2, 3])})
 # Charge, then look ------------------------------------------------------------------------------------
 
 
-READERS = [(Engine, "group"), (Engine, "tally"), (Engine, "exact"), (Vault, "cells")]
+READERS = [(DuckDb, "group"), (DuckDb, "tally"), (DuckDb, "exact"), (Vault, "cells")]
 LOOKING = [
     "x = {{ select count(*) from t with epsilon E }}",
     "x = {{ select median(r), avg(r) from t groupby c with epsilon E }}",

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "privacy"))
 from recording import Bench, Recorder, worst_losses
 
 from jostle.diagnostics import Refusal
-from jostle.engine.duck import Engine
+from jostle.engine.duckdb.engine import DuckDb
 from jostle.kernels.classifiers.models import classifier_from_json
 from jostle.kernels.classifiers.treemodel import (
     Trees,
@@ -187,13 +187,13 @@ def test_every_option_learns_what_is_plain_to_see() -> None:
 
 def test_the_engine_is_asked_once_a_column(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    run = Engine._run
+    run = DuckDb._run
 
-    def counted(self: Engine, query: str, *rest: Any) -> Any:
+    def counted(self: DuckDb, query: str, *rest: Any) -> Any:
         asked.append(query)
         return run(self, query, *rest)
 
-    monkeypatch.setattr(Engine, "_run", counted)
+    monkeypatch.setattr(DuckDb, "_run", counted)
     found = []
     for depth in (1, 3):
         session = session_on(rows_of(3000))

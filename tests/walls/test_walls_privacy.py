@@ -88,10 +88,10 @@ def test_nothing_else_asks_for_exact_numbers(path: Path) -> None:
 @pytest.mark.parametrize("path", outside(), ids=shown)
 def test_nothing_else_imports_the_inside(path: Path) -> None:
     """The vault, the noise, and the engine itself are made in one place: the session."""
-    inside = ("jostle.privacy.vault", "jostle.privacy.noise", "jostle.engine.duck")
+    inside = ("jostle.privacy.vault", "jostle.privacy.noise", "jostle.engine.duckdb.engine")
     found = [i for i in imports(path) if i.name.startswith(inside) and not i.typing_only]
     if shown(path) in ("jostle/tools/session.py", "jostle/tools/datacheck.py"):
-        found = [i for i in found if not i.name.startswith("jostle.engine.duck")]
+        found = [i for i in found if not i.name.startswith("jostle.engine.duckdb.engine")]
     assert [i.place for i in found] == []
 
 

@@ -12,10 +12,10 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from jostle.diagnostics import refuse
-from jostle.engine.clean import NATIVE, NONE
+from jostle.engine.duckdb.cells import NATIVE, NONE
+from jostle.engine.duckdb.raw import Raw
 from jostle.engine.files import OpenFile
-from jostle.engine.raw import Raw
-from jostle.engine.rowsql import text_literal
+from jostle.engine.sql.rows import text_literal
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -76,7 +76,7 @@ class ParquetFile(Raw):
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        from jostle.engine.arrowcells import cells
+        from jostle.engine.duckdb.arrowcells import cells
 
         try:
             with _by_parquet_types(self._file) as source:
@@ -97,7 +97,7 @@ def _kinds(file: OpenFile, width: int) -> list[str]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from jostle.engine.arrowcells import kind_of
+    from jostle.engine.duckdb.arrowcells import kind_of
 
     try:
         with _by_parquet_types(file) as source:

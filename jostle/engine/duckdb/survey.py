@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jostle.diagnostics import refuse
-from jostle.engine.clean import number, text
-from jostle.engine.duck import Engine
-from jostle.engine.rowsql import number_literal, text_literal
+from jostle.engine.duckdb.cells import number, text
+from jostle.engine.duckdb.engine import DuckDb
+from jostle.engine.sql.rows import number_literal, text_literal
 from jostle.plan.bounds import as_double
 from jostle.plan.domains import Categories, Domain, Integer, Real
 from jostle.plan.kinds import domain_kind
@@ -44,7 +44,7 @@ class Survey:
 
 def survey(path: str | os.PathLike[str], schema: Sequence[tuple[str, Domain]]) -> Survey:
     """Counts over a CSV or Parquet file; a `DataError` where it cannot be read or lacks a described column."""
-    engine = Engine()
+    engine = DuckDb()
     try:
         opened = engine.open(Path(path), public=False)
         for name, _ in schema:

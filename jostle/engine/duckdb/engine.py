@@ -2,9 +2,9 @@
 
 It answers with exact integers and public structure, and decides nothing about privacy: whoever calls it has been
 charged, or holds public data. Files are open from the moment they are named, and read when they are first asked about;
-a scan that has to be parsed and a bounded one are kept as tables. No cell makes a query fail (`raw`, `clean`,
-`rowsql`); what goes wrong inside DuckDB all the same, for want of memory or in a damaged file, is a `DataError` with a
-fixed text, since DuckDB's own messages may quote cells.
+a scan that has to be parsed and a bounded one are kept as tables. No cell makes a query fail (`raw`, `cells`,
+`sql.rows`); what goes wrong inside DuckDB all the same, for want of memory or in a damaged file, is a `DataError`
+with a fixed text, since DuckDB's own messages may quote cells.
 """
 
 from __future__ import annotations
@@ -14,24 +14,23 @@ import itertools
 import os
 import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jostle.diagnostics import refuse
-from jostle.engine import groups, sql
-from jostle.engine.clean import NATIVE, clean, number, text
-from jostle.engine.csvfile import CsvFile
+from jostle.engine.base import Capabilities, Opened
+from jostle.engine.duckdb.cells import NATIVE, clean, number, text
+from jostle.engine.duckdb.csvfile import CsvFile
+from jostle.engine.duckdb.parquetfile import ParquetFile
+from jostle.engine.duckdb.raw import Raw
 from jostle.engine.files import OpenFile, open_file
-from jostle.engine.parquetfile import ParquetFile
-from jostle.engine.raw import Raw
-from jostle.engine.rowsql import Physical
 from jostle.engine.spill import SpillFolder
+from jostle.engine.sql import relations
+from jostle.engine.sql.dialect import DUCKDB
+from jostle.engine.sql.engine import SqlEngine
+from jostle.engine.sql.rows import Physical
 from jostle.plan.domains import Domain, Open
-from jostle.plan.kinds import domain_kind, kind_of
-from jostle.plan.plan import Bound, Count, Exact, Key, Plan, RowExpr, Scan, Term
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from jostle.plan.kinds import domain_kind
+from jostle.plan.plan import Bound, Scan
 
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false", "autoload_known_extensions": "false", "preserve_insertion_order": "true",
@@ -39,17 +38,10 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
 _MEMORY = "50%"  # of the machine's (or the container's); what does not fit is spilled
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """A data set that the engine knows. `identity` is equal for two names of one file or object."""
-
-    key: str
-    columns: tuple[str, ...]
-    identity: object
-
-
-class Engine:
+class DuckDb(SqlEngine):
     """One in-memory database. Not for several threads at once."""
+
+    capabilities = Capabilities(numbered_rows=True, spill=True)
 
     def __init__(self) -> None:
         import duckdb
@@ -63,7 +55,7 @@ class Engine:
         self._opened: dict[object, tuple[Opened, Any]] = {}  # by identity, with the file or object itself
         self._private: dict[str, OpenFile] = {}  # by where they were
         self._views: dict[str, OpenFile] = {}  # Parquet files, which queries read again
-        self._kept: dict[Scan | Bound, sql.Relation] = {}
+        self._kept: dict[Scan | Bound, relations.Relation] = {}
         self._numbers = itertools.count()
         with contextlib.suppress(duckdb.Error):  # a notebook without widgets cannot show one, and refuses to say no
             self._connection.execute("SET enable_progress_bar = false")
@@ -89,7 +81,7 @@ class Engine:
         no row of it is ever an error. Refuses with `DataError`, without a place. A private file that was written to
         before it was read is refused too: its budget is that of what it held.
         """
-        from jostle.engine.frames import Frame, is_frame
+        from jostle.engine.duckdb.frames import Frame, is_frame
 
         if isinstance(origin, str | os.PathLike):
             origin = self.file(origin)
@@ -152,109 +144,9 @@ class Engine:
         (row,) = self.fetch(f"SELECT count(*), sum(hash({cells})::HUGEINT) FROM {table}", raw.shown)
         return f"{raw.columns}:{row[0]}:{row[1]}"
 
-    # Asking ------------------------------------------------------------------------------------------
-
-    def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[NDArray[Any]]:
-        """Exact integers: for each term an array over the keys' values, shape (len(key.values), …), () without keys.
-
-        int64 where every result provably fits, else object (Python integers). Rows whose key is none or not listed
-        are in no group. More than 2^26 groups are a `DataError`, before anything is read or allocated.
-        """
-        import numpy as np
-
-        shape = groups.shape(keys)
-        if not terms:
-            return []
-        query = sql.group(sql.relation(plan, self._base), keys, terms)
-        found = self._columns(query.sql)
-        at, inside = groups.positions(keys, found[: len(keys)], shape)
-        results = []
-        for column, wide in zip(found[len(keys) :], query.as_text, strict=True):
-            cells = np.zeros(shape, dtype=object if wide else np.int64)
-            values = np.asarray(column)[inside] if keys else np.asarray(column)
-            cells.reshape(-1)[at] = [int(value) for value in values] if wide else values
-            results.append(cells)
-        return results
-
-    def codes(self, plan: Plan, keys: tuple[Key, ...]) -> list[NDArray[Any]]:
-        """For each key an array over the rows of a relation: where the row stands among the key's values, as `group`
-        reads them, and −1 where it is none or not listed. int8, int16 or int32.
-
-        Without joins rows have numbers, and stand in the order of these in every call, however DuckDB returns them.
-        """
-        import numpy as np
-
-        if not keys:
-            return []
-        source = sql.relation(plan, self._base)
-        columns = [np.asarray(column) for column in self._columns(sql.codes(source, keys))]
-        if not source.numbered:
-            return columns
-        numbers, *codes = columns
-        if np.all(numbers[1:] > numbers[:-1]):
-            return codes
-        order = np.argsort(numbers)
-        return [column[order] for column in codes]
-
-    def rows(self, plan: Plan) -> int:
-        """The exact number of rows."""
-        return int(self.group(plan, (), (Count(),))[0])
-
-    def vectors(self, plan: Plan, exprs: tuple[RowExpr, ...], size: int) -> Iterator[NDArray[Any]]:
-        """Rows of a relation as doubles, shape (at most `size`, len(exprs)), in batches as they come.
-
-        Rows where an expression is none are left out. Nothing else may be asked of the engine in between.
-        """
-        import numpy as np
-
-        query = sql.vectors(sql.relation(plan, self._base), exprs)
-
-        def batches() -> Iterator[NDArray[Any]]:
-            for batch in self._streamed(query, size):
-                yield np.stack([np.asarray(column, dtype=np.float64) for column in batch.columns], axis=1)
-
-        return batches()
-
-    def tally(self, plan: Plan, expr: RowExpr, *, weighted: bool = False) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The distinct values of an expression that are not none, in order, and how many rows have each (int64).
-
-        With `weighted` the rows' weights instead of their number, in units of 2^-WEIGHT_BITS.
-        """
-        import numpy as np
-
-        relation = sql.relation(plan, self._base)
-        values, counts = self._columns(sql.tally(relation, expr, weighted=weighted))
-        kind = kind_of(expr, relation.schema)
-        if kind == "number":
-            return np.asarray(values, dtype=np.float64) + 0.0, np.asarray(counts, dtype=np.int64)
-        return np.asarray(values, dtype=bool if kind == "boolean" else object), np.asarray(counts, dtype=np.int64)
-
-    def exact(
-        self, plan: Plan, keys: tuple[Key | RowExpr, ...], terms: tuple[Exact, ...]
-    ) -> tuple[list[list[Any]], list[list[Any]]]:
-        """Exact aggregates of a **public** relation, in doubles: the columns of the keys and of the terms.
-
-        A `Key` gives all its values in order, also those without rows; a bare expression gives the values that
-        occur, sorted, numbers taken down to integers. Without keys there is one row. Empty groups count and sum to 0
-        and are None otherwise; `var` and `stddev` are the sample's; of several modes the smallest.
-        """
-        groups.shape(tuple(key for key in keys if isinstance(key, Key)))
-        relation = sql.relation(plan, self._base)
-        found: dict[tuple[Any, ...], list[Any]] = {}
-        for row in self.fetch(sql.exact(relation, keys, terms)):
-            found[tuple(map(groups.plain, row[: len(keys)]))] = [groups.plain(value) for value in row[len(keys) :]]
-        for i, term in enumerate(terms):
-            if term.function == "mode" and term.expr is not None:
-                for row in self.fetch(sql.mode(relation, keys, term.expr)):
-                    found[tuple(map(groups.plain, row[:-1]))][i] = groups.plain(row[-1])
-        empty = [0.0 if term.function in ("count", "count_distinct", "sum") else None for term in terms]
-        order = groups.order(keys, found)
-        rows = [found.get(place, empty) for place in order]
-        return [[p[i] for p in order] for i in range(len(keys))], [[r[i] for r in rows] for i in range(len(terms))]
-
     # Relations ---------------------------------------------------------------------------------------
 
-    def _base(self, plan: Scan | Bound) -> sql.Relation:
+    def base(self, plan: Scan | Bound) -> relations.Relation:
         if plan in self._kept:
             return self._kept[plan]
         scan = plan.scan if isinstance(plan, Bound) else plan
@@ -285,17 +177,17 @@ class Engine:
         else:
             query = f"SELECT {', '.join([*named, 'n'])} FROM {table}"
         columns = {name: Physical(f"c{i}", cleaned[i][1]) for i, (name, _) in enumerate(scan.columns)}
-        self._kept[plan] = sql.Relation(query, columns, dict(scan.columns), raw.size, weighted, True)
+        self._kept[plan] = relations.Relation(query, columns, dict(scan.columns), raw.size, weighted, True)
         return self._kept[plan]
 
     def fetch(self, query: str, shown: str = "the data") -> list[tuple[Any, ...]]:
         """The rows of a query of our own making."""
         return self._run(query, shown, lambda result: result.fetchall())
 
-    def _columns(self, query: str) -> list[Any]:
+    def columns(self, query: str) -> list[Any]:
         return self._run(query, "the data", lambda result: list(result.fetchnumpy().values()))
 
-    def _streamed(self, query: str, size: int) -> Iterator[Any]:
+    def batches(self, query: str, size: int) -> Iterator[Any]:
         """The record batches of a query of our own making."""
         try:
             relation = self._connection.sql(query)
@@ -347,4 +239,6 @@ def _bounded(plan: Bound, raw: Raw, table: str, cells: list[tuple[str, str]]) ->
     place = {name: i for i, (name, _) in enumerate(plan.scan.columns)}
     by = [text(*raw.cell(name)) for name in plan.by]
     texts = [text(*cells[place[name]]) for name in sorted(place)]
-    return sql.few_rows("*", f"SELECT * FROM {table}", by, texts, plan.most, weighted=plan.weighted)
+    return relations.truncate_rows_per_key(
+        "*", f"SELECT * FROM {table}", by, texts, plan.most, weighted=plan.weighted, dialect=DUCKDB
+    )

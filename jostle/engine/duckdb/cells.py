@@ -11,7 +11,7 @@ The kind of a cell is a type of DuckDB whose values it can hold all, or a date o
 
 from __future__ import annotations
 
-from jostle.engine.rowsql import number_literal, text_literal
+from jostle.engine.sql.rows import number_literal, text_literal
 from jostle.plan.bounds import as_double
 from jostle.plan.domains import Categories, Domain, Integer, Open
 
@@ -106,12 +106,3 @@ def _category(cell: str, kind: str, domain: Categories) -> str:
         value = number(cell, kind)
         literals = [number_literal(v) for v in domain.values if not isinstance(v, str)]
     return f"CASE WHEN {value} IN ({', '.join(literals) or 'NULL'}) THEN {value} END"
-
-
-def canonical(cells: list[str]) -> str:
-    """One text for a row, from the text of its cells: for each, its length in bytes, `:`, the cell; `-` for none.
-
-    No two different rows have the same text, and no other row has a part in it.
-    """
-    parts = [f"CASE WHEN {cell} IS NULL THEN '-' ELSE strlen({cell}) || ':' || {cell} END" for cell in cells]
-    return "(" + " || ".join(parts) + ")"

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from jostle.diagnostics import refuse
-from jostle.engine.raw import Raw
+from jostle.engine.duckdb.raw import Raw
 
 
 class Frame(Raw):
@@ -25,7 +25,7 @@ class Frame(Raw):
         import numpy as np
         import pyarrow as pa
 
-        from jostle.engine.arrowcells import cells, kind_of
+        from jostle.engine.duckdb.arrowcells import cells, kind_of
 
         names, arrays = _columns(origin)
         if not names:

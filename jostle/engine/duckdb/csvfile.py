@@ -14,8 +14,8 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, BinaryIO
 
 from jostle.diagnostics import refuse
+from jostle.engine.duckdb.raw import Irregular, Raw
 from jostle.engine.files import OpenFile
-from jostle.engine.raw import Irregular, Raw
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jostle.diagnostics import refuse
-from jostle.engine.clean import canonical
-from jostle.engine.rowsql import Physical, RowSql, constant_literal, number_literal
+from jostle.engine.sql.dialect import DUCKDB, Dialect
+from jostle.engine.sql.rows import Physical, RowSql, canonical, constant_literal, number_literal
 from jostle.plan.domains import Integer
 from jostle.plan.kinds import Schema, kind_of
 from jostle.plan.plan import (
@@ -51,9 +51,10 @@ class Relation:
     most_rows: int
     weighted: bool = False
     numbered: bool = False
+    dialect: Dialect = DUCKDB
 
     def rows(self) -> RowSql:
-        return RowSql(self.columns, self.schema)
+        return RowSql(self.columns, self.schema, self.dialect)
 
 
 Base = Callable[[Scan | Bound], Relation]
@@ -81,7 +82,7 @@ def _filter(plan: Filter, base: Base, depth: int) -> Relation:
     tests = [_condition(rows, condition, inner.schema) for condition in reversed(conditions)]
     names = ", ".join([*(physical.alias for physical in inner.columns.values()), *_hidden(inner)])
     sql = f"SELECT {names} FROM ({rows.over(inner.sql)}) WHERE {' AND '.join(tests)}"
-    return Relation(sql, inner.columns, inner.schema, inner.most_rows, inner.weighted, inner.numbered)
+    return replace(inner, sql=sql)
 
 
 def _hidden(relation: Relation) -> list[str]:
@@ -107,7 +108,7 @@ def _derive(plan: Derive, inner: Relation) -> Relation:
         columns[name] = Physical(f"c{i}", alias is not None)
         items.append(f"{alias or rows.value(expr)} AS c{i}")
     sql = f"SELECT {', '.join([*items, *_hidden(inner)]) or '1 AS unused'} FROM ({rows.over(inner.sql)})"
-    return Relation(sql, columns, schema, inner.most_rows, inner.weighted, inner.numbered)
+    return replace(inner, sql=sql, columns=columns, schema=schema)
 
 
 def _join(plan: Join, left: Relation, right: Relation) -> Relation:
@@ -129,7 +130,8 @@ def _join(plan: Join, left: Relation, right: Relation) -> Relation:
     items += _weights(left, "a.") + _weights(right, "b.")
     sql = f"SELECT {', '.join(items)} FROM ({left.sql}) a JOIN ({right.sql}) b ON {' AND '.join(tests)}"
     weighted = left.weighted or right.weighted
-    return Relation(sql, columns, schema, left.most_rows * right.most_rows, weighted)
+    most = left.most_rows * right.most_rows
+    return Relation(sql, columns, schema, most, weighted, dialect=left.dialect)
 
 
 def _few(side: Relation, on: tuple[str, ...], most: int) -> Relation:
@@ -137,21 +139,24 @@ def _few(side: Relation, on: tuple[str, ...], most: int) -> Relation:
     aliases = [physical.alias for physical in side.columns.values()]
     keys = [side.columns[name].alias for name in on]
     texts = [f"CAST({alias} AS VARCHAR)" for alias in aliases]
-    sql = few_rows(", ".join(aliases), side.sql, keys, texts, most)
-    return Relation(sql, side.columns, side.schema, side.most_rows)
+    sql = truncate_rows_per_key(", ".join(aliases), side.sql, keys, texts, most, dialect=side.dialect)
+    return replace(side, sql=sql, weighted=False, numbered=False)
 
 
-def few_rows(items: str, source: str, by: list[str], texts: list[str], most: int, *, weighted: bool = False) -> str:
+def truncate_rows_per_key(
+    items: str, source: str, by: list[str], texts: list[str], most: int, *, weighted: bool = False, dialect: Dialect
+) -> str:
     """`items` of the `most` rows of each `by` with the smallest SHA-256 of the row's canonical encoding.
 
     With `weighted` also `w`, their shares of 2^WEIGHT_BITS.
     """
     known = " AND ".join(f"{key} IS NOT NULL" for key in by)
     group = f"PARTITION BY {', '.join(by)}"
-    added = f"row_number() OVER ({group} ORDER BY sha256({canonical(texts)})) AS place"
+    added = f"row_number() OVER ({group} ORDER BY {dialect.sha256.format(canonical(texts, dialect))}) AS place"
     if weighted:
         added += f", least(count(*) OVER ({group}), {int(most)}) AS many"
-        items += f", (place * {2**WEIGHT_BITS}) // many - ((place - 1) * {2**WEIGHT_BITS}) // many AS w"
+        shares = [dialect.quotient.format(f"{place} * {2**WEIGHT_BITS}", "many") for place in ("place", "(place - 1)")]
+        items += f", {shares[0]} - {shares[1]} AS w"
     return f"SELECT {items} FROM (SELECT *, {added} FROM ({source}) WHERE {known}) WHERE place <= {int(most)}"
 
 
@@ -214,7 +219,7 @@ def codes(source: Relation, keys: tuple[Key, ...]) -> str:
         else:
             kind = kind_of(key.expr, source.schema)
             listed = ", ".join(constant_literal(v, kind) for v in key.values)
-            place = f"nullif(list_position([{listed}], {value}), 0) - 1" if key.values else "NULL"
+            place = f"nullif({source.dialect.place.format(value, listed)}, 0) - 1" if key.values else "NULL"
         whole = "TINYINT" if size < 2**7 else "SMALLINT" if size < 2**15 else "INTEGER"
         items.append(f"CAST(coalesce({place}, -1) AS {whole}) AS k{i}")
     return f"SELECT {', '.join(items)} FROM ({rows.over(source.sql)})"
@@ -253,7 +258,7 @@ def _fixed(rows: RowSql, term: FixedSum, schema: Schema) -> tuple[str, int]:
     if term.weighted:  # one product is rounded, to at most (1 + 2^-53) times what it is; a power of two rounds nothing
         value = f"({value} * w)"
     scaled = f"round({value} * {number_literal(math.ldexp(1.0, term.bits - (WEIGHT_BITS if term.weighted else 0)))})"
-    whole = f"TRY_CAST({scaled} AS {'BIGINT' if largest < 2**62 else 'HUGEINT'})"
+    whole = rows.dialect.cast.format(scaled, "BIGINT" if largest < 2**62 else rows.dialect.wide)
     return f"CASE WHEN {v} IS NOT NULL THEN {whole} END", largest
 
 
@@ -276,7 +281,7 @@ def _key_value(rows: RowSql, key: Key, schema: Schema) -> str:
         return rows.value(key.expr)
     if not isinstance(key.values, range):
         return f"floor({rows.value(key.expr)})" if floors(key) else rows.value(key.expr)
-    return rows.whole_column(key.expr) or f"TRY_CAST(floor({rows.value(key.expr)}) AS BIGINT)"
+    return rows.whole_column(key.expr) or rows.dialect.cast.format(f"floor({rows.value(key.expr)})", "BIGINT")
 
 
 def _key_test(name: str, key: Key, schema: Schema) -> str | None:

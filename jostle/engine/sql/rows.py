@@ -15,6 +15,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from jostle.engine.sql.dialect import Dialect
 from jostle.language.operations import COMPARISONS, OPERATIONS, Finite, Operands
 from jostle.plan.bounds import bounds_of
 from jostle.plan.kinds import Schema, domain_of, kind_of
@@ -65,12 +66,24 @@ def constant_literal(value: float | str | bool | None, kind: str) -> str:
     return text_literal(value) if isinstance(value, str) else number_literal(value)
 
 
+def canonical(cells: list[str], dialect: Dialect) -> str:
+    """One text for a row, from the text of its cells: for each, its length in bytes, `:`, the cell; `-` for none.
+
+    No two different rows have the same text, and no other row has a part in it.
+    """
+    parts = [
+        f"CASE WHEN {cell} IS NULL THEN '-' ELSE {dialect.bytes.format(cell)} || ':' || {cell} END" for cell in cells
+    ]
+    return "(" + " || ".join(parts) + ")"
+
+
 @dataclass
 class RowSql:
     """Emits the expressions of one relation; `over` puts the subqueries that they came to need around it."""
 
     columns: Mapping[str, Physical]
     schema: Schema
+    dialect: Dialect
     _stages: list[list[str]] = field(default_factory=list)
     _names: int = 0
 
@@ -112,7 +125,7 @@ class RowSql:
         if not piece.wild:
             return piece
         piece = self._named(piece)
-        return _Piece(f"CASE WHEN isfinite({piece.text}) THEN {piece.text} END", False, piece.stage)
+        return _Piece(f"CASE WHEN {self.dialect.finite.format(piece.text)} THEN {piece.text} END", False, piece.stage)
 
     # Expressions -------------------------------------------------------------------------------------
 
@@ -150,7 +163,11 @@ class RowSql:
         if expr.op == "%":
             return self._remainder(*args)
         wild = operation.finite is Finite.NO or any(arg.wild for arg in args)
-        return _Piece(operation.sql.format(*[arg.text for arg in args]), wild, max(arg.stage for arg in args))
+        return _Piece(
+            self.dialect.operations.get(expr.op, operation.sql).format(*[arg.text for arg in args]),
+            wild,
+            max(arg.stage for arg in args),
+        )
 
     def _divide(self, x: _Piece, y: _Piece, divisor: RowExpr) -> _Piece:
         if isinstance(divisor, Constant) and isinstance(divisor.value, float | int) and divisor.value:
@@ -222,14 +239,12 @@ class RowSql:
 
     def _bucket(self, expr: Apply) -> _Piece:
         """48 bits of the SHA-256 of the salt and the values' own texts, by the remainder of the number of buckets."""
-        from jostle.engine.clean import canonical
-
         many, salt, *values = expr.args
         cells = [self._tame(self._emit(value, kind_of(value, self.schema))) for value in values]
         texts = [self._named(_Piece(f"CAST({cell.text} AS VARCHAR)", False, cell.stage)) for cell in cells]
         stage = max((text.stage for text in texts), default=0)
-        said = canonical([f"'{_whole(salt)}'", *(text.text for text in texts)])
-        number = f"CAST('0x' || left(sha256({said}), 12) AS BIGINT)"
+        said = canonical([f"'{_whole(salt)}'", *(text.text for text in texts)], self.dialect)
+        number = self.dialect.hexadecimal.format(f"left({self.dialect.sha256.format(said)}, 12)")
         return _Piece(f"CAST({number} % {_whole(many)} AS DOUBLE)", False, stage)
 
     def _if(self, expr: Apply, kind: str) -> _Piece:

@@ -1,0 +1,69 @@
+"""What an engine is to the rest of the system: one protocol, and what a backend says that it can do.
+
+An engine answers with exact integers and public structure. It decides nothing about privacy: whoever calls it has been
+charged, or holds public data. No answer rests on the order in which a database returns rows, and no cell of any type
+makes a question fail. `docs/contributing/add-an-engine.md` says how to add one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from jostle.engine.files import OpenFile
+    from jostle.plan.domains import Domain
+    from jostle.plan.plan import Exact, Key, Plan, RowExpr, Term
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """`numbered_rows`: the rows of a table without joins have numbers, alike in every query, so that columns that were
+    read apart belong together. `spill`: what does not fit in memory goes to the disk."""
+
+    numbered_rows: bool = False
+    spill: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A data set that an engine knows. `identity` is equal for two names of one file or object."""
+
+    key: str
+    columns: tuple[str, ...]
+    identity: object
+
+
+class Engine(Protocol):
+    """Data sets are opened, then asked about by plans. The methods are described where DuckDB has them."""
+
+    @property
+    def capabilities(self) -> Capabilities: ...
+
+    def file(self, path: str | os.PathLike[str]) -> OpenFile: ...
+
+    def open(self, origin: Any, *, public: bool) -> Opened: ...
+
+    def guess(self, key: str) -> tuple[tuple[str, Domain], ...]: ...
+
+    def stamp(self, key: str) -> str: ...
+
+    def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[NDArray[Any]]: ...
+
+    def codes(self, plan: Plan, keys: tuple[Key, ...]) -> list[NDArray[Any]]: ...
+
+    def rows(self, plan: Plan) -> int: ...
+
+    def vectors(self, plan: Plan, exprs: tuple[RowExpr, ...], size: int) -> Iterator[NDArray[Any]]: ...
+
+    def tally(self, plan: Plan, expr: RowExpr, *, weighted: bool = False) -> tuple[NDArray[Any], NDArray[Any]]: ...
+
+    def exact(
+        self, plan: Plan, keys: tuple[Key | RowExpr, ...], terms: tuple[Exact, ...]
+    ) -> tuple[list[list[Any]], list[list[Any]]]: ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,139 @@
+"""What every engine that speaks SQL has in common: plans are emitted, run, and put into arrays.
+
+A backend says how a scan is read (`base`) and how a query is run, in three shapes: `fetch`, `columns` and `batches`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from jostle.engine import groups
+from jostle.engine.base import Capabilities
+from jostle.engine.sql import relations
+from jostle.plan.kinds import kind_of
+from jostle.plan.plan import Bound, Count, Exact, Key, Plan, RowExpr, Scan, Term
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class SqlEngine(ABC):
+    """Answers of `jostle.engine.base.Engine` from the SQL of a dialect."""
+
+    capabilities: ClassVar[Capabilities]
+
+    @abstractmethod
+    def base(self, plan: Scan | Bound) -> relations.Relation:
+        """The cleaned columns of a scan as a SELECT, rows numbered where the data set has a number for each."""
+
+    @abstractmethod
+    def fetch(self, query: str) -> list[tuple[Any, ...]]:
+        """The rows of a query of our own making. Here and below, what fails is a `DataError` that quotes no cell."""
+
+    @abstractmethod
+    def columns(self, query: str) -> list[Any]:
+        """The columns of a query as NumPy arrays, masked where cells are NULL."""
+
+    @abstractmethod
+    def batches(self, query: str, size: int) -> Iterator[Any]:
+        """The rows of a query as Arrow record batches of at most `size` rows, as they come."""
+
+    def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[NDArray[Any]]:
+        """Exact integers: for each term an array over the keys' values, shape (len(key.values), …), () without keys.
+
+        int64 where every result provably fits, else object (Python integers). Rows whose key is none or not listed
+        are in no group. More than 2^26 groups are a `DataError`, before anything is read or allocated.
+        """
+        import numpy as np
+
+        shape = groups.shape(keys)
+        if not terms:
+            return []
+        query = relations.group(relations.relation(plan, self.base), keys, terms)
+        found = self.columns(query.sql)
+        at, inside = groups.positions(keys, found[: len(keys)], shape)
+        results = []
+        for column, wide in zip(found[len(keys) :], query.as_text, strict=True):
+            cells = np.zeros(shape, dtype=object if wide else np.int64)
+            values = np.asarray(column)[inside] if keys else np.asarray(column)
+            cells.reshape(-1)[at] = [int(value) for value in values] if wide else values
+            results.append(cells)
+        return results
+
+    def codes(self, plan: Plan, keys: tuple[Key, ...]) -> list[NDArray[Any]]:
+        """For each key an array over the rows of a relation: where the row stands among the key's values, as `group`
+        reads them, and −1 where it is none or not listed. int8, int16 or int32.
+
+        Without joins rows have numbers, and stand in the order of these in every call, however DuckDB returns them.
+        """
+        import numpy as np
+
+        if not keys:
+            return []
+        source = relations.relation(plan, self.base)
+        columns = [np.asarray(column) for column in self.columns(relations.codes(source, keys))]
+        if not source.numbered:
+            return columns
+        numbers, *codes = columns
+        if np.all(numbers[1:] > numbers[:-1]):
+            return codes
+        order = np.argsort(numbers)
+        return [column[order] for column in codes]
+
+    def rows(self, plan: Plan) -> int:
+        """The exact number of rows."""
+        return int(self.group(plan, (), (Count(),))[0])
+
+    def vectors(self, plan: Plan, exprs: tuple[RowExpr, ...], size: int) -> Iterator[NDArray[Any]]:
+        """Rows of a relation as doubles, shape (at most `size`, len(exprs)), in batches as they come.
+
+        Rows where an expression is none are left out. Nothing else may be asked of the engine in between.
+        """
+        import numpy as np
+
+        query = relations.vectors(relations.relation(plan, self.base), exprs)
+
+        def batches() -> Iterator[NDArray[Any]]:
+            for batch in self.batches(query, size):
+                yield np.stack([np.asarray(column, dtype=np.float64) for column in batch.columns], axis=1)
+
+        return batches()
+
+    def tally(self, plan: Plan, expr: RowExpr, *, weighted: bool = False) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The distinct values of an expression that are not none, in order, and how many rows have each (int64).
+
+        With `weighted` the rows' weights instead of their number, in units of 2^-WEIGHT_BITS.
+        """
+        import numpy as np
+
+        relation = relations.relation(plan, self.base)
+        values, counts = self.columns(relations.tally(relation, expr, weighted=weighted))
+        kind = kind_of(expr, relation.schema)
+        if kind == "number":
+            return np.asarray(values, dtype=np.float64) + 0.0, np.asarray(counts, dtype=np.int64)
+        return np.asarray(values, dtype=bool if kind == "boolean" else object), np.asarray(counts, dtype=np.int64)
+
+    def exact(
+        self, plan: Plan, keys: tuple[Key | RowExpr, ...], terms: tuple[Exact, ...]
+    ) -> tuple[list[list[Any]], list[list[Any]]]:
+        """Exact aggregates of a **public** relation, in doubles: the columns of the keys and of the terms.
+
+        A `Key` gives all its values in order, also those without rows; a bare expression gives the values that
+        occur, sorted, numbers taken down to integers. Without keys there is one row. Empty groups count and sum to 0
+        and are None otherwise; `var` and `stddev` are the sample's; of several modes the smallest.
+        """
+        groups.shape(tuple(key for key in keys if isinstance(key, Key)))
+        relation = relations.relation(plan, self.base)
+        found: dict[tuple[Any, ...], list[Any]] = {}
+        for row in self.fetch(relations.exact(relation, keys, terms)):
+            found[tuple(map(groups.plain, row[: len(keys)]))] = [groups.plain(value) for value in row[len(keys) :]]
+        for i, term in enumerate(terms):
+            if term.function == "mode" and term.expr is not None:
+                for row in self.fetch(relations.mode(relation, keys, term.expr)):
+                    found[tuple(map(groups.plain, row[:-1]))][i] = groups.plain(row[-1])
+        empty = [0.0 if term.function in ("count", "count_distinct", "sum") else None for term in terms]
+        order = groups.order(keys, found)
+        rows = [found.get(place, empty) for place in order]
+        return [[p[i] for p in order] for i in range(len(keys))], [[r[i] for r in rows] for i in range(len(terms))]

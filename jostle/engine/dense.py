@@ -1,6 +1,6 @@
 """The row language over NumPy columns: the same plans' expressions, for cubes that are already counted.
 
-`evaluate` agrees with what `rowsql` emits on every row (a shared suite runs both), up to the last bits of `log`,
+`evaluate` agrees with what `sql.rows` emits on every row (a shared suite runs both), up to the last bits of `log`,
 `exp` and `^`, which come from different libraries. Missing is NaN in a column of floats and None in one of objects.
 """
 

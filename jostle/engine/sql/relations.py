@@ -1,6 +1,6 @@
 """Plans as SQL: relations, grouped integer aggregates, tallies, and exact aggregates of public relations.
 
-The one place (with `rowsql` and `clean`, which it is made of) where SQL is written. A relation is a SELECT whose
+The one place (with `rows`, which it is made of) where SQL is written. A relation is a SELECT whose
 columns are named by us; names of the user's never appear. Nothing is read here: the engine says what stands for a
 scan and runs what comes out.
 """

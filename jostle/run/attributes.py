@@ -41,10 +41,10 @@ def attribute(value: Any, name: str) -> Any:
             "NameError", f"{kind_name(value)} has no `{name}`",
             help=did_you_mean(name, fields) or (f"it has {listed}" if listed else ""),
         )  # fmt: skip
-    found = fields[name]
-    if is_model(value) and callable(found):
-        return of_kernel(name, found)
-    return found
+    element = fields[name]
+    if is_model(value) and callable(element):
+        return of_kernel(name, element)
+    return element
 
 
 def fields_of(value: Any) -> Mapping[str, Any] | None:
@@ -96,8 +96,8 @@ def index(value: Any, at: Any) -> Any:
     if isinstance(value, str):
         return value[_place(at, len(value))]
     if is_vector(value):
-        found = value[_place(at, len(value))]
-        return float(found) if found.ndim == 0 else found
+        element = value[_place(at, len(value))]
+        return float(element) if element.ndim == 0 else element
     if is_sequence(value):
         return value[_place(at, len(value))]
     raise refuse("TypeError", f"{kind_name(value)} cannot be indexed")

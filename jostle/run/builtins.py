@@ -51,10 +51,10 @@ def nothing(what: str) -> Refusal:
 
 
 def _some(value: Any, what: str) -> list[float]:
-    found = numbers(value, what)
-    if not found:
+    pool = numbers(value, what)
+    if not pool:
         raise nothing(what)
-    return found
+    return pool
 
 
 def _elementwise(name: str, function: Any) -> Any:
@@ -114,13 +114,13 @@ def _median(values: Any) -> float:
 
 
 def _variance(values: Any, what: str) -> float:
-    found = numbers(values, what)
-    if not all(map(math.isfinite, found)):
+    pool = numbers(values, what)
+    if not all(map(math.isfinite, pool)):
         return math.nan
-    if len(found) < 2:
+    if len(pool) < 2:
         raise refuse("ValueError", f"`{what}` takes at least two numbers")
-    mean = math.fsum(found) / len(found)
-    return math.fsum((v - mean) ** 2 for v in found) / (len(found) - 1)
+    mean = math.fsum(pool) / len(pool)
+    return math.fsum((v - mean) ** 2 for v in pool) / (len(pool) - 1)
 
 
 @builtin
@@ -158,8 +158,8 @@ def _append(items: Any, item: Any) -> list[Any]:
 
 def _index_of_best(name: str, choose: Any) -> Any:
     def body(value: Any) -> float:
-        found = _some(value, name)
-        return float(choose(range(len(found)), key=found.__getitem__))
+        pool = _some(value, name)
+        return float(choose(range(len(pool)), key=pool.__getitem__))
 
     return body
 
@@ -236,12 +236,12 @@ def _keys(value: Any) -> list[str]:
 @builtin
 def _record(pairs: Any) -> Record:
     """A record of [name, value] pairs."""
-    made = Record()
+    fields = Record()
     for pair in _list(pairs):
         if not is_sequence(pair) or len(pair) != 2 or not isinstance(pair[0], str):
             raise refuse("TypeError", "`record` takes pairs of a name and a value", help='`record([["a", 1]])`')
-        made[pair[0]] = pair[1]
-    return made
+        fields[pair[0]] = pair[1]
+    return fields
 
 
 @builtin
@@ -275,11 +275,11 @@ def _vectors_in(folder: str, *, at: Any) -> list[Any]:
 
     if not isinstance(folder, str):
         raise refuse("TypeError", f"`vectors_in` takes the path of a folder, not {kind_name(folder)}")
-    found = sorted(Path(folder).glob("*.npy")) if "\0" not in folder else []
-    if not found:
+    paths = sorted(Path(folder).glob("*.npy")) if "\0" not in folder else []
+    if not paths:
         raise refuse("DataError", f"there are no `.npy` files in `{folder}`")
     interp, span = at
-    return [public_array(interp, str(path), span) for path in found]
+    return [public_array(interp, str(path), span) for path in paths]
 
 
 @builtin
@@ -353,8 +353,8 @@ def _str(value: Any) -> str:
 def _spent(value: Any) -> Any:
     exposure = _source_of(value, "spent")
     source = exposure.source
-    told = source.measure.spent(source.meter.spent)
-    return Record(told) if len(told) > 1 else next(iter(told.values()))
+    amounts = source.measure.spent(source.meter.spent)
+    return Record(amounts) if len(amounts) > 1 else next(iter(amounts.values()))
 
 
 @builtin

@@ -105,11 +105,11 @@ def _spending(interp: Interpreter, node: n.Spending, scope: Scope) -> Any:
             return interp.eval(node.value, scope)
     call = node.value
     function, args, keywords = _prepare_call(interp, call, scope)
-    met = exposures_of([*args, *keywords.values()])
-    amount = selects.amount_of(interp, node.spend.amount, scope, met)
+    exposures = exposures_of([*args, *keywords.values()])
+    amount = selects.amount_of(interp, node.spend.amount, scope, exposures)
     if node.spend.via is not None:
         keywords["via"] = selects.mechanism_of(interp, node.spend)
-    with interp.allotted(amount, node.spend.span, met):
+    with interp.allotted(amount, node.spend.span, exposures):
         try:
             return _finish_call(interp, call, function, args, keywords, scope)
         except Refusal as refusal:

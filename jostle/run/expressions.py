@@ -24,9 +24,9 @@ def _literal(interp: Interpreter, node: n.Number | n.String | n.Constant, scope:
 
 
 def _name(interp: Interpreter, node: n.Name, scope: Scope) -> Any:
-    found = scope.find(node.id)
-    if found is not MISSING:
-        return found
+    value = scope.find(node.id)
+    if value is not MISSING:
+        return value
     if node.id in ("epsilon", "rho"):
         return interp.kernel.left_of_allotment((), node.id)
     return scope.get(node.id)
@@ -53,8 +53,8 @@ def _comprehension(interp: Interpreter, node: n.Comprehension, scope: Scope) -> 
     for item in interp.counted(interp.walk(source, node.source.span), node.span):
         interp.bind(node.names, item, inner, node.source.span)
         if node.condition is None or interp.truth(interp.eval(node.condition, inner), node.condition):
-            made = interp.eval(node.item, Scope(inner))
-            out.extend(made if node.flat else [made])
+            items = interp.eval(node.item, Scope(inner))
+            out.extend(items if node.flat else [items])
             need_room(len(out))
     return JSet(out) if node.kind == "set" else out
 

@@ -104,10 +104,10 @@ def of_kernel(name: str, function: Callable[..., Any]) -> Builtin:
     def body(*args: Any, **keywords: Any) -> Any:
         import numpy as np
 
-        given = [_to_python(a) for a in args]
+        positional = [_to_python(a) for a in args]
         named = {k: _to_python(v) for k, v in keywords.items()}
         with np.errstate(all="ignore"):
-            return _to_jostle(guarded(name, function, given, named))
+            return _to_jostle(guarded(name, function, positional, named))
 
     return Builtin(name, body, sees_handles=True)
 

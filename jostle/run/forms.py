@@ -29,8 +29,8 @@ def _first(interp: Any, node: n.Call, scope: Scope, kinds: tuple[type, ...] = (T
         raise refuse("TypeError", f"`{name}` takes a table first", node.span)
     value = interp.eval(node.args[0], scope)
     if not isinstance(value, kinds):
-        wanted = "a table" if kinds == (Table,) else "a table or a cube"
-        raise refuse("TypeError", f"`{name}` takes {wanted}, not {kind_name(value)}", node.args[0].span)
+        expected = "a table" if kinds == (Table,) else "a table or a cube"
+        raise refuse("TypeError", f"`{name}` takes {expected}, not {kind_name(value)}", node.args[0].span)
     return value
 
 

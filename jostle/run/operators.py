@@ -125,14 +125,14 @@ def _vectors(op: str, left: Any, right: Any) -> Any:
     try:
         a, b = np.asarray(left, dtype=float), np.asarray(right, dtype=float)
         with np.errstate(all="ignore"):
-            made = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "%": np.mod, "^": np.power}[op](
+            result = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "%": np.mod, "^": np.power}[op](
                 a, b
             )
     except (ValueError, TypeError):
         raise refuse("ValueError", f"{_sized(left)} and {_sized(right)} do not fit together") from None
     if op == "/" and not bool(np.all(b)):
         raise refuse("ValueError", "division by zero")
-    return made
+    return result
 
 
 def _sized(value: Any) -> str:
@@ -212,14 +212,14 @@ def _takes(body: Callable[..., Any]) -> str:
     from inspect import Parameter, signature
 
     try:
-        found = signature(body).parameters.values()
+        parameters = signature(body).parameters.values()
     except (TypeError, ValueError):
         return ""
     words = [
         f"{p.name} = …" if p.default is not Parameter.empty or p.kind is Parameter.KEYWORD_ONLY else p.name
-        for p in found
+        for p in parameters
         if p.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
         and p.name != "at"
     ]
-    several = any(p.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD) for p in found)
+    several = any(p.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD) for p in parameters)
     return "" if several or not words else f"it takes ({', '.join(words)})"

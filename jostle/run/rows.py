@@ -59,8 +59,8 @@ class RowCompiler:
             raise refuse("NameError", f"no column `{name}`", node.span, help=help)
 
     def _unknown(self, node: n.Name) -> Exception:
-        known = [*self._schema, *self._scope.known()]
-        help = did_you_mean(node.id, known) or self._listed
+        names = [*self._schema, *self._scope.known()]
+        help = did_you_mean(node.id, names) or self._listed
         return refuse("NameError", f"no column `{node.id}`", node.span, help=help)
 
     @property
@@ -73,10 +73,10 @@ class RowCompiler:
             case n.Name():
                 if node.id in self._schema:
                     return Column(node.id)
-                found = self._scope.find(node.id)
-                if found is MISSING:
+                value = self._scope.find(node.id)
+                if value is MISSING:
                     raise self._unknown(node)
-                if node.id == "values" and isinstance(found, Builtin):
+                if node.id == "values" and isinstance(value, Builtin):
                     raise refuse(
                         "TypeError", "`values` cannot be grouped by or calculated with", node.span,
                         help="counts are summed, `sum(values)`, counted, `count(values) where values > 5`, or measured",
@@ -96,10 +96,10 @@ class RowCompiler:
                 if all(p is None for p in parts):
                     return None
                 filled = [p or self._outside(o) for p, o in zip(parts, node.operands, strict=True)]
-                made = filled[0]
+                result = filled[0]
                 for part in filled[1:]:
-                    made = Apply(node.op, (made, part))
-                return made
+                    result = Apply(node.op, (result, part))
+                return result
             case n.Conditional():
                 return self._apply("if", (node.test, node.then, node.other))
             case n.Call():
@@ -122,13 +122,13 @@ class RowCompiler:
         left = self._compile(node.left)
         if left is None:
             return None
-        found = self._evaluate(node.right, self._scope)
-        if isinstance(found, Interval):
-            inside = Apply("and", (Apply(">=", (left, Constant(found.low))), Apply("<=", (left, Constant(found.high)))))
-        elif isinstance(found, JSet) or is_sequence(found):
-            inside = Apply("in", (left, *(self._constant(v, node.right) for v in found)))
+        value = self._evaluate(node.right, self._scope)
+        if isinstance(value, Interval):
+            inside = Apply("and", (Apply(">=", (left, Constant(value.low))), Apply("<=", (left, Constant(value.high)))))
+        elif isinstance(value, JSet) or is_sequence(value):
+            inside = Apply("in", (left, *(self._constant(v, node.right) for v in value)))
         else:
-            raise refuse("TypeError", f"`in` takes a set, a list or a range, not {kind_name(found)}", node.right.span)
+            raise refuse("TypeError", f"`in` takes a set, a list or a range, not {kind_name(value)}", node.right.span)
         return Apply("not", (inside,)) if node.op == "not in" else inside
 
     def _call(self, node: n.Call) -> RowExpr | None:
@@ -137,12 +137,12 @@ class RowCompiler:
         if all(a is None for a in args):
             return None
         name = node.function.id if isinstance(node.function, n.Name) else ""
-        found = self._scope.find(name)
-        if name not in ROW_FUNCTIONS or not (isinstance(found, Builtin) or found is MISSING):
-            known = ", ".join(ROW_FUNCTIONS)
+        value = self._scope.find(name)
+        if name not in ROW_FUNCTIONS or not (isinstance(value, Builtin) or value is MISSING):
+            names = ", ".join(ROW_FUNCTIONS)
             raise refuse(
                 "TypeError", f"`{name or 'this function'}` cannot be called on rows", node.span,
-                help=f"the functions of rows are {known}, and `a if c else b`",
+                help=f"the functions of rows are {names}, and `a if c else b`",
             )  # fmt: skip
         arity = ROW_FUNCTIONS[name].arity
         if len(node.args) != arity or node.keywords:

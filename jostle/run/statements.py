@@ -60,15 +60,15 @@ def _release(interp: Interpreter, node: n.Release, scope: Scope) -> None:
         raise private_value(handle, "cannot be released")
     if interp.quiet:
         return
-    shown = _event_value(value)
+    public = _event_value(value)
     interp.released[node.name] = value
-    interp.kernel.events.emit("release", node.name, node.span, value=shown)
+    interp.kernel.events.emit("release", node.name, node.span, value=public)
 
 
 def _assert(interp: Interpreter, node: n.Assert, scope: Scope) -> None:
     if not interp.truth(interp.eval(node.value, scope), node.value):
-        said = show(interp.eval(node.message, scope)) if node.message is not None else "this does not hold"
-        raise refuse("AssertionFailed", said, node.value.span)
+        text = show(interp.eval(node.message, scope)) if node.message is not None else "this does not hold"
+        raise refuse("AssertionFailed", text, node.value.span)
 
 
 def _def(interp: Interpreter, node: n.Def, scope: Scope) -> None:
@@ -109,8 +109,8 @@ def _external(interp: Interpreter, node: n.External, scope: Scope) -> None:
 
 
 def _event_value(value: Any) -> Any:
-    made = plain(value)
-    return made[:2000] if isinstance(made, list) else made
+    public = plain(value)
+    return public[:2000] if isinstance(public, list) else public
 
 
 STATEMENTS: dict[type, Callable[..., Returned | None]] = {

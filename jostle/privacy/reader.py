@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.engine.duck import Engine
+    from jostle.engine.base import Engine
     from jostle.privacy.rows.factored import CodedRows
     from jostle.privacy.vault import Vault
 

@@ -24,6 +24,12 @@ MOST_NUMBERS = 2**24
 """That contributions of some rows are at once: memory goes by public facts, and not by the number of rows."""
 
 
+def check_columns(rows: Vectors, function: Weights | Contributions | FactoredGradient) -> None:
+    """Refuses a function of other rows: whoever built it, it could fail on a row and not on none."""
+    if function.columns != len(rows.names):
+        raise refuse("ValueError", f"`{function.name}` is for {function.columns} columns, not for {len(rows.names)}")
+
+
 @on_one_thread
 def moments(reader: Reader, rows: Vectors, weights: Weights, degree: int) -> list[Ints]:
     """Σ γ_k, Σ γ_k x and Σ γ_k xxᵀ up to a degree of 2, in units of 2^-BITS."""
@@ -54,6 +60,7 @@ def coordinate_scores(rows: Vectors, function: Contributions | FactoredGradient,
     One row moves each score by at most the bound; not monotone.
     """
     check_bound(bound, "sup")
+    check_columns(rows, function)
     if isinstance(function, FactoredGradient) and (rows.norm != "sup" or rows.radius != 1):
         raise refuse(
             "ValueError", f"`{function.name}` goes by columns of a few values each",

@@ -211,3 +211,20 @@ def test_rows_go_with_their_session() -> None:
     del session
     gc.collect()
     assert engine() is None
+
+
+@pytest.mark.attack("parameters of what runs over rows")
+def test_a_function_of_other_rows_is_refused(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Builders need no trust: one that builds for other columns is refused before a charge, and not on a row."""
+    from jostle.kernels import rowprograms
+
+    for table_of, name in (("WEIGHTS", "one"), ("CONTRIBUTIONS", "coordinates"), ("GRADIENTS", "ising_gradient")):
+        build = getattr(rowprograms, table_of)[name]
+        monkeypatch.setitem(getattr(rowprograms, table_of), name, lambda d, build=build, **more: build(d + 1, **more))
+    for call in (
+        "noisy_moments(v, epsilon = 1)", 'noisy_sum(v, "coordinates", epsilon = 1)',
+        'noisy_max(coordinate_scores(v, "coordinates")) with epsilon 1',
+        'noisy_max(coordinate_scores(v, "ising_gradient", {target: 0, weights: [0, 0, 0]})) with epsilon 1',
+    ):  # fmt: skip
+        one, other = neighbours(arena, f'v = vectors(t, x, y, norm = "sup")\na = {call}\n')
+        assert one.text == other.text and not one.result.ok and not one.draws, call

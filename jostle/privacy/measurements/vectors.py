@@ -151,6 +151,7 @@ class VectorSum(_OfVectors, Measurement["Ints", "tuple[Floats, float]"]):
         cls, rows: Vectors, function: Contributions, bound: float, norm: str, paid: Prepaid | None, part: float
     ) -> VectorSum:
         vectorsums.check_bound(bound, norm)
+        vectorsums.check_columns(rows, function)
         _check_paid(rows, paid)
         if paid is None:
             return cls(rows, None, None, function, bound, norm, 0.0)
@@ -174,6 +175,7 @@ class VectorSum(_OfVectors, Measurement["Ints", "tuple[Floats, float]"]):
 
 def check_moments(rows: Vectors, weights: Weights, blocks: int) -> None:
     """Refuses more sums than there is room for; before anything is charged."""
+    vectorsums.check_columns(rows, weights)
     d, count = len(rows.names), weights.size
     if count * d ** (blocks - 1) > MOST_SUMS or count * d > MOST_VIEWS:
         raise refuse("ValueError", f"{count} components of {d} columns are too many to sum", help="use fewer columns")

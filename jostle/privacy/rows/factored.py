@@ -78,6 +78,10 @@ class FactoredGradient:
             raise RowProgramError("the sums of tables may leave the program's intervals")
 
     @property
+    def columns(self) -> int:
+        return len(self.values)
+
+    @property
     def size(self) -> int:
         return len(self.combinations) * sum(len(f) for f in self.features)
 

@@ -49,6 +49,10 @@ class Weights:
         return self.program.outputs[0].shape[0]
 
     @property
+    def columns(self) -> int:
+        return _row(self.program)[0]
+
+    @property
     def framed(self) -> bool:
         return len(self.program.outputs) > 1
 
@@ -66,6 +70,10 @@ class Contributions:
         _row(self.program)
         if len(numbers.shape) != 1 or not 0 <= self.bits <= 60:
             raise RowProgramError("contributions are one list of numbers")
+
+    @property
+    def columns(self) -> int:
+        return _row(self.program)[0]
 
     @property
     def size(self) -> int:

@@ -177,12 +177,12 @@ def test_a_ledger_that_counted_in_fewer_places_is_read_on(tmp_path: Path, monkey
         ledger = registered(tmp_path, limit, "approximate")
         kernel, source = opened(Ledger(ledger.file.path))
         for _ in range(3):
-            kernel.charge((Exposure(source),), price, "count", None)
+            charge(kernel, (Exposure(source),), price, "count")
     kernel, source = opened(Ledger(ledger.file.path))
     assert source.meter.spent == (3 * price.rho, 0, limit.value + 1)  # plain sums of it are not known: in ρ alone
-    kernel.charge((Exposure(source),), price, "count", None)
+    charge(kernel, (Exposure(source),), price, "count")
     held = ledger.verify("people")
     assert held.older and held.entries == 5
     assert held.spent == (4 * price.rho, 0, limit.value + 1 + price.amount.value)
     with pytest.raises(Refusal, match="is left of the budget"):
-        kernel.charge((Exposure(source),), pure_price(Amount("epsilon", QUANTA)), "count", None)
+        charge(kernel, (Exposure(source),), pure_price(Amount("epsilon", QUANTA)), "count")

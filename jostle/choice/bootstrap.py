@@ -14,7 +14,8 @@ from jostle.accounting.amounts import Amount, quanta
 from jostle.choice.program import public_only, simulated_private
 from jostle.diagnostics import refuse
 from jostle.language.forms import DIMENSIONS
-from jostle.privacy.handles import Cube, Exposure, handles_in
+from jostle.privacy.handles import handles_in
+from jostle.privacy.minting import exposed, public_cube
 from jostle.run.faults import private_value
 from jostle.run.registry import builtin
 from jostle.run.values import Part, Record, is_number, is_workload, kind_name
@@ -46,14 +47,14 @@ def _bootstrap(
     amount = Amount(unit, quanta(epsilon if rho is None else rho, unit))
     counts = _counts(np.asarray(cells, dtype=float), tuple(queries.shape))
     names = tuple(DIMENSIONS[i] if i < 3 else f"d{i + 1}" for i in range(counts.ndim))
-    cube = Cube((), interp.kernel.vault.keep(counts), names, counts.shape)
+    cube = public_cube(interp.kernel, counts, names)
     truth = queries.answers(counts.astype(float))
     errors = np.empty((int(runs), len(truth)))
     with public_only(interp):
         for i in range(int(runs)):
             view, source = simulated_private(cube, amount, 1, int(seed) * MOST_RUNS + i)
             arguments = [Record(database=view, queries=queries)] if isinstance(option, Part) else [view, queries]
-            with interp.kernel.allot(amount, None, (Exposure(source),)):
+            with interp.kernel.allot(amount, None, exposed(source)):
                 answers = np.asarray(interp.call(option, arguments), dtype=float).ravel()
             if answers.shape != truth.shape:
                 raise refuse("ValueError", "`bootstrap` takes an option that returns an answer for each query")

@@ -135,14 +135,14 @@ def _closed(
     from jostle.accounting.amounts import Amount, quanta
     from jostle.kernels.accuracy import root_mean_square
     from jostle.kernels.noisy_array import noise_of
-    from jostle.privacy.handles import Exposure
+    from jostle.privacy.minting import exposed
 
     synthetic = synthetic_data(interp, data)
     if synthetic is None:
         return None
     amount = Amount(unit, quanta(amounts[-1], unit))
     view, source = simulated_private(synthetic, amount, 1, 0)
-    with public_only(interp), interp.kernel.allot(amount, None, (Exposure(source),)):
+    with public_only(interp), interp.kernel.allot(amount, None, exposed(source)):
         answers = interp.call(maker.options[option], [view])
     noise = noise_of(answers)
     if noise is None or noise.strategy is None or noise.workload is None:
@@ -155,6 +155,7 @@ def _closed(
 def synthetic_data(interp: Any, data: Any) -> Any:
     """Replaces the cubes of a record by synthetic public cubes of the same shapes; None where it holds tables."""
     from jostle.privacy.handles import Cube, Handle
+    from jostle.privacy.minting import public_cube
     from jostle.run.values import Record
     from jostle.simulate import counts_of
 
@@ -163,8 +164,7 @@ def synthetic_data(interp: Any, data: Any) -> Any:
     record = Record()
     for name, value in data.items():
         if isinstance(value, Cube):
-            cells = interp.kernel.vault.keep(counts_of(value.shape, 10 * value.size, 0))
-            record[name] = Cube((), cells, value.names, value.shape)
+            record[name] = public_cube(interp.kernel, counts_of(value.shape, 10 * value.size, 0), value.names)
         else:
             record[name] = map_handles(value, lambda handle: handle)
     return record

@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from jostle.accounting.amounts import Amount, quanta
-from jostle.accounting.definitions import Measure
 from jostle.choice.calls import all_handles, number_from
 from jostle.choice.fingerprint import fingerprint
 from jostle.diagnostics import refuse
-from jostle.privacy.handles import Cube, Exposure, Handle, handles_in
+from jostle.privacy.handles import Cube, Handle, handles_in
+from jostle.privacy.minting import exposed, simulated, simulated_source
 from jostle.privacy.publicrows import public_cells
-from jostle.privacy.sources import Source, Unit
+from jostle.privacy.sources import Source
 from jostle.run.values import JSet, Part, Record, is_number, is_sequence
 from jostle.simulate import SeededNoise, resample
 
@@ -124,13 +124,13 @@ class ProgramBench:
                 return self._interp.call(part, [instance])
         amount = Amount(self._unit, quanta(epsilon, self._unit))
         view, source = simulated_private(instance, amount, self._stability, seed)
-        with self._interp.kernel.allot(amount, None, (Exposure(source),)):
+        with self._interp.kernel.allot(amount, None, exposed(source)):
             return self._interp.call(part, [view])
 
     def _costs_nothing(self, feature: Any) -> bool:
         amount = Amount(self._unit, quanta(1.0))
         view, source = simulated_private(self._parts.databases[0], amount, self._stability, 0)
-        with self._training(), self._interp.kernel.allot(amount, None, (Exposure(source),)):
+        with self._training(), self._interp.kernel.allot(amount, None, exposed(source)):
             name = self.feature_names[self._parts.features.index(feature)]
             number_from(self._interp.call(feature, [view]), f"the Feature `{name}`")
         return not source.meter.spent[0]
@@ -189,10 +189,8 @@ def public_only(interp: Any) -> Iterator[None]:
 
 def simulated_private(data: Any, amount: Amount, stability: int, seed: int) -> tuple[Any, Source]:
     """Gives data a simulated private source, with a budget of `amount` and seeded noise."""
-    kind = "zcdp" if amount.unit == "rho" else "pure"
-    source = Source("simulated", Measure(kind, amount), Unit(), None, SeededNoise(seed), simulated=True)
-    exposures = (Exposure(source, (), stability),)
-    return map_handles(data, lambda handle: replace(handle, exposures=exposures)), source
+    source = simulated_source(amount, SeededNoise(seed))
+    return map_handles(data, lambda handle: simulated(handle, source, stability)), source
 
 
 def map_handles(value: Any, change: Callable[[Any], Handle]) -> Any:

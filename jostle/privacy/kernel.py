@@ -217,7 +217,7 @@ class Kernel:
         self.need_open(exposures, span)
         with self._lock:
             if payment is not None:
-                self._withdraw(payment, span)
+                self._withdraw(payment, exposures, span)
             else:
                 self._charge(exposures, measurement.price, measurement.title, span, measurement.purpose)
 
@@ -270,8 +270,10 @@ class Kernel:
         balance = self._balances[entry]
         return balance.units / balance.whole
 
-    def _withdraw(self, payment: Payment, span: Span | None) -> None:
-        """Takes a part of a prepaid amount, or refuses."""
+    def _withdraw(self, payment: Payment, exposures: Exposures, span: Span | None) -> None:
+        """Takes a part of a prepaid amount that was paid for these very data, or for what holds them; or refuses."""
+        if not payment.prepaid.covers(exposures):
+            raise refuse("TypeError", "this was paid for other data", span, help="`prepaid(rows)` of the same rows")
         balance = self._balances[payment.prepaid]
         if not 0 < payment.units <= balance.units:
             raise refuse(

@@ -71,16 +71,19 @@ class Prepaid:
         """What `many` discrete draws of at least this deviation, in steps of their grid, need in δ."""
         return many / (8 * deviation * deviation) if self.discrete and self.gaussian else 0.0
 
-    def payment(self, handle: Handle, share: float, room: float) -> Payment:
-        """A share of the balance, for a measurement of data that this was paid for."""
-        for exposure in handle.exposures:
-            paid = [p for p in self.exposures if p.source is exposure.source]
-            covered = any(
-                p.path == exposure.path[: len(p.path)] and set(exposure.agents) <= set(p.agents) for p in paid
-            )
-            if not covered:
-                raise refuse("TypeError", "this was paid for other data", help="`prepaid(rows)` of the same rows")
+    def payment(self, share: float, room: float) -> Payment:
+        """A share of the balance."""
         return Payment(self, units_of(share), room)
+
+    def covers(self, exposures: Exposures) -> bool:
+        """Whether this was paid on every source of `exposures`, on their paths or above, with no agent left out."""
+        return all(
+            any(
+                p.source is e.source and p.path == e.path[: len(p.path)] and set(e.agents) <= set(p.agents)
+                for p in self.exposures
+            )
+            for e in exposures
+        )
 
 
 @dataclass(frozen=True, slots=True)

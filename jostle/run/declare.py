@@ -7,22 +7,20 @@ from typing import Any
 from jostle.accounting.definitions import Measure
 from jostle.diagnostics import Refusal, refuse
 from jostle.language.forms import DIMENSIONS, source_kind
-from jostle.plan.plan import Scan
-from jostle.privacy.handles import Cube, Handle, Origin, Table
+from jostle.privacy.handles import Cube, Handle, Table
+from jostle.privacy.minting import private_cube, private_table, public_cube, public_table
 from jostle.privacy.sources import Unit
 from jostle.run.clauses import measure_of, schema_of, unit_of
 from jostle.run.origins import (
     announce,
     array_of,
     check_columns,
-    cube_of,
     file_of,
     is_array,
     open_origin,
     opened,
     origin_of,
     refuse_private,
-    table_of,
 )
 from jostle.run.scope import Scope
 from jostle.run.simulated import simulated
@@ -66,7 +64,7 @@ def private(interp: Any, node: n.Private, scope: Scope) -> Handle:
     if unit.columns:
         check_columns([(column, None) for column in unit.columns], data.columns, node.protecting.span, private=True)
     announce(interp, source, node, [name for name, _ in schema])
-    return table_of(source, data.key, schema)
+    return private_table(source, data.key, schema)
 
 
 def _private_counts(interp: Any, node: n.Private, origin: Any, measure: Measure, unit: Unit) -> Cube:
@@ -75,7 +73,7 @@ def _private_counts(interp: Any, node: n.Private, origin: Any, measure: Measure,
     array, identity = array_of(interp, origin, node.source.span, private=True)
     source = interp.kernel.register.declare(node.name, identity, measure, unit, node.span)
     announce(interp, source, node, list(DIMENSIONS[: array.ndim]))
-    return cube_of(interp, source, array, identity)
+    return private_cube(interp.kernel, source, array, DIMENSIONS[: array.ndim], identity)
 
 
 def registered(interp: Any, node: n.Private, call: n.Call, scope: Scope) -> Handle:
@@ -112,11 +110,11 @@ def registered(interp: Any, node: n.Private, call: n.Call, scope: Scope) -> Hand
     source = interp.kernel.register.declare(node.name, file.identity, terms.measure, terms.unit, node.span)
     source.join(Account(interp.kernel.ledger, dataset, key), call.span)
     made: Table | Cube
-    if terms.kind == "counts":
-        made = cube_of(interp, source, array, file.identity)
+    if array is not None:
+        made = private_cube(interp.kernel, source, array, DIMENSIONS[: array.ndim], file.identity)
         names = made.names
     else:
-        made = table_of(source, key, terms.schema)
+        made = private_table(source, key, terms.schema)
         names = tuple(column for column, _ in terms.schema)
     announce(interp, source, node, list(names), dataset=name)
     return made
@@ -145,13 +143,13 @@ def open_public(interp: Any, origin: Any, domains: Any, span: Span | None, domai
         return public_counts(interp, origin, span)
     refuse_private(interp, origin, span)
     data = open_origin(interp, origin, span, public=True)
-    interp.kernel.register.read_publicly(data.identity, span)
+    interp.kernel.register.read_publicly(data.identity, span)  # before anything of it is looked at
     if domains is None:
         schema = interp.kernel.engine.guess(data.key)
     else:
         schema = schema_of(domains, domains_span)
         check_columns(schema, data.columns, domains_span)
-    return Table((), Scan(data.key, schema), schema, origin=Origin(data.key, schema))
+    return public_table(interp.kernel, data.key, schema, data.identity, span)
 
 
 def public_array(interp: Any, path: str, span: Span | None) -> Any:
@@ -164,8 +162,7 @@ def public_array(interp: Any, path: str, span: Span | None) -> Any:
 def public_counts(interp: Any, origin: Any, span: Span | None) -> Cube:
     refuse_private(interp, origin, span)
     array, identity = array_of(interp, origin, span)
-    interp.kernel.register.read_publicly(identity, span)
-    return Cube((), interp.kernel.vault.keep(array), DIMENSIONS[: array.ndim], array.shape, origin=identity)
+    return public_cube(interp.kernel, array, DIMENSIONS[: array.ndim], identity, span)
 
 
 def setting(given: str | None, default: Any, name: str) -> Any:

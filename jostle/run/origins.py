@@ -12,28 +12,12 @@ from typing import Any
 
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.engine.files import OpenFile
-from jostle.language.forms import DIMENSIONS
-from jostle.plan.domains import Domain
-from jostle.plan.plan import Bound, Plan, Scan
-from jostle.privacy.handles import Cube, Exposure, Handle, Origin, Table, handles_in
+from jostle.privacy.handles import Handle, handles_in
 from jostle.privacy.sources import Source
 from jostle.run.scope import Scope
 from jostle.run.values import Record, is_sequence, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
-
-
-def table_of(source: Source, key: str, schema: tuple[tuple[str, Domain], ...]) -> Table:
-    """The handle of a private table: its described columns, the rows of each protected unit bounded."""
-    unit, scan = source.unit, Scan(key, schema)
-    plan: Plan = Bound(scan, unit.columns, unit.rows, unit.weighted) if unit.columns else scan
-    return Table((Exposure.of(source),), plan, schema, origin=Origin(key, schema, unit))
-
-
-def cube_of(interp: Any, source: Source, cells: Any, identity: object) -> Cube:
-    """The handle of private counts."""
-    names = DIMENSIONS[: cells.ndim]
-    return Cube((Exposure.of(source),), interp.kernel.vault.keep(cells), names, cells.shape, origin=identity)
 
 
 def announce(interp: Any, source: Source, node: n.Private, columns: list[str], **more: Any) -> None:

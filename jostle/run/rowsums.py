@@ -19,6 +19,7 @@ from jostle.privacy import vectorsums
 from jostle.privacy.handles import Table, Vectors, handles_in
 from jostle.privacy.kernel import Kernel
 from jostle.privacy.measurements.vectors import Moments, VectorSum, check_moments
+from jostle.privacy.minting import row_vectors
 from jostle.privacy.prepaid import Prepaid, Prepayment
 from jostle.run.faults import private_value
 from jostle.run.registry import builtin
@@ -72,11 +73,11 @@ def _vectors(interp: Any, node: n.Call, scope: Scope) -> Vectors:
         raise refuse("ValueError", "a radius is a positive number", node.span, help="`radius = 1`: in scaled units")
     if scaled and radius > reach:
         radius = reach  # no row is longer
-    exprs = tuple(_scaled(expr, centre, scale) for (expr, _), (centre, scale) in zip(named, places, strict=True))
-    return Vectors(
-        table.exposures, table.plan, exprs, tuple(name for _, name in named), tuple(c for c, _ in places),
-        tuple(s for _, s in places), radius, norm,
-    )  # fmt: skip
+    coordinates = [
+        (name, _scaled(expr, centre, scale), centre, scale)
+        for (expr, name), (centre, scale) in zip(named, places, strict=True)
+    ]
+    return row_vectors(table, coordinates, radius, norm)
 
 
 def _listed(interp: Any, rows: Any, given: dict[str, Any], node: n.Call) -> Any:

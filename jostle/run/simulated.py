@@ -10,17 +10,16 @@ from jostle.language.builtins import OPENERS
 from jostle.language.forms import DIMENSIONS
 from jostle.plan.domains import Categories, Domain, Integer, Real
 from jostle.privacy.handles import Handle
+from jostle.privacy.minting import private_cube, private_table
 from jostle.privacy.sources import Unit
 from jostle.run.clauses import schema_of
 from jostle.run.origins import (
     announce,
     array_of,
     check_columns,
-    cube_of,
     file_of,
     is_array,
     open_origin,
-    table_of,
 )
 from jostle.run.scope import Scope
 from jostle.syntax import nodes as n
@@ -44,7 +43,7 @@ def simulated(interp: Any, node: n.Private, kind: str, measure: Measure, unit: U
         array, _ = array_of(interp, stand_in, node.source.span, private=True)
         cells = array if given is not None else counts_of(array.shape, MADE_UP_ROWS, seed)
         announce(interp, source, node, list(DIMENSIONS[: array.ndim]))
-        return cube_of(interp, source, cells, source)
+        return private_cube(interp.kernel, source, cells, DIMENSIONS[: cells.ndim], source)
     if node.described is None:
         raise refuse("DataError", f"`{node.name}` is not described", node.span, help="add `described by {…}`")
     schema = schema_of(interp.eval(node.described, scope), node.described.span)
@@ -52,7 +51,7 @@ def simulated(interp: Any, node: n.Private, kind: str, measure: Measure, unit: U
     opened = open_origin(interp, rows, node.source.span, public=False)
     check_columns(schema, opened.columns, node.described.span)
     announce(interp, source, node, [name for name, _ in schema])
-    return table_of(source, opened.key, schema)
+    return private_table(source, opened.key, schema)
 
 
 def _written(interp: Any, node: n.Private, scope: Scope) -> Any:

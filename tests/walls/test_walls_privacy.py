@@ -143,3 +143,17 @@ def test_the_reader_stays_inside_the_door() -> None:
         assert not attributes or shown(path) == "jostle/privacy/kernel.py"
         made = [n for n in ast.walk(tree(path)) if isinstance(n, ast.Call) and chain(n.func)[-1:] == ["Reader"]]
         assert not made or shown(path) == "jostle/privacy/kernel.py"
+
+
+HANDLES = {"Table", "Cube", "Vectors", "Score", "Scores", "ColumnHandle", "Exposure"}
+
+
+@pytest.mark.parametrize("path", outside(), ids=shown)
+def test_nothing_else_mints_a_handle(path: Path) -> None:
+    """Handles and exposures are made in `privacy` only; elsewhere they are looked at."""
+    ours = {i.name.split(".")[-1] for i in imports(path) if i.name.startswith("jostle.privacy.")} & HANDLES
+    minted = [
+        n.lineno for n in ast.walk(tree(path))
+        if isinstance(n, ast.Call) and chain(n.func)[-1] in ours and not isinstance(n.func, ast.Attribute)
+    ]  # fmt: skip
+    assert minted == []

@@ -113,7 +113,7 @@ class Moments(_OfVectors, Measurement["list[Ints]", "dict[str, Any]"]):
                 room += paid.room(scales[-1] / math.sqrt(2), size)
             else:
                 scales.append(l1 / (strength * share / whole))
-        return cls(rows, paid, paid.payment(rows, part, room), weights, tuple(shares), tuple(scales))
+        return cls(rows, paid, paid.payment(part, room), weights, tuple(shares), tuple(scales))
 
     def read(self, reader: Reader) -> list[Ints]:
         return vectorsums.moments(reader, self.rows, self.weights, len(self.shares) - 1)
@@ -159,7 +159,7 @@ class VectorSum(_OfVectors, Measurement["Ints", "tuple[Floats, float]"]):
         l1, l2 = {"l1": (1.0, 1.0), "l2": (math.sqrt(m), 1.0), "sup": (m, math.sqrt(m))}[norm]
         reach = math.ceil((l2 if paid.gaussian else l1) * stability_of(rows) * UNIT)
         scale = reach * (1 + 2.0**-40) / paid.part(part)
-        return cls(rows, paid, paid.payment(rows, part, paid.room(scale, m)), function, bound, norm, scale)
+        return cls(rows, paid, paid.payment(part, paid.room(scale, m)), function, bound, norm, scale)
 
     def read(self, reader: Reader) -> Ints:
         return vectorsums.contributions(reader, self.rows, self.function, self.bound, self.norm)

@@ -1,0 +1,85 @@
+"""Handles of what a program declares, opens or simulates: only `privacy` makes them.
+
+A private handle is made of a declared source. A public one is made of data that no private source of the session is
+made of, which the register is asked here. A simulated source has seeded noise and a budget of its own, and stands
+before public data only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from jostle.accounting.amounts import Amount
+from jostle.accounting.definitions import Measure
+from jostle.diagnostics import refuse
+from jostle.plan.domains import Domain
+from jostle.plan.plan import Bound, Plan, RowExpr, Scan
+from jostle.privacy.handles import Cube, Exposure, Exposures, Handle, Origin, Table, Vectors
+from jostle.privacy.sources import Source, Unit
+from jostle.source import Span
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from jostle.privacy.kernel import Kernel
+    from jostle.privacy.noise import Noise
+
+Schema = tuple[tuple[str, Domain], ...]
+
+
+def private_table(source: Source, key: str, schema: Schema) -> Table:
+    """A private table: its described columns, the rows of each protected unit bounded."""
+    unit, scan = source.unit, Scan(key, schema)
+    plan: Plan = Bound(scan, unit.columns, unit.rows, unit.weighted) if unit.columns else scan
+    return Table((Exposure.of(source),), plan, schema, origin=Origin(key, schema, unit))
+
+
+def private_cube(
+    kernel: Kernel, source: Source, cells: NDArray[np.int64], names: Sequence[str], identity: object
+) -> Cube:
+    """Private counts."""
+    return Cube((Exposure.of(source),), kernel.vault.keep(cells), tuple(names), cells.shape, origin=identity)
+
+
+def public_table(kernel: Kernel, key: str, schema: Schema, identity: object, span: Span | None) -> Table:
+    """A public table; refused where `identity` is that of a private source."""
+    kernel.register.read_publicly(identity, span)
+    return Table((), Scan(key, schema), schema, origin=Origin(key, schema))
+
+
+def public_cube(
+    kernel: Kernel, cells: NDArray[np.int64], names: Sequence[str], identity: object = None, span: Span | None = None
+) -> Cube:
+    """Public counts; refused where `identity` is that of a private source."""
+    if identity is not None:
+        kernel.register.read_publicly(identity, span)
+    return Cube((), kernel.vault.keep(cells), tuple(names), cells.shape, origin=identity)
+
+
+def row_vectors(
+    table: Table, columns: Sequence[tuple[str, RowExpr, float, float]], radius: float, norm: str
+) -> Vectors:
+    """The rows of a table as vectors within a ball: for each coordinate a name, an expression, a centre and a scale."""
+    names, exprs, centres, scales = zip(*columns, strict=True)
+    return Vectors(table.exposures, table.plan, exprs, names, centres, scales, radius, norm)
+
+
+def simulated_source(amount: Amount, noise: Noise) -> Source:
+    """A source of simulations, with a budget of `amount` and seeded noise."""
+    kind = "zcdp" if amount.unit == "rho" else "pure"
+    return Source("simulated", Measure(kind, amount), Unit(), None, noise, simulated=True)
+
+
+def simulated(handle: Any, source: Source, stability: int) -> Any:
+    """A public handle as if it were of a simulated source."""
+    if not isinstance(handle, Handle) or handle.private or not source.simulated:
+        raise refuse("PrivateValue", "only public data are simulated with")
+    return replace(handle, exposures=(Exposure(source, (), stability),))
+
+
+def exposed(source: Source) -> Exposures:
+    """The exposures of a source itself, for which an allotment is opened."""
+    return (Exposure(source),)

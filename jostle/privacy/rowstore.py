@@ -1,7 +1,7 @@
 """Where rows are held as vectors: read from the engine once, as 16-bit whole numbers, while they fit in LIMIT bytes.
 
 Ten columns of ten million rows take 200 MB. What does not fit is read again for every sum, batch by batch, so that
-memory does not grow with the number of rows. Only `privacy.rowsums` asks it anything.
+memory does not grow with the number of rows. Only `privacy.reader` asks it for rows.
 """
 
 from __future__ import annotations

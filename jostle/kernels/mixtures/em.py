@@ -1,8 +1,8 @@
 """DP-EM (Park, Foulds, Chaudhuri, Welling 2017): starts and M-steps of mixtures from noisy sums, made sound.
 
-The E-step is a row kernel under a clip (`kernels.rowkernels`); here is only arithmetic on released numbers. Sums are
-perturbed, never quotients. Each component sees rows in a frame of its own, centred at its mean and whitened by its
-covariance (as in CoinPress: Biswas, Dong, Kamath, Ullman 2020), so that what noise does to a component does not
+The E-step is a row program under a clip (`kernels.rowprograms.mixtures`); here is only arithmetic on released numbers.
+Sums are perturbed, never quotients. Each component sees rows in a frame of its own, centred at its mean and whitened
+by its covariance (as in CoinPress: Biswas, Dong, Kamath, Ullman 2020), so that what noise does to a component does not
 depend on how small it is; where the sums say nothing, the component stays what it was, or goes to the pool.
 """
 

@@ -7,7 +7,7 @@ within their tables, divisors are positive and no number or partial sum reaches 
 
 *Why privacy may rest on it.* What is made is total: no row can make it fail. It is a function of the row alone: no
 operation mixes rows. It is exact: every number it calculates is a whole number that a double holds, whatever the order
-of additions, the size of the batch and the number of threads (`privacy.rows.evaluator`). So any expression is a fair
+of additions, the size of the batch and the number of threads (`privacy.rows.program`). So any expression is a fair
 function of a row, whoever wrote it, and builders of expressions (`jostle.kernels.rowprograms`) need no trust.
 """
 

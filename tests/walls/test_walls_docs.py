@@ -1,0 +1,75 @@
+"""The pages name files, folders and functions that exist."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+from package_code import PACKAGE, ROOT, files, shown, tree
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FILE = re.compile(r"`((?:[\w.]+/)*\w+\.py)`")
+FOLDER = re.compile(r"`((?:\w+/)+)`|`((?:jostle|tests|docs)/[\w/]+)`")
+PLACED = re.compile(r"`(jostle/[\w/]+\.py)` `(\w+)`")
+PARTS = "accounting|check|choice|engine|kernels|language|plan|privacy|run|syntax|tools|trace"
+DOTTED = re.compile(rf"`(?:jostle\.)?((?:{PARTS})(?:\.[a-z]\w*)+)`")
+
+
+def endings() -> tuple[set[str], set[str]]:
+    """Files and folders of the checkout by every ending of their path that begins with a whole name."""
+    folders = ("jostle", "stdlib", "programs", "tests", "docs", "grammar")
+    paths = [p.relative_to(ROOT) for top in folders for p in (ROOT / top).rglob("*") if "__pycache__" not in p.parts]
+    ends = [("/".join(p.parts[i:]), (ROOT / p).is_dir()) for p in paths for i in range(len(p.parts))]
+    return {end for end, folder in ends if not folder}, {end for end, folder in ends if folder} | set(folders)
+
+
+FILES, FOLDERS = endings()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_the_files_of_a_page_exist(page: Path) -> None:
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    unknown = {name for name in FILE.findall(text) if name not in FILES}
+    unknown |= {name for pair in FOLDER.findall(text) for name in pair if name and name.rstrip("/") not in FOLDERS}
+    assert unknown == set()
+
+
+def names_of(path: Path) -> set[str]:
+    """What a file defines at its top."""
+    names: set[str] = set()
+    for node in tree(path).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return names
+
+
+@pytest.mark.parametrize("page", ["one-query", "glossary"])
+def test_what_stands_in_a_file_is_defined_there(page: str) -> None:
+    placed = PLACED.findall((ROOT / "docs" / "contributing" / f"{page}.md").read_text(encoding="utf-8"))
+    assert len(placed) > 12
+    assert [(file, name) for file, name in placed if name not in names_of(ROOT / file)] == []
+
+
+@pytest.mark.parametrize("path", files(), ids=shown)
+def test_the_modules_of_a_docstring_exist(path: Path) -> None:
+    """`privacy.rows.program` and `kernels.rowprograms` in docstrings are modules, or names in modules."""
+    texts = [n.value for n in ast.walk(tree(path)) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+    dotted = {name for text in texts for name in DOTTED.findall(text)}
+    assert {name for name in dotted if not exists(name)} == set()
+
+
+def exists(dotted: str) -> bool:
+    place = PACKAGE.joinpath(*dotted.split("."))
+    module = place.parent.with_suffix(".py")
+    return place.is_dir() or place.with_suffix(".py").exists() or (module.exists() and place.name in names_of(module))
+
+
+def test_it_would_see_what_is_gone() -> None:
+    assert exists("privacy.rows.program") and exists("privacy.kernel.Kernel") and exists("kernels.rowprograms")
+    assert not exists("kernels.rowkernels") and not exists("privacy.kernel.charge")
+    assert "privacy/kernel.py" in FILES and "privacy/measure.py" not in FILES

@@ -33,9 +33,38 @@ assert f(1) == 4 and spent(people) == 0.2
 repeat = 5
 assert repeat + 1 == 6
 """
+TROUGH = """
+private people = counts([300, 4000]) protecting rows budget epsilon 5
+c = counts([30, 4])
+assert trough(c) == 4
+n = laplace(trough(people)) with epsilon 1
+assert abs(n - 300) < 100
+best = noisy_max([trough(people), peak(people)]) with epsilon 1
+assert best == 1
+assert spent(people) == 2
+"""
+AXIS_SUMS = """
+private people = counts([[1000, 2000], [3000, 4000]]) protecting rows budget epsilon 5
+c = counts([[1, 2], [3, 4]])
+assert axis_sums(c)[1] == 7 and axis_sums(c, 1)[1] == 6
+s = axis_sums(people, 1) with epsilon 2
+assert len(s) == 2 and abs(s[0] - 4000) < 100 and abs(s[1] - 6000) < 100
+assert spent(people) == 2
+"""
+ABSOLUTE = """
+private people = table("people.csv") described by {x: -5..5} protecting rows budget epsilon 5
+t = table("public.csv") described by {x: -5..5}
+s = noisy_sum(vectors(t, x, norm = "sup"), "absolute", norm = "sup")
+assert abs(s.sum[0] - 9 / 5) < 0.001
+n = noisy_sum(vectors(people, x, norm = "sup"), "absolute", norm = "sup") with epsilon 2
+assert spent(people) == 2 and abs(n.sum[0] - 9 / 5) < 50
+"""
 PAGES = {
     "add-a-row-function": (2, SIGN, "exactly epsilon 1 of 10"),
     "add-a-statement": (7, REPEAT, "exactly epsilon 0.2 of 1"),
+    "add-a-score": (4, TROUGH, "exactly epsilon 2 of 5"),
+    "add-a-measurement": (4, AXIS_SUMS, "exactly epsilon 2 of 5"),
+    "add-a-row-program": (3, ABSOLUTE, "exactly epsilon 2 of 5"),
 }
 
 
@@ -53,10 +82,8 @@ def test_the_page_adds_what_it_says(page: str, tmp_path: Path) -> None:
     text = (ROOT / "docs" / "contributing" / f"{page}.md").read_text(encoding="utf-8")
     (change,) = re.findall(r"^```diff\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     assert len(re.findall(r"^diff --git", change, re.MULTILINE)) == files
-    for folder in ("jostle", "grammar", "stdlib"):
+    for folder in ("jostle", "grammar", "stdlib", "docs"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    (tmp_path / "docs").mkdir()
-    shutil.copy(ROOT / "docs" / "language.md", tmp_path / "docs")
     subprocess.run(["git", "apply", "-C1", "-"], cwd=tmp_path, input=change, encoding="utf-8", check=True)
     (tmp_path / "program.jst").write_text(program.lstrip(), encoding="utf-8")
     for name in ("people", "public"):

@@ -8,7 +8,7 @@ from jostle.diagnostics import refuse
 from jostle.privacy.handles import Scores, Vectors
 from jostle.privacy.rows.factored import FactoredGradient, gradient_sums
 from jostle.privacy.rows.functions import Contributions, Weights
-from jostle.privacy.rows.norms import BITS, whole_frames, whole_weights
+from jostle.privacy.rows.norms import BITS, exact_sizes, whole_frames, whole_weights
 from jostle.privacy.rows.sums import BATCH, ContributionSums, MomentSums
 from jostle.threads import on_one_thread
 
@@ -50,7 +50,7 @@ def contributions(reader: Reader, rows: Vectors, function: Contributions, bound:
         for start in range(0, len(times), most):
             part = slice(start, start + most)
             (numbers,) = function.program(units[:, part])
-            total.add(numbers * scale, times[part])
+            total.add(numbers * scale, times[part], exact_sizes(numbers, function.largest, norm, scale))
     return total.sums()
 
 

@@ -33,16 +33,16 @@ def logistic_gradient(d: int, *, target: Any, weights: Any) -> Contributions:
     sign = comparison(constant(-1), "<", part(units, [place])) * 2 - 1
     others = np.where(np.arange(d) == place, 0.0, w)
     margin, bits = affine(others[None, :] / GRID, w[[place]], units, 50)
-    slope = logistic_slope(margin * sign, bits) * sign
+    slope = falling_slope(margin * sign, bits) * sign
     before, behind = ([part(units, places)] if places else [] for places in (range(place), range(place + 1, d)))
     x = concatenate([*before, constant([GRID]), *behind])
-    return Contributions("logistic_gradient", program([units], -(x * slope)), SLOPE_BITS + GRID_BITS)
+    return Contributions("logistic_gradient", program([units], x * slope), SLOPE_BITS + GRID_BITS)
 
 
-def logistic_slope(margin: Expression, bits: int) -> Expression:
-    """1/(1 + exp(margin)) in units of 2^-SLOPE_BITS, of a margin in units of 2^-bits."""
+def falling_slope(margin: Expression, bits: int) -> Expression:
+    """−1/(1 + exp(margin)) in units of 2^-SLOPE_BITS, of a margin in units of 2^-bits."""
     places = rounded(margin, bits - STEPS.bit_length() + 1, -FAR * STEPS, FAR * STEPS)
-    return lookup(logistic(SLOPE_BITS), places + FAR * STEPS)
+    return lookup(-logistic(SLOPE_BITS), places + FAR * STEPS)
 
 
 def pair_products(d: int) -> Contributions:

@@ -8,7 +8,7 @@ import numpy as np
 
 from jostle.kernels.arrays import Floats
 from jostle.kernels.errors import KernelError
-from jostle.kernels.rowprograms.contributions import SLOPE_BITS, logistic_slope, place_of
+from jostle.kernels.rowprograms.contributions import SLOPE_BITS, falling_slope, place_of
 from jostle.kernels.rowprograms.mixtures import normalised
 from jostle.kernels.rowprograms.scales import bits_for, numbers
 from jostle.privacy.rows.arrays import one_hot, reshape
@@ -37,7 +37,7 @@ def ising_gradient(d: int, *, target: Any, weights: Any) -> FactoredGradient:
     tables, reach, bits = _fixed([pull[None] for pull in pulls])
     margin, own = columns((1,), -reach, reach), columns((), 0, 1)
     y = own * 2 - 1
-    slopes = -(logistic_slope(reshape(margin, ()) * y, bits) * y)
+    slopes = falling_slope(reshape(margin, ()) * y, bits) * y
     return FactoredGradient(
         "ising_gradient", values, place, np.ones((1, 1), dtype=np.int64), tables,
         tuple(sign.astype(np.int64) for sign in signs), program([margin, own], reshape(slopes, (1,))), SLOPE_BITS,

@@ -305,6 +305,8 @@ def rounded(argument: Expression, places: int, low: int, high: int) -> Expressio
         return clamp(shift(clamp(argument, -edge - 1, edge + 1), places), low, high)
     if places > 60:
         return clamp(constant(np.zeros(argument.shape)), low, high)
-    edge = (max(abs(low), abs(high)) + 1) << places
     half = 1 << (places - 1)
-    return clamp(shift(clamp(argument, -min(edge, EXACT // 2), min(edge, EXACT // 2)) + half, places), low, high)
+    if max(abs(argument.low), abs(argument.high)) + half >= EXACT:
+        edge = min((max(abs(low), abs(high)) + 1) << places, EXACT // 2)
+        argument = clamp(argument, -edge, edge)
+    return clamp(shift(argument + half, places), low, high)

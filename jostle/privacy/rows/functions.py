@@ -79,6 +79,12 @@ class Contributions:
     def size(self) -> int:
         return self.program.outputs[0].shape[0]
 
+    @property
+    def largest(self) -> int:
+        """The largest absolute value of any number."""
+        (numbers,) = self.program.outputs
+        return max(abs(numbers.low), abs(numbers.high))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowCount:

@@ -83,33 +83,48 @@ def whole_frames(frames: Floats, squared: Floats, radius: int) -> Floats:
     return np.trunc(scaled, out=scaled)
 
 
-def clipped(contributions: Floats, norm: str) -> Ints:
+def exact_sizes(numbers: Floats, largest: int, norm: str, scale: float) -> Floats | None:
+    """The ℓ₁ or ℓ₂ norm of each column of whole numbers (m, n) times `scale`; None where the sum may not be exact."""
+    import numpy as np
+
+    m = len(numbers)
+    if norm == "l1" and m * largest < 2**53:
+        return np.asarray(np.abs(numbers).sum(axis=0) * scale)
+    if norm == "l2" and m * largest**2 < 2**53:
+        return np.asarray(np.sqrt(np.einsum("mn,mn->n", numbers, numbers)) * scale)
+    return None
+
+
+def clipped(contributions: Floats, norm: str, sizes: Floats | None = None) -> Ints:
     """Columns (m, n) of multiples of the bound within the unit ball of `l1`, `l2` or `sup`, in steps of 2^-BITS.
 
     Rounded toward zero. A row that rounding left outside of the ball, checked in whole numbers, counts as zero.
+    `sizes` are the columns' norms where they are known.
     """
     import numpy as np
 
     unit = 2.0**BITS
     with np.errstate(all="ignore"):
         x = np.nan_to_num(np.array(contributions, dtype=float), nan=0.0, posinf=0.0, neginf=0.0)
-        np.clip(x, -1.0, 1.0, out=x)  # a coordinate beyond the ball is out of it in any norm; keeps squares finite
         if norm == "sup":
-            return np.asarray(np.trunc(x * unit), dtype=np.int64)
-        size = np.zeros(x.shape[1])
-        for row in x:
-            size += np.abs(row) if norm == "l1" else row * row
-        size = size if norm == "l1" else np.sqrt(size)
+            return np.asarray(np.trunc(np.clip(x, -1.0, 1.0) * unit), dtype=np.int64)
+        if sizes is None:
+            np.clip(x, -1.0, 1.0, out=x)  # a coordinate beyond the ball is out of it anyway; keeps squares finite
+            sizes = np.zeros(x.shape[1])
+            for row in x:
+                sizes += np.abs(row) if norm == "l1" else row * row
+            sizes = sizes if norm == "l1" else np.sqrt(sizes)
         # one part in 2^28 smaller than the ball, so that rounding cannot carry a row out of it
-        x *= (1 - 2.0**-28) / np.maximum(size, 1.0)
+        x *= (1 - 2.0**-28) / np.maximum(sizes, 1.0)
     units: Ints = np.trunc(x * unit).astype(np.int64)
     if norm == "l1":
         units[:, np.abs(units).sum(axis=0) > 2**BITS] = 0
     else:
         # in doubles first, where no square overflows, then exactly
-        near = (units.astype(float) ** 2).sum(axis=0) < 2.0 ** (2 * BITS + 1)
+        floats = units.astype(float)
+        near = np.einsum("mn,mn->n", floats, floats) < 2.0 ** (2 * BITS + 1)
         units[:, ~near] = 0
-        units[:, (units * units).sum(axis=0) > 2 ** (2 * BITS)] = 0
+        units[:, np.einsum("mn,mn->n", units, units) > 2 ** (2 * BITS)] = 0
     return units
 
 

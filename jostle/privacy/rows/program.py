@@ -8,7 +8,7 @@ between batches, and a batch of no rows is a batch.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jostle.privacy.rows.arrays import Reshape
-from jostle.privacy.rows.expressions import Columns, Constant, Expression, Floats, RowProgramError
+from jostle.privacy.rows.expressions import Columns, Constant, Expression, Floats, RowProgramError, Shape
 
 LONGEST = 2**14
 """Expressions in a program."""
@@ -82,24 +82,26 @@ class RowProgram:
         for column, batch in zip(self.inputs, batches, strict=True):
             if id(column) in self.places:
                 values[self.places[id(column)]] = np.asarray(batch, dtype=np.float64)
-        for place, expression in enumerate(self.order):
-            if isinstance(expression, Columns):
-                continue
-            sources = [self.places[id(operand)] for operand in expression.operands]
-            operands = [array for source in sources if (array := values[source]) is not None]
-            values[place] = expression.apply(operands, self._reusable(place, sources, operands, rows))
-            for ended in self._expiring[place]:
+        for place, apply, sources, reusable, shape, expiring in self._steps:
+            out = next((v for s in reusable if (v := values[s]) is not None and v.shape == (*shape, rows)), None)
+            values[place] = apply([values[source] for source in sources], out)
+            for ended in expiring:
                 values[ended] = None
         results = (values[self.places[id(output)]] for output in self.outputs)
         return [np.broadcast_to(v, (*v.shape[:-1], rows)) for v in results if v is not None]
 
-    def _reusable(self, place: int, sources: list[int], operands: list[Floats], rows: int) -> Floats | None:
-        """The array of an operand that ends here and has the shape of the result, to be written over."""
-        shape = (*self.order[place].shape, rows)
-        for source, operand in zip(sources, operands, strict=True):
-            if source in self._expiring[place] and source in self._owned and operand.shape == shape:
-                return operand
-        return None
+    @cached_property
+    def _steps(self) -> list[tuple[int, Callable[..., Floats], list[int], list[int], Shape, list[int]]]:
+        """What is calculated, in order: its place, how, of which places, which of these may be written over since they
+        end here, its shape, and the places that end here."""
+        steps = []
+        for place, expression in enumerate(self.order):
+            if not isinstance(expression, Columns):
+                sources = [self.places[id(operand)] for operand in expression.operands]
+                ending = self._expiring[place]
+                reusable = [s for s in sources if s in ending and s in self._owned]
+                steps.append((place, expression.apply, sources, reusable, expression.shape, ending))
+        return steps
 
     @cached_property
     def _owned(self) -> set[int]:

@@ -79,9 +79,12 @@ class ContributionSums:
         self._norm = norm
         self._whole: Any = np.zeros(size, dtype=object)
 
-    def add(self, contributions: Floats, times: Ints | None = None) -> None:
-        """Multiples of the bound, (m, n); column j stands for `times[j]` equal rows (left out: one)."""
-        units = clipped(contributions, self._norm)
+    def add(self, contributions: Floats, times: Ints | None = None, sizes: Floats | None = None) -> None:
+        """Multiples of the bound, (m, n); column j stands for `times[j]` equal rows (left out: one).
+
+        `sizes` (n,): the norm of each column, where it is known (`norms.exact_sizes`).
+        """
+        units = clipped(contributions, self._norm, sizes)
         if times is None:
             total = units.sum(axis=1).astype(object)
         elif int(times.sum()) < 2**32:  # |units| ≤ 2^30: no sum leaves 64 bits

@@ -18,7 +18,7 @@ from jostle.kernels.rowprograms import scales
 from jostle.privacy import scores, vectorsums
 from jostle.privacy.rows import arrays, functions, sums
 from jostle.privacy.rows.arrays import reshape, total
-from jostle.privacy.rows.expressions import Unary, comparison, constant
+from jostle.privacy.rows.expressions import Columns, Constant, Unary, comparison, constant
 from jostle.privacy.rows.functions import Weights
 from jostle.privacy.rows.norms import GRID
 from jostle.privacy.rows.program import program
@@ -113,9 +113,13 @@ def a_number_written_over(patch: Patch) -> None:
     """The evaluator takes an array for its result that is needed again."""
     from jostle.privacy.rows.program import RowProgram
 
-    patch.setattr(RowProgram, "_reusable", lambda self, place, sources, operands, rows: next(
-        (o for o in operands if o.shape == (*self.order[place].shape, rows) and o.flags.writeable), None
-    ))  # fmt: skip
+    right = RowProgram._steps.func  # type: ignore[attr-defined]
+
+    def steps(self: RowProgram) -> list[Any]:
+        held = [p for p, e in enumerate(self.order) if not isinstance(e, Columns | Constant)]
+        return [(p, apply, used, [s for s in used if s in held], *rest) for p, apply, used, _, *rest in right(self)]
+
+    patch.setattr(RowProgram, "_steps", property(steps))
 
 
 def a_count_of_two(patch: Patch) -> None:

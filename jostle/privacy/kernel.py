@@ -25,7 +25,8 @@ from jostle.diagnostics import Note, Refusal, refuse
 from jostle.events import Stream
 from jostle.privacy.failures import exact_or_empty
 from jostle.privacy.handles import Exposure, Exposures
-from jostle.privacy.measurement import Measurement, common_noise
+from jostle.privacy.measurement import Measurement, Release, common_noise
+from jostle.privacy.noise import Noise
 from jostle.privacy.reader import Reader
 from jostle.privacy.sources import Register, Source
 from jostle.privacy.vault import Vault
@@ -192,8 +193,8 @@ class Kernel:
         """Prices, admits, commits, reads, releases and tells, in this order, once.
 
         What is refused is refused before the charge, from public facts. Nothing is given back. After the charge nothing
-        may depend on a row: where reading fails all the same, noise is added to what no rows would give. Public data
-        are measured exactly and for nothing.
+        may depend on a row: what fails all the same gives way to a release of no rows. Public data are measured exactly
+        and for nothing.
         """
         exposures = measurement.exposures
         noise = common_noise(exposures)
@@ -201,8 +202,9 @@ class Kernel:
             self._pay(measurement, span)
         step: Measurement[Any, R] | None = measurement
         while step is not None:
-            exact = exact_or_empty(bool(exposures), partial(step.read, self._reader), step.empty)
-            release = step.release(exact, noise)
+            release = exact_or_empty(
+                bool(exposures), partial(_released, step, self._reader, noise), partial(_released, step, None, noise)
+            )
             for measured in release.measured:
                 self.events.emit("measure", measured.what, span, **measured.fields(exposures))
             step = release.rest
@@ -372,6 +374,11 @@ def _charged_path(exposure: Exposure, price: Price) -> Path:
     measure = exposure.source.measure
     has_delta = measure.width > 1 and measure.cost(price)[1] > 0
     return () if has_delta and exposure.stability > 1 else exposure.path
+
+
+def _released(step: Measurement[Any, R], reader: Reader | None, noise: Noise | None) -> Release[R]:
+    """What is read, or what no rows would give, with noise."""
+    return step.release(step.empty() if reader is None else step.read(reader), noise)
 
 
 def check_unit(amount: Amount, source: Source, span: Span | None = None) -> None:

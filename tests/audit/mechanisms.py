@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import tempfile
-from types import SimpleNamespace
 
 import numpy as np
 from batched import BatchedNoise, Drawn, batched, batched_table, likelihood_ratio, repeated
@@ -114,9 +113,8 @@ def stability(epsilon: float, delta: float) -> Case:
 
     def draw(runs: int, rng: np.random.Generator) -> Pair:
         amount = Amount("epsilon", round(epsilon * QUANTA), round(delta * QUANTA))
-        engine = SimpleNamespace(tally=lambda plan, expr: (np.arange(runs), np.ones(runs, dtype=np.int64)))
-        noise = SeededNoise(_seeds(rng)[0])
-        shown, _, _ = select_keys(SimpleNamespace(engine=engine), None, None, amount, noise, 1)
+        tally = np.arange(runs), np.ones(runs, dtype=np.int64)
+        shown, _, _ = select_keys(tally, amount, SeededNoise(_seeds(rng)[0]), 1)
         one = np.zeros(runs)
         one[np.array(shown, dtype=int)] = 1
         return one, np.zeros(runs)

@@ -25,7 +25,7 @@ import pytest
 
 from jostle import syntax
 from jostle.diagnostics import KINDS, Diagnostic, Refusal
-from jostle.engine import duck
+from jostle.engine.duckdb import engine as duckdb_engine
 from jostle.privacy import sources
 from jostle.privacy.kernel import Kernel
 from jostle.privacy.measurements import choices, selects
@@ -122,11 +122,11 @@ class Engines:
     """
 
     def __init__(self) -> None:
-        self._make = duck.Engine
-        self._made: dict[Path, duck.Engine] = {}
+        self._make = duckdb_engine.DuckDb
+        self._made: dict[Path, duckdb_engine.DuckDb] = {}
         self.folder = Path()
 
-    def __call__(self) -> duck.Engine:
+    def __call__(self) -> duckdb_engine.DuckDb:
         if self.folder not in self._made:
             self._made[self.folder] = self._make()
         return self._made[self.folder]
@@ -164,7 +164,7 @@ def watched(patch: pytest.MonkeyPatch) -> Watch:
         Source("p.jst", "use histograms\nx = counts([1, 2])\n")
     )  # loads grammar and engine before any alarm
     patch.setattr(sources, "SecureNoise", lambda: MadeUp(watch))
-    patch.setattr(duck, "Engine", watch.engines)
+    patch.setattr(duckdb_engine, "DuckDb", watch.engines)
     patch.setattr(syntax, "parse", remembered(syntax.parse))
 
     class Free(MadeUp):

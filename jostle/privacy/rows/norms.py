@@ -105,9 +105,11 @@ def clipped(contributions: Floats, norm: str, sizes: Floats | None = None) -> In
 
     unit = 2.0**BITS
     with np.errstate(all="ignore"):
-        x = np.nan_to_num(np.array(contributions, dtype=float), nan=0.0, posinf=0.0, neginf=0.0)
+        x = np.array(contributions, dtype=float)
+        if not np.isfinite(x.sum()):
+            x = np.nan_to_num(x, nan=0.0, posinf=0.0, neginf=0.0)
         if norm == "sup":
-            return np.asarray(np.trunc(np.clip(x, -1.0, 1.0) * unit), dtype=np.int64)
+            return np.asarray(np.clip(x, -1.0, 1.0, out=x) * unit, dtype=np.int64)  # toward zero
         if sizes is None:
             np.clip(x, -1.0, 1.0, out=x)  # a coordinate beyond the ball is out of it anyway; keeps squares finite
             sizes = np.zeros(x.shape[1])
@@ -115,15 +117,14 @@ def clipped(contributions: Floats, norm: str, sizes: Floats | None = None) -> In
                 sizes += np.abs(row) if norm == "l1" else row * row
             sizes = sizes if norm == "l1" else np.sqrt(sizes)
         # one part in 2^28 smaller than the ball, so that rounding cannot carry a row out of it
-        x *= (1 - 2.0**-28) / np.maximum(sizes, 1.0)
-    units: Ints = np.trunc(x * unit).astype(np.int64)
+        x *= unit * (1 - 2.0**-28) / np.maximum(sizes, 1.0)
+    units: Ints = x.astype(np.int64)  # toward zero
     if norm == "l1":
         units[:, np.abs(units).sum(axis=0) > 2**BITS] = 0
     else:
         # in doubles first, where no square overflows, then exactly
-        floats = units.astype(float)
-        near = np.einsum("mn,mn->n", floats, floats) < 2.0 ** (2 * BITS + 1)
-        units[:, ~near] = 0
+        far = np.einsum("mn,mn->n", x, x) > 2.0 ** (2 * BITS + 1)
+        units[:, far] = 0
         units[:, np.einsum("mn,mn->n", units, units) > 2 ** (2 * BITS)] = 0
     return units
 

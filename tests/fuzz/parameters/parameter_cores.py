@@ -195,7 +195,7 @@ def strategies(v: Values, data: Data) -> list[Fault]:
         np.concatenate([np.ravel(a) for a in built.answers(x)]).astype(object) for x in (cells, _more(v, cells))
     )
     gap = after - before
-    if abs(gap).sum() > l1 or (gap * gap).sum() > l2 * l2 or abs(after).max() >= 2**62:
+    if abs(gap).sum() > l1 or (gap * gap).sum() > l2 * l2 or abs(after).max(initial=0) >= 2**62:
         return [Fault("a strategy's answers move by more than its norms", f"{abs(gap).sum()} {l1} {l2}")]
     return []
 

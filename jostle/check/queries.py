@@ -152,14 +152,18 @@ def check_bounds(select: n.Select, table: Table, report: Report) -> bool:
     for column in select.columns:
         for node in every(column.value):
             match node:
-                case n.Call(function=n.Name(id=fold), args=(n.Name(id=name),)) if fold in BOUNDED:
-                    if _open(name, table) and not _is_text(name, table):
+                case n.Call(function=n.Name(id=aggregate), args=args) if aggregate in BOUNDED:
+                    names = [arg.id if isinstance(arg, n.Name) else "…" for arg in args]
+                    for name in names:
+                        if not _open(name, table) or _is_text(name, table):
+                            continue
+                        clamped = [f"clamp({name}, 0, 100)" if other == name else other for other in names]
                         report.add(
                             "UnboundedSum",
-                            f"`{fold}({name})` has no bound: `{name}` is described without one",
+                            f"`{aggregate}({', '.join(names)})` has no bound: `{name}` is described without one",
                             node.span,
                             label="one row could change it by any amount",
-                            help=f"write `{fold}(clamp({name}, 0, 100))`, or describe `{name}: 0..100`",
+                            help=f"write `{aggregate}({', '.join(clamped)})`, or describe `{name}: 0..100`",
                         )
                         return True
     return False

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import SOURCES
+from jostle.language.operations import OPERATIONS
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import children
 
@@ -16,8 +17,8 @@ DIMENSIONS = ("x", "y", "z")
 def aggregates(node: n.Node) -> Iterator[n.Call]:
     """The calls of aggregates in an output of a select; those of a sub-select are its own."""
     if isinstance(node, n.Call) and isinstance(node.function, n.Name) and node.function.id in AGGREGATES:
-        of_a_row = node.function.id in ("min", "max") and len(node.args) == 2
-        if not of_a_row:
+        operation = OPERATIONS.get(node.function.id)  # `max(a, b)` is a function of a row, `max(a)` an aggregate
+        if operation is None or len(node.args) != operation.arity:
             yield node
             return
     if isinstance(node, n.Select):

@@ -32,6 +32,7 @@ from jostle.check.cost.values import (
     widened,
 )  # fmt: skip
 from jostle.language import facts
+from jostle.language.aggregates import AGGREGATES
 from jostle.language.facts import Effect, Gives
 from jostle.language.forms import DIMENSIONS, aggregates
 from jostle.syntax import nodes as n
@@ -96,8 +97,9 @@ def _is_count_all(call: n.Call) -> bool:
 
 
 def _arguments(w: Walker, call: n.Call, schema: dict[str, Any] | None, scope: Scope) -> None:
+    expressions = AGGREGATES[call.function.id].expressions if isinstance(call.function, n.Name) else 0
     for at, arg in enumerate(call.args):
-        if at == 1:
+        if at >= expressions:
             w.eval(arg, scope)
         elif isinstance(arg, n.Distinct):
             rows(w, arg.value, schema, scope)

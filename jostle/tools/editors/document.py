@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from jostle.diagnostics import Diagnostic, Refusal
+from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Effect
 from jostle.source import Source, Span
@@ -73,7 +74,7 @@ class Document:
         name = self.word(line, column)
         target = self._definitions.get(name)
         if target is None:
-            row = BUILTINS.get(name)
+            row = BUILTINS.get(name) or AGGREGATES.get(name)
             return f"`{row.usage}`: {row.about}" if row is not None else ""
         text = f"`{name}`: {target.kind}"
         if target.columns:

@@ -1,10 +1,11 @@
-"""Reading JSON that may have been edited or cut short: a stored model, a trace.
+"""JSON as text: canonical for digests, and read where it may have been edited or cut short (a stored model, a trace).
 
 Python's parser recurses in C, without a safe end where the recursion limit is high; so brackets are counted first.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from typing import Any
@@ -22,3 +23,13 @@ def loads(text: str) -> Any:
         if depth > DEEPEST:
             raise ValueError(f"nested more than {DEEPEST} deep")
     return json.loads(text)
+
+
+def canonical(value: Any) -> bytes:
+    """JSON with sorted names and no spaces: one text for one value."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of a value as canonical JSON, in hexadecimal digits."""
+    return hashlib.sha256(canonical(value)).hexdigest()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class SeededNoise:
-    """Fast noise of the same laws as `privacy.noise.SecureNoise`, from a seed: never for a private release."""
+    """Fast noise of the same laws as `privacy.mechanisms` draws, from a seed: never for a private release."""
 
     def __init__(self, seed: int) -> None:
         import numpy as np

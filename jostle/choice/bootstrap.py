@@ -14,8 +14,8 @@ from jostle.accounting.amounts import Amount, quanta
 from jostle.choice.program import public_only, simulated_private
 from jostle.diagnostics import refuse
 from jostle.language.forms import DIMENSIONS
-from jostle.privacy.handles import handles_in
-from jostle.privacy.minting import exposed, public_cube
+from jostle.privacy.kernel.handles import handles_in
+from jostle.privacy.kernel.minting import exposed, public_cube
 from jostle.run.faults import private_value
 from jostle.run.registry import builtin
 from jostle.run.values import Part, Record, is_number, is_workload, kind_name

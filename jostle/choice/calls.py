@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jostle.diagnostics import refuse
-from jostle.privacy.handles import Handle, Table, Vectors, handles_in
+from jostle.privacy.kernel.handles import Handle, Table, Vectors, handles_in
 from jostle.run.interpreter import Interpreter
 from jostle.run.values import JSet, is_number, kind_name
 from jostle.source import Span

@@ -9,8 +9,8 @@ import hashlib
 from typing import Any
 
 from jostle.plan.plan import Scan
-from jostle.privacy.handles import Cube, Handle, Table, Vectors
-from jostle.privacy.publicrows import public_cells
+from jostle.privacy.kernel.handles import Cube, Handle, Table, Vectors
+from jostle.privacy.kernel.public_rows import public_cells
 from jostle.run.scope import MISSING
 from jostle.run.values import (
     REQUIRED,

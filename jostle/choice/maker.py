@@ -22,7 +22,7 @@ from jostle.choice.store import Store
 from jostle.choice.table import RunTable, train_event
 from jostle.choice.tree_export import tree_records
 from jostle.diagnostics import refuse
-from jostle.privacy.handles import Exposures, handles_in
+from jostle.privacy.kernel.handles import Exposures, handles_in
 from jostle.run.faults import exposures_of
 from jostle.run.interpreter import Interpreter
 from jostle.run.registry import builtin

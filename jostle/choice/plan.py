@@ -135,7 +135,7 @@ def _closed(
     from jostle.accounting.amounts import Amount, quanta
     from jostle.kernels.accuracy import root_mean_square
     from jostle.kernels.noisy_array import noise_of
-    from jostle.privacy.minting import exposed
+    from jostle.privacy.kernel.minting import exposed
 
     synthetic = synthetic_data(interp, data)
     if synthetic is None:
@@ -154,8 +154,8 @@ def _closed(
 
 def synthetic_data(interp: Any, data: Any) -> Any:
     """Replaces the cubes of a record by synthetic public cubes of the same shapes; None where it holds tables."""
-    from jostle.privacy.handles import Cube, Handle
-    from jostle.privacy.minting import public_cube
+    from jostle.privacy.kernel.handles import Cube, Handle
+    from jostle.privacy.kernel.minting import public_cube
     from jostle.run.values import Record
     from jostle.simulate import counts_of
 

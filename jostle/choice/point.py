@@ -23,8 +23,8 @@ from jostle.choice.table import RunTable, Setting
 from jostle.choice.training import epsilon_grid
 from jostle.choice.tree_export import tree_records
 from jostle.diagnostics import Refusal, refuse
-from jostle.privacy.handles import handles_in
-from jostle.privacy.transform import part_keys
+from jostle.privacy.kernel.handles import handles_in
+from jostle.privacy.transformations.transform import part_keys
 from jostle.run.interpreter import Interpreter
 from jostle.run.values import Function, Part, kind_name
 from jostle.source import Span

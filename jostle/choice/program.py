@@ -20,10 +20,10 @@ from jostle.accounting.amounts import Amount, quanta
 from jostle.choice.calls import all_handles, number_from
 from jostle.choice.fingerprint import fingerprint
 from jostle.diagnostics import refuse
-from jostle.privacy.handles import Cube, Handle, handles_in
-from jostle.privacy.minting import exposed, simulated, simulated_source
-from jostle.privacy.publicrows import public_cells
-from jostle.privacy.sources import Source
+from jostle.privacy.kernel.handles import Cube, Handle, handles_in
+from jostle.privacy.kernel.minting import exposed, simulated, simulated_source
+from jostle.privacy.kernel.public_rows import public_cells
+from jostle.privacy.kernel.sources import Source
 from jostle.run.values import JSet, Part, Record, is_number, is_sequence
 from jostle.simulate import SeededNoise, resample
 

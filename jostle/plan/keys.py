@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
-from jostle.diagnostics import refuse
+from jostle.diagnostics import Refusal, refuse
 from jostle.plan.bounds import as_double, bounds_of
 from jostle.plan.domains import Categories, Integer
 from jostle.plan.kinds import Schema, kind_of, mixed
-from jostle.plan.plan import Column, Key, RowExpr
+from jostle.plan.plan import Apply, Column, Constant, Key, RowExpr
 from jostle.plan.schemas import text_values
+
+MOST_KEYS = 2**20
+"""Values that the group keys of a select, or the parts of a table, have at most."""
 
 
 def key_values(expr: RowExpr, schema: Schema, limit: int) -> range | tuple[str | float | bool, ...] | None:
@@ -56,6 +60,34 @@ def key_of(
         if given != kind:
             raise mixed("`over`", kind, given)
     return Key(expr, over)
+
+
+def need_unicode(value: Any) -> None:
+    """Refuses a text key that the engine could not tell from another: half a surrogate pair has no encoding, and
+    stands in SQL for the same replacement character as every other half, so that parts by them would not be disjoint.
+    """
+    if isinstance(value, str):
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError:
+            raise refuse("ValueError", "a key has a character that no text can have") from None
+
+
+def holds(key: Key, value: Any) -> RowExpr:
+    """The condition of one group: numeric keys are taken down to integers first."""
+    need_unicode(value)
+    numeric = isinstance(value, (int, float)) and not isinstance(value, bool)
+    whole = isinstance(key.values, range) or all(float(v).is_integer() for v in key.values) if numeric else False
+    left = Apply("floor", (key.expr,)) if whole else key.expr
+    return Apply("==", (left, Constant(float(value) if numeric else value)))
+
+
+def open_keys(name: str) -> Refusal:
+    return refuse(
+        "OpenKeys", f"the values that the key `{name}` can have are not public",
+        help="describe its column with a range or categories; a select may also list them, `groupby E over {…}`, "
+        "or be given a delta",
+    )  # fmt: skip
 
 
 def _check_count(count: int, limit: int) -> None:

@@ -1,7 +1,7 @@
 """How accurate released numbers are: `error(x)`, `standard_error(x)`, `band(x)`.
 
 All of it is public: mechanism and scale of the noise, and for vectors the strategy, do not depend on data. A number
-straight from a measurement carries its noise (`privacy.released`), and so do noisy cells, estimates by least squares
+straight from a measurement carries its noise (`mechanisms.released`), and so do noisy cells, estimates by least squares
 over a strategy, and a workload's answers on them (`kernels.noisy_array`). Estimates are then projected, which
 does not increase the squared error over the whole workload; what is said here is the error before that.
 """
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import as_float
 from jostle.diagnostics import refuse
-from jostle.privacy.released import Noised, half_width
+from jostle.privacy.mechanisms.released import Noised, half_width
 from jostle.run.operators import need_number
 from jostle.run.registry import builtin
 from jostle.run.values import Record, is_sequence, is_vector, kind_name

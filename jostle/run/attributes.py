@@ -7,8 +7,8 @@ from typing import Any
 
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.plan.domains import Integer, Open, Real
-from jostle.privacy.handles import ColumnHandle, Cube, Table, Vectors, handles_in
-from jostle.privacy.splits import promised_rows
+from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table, Vectors, handles_in
+from jostle.privacy.scores.splits import promised_rows
 from jostle.run.externals import of_kernel
 from jostle.run.faults import private_value
 from jostle.run.values import (

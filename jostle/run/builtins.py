@@ -12,7 +12,7 @@ from typing import Any
 from jostle.diagnostics import Refusal, refuse
 from jostle.language.operations import ROW_FUNCTIONS
 from jostle.plan.domains import Categories, Integer
-from jostle.privacy.handles import ColumnHandle, Handle, handles_in
+from jostle.privacy.kernel.handles import ColumnHandle, Handle, handles_in
 from jostle.run.faults import private_value
 from jostle.run.operators import need_number, total
 from jostle.run.registry import builtin, implement

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import Refusal, refuse
-from jostle.privacy.handles import handles_in
+from jostle.privacy.kernel.handles import handles_in
 from jostle.run import operators, selects
 from jostle.run.faults import exposures_of, in_the_users_program, private_value
 from jostle.run.scope import Scope

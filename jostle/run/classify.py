@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from jostle.diagnostics import refuse
-from jostle.privacy import rowcounts
-from jostle.privacy.handles import ColumnHandle, Table, handles_in
+from jostle.privacy.kernel.handles import ColumnHandle, Table, handles_in
+from jostle.privacy.kernel.public_rows import public_rows
 from jostle.privacy.measurements.choices import NoisyScore
-from jostle.privacy.publicrows import public_rows
+from jostle.privacy.scores import rowcounts
 from jostle.run import declare
 from jostle.run.faults import private_value
 from jostle.run.registry import builtin
@@ -22,9 +22,9 @@ def _accuracy(model: Any, table: Any, label: Any, *, at: Any) -> float:
     """`accuracy(model, test, class)`: the share of the rows of a public table whose class the model names."""
     interp, _ = at
     name = _class_of("accuracy", model, table, label)
-    from jostle.kernels.classifiers.codes import positions
+    from jostle.kernels.classifiers.codes import coded, positions
 
-    columns, counts = public_rows(interp.kernel, table)
+    columns, counts = public_rows(interp.kernel, table, coded)
     truth = positions(columns[name], model.classes)
     known = counts * (columns[name].codes >= 0)
     if not known.sum():

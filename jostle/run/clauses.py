@@ -10,12 +10,12 @@ from typing import Any
 
 from jostle.accounting.amounts import Amount, quanta
 from jostle.accounting.definitions import Measure
+from jostle.accounting.units import Unit
 from jostle.diagnostics import Refusal, refuse
 from jostle.language.forms import source_kind
 from jostle.plan.domains import Categories, Domain, Integer, Open, Real
-from jostle.privacy.handles import handles_in
+from jostle.privacy.kernel.handles import handles_in
 from jostle.privacy.ledger.registered import Clauses
-from jostle.privacy.sources import Unit
 from jostle.run.scope import Scope
 from jostle.run.values import Interval, JSet, is_number, is_sequence, kind_name
 from jostle.source import Span

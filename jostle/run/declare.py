@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from jostle.accounting.definitions import Measure
+from jostle.accounting.units import Unit
 from jostle.diagnostics import Refusal, refuse
 from jostle.language.forms import DIMENSIONS, source_kind
-from jostle.privacy.handles import Cube, Handle, Table
-from jostle.privacy.minting import private_cube, private_table, public_cube, public_table
-from jostle.privacy.sources import Unit
+from jostle.privacy.kernel.handles import Cube, Handle, Table
+from jostle.privacy.kernel.minting import private_cube, private_table, public_cube, public_table
 from jostle.run.clauses import measure_of, schema_of, unit_of
 from jostle.run.origins import (
     announce,

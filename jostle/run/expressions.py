@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import Refusal, refuse
 from jostle.language.forms import bare_selects, is_real
-from jostle.privacy.handles import Handle, handles_in
+from jostle.privacy.kernel.handles import Handle, handles_in
 from jostle.run import declare, operators, selects
 from jostle.run.attributes import attribute, index
 from jostle.run.faults import private_value

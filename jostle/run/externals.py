@@ -11,7 +11,7 @@ from inspect import signature
 from typing import Any
 
 from jostle.diagnostics import refuse
-from jostle.privacy.handles import Cube, Vectors
+from jostle.privacy.kernel.handles import Cube, Vectors
 from jostle.run.operators import bound, guarded
 from jostle.run.stored import stored
 from jostle.run.values import REQUIRED, Builtin, Interval, Record, is_number, is_vector

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jostle.diagnostics import Diagnostic, Note, Refusal, refuse
-from jostle.privacy.handles import ColumnHandle, Exposures, Handle, Table, handles_in, join_exposures
+from jostle.privacy.kernel.handles import ColumnHandle, Exposures, Handle, Table, handles_in, join_exposures
 from jostle.source import Span
 
 LIBRARY = "stdlib/"  # sources of the standard library are named by this

@@ -12,8 +12,8 @@ from jostle.diagnostics import refuse
 from jostle.language.builtins import SOURCES
 from jostle.language.forms import DIMENSIONS
 from jostle.plan.keys import key_values
-from jostle.privacy import transform
-from jostle.privacy.handles import Cube, Handle, Table
+from jostle.privacy.kernel.handles import Cube, Handle, Table
+from jostle.privacy.transformations import transform
 from jostle.run import declare
 from jostle.run.registry import builtin, implement
 from jostle.run.rows import RowCompiler

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
-from jostle.privacy.handles import Exposures, Handle, handles_in
-from jostle.privacy.kernel import Kernel
+from jostle.privacy.kernel.handles import Exposures, Handle, handles_in
+from jostle.privacy.kernel.kernel import Kernel
 from jostle.run import calls, selects
 from jostle.run.expressions import EXPRESSIONS
 from jostle.run.faults import private_value

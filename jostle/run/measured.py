@@ -10,13 +10,15 @@ from typing import Any
 
 from jostle.accounting.amounts import Amount, as_float, quanta
 from jostle.diagnostics import refuse
-from jostle.privacy import candidates, scores, transform
-from jostle.privacy.handles import Cube, Exposures, Handle, Score, Scores, Table, Vectors, handles_in
-from jostle.privacy.ledger import replay
+from jostle.privacy.kernel.handles import Cube, Exposures, Handle, Score, Scores, Table, Vectors, handles_in
+from jostle.privacy.kernel.public_rows import public_cells, public_vectors
+from jostle.privacy.measurements import replay
 from jostle.privacy.measurements.answers import JointCells
 from jostle.privacy.measurements.choices import NoisyArgmax, NoisyScore, choose_publicly
 from jostle.privacy.measurements.partition import CellPartition
-from jostle.privacy.publicrows import public_cells, public_vectors
+from jostle.privacy.scores import candidates
+from jostle.privacy.scores import registry as scores
+from jostle.privacy.transformations import transform
 from jostle.run.accuracy import cells_with_noise, with_noise
 from jostle.run.faults import exposures_of, private_value
 from jostle.run.registry import builtin, implement

@@ -9,7 +9,7 @@ from typing import Any
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.doubles import arithmetic
 from jostle.kernels.errors import KernelError
-from jostle.privacy.handles import handles_in
+from jostle.privacy.kernel.handles import handles_in
 from jostle.run.faults import private_value
 from jostle.run.values import (
     REQUIRED,

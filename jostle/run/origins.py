@@ -12,8 +12,8 @@ from typing import Any
 
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.engine.files import OpenFile
-from jostle.privacy.handles import Handle, handles_in
-from jostle.privacy.sources import Source
+from jostle.privacy.kernel.handles import Handle, handles_in
+from jostle.privacy.kernel.sources import Source
 from jostle.run.scope import Scope
 from jostle.run.values import Record, is_sequence, kind_name
 from jostle.source import Span

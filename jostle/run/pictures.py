@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from jostle.diagnostics import did_you_mean, refuse
-from jostle.privacy.handles import handles_in
+from jostle.privacy.kernel.handles import handles_in
 from jostle.run.faults import private_value
 from jostle.run.registry import builtin
 from jostle.run.values import (

@@ -14,7 +14,7 @@ from jostle.diagnostics import did_you_mean, refuse
 from jostle.language.operations import ROW_FUNCTIONS
 from jostle.plan.domains import Domain
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
-from jostle.privacy.handles import ColumnHandle, handles_in
+from jostle.privacy.kernel.handles import ColumnHandle, handles_in
 from jostle.run.scope import MISSING, Scope
 from jostle.run.values import Builtin, Interval, JSet, is_number, is_sequence, kind_name
 from jostle.syntax import nodes as n

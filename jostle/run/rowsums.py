@@ -15,12 +15,12 @@ from jostle.diagnostics import did_you_mean, refuse
 from jostle.kernels.rowprograms import CONTRIBUTIONS, GRADIENTS, WEIGHTS
 from jostle.plan.bounds import bounds_of
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
-from jostle.privacy import vectorsums
-from jostle.privacy.handles import Table, Vectors, handles_in
-from jostle.privacy.kernel import Kernel
+from jostle.privacy.kernel.handles import Table, Vectors, handles_in
+from jostle.privacy.kernel.kernel import Kernel
+from jostle.privacy.kernel.minting import row_vectors
+from jostle.privacy.kernel.prepaid import Prepaid, Prepayment
 from jostle.privacy.measurements.vectors import Moments, VectorSum, check_moments
-from jostle.privacy.minting import row_vectors
-from jostle.privacy.prepaid import Prepaid, Prepayment
+from jostle.privacy.scores import vectorsums
 from jostle.run.faults import private_value
 from jostle.run.registry import builtin
 from jostle.run.rows import RowCompiler

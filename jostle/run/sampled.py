@@ -10,8 +10,9 @@ from typing import Any
 
 from jostle.accounting.amounts import Amount, quanta
 from jostle.diagnostics import refuse
-from jostle.privacy import perturbed, samples
-from jostle.privacy.handles import Cube, handles_in
+from jostle.privacy.kernel.handles import Cube, handles_in
+from jostle.privacy.measurements import output_perturbation as perturbed
+from jostle.privacy.measurements import subsampled_batches as samples
 from jostle.run.faults import exposures_of, private_value
 from jostle.run.measured import amount_for
 from jostle.run.registry import builtin

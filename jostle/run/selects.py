@@ -15,12 +15,12 @@ from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.language.forms import aggregates
 from jostle.plan.domains import Open
 from jostle.plan.plan import Column, Constant
-from jostle.privacy import transform
-from jostle.privacy.cubes import prepare_cube
-from jostle.privacy.handles import VALUES, ColumnHandle, Cube, Exposures, Handle, Table, handles_in
-from jostle.privacy.kernel import Kernel
-from jostle.privacy.ledger import replay
-from jostle.privacy.query import Answer, KeyWish, Want, prepare
+from jostle.privacy.kernel.handles import VALUES, ColumnHandle, Cube, Exposures, Handle, Table, handles_in
+from jostle.privacy.kernel.kernel import Kernel
+from jostle.privacy.measurements import replay
+from jostle.privacy.measurements.cubes import prepare_cube
+from jostle.privacy.measurements.query import Answer, KeyWish, Want, prepare
+from jostle.privacy.transformations import transform
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import MISSING, Scope
 from jostle.run.values import Grouped, Interval, JSet, Record, is_number, is_sequence, kind_name, need_room

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from jostle.accounting.definitions import Measure
+from jostle.accounting.units import Unit
 from jostle.diagnostics import refuse
 from jostle.language.builtins import OPENERS
 from jostle.language.forms import DIMENSIONS
 from jostle.plan.domains import Categories, Domain, Integer, Real
-from jostle.privacy.handles import Handle
-from jostle.privacy.minting import private_cube, private_table
-from jostle.privacy.sources import Unit
+from jostle.privacy.kernel.handles import Handle
+from jostle.privacy.kernel.minting import private_cube, private_table
 from jostle.run.clauses import schema_of
 from jostle.run.origins import (
     announce,

@@ -6,9 +6,10 @@ from typing import Any
 
 from jostle.diagnostics import refuse
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
-from jostle.privacy import disjoint, splits, transform
-from jostle.privacy.handles import ColumnHandle, Handle, Table, handles_in
+from jostle.privacy.kernel.handles import ColumnHandle, Handle, Table, handles_in
 from jostle.privacy.measurements.choices import NoisyScore
+from jostle.privacy.scores import splits
+from jostle.privacy.transformations import disjoint, transform
 from jostle.run.faults import private_value
 from jostle.run.registry import builtin, implement
 from jostle.run.rows import RowCompiler

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
-from jostle.privacy.handles import Handle, handles_in
+from jostle.privacy.kernel.handles import Handle, handles_in
 from jostle.run import declare, selects
 from jostle.run.faults import private_value
 from jostle.run.scope import Scope

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from jostle.diagnostics import did_you_mean, refuse
-from jostle.privacy.handles import Cube
+from jostle.privacy.kernel.handles import Cube
 from jostle.run.registry import builtin
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Scope

@@ -14,6 +14,7 @@ from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
 from jostle.events import Event
+from jostle.jsontext import digest
 from jostle.privacy.ledger import history
 from jostle.privacy.ledger.history import Entry
 from jostle.privacy.ledger.ledger import Ledger
@@ -36,7 +37,7 @@ def certificate_of(ledger: Ledger, name: str, events: Sequence[Event]) -> dict[s
         "protects": str(dataset.terms.unit),
         "counted": f"{dataset.terms.measure.unit} ({dataset.terms.measure.kind})",
         "charges": [_charge(entries[number - 1]) for number in sorted(own)],
-        "released": {e.name: history.digest(e.fields.get("value")) for e in events if e.kind == "release"},
+        "released": {e.name: digest(e.fields.get("value")) for e in events if e.kind == "release"},
         "history": {
             "previous": stretch[0].previous,
             "entries": [_link(entry, entry.number in own) for entry in stretch],
@@ -56,8 +57,8 @@ def check(document: Mapping[str, Any]) -> int:
             if number is not None and link["number"] != number + 1:
                 raise _bad("an entry is missing")
             number = link["number"]
-            digest = history.digest(link["content"]) if "content" in link else link["digest"]
-            head = history.chained(head, digest)
+            said = digest(link["content"]) if "content" in link else link["digest"]
+            head = history.chained(head, said)
             if "content" in link:
                 sealed.append(_charge(Entry(number, link["content"], "", head)))
         if head != document["history"]["hash"] or sealed != document["charges"]:
@@ -100,7 +101,7 @@ def _charge(entry: Entry) -> dict[str, Any]:
 def _link(entry: Entry, own: bool) -> dict[str, Any]:
     if own:
         return {"number": entry.number, "content": dict(entry.content)}
-    return {"number": entry.number, "digest": history.digest(entry.content)}
+    return {"number": entry.number, "digest": digest(entry.content)}
 
 
 def _bad(why: str) -> Refusal:

@@ -60,7 +60,7 @@ def complete(text: str, vocabulary: Vocabulary) -> tuple[str, list[Completion]]:
 
 def vocabulary_of(scope: Mapping[str, Any], builtins: Iterable[str]) -> Vocabulary:
     """The vocabulary of a session: the kind of each name, the columns of its tables, the fields of its values."""
-    from jostle.privacy.handles import Table
+    from jostle.privacy.kernel.handles import Table
     from jostle.run.attributes import fields_of
     from jostle.run.values import kind_name
 

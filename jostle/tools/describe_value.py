@@ -34,7 +34,7 @@ def assigned_names(source: Source) -> list[str]:
 def describe(name: str, value: Any) -> str:
     """The kind of a value, its label, and the public facts of a handle."""
     from jostle.plan.domains import Categories, Integer, Real
-    from jostle.privacy.handles import Cube, Handle, Table
+    from jostle.privacy.kernel.handles import Cube, Handle, Table
     from jostle.run.values import is_vector, kind_name
 
     lines = [f"{name}: {kind_name(value)}"]

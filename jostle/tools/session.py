@@ -103,7 +103,7 @@ class Session:
         import jostle.run.library  # noqa: F401 (they implement built-ins)
         from jostle.choice.maker import maker
         from jostle.engine.duckdb.engine import DuckDb
-        from jostle.privacy.kernel import Kernel
+        from jostle.privacy.kernel.kernel import Kernel
         from jostle.privacy.ledger.ledger import Ledger
         from jostle.run.interpreter import Interpreter
         from jostle.run.registry import base_scope
@@ -290,7 +290,7 @@ class Session:
         return out
 
     def show(self, value: object) -> str:
-        from jostle.privacy.handles import Handle
+        from jostle.privacy.kernel.handles import Handle
         from jostle.run.values import kind_name, show
 
         return kind_name(value) if isinstance(value, Handle) and value.private else show(value)
@@ -305,7 +305,7 @@ class Session:
         """For the trace: where charges on registered datasets stand in their histories."""
         from jostle.privacy.ledger.account import receipts_of
 
-        receipts = receipts_of(list(self._interp.kernel.register.names.values()))
+        receipts = receipts_of(self._interp.kernel.register.accounts())
         return {"ledger": receipts} if receipts else {}
 
     def _look_beside(self, source: Source) -> None:

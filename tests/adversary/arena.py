@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 from recorded_noise import Draw
 
-from jostle.privacy import sources
+from jostle.privacy.kernel import sources
 from jostle.privacy.measurements import choices
 from jostle.privacy.mechanisms import least_cost
 from jostle.source import Source

@@ -16,10 +16,10 @@ import pytest
 from jostle.accounting.amounts import Amount
 from jostle.diagnostics import Refusal
 from jostle.kernels.rowprograms import CONTRIBUTIONS
+from jostle.privacy.kernel.prepaid import Prepayment
 from jostle.privacy.measurements.choices import NoisyArgmax, NoisyScore
 from jostle.privacy.measurements.vectors import VectorSum
-from jostle.privacy.prepaid import Prepayment
-from jostle.privacy.scores import score
+from jostle.privacy.scores.registry import score
 from jostle.source import Source
 from jostle.tools.session import Session
 

@@ -12,8 +12,8 @@ from unittest import mock
 
 import numpy as np
 
-from jostle.privacy import sources
-from jostle.privacy.noise import SecureNoise
+from jostle.privacy.kernel import sources
+from jostle.privacy.mechanisms.noise import SecureNoise
 from jostle.simulate import SeededNoise
 from jostle.source import Source
 from jostle.tools.session import Session

@@ -21,7 +21,7 @@ from unittest import mock
 import numpy as np
 from batched import BUDGETS
 
-from jostle.privacy import sources
+from jostle.privacy.kernel import sources
 from jostle.privacy.mechanisms import least_cost
 from jostle.simulate import SeededNoise
 from jostle.source import Source

@@ -11,8 +11,8 @@ from harness import Case, Pair
 from mechanisms import on_rows
 
 from jostle.accounting.subsampled_gaussian import noise_for
-from jostle.privacy import sources
-from jostle.privacy.samples import Rows, released
+from jostle.privacy.kernel import sources
+from jostle.privacy.measurements.subsampled_batches import Rows, released
 from jostle.simulate import SeededNoise
 from jostle.source import Source
 from jostle.tools.session import Session

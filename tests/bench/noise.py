@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from jostle.privacy import noise, sampler
+from jostle.privacy.mechanisms import noise, sampler
 
 SCALE = 26.7
 

@@ -34,7 +34,7 @@ from jostle.plan.plan import (
     Plan,
     Scan,
 )  # fmt: skip
-from jostle.privacy.vault import Vault
+from jostle.privacy.kernel.vault import Vault
 
 SPELLED = ("finite_", "place_", "digest_", "many_bytes", "nearest_")
 DIALECT = replace(

@@ -17,7 +17,7 @@ from fuzz_oracle import Fault, Watch, databases, examine, watched
 from fuzz_programs import conversation, program
 from fuzz_soup import DEEP, soup
 
-from jostle.privacy.kernel import Kernel
+from jostle.privacy.kernel.kernel import Kernel
 
 PATIENT = 20.0  # seconds: the machine that runs the tests may be busy
 

@@ -27,10 +27,11 @@ from ledger_charge import charge
 from jostle.accounting.amounts import QUANTA, Amount
 from jostle.accounting.budget_tree import Path as At
 from jostle.accounting.definitions import Measure, Price, gaussian_price, pure_price
+from jostle.accounting.units import Unit
 from jostle.events import Stream
-from jostle.privacy.handles import Exposure
-from jostle.privacy.kernel import Kernel
-from jostle.privacy.sources import Source, Unit
+from jostle.privacy.kernel.handles import Exposure
+from jostle.privacy.kernel.kernel import Kernel
+from jostle.privacy.kernel.sources import Source
 
 KINDS = {
     "pure": (Amount("epsilon", 10**9 * QUANTA), Amount("epsilon", QUANTA // 1000), pure_price),

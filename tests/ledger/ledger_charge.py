@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jostle.accounting.definitions import Price
-from jostle.privacy.handles import Exposures
-from jostle.privacy.kernel import Kernel
-from jostle.privacy.measurement import Measurement, Release
-from jostle.privacy.noise import Noise
-from jostle.privacy.reader import Reader
+from jostle.privacy.kernel.handles import Exposures
+from jostle.privacy.kernel.kernel import Kernel
+from jostle.privacy.kernel.measurement import Measurement, Release
+from jostle.privacy.kernel.reader import Reader
+from jostle.privacy.mechanisms.noise import Noise
 
 
 @dataclass(frozen=True, eq=False)

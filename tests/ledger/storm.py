@@ -24,14 +24,15 @@ from ledger_charge import charge
 
 from jostle.accounting.amounts import QUANTA, Amount, as_text
 from jostle.accounting.definitions import Measure, pure_price
+from jostle.accounting.units import Unit
 from jostle.diagnostics import Refusal
 from jostle.events import Stream
-from jostle.privacy.handles import Exposure
-from jostle.privacy.kernel import Kernel
+from jostle.privacy.kernel.handles import Exposure
+from jostle.privacy.kernel.kernel import Kernel
+from jostle.privacy.kernel.sources import Source
 from jostle.privacy.ledger.account import Account
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.ledger.registered import Terms
-from jostle.privacy.sources import Source, Unit
 
 
 @dataclass

@@ -11,7 +11,7 @@ from ledger_place import DATASET, Place
 
 from jostle.diagnostics import Refusal
 from jostle.events import Event
-from jostle.privacy.ledger import history
+from jostle.jsontext import digest
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.tools.certificates import certificate_of, check, is_ours
 
@@ -56,7 +56,7 @@ def test_a_certificate_shows_its_own_charges_and_holds(owned: Place) -> None:
     assert document["protects"] == "rows" and document["counted"] == "epsilon (pure)"
     assert [link["number"] for link in document["history"]["entries"]] == [2, 3, 4]
     values = {e.name: e.fields["value"] for e in events if e.kind == "release"}
-    assert document["released"] == {name: history.digest(value) for name, value in values.items()}
+    assert document["released"] == {name: digest(value) for name, value in values.items()}
 
 
 def test_it_holds_nothing_of_others_and_no_code_of_the_data(owned: Place) -> None:

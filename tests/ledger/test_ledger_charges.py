@@ -13,11 +13,11 @@ from storm import opened, registered
 from jostle.accounting.amounts import QUANTA, Amount
 from jostle.accounting.definitions import Measure, gaussian_price, pure_price, stability_price
 from jostle.diagnostics import Refusal
-from jostle.privacy.handles import Exposure
-from jostle.privacy.kernel import Kernel
+from jostle.privacy.kernel.handles import Exposure
+from jostle.privacy.kernel.kernel import Kernel
+from jostle.privacy.kernel.sources import Source
 from jostle.privacy.ledger.account import Account
 from jostle.privacy.ledger.ledger import Growth, Ledger
-from jostle.privacy.sources import Source
 
 ONE = Amount("epsilon", QUANTA)
 

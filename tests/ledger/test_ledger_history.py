@@ -14,7 +14,8 @@ from storm import opened, registered
 from jostle.accounting.amounts import QUANTA, Amount
 from jostle.accounting.definitions import pure_price
 from jostle.diagnostics import Refusal
-from jostle.privacy.handles import Exposure
+from jostle.jsontext import canonical, digest
+from jostle.privacy.kernel.handles import Exposure
 from jostle.privacy.ledger import history
 from jostle.privacy.ledger.history import Entry
 from jostle.privacy.ledger.ledger import Ledger
@@ -120,9 +121,9 @@ def test_a_stored_answer_that_was_changed_is_not_given(charged: Ledger) -> None:
 
 
 def test_canonical_text_is_one_text_for_one_value() -> None:
-    assert history.canonical({"b": 1, "a": [1.5, None, "ε"]}) == '{"a":[1.5,null,"ε"],"b":1}'.encode()
+    assert canonical({"b": 1, "a": [1.5, None, "ε"]}) == '{"a":[1.5,null,"ε"],"b":1}'.encode()
     with pytest.raises(ValueError):
-        history.canonical(float("nan"))
+        canonical(float("nan"))
 
 
 def test_a_chain_is_followed_link_by_link() -> None:
@@ -141,6 +142,6 @@ def test_the_codes_tell_nothing_without_the_key(charged: Ledger) -> None:
     dataset = charged.dataset("people")
     guess = file_digest(dataset.terms.path)
     shown = json.dumps([dict(e.content) for e in charged.history("people")])
-    assert guess not in shown and history.digest(guess) not in shown and dataset.key.hex() not in shown
+    assert guess not in shown and digest(guess) not in shown and dataset.key.hex() not in shown
     assert history.sealed(history.new_key(), "data", guess) != dataset.state.code
     assert dataset.key.hex() not in repr(dataset) and repr(dataset.key) not in repr(dataset)

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 from recorded_noise import Draw
 
-from jostle.privacy import sources
-from jostle.privacy.kernel import Kernel
+from jostle.privacy.kernel import sources
+from jostle.privacy.kernel.kernel import Kernel
 from jostle.source import Source
 from jostle.tools.session import Result, Session
 

@@ -10,9 +10,9 @@ from jostle.events import Stream
 from jostle.kernels.workloads import boxes as workloads
 from jostle.kernels.workloads import marginals, predicates, unions
 from jostle.kernels.workloads.boxes import Workload
-from jostle.privacy import scores
-from jostle.privacy.handles import Cube
-from jostle.privacy.kernel import Kernel
+from jostle.privacy.kernel.handles import Cube
+from jostle.privacy.kernel.kernel import Kernel
+from jostle.privacy.scores import registry as scores
 
 SHAPE = (3, 2, 2)
 FLAGS = list(np.random.default_rng(0).random((6, *SHAPE)) < 0.5)

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from jostle.accounting.amounts import QUANTA, Amount
 from jostle.accounting.conversions import epsilon_of, pure_epsilon, rho_of
 from jostle.accounting.definitions import Measure, Price, gaussian_price, pure_price
-from jostle.privacy.handles import Exposure
+from jostle.accounting.units import Unit
+from jostle.privacy.kernel.handles import Exposure
+from jostle.privacy.kernel.sources import Source
 from jostle.privacy.mechanisms.additive import Additive, convertible
+from jostle.privacy.mechanisms.noise import SecureNoise
 from jostle.privacy.mechanisms.selection import Selection
-from jostle.privacy.noise import SecureNoise
-from jostle.privacy.sources import Source, Unit
 
 
 def gaussian_delta(epsilon: float, sigma: float) -> float:
@@ -103,7 +104,7 @@ def test_gumbel_selection_is_drawn_by_its_law() -> None:
     """OpenDP's draws and the seeded ones, against P(i) ∝ exp(score/scale): chi-square at 1e-9 each."""
     from scipy.stats import chisquare
 
-    from jostle.privacy.noise import SecureNoise
+    from jostle.privacy.mechanisms.noise import SecureNoise
     from jostle.simulate import SeededNoise
 
     scores, scale = np.array([0, 3, 5, 1]), 2.5
@@ -116,9 +117,10 @@ def test_gumbel_selection_is_drawn_by_its_law() -> None:
 
 
 def test_a_selection_draws_gumbel_noise_where_zcdp_counts_it() -> None:
-    from jostle.privacy.handles import Exposure
-    from jostle.privacy.noise import SecureNoise
-    from jostle.privacy.sources import Source, Unit
+    from jostle.accounting.units import Unit
+    from jostle.privacy.kernel.handles import Exposure
+    from jostle.privacy.kernel.sources import Source
+    from jostle.privacy.mechanisms.noise import SecureNoise
 
     def law(*measures: Measure) -> bool:
         sources = [Source(f"s{i}", m, Unit(), None, SecureNoise()) for i, m in enumerate(measures)]

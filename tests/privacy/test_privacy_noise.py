@@ -9,7 +9,7 @@ import pytest
 from recording import Bench
 
 from jostle.privacy.mechanisms.least_cost import constants
-from jostle.privacy.noise import SecureNoise, _gaussian, _laplace, _selection, _up
+from jostle.privacy.mechanisms.noise import SecureNoise, _gaussian, _laplace, _selection, _up
 
 
 @pytest.mark.parametrize("epsilon", [1e-9, 1e-3, 0.1, 1 / 3, 1.0, 7.0])

@@ -12,7 +12,7 @@ import pytest
 from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.lru import LruCache
 from jostle.plan.domains import Categories, Domain, Integer, Open, Real
-from jostle.plan.keys import key_values
+from jostle.plan.keys import holds, key_values
 from jostle.plan.plan import (
     Apply,
     Bound,
@@ -27,8 +27,7 @@ from jostle.plan.plan import (
     Scan,
 )  # fmt: skip
 from jostle.plan.schemas import schema_of
-from jostle.privacy.query import holds
-from jostle.privacy.vault import Vault
+from jostle.privacy.kernel.vault import Vault
 
 DOMAINS: tuple[tuple[str, Domain], ...] = (
     ("c", Categories(("red", "green", "it's"))), ("i", Integer(-2, 3)), ("n", Categories((0.5, 2.0, 7.0))),

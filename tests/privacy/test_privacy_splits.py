@@ -12,7 +12,7 @@ import pytest
 from recording import Bench, Record, worst_losses
 
 from jostle.diagnostics import Refusal
-from jostle.privacy.splits import BITS, steepest, value
+from jostle.privacy.scores.splits import BITS, steepest, value
 from jostle.source import Source
 from jostle.tools.session import Session
 

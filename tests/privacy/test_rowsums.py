@@ -11,12 +11,13 @@ import pytest
 
 from jostle.accounting.composition import exact_gaussian, of_gaussian
 from jostle.diagnostics import Refusal
+from jostle.engine import rowstore
 from jostle.kernels.rowprograms import CONTRIBUTIONS, WEIGHTS
-from jostle.privacy import rowstore, vectorsums
+from jostle.privacy.kernel.prepaid import mu_of
 from jostle.privacy.measurements.vectors import sensitivities
-from jostle.privacy.prepaid import mu_of
 from jostle.privacy.rows.norms import BITS, GRID, clipped, whole_frames, whole_weights, within_ball
 from jostle.privacy.rows.sums import MomentSums
+from jostle.privacy.scores import vectorsums
 from jostle.source import Source
 from jostle.tools.session import Result, Session
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jostle.privacy import noise, sampler
+from jostle.privacy.mechanisms import noise, sampler
 
 DRAWS = 300_000
 ALARM = 1e-9

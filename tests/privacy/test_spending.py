@@ -12,8 +12,10 @@ import pytest
 
 from jostle.accounting.amounts import Amount
 from jostle.plan.plan import Apply, Column, Constant
-from jostle.privacy import scores, sources, transform
+from jostle.privacy.kernel import sources
 from jostle.privacy.measurements.choices import NoisyArgmax
+from jostle.privacy.scores import registry as scores
+from jostle.privacy.transformations import transform
 from jostle.source import Source
 from jostle.tools.session import Result, Session
 from jostle.trace.costs import Costs

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from jostle.accounting.subsampled_gaussian import ORDERS, divergences, epsilon_of_steps, noise_for, rate_for
-from jostle.privacy.noise import SecureNoise
-from jostle.privacy.sampler import SHARES
+from jostle.privacy.mechanisms.noise import SecureNoise
+from jostle.privacy.mechanisms.sampler import SHARES
 from jostle.simulate import SeededNoise
 
 # dp-accounting 0.6.0, `RdpAccountant` with these very orders, and `PLDAccountant`, which knows the continuous law

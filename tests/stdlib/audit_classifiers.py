@@ -17,7 +17,7 @@ import numpy as np
 from batched import BatchedNoise, likelihood_ratio
 from harness import Case, Pair, audit
 
-from jostle.privacy import sources
+from jostle.privacy.kernel import sources
 from jostle.simulate import SeededNoise
 from jostle.source import Source
 from jostle.tools.session import Session

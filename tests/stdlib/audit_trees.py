@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "audit"))
 import numpy as np
 from harness import Case, Pair, audit
 
-from jostle.privacy import sources
+from jostle.privacy.kernel import sources
 from jostle.simulate import SeededNoise
 from jostle.source import Source
 from jostle.tools.session import Session

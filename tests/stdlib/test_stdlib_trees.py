@@ -27,8 +27,8 @@ from jostle.kernels.classifiers.treemodel import (
     tree_model,
     tree_node,
 )
-from jostle.privacy import sources
-from jostle.privacy.kernel import Kernel
+from jostle.privacy.kernel import sources
+from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.measurements import choices
 from jostle.run import measured
 from jostle.simulate import SeededNoise

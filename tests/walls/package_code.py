@@ -14,7 +14,7 @@ PACKAGE = ROOT / "jostle"
 
 @dataclass(frozen=True)
 class Import:
-    """One imported name, in full (`jostle.privacy.kernel.Kernel`), and where."""
+    """One imported name, in full (`jostle.privacy.kernel.kernel.Kernel`), and where."""
 
     name: str
     place: str

@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 import pytest
-from package_code import Import, files, imports, shown
+from counts import Checkout
+from package_code import ROOT, Import, files, imports, shown
 
 ORDER = (
     "source", "resources", "threads", "jsontext", "diagnostics", "doubles", "events", "syntax", "language",
@@ -18,7 +19,7 @@ ROW_PROGRAMS = ("jostle.privacy.rows.", "jostle.threads")
 
 
 def part_of(name: str) -> str:
-    """`jostle.privacy.kernel` is of `privacy`; `jostle.__version__` is of the package itself."""
+    """`jostle.privacy.kernel.kernel` is of `privacy`; `jostle.__version__` is of the package itself."""
     parts = name.split(".")
     known = (*ORDER, *ALONE)
     return parts[1] if len(parts) > 1 and parts[1] in known else "jostle"
@@ -59,7 +60,7 @@ def test_no_import_is_hidden() -> None:
 def test_the_reader_sees_imports_inside_functions() -> None:
     """The walls stand on `imports`: it must see more than the top of a file."""
     session = [i.name for i in imports(files("tools/session.py")[0])]
-    assert "jostle.privacy.kernel.Kernel" in session
+    assert "jostle.privacy.kernel.kernel.Kernel" in session
 
 
 def test_it_would_see_an_arrow_that_runs_back() -> None:
@@ -67,3 +68,21 @@ def test_it_would_see_an_arrow_that_runs_back() -> None:
     assert not allowed("kernels", Import("jostle.source", "", False))
     assert not allowed("engine", Import("jostle.kernels.histograms.mwem", "", False))
     assert allowed("run", Import("jostle.kernels", "", False))
+
+
+ROOMS = (("rows", "mechanisms", "ledger"), ("kernel",), ("transformations", "scores"), ("measurements",))
+
+
+def test_the_rooms_of_privacy_stand_one_above_the_other() -> None:
+    """A room imports those of lower floors only."""
+    floor = {room: i for i, rooms in enumerate(ROOMS) for room in rooms}
+    inside = [(i, shown(path).split("/")[2]) for path in files("privacy") for i in imports(path) if not i.typing_only]
+    ours = [(i, room, i.name.split(".")[2]) for i, room in inside if i.name.startswith("jostle.privacy.")]
+    assert {room for _, room in inside} == set(floor)
+    assert [i.place for i, room, below in ours if room != below and floor[below] >= floor[room]] == []
+
+
+def test_privacy_is_small() -> None:
+    here = Checkout(ROOT)
+    assert here.rooms() <= 7 and here.floors() <= 6
+    assert here.kernel_lines() <= 1500

@@ -72,6 +72,6 @@ def exists(dotted: str) -> bool:
 
 
 def test_it_would_see_what_is_gone() -> None:
-    assert exists("privacy.rows.program") and exists("privacy.kernel.Kernel") and exists("kernels.rowprograms")
-    assert not exists("kernels.rowkernels") and not exists("privacy.kernel.charge")
-    assert "privacy/kernel.py" in FILES and "privacy/measure.py" not in FILES
+    assert exists("privacy.rows.program") and exists("privacy.kernel.kernel.Kernel") and exists("kernels.rowprograms")
+    assert not exists("kernels.rowkernels") and not exists("privacy.kernel.kernel.charge")
+    assert "privacy/kernel/kernel.py" in FILES and "privacy/measure.py" not in FILES

@@ -1,6 +1,6 @@
 """What a program has spent so far, on every source and in every allotment that is open: bounds of it.
 
-Mirrors `privacy.kernel`: a charge goes to each open allotment and to the source, at the handle's path. When an
+Mirrors `privacy.kernel.kernel`: a charge goes to each open allotment and to the source, at the handle's path. When an
 allotment closes, what was spent inside is no more than it held, for a run refuses what does not fit. A recorder is
 opened around the body of a loop to see what one round adds. A `Ledger` is copied where ways part and joined where
 they meet again.

@@ -1,7 +1,7 @@
 """Queries and transformations before the run: what is charged by a select, and on which path a handle lies.
 
-Follows `run.selects`, `run.forms` and `privacy.transform`. A part by a column or a key that is not known is counted as
-one that overlaps with all others, so that what is spent on it adds to what is spent on them.
+Follows `run.selects`, `run.forms` and `privacy.transformations`. A part by a column or a key that is not known is
+counted as one that overlaps with all others, so that what is spent on it adds to what is spent on them.
 """
 
 from __future__ import annotations

@@ -9,18 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import PurePath
 from typing import Any
 
-from jostle.accounting.budget_tree import Cost, Meter
+from jostle.accounting.budget_tree import Cost, Meter, Path
 from jostle.accounting.definitions import ChargePurpose, Price
 from jostle.diagnostics import refuse
-from jostle.privacy.handles import Exposures
-from jostle.privacy.ledger import history
+from jostle.jsontext import digest
+from jostle.plan.digest import plan_digest
 from jostle.privacy.ledger.ledger import Growth, Ledger, Receipt
-from jostle.privacy.ledger.plan_digest import plan_digest
 from jostle.privacy.ledger.rows import Dataset
-from jostle.privacy.sources import Source
 from jostle.source import Source as Text
 from jostle.source import Span
 
@@ -48,60 +46,59 @@ class Account:
     def version(self) -> int:
         return self.dataset.state.version
 
+    def catch_up(self, meter: Meter, total: Cost) -> None:
+        """Adds at the root what others have spent since; a total that went back is that of an older ledger."""
+        behind = tuple(there - here for there, here in zip(total, meter.spent, strict=True))
+        if min(behind) < 0:
+            raise refuse(
+                "LedgerError", f"the ledger knows less of `{self.name}` than this program has spent",
+                help="was an older copy put in its place? Its owner looks at it: jostle data history --verify",
+            )  # fmt: skip
+        if any(behind):
+            meter.add((), behind)
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What one measurement costs one registered source: on which path of its meter, and what a row protects."""
+
+    account: Account
+    meter: Meter
+    path: Path
+    cost: Cost
+    protects: str
+
 
 def settle(
-    exposures: Exposures, price: Price, what: str, span: Span | None, program: Text | None, purpose: ChargePurpose
-) -> Source | None:
-    """Writes a charge into the ledger for every registered source it meets, or for none.
+    charges: Sequence[Charge], price: Price, what: str, span: Span | None, program: Text | None, purpose: ChargePurpose
+) -> int | None:
+    """Writes every charge into the ledger, or none; at least one.
 
-    Gives the source whose budget it does not fit, and `None` when all is on disk. Raises `LedgerError` otherwise.
+    Gives the place of the charge that does not fit its budget, and `None` when all is on disk. Raises `LedgerError`
+    otherwise.
     """
-    kept = [(e.source, e.source.account, e.path) for e in exposures if e.source.account is not None]
-    if not kept:
-        return None
-    plan = plan_digest(purpose.plan, {account.data: account.name for _, account, _ in kept})
+    plan = plan_digest(purpose.plan, {charge.account.data: charge.account.name for charge in charges})
     content = {
-        "program": Path(program.name).name if program is not None else "",
-        "digest": history.digest(program.text) if program is not None else "",
+        "program": PurePath(program.name).name if program is not None else "",
+        "digest": digest(program.text) if program is not None else "",
         "line": span.line if span is not None and program is not None and span.source == program else 0,
         "plan": plan.digest, "mechanism": purpose.mechanism, "asked": what, "amount": str(price.amount),
     }  # fmt: skip
     growths = []
-    for source, account, path in kept:
-        grown = tuple(
-            after - before
-            for after, before in zip(
-                source.meter.after(path, source.measure.cost(price)), source.meter.spent, strict=True
-            )
-        )
-        growths.append(Growth(account.name, account.version, grown, {**content, "protects": str(source.unit)}))
+    for charge in charges:
+        account, meter = charge.account, charge.meter
+        growth = tuple(a - b for a, b in zip(meter.after(charge.path, charge.cost), meter.spent, strict=True))
+        growths.append(Growth(account.name, account.version, growth, {**content, "protects": charge.protects}))
         account.ledger.same_file(account.dataset)
-    outcome = kept[0][1].ledger.charge(growths)
-    for (source, account, _), before in zip(kept, outcome.before, strict=True):
-        catch_up(source.meter, before, account.name)
-    if outcome.refused is not None:
-        return kept[outcome.refused][0]
-    for (_, account, _), receipt in zip(kept, outcome.receipts, strict=True):
-        account.receipts.append(receipt)
-    return None
+    outcome = charges[0].account.ledger.charge(growths)
+    for charge, before in zip(charges, outcome.before, strict=True):
+        charge.account.catch_up(charge.meter, before)
+    if outcome.refused is None:
+        for charge, receipt in zip(charges, outcome.receipts, strict=True):
+            charge.account.receipts.append(receipt)
+    return outcome.refused
 
 
-def catch_up(meter: Meter, total: Cost, name: str) -> None:
-    """Adds at the root what others have spent since; a total that went back is that of an older ledger."""
-    behind = tuple(there - here for there, here in zip(total, meter.spent, strict=True))
-    if min(behind) < 0:
-        raise refuse(
-            "LedgerError", f"the ledger knows less of `{name}` than this program has spent",
-            help="was an older copy put in its place? Its owner looks at it: jostle data history --verify",
-        )  # fmt: skip
-    if any(behind):
-        meter.add((), behind)
-
-
-def receipts_of(sources: Sequence[Source]) -> Mapping[str, Any]:
+def receipts_of(accounts: Sequence[Account]) -> Mapping[str, Any]:
     """For the event of a run: where its charges stand in the history of each registered dataset."""
-    told: dict[str, Any] = {}
-    for source in sources:
-        if source.account is not None:
-            told[source.account.name] = [[r.number, r.hash] for r in source.account.receipts]
-    return told
+    return {account.name: [[r.number, r.hash] for r in account.receipts] for account in accounts}

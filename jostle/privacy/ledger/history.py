@@ -16,24 +16,15 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from jostle.diagnostics import refuse
+from jostle.jsontext import canonical, digest
 
 FIRST = hashlib.sha256(b"jostle history 1").hexdigest()  # stands before the first entry
-
-
-def canonical(value: Any) -> bytes:
-    """JSON with sorted names and no spaces: one text for one value."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
-
-
-def digest(value: Any) -> str:
-    return hashlib.sha256(canonical(value)).hexdigest()
 
 
 def chained(previous: str, said: str) -> str:

@@ -19,6 +19,7 @@ from typing import Any
 from jostle.accounting.budget_tree import Cost
 from jostle.diagnostics import refuse
 from jostle.engine.files import OpenFile, open_file
+from jostle.jsontext import digest
 from jostle.privacy.ledger import history
 from jostle.privacy.ledger.file import LedgerFile, default_path
 from jostle.privacy.ledger.history import Entry, Verified
@@ -161,7 +162,7 @@ class Ledger:
                         "DataError", f"this file is registered already, as `{other.terms.name}`",
                         help="one file has one budget",
                     )  # fmt: skip
-            told = history.digest(terms.as_json())
+            told = digest(terms.as_json())
             content = {"did": "registered", "time": now(), "version": 1, "data": code, "terms": told}
             entry = Entry.after(1, history.FIRST, content)
             state = State(mark, 1, code, (0,) * terms.measure.width, 1, entry.hash)
@@ -207,7 +208,7 @@ class Ledger:
             raise history.broken(name, f"it ends after entry {held.entries} of {found.state.entries}")
         if held.spent != found.state.spent or not (held.older or measure.admits(held.spent)):
             raise history.broken(name, "its charges do not add up to the total")
-        if entries[0].content.get("terms") != history.digest(found.terms.as_json()):
+        if entries[0].content.get("terms") != digest(found.terms.as_json()):
             raise history.broken(name, "what was registered is not what stands there now")
         return held
 

@@ -15,10 +15,10 @@ from typing import Any
 
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import Measure
+from jostle.accounting.units import Unit
 from jostle.diagnostics import refuse
 from jostle.engine.files import OpenFile, open_file
 from jostle.plan.domains import Categories, Domain, Integer, Open, Real
-from jostle.privacy.sources import Unit
 
 Schema = tuple[tuple[str, Domain], ...]
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.budget_tree import Cost
 from jostle.diagnostics import did_you_mean, refuse
+from jostle.jsontext import canonical
 from jostle.privacy.ledger import history
 from jostle.privacy.ledger.file import LedgerFile
 from jostle.privacy.ledger.history import Entry
@@ -107,7 +108,7 @@ class Rows:
     def _insert(self, name: str, entry: Entry) -> None:
         self.connection.execute(
             "INSERT INTO history VALUES (?, ?, ?, ?, ?)",
-            (name, entry.number, history.canonical(entry.content).decode(), entry.previous, entry.hash),
+            (name, entry.number, canonical(entry.content).decode(), entry.previous, entry.hash),
         )
 
 

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
-from jostle.privacy.handles import Cube, Exposures, Handle, join_exposures
-from jostle.privacy.measurement import Measured, Measurement, Release, needed, reach_of
+from jostle.privacy.kernel.handles import Cube, Exposures, Handle, join_exposures
+from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed, reach_of
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.mechanisms.linear import Block, Strategy
-from jostle.privacy.noise import Noise
+from jostle.privacy.mechanisms.noise import Noise
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.reader import Reader
+    from jostle.privacy.kernel.reader import Reader
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]

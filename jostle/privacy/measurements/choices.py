@@ -10,19 +10,19 @@ from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
 from jostle.plan.plan import Derive, Filter, Join
-from jostle.privacy.handles import Cube, Exposures, Handle, Restricted, Score, Scores, Tallied, join_exposures
-from jostle.privacy.measurement import Measured, Measurement, Release, common_noise, needed
+from jostle.privacy.kernel.handles import Cube, Exposures, Handle, Restricted, Score, Scores, Tallied, join_exposures
+from jostle.privacy.kernel.measurement import Measured, Measurement, Release, common_noise, needed
 from jostle.privacy.mechanisms.additive import Additive
+from jostle.privacy.mechanisms.noise import Noise, SecureNoise
+from jostle.privacy.mechanisms.released import Noised
 from jostle.privacy.mechanisms.selection import Selection
-from jostle.privacy.noise import Noise, SecureNoise
-from jostle.privacy.released import Noised
-from jostle.privacy.scores import check_weights, reach_of_score, values_of
+from jostle.privacy.scores.registry import check_weights, reach_of_score, values_of
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.reader import Reader
+    from jostle.privacy.kernel.reader import Reader
 
     Ints = NDArray[np.int64]
 

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.definitions import ChargePurpose, Price, pure_price
 from jostle.diagnostics import refuse
-from jostle.privacy.handles import Cube, Exposures
-from jostle.privacy.measurement import Measured, Measurement, Release, needed, stability_of
+from jostle.privacy.kernel.handles import Cube, Exposures
+from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed, stability_of
+from jostle.privacy.kernel.vault import need_counts
 from jostle.privacy.mechanisms.additive import Additive
-from jostle.privacy.noise import Noise
-from jostle.privacy.vault import need_counts
+from jostle.privacy.mechanisms.noise import Noise
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.reader import Reader
+    from jostle.privacy.kernel.reader import Reader
 
     Ints = NDArray[np.int64]
 

@@ -9,22 +9,23 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose, Price, stability_price
+from jostle.plan.keys import holds, open_keys
 from jostle.plan.plan import Count, Filter, Key, RowExpr
-from jostle.privacy.handles import Exposures
-from jostle.privacy.measurement import Measured, Measurement, Release, needed_noise, reach_of, stability_of
+from jostle.privacy.kernel.handles import Exposures
+from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed_noise, reach_of, stability_of
+from jostle.privacy.measurements.query import Answer, Request, Want, grid_of, key_columns, need_expr
 from jostle.privacy.mechanisms.additive import Additive, share, sum_prices
+from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.quantile import candidates_of, choose_mode, choose_quantile
+from jostle.privacy.mechanisms.released import Noised
 from jostle.privacy.mechanisms.selection import Selection
 from jostle.privacy.mechanisms.stability import select_keys
-from jostle.privacy.noise import Noise
-from jostle.privacy.query import Answer, Request, Want, grid_of, holds, key_columns, need_expr, open_keys
-from jostle.privacy.released import Noised
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.reader import Reader
+    from jostle.privacy.kernel.reader import Reader
 
 
 def select(request: Request, amount: Amount, via: str | None) -> Select | OpenSelect:

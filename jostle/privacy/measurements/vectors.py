@@ -27,20 +27,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
-from jostle.privacy import vectorsums
-from jostle.privacy.handles import Exposures, Vectors
-from jostle.privacy.measurement import Measured, Measurement, Release, needed, stability_of
-from jostle.privacy.noise import Noise
-from jostle.privacy.prepaid import Payment, Prepaid
+from jostle.privacy.kernel.handles import Exposures, Vectors
+from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed, stability_of
+from jostle.privacy.kernel.prepaid import Payment, Prepaid
+from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.rows.functions import Contributions, Weights
 from jostle.privacy.rows.norms import BITS
 from jostle.privacy.rows.sums import ContributionSums, MomentSums
+from jostle.privacy.scores import vectorsums
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.reader import Reader
+    from jostle.privacy.kernel.reader import Reader
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]

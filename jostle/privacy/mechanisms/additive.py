@@ -21,12 +21,13 @@ from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.conversions import pure_epsilon, rho_of, root_two_rho
 from jostle.accounting.definitions import Price, gaussian_price, pure_price
 from jostle.diagnostics import refuse
-from jostle.privacy.handles import Exposures
-from jostle.privacy.noise import Noise
+from jostle.privacy.mechanisms.noise import Noise
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from jostle.privacy.kernel.handles import Exposures
 
 MECHANISMS = ("laplace", "gaussian")
 CLAMP = 2**62  # exact values are clamped to ±2^62 (1-Lipschitz), so that adding noise saturates and never wraps

@@ -25,14 +25,15 @@ from jostle.diagnostics import refuse
 from jostle.plan.bounds import bounds_of, is_integral
 from jostle.plan.keys import key_values
 from jostle.plan.plan import WEIGHT_BITS, RowExpr
-from jostle.privacy.handles import Table
+from jostle.privacy.mechanisms.noise import Noise
+from jostle.privacy.mechanisms.released import Noised
 from jostle.privacy.mechanisms.selection import Selection
-from jostle.privacy.noise import Noise
-from jostle.privacy.released import Noised
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from jostle.privacy.kernel.handles import Table
 
 MOST = 4096
 

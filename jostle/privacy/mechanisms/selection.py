@@ -18,12 +18,13 @@ from jostle.accounting.amounts import QUANTA, Amount, as_float
 from jostle.accounting.conversions import pure_epsilon, root_two_rho
 from jostle.accounting.definitions import Price, pure_price
 from jostle.diagnostics import refuse
-from jostle.privacy.handles import Exposures
-from jostle.privacy.noise import Noise
+from jostle.privacy.mechanisms.noise import Noise
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from jostle.privacy.kernel.handles import Exposures
 
 COUNTED_IN_ZCDP = ("zcdp", "approximate")
 

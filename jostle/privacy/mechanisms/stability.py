@@ -13,8 +13,8 @@ import math
 from typing import Any
 
 from jostle.accounting.amounts import Amount, as_float
-from jostle.privacy.noise import Noise
-from jostle.privacy.released import Noised
+from jostle.privacy.mechanisms.noise import Noise
+from jostle.privacy.mechanisms.released import Noised
 
 
 def select_keys(

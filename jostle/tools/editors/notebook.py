@@ -46,7 +46,7 @@ class Notebook:
         if self._printed:
             items.insert(0, _Text("\n".join(self._printed)))
         if value is not None:
-            from jostle.privacy.handles import Handle
+            from jostle.privacy.kernel.handles import Handle
 
             items.append(_Text(self.session.show(value)) if isinstance(value, Handle) else to_python(value))
         return [*items, CellReport(list(self._events), self.session.budget())]

@@ -26,11 +26,12 @@ from jostle.kernels import rowprograms
 from jostle.kernels.classifiers.fits import binned_model, branched_model, majority_model, naive_bayes_model
 from jostle.kernels.classifiers.treemodel import tree_leaf, tree_model, tree_node
 from jostle.kernels.rowprograms.decisions import right_count
-from jostle.privacy import candidates, scores
-from jostle.privacy.handles import Cube
+from jostle.privacy.kernel.handles import Cube
 from jostle.privacy.mechanisms.linear import Strategy
 from jostle.privacy.rows.factored import coded, gradient_sums
 from jostle.privacy.rows.norms import BITS, GRID, clipped, whole_frames, whole_weights, within_ball
+from jostle.privacy.scores import candidates
+from jostle.privacy.scores import registry as scores
 from jostle.run.values import Record
 
 ROWS = 24

@@ -15,13 +15,14 @@ import pytest
 
 from jostle.kernels import rowprograms
 from jostle.kernels.rowprograms import scales
-from jostle.privacy import scores, vectorsums
 from jostle.privacy.rows import arrays, functions, sums
 from jostle.privacy.rows.arrays import reshape, total
 from jostle.privacy.rows.expressions import Columns, Constant, Unary, comparison, constant
 from jostle.privacy.rows.functions import Weights
 from jostle.privacy.rows.norms import GRID
 from jostle.privacy.rows.program import program
+from jostle.privacy.scores import registry as scores
+from jostle.privacy.scores import vectorsums
 
 Patch = pytest.MonkeyPatch
 
@@ -125,7 +126,7 @@ def a_number_written_over(patch: Patch) -> None:
 def a_count_of_two(patch: Patch) -> None:
     """A row counts twice, and a sensitivity of 1 is claimed."""
     patch.setattr(functions.RowCount, "sensitivity", property(lambda self: 0.5))
-    from jostle.privacy import rowcounts
+    from jostle.privacy.scores import rowcounts
 
     patch.setattr(rowcounts, "max", lambda *values: values[-1], raising=False)
 

@@ -19,8 +19,8 @@ from parameter_values import Values
 from recorded_noise import Draw
 
 from jostle.diagnostics import Refusal
-from jostle.privacy import sources
-from jostle.privacy.noise import SecureNoise
+from jostle.privacy.kernel import sources
+from jostle.privacy.mechanisms.noise import SecureNoise
 from jostle.run.modules import Modules
 from jostle.run.scope import Scope
 from jostle.source import Source
@@ -214,7 +214,7 @@ def evaluate(session: Session, text: str, values: dict[str, Any]) -> Any:
     return result
 
 
-BATCHES = (("jostle.privacy.rowstore", "BATCH"), ("jostle.privacy.vectorsums", "BATCH"), ("jostle.privacy.rowcounts", "BLOCK"),
+BATCHES = (("jostle.privacy.kernel.reader", "BATCH"), ("jostle.privacy.scores.vectorsums", "BATCH"), ("jostle.privacy.scores.rowcounts", "BLOCK"),
            ("jostle.privacy.rows.factored", "CHUNK"), ("jostle.privacy.rows.sums", "FOLD"))  # fmt: skip
 
 
@@ -238,7 +238,7 @@ def batches_of(rows: int) -> Iterator[None]:
 @contextmanager
 def recorded() -> Iterator[Recorder]:
     """Everything drawn is recorded, and what fails after a charge is not hidden."""
-    from jostle.privacy import failures
+    from jostle.privacy.kernel import failures
 
     noise = Recorder()
     before, hidden = sources.SecureNoise, failures.FAILURES

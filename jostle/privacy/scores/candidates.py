@@ -12,13 +12,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
-from jostle.privacy.handles import Cube, Scores
+from jostle.privacy.kernel.handles import Cube, Scores
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.vault import Vault
+    from jostle.privacy.kernel.vault import Vault
 
     Ints = NDArray[np.int64]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
-from jostle.privacy.handles import Scores, Vectors
+from jostle.privacy.kernel.handles import Scores, Vectors
 from jostle.privacy.rows.factored import FactoredGradient, gradient_sums
 from jostle.privacy.rows.functions import Contributions, Weights
 from jostle.privacy.rows.norms import BITS, exact_sizes, whole_frames, whole_weights
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.reader import Reader
+    from jostle.privacy.kernel.reader import Reader
 
     Ints = NDArray[np.int64]
 

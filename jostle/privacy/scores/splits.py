@@ -27,17 +27,16 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
 from jostle.plan.domains import Domain
-from jostle.plan.keys import key_values
+from jostle.plan.keys import MOST_KEYS, key_values, open_keys
 from jostle.plan.plan import Column, Derive, Filter, Key, Plan, RowExpr, Scan
-from jostle.privacy.handles import Score, Table
-from jostle.privacy.query import MOST_KEYS, open_keys
+from jostle.privacy.kernel.handles import Score, Table
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.kernel import Kernel
-    from jostle.privacy.reader import Reader
+    from jostle.privacy.kernel.kernel import Kernel
+    from jostle.privacy.kernel.reader import Reader
 
 SPLITS = ("entropy", "gini", "max_class")
 BITS = 10

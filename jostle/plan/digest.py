@@ -12,9 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
+from jostle.jsontext import digest
 from jostle.plan.plan import Scan
-from jostle.privacy.handles import Exposure
-from jostle.privacy.ledger.history import digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +44,8 @@ class _Reader:
         if isinstance(value, Scan):
             self.closed &= value.data in self._names
             return ["Scan", self._names.get(value.data, ""), self.plain(value.columns)]
-        if isinstance(value, Exposure):
-            return ["Exposure", value.stability]
+        if hasattr(value, "digest_facts"):
+            return self.plain(value.digest_facts)
         if isinstance(value, (tuple, list)):
             return [self.plain(item) for item in value]
         if isinstance(value, Mapping):

@@ -25,16 +25,16 @@ from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
 from jostle.kernels.graphical.structure import Structure
-from jostle.privacy.handles import Cube, Exposures, Handle, join_exposures
-from jostle.privacy.measurement import Measured, Measurement, Release, needed, reach_of
+from jostle.privacy.kernel.handles import Cube, Exposures, Handle, join_exposures
+from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed, reach_of
 from jostle.privacy.mechanisms.additive import Additive, convertible
-from jostle.privacy.noise import Noise
+from jostle.privacy.mechanisms.noise import Noise
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.reader import Reader
+    from jostle.privacy.kernel.reader import Reader
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]

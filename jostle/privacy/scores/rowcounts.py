@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from jostle.plan.plan import Column
-from jostle.privacy.handles import Score, Table
+from jostle.privacy.kernel.handles import Score, Table
 from jostle.privacy.rows.functions import RowCount
-from jostle.privacy.splits import column_key
+from jostle.privacy.scores.splits import column_key
 
 if TYPE_CHECKING:
-    from jostle.privacy.reader import Reader
+    from jostle.privacy.kernel.reader import Reader
 
 ROW_COUNT = "rows_right"
 BLOCK = 2**15

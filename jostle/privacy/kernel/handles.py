@@ -17,8 +17,8 @@ from jostle.plan.domains import Categories, Domain, Integer
 from jostle.plan.plan import WEIGHT_BITS, Key, Plan, RowExpr
 
 if TYPE_CHECKING:
-    from jostle.privacy.kernel import Allotment
-    from jostle.privacy.sources import Source
+    from jostle.privacy.kernel.kernel import Allotment
+    from jostle.privacy.kernel.sources import Source
 
 
 VALUES = "values"
@@ -43,6 +43,11 @@ class Exposure:
     def of(cls, source: Source) -> Exposure:
         """That of a source as it was declared."""
         return cls(source, (), source.unit.distance, weight=1 if source.unit.weighted else None)
+
+    @property
+    def digest_facts(self) -> tuple[str, int]:
+        """What of it decides an answer, beside the plan: for `plan.digest`."""
+        return ("Exposure", self.stability)
 
     @property
     def reach(self) -> int:
@@ -222,7 +227,7 @@ class Scores(Score):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Vectors(Handle):
-    """Rows as real vectors within a ball of a public `radius` in the norm `l2` or `sup`; see `privacy.vectorsums`.
+    """Rows as real vectors within a ball of a public `radius` in the norm `l2` or `sup` (`privacy.rows.norms`).
 
     A coordinate is (column − centre) / scale, computed by `exprs`; means and scales are public.
     """
@@ -234,6 +239,11 @@ class Vectors(Handle):
     scales: tuple[float, ...]
     radius: float
     norm: str = "l2"
+
+    @property
+    def place(self) -> tuple[Plan, tuple[RowExpr, ...], float, str]:
+        """What decides the rows' whole numbers."""
+        return (self.plan, self.exprs, self.radius, self.norm)
 
     @property
     def facts(self) -> dict[str, object]:

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jostle.diagnostics import refuse
 from jostle.plan.plan import Column, Exact
-from jostle.privacy.handles import Cube, Table, Vectors
-from jostle.privacy.kernel import Kernel
+from jostle.privacy.kernel.handles import Cube, Table, Vectors
+from jostle.privacy.kernel.kernel import Kernel
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.kernels.classifiers.codes import Coded
+T = TypeVar("T")
 
 
-def public_rows(kernel: Kernel, table: Table) -> tuple[dict[str, Coded], NDArray[np.float64]]:
-    """The distinct rows, a coded column each, and how often each occurs. Kept: training looks often at few tables."""
+def public_rows(
+    kernel: Kernel, table: Table, code: Callable[[list[Any]], T]
+) -> tuple[dict[str, T], NDArray[np.float64]]:
+    """The distinct rows, a column each as `code` makes it, and how often each occurs.
+
+    Kept, as training looks often at few tables: give one `code` always.
+    """
     if table.private:
         name = table.exposures[0].source.name
         raise refuse("PrivateValue", f"rows of `{name}` are private and cannot be read", help="measure them")
@@ -25,13 +31,11 @@ def public_rows(kernel: Kernel, table: Table) -> tuple[dict[str, Coded], NDArray
     if found is None:
         import numpy as np
 
-        from jostle.kernels.classifiers.codes import coded
-
         names = list(table.domains)
         columns, (counts,) = kernel.engine.exact(table.plan, tuple(Column(n) for n in names), (Exact("count"),))
-        made = {n: coded(column) for n, column in zip(names, columns, strict=True)}
+        coded = {n: code(column) for n, column in zip(names, columns, strict=True)}
         size = 8 * len(counts) * (len(names) + 1)
-        found = kernel.vault.public.put(table.plan, (made, np.array(counts, dtype=float)), size)
+        found = kernel.vault.public.put(table.plan, (coded, np.array(counts, dtype=float)), size)
     return found
 
 

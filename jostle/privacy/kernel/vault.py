@@ -6,24 +6,21 @@ Only `privacy` asks it anything. Counts of plans are kept while they fit in `LIM
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from jostle.diagnostics import refuse
 from jostle.engine.lru import LruCache
+from jostle.engine.parts import Parts
 from jostle.plan.plan import Apply, Column, Count, Key, Plan, RowExpr, Term
-from jostle.privacy.handles import VALUES, Cells, Counted, Cube, Exposures, Restricted, Tallied
-from jostle.privacy.parts import Parts
+from jostle.privacy.kernel.handles import VALUES, Cells, Counted, Cube, Exposures, Restricted, Tallied
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from jostle.engine.base import Engine
-    from jostle.kernels.classifiers.codes import Coded
     from jostle.privacy.mechanisms.cuts import Line
-    from jostle.privacy.rowstore import RowStore
 
 LIMIT, PUBLIC, LINES = 512 * 2**20, 128 * 2**20, 16 * 2**20
 UNWEIGHTED = "declare the source without `weighted`, or use a measurement that adds up weights"
@@ -34,17 +31,10 @@ class Vault:
         """`need_open` refuses private cells where nothing private may be measured."""
         self._engine, self._need_open = engine, need_open
         self.parts = Parts(engine)
-        self.public: LruCache[tuple[dict[str, Coded], NDArray[np.float64]]] = LruCache(PUBLIC)  # of `publicrows`
+        self.public: LruCache[tuple[dict[str, Any], NDArray[np.float64]]] = LruCache(PUBLIC)  # of `public_rows`
         self.lines: LruCache[Line] = LruCache(LINES)  # of `candidates`, by cells and grain
         self._arrays: WeakKeyDictionary[Counted, NDArray[np.int64]] = WeakKeyDictionary()
         self._kept: LruCache[NDArray[np.int64]] = LruCache(LIMIT)
-
-    @cached_property
-    def rows(self) -> RowStore:
-        """Rows as vectors, for the reader alone."""
-        from jostle.privacy.rowstore import RowStore
-
-        return RowStore(self._engine)
 
     def keep(self, array: NDArray[np.int64]) -> Counted:
         """Holds a counted array for as long as the returned key lives."""

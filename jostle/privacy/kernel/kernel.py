@@ -13,7 +13,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -23,20 +23,20 @@ from jostle.accounting.budget_tree import Meter, Path
 from jostle.accounting.definitions import ChargePurpose, Price
 from jostle.diagnostics import Note, Refusal, refuse
 from jostle.events import Stream
-from jostle.privacy.failures import exact_or_empty
-from jostle.privacy.handles import Exposure, Exposures
-from jostle.privacy.measurement import Measurement, Release, common_noise
-from jostle.privacy.noise import Noise
-from jostle.privacy.reader import Reader
-from jostle.privacy.sources import Register, Source
-from jostle.privacy.vault import Vault
+from jostle.privacy.kernel.failures import exact_or_empty
+from jostle.privacy.kernel.handles import Exposure, Exposures
+from jostle.privacy.kernel.measurement import Measurement, Release, common_noise
+from jostle.privacy.kernel.reader import Reader
+from jostle.privacy.kernel.sources import Register, Source
+from jostle.privacy.kernel.vault import Vault
+from jostle.privacy.mechanisms.noise import Noise
 from jostle.source import Source as Text
 from jostle.source import Span
 
 if TYPE_CHECKING:
     from jostle.engine.base import Engine
+    from jostle.privacy.kernel.prepaid import Payment
     from jostle.privacy.ledger.ledger import Ledger
-    from jostle.privacy.prepaid import Payment
 
 R = TypeVar("R")
 
@@ -292,14 +292,19 @@ class Kernel:
 
     def _settle(self, exposures: Exposures, price: Price, what: str, span: Span | None, asked: ChargePurpose) -> None:
         """What registered sources lose is on disk when this returns; where it is not, nothing was charged."""
-        if any(e.source.account is not None for e in exposures):
-            from jostle.privacy.ledger.account import settle
+        accounts = [(e.source, e.source.account, _charged_path(e, price)) for e in exposures]
+        registered = [(source, account, path) for source, account, path in accounts if account is not None]
+        if registered:
+            from jostle.privacy.ledger.account import Charge, settle
 
-            charged = tuple(replace(e, path=_charged_path(e, price)) for e in exposures)
-            full = settle(charged, price, what, span, self._program, asked)
+            charges = [
+                Charge(account, source.meter, path, source.measure.cost(price), str(source.unit))
+                for source, account, path in registered
+            ]
+            full = settle(charges, price, what, span, self._program, asked)
             if full is not None:
-                path = next(e.path for e in charged if e.source is full)
-                raise self._over_budget(full, path, price, span)
+                source, _, path = registered[full]
+                raise self._over_budget(source, path, price, span)
 
     def charge_again(self, exposures: Exposures, amount: Amount, what: str, span: Span | None) -> None:
         """For an answer given before: the allotments are charged as they were then, and the sources are not."""
@@ -322,9 +327,8 @@ class Kernel:
     def begin(self, program: Text) -> None:
         """A program begins: what registered sources are charged from here on is its doing."""
         self._program = program
-        for source in self.register.names.values():
-            if source.account is not None:
-                source.account.begin()
+        for account in self.register.accounts():
+            account.begin()
 
     def left_of_source(self, source: Source, path: Path = ()) -> int:
         """The most that can still be charged at `path`, in quanta of the unit (pure ε for an approximate budget)."""

@@ -13,19 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import Measure
+from jostle.accounting.units import Unit
 from jostle.diagnostics import refuse
 from jostle.plan.domains import Domain
 from jostle.plan.plan import Bound, Plan, RowExpr, Scan
-from jostle.privacy.handles import Cube, Exposure, Exposures, Handle, Origin, Table, Vectors
-from jostle.privacy.sources import Source, Unit
+from jostle.privacy.kernel.handles import Cube, Exposure, Exposures, Handle, Origin, Table, Vectors
+from jostle.privacy.kernel.sources import Source
 from jostle.source import Span
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.kernel import Kernel
-    from jostle.privacy.noise import Noise
+    from jostle.privacy.kernel.kernel import Kernel
+    from jostle.privacy.mechanisms.noise import Noise
 
 Schema = tuple[tuple[str, Domain], ...]
 

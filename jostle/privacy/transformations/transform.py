@@ -23,7 +23,7 @@ from jostle.accounting.amounts import Amount
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.engine.sql.relations import floors
 from jostle.plan.domains import Categories, Integer
-from jostle.plan.keys import key_of
+from jostle.plan.keys import MOST_KEYS, holds, key_of, need_unicode, open_keys
 from jostle.plan.kinds import kind_of
 from jostle.plan.plan import (
     Apply,
@@ -37,7 +37,7 @@ from jostle.plan.plan import (
     RowExpr,
 )  # fmt: skip
 from jostle.plan.schemas import derived_domain
-from jostle.privacy.handles import (
+from jostle.privacy.kernel.handles import (
     VALUES,
     ColumnHandle,
     Cube,
@@ -48,9 +48,8 @@ from jostle.privacy.handles import (
     extended,
     join_exposures,
 )  # fmt: skip
-from jostle.privacy.kernel import Allotment, Kernel, check_unit
-from jostle.privacy.query import MOST_KEYS, holds, need_unicode, open_keys
-from jostle.privacy.vault import mentions
+from jostle.privacy.kernel.kernel import Allotment, Kernel, check_unit
+from jostle.privacy.kernel.vault import mentions
 
 MOST_CELLS = 2**26
 

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.definitions import ChargePurpose, Price
 from jostle.diagnostics import refuse
-from jostle.privacy.handles import Exposures, Handle
+from jostle.privacy.kernel.handles import Exposures, Handle
 from jostle.privacy.mechanisms.additive import Additive
+from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.selection import Selection
-from jostle.privacy.noise import Noise
 
 if TYPE_CHECKING:
-    from jostle.privacy.prepaid import Payment
-    from jostle.privacy.reader import Reader
+    from jostle.privacy.kernel.prepaid import Payment
+    from jostle.privacy.kernel.reader import Reader
 
 E = TypeVar("E")
 R = TypeVar("R")

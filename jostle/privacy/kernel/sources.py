@@ -12,37 +12,13 @@ from typing import TYPE_CHECKING
 
 from jostle.accounting.budget_tree import Meter
 from jostle.accounting.definitions import Measure
+from jostle.accounting.units import Unit
 from jostle.diagnostics import refuse
-from jostle.privacy.noise import Noise, SecureNoise
+from jostle.privacy.mechanisms.noise import Noise, SecureNoise
 from jostle.source import Span
 
 if TYPE_CHECKING:
     from jostle.privacy.ledger.account import Account
-
-
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """What neighbours differ by: one row, one row replaced, or all (up to `rows`) rows of one value of `columns`.
-
-    `weighted`: the rows of one value have weights that add up to 1.
-    """
-
-    columns: tuple[str, ...] = ()
-    rows: int = 1
-    public_size: bool = False
-    at_most: int | None = None
-    weighted: bool = False
-
-    @property
-    def distance(self) -> int:
-        """The distance of neighbours in added and removed rows: what every stability starts from."""
-        return 2 if self.public_size else self.rows
-
-    def __str__(self) -> str:
-        if self.columns:
-            return f"{', '.join(self.columns)} up to {self.rows} rows{' weighted' if self.weighted else ''}"
-        tail = ", public size" if self.public_size else f", at most {self.at_most} rows" if self.at_most else ""
-        return f"rows{tail}"
 
 
 @dataclass(slots=True, eq=False)
@@ -65,8 +41,6 @@ class Source:
 
     def join(self, account: Account, span: Span | None) -> None:
         """Counts this source in the ledger too, from its total there on."""
-        from jostle.privacy.ledger.account import catch_up
-
         if self.account is None and self.charges:
             raise refuse(
                 "DataError", f"`{self.name}` was spent from before it was registered", span, help="start a new session"
@@ -75,7 +49,7 @@ class Source:
             self.account = account
         elif self.account.version != account.version:
             raise refuse("LedgerError", f"the data of `{account.name}` were updated", span, help="start a new session")
-        catch_up(self.meter, account.dataset.state.spent, account.name)
+        account.catch_up(self.meter, account.dataset.state.spent)
 
 
 class Register:
@@ -115,3 +89,7 @@ class Register:
                 help=f"use `{found.name}`",
             )  # fmt: skip
         self._public.add(identity)
+
+    def accounts(self) -> list[Account]:
+        """Those of registered sources."""
+        return [source.account for source in self.names.values() if source.account is not None]

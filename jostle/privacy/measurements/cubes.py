@@ -18,29 +18,27 @@ from typing import TYPE_CHECKING, Any
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose, Price
 from jostle.diagnostics import refuse
-from jostle.plan.keys import key_of
+from jostle.plan.keys import MOST_KEYS, key_of, open_keys
 from jostle.plan.plan import Apply, Column, Key, RowExpr
-from jostle.privacy.handles import VALUES, Cube, Exposures
-from jostle.privacy.kernel import Kernel
-from jostle.privacy.measurement import Measured, Measurement, Release, needed, reach_of
-from jostle.privacy.mechanisms.additive import Additive, share, sum_prices
-from jostle.privacy.noise import Noise
-from jostle.privacy.query import (
-    MOST_KEYS,
+from jostle.privacy.kernel.handles import VALUES, Cube, Exposures
+from jostle.privacy.kernel.kernel import Kernel
+from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed, reach_of
+from jostle.privacy.kernel.vault import UNWEIGHTED, mentions, on_cells
+from jostle.privacy.measurements.query import (
     Answer,
     KeyWish,
     Want,
     key_columns,
-    open_keys,
 )
-from jostle.privacy.released import Noised
-from jostle.privacy.vault import UNWEIGHTED, mentions, on_cells
+from jostle.privacy.mechanisms.additive import Additive, share, sum_prices
+from jostle.privacy.mechanisms.noise import Noise
+from jostle.privacy.mechanisms.released import Noised
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.reader import Reader
+    from jostle.privacy.kernel.reader import Reader
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose, Price
 from jostle.diagnostics import refuse
 from jostle.plan.bounds import bounds_of, is_integral
-from jostle.plan.keys import key_of
+from jostle.plan.keys import MOST_KEYS, key_of, need_unicode, open_keys
 from jostle.plan.kinds import kind_of
 from jostle.plan.plan import (
     WEIGHT_BITS,
@@ -35,8 +35,8 @@ from jostle.plan.plan import (
     Scan,
     Term,
 )
-from jostle.privacy.handles import Table
-from jostle.privacy.kernel import Kernel
+from jostle.privacy.kernel.handles import Table
+from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.mechanisms.additive import Additive, share, sum_prices
 from jostle.privacy.mechanisms.quantile import candidates_of
 from jostle.privacy.mechanisms.selection import Selection
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 ADDITIVE = {"count": 1, "count_distinct": 1, "sum": 1, "avg": 2, "var": 3, "stddev": 3}  # parts an amount is split in
 SELECTED = ("median", "quantile", "min", "max", "mode")
 FUNCTIONS = (*ADDITIVE, *SELECTED)
-MOST_KEYS = 2**20
 MOST_SELECTED = 1000  # groups of a selection: each is chosen by itself
 MOST_BOUND = 2.0**60  # of a summand: its square is still added exactly
 
@@ -262,34 +261,6 @@ def prepare(table: Table, wishes: Sequence[KeyWish], wants: Sequence[Want]) -> R
         elif want.function in SELECTED:
             candidates_of(table, need_expr(want.expr), want.function)
     return request
-
-
-def need_unicode(value: Any) -> None:
-    """Refuses a text key that the engine could not tell from another: half a surrogate pair has no encoding, and
-    stands in SQL for the same replacement character as every other half, so that parts by them would not be disjoint.
-    """
-    if isinstance(value, str):
-        try:
-            value.encode("utf-8")
-        except UnicodeEncodeError:
-            raise refuse("ValueError", "a key has a character that no text can have") from None
-
-
-def holds(key: Key, value: Any) -> RowExpr:
-    """The condition of one group: numeric keys are taken down to integers first."""
-    need_unicode(value)
-    numeric = isinstance(value, (int, float)) and not isinstance(value, bool)
-    whole = isinstance(key.values, range) or all(float(v).is_integer() for v in key.values) if numeric else False
-    left = Apply("floor", (key.expr,)) if whole else key.expr
-    return Apply("==", (left, Constant(float(value) if numeric else value)))
-
-
-def open_keys(name: str) -> Exception:
-    return refuse(
-        "OpenKeys", f"the values that the key `{name}` can have are not public",
-        help="describe its column with a range or categories; a select may also list them, `groupby E over {…}`, "
-        "or be given a delta",
-    )  # fmt: skip
 
 
 def grid_of(term: Term) -> int:

@@ -27,18 +27,18 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
 from jostle.plan.plan import WEIGHT_BITS, Count
-from jostle.privacy import candidates, vectorsums
-from jostle.privacy.handles import Cube, Handle, Score, Scores, Table, Vectors
+from jostle.privacy.kernel.handles import Cube, Handle, Score, Scores, Table, Vectors
+from jostle.privacy.kernel.vault import UNWEIGHTED
 from jostle.privacy.mechanisms.linear import box_sums
-from jostle.privacy.rowcounts import ROW_COUNT, exact_row_count
-from jostle.privacy.splits import values_of_splits
-from jostle.privacy.vault import UNWEIGHTED
+from jostle.privacy.scores import candidates, vectorsums
+from jostle.privacy.scores.rowcounts import ROW_COUNT, exact_row_count
+from jostle.privacy.scores.splits import values_of_splits
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.reader import Reader
+    from jostle.privacy.kernel.reader import Reader
 
 BITS = 10  # scores that are not whole are kept to a thousandth of a row
 

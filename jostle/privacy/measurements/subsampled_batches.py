@@ -30,20 +30,20 @@ from jostle.accounting.subsampled_gaussian import noise_for, rate_for
 from jostle.diagnostics import refuse
 from jostle.plan.domains import Open
 from jostle.plan.plan import WEIGHT_BITS, Apply, Bound, Column, Constant, Derive, Filter, Join, Key, Plan
-from jostle.privacy.handles import Cube, Exposures, Handle, Tallied, join_exposures
-from jostle.privacy.kernel import Kernel
-from jostle.privacy.measurement import Measured, Measurement, Release, needed_noise, reach_of
+from jostle.privacy.kernel.handles import Cube, Exposures, Handle, Tallied, join_exposures
+from jostle.privacy.kernel.kernel import Kernel
+from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed_noise, reach_of
 from jostle.privacy.measurements.answers import JointCells
 from jostle.privacy.mechanisms.additive import Additive
-from jostle.privacy.noise import Noise
-from jostle.privacy.sampler import SHARES
+from jostle.privacy.mechanisms.noise import Noise
+from jostle.privacy.mechanisms.sampler import SHARES
 from jostle.source import Span
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.reader import Reader
+    from jostle.privacy.kernel.reader import Reader
 
     Ints = NDArray[np.int64]
 

@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import Amount, as_float
 from jostle.diagnostics import Refusal
-from jostle.privacy.handles import Cube, Exposures, Handle
-from jostle.privacy.kernel import Kernel
-from jostle.privacy.ledger import history
+from jostle.jsontext import digest
+from jostle.plan.digest import plan_digest
+from jostle.privacy.kernel.handles import Cube, Exposures, Handle
+from jostle.privacy.kernel.kernel import Kernel
+from jostle.privacy.kernel.measurement import Measurement
 from jostle.privacy.ledger.account import Account
-from jostle.privacy.ledger.plan_digest import plan_digest
-from jostle.privacy.measurement import Measurement
 from jostle.privacy.measurements.answers import StrategyAnswers
+from jostle.privacy.measurements.query import Answer, Request
 from jostle.privacy.measurements.selects import select
 from jostle.privacy.mechanisms.additive import Scale
 from jostle.privacy.mechanisms.linear import Block
-from jostle.privacy.query import Answer, Request
-from jostle.privacy.released import Noised
+from jostle.privacy.mechanisms.released import Noised
 from jostle.source import Span
 
 if TYPE_CHECKING:
@@ -98,9 +98,9 @@ class _Asked:
         if not told.closed:
             return None
         wish = [told.digest, str(amount), via or "", account.version]
-        same = history.digest(wish)
+        same = digest(wish)
         account.asked[same] = account.asked.get(same, 0) + 1
-        return cls(account, handle.exposures, amount, history.digest([*wish, account.asked[same]]))
+        return cls(account, handle.exposures, amount, digest([*wish, account.asked[same]]))
 
     def again(self, kernel: Kernel, what: str, span: Span | None) -> Any | None:
         """The stored answer, with the allotments charged as they were then; its charge is this run's too."""

@@ -1,24 +1,28 @@
 """The reader: exact numbers of private rows, for measurements while the door has them read.
 
 It is made by the kernel, handed to `Measurement.read` and to nothing else. What it gives is what the engine would
-answer: counts that were made before are kept (`vault`, `parts`), and rows that are summed often too (`rowstore`).
+answer: counts that were made before are kept (`vault`, `engine.parts`), and rows that are summed often too
+(`engine.rowstore`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from jostle.plan.plan import Key, Plan, RowExpr, Term
-from jostle.privacy.handles import Cube, Table, Vectors
+from jostle.privacy.kernel.handles import Cube, Table, Vectors
+from jostle.privacy.rows.sums import BATCH
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from jostle.engine.base import Engine
+    from jostle.engine.rowstore import RowStore
+    from jostle.privacy.kernel.vault import Vault
     from jostle.privacy.rows.factored import CodedRows
-    from jostle.privacy.vault import Vault
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
@@ -65,12 +69,38 @@ class Reader:
 
     def batches(self, rows: Vectors) -> Iterator[Floats]:
         """Rows as whole numbers in units of the ball, (d, at most `BATCH`) each."""
-        return self.vault.rows.batches(rows)
+        for block in self._store.blocks(rows.place):
+            for start in range(0, block.shape[1], BATCH):
+                yield block[:, start : start + BATCH].astype(float)
 
     def tallied(self, rows: Vectors) -> Iterator[tuple[Floats, Ints]]:
-        """The same, equal rows once, and how many rows each stands for."""
-        return self.vault.rows.tallied(rows)
+        """The same, equal rows once, and how many rows each stands for; where there are few different ones.
+
+        A sum over rows of a function of each row alone, in whole numbers, is the same to the last bit.
+        """
+        import numpy as np
+
+        tally = self._store.tallied(rows.place)
+        if tally is None:
+            for units in self.batches(rows):
+                yield units, np.ones(units.shape[1], dtype=np.int64)
+            return
+        different, times = tally
+        for start in range(0, len(times), BATCH):
+            yield different[:, start : start + BATCH].astype(float), times[start : start + BATCH]
 
     def coded(self, rows: Vectors, values: tuple[int, ...]) -> CodedRows:
         """The different rows as codes, column j one of `values[j]` numbers evenly spread over ±1."""
-        return self.vault.rows.coded(rows, values)
+        from jostle.privacy.rows.factored import coded
+
+        codes: CodedRows = self._store.derived(
+            rows.place, values, lambda blocks: coded((block.astype(float) for block in blocks), values)
+        )
+        return codes
+
+    @cached_property
+    def _store(self) -> RowStore:
+        from jostle.engine.rowstore import RowStore
+        from jostle.privacy.rows.norms import within_ball
+
+        return RowStore(self._engine, within_ball)

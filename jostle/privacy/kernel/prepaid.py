@@ -29,13 +29,13 @@ from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.conversions import mu_of, pure_epsilon, rho_of, root_two_rho
 from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
-from jostle.privacy.handles import Exposures, Handle
-from jostle.privacy.measurement import Measured, Measurement, Release, stability_of
+from jostle.privacy.kernel.handles import Exposures, Handle
+from jostle.privacy.kernel.measurement import Measured, Measurement, Release, stability_of
 from jostle.privacy.mechanisms.additive import Additive, convertible
-from jostle.privacy.noise import Noise
+from jostle.privacy.mechanisms.noise import Noise
 
 if TYPE_CHECKING:
-    from jostle.privacy.reader import Reader
+    from jostle.privacy.kernel.reader import Reader
 
 WHOLE = 2**40
 """Parts are counted in these units, rounded down."""

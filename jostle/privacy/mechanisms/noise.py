@@ -1,7 +1,7 @@
 """Noise for private releases: OpenDP's low-level mechanisms on integers, and for vectors our own exact sampler.
 
 The mechanisms add exact discrete noise drawn from the operating system's generator and saturate at 64 bits, which
-is post-processing. OpenDP takes about 6 µs a value; `privacy.sampler` draws the same law for a whole vector in a
+is post-processing. OpenDP takes about 6 µs a value; `mechanisms.sampler` draws the same law for a whole vector in a
 ninth of that (docs/decisions/vector_noise.md). Scales are rounded up here, so that noise never under-covers a charge.
 `SeededNoise` in `jostle.simulate` has the same verbs for public data.
 """
@@ -12,7 +12,7 @@ import math
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
-from jostle.privacy import sampler
+from jostle.privacy.mechanisms import sampler
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,7 +33,7 @@ VECTOR = 64  # from this many values on, the sampler for vectors
 
 
 class SecureNoise:
-    """Draws single values through OpenDP and vectors of Laplace noise through `privacy.sampler`."""
+    """Draws single values through OpenDP and vectors of Laplace noise through `privacy.mechanisms.sampler`."""
 
     def laplace(self, values: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
         """Adds discrete Laplace noise; ε = sensitivity / scale in ℓ₁. Values lie within ±2^62."""

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from jostle.diagnostics import refuse
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
-from jostle.privacy.handles import Handle, Table
-from jostle.privacy.kernel import Kernel
-from jostle.privacy.transform import partition
+from jostle.privacy.kernel.handles import Handle, Table
+from jostle.privacy.kernel.kernel import Kernel
+from jostle.privacy.transformations.transform import partition
 
 MOST_PARTS = 1000
 

@@ -1,0 +1,30 @@
+"""The protected unit: what neighbouring data differ by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What neighbours differ by: one row, one row replaced, or all (up to `rows`) rows of one value of `columns`.
+
+    `weighted`: the rows of one value have weights that add up to 1.
+    """
+
+    columns: tuple[str, ...] = ()
+    rows: int = 1
+    public_size: bool = False
+    at_most: int | None = None
+    weighted: bool = False
+
+    @property
+    def distance(self) -> int:
+        """The distance of neighbours in added and removed rows: what every stability starts from."""
+        return 2 if self.public_size else self.rows
+
+    def __str__(self) -> str:
+        if self.columns:
+            return f"{', '.join(self.columns)} up to {self.rows} rows{' weighted' if self.weighted else ''}"
+        tail = ", public size" if self.public_size else f", at most {self.at_most} rows" if self.at_most else ""
+        return f"rows{tail}"

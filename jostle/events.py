@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from jostle.diagnostics import Refusal
 from jostle.source import Span
 
 VERSION = 1
@@ -57,7 +58,7 @@ class Stream:
 
     @contextmanager
     def within(self, kind: str, name: str, span: Span | None = None, **fields: Any) -> Iterator[dict[str, Any]]:
-        """Yields the event's fields, to be filled in until the block ends; delivered also when it fails."""
+        """Yields the event's fields, to be filled in until the block ends; delivered also when it is refused."""
         if self._silent:
             yield dict(fields)
             return
@@ -65,6 +66,9 @@ class Stream:
         self._open.append(mine)
         try:
             yield fields
+        except Refusal:
+            fields["refused"] = True
+            raise
         finally:
             self._open.pop()
             self._deliver(Event(mine, parent, kind, name, span, fields))

@@ -114,7 +114,7 @@ class ChoiceMaker:
             values, costs = self._look(interp, policy, data, exposures, unit, whole, span)
             decision = policy.choose(values, whole)
             event.update(
-                features=[{"name": k, "value": v, "epsilon": costs.get(k, 0.0)} for k, v in values.items()],
+                features=[{"name": k, "value": v, unit: costs.get(k, 0.0)} for k, v in values.items()],
                 **decision.as_json(), model=policy.model, policy=policy.name, why=policy.why, share=policy.share,
                 trees=tree_records(policy),
             )  # fmt: skip
@@ -161,7 +161,7 @@ class ChoiceMaker:
                         values[name] = self._feature(interp, name, data)
                 else:
                     values[name] = self._feature(interp, name, data)
-                event.update(value=values[name], epsilon=costs.get(name, 0.0))
+                event.update({"value": values[name], unit: costs.get(name, 0.0)})
         return values, costs
 
     def _feature(self, interp: Interpreter, name: str, data: Any) -> float:

@@ -220,7 +220,9 @@ def _winner(all_: list[Candidate], losses: list[Array], sized: list[Array]) -> t
             than = "cheaper" if all_[k].share < all_[best].share else "simpler"
             return k, f"within chance of the least mean regret ({name}), and {than}"
     why = "the least mean regret by cross-validation"
-    return best, f"{why}, and nothing is cheaper" if best == 0 else f"{why}, beyond chance for all cheaper ones"
+    shares = [c.share < all_[best].share for c in all_[:best]]
+    plainer = " or ".join(["cheaper"] * any(shares) + ["simpler"] * (not all(shares)))
+    return best, f"{why}, beyond chance for all {plainer} ones" if best else f"{why}, and nothing is cheaper"
 
 
 def is_significant_gain(plain: Array, better: Array, dearer: bool) -> bool:

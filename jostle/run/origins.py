@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from jostle.accounting.amounts import as_text
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.engine.files import OpenFile
 from jostle.privacy.kernel.handles import Handle, handles_in
@@ -21,6 +22,12 @@ from jostle.syntax import nodes as n
 
 
 def announce(interp: Any, source: Source, node: n.Private, columns: list[str], **more: Any) -> None:
+    """Tells of a source: what it protects, its budget, what of it was spent before, or whose data it has."""
+    before = source.measure.spent_exactly(source.meter.spent)[0]
+    if source.name != node.name:
+        more["same_as"] = source.name
+    elif before:
+        more["before"] = as_text(before)
     interp.kernel.events.emit(
         "source", node.name, node.span, unit=str(source.unit), budget=str(source.measure.limit), schema=columns, **more
     )

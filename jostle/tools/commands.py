@@ -183,7 +183,7 @@ def choices_text(events: Sequence[Event]) -> str:
     for event in outermost:
         calls[event.name] = calls.get(event.name, 0) + 1
         if calls[event.name] <= _SHOWN:
-            lines += brief(event, costs.spent[event.id])
+            lines += brief(event, costs.text(event))
     lines += [f"… {name} was called {n - _SHOWN} times more" for name, n in calls.items() if n > _SHOWN]
     return "\n".join(lines)
 

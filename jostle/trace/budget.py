@@ -6,74 +6,114 @@ A bar's length is the share of the source's budget. Pure functions of events.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 
 from jostle.events import Event
-from jostle.trace.costs import Costs, budget_total, unit
+from jostle.trace.costs import Costs
 from jostle.trace.forest import Forest, place
 from jostle.trace.text import UNITS, Twig, amount, bar, exact
 from jostle.trace.tree import fold
 
 _WIDTH = 20
 _DEEPEST = 8
+_PARALLEL = "parts measured in parallel count as their maximum"
+_TOGETHER = "with a delta all steps are counted together, and do not add up"
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What a trace tells of the budget of one private source: its `total`, and what was spent `before` and in the run.
+
+    `steps` is the sum of what the steps of the run (`roots`) cost; a budget with a delta has another total.
+    """
+
+    name: str
+    sign: str
+    total: Decimal
+    before: Decimal
+    run: Decimal
+    steps: Decimal
+    roots: tuple[Event, ...]
+
+    @staticmethod
+    def all_of(forest: Forest, costs: Costs) -> list[Account]:
+        """Of every private source, in the order they were declared; two names of one source are one."""
+        sources = [e for e in forest.walk() if e.kind == "source" and "same_as" not in e.fields]
+        return [Account._of(forest, costs, event) for event in sources]
+
+    @staticmethod
+    def _of(forest: Forest, costs: Costs, event: Event) -> Account:
+        run = next((e for e in forest.roots if e.kind == "run" and e.id == event.parent), None)
+        roots = forest.children(run) if run is not None else forest.roots
+        steps = sum((costs.spent[e.id].get(event.name, Decimal(0)) for e in roots), Decimal(0))
+        spent = steps if run is None else costs.spent[run.id].get(event.name, Decimal(0))
+        unit, _, total = event.fields["budget"].split(",")[0].partition(" ")
+        before = exact(event.fields.get("before")) or Decimal(0)
+        return Account(event.name, UNITS[unit], exact(total) or Decimal(0), before, spent, steps, roots)
+
+    @property
+    def spent(self) -> Decimal:
+        return self.before + self.run
+
+    @property
+    def head(self) -> str:
+        """`ε 0.3 of 1 spent`, with what of it was spent before the run."""
+        before = f", {amount(self.before)} of it before this run" if self.before else ""
+        return f"{self.sign} {amount(self.spent)} of {amount(self.total)} spent{before}"
+
+    @property
+    def note(self) -> str:
+        """Why the steps do not add up to the whole; empty where they do."""
+        return _PARALLEL if self.run < self.steps else _TOGETHER if self.run > self.steps else ""
 
 
 def spending(events: Sequence[Event]) -> str:
     """One tree a source; `no private source was declared` where there is none."""
     forest = Forest.of(events)
-    sources = {e.name: e for e in forest.walk() if e.kind == "source" and e.fields.get("budget") is not None}
-    if not sources:
+    costs = Costs.of(forest)
+    accounts = Account.all_of(forest, costs)
+    if not accounts:
         return "no private source was declared\n"
-    return "\n\n".join(_source(forest, events, name, event) for name, event in sources.items()) + "\n"
+    return "\n\n".join(_source(forest, costs, account) for account in accounts) + "\n"
 
 
 def line(name: str, amounts: Mapping[str, Mapping[str, str]], indent: int = 0) -> str:
     """`people  ███░░  ε 0.3 of 1 spent, 0.7 left`, from the budget of one source as a session gives it."""
-    parts = []
-    for measure, figures in amounts.items():
-        total, used = exact(figures.get("total")), exact(figures.get("spent")) or Decimal(0)
-        sign = UNITS.get(measure, measure)
-        if total is None:
-            parts.append(f"{sign} {amount(used)} spent")
-            continue
+    parts: list[str] = []
+    for unit, figures in amounts.items():
+        total, used = Decimal(figures["total"]), Decimal(figures["spent"])
         share = f"{bar(float(used / total) if total else 0.0, _WIDTH)}  " if not parts else ""
-        parts.append(f"{share}{sign} {amount(used)} of {amount(total)} spent, {amount(total - used)} left")
+        parts.append(f"{share}{UNITS[unit]} {amount(used)} of {amount(total)} spent, {amount(total - used)} left")
     return f"{name.ljust(indent)}  " + "; ".join(parts)
 
 
-def _source(forest: Forest, events: Sequence[Event], name: str, event: Event) -> str:
-    sign, total = budget_total(event.fields.get("budget"))
-    stated = _stated(events, name)
-    costs = Costs.of(forest, name)
-    parts = sum((costs.spent[root.id] for root in forest.roots), Decimal(0))
-    used = parts if stated is None else stated
-    share = f"{bar(float(used / total), _WIDTH)}  " if total else ""
-    head = f"{name}  {share}{sign} {amount(used)}" + (f" of {amount(total)} spent" if total else " spent")
-    twig = Twig(head + ("" if stated is not None or used == 0 else " at most"))
-    for root in forest.roots:
-        # The run itself is no step of its own: its children are.
-        for child in forest.children(root) if root.kind == "run" else (root,):
-            _node(forest, costs, twig, child, total, 0)
-    if used < parts:
-        twig.add("parts measured in parallel count as their maximum")
+def _source(forest: Forest, costs: Costs, account: Account) -> str:
+    share = float(account.spent / account.total) if account.total else 0.0
+    twig = Twig(f"{account.name}  {bar(share, _WIDTH)}  {account.head}")
+    for event in account.roots:
+        _node(forest, costs, twig, event, account, 0)
+    if account.note:
+        twig.add(account.note)
     twig.twigs = fold(twig.twigs)
     return "\n".join(twig.lines())
 
 
-def _node(forest: Forest, costs: Costs, twig: Twig, event: Event, total: Decimal | None, depth: int) -> None:
-    cost = costs.spent[event.id]
-    if cost == 0:
+def _node(forest: Forest, costs: Costs, twig: Twig, event: Event, account: Account, depth: int) -> None:
+    cost = costs.spent[event.id].get(account.name)
+    if not cost:
         return
-    share = f"{bar(float(cost / total), _WIDTH)}  " if total else ""
-    under = twig.add("  ".join(p for p in (f"{share}{unit(event)} {amount(cost)}", _title(event), place(event)) if p))
+    share = bar(float(cost / account.total) if account.total else 0.0, _WIDTH)
+    price = f"{share}  {account.sign} {amount(cost)}"
+    under = twig.add("  ".join(p for p in (price, _title(event), place(event)) if p))
     if depth < _DEEPEST:
         below = forest.children(event)
-        # A query with its one measure is one line, not two.
+        # A query with its one measurement is one line, not two.
         if not (len(below) == 1 and below[0].kind == "measure"):
             for child in below:
-                _node(forest, costs, under, child, total, depth + 1)
-        if cost < costs.summed[event.id]:
-            under.add("parts measured in parallel count as their maximum")
+                _node(forest, costs, under, child, account, depth + 1)
+        if cost < costs.summed[event.id][account.name]:
+            under.add(_PARALLEL)
         under.twigs = fold(under.twigs)
 
 
@@ -83,15 +123,3 @@ def _title(event: Event) -> str:
     if event.kind == "choice" and event.fields.get("chosen"):
         return f"choice {event.name} → {event.fields['chosen']}"
     return f"{event.kind} {event.name}".strip()
-
-
-def _stated(events: Sequence[Event], name: str) -> Decimal | None:
-    """The amount spent of a source as the run's last event states it: exact, with parallel parts as maxima."""
-    for event in reversed(events):
-        budget = event.fields.get("budget") if event.kind == "run" else None
-        if isinstance(budget, Mapping) and isinstance(budget.get(name), Mapping):
-            for measure in UNITS:
-                figures = budget[name].get(measure)
-                if isinstance(figures, Mapping):
-                    return exact(figures.get("spent"))
-    return None

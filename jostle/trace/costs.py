@@ -1,83 +1,96 @@
-"""The cost of each event of a trace: amounts summed over trees of events, as exact decimals.
+"""The cost of each event of a trace, source by source: amounts summed over trees of events, as exact decimals.
 
-A measure names its price; an allotment and a choice say what was really spent in them, which is less than the sum
-of what they hold where parts of a partition were measured in parallel. Renders nothing.
+A measurement names its price. An allotment, a choice and a run say what was really spent in them, which is less than
+the sum of what they hold where parts of a partition were measured in parallel, and nothing where an answer that was
+paid for earlier is given again. Renders nothing but amounts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 from jostle.events import Event
-from jostle.trace.forest import Forest
-from jostle.trace.text import UNITS, exact
+from jostle.trace.forest import Forest, mapping
+from jostle.trace.text import UNITS, amount, exact
 
+Amounts = Mapping[str, Decimal]
 _ZERO = Decimal(0)
 
 
 @dataclass(frozen=True)
 class Costs:
-    """`spent`: by event id, what an event cost with all in it; `summed`: the same added up over its children alone."""
+    """`spent`: by event id, what an event cost each source with all in it; `summed`: its children's sum alone."""
 
-    spent: Mapping[int, Decimal]
-    summed: Mapping[int, Decimal]
+    signs: Mapping[str, str]  # ε or ρ, by source
+    spent: Mapping[int, Amounts]
+    summed: Mapping[int, Amounts]
 
     @staticmethod
-    def of(forest: Forest, source: str | None = None) -> Costs:
-        """Sums the charges to `source`; without one, the stated price of every measure."""
-        spent: dict[int, Decimal] = {}
-        summed: dict[int, Decimal] = {}
+    def of(forest: Forest) -> Costs:
+        signs: dict[str, str] = {}
+        spent: dict[int, Amounts] = {}
+        summed: dict[int, Amounts] = {}
         # Children begin after their parent, so that going back through the ids meets them first.
         for event in reversed(list(forest.walk())):
-            parts = sum((spent[child.id] for child in forest.children(event)), _ZERO)
-            summed[event.id] = parts
-            spent[event.id] = charge(event, source) if event.kind == "measure" else _whole(event, parts, source)
-        return Costs(spent, summed)
+            below = add(spent[child.id] for child in forest.children(event))
+            parts = summed[event.id] = _price(event, signs) if event.kind == "measure" else below
+            spent[event.id] = _run(forest, event, signs, parts) if event.kind == "run" else _stated(event, parts)
+        return Costs(signs, spent, summed)
+
+    def text(self, *events: Event) -> str:
+        """`ε 0.5`, or `ε 0.4 on people, ρ 0.1 on visits` where sources were charged differently; empty for nothing."""
+        spent = {name: value for name, value in add(self.spent[e.id] for e in events).items() if value}
+        prices = {name: f"{self.signs[name]} {amount(value)}" for name, value in spent.items()}
+        if len(set(prices.values())) < 2:
+            return next(iter(prices.values()), "")
+        return ", ".join(f"{price} on {name}" for name, price in prices.items())
 
 
-def unit(event: Event) -> str:
-    """`ε` or `ρ`: the measure in which the event counts."""
-    return "ρ" if event.fields.get("rho") is not None and event.fields.get("epsilon") is None else "ε"
+def add(parts: Iterable[Amounts]) -> dict[str, Decimal]:
+    """The sum of amounts, source by source."""
+    out: dict[str, Decimal] = {}
+    for part in parts:
+        for name, value in part.items():
+            out[name] = out.get(name, _ZERO) + value
+    return out
 
 
-def charge(event: Event, source: str | None = None) -> Decimal:
-    """The charge of a measure to `source` (or to any, where none is named)."""
-    sources = event.fields.get("sources")
-    if source is not None:
-        if isinstance(sources, Mapping):
-            return exact(sources.get(source)) or _ZERO
-        if not (isinstance(sources, list | tuple) and source in sources):
-            return _ZERO
-    price = event.fields.get("epsilon")
-    return exact(event.fields.get("rho") if price is None else price) or _ZERO
+def price(fields: Mapping[str, Any]) -> tuple[str, Decimal] | None:
+    """The sign and the amount of ε or ρ that an event or a feature says; None where it says nothing, or zero."""
+    prices = ((UNITS[unit], exact(fields.get(unit))) for unit in ("epsilon", "rho"))
+    return next(((sign, value) for sign, value in prices if value), None)
 
 
-def budget_total(budget: Any) -> tuple[str, Decimal | None]:
-    """The sign and the total of a budget, as a session's record or as an amount: `epsilon 1, delta 1e-6`, `1`."""
-    if isinstance(budget, Mapping):
-        for measure, sign in UNITS.items():
-            if budget.get(measure) is not None:
-                figures = budget[measure]
-                return sign, exact(figures.get("total") if isinstance(figures, Mapping) else figures)
-        return "ε", None
-    if isinstance(budget, str):
-        measure, _, value = budget.split(",")[0].strip().partition(" ")
-        if measure in UNITS:
-            return UNITS[measure], exact(value)
-    return "ε", exact(budget)
+def _price(event: Event, signs: dict[str, str]) -> Amounts:
+    """The charge of a measurement to each of its sources; of one that was prepaid, nothing."""
+    stated = price(event.fields)
+    if stated is None:
+        return {}
+    names = event.fields.get("sources") or ()
+    signs.update(dict.fromkeys(names, stated[0]))
+    return dict.fromkeys(names, stated[1])
 
 
-def _whole(event: Event, parts: Decimal, source: str | None) -> Decimal:
-    """The cost of an event that holds others: the amount that it states, else the sum of its parts."""
-    stated_value: Any = event.fields.get("spent")
-    if isinstance(stated_value, Mapping):
-        amounts = [exact(stated_value.get(source))] if source is not None else [exact(a) for a in stated_value.values()]
-        return max((a for a in amounts if a is not None), default=_ZERO)
-    stated = exact(stated_value)
+def _stated(event: Event, parts: Amounts) -> Amounts:
+    """What an event says that it spent: of no source more than was measured in it."""
+    stated = event.fields.get("spent")
     if stated is None:
         return parts
-    # One number for several sources: none of them can have paid more than what was measured on it.
-    return min(stated, parts) if source is not None else stated
+    amounts = {name: exact(stated.get(name) if isinstance(stated, Mapping) else stated) for name in parts}
+    return {name: min(part, amounts[name] or _ZERO) for name, part in parts.items()}
+
+
+def _run(forest: Forest, event: Event, signs: dict[str, str], parts: Amounts) -> Amounts:
+    """What a run spent of its sources: what their budgets say at its end, less what was spent of them before it."""
+    out = dict(parts)
+    for source in forest.children(event):
+        figures = mapping(event.fields.get("budget")).get(source.name)
+        if source.kind == "source" and figures and "same_as" not in source.fields:
+            unit = next(u for u in ("epsilon", "rho") if u in figures)
+            signs[source.name] = UNITS[unit]
+            spent, before = exact(figures[unit]["spent"]), exact(source.fields.get("before"))
+            out[source.name] = (spent or _ZERO) - (before or _ZERO)
+    return out

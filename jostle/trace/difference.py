@@ -6,14 +6,13 @@ Choices are matched in the order they were made; spending is compared by source 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal
 from itertools import zip_longest
 
 from jostle.events import Event
-from jostle.trace.costs import Costs, unit
+from jostle.trace.costs import Costs
 from jostle.trace.forest import Forest
 from jostle.trace.summary import short
-from jostle.trace.text import align, amount, number
+from jostle.trace.text import align, number
 
 _MOST = 30  # lines of one part
 
@@ -47,13 +46,13 @@ def _spent(events: Sequence[Event]) -> dict[str, str]:
     """The amount that each place of the program's top level spent, over all its visits."""
     forest = Forest.of(events)
     costs = Costs.of(forest)
-    summed: dict[str, tuple[str, Decimal]] = {}
+    visits: dict[str, list[Event]] = {}
     for root in forest.roots:
         for event in forest.children(root):
-            if costs.spent[event.id]:
+            if costs.text(event):
                 name = f"{event.kind} {event.name}" + (f", line {event.span.line}" if event.span else "")
-                summed[name] = unit(event), summed.get(name, ("", Decimal(0)))[1] + costs.spent[event.id]
-    return {name: f"{sign} {amount(value)}" for name, (sign, value) in summed.items()}
+                visits.setdefault(name, []).append(event)
+    return {name: costs.text(*events) for name, events in visits.items()}
 
 
 def _choices(one: Sequence[Event], other: Sequence[Event]) -> str:

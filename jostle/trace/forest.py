@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from jostle.events import Event
-from jostle.trace.text import UNITS, amount
 
 
 @dataclass(frozen=True)
@@ -30,8 +29,6 @@ class Forest:
         children: dict[int | None, list[Event]] = {}
         for event in ordered:
             children.setdefault(parents[event.id], []).append(event)
-        for siblings in list(children.values()):
-            _adopt(siblings, children)
         roots = tuple(children.pop(None, ()))
         return Forest(roots, {k: tuple(v) for k, v in children.items() if k is not None})
 
@@ -58,23 +55,6 @@ class Forest:
         return events
 
 
-def _adopt(siblings: list[Event], children: dict[int | None, list[Event]]) -> None:
-    """Hangs what belongs to a choice under it, where it stands beside it.
-
-    A choice that is told when it is made stands between the features it paid for and the option that it then ran.
-    """
-    for event in [e for e in siblings if e.kind == "choice" and e.id not in children]:
-        at = next(k for k, e in enumerate(siblings) if e is event)
-        first = at
-        while first > 0 and siblings[first - 1].kind == "feature":
-            first -= 1
-        after = siblings[at + 1 : at + 2]
-        ran = [e for e in after if e.kind == "option" and e.name == event.fields.get("chosen")]
-        if own := siblings[first:at] + ran:
-            children[event.id] = own
-            siblings[first : at + 1 + len(ran)] = [event]
-
-
 def mapping(value: Any) -> Mapping[str, Any]:
     """A field that holds a record; an empty one where it holds anything else."""
     return value if isinstance(value, Mapping) else {}
@@ -88,14 +68,3 @@ def records(value: Any) -> list[Mapping[str, Any]]:
 def place(event: Event) -> str:
     """`first.jst:7:7`, or nothing."""
     return str(event.span) if event.span is not None else ""
-
-
-def price_text(fields: Mapping[str, Any], key: str = "") -> str:
-    """`ε 0.1`, `ρ 2`, `ε 0.5, δ 1e-07`: the amounts among `fields`, or those of the field `key`; empty where none."""
-    if key:
-        value = fields.get(key)
-        if not isinstance(value, Mapping):
-            unit = "ρ" if "rho" in fields and "epsilon" not in fields else "ε"
-            return "" if value is None else f"{unit} {amount(value)}"
-        fields = value
-    return ", ".join(f"{sign} {amount(fields[unit])}" for unit, sign in UNITS.items() if fields.get(unit) is not None)

@@ -11,12 +11,14 @@ from typing import Any
 
 from jostle.events import Event
 from jostle.trace.budget import spending
-from jostle.trace.costs import Costs, budget_total, unit
+from jostle.trace.costs import Costs
 from jostle.trace.forest import Forest, place
-from jostle.trace.text import UNITS, Twig, amount, number, plural
+from jostle.trace.text import UNITS, Twig, number, plural
 from jostle.trace.tree import choices, fold, hang_children, one_line
 
-_ORDER = ("source", "allotment", "query", "measure", "choice", "option", "feature", "train", "release", "error")
+_ORDER = (
+    "source", "allotment", "query", "measure", "choice", "option", "feature", "train", "picture", "release", "error",
+)  # fmt: skip
 _DEEPEST = 5
 
 
@@ -25,7 +27,7 @@ def page(events: Sequence[Event]) -> str:
     parts = [summary(events)]
     if any(e.kind == "choice" for e in events):
         parts.append(choices(events))
-    if any(e.kind == "source" and e.fields.get("budget") is not None for e in events):
+    if any(e.kind == "source" for e in events):
         parts.append(spending(events))
     return "\n".join(parts)
 
@@ -62,24 +64,19 @@ def _line(costs: Costs, event: Event) -> str:
         return _source(event)
     if event.kind == "error":
         return "  ".join(p for p in (f"error {event.name}", str(fields.get("message") or ""), place(event)) if p)
-    cost = costs.spent[event.id]
-    price = f"{unit(event)} {amount(cost)}" if cost else ""
+    price = costs.text(event)
     if event.kind == "choice":
         return "  ".join(p for p in (f"{head} → {fields.get('chosen', 'nothing')}", price, place(event)) if p)
     return one_line(event, "", price)
 
 
 def _source(event: Event) -> str:
-    """`source adult  protecting rows  budget ε 1`; a source without a budget is public."""
-    budget, protected = event.fields.get("budget"), event.fields.get("unit")
-    if budget is None:
-        parts = ["public"]
-    else:
-        sign, total = budget_total(budget)
-        words = [UNITS.get(word, word) for word in budget.split()] if isinstance(budget, str) else []
-        price = " ".join(words) if total is None or len(words) > 2 else f"{sign} {amount(total)}"
-        parts = [f"protecting {protected}" if protected else "", f"budget {price}"]
-    return "  ".join(p for p in (f"source {event.name}", *parts, place(event)) if p)
+    """`source adult  protecting rows  budget ε 1`."""
+    fields = event.fields
+    budget = "budget " + " ".join(UNITS.get(word, word) for word in fields["budget"].split())
+    if "same_as" in fields:
+        budget = f"the same data as {fields['same_as']}"
+    return "  ".join(p for p in (f"source {event.name}", f"protecting {fields['unit']}", budget, place(event)) if p)
 
 
 def short(value: Any) -> str:

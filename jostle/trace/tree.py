@@ -11,12 +11,13 @@ from decimal import Decimal
 from typing import Any
 
 from jostle.events import Event
-from jostle.trace.costs import Costs, unit
-from jostle.trace.forest import Forest, mapping, place, price_text, records
-from jostle.trace.text import Twig, align, amount, exact, number, plural
+from jostle.trace.costs import Costs, price
+from jostle.trace.forest import Forest, mapping, place, records
+from jostle.trace.text import Twig, align, amount, number, plural
 
 _DEEPEST = 12
 _MOST = 24  # twigs shown under one
+WORDS = {"replayed": "answered before, free", "public": "public, exact", "refused": "refused"}
 
 
 def choices(events: Sequence[Event], name: str | None = None, most: int = 20) -> str:
@@ -47,14 +48,13 @@ def _choice(forest: Forest, costs: Costs, event: Event, depth: int = 0) -> Twig:
     ran = [c for c in forest.children(event) if c.kind != "feature"]
     for child in ran:
         _ran(forest, costs, twig, child, depth)
-    total = costs.spent[event.id]
-    if total or fields.get("spent") is not None:
-        whole = fields.get("epsilon")
-        twig.add(f"spent {unit(event)} {amount(total)}" + (f" of {amount(whole)}" if _finite(whole) else ""))
+    if total := costs.text(event):
+        whole = price(fields)
+        twig.add(f"spent {total}" + (f" of {amount(whole[1])}" if whole is not None else ""))
     return twig
 
 
-def brief(event: Event, total: Decimal) -> list[str]:
+def brief(event: Event, total: str) -> list[str]:
     """One choice in two or three lines: what was chosen and why, and that it spent `total` in all."""
     fields = event.fields
     option = str(fields.get("chosen", "nothing"))
@@ -64,9 +64,10 @@ def brief(event: Event, total: Decimal) -> list[str]:
     why += [", ".join(_step(s) for s in records(fields.get("path"))), _margin(fields) or ""]
     if any(why):
         lines.append("  because: " + "; ".join(w for w in why if w))
-    paid = sum((exact(f.get("epsilon")) or Decimal(0) for f in records(fields.get("features"))), Decimal(0))
+    costs = [price(feature) for feature in records(fields.get("features"))]
+    paid = sum((cost[1] for cost in costs if cost is not None), Decimal(0))
     if total:
-        lines.append(f"  spent {unit(event)} {amount(total)}" + (f", {amount(paid)} of it on features" if paid else ""))
+        lines.append(f"  spent {total}" + (f", {amount(paid)} of it on features" if paid else ""))
     return lines
 
 
@@ -76,15 +77,14 @@ def _features(twig: Twig, fields: Mapping[str, Any]) -> None:
         twig.add("features: none were looked at")
         return
     under = twig.add("features")
-    rows = []
-    for feature in features:
-        cost = feature.get("epsilon")
-        free = cost is None or not _finite(cost) or float(cost) == 0
-        rows.append(
-            (f"{feature.get('name')} = {number(feature.get('value'))}", "free" if free else f"ε {amount(cost)}")
-        )
-    for line in align(rows, (False, False)):
+    for line in align([(f"{f['name']} = {number(f['value'])}", cost_text(f)) for f in features], (False, False)):
         under.add(line)
+
+
+def cost_text(feature: Mapping[str, Any]) -> str:
+    """`ε 0.1`, or `free`."""
+    cost = price(feature)
+    return f"{cost[0]} {amount(cost[1])}" if cost is not None else "free"
 
 
 def _predictions(twig: Twig, fields: Mapping[str, Any]) -> None:
@@ -112,27 +112,17 @@ def _path(twig: Twig, fields: Mapping[str, Any]) -> None:
     if shared and records(fields.get("path")):
         under = twig.add("path through the tree")
         for step in records(fields.get("path")):
-            under.add(_went(step))
+            under.add(_step(step))
     elif not shared:
         for option, steps in paths.items():
             under = twig.add(f"path through the tree of {option}" + ("" if steps else ": no test"))
             for step in steps:
-                under.add(_went(step))
-
-
-def _went(step: Mapping[str, Any]) -> str:
-    side = step.get("went")
-    return _step(step) + ("" if side in (None, "<=", "≤", ">") else f" → {side}")
+                under.add(_step(step))
 
 
 def _step(step: Mapping[str, Any]) -> str:
-    value, threshold = step.get("value"), step.get("threshold")
-    if _finite(value) and _finite(threshold):
-        sign = "≤" if float(str(value)) <= float(str(threshold)) else ">"
-        what = f"{step.get('feature')} = {number(value)} {sign} {number(threshold)}"
-    else:
-        what = f"{step.get('feature')} = {number(value)}, threshold {number(threshold)}"
-    return f"{step['option']}: {what}" if step.get("option") else what
+    sign = "≤" if step["went"] == "<=" else step["went"]
+    return f"{step['feature']} = {number(step['value'])} {sign} {number(step['threshold'])}"
 
 
 def _margin(fields: Mapping[str, Any]) -> str | None:
@@ -159,13 +149,10 @@ def _margin(fields: Mapping[str, Any]) -> str | None:
 
 def _ran(forest: Forest, costs: Costs, twig: Twig, event: Event, depth: int) -> None:
     """Hangs what happened inside a choice under `twig`; runs of like events become one line."""
-    cost = costs.spent[event.id]
     if event.kind == "choice" and depth < _DEEPEST:
         twig.twigs.append(_choice(forest, costs, event, depth + 1))
         return
-    under = twig.add(
-        one_line(event, "ran " if event.kind == "option" else "", f"{unit(event)} {amount(cost)}" if cost else "")
-    )
+    under = twig.add(one_line(event, "ran " if event.kind == "option" else "", costs.text(event)))
     hang_children(forest, under, event, depth >= _DEEPEST, lambda child: _ran(forest, costs, under, child, depth + 1))
 
 
@@ -189,12 +176,14 @@ def one_line(event: Event, before: str = "", cost: str = "") -> str:
         parts = [str(mechanism or event.name)] + ([event.name] if mechanism and event.name != mechanism else [])
         if fields.get("scale") is not None:
             parts.append(f"scale {number(fields['scale'])}")
-        if isinstance(fields.get("sources"), list | tuple | Mapping) and fields["sources"]:
-            parts.append("on " + ", ".join(map(str, fields["sources"])))
+        parts.append("on " + ", ".join(fields.get("sources") or ()))
+        if (part := fields.get("prepaid")) is not None:
+            parts.append(f"{number(part)} of what was prepaid")
     if event.kind == "query":
         aggregates, keys = (", ".join(map(str, fields.get(k) or ())) for k in ("aggregates", "keys"))
         parts += [aggregates if aggregates != event.name else "", f"by {keys}" if keys else ""]
-    return _join(*parts, cost or (price_text(fields, "epsilon") if event.kind == "measure" else ""), place(event))
+    parts += [word for key, word in WORDS.items() if fields.get(key)]
+    return _join(*parts, cost, place(event))
 
 
 def fold(twigs: list[Twig]) -> list[Twig]:

@@ -89,16 +89,10 @@ class Session:
             known = self.result.budget.setdefault(name, {"epsilon": {"total": "1", "spent": "0"}})["epsilon"]
             known["spent"] = str(Decimal(known["spent"]) + Decimal(amount))
         elif word == "choose":
-            self.stream.emit(
-                "choice",
-                "pick",
-                span,
-                chosen="A",
-                predictions={"A": 2.0, "B": 1.0},
-                margin=1.0,
-                epsilon="0.5",
-                spent="0.4",
-            )
+            told = {"chosen": "A", "predictions": {"A": 2.0, "B": 1.0}, "margin": 1.0, "epsilon": 0.5}
+            with self.stream.within("choice", "pick", span, **told):
+                price = {"mechanism": "laplace", "epsilon": 0.4, "sources": ["people"], "scale": 2.5}
+                self.stream.emit("measure", "count", span, **price)
         elif word == "refuse":
             raise refuse(rest, "as ordered", span, help="order something else")
         elif word == "crash":

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
-import pytest
-
-from jostle.events import Event, Stream
-from jostle.source import Source, Span
+from jostle.events import Event
+from jostle.source import Source
+from jostle.tools.session import Session
+from jostle.trace import nested_choices
 from jostle.trace.html import page
 from jostle.trace.html.markup import Html, join, tag
 from jostle.trace.html.trees import decision_tree
 
 sys.path.insert(0, str(Path(__file__).parent))
-import sample_run
+import real_runs
 
 VOID = {"meta", "input", "br", "hr"}
 
@@ -56,16 +57,13 @@ class Reader(HTMLParser):
         self.words.append(data)
 
 
-def with_program() -> list[Event]:
-    """The made-up run, holding a text as long as its places need."""
-    text = "\n".join(f"x{n} = {n}  # <b>line</b> & {n}" for n in range(1, 60))
-    events = sample_run.events()
-    return [Event(e.id, e.parent, e.kind, e.name, e.span, {**e.fields, "text": text}) if e.kind == "run" else e
-            for e in events]  # fmt: skip
+def without_text() -> list[Event]:
+    """A real run, whose trace does not hold the program."""
+    return [replace(e, fields={k: v for k, v in e.fields.items() if k != "text"}) for e in real_runs.events()]
 
 
 def test_every_event_stands_on_the_page_once_and_every_link_leads_somewhere() -> None:
-    events = with_program()
+    events = real_runs.events()
     read = Reader(page(events))
     assert sorted(i for i in read.ids if re.fullmatch(r"e\d+", i)) == sorted(f"e{e.id}" for e in events)
     assert len(read.ids) == len(set(read.ids)) and read.crossed == []
@@ -73,22 +71,23 @@ def test_every_event_stands_on_the_page_once_and_every_link_leads_somewhere() ->
 
 
 def test_nothing_is_fetched_and_nothing_of_a_program_is_markup() -> None:
-    text = page(with_program())
-    read = Reader(text)
-    drawn = {link for link in read.outside if link.startswith("#")}
-    assert [link for link in read.outside if link not in drawn and not link.startswith("data:")] == []
-    assert "<b>line</b>" not in text and "&lt;b&gt;line&lt;/b&gt;" in text
-    assert not re.search(r"url\((?!#)|@import|https?://(?!www\.w3\.org)", text)
+    (events,) = [Session().attempt(Source("p.jst", 'x = "<b>bold</b> & more"\nrelease x\n')).events]
+    for text in (page(events), page(real_runs.events())):
+        read = Reader(text)
+        drawn = {link for link in read.outside if link.startswith("#")}
+        assert [link for link in read.outside if link not in drawn and not link.startswith("data:")] == []
+        assert not re.search(r"url\((?!#)|@import|https?://(?!www\.w3\.org)", text)
+    assert "<b>bold</b>" not in page(events) and page(events).count("&lt;b&gt;bold&lt;/b&gt;") == 2
 
 
 def test_it_says_what_was_spent_chosen_and_refused() -> None:
-    words = " ".join(Reader(page(with_program())).words)
-    for said in ("ε 0.65 of 1", "chose", "DAWA", "uniformity", "12.38", "BudgetExceeded", "1203", "refused"):
+    words = " ".join(Reader(page(real_runs.events())).words)
+    for said in ("ε 1.4375 of 2", "ρ 0.375 of 1", "chose", "Either", "top", "BudgetExceeded", "506", "refused"):
         assert said in words, said
 
 
 def test_a_trace_without_the_programs_text_has_a_page_too() -> None:
-    read = Reader(page(sample_run.events()))
+    read = Reader(page(without_text()))
     assert "program" not in read.ids and "events" in read.ids and read.crossed == []
     # Places stay words, since there is no line to go to.
     assert not any(link.startswith("#l") for link in read.links)
@@ -114,73 +113,29 @@ def test_markup_escapes_what_is_no_markup() -> None:
     assert join(None, ["a", ["b"]], "&") == "ab&amp;"
 
 
-def many_events(count: int) -> list[Event]:
-    heard: list[Event] = []
-    stream = Stream(listeners=[heard.append])
-    source = Source("p.jst", "")
-    with stream.within("run", "p.jst", text="x = 1\n" * 500) as run:
-        stream.emit("source", "people", Span(source, 1, 1, 1, 5), unit="rows", budget="epsilon 1")
-        for k in range(count // 10):
-            at = Span(source, k % 500 + 1, 1, k % 500 + 1, 5)
-            with stream.within("choice", "L1", at, chosen="stop" if k % 2 else "go", spent=0.0001):
-                for j in range(9):
-                    stream.emit("measure", f"count {j}", at, epsilon=0.00001, sources=["people"], mechanism="laplace",
-                                scale=10.0)  # fmt: skip
-        run["budget"] = {"people": {"epsilon": {"total": "1", "spent": "0.1"}}}
-    return heard
-
-
 def test_ten_thousand_events_make_a_page_of_less_than_three_megabytes() -> None:
-    text = page(many_events(10_000))
-    assert len(text.encode()) <= 3_000_000
+    """What a run does, as if it did it again and again."""
+    own = [e for e in real_runs.events() if e.kind not in ("run", "source", "train", "picture", "release", "error")]
+    (run,) = [e for e in real_runs.events() if e.kind == "run"]
+    many = [run]
+    for times in range(1, 10_000 // len(own)):
+        more = 100 * times
+        many += [replace(e, id=e.id + more, parent=1 if e.parent == 1 else (e.parent or 0) + more) for e in own]
+    text = page(many)
+    assert len(many) > 9_900 and len(text.encode()) <= 3_000_000
     assert Reader(text).crossed == []
 
 
-@pytest.mark.parametrize("fields", [{}, {"trees": None}, {"trees": {"": 3}}, {"trees": {"A": {}}, "paths": 4}])
-def test_odd_trees_are_no_fault(fields: dict[str, object]) -> None:
-    drawn = decision_tree({**fields, "chosen": "A"})
-    assert drawn is None or Reader(str(drawn)).crossed == []
-
-
 def test_trees_of_a_forest_stand_side_by_side() -> None:
-    from jostle.trace import nested_choices
-
-    heard: list[Event] = []
-    stream = Stream(listeners=[heard.append])
-    with stream.within("run", "p.jst"):
-        stream.emit("choice", "L0", chosen="Two", context=[])
-        for column, key in (("sex", "F"), ("age", 3.0)):
-            stream.emit("choice", "L1", chosen="Go", context=[])
-            stream.emit("choice", "L1", chosen="Stop", context=[[column, key]])
-        for name in ("L0", "L1"):
-            stream.emit("train", name, options=["Go", "Stop"], databases=["a", "b"],
-                        standings=[{"policy": "One, Go", "regret": 0.25, "error": 0.01}])  # fmt: skip
-    told = nested_choices.text(heard)
-    words = " ".join(Reader(page(heard)).words)
-    assert "What L0, L1 were learned from: whole runs on 2 data sets" in words and words.count("One, Go") == 1
-    assert "├─ tree = 1  L0 Two, L1 Go" in told and "│  └─ sex = F  L1 Stop" in told
-    assert "└─ tree = 2  L1 Go" in told and "   └─ age = 3  L1 Stop" in told
-    assert "tree = 2" in " ".join(Reader(page(heard)).words)
+    """Two runs of an algorithm whose choice is made node by node."""
+    again = [replace(e, id=e.id + 100) for e in real_runs.events("nodes") if e.kind == "choice"]
+    events = [*real_runs.events("nodes"), *again]
+    told = nested_choices.text(events)
+    words = " ".join(Reader(page(events)).words)
+    assert "├─ tree = 1  which Up" in told and "│  └─ sex = M  which Up" in told
+    assert "└─ tree = 2  which Up" in told and "tree = 2" in words
 
 
 def test_choices_inside_an_algorithm_stand_at_their_nodes() -> None:
-    from jostle.trace import nested_choices
-
-    heard: list[Event] = []
-    stream = Stream(listeners=[heard.append])
-    with stream.within("run", "p.jst"):
-        for context, chosen in (
-            ([], "Go"),
-            ([["sex", "F"]], "Stop"),
-            ([["sex", "M"]], "Go"),
-            ([["sex", "M"], ["age", 3.0]], "Stop"),
-        ):
-            path = [{"feature": "rows", "threshold": 9.0, "value": 12.0, "went": ">"}]
-            stream.emit("choice", "L1", chosen=chosen, context=context, path=path, features=[])
-        stream.emit("train", "L1", options=["Go", "Stop"], databases=["a", "b"],
-                    standings=[{"policy": "Go", "regret": 0.25, "error": 0.01}])  # fmt: skip
-    told = nested_choices.text(heard)
-    assert told.splitlines()[:2] == ["L1 chose Go 2 times", "L1 chose Stop 2 times"]
-    assert "└─ sex = M  L1 Go  (rows 12 > 9)" in told and "└─ age = 3  L1 Stop" in told
-    words = " ".join(Reader(page(heard)).words)
-    assert "Node by node" in words and "age = 3" in words and "whole runs on 2 data sets" in words and "0.25" in words
+    words = " ".join(Reader(page(real_runs.events("nodes"))).words)
+    assert "Node by node" in words and "sex = F" in words and "whole runs on 8 data sets" in words

@@ -1,4 +1,4 @@
-"""The renderings of a trace, word for word (`tests/golden/trace_*.txt`), and what they say of odd traces."""
+"""What the renderings of a trace say beside the goldens: choices in three lines, cuts, parts, odd parents, amounts."""
 
 from __future__ import annotations
 
@@ -6,121 +6,85 @@ import sys
 from decimal import Decimal
 from pathlib import Path
 
-import pytest
-
-from jostle.events import Event, Stream
+from jostle.events import Event
+from jostle.source import Source
+from jostle.tools.session import Session
 from jostle.trace import budget, summary, tree
 from jostle.trace.costs import Costs
 from jostle.trace.forest import Forest
 from jostle.trace.text import align, amount, bar, number, sparkline
 
 sys.path.insert(0, str(Path(__file__).parent))
-import sample_run
+import real_runs
 
-GOLDEN = Path(__file__).resolve().parents[1] / "golden"
+COUNTS = "private c = counts([5, 6, 7]) protecting rows budget epsilon 4\n"
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("page", summary.page(sample_run.events())),
-        ("choices", tree.choices(sample_run.events(), "noisyHistChoice")),
-        ("budget", budget.spending(sample_run.events())),
-    ],
-)
-def test_golden(name: str, text: str) -> None:
-    assert text == (GOLDEN / f"trace_{name}.txt").read_text(encoding="utf-8")
+def ran(program: str) -> list[Event]:
+    result = Session().attempt(Source("p.jst", program))
+    assert result.ok, result.diagnostics
+    return result.events
 
 
 def test_a_choice_in_three_lines() -> None:
-    made = [e for e in sample_run.events() if e.kind == "choice"]
-    assert tree.brief(made[0], Decimal("0.5")) == [
-        "noisyHistChoice chose DAWA over MWEM",
-        "  because: policy: paid features, share 0.1; uniformity = 12.38 > 3.2, sparsity = 0.3125 ≤ 0.5; "
-        "margin 0.89 over MWEM",
-        "  spent ε 0.5, 0.05 of it on features",
-    ]
+    inner, outer = (e for e in real_runs.events() if e.kind == "choice")
+    why = "the least mean regret by cross-validation"
+    first, because, spent = tree.brief(outer, "ε 1")
+    assert first == "noisy_hist_choice chose Either over Uniform" and spent == "  spent ε 1, 0.25 of it on features"
+    assert because.startswith(f"  because: policy: features at 25 %; top = {number(75.0)} > ") and "margin" in because
+    assert tree.brief(inner, "ε 1")[1].startswith("  because: policy: single best; margin") and why in str(inner.fields)
 
 
-def choose(**fields: object) -> str:
-    return tree.choices([Event(1, None, "choice", "c", None, fields)])
-
-
-def test_a_choice_with_nothing_to_tell() -> None:
-    assert choose(chosen="A", predictions={}, margin=0.0) == "c chose A\n└─ features: none were looked at\n"
-    assert choose() == "c chose nothing\n└─ features: none were looked at\n"
-
-
-def test_a_margin_inside_the_uncertainty_says_so() -> None:
-    near = {"chosen": "A", "predictions": {"A": 1.0, "B": 0.9}, "margin": 0.1}
-    assert "within the uncertainty" in choose(**near, spread={"A": 0.1, "B": 0.1})
-    assert "within the uncertainty" not in choose(**near, spread={"A": 0.01, "B": 0.01})
-
-
-def test_each_options_own_path_is_shown_where_they_differ() -> None:
-    step = {"feature": "n", "threshold": 2, "value": 1, "went": "left"}
-    said = choose(chosen="A", path=[step], paths={"A": [step], "B": []}, predictions={"A": 1, "B": 0})
-    assert "path through the tree of A\n│  └─ n = 1 ≤ 2 → left" in said and "tree of B: no test" in said
-    assert "tree of" not in choose(chosen="A", path=[step], paths={"A": [step], "B": [step]})
-
-
-def test_numbers_that_json_cannot_hold_are_shown_as_they_are() -> None:
-    said = choose(
-        chosen="A", predictions={"A": "inf", "B": "-inf"}, margin="inf", features=[{"name": "f", "value": "nan"}]
-    )
-    assert "inf" in said and "f = nan  free" in said
-
-
-def test_choices_inside_a_choice_stand_in_its_tree() -> None:
-    stream = Stream(listeners=[(heard := []).append])
-    with stream.within("choice", "outer", chosen="A"), stream.within("option", "A"):
-        stream.emit("choice", "inner", chosen="B")
-    said = tree.choices(heard)
-    assert said.startswith("outer chose A") and "   └─ inner chose B" in said and said.count("inner") == 1
-    assert tree.choices(heard, "inner").startswith("inner chose B")
-    assert tree.choices(heard, "other") == "no choice named `other` was made\n"
-
-
-def test_a_choice_told_beside_its_features_and_option_has_them_hung_under_it() -> None:
-    stream = Stream(listeners=[(heard := []).append])
-    with stream.within("allotment", "epsilon 1"):
-        stream.emit("train", "c")
-        for name in ("f", "g"):
-            with stream.within("feature", name):
-                stream.emit("measure", "sum", mechanism="laplace", epsilon=0.1, sources=["p"])
-        stream.emit("choice", "c", chosen="A", epsilon=1.0)
-        with stream.within("option", "A"):
-            stream.emit("measure", "sum", mechanism="laplace", epsilon=0.8, sources=["p"])
-        stream.emit("choice", "d", chosen="B")
-        with stream.within("option", "other"):
-            stream.emit("query", "q")
-    first, second = tree.choices(heard).split("\n\n")
-    assert "├─ ran A  ε 0.8\n" in first and first.endswith("└─ spent ε 1 of 1") and "ran" not in second
-    assert [e.name for e in Forest.of(heard).children(Forest.of(heard).roots[0])] == ["c", "c", "d", "other"]
+def test_a_choice_by_name() -> None:
+    events = real_runs.events()
+    said = tree.choices(events)
+    assert said.startswith("noisy_hist_choice chose Either") and "     └─ flat_or_hb chose Flat" in said
+    assert tree.choices(events, "flat_or_hb").startswith("flat_or_hb chose Flat")
+    assert tree.choices(events, "other") == "no choice named `other` was made\n"
+    assert tree.choices(real_runs.events("noise")) == "no choice was made\n"
 
 
 def test_deep_and_long_traces_are_cut() -> None:
-    deep = [Event(k, k - 1 or None, "choice" if k % 2 else "option", f"n{k}", None, {}) for k in range(1, 3001)]
-    assert "below" in tree.choices(deep) and len(summary.summary(deep)) < 2000
-    many = [Event(k, None, "choice", "c", None, {"chosen": str(k)}) for k in range(1, 101)]
-    assert tree.choices(many).count(" chose ") == 20 and "80 more choices" in tree.choices(many)
-    long = [Event(k, None, "query", f"q{k}", None, {}) for k in range(1, 2001)]
-    assert summary.summary(long).count("\n") < 40
+    program, lead = COUNTS, ""
+    for _ in range(12):
+        program += f"{lead}with epsilon 1 {{\n"
+        lead += "    "
+    program += f"{lead}x = laplace(c)\n" + "".join(f"{'    ' * k}}}\n" for k in reversed(range(12)))
+    said = summary.summary(ran(program))
+    assert "below" in said and said.count("─ allotment") == 5
+    assert budget.spending(ran(program)).count("allotment epsilon 1") == 9
+    said = summary.summary(ran("".join(f"release r{k} = {k}\n" for k in range(200))))
+    assert said.count("\n") < 40 and "more" in said
+    calls = [Event(10 * k, 1, "choice", e.name, e.span, e.fields) for k in range(1, 51) for e in real_runs.events()
+             if e.name == "flat_or_hb" and e.kind == "choice"]  # fmt: skip
+    assert tree.choices(calls).count(" chose ") == 20 and "30 more choices" in tree.choices(calls)
 
 
 def test_parallel_parts_count_as_their_maximum() -> None:
-    forest = Forest.of(sample_run.events())
-    costs = Costs.of(forest, "grid")
-    assert costs.spent[forest.roots[0].id] == Decimal("0.65")
-    assert Costs.of(forest, "other").spent[forest.roots[0].id] == 0
+    forest = Forest.of(real_runs.events())
+    costs = Costs.of(forest)
+    (run,) = [root for root in forest.roots if root.kind == "run"]
+    assert costs.spent[run.id] == {"people": Decimal("1.4375"), "visits": Decimal("0.375")}
+    assert abs(costs.summed[run.id]["people"] - Decimal("1.5")) < Decimal("1e-9")
+    assert costs.text(run) == "ε 1.4375 on people, ρ 0.375 on visits"
 
 
-def test_rho_is_shown_as_rho() -> None:
-    stream = Stream(listeners=[(heard := []).append])
-    stream.emit("source", "p", unit="rows", budget={"rho": "2"})
-    stream.emit("measure", "count", rho=0.5, sources=["p"], mechanism="gaussian")
-    assert budget.spending(heard).startswith("p  █████░░░░░░░░░░░░░░░  ρ 0.5 of 2 spent")
-    assert "gaussian  count  on p  ρ 0.5" in summary.summary(heard)
+def test_what_a_session_spent_before_is_not_spent_again() -> None:
+    session = Session()
+    session.bind("c", real_runs.tables()["visits"])
+    program = (
+        'private c = bound("c") described by {hour: 0..23} protecting rows budget epsilon 4\n'
+        'private d = bound("c") described by {hour: 0..23} protecting rows budget epsilon 4\n'
+        "n = {{ select count(*) from d with epsilon 1 }}\n"
+    )
+    for before in ("", ", 1 of it before this run"):
+        events = session.run(Source("p.jst", program)).events
+        spent = 2 if before else 1
+        bars = "█" * 5 * spent + "░" * 5 * (4 - spent)
+        assert budget.spending(events).splitlines()[:2] == [
+            f"c  {bars}  ε {spent} of 4 spent{before}", "└─ █████░░░░░░░░░░░░░░░  ε 1  query count  p.jst:3:8",
+        ]  # fmt: skip
+        assert "source d  protecting rows  the same data as c" in summary.summary(events)
 
 
 def test_damaged_parents_make_no_circle() -> None:
@@ -140,18 +104,3 @@ def test_text_helpers() -> None:
     assert [bar(s, 4) for s in (0, 0.01, 0.5, 1, 7)] == ["░░░░", "█░░░", "██░░", "████", "████"]
     assert sparkline([0, 1, 2, 3, 4, 5, 6, 7]) == "▁▂▃▄▅▆▇█" and sparkline([1, float("inf"), 1]) == "▁ ▁"
     assert align([["a", "10"], ["bbb", "2"]], [False, True]) == ["a    10", "bbb   2"]
-
-
-def test_amounts_as_the_interpreter_writes_them() -> None:
-    stream = Stream(listeners=[(heard := []).append])
-    stream.emit("source", "p", unit="rows", budget="epsilon 2, delta 1e-06", schema=["age"])
-    with stream.within("allotment", "epsilon 1", epsilon=1.0) as given:
-        with stream.within("query", "count, avg", aggregates=["count", "avg"], keys=["sex"], epsilon=0.5):
-            stream.emit("measure", "count", mechanism="laplace", epsilon=0.25, sources=["p", "q"], scale=4.0)
-            stream.emit("measure", "avg", mechanism="laplace", epsilon=0.25, sources=["p"], scale=4.0)
-        given["spent"] = {"p": 0.5, "q": 0.25}
-    said = summary.summary(heard)
-    assert "source p  protecting rows  budget ε 2, δ 1e-06" in said
-    assert "query count, avg  by sex  ε 0.5" in said and "allotment epsilon 1  ε 0.5" in said
-    assert budget.spending(heard).startswith("p  █████░░░░░░░░░░░░░░░  ε 0.5 of 2 spent at most")
-    assert Costs.of(Forest.of(heard), "q").spent[2] == Decimal("0.25")

@@ -40,13 +40,15 @@ class Measured:
     sensitivity: float
     scale: float
     stability: int
-    spends: bool = True
+    part: float | None = None
+    """The share of a prepaid amount that paid for it."""
 
     def fields(self, exposures: Exposures) -> dict[str, Any]:
         because = {"because": self.how.because} if isinstance(self.how, Additive) and self.how.because else {}
+        amount = self.how.amount
+        price = {amount.unit: as_float(amount.value)} | ({"delta": as_float(amount.delta)} if amount.delta else {})
         return {
-            "mechanism": self.how.mechanism, **because,
-            self.how.amount.unit: as_float(self.how.amount.value) if self.spends else 0.0,
+            "mechanism": self.how.mechanism, **because, **(price if self.part is None else {"prepaid": self.part}),
             "sources": [e.source.name for e in exposures], "sensitivity": self.sensitivity,
             "stability": self.stability, "scale": self.scale,
         }  # fmt: skip

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 from jostle.diagnostics import refuse
 from jostle.privacy.kernel.handles import Exposures, Vectors
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed, stability_of
-from jostle.privacy.kernel.prepaid import Payment, Prepaid
+from jostle.privacy.kernel.prepaid import WHOLE, Payment, Prepaid
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.rows.functions import Contributions, Weights
 from jostle.privacy.rows.norms import BITS
@@ -77,9 +77,10 @@ class _OfVectors:
 
     def measured(self, what: str, scale: float) -> tuple[Measured, ...]:
         """The amount is that of a measurement that was paid for alone; else the event of `prepaid` has it."""
-        if self.paid is None:
+        if self.paid is None or self.payment is None:
             return ()
-        return (Measured(what, self.paid.how, 1.0, scale, stability_of(self.rows), self.paid.single),)
+        part = None if self.paid.single else self.payment.units / WHOLE
+        return (Measured(what, self.paid.how, 1.0, scale, stability_of(self.rows), part),)
 
 
 @dataclass(frozen=True, eq=False)

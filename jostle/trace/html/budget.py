@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 
 from jostle.events import Event
-from jostle.trace.costs import Costs, budget_total
+from jostle.trace.budget import Account
+from jostle.trace.costs import Costs
 from jostle.trace.forest import Forest
 from jostle.trace.html.markup import Html, join, tag
 from jostle.trace.text import amount
@@ -14,43 +16,47 @@ _DEEPEST = 7
 _MOST = 40  # blocks side by side
 
 
-def budget(forest: Forest) -> Html | None:
+def budget(forest: Forest, costs: Costs) -> Html | None:
     """An icicle for each private source."""
-    sources = {e.name: e for e in forest.walk() if e.kind == "source" and e.fields.get("budget") is not None}
-    return join(_icicle(forest, name, event) for name, event in sources.items()) if sources else None
+    accounts = Account.all_of(forest, costs)
+    return join(_icicle(forest, costs, account) for account in accounts) if accounts else None
 
 
-def _icicle(forest: Forest, name: str, source: Event) -> Html:
-    sign, total = budget_total(source.fields.get("budget"))
-    costs = Costs.of(forest, name)
-    spent = sum((costs.spent[e.id] for e in forest.roots), Decimal(0))
-    whole = total if total else spent
-    if not whole:
-        return tag("p", f"{name}: nothing was spent")
-    paid = [e for root in forest.roots for e in forest.children(root) if costs.spent[e.id]]
-    blocks = [_block(forest, costs, e, whole, Decimal(1), sign, 0) for e in paid[:_MOST]]
-    rest = sum((costs.spent[e.id] for e in paid[_MOST:]), Decimal(0))
-    if rest:
-        blocks.append(_bar(f"{len(paid) - _MOST} more", rest / whole, f"{sign} {amount(rest)}", "rest"))
-    left = whole - spent
+def _icicle(forest: Forest, costs: Costs, account: Account) -> Html:
+    head = f"{account.name}: {account.head}"
+    if not account.total:
+        return tag("p", head)
+    before = _bar("before", account.before / account.total, f"{account.sign} {amount(account.before)}", "rest")
+    blocks = [before] if account.before else []
+    blocks += _blocks(forest, costs, account, account.roots, account.run, account.total, 0)
+    left = account.total - account.spent
     if left > 0:
-        blocks.append(_bar("left", left / whole, f"{sign} {amount(left)}", "left"))
-    head = f"{name}: {sign} {amount(spent)} of {amount(whole)} spent"
-    return tag("section", tag("h3", head), tag("div", blocks, class_="icicle", role="group", aria_label=head))
+        blocks.append(_bar("left", left / account.total, f"{account.sign} {amount(left)}", "left"))
+    note = tag("p", account.note, class_="note") if account.note else None
+    return tag(
+        "section", tag("h3", head), tag("div", blocks, class_="icicle", role="group", aria_label=head), note
+    )  # fmt: skip
 
 
-def _block(forest: Forest, costs: Costs, event: Event, parent: Decimal, scale: Decimal, sign: str, depth: int) -> Html:
-    """A block of `event`, `scale` narrower than its cost, where its neighbours were measured in parallel."""
-    mine = costs.spent[event.id]
-    below = [e for e in forest.children(event) if costs.spent[e.id]]
-    inner = None
-    if below and depth < _DEEPEST:
-        summed = sum((costs.spent[e.id] for e in below), Decimal(0))
-        narrower = min(Decimal(1), mine / summed)
-        parts = [_block(forest, costs, e, mine, narrower, sign, depth + 1) for e in below[:_MOST]]
-        inner = tag("div", parts, class_="row", title="in parallel" if summed > mine else None)
-    price = f"{sign} {amount(mine)}"
-    return _bar(event.name or event.kind, mine / parent * scale, price, f"k-{event.kind}", inner, f"#e{event.id}")
+def _blocks(
+    forest: Forest, costs: Costs, account: Account, events: Sequence[Event], whole: Decimal, width: Decimal, depth: int
+) -> list[Html]:
+    """Blocks of steps that cost `whole` together, within `width`; each is narrower where their costs add up to more."""
+    prices = [(e, costs.spent[e.id].get(account.name, Decimal(0))) for e in events]
+    paid = [(e, price) for e, price in prices if price]
+    summed = sum((price for _, price in paid), Decimal(0))
+    scale = whole / summed / width if summed else Decimal(0)
+    blocks = []
+    for event, price in paid[:_MOST]:
+        below = forest.children(event)
+        inner = _blocks(forest, costs, account, below, price, price, depth + 1) if depth < _DEEPEST else []
+        parallel = sum((costs.spent[e.id].get(account.name, Decimal(0)) for e in below), Decimal(0)) > price
+        row = tag("div", inner, class_="row", title="in parallel" if parallel else None) if inner else None
+        label, name = f"{account.sign} {amount(price)}", event.name or event.kind
+        blocks.append(_bar(name, price * scale, label, f"k-{event.kind}", row, f"#e{event.id}"))
+    if rest := sum((price for _, price in paid[_MOST:]), Decimal(0)):
+        blocks.append(_bar(f"{len(paid) - _MOST} more", rest * scale, f"{account.sign} {amount(rest)}", "rest"))
+    return blocks
 
 
 def _bar(

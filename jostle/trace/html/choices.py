@@ -7,14 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jostle.events import Event
-from jostle.trace.costs import Costs, unit
+from jostle.trace.costs import Costs
 from jostle.trace.forest import Forest, records
 from jostle.trace.html.markup import Html, join, tag
 from jostle.trace.html.trees import decision_tree
 from jostle.trace.html.values import draw, table
 from jostle.trace.nested_choices import ChoiceNode, nested_choices, option_counts, why
 from jostle.trace.pictures import Picture
-from jostle.trace.text import amount, number
+from jostle.trace.text import number
+from jostle.trace.tree import cost_text
 
 _WHOLE = 12  # choices that are shown one by one
 
@@ -37,8 +38,8 @@ def choices(events: Sequence[Event], forest: Forest, costs: Costs) -> Html | Non
 
 def _choice(event: Event, costs: Costs) -> Html:
     fields = event.fields
-    spent = costs.spent[event.id]
-    price = tag("span", f"{unit(event)} {amount(spent)}", class_="price") if spent else None
+    spent = costs.text(event)
+    price = tag("span", spent, class_="price") if spent else None
     option = tag("b", str(fields.get("chosen", "nothing")))
     head = tag("h3", tag("a", event.name, href=f"#e{event.id}"), " chose ", option, price)
     why = ": ".join(str(w) for w in (fields.get("policy"), fields.get("why")) if w)
@@ -47,10 +48,7 @@ def _choice(event: Event, costs: Costs) -> Html:
 
 
 def _features(fields: Mapping[str, Any]) -> Html | None:
-    rows = [
-        [str(f.get("name")), number(f.get("value")), "free" if not f.get("epsilon") else f"ε {amount(f['epsilon'])}"]
-        for f in records(fields.get("features"))
-    ]
+    rows = [[f["name"], number(f["value"]), cost_text(f)] for f in records(fields.get("features"))]
     return table(["feature", "value", "cost"], rows, class_="data") if rows else tag("p", "No features were looked at.")
 
 

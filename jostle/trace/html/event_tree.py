@@ -7,11 +7,12 @@ from itertools import groupby
 from typing import Any
 
 from jostle.events import Event
-from jostle.trace.costs import Costs, unit
+from jostle.trace.costs import Costs
 from jostle.trace.forest import Forest
 from jostle.trace.html.markup import Html, join, tag
 from jostle.trace.html.program import place_of
-from jostle.trace.text import amount, number
+from jostle.trace.text import number
+from jostle.trace.tree import WORDS
 
 # What has a place of its own on the page.
 _QUIET = frozenset({
@@ -48,11 +49,11 @@ def _look(event: Event) -> tuple[str, str, Any]:
 
 def _node(forest: Forest, costs: Costs, text_of: str | None, event: Event, depth: int) -> Html:
     below = forest.children(event)
-    spent = costs.spent[event.id]
+    spent = costs.text(event)
     line = join(
         tag("span", event.kind, class_=f"kind k-{event.kind}"), " ", event.name, " ",
-        tag("b", f"{unit(event)} {amount(spent)}", class_="price") if spent else None,
-        place_of(event.span, text_of), _details(event),
+        tag("b", spent, class_="price") if spent else None,
+        place_of(event.span, text_of), " ", _details(event),
     )  # fmt: skip
     if not below:
         return tag("div", line, id=f"e{event.id}", class_="leaf")
@@ -72,7 +73,9 @@ def _details(event: Event) -> Html | None:
     for key, value in event.fields.items():
         if key in _QUIET or value in (None, "", [], {}):
             continue
-        if isinstance(value, int | float | str):
+        if key in WORDS:
+            words.append(WORDS[key])
+        elif isinstance(value, int | float | str):
             words.append(f"{key.replace('_', ' ')} {number(value)}")
         elif (
             isinstance(value, list | tuple) and len(value) <= 8 and all(isinstance(v, int | float | str) for v in value)
@@ -85,7 +88,3 @@ def _details(event: Event) -> Html | None:
         ):
             words.append(f"{key} " + ", ".join(f"{k}: {number(v)}" for k, v in value.items()))
     return tag("span", " · ".join(words), class_="said") if words else None
-
-
-def _plain(values: Iterable[Any]) -> bool:
-    return all(isinstance(v, int | float | str) for v in values)

@@ -31,7 +31,7 @@ def page(events: Sequence[Event]) -> str:
     parts: list[tuple[str, str, Html | None]] = [
         ("released", "Released", releases_section(events)),
         ("pictures", "Pictures", pictures_section(events)),
-        ("budget", "Budget", budget(forest)),
+        ("budget", "Budget", budget(forest, costs)),
         ("choices", "Choices", choices(events, forest, costs)),
         ("program", "Program", program(events, forest, costs)),
         ("events", "Events", _events(events, event_tree(forest, costs, text_of(events)))),

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal
 
 from jostle.events import Event
 from jostle.source import Span
 from jostle.syntax.lexicon import colour_tokens
-from jostle.trace.costs import Costs, unit
+from jostle.trace.costs import Costs
 from jostle.trace.forest import Forest
 from jostle.trace.html.markup import Html, join, tag
-from jostle.trace.text import amount
 
 _LIT = ("source", "allotment", "query", "measure", "choice", "train", "option", "picture", "release", "error")
 _SHOWN = 4  # links beside a line
@@ -65,8 +63,8 @@ def _marks(name: str, forest: Forest) -> dict[int, list[Event]]:
 def _notes(here: list[Event], costs: Costs) -> Html:
     if not here:
         return Html("")
-    spent = sum((costs.spent[e.id] for e in here), Decimal(0))
-    price = tag("b", f"{unit(here[0])} {amount(spent)}", class_="price") if spent else None
+    spent = costs.text(*here)
+    price = tag("b", spent, class_="price") if spent else None
     links = [tag("a", e.kind, href=f"#e{e.id}", class_=f"k-{e.kind}") for e in here[:_SHOWN]]
     more = f"+{len(here) - _SHOWN}" if len(here) > _SHOWN else None
     return join(price, links, more)

@@ -69,12 +69,12 @@ def run(options: Namespace) -> int:
         if export is not None:
             notes, unsaved = export.save(result.values, ok=result.ok, simulated=options.simulate)
     if as_json:
-        print(_as_json(result, simulate, unsaved))
+        print(_as_json(result, simulate, unsaved, session.hints))
     else:
         _as_text(result, say)
         for line in notes:
             say(line)
-        tell(unsaved)
+        tell([*unsaved, *session.hints])
     _pictures(result, options.pictures, say if not as_json else None)
     return 0 if result.ok and not unsaved else 1
 
@@ -108,7 +108,9 @@ def _sayer(simulate: int | None) -> Callable[[str], None]:
     return say
 
 
-def _as_json(result: Result, simulate: int | None, unsaved: Sequence[Diagnostic] = ()) -> str:
+def _as_json(
+    result: Result, simulate: int | None, unsaved: Sequence[Diagnostic] = (), hints: Sequence[Diagnostic] = ()
+) -> str:
     import json
 
     from jostle.trace.jsonl import plain
@@ -122,6 +124,8 @@ def _as_json(result: Result, simulate: int | None, unsaved: Sequence[Diagnostic]
     if simulate is not None:
         document["simulated"] = simulate
     document |= {"released": result.released_json(), "budget": result.budget, "output": result.output}
+    if hints:
+        document["hints"] = [d.as_json() for d in hints]
     return json.dumps(plain(document), ensure_ascii=False, allow_nan=False)
 
 
@@ -208,10 +212,12 @@ def check(options: Namespace) -> int:
             document["error"] = faults[0].as_json()
         else:
             document["cost"] = [cost.as_json() for cost in costs]
+        if session.hints:
+            document["hints"] = [d.as_json() for d in session.hints]
         print(json.dumps(document, ensure_ascii=False))
-    elif faults:
-        tell(faults)
-    else:
+        return 1 if faults else 0
+    tell([*faults, *session.hints])
+    if not faults:
         print(f"{clean(options.file)}: no errors")
         if costs:
             from jostle.check.cost import table

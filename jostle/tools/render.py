@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
-from jostle.diagnostics import Diagnostic
+from jostle.diagnostics import KINDS, Diagnostic
 from jostle.source import Span
 from jostle.trace.text import plural
 
@@ -46,9 +46,10 @@ def width_of(stream: TextIO) -> int:
 
 
 def render_all(diagnostics: Sequence[Diagnostic], *, colour: bool = False, width: int = WIDTH) -> str:
-    """Several diagnostics with an empty line between them, and their number where there is more than one."""
+    """Several diagnostics with an empty line between them, and the number of errors where there is more than one."""
     text = "\n".join(render(d, colour=colour, width=width) for d in diagnostics)
-    return text + (f"\n{plural(len(diagnostics), 'error')}\n" if len(diagnostics) > 1 else "")
+    errors = sum(d.kind in KINDS for d in diagnostics)
+    return text + (f"\n{plural(errors, 'error')}\n" if errors > 1 else "")
 
 
 def render(diagnostic: Diagnostic, *, colour: bool = False, width: int = WIDTH) -> str:

@@ -109,6 +109,9 @@ class Repl:
         # A fault of Jostle shall not cost a person the names and the trace of a session: one line, and on it goes.
         except Exception as fault:
             report(fault)
+        if self._session.hints:
+            self._tell(Refusal(*self._session.hints))
+            self._session.hints.clear()
         provenance = Provenance(source, self.events[first:])
         self._provenance.update(dict.fromkeys(assigned_names(source), provenance))
         if self._timed:

@@ -40,6 +40,9 @@ class Notebook:
         except Refusal as refusal:
             items.append(_Fault(refusal))
         finally:
+            if self.session.hints:
+                items.append(_Fault(Refusal(*self.session.hints)))
+                self.session.hints.clear()
             released = [e.name for e in self._events if e.kind == "release"]
             values = {**self.session.names(), **self.session.released()}
             self._names.update({name: to_python(values[name]) for name in released if name in values})

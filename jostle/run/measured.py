@@ -249,7 +249,7 @@ def _answer(queries: Any, cells: Any, *, at: Any) -> Any:
     """The answers of a workload on estimated cells, which are public."""
     import numpy as np
 
-    from jostle.kernels.noisy_array import answers_with_noise
+    from jostle.kernels.accuracy import answers_with_noise
 
     for handle in handles_in(cells):
         raise refuse(

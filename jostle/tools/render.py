@@ -7,6 +7,7 @@ Pure functions of diagnostics: whether there is colour, and how wide a line may 
 from __future__ import annotations
 
 import os
+import sys
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
@@ -80,6 +81,15 @@ def render(diagnostic: Diagnostic, *, colour: bool = False, width: int = WIDTH) 
         out.append(" " * gutter + paint("frame", " = ") + paint("help", "help: ") + first)
         out += [" " * len(lead) + line for line in more]
     return "\n".join(line.rstrip() for line in out) + "\n"
+
+
+def tell(diagnostics: Sequence[Diagnostic]) -> None:
+    """Diagnostics on standard error, after what went to standard output before them."""
+    if not diagnostics:
+        return
+    sys.stdout.flush()
+    sys.stderr.write(render_all(diagnostics, colour=wants_colour(sys.stderr), width=width_of(sys.stderr)))
+    sys.stderr.flush()
 
 
 def _marked(span: Span, label: str, mark: str, gutter: int, width: int, paint: _Paint) -> list[str]:

@@ -114,7 +114,7 @@ class CellReport:
         self.events, self.budget = events, budget
 
     def __repr__(self) -> str:
-        from jostle.tools.commands import budget_text, choices_text
+        from jostle.tools.show import budget_text, choices_text
         from jostle.trace.summary import short
 
         lines = [f"{e.name} = {short(e.fields.get('value'))}" for e in self.events if e.kind == "release"]
@@ -124,7 +124,7 @@ class CellReport:
         )
 
     def _repr_html_(self) -> str:
-        from jostle.tools.commands import budget_text
+        from jostle.tools.show import budget_text
         from jostle.trace.costs import Costs
         from jostle.trace.forest import Forest
         from jostle.trace.html.choices import choices

@@ -32,7 +32,7 @@ def server() -> LanguageServer:
         raise refuse(
             "ImportError", "the language server needs pygls, which is not installed", help="`pip install jostle[lsp]`"
         ) from None
-    from jostle import __version__
+    from jostle.version import __version__
 
     language_server = LanguageServer("jostle", __version__)
     open_: dict[str, Document] = {}

@@ -85,6 +85,7 @@ def _plain(words: str) -> str:
 
 def builtins_page() -> str:
     """Each built-in by its row of the table, with the section of the guides that tells of it."""
+    from jostle.language.aggregates import AGGREGATES, DISTINCT
     from jostle.language.builtins import BUILTINS
 
     opening = "Known without `use`; the last column is where they are explained."
@@ -95,7 +96,23 @@ def builtins_page() -> str:
         said = next(((page, head) for page, head, text in sections if re.search(rf"`[^`\n]*\b{name}\b", text)), None)
         where = f"[{said[1]}](../{said[0]}#{_anchor(said[1])})" if said else ""
         out.append(f"| `{row.usage}` | {row.about} | {row.effect.value} | {where} |")
+    out += ["", "## Aggregates of a select", "", "| | | |", "|---|---|---|"]
+    for entry in (*AGGREGATES.values(), *DISTINCT.values()):
+        out.append(f"| `{entry.usage}` | {entry.about} | [measured](../privacy/aggregates.md) |")
     return "\n".join([*out, ""])
+
+
+def aggregates_table() -> str:
+    """A line an aggregate: what it measures and why its sensitivity is what it is, from the words of its file."""
+    from jostle.privacy.measurements.aggregates.registry import AGGREGATES
+
+    out = ["| aggregate | what is measured | sensitivity | mechanism | why |", "|---|---|---|---|---|"]
+    for aggregate in AGGREGATES.values():
+        words = sys.modules[aggregate.__module__].__doc__ or ""
+        cells = dict(re.findall(r"^\*(\w+)\* (.+?)\.$", words, re.MULTILINE))
+        argument = " | ".join(cells[name] for name in ("Measures", "Sensitivity", "Mechanism", "Why"))
+        out.append(f"| `{aggregate.row.usage}` | {argument} |")
+    return "\n".join(out) + "\n"
 
 
 def _sections(page: str) -> Iterator[tuple[str, str, str]]:
@@ -170,7 +187,9 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(text: str, page: Any, config: Any, files: Any) -> str:
-    """A link to a file of the repository that is no page becomes its name."""
+    """A link to a file of the repository that is no page becomes its name; the table of aggregates is made anew."""
+    if page.file.src_uri == "privacy/aggregates.md":
+        text = re.sub(r"^\| aggregate \| what.*?\n(?=\n)", lambda _: aggregates_table(), text, flags=re.M | re.S)
     here = (ROOT / "docs" / page.file.src_uri).parent
     pages = {file.src_uri for file in files}
 

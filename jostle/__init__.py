@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jostle.version import __version__
-
+__version__ = "0.1.0"
 __all__ = ["PrivateClassifier", "Refusal", "Session", "__version__", "evaluate"]
 
 if TYPE_CHECKING:

@@ -1,7 +1,8 @@
 """The aggregates of a select: one row a name, which every pass reads.
 
 A row says how a call is written, what kinds of expressions it takes, whether these need public bounds, and one line for
-people. What an aggregate measures, with its argument, is for `privacy` to say.
+people. What an aggregate measures, with its argument, is the module of the same name in
+`privacy.measurements.aggregates`: a row without one is an import error.
 """
 
 from __future__ import annotations
@@ -20,44 +21,45 @@ class Kinds(Enum):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class AggregateRow:
-    """A row of the table. In `signature`, capitals are expressions on rows, and small letters are public numbers."""
+    """A row of the table. In `usage`, capitals are expressions on rows, and small letters after them public numbers."""
 
     name: str
-    signature: str
+    usage: str
     about: str
     kinds: Kinds = Kinds.NUMBERS
     bounded: bool = False  # sums of its expressions are measured, so that they need bounds
 
     @property
-    def usage(self) -> str:
-        return f"{self.name}({self.signature})"
-
-    @property
     def expressions(self) -> int:
-        """How many expressions on rows it takes; those come first."""
-        return sum(not parameter.islower() for parameter in self.signature.split(", "))
+        """How many expressions on rows it takes."""
+        return sum(not parameter.islower() for parameter in self._parameters)
 
     @property
     def numbers(self) -> int:
-        """How many public numbers it takes, after the expressions."""
-        return len(self.signature.split(", ")) - self.expressions
+        """How many public numbers it takes."""
+        return len(self._parameters) - self.expressions
+
+    @property
+    def _parameters(self) -> list[str]:
+        return self.usage[self.usage.rindex("(") + 1 : -1].split(", ")
 
 
 _ROWS = (
-    AggregateRow("count", "*", "How many rows there are, or how many where an expression is not none.", Kinds.ANY),
-    AggregateRow("sum", "E", "The sum.", bounded=True),
-    AggregateRow("avg", "E", "The mean.", bounded=True),
-    AggregateRow("var", "E", "The sample variance.", bounded=True),
-    AggregateRow("stddev", "E", "The sample standard deviation.", bounded=True),
-    AggregateRow("median", "E", "The median."),
-    AggregateRow("quantile", "E, q", "The quantile at q, between 0 and 1."),
-    AggregateRow("min", "E", "The smallest value.", Kinds.ORDERED),
-    AggregateRow("max", "E", "The largest value.", Kinds.ORDERED),
-    AggregateRow("mode", "E", "The most frequent value.", Kinds.ANY),
-)  # fmt: skip
+    AggregateRow("count", "count(*), count(E)", "How many rows there are, or rows where E is not none.", Kinds.ANY),
+    AggregateRow("sum", "sum(E)", "The sum.", bounded=True),
+    AggregateRow("avg", "avg(E)", "The mean.", bounded=True),
+    AggregateRow("var", "var(E)", "The sample variance.", bounded=True),
+    AggregateRow("stddev", "stddev(E)", "The sample standard deviation.", bounded=True),
+    AggregateRow("covariance", "covariance(X, Y)", "The sample covariance.", bounded=True),
+    AggregateRow("median", "median(E)", "The median."),
+    AggregateRow("quantile", "quantile(E, q)", "The quantile at q, between 0 and 1."),
+    AggregateRow("min", "min(E)", "The smallest value.", Kinds.ORDERED),
+    AggregateRow("max", "max(E)", "The largest value.", Kinds.ORDERED),
+    AggregateRow("mode", "mode(E)", "The most frequent value.", Kinds.ANY),
+)
 
 AGGREGATES = {row.name: row for row in _ROWS}
 BOUNDED = frozenset(row.name for row in _ROWS if row.bounded)
 
-DISTINCT = {"count": AggregateRow("count_distinct", "E", "How many different values there are.", Kinds.ANY)}
+DISTINCT = {"count": AggregateRow("count_distinct", "count(distinct E)", "How many different values.", Kinds.ANY)}
 """What `distinct` before the expression makes of an aggregate."""

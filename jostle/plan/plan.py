@@ -143,9 +143,12 @@ class FixedSum:
 Term = Count | FixedSum
 
 
+STATISTICS = ("count", "count_distinct", "sum", "avg", "var", "quantile", "min", "max", "mode")
+
+
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """An exact aggregate of a public relation: count count_distinct sum avg var stddev median quantile min max mode."""
+    """An exact statistic of a public relation, one of `STATISTICS`."""
 
     function: str
     expr: RowExpr | None = None

@@ -101,8 +101,7 @@ def _deviations(value: Any) -> tuple[Any, str]:
     import numpy as np
 
     if is_vector(value):
-        from jostle.kernels.accuracy import standard_errors
-        from jostle.kernels.noisy_array import noise_of
+        from jostle.kernels.noisy_array import noise_of, standard_errors
 
         noise = noise_of(value)
         if noise is None:

@@ -12,14 +12,17 @@ from typing import Any
 
 from jostle.accounting.amounts import Amount, as_float, quanta
 from jostle.diagnostics import Refusal, did_you_mean, refuse
+from jostle.language.aggregates import AGGREGATES, DISTINCT
 from jostle.language.forms import aggregates
 from jostle.plan.domains import Open
 from jostle.plan.plan import Column, Constant
 from jostle.privacy.kernel.handles import VALUES, ColumnHandle, Cube, Exposures, Handle, Table, handles_in
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.measurements import replay
+from jostle.privacy.measurements.aggregates import registry
+from jostle.privacy.measurements.aggregates.aggregate import Aggregate
 from jostle.privacy.measurements.cubes import prepare_cube
-from jostle.privacy.measurements.query import Answer, KeyWish, Want, prepare
+from jostle.privacy.measurements.query import Answer, GroupKey, prepare
 from jostle.privacy.transformations import transform
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import MISSING, Scope
@@ -114,20 +117,20 @@ def select(interp: Any, node: n.Select, scope: Scope) -> Any:
                 table = transform.where(table, where)
             except Refusal as refusal:
                 raise refusal.at(node.where.span) from None
-    wishes = [_key(interp, k, i, compiler, scope) for i, k in enumerate(node.keys)]
+    keys = [_key(interp, k, i, compiler, scope) for i, k in enumerate(node.keys)]
     outputs = [_output(c, table, schema) for c in node.columns]
-    _distinct_names([*(w.name for w in wishes), *(o.name for o in outputs)], node)
+    _distinct_names([*(k.name for k in keys), *(o.name for o in outputs)], node)
     calls = [call for o in outputs for call in o.calls]
-    wants = [_want(interp, call, table, schema, compiler, scope) for call in calls]
+    measured = [_aggregate(interp, call, table, compiler, scope) for call in calls]
     try:
         request: Any = (
-            prepare_cube(table, where, wishes, wants) if isinstance(table, Cube) else prepare(table, wishes, wants)
+            prepare_cube(table, where, keys, measured) if isinstance(table, Cube) else prepare(table, keys, measured)
         )
     except Refusal as refusal:
         raise _located(refusal, calls, node) from None
     own = amount_of(interp, node.spend.amount, scope, table.exposures) if node.spend is not None else None
     via = mechanism_of(interp, node.spend) if node.spend is not None else None
-    with interp.kernel.events.within("query", ", ".join(w.function for w in wants), node.span) as event:
+    with interp.kernel.events.within("query", request.title, node.span) as event:
         if getattr(request, "free", False):
             answer = request.size(interp.kernel)
             event["public"] = True
@@ -142,8 +145,8 @@ def select(interp: Any, node: n.Select, scope: Scope) -> Any:
         else:
             answer = request.exact(interp.kernel)
             event["public"] = True
-        event.update(aggregates=[w.function for w in wants], keys=[w.name for w in wishes])
-    return _result(interp, wishes, outputs, calls, answer, scope)
+        event.update(aggregates=[a.name for a in measured], keys=[k.name for k in keys])
+    return _result(interp, keys, outputs, calls, answer, scope)
 
 
 def _is_cube(table: Any) -> bool:
@@ -167,11 +170,11 @@ def _join(interp: Any, left: Any, joined: n.Join, scope: Scope) -> Table:
         raise refusal.at(joined.span) from None
 
 
-def _key(interp: Any, key: n.GroupKey, at: int, compiler: RowCompiler, scope: Scope) -> KeyWish:
+def _key(interp: Any, key: n.GroupKey, at: int, compiler: RowCompiler, scope: Scope) -> GroupKey:
     expr, column = compiler.column_position(key.value)
     name = key.name or column or (key.value.id if isinstance(key.value, n.Name) else f"key{at + 1}")
     over = public_keys(interp.eval(key.over, scope), key.over.span) if key.over is not None else None
-    return KeyWish(name, expr, over)
+    return GroupKey(name, expr, over)
 
 
 def public_keys(value: Any, span: Span) -> tuple[Any, ...] | range:
@@ -217,36 +220,26 @@ def _distinct_names(names: list[str], node: n.Select) -> None:
             )
 
 
-def _want(interp: Any, call: n.Call, table: Any, schema: dict[str, Any], compiler: RowCompiler, scope: Scope) -> Want:
-    function = call.function.id  # type: ignore[union-attr]
-    args = call.args
-    if function == "count" and len(args) == 1 and isinstance(args[0], n.Star):
+def _aggregate(interp: Any, call: n.Call, table: Any, compiler: RowCompiler, scope: Scope) -> Aggregate:
+    row, args = AGGREGATES[call.function.id], call.args  # type: ignore[union-attr]
+    if row.name == "count" and len(args) == 1 and isinstance(args[0], n.Star):
         if isinstance(table, Cube):
             raise refuse(
                 "TypeError", "a cube has no rows to count", call.span, help="`sum(values)` is the number of rows"
             )
-        return Want("count")
-    if isinstance(args[0] if args else None, (n.Star, n.Distinct)) and function != "count":
+        return registry.AGGREGATES[row.name]()
+    if row.name not in DISTINCT and any(isinstance(arg, n.Star | n.Distinct) for arg in args):
         raise refuse("TypeError", "`*` and `distinct` stand only in `count`", call.span)
-    argument = None
-    if function == "quantile":
-        if len(args) != 2:
-            raise refuse("TypeError", "`quantile` takes an expression and a number between 0 and 1", call.span)
-        argument = interp.eval(args[1], scope)
-        if not is_number(argument):
-            raise refuse("TypeError", "the second argument of `quantile` is a number", args[1].span)
-    elif len(args) != 1 or call.keywords:
-        raise refuse("TypeError", f"`{function}` takes one expression", call.span)
-    first = args[0]
-    if isinstance(first, n.Distinct):
-        function, first = "count_distinct", first.value
-    if isinstance(table, Cube):
-        if isinstance(first, n.Name) and first.id == VALUES:
-            return Want(function, Column(VALUES))
-        expr, _ = compiler.column_position(first)
-        return Want(function, expr)
-    expr, _ = compiler.column_position(first)
-    return Want(function, expr, argument)
+    numbers = [interp.eval(arg, scope) for arg in args[row.expressions :]]
+    if len(args) != row.expressions + row.numbers or call.keywords or not all(map(is_number, numbers)):
+        raise refuse("TypeError", f"`{row.name}` is written `{row.usage}`", call.span)
+    expressions = []
+    for arg in args[: row.expressions]:
+        if isinstance(arg, n.Distinct):
+            row, arg = DISTINCT[row.name], arg.value
+        cells = isinstance(table, Cube) and isinstance(arg, n.Name) and arg.id == VALUES
+        expressions.append(Column(VALUES) if cells else compiler.column_position(arg)[0])
+    return registry.AGGREGATES[row.name](tuple(expressions), tuple(numbers))
 
 
 def _located(refusal: Refusal, calls: list[n.Call], node: n.Select) -> Refusal:
@@ -258,28 +251,27 @@ def _located(refusal: Refusal, calls: list[n.Call], node: n.Select) -> Refusal:
 
 
 def _result(
-    interp: Any, wishes: list[KeyWish], outputs: list[Output], calls: list[n.Call], answer: Answer, scope: Scope
+    interp: Any, keys: list[GroupKey], outputs: list[Output], calls: list[n.Call], answer: Answer, scope: Scope
 ) -> Any:
     groups = len(answer.values[0]) if answer.values else 0
     columns: dict[str, list[Any]] = {
-        wish.name: [_plain_key(v) for v in keys] for wish, keys in zip(wishes, answer.keys, strict=True)
+        key.name: [_plain_key(v) for v in values] for key, values in zip(keys, answer.keys, strict=True)
     }
     simple = {id(call): values for call, values in zip(calls, answer.values, strict=True)}
     for output in outputs:
         if isinstance(output.value, n.Call) and id(output.value) in simple:
             columns[output.name] = list(simple[id(output.value)])
             continue
-        made = []
-        kept = interp.given
+        column, outer = [], interp.given
         for g in range(groups):
-            interp.given = {**kept, **{key: values[g] for key, values in simple.items()}}
+            interp.given = {**outer, **{key: values[g] for key, values in simple.items()}}
             try:
-                made.append(interp.eval(output.value, scope))
+                column.append(interp.eval(output.value, scope))
             finally:
-                interp.given = kept
-        columns[output.name] = made
-    if wishes:
-        return Grouped(columns, len(wishes))
+                interp.given = outer
+        columns[output.name] = column
+    if keys:
+        return Grouped(columns, len(keys))
     record = Record((name, values[0]) for name, values in columns.items())
     return next(iter(record.values())) if len(record) == 1 else record
 

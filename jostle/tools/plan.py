@@ -30,8 +30,8 @@ _NOTE = (
     "error: of numbers the 95 % half-width, of variables the root mean square",
     "over cells or queries, before cells are made nowhere negative",
 )
-_PARTS = ("vector", "partition", "avg", "var", "stddev")
-"""Measurements that are parts of what is released: their noise is not yet its error."""
+_PARTS = ("vector", "partition")
+"""Measurements that are parts of what is released: their noise is not yet its error. So are those of estimates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +112,16 @@ def plan(
 
 def _numbers(events: Sequence[Event], file: str) -> list[Direct]:
     """Measured numbers of the program's own lines, each line once."""
+    from jostle.privacy.measurements.aggregates.aggregate import Estimate
+    from jostle.privacy.measurements.aggregates.registry import AGGREGATES
+
+    parts = {*_PARTS, *(name for name, aggregate in AGGREGATES.items() if issubclass(aggregate, Estimate))}
     measured: dict[tuple[int, str], Direct] = {}
     for event in events:
         fields = event.fields
         if event.kind != "measure" or event.span is None or event.span.source.name != str(file):
             continue
-        if event.name in _PARTS or fields["mechanism"] not in ("laplace", "gaussian"):
+        if event.name in parts or fields["mechanism"] not in ("laplace", "gaussian"):
             continue
         laplace = fields["mechanism"] == "laplace"
         unit = next(u for u in ("epsilon", "rho") if u in fields)

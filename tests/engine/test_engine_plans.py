@@ -251,16 +251,17 @@ def test_exact_aggregates(engine: DuckDb) -> None:
     rows: list[Row] = [("a", "10", "1"), ("a", "20", "1"), ("b", "30", "2"), ("a", "20", ""), ("", "10", "4")]
     scan = scan_of(engine, rows)
     age = Column("age")
-    functions = ["count", "sum", "avg", "var", "stddev", "median", "min", "max", "mode", "count_distinct"]
+    functions = ["count", "sum", "avg", "var", "min", "max", "mode", "count_distinct"]
     terms = (
         *(Exact(function, age) for function in functions),
+        Exact("quantile", age, 0.5),
         Exact("quantile", age, 0.25),
         Exact("mode", Column("who")),
     )
     keys, found = engine.exact(scan, (), terms)
     assert keys == []
     values = [column[0] for column in found]
-    assert values[:11] == pytest.approx([5, 90, 18, 70, 70**0.5, 20, 10, 30, 10, 3, 10]) and values[11] == "a"
+    assert values[:10] == pytest.approx([5, 90, 18, 70, 10, 30, 10, 3, 20, 10]) and values[10] == "a"
     terms = (Exact("count"), Exact("sum", age), Exact("avg", age), Exact("mode", age))
     keys, found = engine.exact(scan, (Key(Column("who"), ("b", "none", "a")),), terms)
     assert keys == [["b", "none", "a"]]
@@ -289,11 +290,11 @@ def test_exact_aggregates_that_overflow_are_missing(engine: DuckDb) -> None:
     scan = Scan(engine.open({"x": np.array([1e308, 1e308, -1e308])}, public=True).key, (("x", Open("real")),))
     assert engine.exact(scan, (), (Exact("max", Column("x")),))[1] == [[1e308]]
     try:
-        _, found = engine.exact(scan, (), (Exact("var", Column("x")), Exact("stddev", Column("x"))))
+        _, found = engine.exact(scan, (), (Exact("var", Column("x")),))
     except Refusal as refusal:  # older versions of DuckDB
         assert refusal.first.kind == "DataError"
     else:
-        assert found == [[None], [None]]
+        assert found == [[None]]
 
 
 def test_number_categories_group_by_value(engine: DuckDb) -> None:

@@ -19,7 +19,6 @@ from jostle.run import values as v
 FUNCTIONS = [row for row in BUILTINS.values() if row.reads is not Reads.NOTHING]
 LISTS = [
     "jostle.language.builtins",  # the table itself
-    "jostle.tools.plan",  # kinds of measurements in the trace, some of which are called as functions are
 ]
 
 

@@ -122,7 +122,7 @@ class SqlEngine(ABC):
 
         A `Key` gives all its values in order, also those without rows; a bare expression gives the values that
         occur, sorted, numbers taken down to integers. Without keys there is one row. Empty groups count and sum to 0
-        and are None otherwise; `var` and `stddev` are the sample's; of several modes the smallest.
+        and are None otherwise; `var` is the sample's; of several modes the smallest.
         """
         groups.shape(tuple(key for key in keys if isinstance(key, Key)))
         relation = relations.relation(plan, self.base)

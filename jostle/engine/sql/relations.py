@@ -17,6 +17,7 @@ from jostle.engine.sql.rows import Physical, RowSql, canonical, constant_literal
 from jostle.plan.domains import Integer
 from jostle.plan.kinds import Schema, kind_of
 from jostle.plan.plan import (
+    STATISTICS,
     WEIGHT_BITS,
     Bound,
     Column,
@@ -321,9 +322,8 @@ def tally(source: Relation, expr: RowExpr, *, weighted: bool = False) -> str:
 # Exact aggregates of public relations --------------------------------------------------------------
 
 _EXACT = {
-    "sum": "coalesce(sum({v}), 0)", "avg": "avg({v})", "var": "var_samp({v})", "stddev": "stddev_samp({v})",
-    "median": "quantile_cont({v}, 0.5e0)", "min": "min({v})", "max": "max({v})", "quantile": "",
-    "count_distinct": "count(DISTINCT {v})", "mode": "min({v})",
+    "count": "count({v})", "count_distinct": "count(DISTINCT {v})", "sum": "coalesce(sum({v}), 0)", "avg": "avg({v})",
+    "var": "var_samp({v})", "min": "min({v})", "max": "max({v})", "mode": "min({v})",
 }  # fmt: skip
 _ANY_KIND = frozenset({"min", "max", "count_distinct", "mode", "count"})
 
@@ -359,7 +359,7 @@ def _exact_keys(
 def _exact_term(term: Exact, value: str, schema: Schema) -> str:
     if term.function == "count" and term.expr is None:
         return "count(*)"
-    if term.expr is None or term.function not in {*_EXACT, "count"}:
+    if term.expr is None or term.function not in STATISTICS:
         raise refuse("TypeError", f"`{term.function}` needs a value to aggregate")
     if term.function not in _ANY_KIND:
         _check_number(term.function, term.expr, schema)
@@ -368,7 +368,7 @@ def _exact_term(term: Exact, value: str, schema: Schema) -> str:
         if q is None or not 0 <= q <= 1:
             raise refuse("ValueError", "a quantile lies between 0 and 1", help="quantile(x, 0.9)")
         return f"quantile_cont({value}, {number_literal(q)})"
-    return f"count({value})" if term.function == "count" else _EXACT[term.function].format(v=value)
+    return _EXACT[term.function].format(v=value)
 
 
 def mode(source: Relation, keys: tuple[Key | RowExpr, ...], expr: RowExpr) -> str:

@@ -24,12 +24,8 @@ from jostle.privacy.kernel.handles import VALUES, Cube, Exposures
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed, reach_of
 from jostle.privacy.kernel.vault import UNWEIGHTED, mentions, on_cells
-from jostle.privacy.measurements.query import (
-    Answer,
-    KeyWish,
-    Want,
-    key_columns,
-)
+from jostle.privacy.measurements.aggregates.aggregate import Aggregate
+from jostle.privacy.measurements.query import Answer, GroupKey, key_columns
 from jostle.privacy.mechanisms.additive import Additive, share, sum_prices
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.released import Noised
@@ -48,7 +44,11 @@ class CubeRequest:
     cube: Cube
     where: RowExpr | None
     keys: tuple[Key, ...]
-    wants: tuple[Want, ...]
+    aggregates: tuple[Aggregate, ...]
+
+    @property
+    def title(self) -> str:
+        return ", ".join(a.name for a in self.aggregates)
 
     def exact(self, kernel: Kernel) -> Answer:
         """The answer for a public cube."""
@@ -57,7 +57,7 @@ class CubeRequest:
     def measurement(self, amount: Amount | None, via: str | None) -> CubeSelect:
         how = None
         if amount is not None:
-            how = Additive.fitted(share(amount, len(self.wants)), via, self.cube.exposures)
+            how = Additive.fitted(share(amount, len(self.aggregates)), via, self.cube.exposures)
         return CubeSelect(self, amount, how)
 
     def integers(self, units: NDArray[np.int64]) -> list[NDArray[np.int64]]:
@@ -67,19 +67,12 @@ class CubeRequest:
         counts = units.ravel()
         group, size = self._groups()
         if self.where is not None:
-            held, valid = on_cells(self.cube, self.where, counts)
-            group = np.where(held.astype(bool) & valid, group, -1)
+            holding, valid = on_cells(self.cube, self.where, counts)
+            group = np.where(holding.astype(bool) & valid, group, -1)
         group = np.broadcast_to(group, self.cube.shape).ravel()
         inside = group >= 0
-        out = []
-        for want in self.wants:
-            made = np.zeros(size, dtype=np.int64)
-            if want.function == "max":
-                np.maximum.at(made, group[inside], counts[inside])
-            else:
-                np.add.at(made, group[inside], counts[inside] if want.function == "sum" else 1)
-            out.append(made)
-        return out
+        answers = [a.of_cells(counts[inside], group[inside], size) for a in self.aggregates]
+        return [column for column in answers if column is not None]
 
     def _groups(self) -> tuple[NDArray[np.int64], int]:
         """The group of every cell, or −1, in a shape that broadcasts to the cube's, and the number of groups."""
@@ -87,8 +80,8 @@ class CubeRequest:
 
         group, size = np.zeros([1] * len(self.cube.shape), dtype=np.int64), 1
         for key in self.keys:
-            found, valid = on_cells(self.cube, key.expr)
-            place = _places(found, key)
+            values, valid = on_cells(self.cube, key.expr)
+            place = _places(values, key)
             group = np.where((group >= 0) & (place >= 0) & valid, group * len(key.values) + place, -1)
             size *= len(key.values)
         return group, size
@@ -104,7 +97,7 @@ class CubeSelect(Measurement["NDArray[np.int64]", Answer]):
 
     @property
     def title(self) -> str:  # type: ignore[override]
-        return ", ".join(w.function for w in self.request.wants)
+        return self.request.title
 
     @property
     def exposures(self) -> Exposures:
@@ -112,7 +105,7 @@ class CubeSelect(Measurement["NDArray[np.int64]", Answer]):
 
     @property
     def price(self) -> Price:
-        return sum_prices(needed(self.amount), [self.how.price] * len(self.request.wants) if self.how else [])
+        return sum_prices(needed(self.amount), [self.how.price] * len(self.request.aggregates) if self.how else [])
 
     @property
     def purpose(self) -> ChargePurpose:
@@ -137,40 +130,45 @@ class CubeSelect(Measurement["NDArray[np.int64]", Answer]):
         scale = math.ldexp(how.scale(reach, reach), -cube.bits)
         columns = []
         for column in sums:
-            drawn = how.draw(noise, column, reach, reach)
-            columns.append([Noised(math.ldexp(float(v), -cube.bits), how.mechanism, scale) for v in drawn])
-        events = tuple(Measured(want.function, how, 1, scale, stability) for want in self.request.wants)
+            noisy = how.draw(noise, column, reach, reach)
+            columns.append([Noised(math.ldexp(float(v), -cube.bits), how.mechanism, scale) for v in noisy])
+        events = tuple(Measured(a.name, how, 1, scale, stability) for a in self.request.aggregates)
         return Release(Answer(keys, columns), events)
 
 
-def prepare_cube(cube: Cube, where: RowExpr | None, wishes: Sequence[KeyWish], wants: Sequence[Want]) -> CubeRequest:
-    """Checks that `values` stands only where its sensitivity is known, and finds the keys."""
-    for want in wants:
-        if want.function not in ("sum", "count", "max") or want.expr != Column(VALUES):
+def prepare_cube(
+    cube: Cube, where: RowExpr | None, group_keys: Sequence[GroupKey], aggregates: Sequence[Aggregate]
+) -> CubeRequest:
+    """Checks that `values` stands only where its sensitivity is known, and takes the keys from the dimensions."""
+    import numpy as np
+
+    none = np.zeros(0, dtype=np.int64)
+    for aggregate in aggregates:
+        if aggregate.of_cells(none, none, 1) is None or aggregate.expressions != (Column(VALUES),):
             raise refuse(
                 "TypeError", f"a cube has `sum(values)`, `count(values) where …` and `max(values)`, not this "
-                f"`{want.function}`", help="dimensions are positions: group by them",
+                f"`{aggregate.name}`", help="dimensions are positions: group by them",
             )  # fmt: skip
-        if want.function == "count" and cube.bits:
+        if aggregate.name == "count" and cube.bits:
             raise refuse(
                 "TypeError", "cells are counted of counts of rows, and these rows have weights", help=UNWEIGHTED
             )  # fmt: skip
-        if want.function != "count" and where is not None and mentions(where, VALUES):
+        if aggregate.name != "count" and where is not None and mentions(where, VALUES):
             raise refuse(
-                "TypeError", f"a condition on `values` is only for `count(values)`, not for `{want.function}`",
+                "TypeError", f"a condition on `values` is only for `count(values)`, not for `{aggregate.name}`",
                 help="one row could bring a whole cell in or out",
             )  # fmt: skip
     keys = []
-    for wish in wishes:
-        if mentions(wish.expr, VALUES):
+    for group_key in group_keys:
+        if mentions(group_key.expr, VALUES):
             raise refuse("TypeError", "`values` cannot be grouped by", help="group by a dimension")
-        key = key_of(wish.expr, wish.over, dict(cube.schema), MOST_KEYS)
+        key = key_of(group_key.expr, group_key.over, dict(cube.schema), MOST_KEYS)
         if key is None:
-            raise open_keys(wish.name)
+            raise open_keys(group_key.name)
         keys.append(key)
     if where is not None:
         _only_compared(where)
-    return CubeRequest(cube, where, tuple(keys), tuple(wants))
+    return CubeRequest(cube, where, tuple(keys), tuple(aggregates))
 
 
 def _only_compared(expr: RowExpr) -> None:
@@ -188,14 +186,14 @@ def _only_compared(expr: RowExpr) -> None:
             raise refuse("TypeError", "`values` cannot be calculated with", help="compare it: `where values > 0`")
 
 
-def _places(found: NDArray[Any], key: Key) -> NDArray[np.int64]:
+def _places(values: NDArray[Any], key: Key) -> NDArray[np.int64]:
     import numpy as np
 
     if isinstance(key.values, range):
-        place = np.floor(np.nan_to_num(found.astype(float), nan=-1e18)) - key.values.start
+        place = np.floor(np.nan_to_num(values.astype(float), nan=-1e18)) - key.values.start
         return np.where((place >= 0) & (place < len(key.values)), place, -1).astype(np.int64)
-    place = np.full(found.shape, -1, dtype=np.int64)
-    floored = np.floor(found) if found.dtype.kind == "f" else found
+    place = np.full(values.shape, -1, dtype=np.int64)
+    floored = np.floor(values) if values.dtype.kind == "f" else values
     for i, value in enumerate(key.values):
         place[floored == value] = i
     return place

@@ -3,47 +3,48 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose, Price, stability_price
 from jostle.plan.keys import holds, open_keys
-from jostle.plan.plan import Count, Filter, Key, RowExpr
+from jostle.plan.plan import Filter, Key, Plan, RowExpr
 from jostle.privacy.kernel.handles import Exposures
-from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed_noise, reach_of, stability_of
-from jostle.privacy.measurements.query import Answer, Request, Want, grid_of, key_columns, need_expr
+from jostle.privacy.kernel.measurement import E, Measured, Measurement, Release, needed_noise, stability_of
+from jostle.privacy.measurements.aggregates.aggregate import Mechanism, SelectionAggregate
+from jostle.privacy.measurements.aggregates.count import Count
+from jostle.privacy.measurements.query import Answer, Request, key_columns
 from jostle.privacy.mechanisms.additive import Additive, share, sum_prices
 from jostle.privacy.mechanisms.noise import Noise
-from jostle.privacy.mechanisms.quantile import candidates_of, choose_mode, choose_quantile
-from jostle.privacy.mechanisms.released import Noised
-from jostle.privacy.mechanisms.selection import Selection
 from jostle.privacy.mechanisms.stability import select_keys
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from jostle.privacy.kernel.reader import Reader
 
 
 def select(request: Request, amount: Amount, via: str | None) -> Select | OpenSelect:
     """A prepared select at an amount, of which each aggregate has an equal share."""
     if request.open_key is not None:
-        return OpenSelect.of(request, amount, via)
-    hows = tuple(request.how_for(want, share(amount, len(request.wants)), via) for want in request.wants)
-    prices = [request.price_of(how, want) for how, want in zip(hows, request.wants, strict=True)]
-    return Select(request, request.keys, hows, sum_prices(amount, prices))
+        return OpenSelect.of(request, request.open_key, amount, via)
+    mechanisms, prices = _shared(request, amount, via)
+    return Select(request, mechanisms, sum_prices(amount, prices), request.keys)
+
+
+def _shared(request: Request, amount: Amount, via: str | None) -> tuple[tuple[Mechanism, ...], list[Price]]:
+    """The mechanisms of the aggregates at an equal share of an amount each, and what they cost."""
+    table, part = request.table, share(amount, max(1, len(request.aggregates)))
+    mechanisms = tuple(a.mechanism(part, via, table) for a in request.aggregates)
+    return mechanisms, [a.price(m, table) for a, m in zip(request.aggregates, mechanisms, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
-class Select(Measurement["list[Any]", Answer]):
-    """A select with public keys: for each aggregate its exact terms over the groups, or what it selects from."""
+class _OfTable(Measurement[E, Answer]):
+    """A request with the mechanism of each aggregate, and the price of all."""
 
     request: Request
-    keys: tuple[Key, ...]
-    hows: tuple[Additive | Selection, ...]
+    mechanisms: tuple[Mechanism, ...]
     total: Price
 
     @property
@@ -60,132 +61,83 @@ class Select(Measurement["list[Any]", Answer]):
 
     @property
     def purpose(self) -> ChargePurpose:
-        return self.request.asked(self.hows)
+        return self.request.purpose(self.mechanisms)
 
-    @property
-    def groups(self) -> list[tuple[Any, ...]]:
-        """The keys of every group, in order; one group without keys."""
-        return list(zip(*key_columns([list(k.values) for k in self.keys]), strict=True)) if self.keys else [()]
+
+@dataclass(frozen=True, eq=False)
+class Select(_OfTable["list[Any]"]):
+    """A select with public keys: for each aggregate its exact terms over the groups, or what it selects from."""
+
+    keys: tuple[Key, ...]
+
+    def _plans(self) -> list[Plan]:
+        """The rows of every group, in order; of one group without keys."""
+        plans: list[Plan] = []
+        for group in zip(*self._columns(), strict=True) if self.keys else [()]:
+            plan = self.request.table.plan
+            for key, value in zip(self.keys, group, strict=True):
+                plan = Filter(plan, holds(key, value))
+            plans.append(plan)
+        return plans
+
+    def _columns(self) -> list[list[Any]]:
+        return key_columns([list(k.values) for k in self.keys])
 
     def read(self, reader: Reader) -> list[Any]:
-        plan, wants = self.request.table.plan, self.request.wants
-        terms = [self.request.terms(want) for want in wants]
-        exact = reader.group(plan, self.keys, tuple(term for some in terms for term in some))
-        numbers: list[Any] = []
-        for want, some in zip(wants, terms, strict=True):
-            numbers.append(exact[: len(some)] if some else [self._candidates(reader, want, g) for g in self.groups])
-            exact = exact[len(some) :]
-        return numbers
-
-    def _candidates(self, reader: Reader, want: Want, group: tuple[Any, ...]) -> Any:
-        table, plan = self.request.table, self.request.table.plan
-        for key, value in zip(self.keys, group, strict=True):
-            plan = Filter(plan, holds(key, value))
-        expr = need_expr(want.expr)
-        if want.function == "mode":
-            key = Key(expr, candidates_of(table, expr, "mode"))
-            return reader.group(plan, (key,), (Count(weighted=table.weighted),))[0]
-        return reader.tally(plan, expr, weighted=table.weighted)
+        table, aggregates = self.request.table, self.request.aggregates
+        exact = iter(reader.group(table.plan, self.keys, tuple(term for a in aggregates for term in a.terms(table))))
+        return [
+            [a.read(reader, table, plan) for plan in self._plans()]
+            if isinstance(a, SelectionAggregate) else list(islice(exact, len(a.terms(table))))
+            for a in aggregates
+        ]  # fmt: skip
 
     def empty(self) -> list[Any]:
         import numpy as np
 
-        none = np.zeros(len(self.groups), dtype=np.int64)
-        numbers: list[Any] = []
-        for want in self.request.wants:
-            if want.function == "mode":
-                listed = candidates_of(self.request.table, need_expr(want.expr), "mode")
-                numbers.append([np.zeros(len(listed), dtype=np.int64)] * len(none))
-            else:
-                terms = self.request.terms(want)
-                numbers.append([none] * len(terms) if terms else [([], [])] * len(none))
-        return numbers
+        table, groups = self.request.table, math.prod(len(key.values) for key in self.keys)
+        none = np.zeros(groups, dtype=np.int64)
+        return [
+            [a.empty(table)] * groups if isinstance(a, SelectionAggregate) else [none] * len(a.terms(table))
+            for a in self.request.aggregates
+        ]  # fmt: skip
 
     def release(self, exact: list[Any], noise: Noise | None) -> Release[Answer]:
-        columns, events = [], []
-        for want, how, numbers in zip(self.request.wants, self.hows, exact, strict=True):
-            if isinstance(how, Additive):
-                column, measured = self._additive(want, how, numbers, needed_noise(noise))
-            else:
-                column, measured = self._selected(want, how, numbers, needed_noise(noise))
+        table = self.request.table
+        columns: list[list[Any]] = []
+        events: list[Measured] = []
+        for aggregate, mechanism, numbers in zip(self.request.aggregates, self.mechanisms, exact, strict=True):
+            column, measured = aggregate.release(mechanism, numbers, needed_noise(noise), table, self.request.undivided)
             columns.append(column)
             events += measured
-        return Release(Answer(key_columns([list(k.values) for k in self.keys]), columns), tuple(events))
-
-    def _additive(
-        self, want: Want, how: Additive, exact: Sequence[NDArray[np.int64]], noise: Noise
-    ) -> tuple[list[Any], list[Measured]]:
-        import numpy as np
-
-        noisy, scales, events = [], [], []
-        for term, numbers in zip(self.request.terms(want), exact, strict=True):
-            sensitivity, stability = self.request.sensitivity(term), self.request.stability(term)
-            bits, reach = grid_of(term), sensitivity * stability
-            drawn = how.draw(noise, np.asarray(numbers), reach, reach) if sensitivity else np.asarray(numbers)
-            noisy.append(np.ldexp(drawn.astype(float).ravel(), -bits))
-            scales.append(math.ldexp(how.scale(reach, reach), -bits))
-            events.append(Measured(want.function, how, sensitivity / 2.0**bits, scales[-1], stability))
-        if want.function in ("count", "count_distinct", "sum"):
-            return [Noised(v, how.mechanism, scales[0]) for v in noisy[0]], events
-        return self.request.moments(want, noisy), events
-
-    def _selected(
-        self, want: Want, how: Selection, exact: Sequence[Any], noise: Noise
-    ) -> tuple[list[Any], list[Measured]]:
-        table, answers, scale = self.request.table, [], 0.0
-        reach = reach_of(table)
-        for numbers in exact:
-            if want.function == "mode":
-                chosen, scale = choose_mode(table, need_expr(want.expr), how, noise, reach, numbers)
-            else:
-                q = {"median": 0.5, "min": 0.0, "max": 1.0}.get(want.function, want.argument)
-                expr, rank = need_expr(want.expr), float(q or 0.0)
-                chosen, scale = choose_quantile(table, expr, rank, how, noise, reach, numbers)
-            answers.append(chosen)
-        return answers, [Measured(want.function, how, 1, scale, reach)]
+        return Release(Answer(self._columns(), columns), tuple(events))
 
 
 @dataclass(frozen=True, eq=False)
-class OpenSelect(Measurement["tuple[Any, Any]", Answer]):
+class OpenSelect(_OfTable["tuple[Any, Any]"]):
     """A select by a key whose values are private: first the keys (`mechanisms.stability`), then the aggregates of them.
 
-    One price covers both.
+    One price covers both. Without mechanisms, the noisy counts of the keys are the answer.
     """
 
-    request: Request
     key: RowExpr
-    finding: Additive
-    hows: tuple[Additive | Selection, ...]
-    total: Price
+    key_mechanism: Additive
 
     @classmethod
-    def of(cls, request: Request, amount: Amount, via: str | None) -> OpenSelect:
+    def of(cls, request: Request, key: RowExpr, amount: Amount, via: str | None) -> OpenSelect:
         if not amount.delta:
-            raise open_keys(request.wishes[0].name)
-        # keys are found by rows, of which a person has k; where rows have weights, their count is another number
-        alone = len(request.wants) == 1 and request.wants[0] == Want("count") and not request.table.weighted
-        mine = amount if alone else Amount(amount.unit, amount.value // 2, amount.delta // 2)
-        rest = share(Amount(amount.unit, amount.value - mine.value, 0), max(1, len(request.wants)))
-        hows = () if alone else tuple(request.how_for(want, rest, via) for want in request.wants)
-        prices = [request.price_of(h, w) for h, w in zip(hows, request.wants, strict=False)]
-        price = sum_prices(amount, [stability_price(mine), *prices])
-        return cls(request, need_expr(request.open_key), Additive(mine, "laplace"), hows, price)
-
-    @property
-    def title(self) -> str:  # type: ignore[override]
-        return self.request.title
-
-    @property
-    def price(self) -> Price:
-        return self.total
-
-    @property
-    def exposures(self) -> Exposures:
-        return self.request.table.exposures
+            raise open_keys(request.group_keys[0].name)
+        # keys are counted by rows, of which a person has k; where rows have weights, their count is another number
+        if request.aggregates == (Count(),) and not request.table.weighted:
+            return cls(request, (), sum_prices(amount, [stability_price(amount)]), key, Additive(amount, "laplace"))
+        half = Amount(amount.unit, amount.value // 2, amount.delta // 2)
+        mechanisms, prices = _shared(request, Amount(amount.unit, amount.value - half.value, 0), via)
+        price = sum_prices(amount, [stability_price(half), *prices])
+        return cls(request, mechanisms, price, key, Additive(half, "laplace"))
 
     @property
     def purpose(self) -> ChargePurpose:
-        return self.request.asked([self.finding, *self.hows])
+        return self.request.purpose([self.key_mechanism, *self.mechanisms])
 
     def read(self, reader: Reader) -> tuple[Any, Any]:
         return reader.tally(self.request.table.plan, self.key)
@@ -195,11 +147,11 @@ class OpenSelect(Measurement["tuple[Any, Any]", Answer]):
 
     def release(self, exact: tuple[Any, Any], noise: Noise | None) -> Release[Answer]:
         stability = stability_of(self.request.table)
-        keys, counts, scale = select_keys(exact, self.finding.amount, needed_noise(noise), stability)
-        events = (Measured("keys", self.finding, 1, scale, stability),)
-        if not self.hows:
+        keys, counts, scale = select_keys(exact, self.key_mechanism.amount, needed_noise(noise), stability)
+        events = (Measured("keys", self.key_mechanism, 1, scale, stability),)
+        if not self.mechanisms:
             return Release(Answer([keys], [counts]), events)
         if not keys:
-            return Release(Answer([[]], [[] for _ in self.hows]), events)
-        rest = Select(self.request, (Key(self.key, tuple(keys)),), self.hows, self.total)
+            return Release(Answer([[]], [[] for _ in self.mechanisms]), events)
+        rest = Select(self.request, self.mechanisms, self.total, (Key(self.key, tuple(keys)),))
         return Release(Answer([keys], []), events, rest)

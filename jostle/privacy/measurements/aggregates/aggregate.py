@@ -1,0 +1,201 @@
+"""What an aggregate of a select is. Each has a module of its name here, whose docstring is its argument.
+
+An aggregate is computed from noisy sums (`AdditiveAggregate`, or `Estimate` where there are several), or it is chosen
+among public candidates (`SelectionAggregate`). An additive one only names its terms: how far rows move them is computed
+in `terms`, and what it does with noisy numbers is post-processing. Of a public table it is computed exactly, from
+statistics that every engine knows.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from jostle.accounting.amounts import Amount
+from jostle.accounting.definitions import Price
+from jostle.diagnostics import refuse
+from jostle.language.aggregates import AggregateRow, Kinds
+from jostle.plan.kinds import kind_of
+from jostle.plan.plan import Exact, Plan, RowExpr, Term
+from jostle.privacy.kernel.handles import Table
+from jostle.privacy.kernel.measurement import Measured, reach_of
+from jostle.privacy.measurements.aggregates.terms import grid_of, sensitivity_of, stability_of_term
+from jostle.privacy.mechanisms.additive import Additive, share, sum_prices
+from jostle.privacy.mechanisms.noise import Noise
+from jostle.privacy.mechanisms.released import Noised
+from jostle.privacy.mechanisms.selection import Selection
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from jostle.privacy.kernel.reader import Reader
+
+    Ints = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+else:
+    Ints = Floats = Any
+
+Mechanism = Additive | Selection
+
+
+@dataclass(frozen=True)
+class Aggregate(ABC):
+    """An aggregate with its expressions on rows and its public numbers."""
+
+    expressions: tuple[RowExpr, ...] = ()
+    numbers: tuple[float, ...] = ()
+
+    row: ClassVar[AggregateRow]
+
+    @property
+    def name(self) -> str:
+        return self.row.name
+
+    @property
+    def expr(self) -> RowExpr:
+        """The first of its expressions."""
+        return self.expressions[0]
+
+    def of_cells(self, cells: Ints, group: Ints, groups: int) -> Ints | None:
+        """Of a cube: an answer a group, from cells and the group of each; None for what cells do not have.
+
+        Where cells move by k in ℓ₁, the answers move by at most k.
+        """
+        return None
+
+    # Public tables -----------------------------------------------------------------------------------
+
+    def statistics(self) -> tuple[Exact, ...]:
+        """What an engine is asked of a public table: the statistic of the same name, unless an aggregate has others."""
+        return (Exact(self.name, next(iter(self.expressions), None), next(iter(self.numbers), None)),)
+
+    def of_statistics(self, values: Sequence[Any]) -> Any:
+        """The exact answer of one group, from these statistics; they are None where they have no value."""
+        return values[0]
+
+    # Private tables ----------------------------------------------------------------------------------
+
+    def check(self, table: Table) -> None:
+        """Refuses expressions of kinds that it does not take, and numbers out of range."""
+        for expr in self.expressions:
+            kind = kind_of(expr, table.domains)
+            ordered = self.row.kinds is Kinds.ORDERED and kind == "text" and not table.private
+            if kind != "number" and self.row.kinds is not Kinds.ANY and not ordered:
+                raise refuse("TypeError", f"`{self.name}` takes a number, and this is a {kind}")
+
+    @abstractmethod
+    def check_private(self, table: Table) -> None:
+        """Refuses expressions that are measured in no way: without public bounds, or without candidates."""
+
+    @abstractmethod
+    def mechanism(self, amount: Amount, via: str | None, table: Table) -> Mechanism:
+        """The law of its noise, within an amount."""
+
+    @abstractmethod
+    def price(self, mechanism: Any, table: Table) -> Price:
+        """What all that it draws by this law costs."""
+
+    def terms(self, table: Table) -> tuple[Term, ...]:
+        """What an engine adds up in every group, in one pass for all aggregates of a select."""
+        return ()
+
+    @abstractmethod
+    def release(
+        self, mechanism: Any, exact: Sequence[Any], noise: Noise, table: Table, undivided: bool
+    ) -> tuple[list[Any], list[Measured]]:
+        """The answers of all groups; `exact` holds an array a term, or what is chosen from in each group."""
+
+
+class AdditiveAggregate(Aggregate):
+    """An exact sum or count with noise, in every group. Of k rows, k may change, each in its own group."""
+
+    @abstractmethod
+    def terms(self, table: Table) -> tuple[Term, ...]: ...
+
+    def check_private(self, table: Table) -> None:
+        for term in self.terms(table):
+            if term.expr is not None:
+                kind_of(term.expr, table.domains)
+
+    def mechanism(self, amount: Amount, via: str | None, table: Table) -> Additive:
+        return Additive.fitted(share(amount, len(self.terms(table))), via, table.exposures)
+
+    def price(self, mechanism: Additive, table: Table) -> Price:
+        return sum_prices(mechanism.amount, [mechanism.price] * len(self.terms(table)))
+
+    def release(
+        self, mechanism: Additive, exact: Sequence[Ints], noise: Noise, table: Table, undivided: bool
+    ) -> tuple[list[Any], list[Measured]]:
+        import numpy as np
+
+        noisy, events = [], []
+        for term, numbers in zip(self.terms(table), exact, strict=True):
+            sensitivity, stability = sensitivity_of(term, table), stability_of_term(term, table, undivided)
+            bits, reach = grid_of(term), sensitivity * stability
+            values = mechanism.draw(noise, np.asarray(numbers), reach, reach) if sensitivity else np.asarray(numbers)
+            noisy.append(np.ldexp(values.astype(float).ravel(), -bits))
+            scale = math.ldexp(mechanism.scale(reach, reach), -bits)
+            events.append(Measured(self.name, mechanism, sensitivity / 2.0**bits, scale, stability))
+        return self.answers(table, noisy, events), events
+
+    def answers(self, table: Table, noisy: list[Floats], events: Sequence[Measured]) -> list[Any]:
+        """The answers from the noisy terms: here of the one term, with its noise."""
+        return [Noised(value, events[0].how.mechanism, events[0].scale) for value in noisy[0]]
+
+
+class Estimate(AdditiveAggregate):
+    """An estimate from several noisy sums, each of an equal part of the amount."""
+
+    @abstractmethod
+    def estimate(self, table: Table, noisy: list[Floats]) -> Floats:
+        """The answers of all groups, kept within what the bounds allow."""
+
+    def answers(self, table: Table, noisy: list[Floats], events: Sequence[Measured]) -> list[Any]:
+        return [float(value) for value in self.estimate(table, noisy)]
+
+
+class SelectionAggregate(Aggregate):
+    """A public candidate of a nearly best score, chosen in every group for itself (`mechanisms.selection`).
+
+    A row touches one group. For k rows the losses in the groups that they fall into add to at most that of k in one.
+    """
+
+    @abstractmethod
+    def candidates(self, table: Table) -> Any:
+        """The public candidates, or the bounds that they lie between; refused where there are none."""
+
+    @abstractmethod
+    def read(self, reader: Reader, table: Table, plan: Plan) -> Any:
+        """The exact numbers that the scores of one group are made of; `plan` gives its rows."""
+
+    @abstractmethod
+    def empty(self, table: Table) -> Any:
+        """What `read` gives where there are no rows."""
+
+    @abstractmethod
+    def choose(self, mechanism: Selection, exact: Any, noise: Noise, table: Table) -> tuple[Any, float]:
+        """The candidate, and the scale of its noise in rows."""
+
+    def check_private(self, table: Table) -> None:
+        self.candidates(table)
+
+    def mechanism(self, amount: Amount, via: str | None, table: Table) -> Selection:
+        if via is not None:
+            raise refuse("TypeError", f"`{self.name}` is a selection, and takes no `via`")
+        return Selection.of(amount, table.exposures)
+
+    def price(self, mechanism: Selection, table: Table) -> Price:
+        return mechanism.price
+
+    def release(
+        self, mechanism: Selection, exact: Sequence[Any], noise: Noise, table: Table, undivided: bool
+    ) -> tuple[list[Any], list[Measured]]:
+        answers, scale = [], 0.0
+        for numbers in exact:
+            answer, scale = self.choose(mechanism, numbers, noise, table)
+            answers.append(answer)
+        return answers, [Measured(self.name, mechanism, 1, scale, reach_of(table))]

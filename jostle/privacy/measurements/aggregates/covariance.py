@@ -1,0 +1,58 @@
+"""The sample covariance of two expressions.
+
+*Measures* Σ(X − middle), Σ(Y − middle), the count and Σ(X − middle)(Y − middle), a quarter of the amount each.
+*Sensitivity* h of X, h of Y, 1, and their product h·h.
+*Mechanism* Additive, four times.
+*Why* A row adds to each sum once, and to none where X or Y is none; the rest is post-processing, kept within bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jostle.language.aggregates import AGGREGATES
+from jostle.plan.plan import Apply, Constant, Count, Exact, RowExpr, Term
+from jostle.privacy.kernel.handles import Table
+from jostle.privacy.measurements.aggregates.aggregate import Estimate, Floats
+from jostle.privacy.measurements.aggregates.terms import Centred, fixed_sum
+
+
+class Covariance(Estimate):
+    row = AGGREGATES["covariance"]
+
+    def statistics(self) -> tuple[Exact, ...]:
+        """Those of (var(X + Y) − var(X − Y)) / 4, over the rows that have both."""
+        return (Exact("var", Apply("+", self.expressions)), Exact("var", Apply("-", self.expressions)))
+
+    def of_statistics(self, values: Sequence[float | None]) -> float | None:
+        plus, minus = values
+        return None if plus is None or minus is None else (plus - minus) / 4
+
+    def _centred(self, table: Table) -> list[Centred]:
+        return [Centred.of(expr, table, self.name) for expr in self.expressions]
+
+    def terms(self, table: Table) -> tuple[Term, ...]:
+        x, y = self._centred(table)
+        product = Apply("*", (x.expr, y.expr))
+        return (
+            fixed_sum(_where(y.expr, x.expr), x.half, table),
+            fixed_sum(_where(x.expr, y.expr), y.half, table),
+            Count(product, weighted=table.weighted),
+            fixed_sum(product, x.half * y.half, table),
+        )
+
+    def estimate(self, table: Table, noisy: list[Floats]) -> Floats:
+        import numpy as np
+
+        (x, y), (of_x, of_y, count, products) = self._centred(table), noisy
+        mean_x, mean_y = (
+            np.clip(total / np.maximum(count, 1.0), -half, half) for total, half in ((of_x, x.half), (of_y, y.half))
+        )
+        rows, most = np.maximum(count, 2.0), x.width * y.width / 2
+        covariance: Floats = np.clip((products - rows * mean_x * mean_y) / (rows - 1), -most, most)
+        return covariance
+
+
+def _where(other: RowExpr, expr: RowExpr) -> RowExpr:
+    """`expr` in the rows where `other` is not none."""
+    return Apply("if", (Apply("==", (other, other)), expr, Constant(None)))

@@ -1,0 +1,61 @@
+"""The most frequent value of an expression.
+
+*Measures* The public key of E with the largest count.
+*Sensitivity* 1, monotone.
+*Mechanism* Noisy max at k/ε, or at 2k/ε with public size.
+*Why* One more row raises one count and lowers none; a row that is replaced does both.
+
+Monotone scores that move by at most k need noise of scale k/ε (Dwork & Roth 2014, 3.3; one-sided exponential noise:
+McKenna & Sheldon 2020). Where rows have weights, counts are of weights in whole units, and k is the weight of a person.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jostle.diagnostics import refuse
+from jostle.language.aggregates import AGGREGATES
+from jostle.plan.keys import key_values
+from jostle.plan.plan import WEIGHT_BITS, Count, Key, Plan
+from jostle.privacy.kernel.handles import Table
+from jostle.privacy.kernel.measurement import reach_of
+from jostle.privacy.measurements.aggregates.aggregate import Ints, SelectionAggregate
+from jostle.privacy.mechanisms.noise import Noise
+from jostle.privacy.mechanisms.selection import Selection
+
+if TYPE_CHECKING:
+    from jostle.privacy.kernel.reader import Reader
+
+MOST = 2**20  # candidates
+
+
+class Mode(SelectionAggregate):
+    row = AGGREGATES["mode"]
+
+    def candidates(self, table: Table) -> range | tuple[str | float | bool, ...]:
+        values = key_values(self.expr, table.domains, MOST)
+        if values is None:
+            raise refuse(
+                "OpenKeys", "the values that this mode is chosen from are not public",
+                help="describe the column with its categories or bounds",
+            )  # fmt: skip
+        return values
+
+    def read(self, reader: Reader, table: Table, plan: Plan) -> Ints:
+        key = Key(self.expr, self.candidates(table))
+        return reader.group(plan, (key,), (Count(weighted=table.weighted),))[0]
+
+    def empty(self, table: Table) -> Ints:
+        import numpy as np
+
+        return np.zeros(len(self.candidates(table)), dtype=np.int64)
+
+    def choose(self, mechanism: Selection, exact: Ints, noise: Noise, table: Table) -> tuple[Any, float]:
+        import numpy as np
+
+        monotone = not any(e.source.unit.public_size for e in table.exposures)
+        unit = 1 << (WEIGHT_BITS if table.weighted else 0)
+        scale = mechanism.scale(reach_of(table) * unit, monotone)
+        answer = self.candidates(table)[mechanism.choose(noise, np.asarray(exact, dtype=np.int64), scale)]
+        number = isinstance(answer, int) and not isinstance(answer, bool)
+        return (float(answer) if number else answer), scale / unit

@@ -1,0 +1,33 @@
+"""The sample standard deviation of an expression.
+
+*Measures* The same as the variance.
+*Sensitivity* h, 1 and h².
+*Mechanism* Additive, three times.
+*Why* It is the root of the noisy variance, which is post-processing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from jostle.language.aggregates import AGGREGATES
+from jostle.plan.plan import Exact
+from jostle.privacy.kernel.handles import Table
+from jostle.privacy.measurements.aggregates.aggregate import Floats
+from jostle.privacy.measurements.aggregates.var import Var
+
+
+class Stddev(Var):
+    row = AGGREGATES["stddev"]
+
+    def statistics(self) -> tuple[Exact, ...]:
+        return (Exact("var", self.expr),)
+
+    def of_statistics(self, values: Sequence[float | None]) -> float | None:
+        return None if values[0] is None else math.sqrt(values[0])
+
+    def estimate(self, table: Table, noisy: list[Floats]) -> Floats:
+        import numpy as np
+
+        return np.sqrt(super().estimate(table, noisy))

@@ -1,0 +1,100 @@
+"""Exact sums and counts of rows, and how far rows move them.
+
+A term is a whole number in units of 2^-`grid_of`. One row more or less moves it by at most `sensitivity_of`, and a
+protected unit has at most `stability_of_term` rows of it, or as much weight. Both follow from the term alone: rows
+where its expression is none are skipped, and a summand is clamped to its bounds before it is rounded and added, so that
+nothing rests on the bounds being right.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from jostle.diagnostics import refuse
+from jostle.plan.bounds import bounds_of
+from jostle.plan.plan import WEIGHT_BITS, Apply, Bound, Column, Constant, Count, Filter, FixedSum, RowExpr, Term
+from jostle.privacy.kernel.handles import Table
+
+MOST_BOUND = 2.0**60  # of a summand: its square is still added exactly
+
+
+def grid_of(term: Term) -> int:
+    """A term is an integer in units of 2^-this."""
+    if isinstance(term, FixedSum):
+        return term.bits
+    return WEIGHT_BITS if term.weighted else 0
+
+
+def sensitivity_of(term: Term, table: Table) -> int:
+    """For one row more or less, or for rows whose weights are 1 in all; in units of the term's grid."""
+    if isinstance(term, Count):
+        return 1 << grid_of(term)
+    most = max(abs(term.low), abs(term.high))
+    whole = math.ceil(math.ldexp(most * most if term.square else most, term.bits))
+    if not (term.weighted and whole):
+        return whole
+    # each of a person's rows is rounded by itself, and the product with its weight has rounded before
+    rows = max(-(-e.stability // e.reach) for e in table.exposures)
+    return whole + 1 + -(-rows // 2)
+
+
+def stability_of_term(term: Term, table: Table, undivided: bool) -> int:
+    """How many rows of a protected unit, or how much weight, a term can be moved by."""
+    if term.weighted:
+        return max(e.reach for e in table.exposures)
+    if isinstance(term, Count) and term.distinct and undivided and _counts_persons(term.expr, table):
+        return 1
+    return max(e.stability for e in table.exposures)
+
+
+def _counts_persons(expr: RowExpr | None, table: Table) -> bool:
+    """Whether the values of `expr` are those of the one protected column, undivided.
+
+    All rows of a person have the same value, so that the person is one value more or less. In groups or parts
+    their rows might be in each, and the losses would add up to more than the largest.
+    """
+    plan = table.plan
+    while isinstance(plan, Filter):
+        plan = plan.source
+    whole = all(not e.path for e in table.exposures)
+    return whole and isinstance(plan, Bound) and isinstance(expr, Column) and plan.by == (expr.name,)
+
+
+def public_bounds(expr: RowExpr, table: Table, name: str) -> tuple[float, float]:
+    """The bounds of what is added; refused where there are none that can be added exactly."""
+    bounds = bounds_of(expr, table.domains)
+    if bounds is None or not all(math.isfinite(b) for b in bounds):
+        raise refuse(
+            "UnboundedSum", f"the terms of this {name} have no known bound",
+            help="describe the column with a range, or bound them: `clamp(E, low, high)`",
+        )  # fmt: skip
+    if max(abs(b) for b in bounds) >= MOST_BOUND:
+        raise refuse("ValueError", "the bounds of this sum are too wide to add exactly", help="clamp(x, low, high)")
+    return bounds
+
+
+def fixed_sum(expr: RowExpr, most: float, table: Table) -> FixedSum:
+    """The sum of an expression between ±`most`."""
+    return FixedSum(expr, -most, most, grid_for(most), weighted=table.weighted)
+
+
+def grid_for(most: float) -> int:
+    """The grid for values up to `most`: about 2^30 steps, so that a sum over 2^32 rows fits in 2^62."""
+    return 30 - math.frexp(most)[1] if most > 0 else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Centred:
+    """A bounded expression less the middle of its bounds, which halves what a row can add: between ±`half`."""
+
+    expr: RowExpr
+    middle: float
+    half: float
+    width: float
+
+    @classmethod
+    def of(cls, expr: RowExpr, table: Table, name: str) -> Centred:
+        low, high = public_bounds(expr, table, name)
+        middle = low + (high - low) / 2
+        return cls(Apply("-", (expr, Constant(middle))), middle, max(high - middle, middle - low), high - low)

@@ -1,0 +1,36 @@
+"""The sample variance of an expression.
+
+*Measures* Σ(E − middle), the count and Σ(E − middle)², a third of the amount each.
+*Sensitivity* h, 1 and h².
+*Mechanism* Additive, three times.
+*Why* As for the mean; a square is clamped and rounded like any other term.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from jostle.language.aggregates import AGGREGATES
+from jostle.plan.plan import Count, Term
+from jostle.privacy.kernel.handles import Table
+from jostle.privacy.measurements.aggregates.aggregate import Estimate, Floats
+from jostle.privacy.measurements.aggregates.terms import Centred, fixed_sum, grid_for
+
+
+class Var(Estimate):
+    row = AGGREGATES["var"]
+
+    def terms(self, table: Table) -> tuple[Term, ...]:
+        x = Centred.of(self.expr, table, self.name)
+        total = fixed_sum(x.expr, x.half, table)
+        squares = replace(total, bits=grid_for(x.half**2), square=True)
+        return (total, Count(self.expr, weighted=table.weighted), squares)
+
+    def estimate(self, table: Table, noisy: list[Floats]) -> Floats:
+        import numpy as np
+
+        x, (total, count, squares) = Centred.of(self.expr, table, self.name), noisy
+        mean = np.clip(total / np.maximum(count, 1.0), -x.half, x.half)
+        rows = np.maximum(count, 2.0)
+        variance: Floats = np.clip((squares - rows * mean**2) / (rows - 1), 0.0, x.width**2 / 2)
+        return variance

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from jostle.version import __version__
+
 __all__ = ["PrivateClassifier", "Refusal", "Session", "__version__", "evaluate"]
 
 if TYPE_CHECKING:

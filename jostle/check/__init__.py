@@ -11,6 +11,7 @@ import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
+from jostle.check import former
 from jostle.check.flow import Flow
 from jostle.check.modules import LoadModule, Modules
 from jostle.check.names import Names
@@ -20,7 +21,7 @@ from jostle.diagnostics import Diagnostic
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
 
-__all__ = ["check"]
+__all__ = ["check", "in_words_of_today"]
 
 
 def check(
@@ -52,6 +53,20 @@ def check(
                     "SyntaxError", "`external` stands in modules of the standard library only", node.span, help=help
                 )
     return report.in_order()
+
+
+def in_words_of_today(
+    program: n.Program, *, builtins: Collection[str], load_module: LoadModule, predefined: Collection[str] = ()
+) -> tuple[n.Program, list[Diagnostic]]:
+    """The program with today's words for those of the version before, and a hint for each place."""
+    if not former.may_be_in(program.span.source.text):
+        return program, []
+    unused = Report()
+    with _deep_enough():
+        names = Names(unused, Modules(load_module, (), unused), frozenset(builtins) | frozenset(predefined))
+        names.program(program)
+        words = names.former
+        return former.renamed(program, words), [former.hint(span, *both) for span, both in words.items()]
 
 
 @contextmanager

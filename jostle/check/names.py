@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
+from jostle.check.former import NAMES, PARAMETERS
 from jostle.check.modules import Modules
 from jostle.check.report import Report
 from jostle.check.scopes import Scope, blocks, bound_in
@@ -33,7 +34,10 @@ ALWAYS = frozenset({"epsilon", "rho"})
 
 
 class Names:
-    """The walk; `ready` holds the top-level names that may be bound so far, or None inside a function."""
+    """The walk; `ready` holds the top-level names that may be bound so far, or None inside a function.
+
+    `former` gathers words of the version before with today's, by place.
+    """
 
     def __init__(self, report: Report, modules: Modules, names: Collection[str]) -> None:
         self._report, self._modules = report, modules
@@ -41,11 +45,18 @@ class Names:
         self._ready: set[str] | None = set()
         self._unknown: list[tuple[str, Span, str]] = []
         self._mine: Collection[str] = ()
+        self._used: dict[str, Collection[str]] = {}  # the names of each module that is used, by the module's own
+        self._library: Collection[str] = ()  # all of those
+        self.former: dict[Span, tuple[str, str]] = {}
         self._released: Collection[str] = ()  # by `release NAME = E`, which gives the program no such name
 
     def program(self, program: n.Program) -> None:
         names = frozenset(bound_in(program.body, self._modules.names))
         self._mine = names
+        own = set(bound_in(program.body, lambda _: ()))
+        used = [use for use in every(program) if isinstance(use, n.Use)]
+        self._used = {name: self._modules.names(use) for use in used for name in use.path if name not in own}
+        self._library = names - own
         self._released = {s.name for s in every(program) if isinstance(s, n.Release) and s.value is not None}
         self._block(program.body, Scope(names, self._always))
         if self._modules.failed:  # an unknown name may be one of the missing module
@@ -140,6 +151,8 @@ class Names:
                     self._function(expr.predict_params, expr.predict, scope)
             case n.Call():
                 self._call(expr, scope, rows)
+            case n.Attribute(value=n.Name(id=module), name=name) if NAMES.get(name) in self._used.get(module, ()):
+                self.former[expr.span] = name, NAMES[name]
             case n.Index(value=value, args=args, keywords=keywords, trailing_comma=trailing):
                 self._expr(value, scope, rows=rows)
                 for arg in args:
@@ -174,8 +187,22 @@ class Names:
             self._expr(call.function, scope, rows=rows)
         for place, arg in enumerate(call.args):
             self._expr(arg, scope, rows=rows or (on_rows and place > 0))
+        function = self._function_of_language(call.function, scope)
         for keyword in call.keywords:
+            if (function, keyword.name) in PARAMETERS:
+                self.former[keyword.span] = keyword.name, PARAMETERS[function, keyword.name]
             self._expr(keyword.value, scope, rows=rows or on_rows)
+
+    def _function_of_language(self, function: n.Expr, scope: Scope) -> str:
+        """Today's name of the built-in or of the library's function that is called, or an empty text."""
+        match function:
+            case n.Name(id=name):
+                place = _innermost(name, scope)
+                of_library = name in self._library and place is _top(scope, self._always)
+                return NAMES.get(name, name) if place in (None, self._always) or of_library else ""
+            case n.Attribute(value=n.Name(id=module), name=name) if module in self._used:
+                return NAMES.get(name, name)
+        return ""
 
     def _query(self, body: n.Expr, scope: Scope) -> None:
         """An expression over selects: the aggregates are known in it, other names must be variables."""
@@ -217,6 +244,9 @@ class Names:
             self._expr(amount.delta, scope)
 
     def _name(self, name: str, span: Span, scope: Scope, more: Collection[str] = ()) -> None:
+        if not scope.holds(name) and scope.holds(NAMES.get(name, name)):
+            self.former[span] = name, NAMES[name]
+            return
         if not scope.holds(name):
             names = {*scope.visible(), *more}
             help = f"write `{name} = …` and then `release {name}`" if name in self._released else _way_out(name, names)
@@ -230,7 +260,7 @@ class Names:
 def _way_out(name: str, names: Collection[str]) -> str:
     if name in OTHER_LANGUAGES:
         return f"write {OTHER_LANGUAGES[name]}"
-    module = _module_with(name)
+    module = _module_with(NAMES.get(name, name))
     if module:
         return f"write `use {module}` above, which has it"
     return did_you_mean(name, names) or f"give it a value first, `{name} = …`"

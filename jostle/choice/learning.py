@@ -5,7 +5,6 @@ The one function that a ChoiceMaker needs. It runs options on training data only
 
 from __future__ import annotations
 
-import jostle
 from jostle.choice import scale_epsilon_exchange
 from jostle.choice.bench import Bench
 from jostle.choice.models import AnyModel, UserModel
@@ -15,6 +14,7 @@ from jostle.choice.table import RunTable
 from jostle.choice.training import DRAWS, REPEATS, SHARES, epsilon_grid, settings_of, train
 from jostle.choice.workers import Progress
 from jostle.diagnostics import refuse
+from jostle.version import __version__
 
 VERSION = 3
 """The version of what training computes: a change makes stored models be trained anew."""
@@ -36,7 +36,7 @@ def runs_key(bench: Bench, share: float | None, epsilon: float | None, repeats: 
     """The part of the key that the runs depend on, and are seeded from: models are compared on the same runs."""
     grid = list(epsilon_grid(epsilon)) if epsilon is not None else []
     shares = [share] if share is not None else list(SHARES)
-    return digest(VERSION, jostle.__version__, bench.key, grid, shares, repeats, draws)
+    return digest(VERSION, __version__, bench.key, grid, shares, repeats, draws)
 
 
 def learn(

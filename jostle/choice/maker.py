@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from jostle.accounting.amounts import Amount, as_float, quanta
 from jostle.choice.bench import Bench
 from jostle.choice.calls import number_from, only_record, public_answers, workers_for
+from jostle.choice.explain import explain
 from jostle.choice.learning import learn, runs_of, training_setting
 from jostle.choice.models import Model, UserModel, forest, regret_tree, tree
 from jostle.choice.point import ChoicePoint, Whole, make_point, whole
@@ -99,7 +100,7 @@ class ChoiceMaker:
     def jostle_explain(self) -> str:
         if not self._policies:
             return "nothing was learned yet: a ChoiceMaker is trained at its first call"
-        return "\n\n".join(policy.explain() for policy in self._policies)
+        return "\n\n".join(map(explain, self._policies))
 
     # Deciding --------------------------------------------------------------------------------------
 

@@ -115,12 +115,6 @@ class Policy:
         """Whether an option is judged by its own `predict`."""
         return self.learned and bool(self.predicts) and self.predicts[option] is not None
 
-    def explain(self) -> str:
-        """Readable text: what it was trained on, the cross-validation, what won and why, and the trees."""
-        from jostle.choice.explain import explain
-
-        return explain(self)
-
     @property
     def storable(self) -> bool:
         """Whether it is data through and through: a user's model is not."""

@@ -9,13 +9,18 @@ smooth away is not in it: only strategies whose buckets no query cuts through ar
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
+from numpy.typing import NDArray
 
 from jostle.kernels.arrays import Floats, Ints, Strategy
 from jostle.kernels.errors import KernelError
 from jostle.kernels.histograms.wavelets import box_variances
+from jostle.kernels.noisy_array import common_noise, noise_of, with_noise
 from jostle.kernels.workloads import marginals
-from jostle.kernels.workloads.boxes import Workload
+from jostle.kernels.workloads.boxes import Workload, identity
 from jostle.kernels.workloads.predicates import Predicates
 from jostle.kernels.workloads.unions import Union
 
@@ -82,6 +87,39 @@ def root_mean_square(strategy: Strategy, workload: Workload, deviation: float = 
             raise
         squares = variances(strategy, sample_queries(workload, SAMPLE))
     return float(np.sqrt(squares.mean())) * deviation
+
+
+def estimate_with_noise(cells: Floats, strategy: Strategy, answers: Sequence[object], workload: Workload) -> Floats:
+    """The cells as least squares over a strategy; carrying nothing where the strategy's buckets hide cells."""
+    noise = common_noise(answers)
+    if noise is None or not lossless(strategy, workload):
+        return cells
+    return with_noise(cells, replace(noise, strategy=strategy, shape=tuple(workload.shape)))
+
+
+def answers_with_noise(queries: Workload, cells: Floats) -> Floats:
+    """The answers of a workload on estimated cells; carrying nothing where queries cut through buckets."""
+    noise = noise_of(cells)
+    values = queries.answers(np.asarray(cells, dtype=np.float64))
+    if noise is None or noise.strategy is None or noise.shape != tuple(queries.shape):
+        return values
+    if not lossless(noise.strategy, queries):
+        return values
+    return with_noise(values, replace(noise, workload=queries))
+
+
+def standard_errors(value: Floats) -> NDArray[np.float64]:
+    """The standard error of every element, of the array's shape, before cells are made nowhere negative.
+
+    A `ValueError` where the array carries no noise, or its queries cut through buckets.
+    """
+    noise = noise_of(value)
+    if noise is None:
+        raise KernelError("nothing is known of how these numbers were measured")
+    if noise.strategy is None:
+        return np.full(np.shape(value), noise.deviation)
+    queries = noise.workload if noise.workload is not None else identity(noise.shape)
+    return noise.deviation * np.sqrt(variances(noise.strategy, queries)).reshape(np.shape(value))
 
 
 def sample_queries(workload: Workload, count: int) -> Workload:

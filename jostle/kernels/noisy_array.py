@@ -8,15 +8,13 @@ nothing, since what was known of its error would no longer hold. All of it is pu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jostle.kernels.arrays import Floats, Strategy
-from jostle.kernels.errors import KernelError
-from jostle.kernels.workloads.boxes import Workload, identity
+from jostle.kernels.workloads.boxes import Workload
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,42 +63,3 @@ def common_noise(answers: Sequence[object]) -> NoiseModel | None:
     if first is None or any(n is None or (n.mechanism, n.scale) != (first.mechanism, first.scale) for n in noises):
         return None
     return first
-
-
-def estimate_with_noise(cells: Floats, strategy: Strategy, answers: Sequence[object], workload: Workload) -> Floats:
-    """The cells as least squares over a strategy; carrying nothing where the strategy's buckets hide cells."""
-    from jostle.kernels.accuracy import lossless
-
-    noise = common_noise(answers)
-    if noise is None or not lossless(strategy, workload):
-        return cells
-    return with_noise(cells, replace(noise, strategy=strategy, shape=tuple(workload.shape)))
-
-
-def answers_with_noise(queries: Workload, cells: Floats) -> Floats:
-    """The answers of a workload on estimated cells; carrying nothing where queries cut through buckets."""
-    from jostle.kernels.accuracy import lossless
-
-    noise = noise_of(cells)
-    values = queries.answers(np.asarray(cells, dtype=np.float64))
-    if noise is None or noise.strategy is None or noise.shape != tuple(queries.shape):
-        return values
-    if not lossless(noise.strategy, queries):
-        return values
-    return with_noise(values, replace(noise, workload=queries))
-
-
-def standard_errors(value: Floats) -> NDArray[np.float64]:
-    """The standard error of every element, of the array's shape, before cells are made nowhere negative.
-
-    A `ValueError` where the array carries no noise, or its queries cut through buckets.
-    """
-    from jostle.kernels.accuracy import variances
-
-    noise = noise_of(value)
-    if noise is None:
-        raise KernelError("nothing is known of how these numbers were measured")
-    if noise.strategy is None:
-        return np.full(np.shape(value), noise.deviation)
-    queries = noise.workload if noise.workload is not None else identity(noise.shape)
-    return noise.deviation * np.sqrt(variances(noise.strategy, queries)).reshape(np.shape(value))

@@ -2,8 +2,9 @@
 
 A row says a name's parameters, its effect on private data, how it reads its arguments, what it gives, and one line for
 people. `@` marks the parameter whose handles are measured, scored or transformed; one that stands after `*` is given
-by name. The run looks up a row for whatever it implements, so that a name without a row is an import error; whatever
-a check before the run does not find here may charge anything.
+by name. `former` is its name in the version before, which programs may still write (`check.former`); that of a
+parameter stands after `/`. The run looks up a row for whatever it implements, so that a name without a row is an import
+error; whatever a check before the run does not find here may charge anything.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ PUBLIC, HANDLES, CONTAINERS, PRINTS, DRAWS, ROWS, SOURCE, NOTHING = Reads
 
 def row(
     name: str, signature: str | None, about: str, gives: Gives = Gives.RELEASED, reads: Reads = PUBLIC,
-    effect: Effect = PURE,
+    effect: Effect = PURE, former: str = "",
 ) -> None:  # fmt: skip
     """Enters a row; a name has one."""
     if name in BUILTINS:
         raise ImportError(f"the built-in `{name}` has two rows")
-    BUILTINS[name] = Builtin(name, signature, effect, reads, gives, about)
+    BUILTINS[name] = Builtin(name, signature, effect, reads, gives, about, former)
 
 
 # Words of descriptions, and constants ----------------------------------------------------------------
@@ -94,26 +95,28 @@ row("perturbed_optimum", "@cubes, model, rows, ridge = none, *, epsilon = none, 
 row("size", "@value", "How many rows there are: a score.", Gives.SCORE, HANDLES, SCORES)
 row("total", "@value", "The sum of all counts: a score.", Gives.SCORE, HANDLES, SCORES)
 row("nonzero", "@value", "How many cells hold rows: a score.", Gives.SCORE, HANDLES, SCORES)
-row("peak", "@value", "The largest cell: a score.", Gives.SCORE, HANDLES, SCORES)
-row("ridge", "@value", "The largest cell of any marginal: a score.", Gives.SCORE, HANDLES, SCORES)
+row("largest_cell", "@value", "The largest cell: a score.", Gives.SCORE, HANDLES, SCORES, "peak")
+row("largest_marginal", "@value", "The largest cell of any marginal: a score.", Gives.SCORE, HANDLES, SCORES, "ridge")
 row("l2", "@value", "The Euclidean norm of the counts: a score.", Gives.SCORE, HANDLES, SCORES)
-row("spread", "@value", "The distance of the counts to uniform ones: a score.", Gives.SCORE, HANDLES, SCORES)
-row("roughness", "@value", "The sum of differences of neighbouring counts: a score.", Gives.SCORE, HANDLES, SCORES)
+row("l1_to_uniform", "@value", "The distance of the counts to uniform ones: a score.", Gives.SCORE, HANDLES, SCORES,
+    "spread")  # fmt: skip
+row("total_variation", "@value", "The sum of differences of neighbouring counts: a score.", Gives.SCORE, HANDLES,
+    SCORES, "roughness")  # fmt: skip
 row("misfit", "@cube, queries, estimate", "How far an estimate's answers are from the true ones: scores.",
     Gives.SCORE, HANDLES, SCORES)  # fmt: skip
 row("distance", "@cube, expected, penalty = 0", "How far public counts are from the true ones: a score.",
     Gives.SCORE, HANDLES, SCORES)  # fmt: skip
-row("bisections", "@cube, starts, places, penalty = 0, grain = 1",
+row("bisection_costs", "@cube, starts, places, penalty = 0, grain = 1",
     "The costs of cutting each segment of a line at each of its places: scores.", Gives.SCORE, HANDLES,
-    SCORES)  # fmt: skip
+    SCORES, "bisections")  # fmt: skip
 row("boundaries", "@cube, bins, end, grain = 1", "The costs of the places where the last bin may begin: scores.",
     Gives.SCORE, HANDLES, SCORES)  # fmt: skip
-row("leftover", "@cube, kept, costs, weights, grain = 1", "What is left out with only some frequencies: scores.",
-    Gives.SCORE, HANDLES, SCORES)  # fmt: skip
+row("tail_energy", "@cube, kept, costs, weights, grain = 1", "What is left out with only some frequencies: scores.",
+    Gives.SCORE, HANDLES, SCORES, "leftover")  # fmt: skip
 row("coordinate_scores", "@rows, given, parameters = none, *, bound = 1",
     "The coordinates of a row kernel's sum and their negatives: scores.", Gives.SCORE, HANDLES, SCORES)  # fmt: skip
-row("rows_right", "model, @table, label", "How many rows a public classifier gets right: a score.", Gives.SCORE,
-    HANDLES, SCORES)  # fmt: skip
+row("correct_count", "model, @table, label", "How many rows a public classifier gets right: a score.", Gives.SCORE,
+    HANDLES, SCORES, "rows_right")  # fmt: skip
 row("entropy", "@table, by, label, *, most", "How well a split tells classes apart, by entropy: a score.",
     Gives.SCORE, ROWS, SCORES)  # fmt: skip
 row("gini", "@table, by, label", "How well a split tells classes apart, by Gini's index: a score.", Gives.SCORE,
@@ -143,11 +146,11 @@ row("simulated_tables", "many, seed = 1, *, rows = none", "Public synthetic tabl
 for _operation in ROW_FUNCTIONS.values():
     row(_operation.name, _operation.signature, _operation.about, Gives.NUMBER)
 row("number", "value", "The number that a text spells.")
-row("sum", "values", "The sum of numbers.", Gives.NUMBER)
-row("avg", "values", "The mean of numbers.")
-row("var", "values", "The sample variance of numbers.")
-row("stddev", "values", "The sample standard deviation of numbers.")
-row("median", "values", "The median of numbers.")
+row("sum", "values/v", "The sum of numbers.", Gives.NUMBER)
+row("avg", "values/v", "The mean of numbers.")
+row("var", "values/value", "The sample variance of numbers.")
+row("stddev", "values/v", "The sample standard deviation of numbers.")
+row("median", "values/v", "The median of numbers.")
 row("quantile", "value, q", "The quantile of numbers, interpolated.")
 row("idxmax", "value", "The place of the largest number, the first of equals.")
 row("idxmin", "value", "The place of the smallest number, the first of equals.")
@@ -160,14 +163,14 @@ row("accounting", "*, epsilon = none, sigma = none, times = 1, delta = 1e-06",
 
 row("len", "value", "How many items, letters, queries or listed values there are.", Gives.LENGTH, CONTAINERS)
 row("append", "items, item", "The list with one more item.", Gives.APPENDED, HANDLES)
-row("list", "value", "The items as a list.", Gives.ITEMS, HANDLES)
-row("set", "value", "The items as a set.", Gives.DISTINCT)
+row("list", "value/v", "The items as a list.", Gives.ITEMS, HANDLES)
+row("set", "value/v", "The items as a set.", Gives.DISTINCT)
 row("zip", "*columns", "Lists of one item of each.", Gives.ZIPPED, HANDLES)
-row("enumerate", "value", "Pairs of a place and an item.", Gives.NUMBERED, HANDLES)
-row("reversed", "value", "The items, the last one first.", Gives.REVERSED, HANDLES)
+row("enumerate", "value/v", "Pairs of a place and an item.", Gives.NUMBERED, HANDLES)
+row("reversed", "value/v", "The items, the last one first.", Gives.REVERSED, HANDLES)
 row("sorted", "value, by = none", "The items in order; `by` says what counts.", Gives.SORTED, CONTAINERS)
 row("keys", "value", "The names of a record's fields.")
-row("values", "value", "The values of a record's fields, or a list's items.", Gives.FIELDS, HANDLES)
+row("values", "value/v", "The values of a record's fields, or a list's items.", Gives.FIELDS, HANDLES)
 row("record", "pairs", "A record of pairs of a name and a value.", Gives.RECORD, HANDLES)
 row("str", "value", "The value as a text.", reads=CONTAINERS)
 

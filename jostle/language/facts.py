@@ -76,11 +76,12 @@ class Parameter:
     default: str | None = None
     kind: str = ""
     exposed: bool = False  # what it is given is measured, scored or transformed
+    former: str = ""  # its name in the version before
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Builtin:
-    """A row of the table. `signature` is None for what is no function."""
+    """A row of the table. `signature` is None for what is no function; `former` is its name in the version before."""
 
     name: str
     signature: str | None
@@ -88,6 +89,7 @@ class Builtin:
     reads: Reads
     gives: Gives
     about: str
+    former: str = ""
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -113,7 +115,7 @@ class Builtin:
     @property
     def usage(self) -> str:
         """The name with its parameters, as a person reads it."""
-        return self.name if self.signature is None else f"{self.name}({self.signature.replace('@', '')})"
+        return self.name if self.signature is None else f"{self.name}({re.sub(r'@|/[a-z]+', '', self.signature)})"
 
     def place(self, name: str) -> int | None:
         """Where a parameter stands among those by place, or None."""
@@ -128,6 +130,6 @@ def _parameters(signature: str) -> Iterator[Parameter]:
         if name == "*":
             by_name = True
             continue
-        bare = name.lstrip("*@")
+        bare, _, former = name.lstrip("*@").partition("/")
         stars = name[: name.count("*")]
-        yield Parameter(bare, default or None, stars or ("name" if by_name else ""), "@" in name)
+        yield Parameter(bare, default or None, stars or ("name" if by_name else ""), "@" in name, former)

@@ -101,7 +101,8 @@ def _deviations(value: Any) -> tuple[Any, str]:
     import numpy as np
 
     if is_vector(value):
-        from jostle.kernels.noisy_array import noise_of, standard_errors
+        from jostle.kernels.accuracy import standard_errors
+        from jostle.kernels.noisy_array import noise_of
 
         noise = noise_of(value)
         if noise is None:

@@ -34,19 +34,19 @@ def _accuracy(model: Any, table: Any, label: Any, *, at: Any) -> float:
 
 
 @builtin
-def _rows_right(model: Any, table: Any, label: Any, *, at: Any) -> Any:
-    """`rows_right(model, D, class)`: how many rows of a table a public classifier gets right, a score."""
+def _correct_count(model: Any, table: Any, label: Any, *, at: Any) -> Any:
+    """`correct_count(model, D, class)`: how many rows of a table a public classifier gets right, a score."""
     from jostle.kernels.rowprograms.decisions import right_count
 
     interp, span = at
-    name = _class_of("rows_right", model, table, label)
+    name = _class_of("correct_count", model, table, label)
     read = tuple(n for n in model.attributes if n != name)
     try:
         score = rowcounts.row_count(
             table, (*read, name), lambda values: right_count(model.scores, model.classes, values, name)
         )
     except ValueError as error:
-        raise refuse("ValueError", "`rows_right` cannot work with this classifier", help=str(error)) from None
+        raise refuse("ValueError", "`correct_count` cannot work with this classifier", help=str(error)) from None
     return score if score.private else interp.kernel.measure(NoisyScore.of(score, None, None), span)
 
 

@@ -189,10 +189,10 @@ def _distance(cube: Any, expected: Any, penalty: Any = 0.0, *, at: Any) -> Any:
 
 
 @builtin
-def _bisections(cube: Any, starts: Any, places: Any, penalty: Any = 0.0, grain: Any = 1.0, *, at: Any) -> Any:
+def _bisection_costs(cube: Any, starts: Any, places: Any, penalty: Any = 0.0, grain: Any = 1.0, *, at: Any) -> Any:
     """The costs of cutting each segment of a line at each of its places."""
-    need_cube(cube, "bisections")
-    return candidates.bisections(
+    need_cube(cube, "bisection_costs")
+    return candidates.bisection_costs(
         cube, _public(starts), [_public(p) for p in _listed(places)], _number(penalty), _whole(grain)
     )
 
@@ -205,14 +205,14 @@ def _boundaries(cube: Any, bins: Any, end: Any, grain: Any = 1.0, *, at: Any) ->
 
 
 @builtin
-def _leftover(cube: Any, kept: Any, costs: Any, weights: Any, grain: Any = 1.0, *, at: Any) -> Any:
+def _tail_energy(cube: Any, kept: Any, costs: Any, weights: Any, grain: Any = 1.0, *, at: Any) -> Any:
     """What is left out where only so many of a cube's lowest frequencies are kept."""
     import numpy as np
 
-    need_cube(cube, "leftover")
+    need_cube(cube, "tail_energy")
     for handle in handles_in(weights):
         raise private_value(handle, "cannot be part of what is public of a score")
-    return candidates.leftover(cube, _public(kept), _public(costs), np.array(weights, dtype=float), _whole(grain))
+    return candidates.tail_energy(cube, _public(kept), _public(costs), np.array(weights, dtype=float), _whole(grain))
 
 
 def _public(values: Any) -> list[float]:
@@ -249,7 +249,7 @@ def _answer(queries: Any, cells: Any, *, at: Any) -> Any:
     """The answers of a workload on estimated cells, which are public."""
     import numpy as np
 
-    from jostle.kernels.noisy_array import answers_with_noise
+    from jostle.kernels.accuracy import answers_with_noise
 
     for handle in handles_in(cells):
         raise refuse(

@@ -6,6 +6,7 @@ may name external kernels.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +21,10 @@ if TYPE_CHECKING:
 
 
 class Modules:
-    """The modules of one session, each parsed once and run once."""
+    """The modules of one session, each parsed once and run once; `translate` is for those beside a program."""
 
-    def __init__(self) -> None:
+    def __init__(self, translate: Callable[[n.Program], n.Program] = lambda tree: tree) -> None:
+        self._translate = translate
         self._trees: dict[str, n.Program | None] = {}
         self._loaded: dict[str, Module] = {}
         self._loading: set[str] = set()
@@ -34,7 +36,9 @@ class Modules:
         """The parsed module, or None where there is none."""
         name = ".".join(path)
         if name not in self._trees:
-            self._trees[name] = self._parse(path, folders)
+            tree = self._trees[name] = self._parse(path, folders)
+            if tree is not None and name not in self.known():
+                self._trees[name] = self._translate(tree)
         return self._trees[name]
 
     def _parse(self, path: tuple[str, ...], folders: list[Any]) -> n.Program | None:

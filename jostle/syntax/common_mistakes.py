@@ -13,7 +13,7 @@ from lark import Token
 from jostle.diagnostics import Diagnostic, did_you_mean, refuse
 from jostle.syntax import nodes as n
 from jostle.syntax.layout import ENDS_AN_EXPRESSION, unclosed
-from jostle.syntax.messages import ErrorPlace, entries, from_layout, token_span
+from jostle.syntax.messages import ErrorPlace, by_sign, by_word, entries, from_layout, in_general, token_span
 from jostle.syntax.walk import children
 
 OPENING = {"LPAR", "LSQB", "LBRACE", "_LQUERY"}
@@ -248,6 +248,15 @@ COMMON_MISTAKES = (
     chained, colon, select_star, spend_after_sum, loose_select, lonely_else,
     missing_block, unknown_statement, reserved,
 )  # fmt: skip
+
+
+def explain(place: ErrorPlace) -> Diagnostic:
+    """The diagnostic of a place where the parser stopped."""
+    for look in (by_sign, by_word, *COMMON_MISTAKES):
+        diagnostic = look(place)
+        if diagnostic is not None:
+            return diagnostic
+    return in_general(place)
 
 
 def after_parsing(program: n.Program, *, interactive: bool) -> None:

@@ -113,17 +113,6 @@ def from_layout(error: LayoutError, source: Source) -> Diagnostic:
     return Diagnostic(error.kind, error.message, span, error.label, error.help, notes)
 
 
-def explain(place: ErrorPlace) -> Diagnostic:
-    """The diagnostic of a place where the parser stopped."""
-    from jostle.syntax.common_mistakes import COMMON_MISTAKES
-
-    for look in (by_sign, by_word, *COMMON_MISTAKES):
-        diagnostic = look(place)
-        if diagnostic is not None:
-            return diagnostic
-    return in_general(place)
-
-
 def by_sign(place: ErrorPlace) -> Diagnostic | None:
     """A sign of another language, such as `**`, that covers the place."""
     if not place.text or place.type in ("STRING", "NAME", "NUMBER"):

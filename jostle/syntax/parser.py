@@ -16,9 +16,9 @@ from jostle.diagnostics import Refusal, refuse
 from jostle.source import Source
 from jostle.syntax import nodes as n
 from jostle.syntax.builder import Builder
-from jostle.syntax.common_mistakes import after_parsing
+from jostle.syntax.common_mistakes import after_parsing, explain
 from jostle.syntax.layout import Layout, LayoutError, NoBlock, unclosed
-from jostle.syntax.messages import ErrorPlace, explain, from_layout
+from jostle.syntax.messages import ErrorPlace, from_layout
 from jostle.syntax.tables import load
 from jostle.syntax.walk import too_deep
 

@@ -160,6 +160,6 @@ def _dataset(text: str) -> str:
 
 
 def _version() -> str:
-    from jostle import __version__
+    from jostle.version import __version__
 
     return f"jostle {__version__}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
@@ -16,15 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import Diagnostic, did_you_mean, refuse, unwritable
 from jostle.tools.files import read_program
-from jostle.tools.render import clean, render_all, wants_colour, width_of
+from jostle.tools.render import clean, tell, width_of
 
 if TYPE_CHECKING:
     from jostle.events import Event
     from jostle.tools.session import Result
-
-_WHOLE = 2  # choices that are shown as whole trees after a run
-_SHOWN = 5  # calls of one choice whose trace is printed after a run
-
 
 def run(options: Namespace) -> int:
     """Runs a program, with its results as text or as one JSON object."""
@@ -69,12 +65,12 @@ def run(options: Namespace) -> int:
         if export is not None:
             notes, unsaved = export.save(result.values, ok=result.ok, simulated=options.simulate)
     if as_json:
-        print(_as_json(result, simulate, unsaved))
+        print(_as_json(result, simulate, unsaved, session.hints))
     else:
         _as_text(result, say)
         for line in notes:
             say(line)
-        tell(unsaved)
+        tell([*unsaved, *session.hints])
     _pictures(result, options.pictures, say if not as_json else None)
     return 0 if result.ok and not unsaved else 1
 
@@ -108,7 +104,9 @@ def _sayer(simulate: int | None) -> Callable[[str], None]:
     return say
 
 
-def _as_json(result: Result, simulate: int | None, unsaved: Sequence[Diagnostic] = ()) -> str:
+def _as_json(
+    result: Result, simulate: int | None, unsaved: Sequence[Diagnostic] = (), hints: Sequence[Diagnostic] = ()
+) -> str:
     import json
 
     from jostle.trace.jsonl import plain
@@ -122,11 +120,13 @@ def _as_json(result: Result, simulate: int | None, unsaved: Sequence[Diagnostic]
     if simulate is not None:
         document["simulated"] = simulate
     document |= {"released": result.released_json(), "budget": result.budget, "output": result.output}
+    if hints:
+        document["hints"] = [d.as_json() for d in hints]
     return json.dumps(plain(document), ensure_ascii=False, allow_nan=False)
 
 
 def _as_text(result: Result, say: Callable[[str], None]) -> None:
-    from jostle.tools.show import released
+    from jostle.tools.show import budget_text, choices_text, released
 
     width = width_of(sys.stdout)
     values = result.released_json()
@@ -143,49 +143,6 @@ def _as_text(result: Result, say: Callable[[str], None]) -> None:
     if choices:
         say("\nchoices")
         say(_indented(choices))
-
-
-def tell(diagnostics: Sequence[Diagnostic]) -> None:
-    """Diagnostics on standard error, after what went to standard output before them."""
-    if not diagnostics:
-        return
-    sys.stdout.flush()
-    err = sys.stderr
-    err.write(render_all(diagnostics, colour=wants_colour(err), width=width_of(err)))
-    err.flush()
-
-
-def budget_text(budget: Mapping[str, Mapping[str, Mapping[str, str]]]) -> str:
-    """One line a source: a bar, what was spent, what is left."""
-    from jostle.trace.budget import line
-
-    indent = max((len(name) for name in budget), default=0)
-    return "\n".join(line(name, amounts, indent) for name, amounts in budget.items())
-
-
-def choices_text(events: Sequence[Event]) -> str:
-    """The choices of a run: one or two as whole trees, more in a few lines each; of one made often, the first calls."""
-    from jostle.trace import nested_choices
-    from jostle.trace.costs import Costs
-    from jostle.trace.forest import Forest
-    from jostle.trace.tree import brief, choices
-
-    calls: dict[str, int] = {}
-    lines: list[str] = []
-    forest = Forest.of(events)
-    costs = Costs.of(forest)
-    outermost = forest.outermost("choice")
-    inside = nested_choices.text(events)
-    if inside:
-        return inside
-    if 0 < len(outermost) <= _WHOLE:
-        return choices(events).rstrip()
-    for event in outermost:
-        calls[event.name] = calls.get(event.name, 0) + 1
-        if calls[event.name] <= _SHOWN:
-            lines += brief(event, costs.text(event))
-    lines += [f"… {name} was called {n - _SHOWN} times more" for name, n in calls.items() if n > _SHOWN]
-    return "\n".join(lines)
 
 
 def _indented(text: str) -> str:
@@ -208,10 +165,12 @@ def check(options: Namespace) -> int:
             document["error"] = faults[0].as_json()
         else:
             document["cost"] = [cost.as_json() for cost in costs]
+        if session.hints:
+            document["hints"] = [d.as_json() for d in session.hints]
         print(json.dumps(document, ensure_ascii=False))
-    elif faults:
-        tell(faults)
-    else:
+        return 1 if faults else 0
+    tell([*faults, *session.hints])
+    if not faults:
         print(f"{clean(options.file)}: no errors")
         if costs:
             from jostle.check.cost import table

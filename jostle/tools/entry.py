@@ -12,7 +12,7 @@ def main(argv: list[str] | None = None) -> int:
     """Runs one command line and returns its exit status; nothing that goes wrong leaves as an exception."""
     words = sys.argv[1:] if argv is None else list(argv)
     if words in (["--version"], ["-V"]):
-        from jostle import __version__
+        from jostle.version import __version__
 
         print(f"jostle {__version__}")
         return 0

@@ -18,7 +18,7 @@ from jostle.tools.render import clean
 def command(options: Namespace) -> int:
     """Formats files, the programs in folders, or standard input (`-`); with `check`, only says what would change."""
     from jostle.syntax.format import format_source
-    from jostle.tools.commands import tell
+    from jostle.tools.render import tell
 
     if options.files == ["-"]:
         sys.stdout.write(format_source(Source("-", sys.stdin.read())))

@@ -7,13 +7,14 @@ Pure functions of diagnostics: whether there is colour, and how wide a line may 
 from __future__ import annotations
 
 import os
+import sys
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
-from jostle.diagnostics import Diagnostic
+from jostle.diagnostics import KINDS, Diagnostic
 from jostle.source import Span
 from jostle.trace.text import plural
 
@@ -46,9 +47,10 @@ def width_of(stream: TextIO) -> int:
 
 
 def render_all(diagnostics: Sequence[Diagnostic], *, colour: bool = False, width: int = WIDTH) -> str:
-    """Several diagnostics with an empty line between them, and their number where there is more than one."""
+    """Several diagnostics with an empty line between them, and the number of errors where there is more than one."""
     text = "\n".join(render(d, colour=colour, width=width) for d in diagnostics)
-    return text + (f"\n{plural(len(diagnostics), 'error')}\n" if len(diagnostics) > 1 else "")
+    errors = sum(d.kind in KINDS for d in diagnostics)
+    return text + (f"\n{plural(errors, 'error')}\n" if errors > 1 else "")
 
 
 def render(diagnostic: Diagnostic, *, colour: bool = False, width: int = WIDTH) -> str:
@@ -79,6 +81,15 @@ def render(diagnostic: Diagnostic, *, colour: bool = False, width: int = WIDTH) 
         out.append(" " * gutter + paint("frame", " = ") + paint("help", "help: ") + first)
         out += [" " * len(lead) + line for line in more]
     return "\n".join(line.rstrip() for line in out) + "\n"
+
+
+def tell(diagnostics: Sequence[Diagnostic]) -> None:
+    """Diagnostics on standard error, after what went to standard output before them."""
+    if not diagnostics:
+        return
+    sys.stdout.flush()
+    sys.stderr.write(render_all(diagnostics, colour=wants_colour(sys.stderr), width=width_of(sys.stderr)))
+    sys.stderr.flush()
 
 
 def _marked(span: Span, label: str, mark: str, gutter: int, width: int, paint: _Paint) -> list[str]:

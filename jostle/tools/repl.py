@@ -16,7 +16,7 @@ from jostle.diagnostics import KINDS, Refusal, did_you_mean
 from jostle.events import Event
 from jostle.source import Source
 from jostle.tools.describe_value import Provenance, assigned_names
-from jostle.tools.render import clean, width_of
+from jostle.tools.render import clean, tell, width_of
 from jostle.trace.text import UNITS, amount, exact
 
 if TYPE_CHECKING:
@@ -109,6 +109,9 @@ class Repl:
         # A fault of Jostle shall not cost a person the names and the trace of a session: one line, and on it goes.
         except Exception as fault:
             report(fault)
+        if self._session.hints:
+            self._tell(Refusal(*self._session.hints))
+            self._session.hints.clear()
         provenance = Provenance(source, self.events[first:])
         self._provenance.update(dict.fromkeys(assigned_names(source), provenance))
         if self._timed:
@@ -144,7 +147,7 @@ class Repl:
         return True
 
     def _budget(self) -> None:
-        from jostle.tools.commands import budget_text
+        from jostle.tools.show import budget_text
 
         budget = self._session.budget()
         self._say(budget_text(budget) if budget else "no private source was declared")
@@ -222,7 +225,6 @@ def start(first: Source | None = None, ledger: str | None = None) -> int:
     """
     import warnings
 
-    from jostle.tools.commands import tell
     from jostle.tools.progress import progress_on
     from jostle.tools.session import Session
     from jostle.tools.terminal import at_terminal, over_pipe
@@ -239,7 +241,7 @@ def start(first: Source | None = None, ledger: str | None = None) -> int:
         if first is not None:
             repl.run(first)
         if interactive:
-            from jostle import __version__
+            from jostle.version import __version__
 
             _say(f"jostle {__version__}; :help for help")
         entries: Iterable[str] = at_terminal(repl.prompt, repl.vocabulary) if interactive else over_pipe(sys.stdin)

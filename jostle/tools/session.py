@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -70,6 +70,7 @@ class Session:
 
     `simulate`, a seed, puts made-up rows (or what `bind` gives under a source's name) in place of every private source.
     `ledger` is the file in which registered datasets are counted; left out, `$JOSTLE_LEDGER` or this user's own.
+    `hints` gathers what a person is told of programs that work: where they have words of the version before.
     """
 
     def __init__(
@@ -87,7 +88,8 @@ class Session:
         self._listeners, self._progress, self._out = list(listeners), progress, out
         self._simulate, self._ledger = simulate, ledger
         self._bound: dict[str, Any] = {}
-        self._modules = Modules()
+        self.hints: list[Diagnostic] = []
+        self._modules = Modules(self._in_words_of_today)
         self._last: tuple[Source, n.Program] | None = None
         self._cwd = Path(cwd) if cwd is not None else Path.cwd()
         self._folders: list[Path] = [self._cwd]
@@ -223,7 +225,7 @@ class Session:
         self._folders[:] = [self._cwd]
         if Path(source.name).is_file():
             self._look_beside(source)
-        tree = parse(source, interactive=True)
+        tree = self._in_words_of_today(parse(source, interactive=True), self._scope.names)
         self._interp.kernel.begin(source)
         faults = self._check(tree, self._scope.names)
         if faults:
@@ -317,8 +319,18 @@ class Session:
         from jostle.syntax import parse
 
         if self._last is None or self._last[0] is not source:
-            self._last = source, parse(source)
+            self._last = source, self._in_words_of_today(parse(source))
         return self._last[1]
+
+    def _in_words_of_today(self, tree: n.Program, predefined: Collection[str] = ()) -> n.Program:
+        from jostle.check import in_words_of_today
+
+        tree, hints = in_words_of_today(
+            tree, builtins=BUILTINS, predefined=predefined,
+            load_module=lambda path: self._modules.tree(path, self._folders),
+        )  # fmt: skip
+        self.hints += hints
+        return tree
 
     def _identity(self, kind: str, args: list[Any]) -> Hashable:
         """Equal for two names of one file or one bound object; None where it is not known. Looks up names only."""

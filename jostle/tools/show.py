@@ -1,5 +1,6 @@
-"""Renders released values for a terminal: small tables, vectors as a line of blocks, numbers in few digits.
+"""Renders what a run gave for a terminal: released values, budgets and choices.
 
+Small tables, vectors as a line of blocks, numbers in few digits.
 Works on plain values (numbers, texts, lists, records: what `Result.released_json()` gives), so that it needs neither
 NumPy nor pandas and sees nothing private.
 """
@@ -8,14 +9,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jostle.tools.render import clean
 from jostle.trace.text import align, number, sparkline
 
+if TYPE_CHECKING:
+    from jostle.events import Event
+
 ROWS = 20  # rows of a table that are shown
 _ROW = 10  # numbers of a vector that are shown one by one
 _SHADES = " ░▒▓█"
+_WHOLE = 2  # choices that are shown as whole trees after a run
+_SHOWN = 5  # calls of one choice whose trace is printed after a run
 
 
 def released(name: str, value: Any, width: int = 100) -> str:
@@ -121,3 +127,36 @@ def _mixed(value: Sequence[Any], width: int) -> list[str]:
     if all(len(lines) == 1 for lines in items) and len(line) <= width:
         return [line]
     return [line for lines in items for line in lines] + ([more] if more else [])
+
+
+def budget_text(budget: Mapping[str, Mapping[str, Mapping[str, str]]]) -> str:
+    """One line a source: a bar, what was spent, what is left."""
+    from jostle.trace.budget import line
+
+    indent = max((len(name) for name in budget), default=0)
+    return "\n".join(line(name, amounts, indent) for name, amounts in budget.items())
+
+
+def choices_text(events: Sequence[Event]) -> str:
+    """The choices of a run: one or two as whole trees, more in a few lines each; of one made often, the first calls."""
+    from jostle.trace import nested_choices
+    from jostle.trace.costs import Costs
+    from jostle.trace.forest import Forest
+    from jostle.trace.tree import brief, choices
+
+    calls: dict[str, int] = {}
+    lines: list[str] = []
+    forest = Forest.of(events)
+    costs = Costs.of(forest)
+    outermost = forest.outermost("choice")
+    inside = nested_choices.text(events)
+    if inside:
+        return inside
+    if 0 < len(outermost) <= _WHOLE:
+        return choices(events).rstrip()
+    for event in outermost:
+        calls[event.name] = calls.get(event.name, 0) + 1
+        if calls[event.name] <= _SHOWN:
+            lines += brief(event, costs.text(event))
+    lines += [f"… {name} was called {n - _SHOWN} times more" for name, n in calls.items() if n > _SHOWN]
+    return "\n".join(lines)

@@ -130,7 +130,7 @@ release spent(t)
 h = histogram(t, x = age)
 g = histogram(t, x = hours)
 print(laplace(total(h)) with epsilon 1)
-print([laplace(nonzero(h)) with epsilon 1, laplace(spread(g)) with epsilon 1, laplace(peak(h)) with epsilon 1])
+print([(laplace(s) with epsilon 1) for s in [nonzero(h), l1_to_uniform(g), largest_cell(h)]])
 print(noisy_max([size(p[1]) for p in partition(t, city)]) with epsilon 1)
 print(exp_mech(domain = ["a", "b"], utilities = [total(h), nonzero(g)]) with epsilon 1)
 """,

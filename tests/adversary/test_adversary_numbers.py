@@ -151,7 +151,8 @@ def test_counts_at_the_edge_of_what_is_held(arena: Arena) -> None:
     seen = arena.see(
         'private c = counts("c.npy") protecting rows budget epsilon 9\n'
         "x = {{ select sum(values) from c with epsilon 1 }}\n"
-        "y = laplace(total(c), epsilon = 1)\nz = laplace(l2(c), epsilon = 1)\nw = laplace(spread(c), epsilon = 1)\n"
+        "y = laplace(total(c), epsilon = 1)\nz = laplace(l2(c), epsilon = 1)\n"
+        "w = laplace(l1_to_uniform(c), epsilon = 1)\n"
     )
     assert seen.result.ok, seen.text
     assert [int(d.values.ravel()[0]) for d in seen.draws[:2]] == [3 * 2**31] * 2

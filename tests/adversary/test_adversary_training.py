@@ -57,7 +57,7 @@ EXPRESSIONS = (
     'laplace(s, epsilon = 0.1)',
     'laplace(total(c), epsilon = 0.1)',
     'exp_mech({1, 2}, [s, s], epsilon = 0.1)',
-    'noisy_max([total(h), peak(h)], epsilon = 0.1)',
+    'noisy_max([total(h), largest_cell(h)], epsilon = 0.1)',
     'noisy_max(coordinate_scores(v, "coordinates"), epsilon = 0.1)',
     'least_cost_partition(h, epsilon = 0.1)[0]',
     'count_partition(h, epsilon = 0.1)[0]',
@@ -142,7 +142,9 @@ def test_a_forked_kernel_spends_nothing(tmp_path: Path) -> None:
     actions: dict[str, Callable[[], object]] = {
         "a charge": lambda: kernel.measure(Prepayment.of(rows, amount, "laplace")),
         "a prepaid sum": lambda: noisy_sum(0.5),
-        "a selection": lambda: kernel.measure(NoisyArgmax.of([score("total", cube), score("peak", cube)], amount)),
+        "a selection": lambda: kernel.measure(
+            NoisyArgmax.of([score("total", cube), score("largest_cell", cube)], amount)
+        ),
         "an answer given before": lambda: kernel.charge_again(cube.exposures, amount, "select", None),
         "exact cells": lambda: kernel.vault.cells(cube),
         "exact cells of several": lambda: kernel.vault.gather([cube, cube]),

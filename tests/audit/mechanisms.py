@@ -267,9 +267,11 @@ def cases() -> list[Case]:
             [2, 0, 0, 0],
             measure="delta",
         ),
-        on_counts("score, spread", 1, "n = laplace(spread(c)) with epsilon 1", [8, 0, 0, 0], [9, 0, 0, 0]),
-        on_counts("score, roughness", 1, "n = laplace(roughness(c)) with epsilon 1", ZEROS, ONE),
-        on_counts("score, ridge", 1, "n = laplace(ridge(c)) with epsilon 1", ZEROS, ONE),
+        on_counts(
+            "score, l1_to_uniform", 1, "n = laplace(l1_to_uniform(c)) with epsilon 1", [8, 0, 0, 0], [9, 0, 0, 0]
+        ),
+        on_counts("score, total_variation", 1, "n = laplace(total_variation(c)) with epsilon 1", ZEROS, ONE),
+        on_counts("score, largest_marginal", 1, "n = laplace(largest_marginal(c)) with epsilon 1", ZEROS, ONE),
         on_counts("score, l2", 1, "n = laplace(l2(c)) with epsilon 1", ZEROS, ONE),
         on_rows("laplace, sum(v)", 1, select("sum(v)"), ["A,3"], ["A,3", "B,7"]),
         on_rows("avg(v)", 1, select("avg(v)"), ["A,3"], ["A,3", "B,7"]),

@@ -39,7 +39,7 @@ FAMILIES = {
     "radius: 3.0}, paid = paid, part = 0.001)",
     "k-means step": 'noisy_moments(v, "nearest", {centres: means}, shares = [1, 1], paid = paid, part = 0.001)',
     "logistic gradient": 'noisy_sum(v, "logistic_gradient", {target: 0, weights: ones}, paid = paid, part = 0.001)',
-    "rows right": 'laplace(rows_right(model, b, "c"), epsilon = 1)',
+    "rows right": 'laplace(correct_count(model, b, "c"), epsilon = 1)',
     "Frank-Wolfe step": 'noisy_max(coordinate_scores(w, "ising_gradient", {target: 0, weights: twenty}), epsilon = 1)',
     "tables of pairs": 'noisy_sum(w, "indicators", {values: [2 for i in 1..20]}, bound = 15, epsilon = 1)',
     "group by": "{{ select count(*) as n, avg(x1) as a from b groupby x0, x2 with epsilon 0.1 }}",

@@ -58,7 +58,7 @@ def test_a_measurement_that_is_struck_from_the_table_may_charge_anything(
 
 
 SCORED = {
-    "rows_right": 'rows_right(m, mine, "sex")',
+    "correct_count": 'correct_count(m, mine, "sex")',
     "entropy": "entropy(mine, age, sex, most = 9)",
     "size": "size(mine)",
     "distance": "distance(cube, [1, 2])",

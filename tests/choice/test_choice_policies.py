@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from choice_fakes import CROSSING, SIZES, FakeBench
 
+from jostle.choice.explain import explain
 from jostle.choice.grow import grow
 from jostle.choice.learning import learn
 from jostle.choice.models import Model, TreeEnsembles, UserModel, forest, regret_tree, tree
@@ -147,7 +148,7 @@ def test_an_own_predict_takes_the_place_of_the_model() -> None:
     decision = policy.choose({"size": 40.0, "junk": 0.0}, 1.0)
     assert decision.predictions["Small"] == -9.0 and decision.chosen == "Large"
     assert decision.predictions["Large"] == pytest.approx(-5.0, rel=0.05)
-    assert "Small: predicts for itself" in policy.explain()
+    assert "Small: predicts for itself" in explain(policy)
 
 
 def test_all_options_may_predict_for_themselves() -> None:
@@ -182,7 +183,7 @@ def test_one_option_is_taken_without_training() -> None:
     bench = FakeBench((1.0,), {"Only": lambda n, e: 1.0})
     policy = learn(bench, model=tree(), share=None, epsilon=1.0, store=None)
     assert policy.choose({}, 1.0).chosen == "Only" and not bench.calls and policy.share == 0
-    assert policy.explain() == "policy: Only, the only option\n"
+    assert explain(policy) == "policy: Only, the only option\n"
 
 
 def test_a_users_model_is_fitted_for_each_option_on_pairs() -> None:
@@ -197,7 +198,7 @@ def test_a_users_model_is_fitted_for_each_option_on_pairs() -> None:
     assert policy.choose({"size": 4.5}, 1.0).predictions["Small"] == pytest.approx(-1, rel=0.1)
     # Fourteen folds and the final fit, with three draws of each instance; for two options.
     assert seen == [39] * 28 + [42] * 2
-    assert "the model is the program's own" in policy.explain()
+    assert "the model is the program's own" in explain(policy)
 
 
 def test_no_features_at_all() -> None:

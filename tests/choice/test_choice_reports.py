@@ -9,6 +9,7 @@ import pytest
 from choice_fakes import CROSSING, SIZES, FakeBench
 
 from jostle.choice.evaluation import evaluate
+from jostle.choice.explain import explain
 from jostle.choice.learning import learn
 from jostle.choice.models import regret_tree, tree
 from jostle.choice.training import train
@@ -63,18 +64,18 @@ policies: exact features ×14
 
 def test_a_learned_policy_explains_itself() -> None:
     bench = FakeBench(SIZES, CROSSING, sensitivity=0.0, jitter=0.0)
-    assert learn(bench, model=tree(), share=0.2, epsilon=1.0, store=None).explain() == LEARNED
+    assert explain(learn(bench, model=tree(), share=0.2, epsilon=1.0, store=None)) == LEARNED
 
 
 def test_a_single_best_explains_itself() -> None:
     halves = {"A": lambda n, e: 1.5, "B": lambda n, e: 1.75}
     bench = FakeBench(SIZES[:4], halves, positive=True, multiples=(0.1, 1.0))
-    assert learn(bench, model=tree(), share=None, epsilon=None, store=None).explain() == SINGLE
+    assert explain(learn(bench, model=tree(), share=None, epsilon=None, store=None)) == SINGLE
 
 
 def test_a_regret_tree_shows_all_options_in_one() -> None:
     bench = FakeBench(SIZES, CROSSING, sensitivity=0.0, jitter=0.0)
-    text = learn(bench, model=regret_tree(), share=0.2, epsilon=1.0, store=None).explain()
+    text = explain(learn(bench, model=regret_tree(), share=0.2, epsilon=1.0, store=None))
     assert "  size <= 425: Small -1 ± 0, Large -5 ± 0  (21)\n  size > 425: Small -5 ± 0, Large -1 ± 0  (21)\n" in text
 
 

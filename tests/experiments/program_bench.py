@@ -40,7 +40,7 @@ error = Utility (data, answers) {
 }
 # The features of Figure 1.2, each from one measurement, as shares of a noisy number of rows where they are shares.
 uniformity = Feature (data) {
-    away = laplace(spread(data.database)) with epsilon epsilon / 2
+    away = laplace(l1_to_uniform(data.database)) with epsilon epsilon / 2
     n = laplace(total(data.database))
     return clamp(away / max(1, n), 0, 1)
 }

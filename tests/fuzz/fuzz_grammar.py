@@ -95,8 +95,8 @@ FORMS: dict[str, list[str]] = {
         "spending": "with epsilon <amount> | with epsilon <amount> | with epsilon <amount> | with epsilon <amount>"
         " | with epsilon <amount> | with rho <amount> | with epsilon <amount> delta 1e-7 | with epsilon <amount> via <mechanism>",
         "mechanism": "laplace | gaussian | nothing | exponential",
-        "score": "total(<cube>) | nonzero(<cube>) | peak(<cube>) | spread(<cube>) | l2(<cube>) | size(<cube>) | size(<table>)"
-        " | roughness(<cube>) | entropy(<cube>)",
+        "score": "total(<cube>) | nonzero(<cube>) | largest_cell(<cube>) | l1_to_uniform(<cube>) | l2(<cube>) | size(<cube>) | size(<table>)"
+        " | total_variation(<cube>) | entropy(<cube>)",
         "queries": "prefixes(<cubes>) | prefixes(<cubes>) | identity(<cubes>) | ranges(<cubes>) | rectangles(<cubes>)"
         " | ranges(<cube>, <number>, <number>) | prefixes(<cube>) | <anything>",
         "measured": """laplace(<cube>) <spend> | gaussian(<cube>) <spend> | laplace(<score>) <spend> | noisy_max([<score>, <score>]) <spend>

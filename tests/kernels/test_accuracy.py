@@ -113,11 +113,11 @@ def test_arrays_forget_their_noise_when_anything_is_done_with_them():
     noise = noisy_array.NoiseModel("laplace", 2.0)
     made = noisy_array.with_noise(np.arange(6.0), noise)
     assert noisy_array.noise_of(made) is noise
-    np.testing.assert_allclose(noisy_array.standard_errors(made), 2 * np.sqrt(2))
+    np.testing.assert_allclose(accuracy.standard_errors(made), 2 * np.sqrt(2))
     for other in (made * 1, made[:3], made.reshape(2, 3), made.copy(), np.sort(made), np.asarray(made), made + made):
         assert noisy_array.noise_of(other) is None
         with pytest.raises(ValueError):
-            noisy_array.standard_errors(other)
+            accuracy.standard_errors(other)
     assert (
         noisy_array.common_noise([made, noisy_array.with_noise(np.zeros(2), noisy_array.NoiseModel("laplace", 3.0))])
         is None

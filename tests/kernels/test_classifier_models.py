@@ -18,7 +18,7 @@ from jostle.kernels.classifiers.fits import (
     majority_model,
     naive_bayes_model,
 )
-from jostle.kernels.classifiers.models import classifier_from_json
+from jostle.kernels.classifiers.stored import classifier_from_json
 from jostle.kernels.classifiers.synthetic_tables import KINDS, synthetic_table
 
 SIZES = (3, 4, 2)

@@ -9,7 +9,7 @@ import pytest
 
 from jostle.kernels.histograms import boxbuckets, grams, projection
 from jostle.kernels.workloads import boxes as workloads
-from jostle.kernels.workloads import marginals, metrics, predicates, unions
+from jostle.kernels.workloads import marginals, predicates, unions
 
 
 def holds(shape, count, seed):
@@ -82,8 +82,8 @@ def test_implicit_operations_agree_with_the_matrix(workload):
 @pytest.mark.parametrize("workload", CASES, ids=IDS)
 def test_gram_on_buckets(workload, most_dense, monkeypatch):
     monkeypatch.setattr(grams, "DENSE_BUCKETS", most_dense)
-    monkeypatch.setattr(metrics, "DENSE_BUCKETS", most_dense)
-    monkeypatch.setattr(metrics, "PIECE", 16)
+    monkeypatch.setattr(grams, "DENSE_BUCKETS", most_dense)
+    monkeypatch.setattr(grams, "PIECE", 16)
     monkeypatch.setattr(predicates, "PRODUCTS", 8)
     rng, n = np.random.default_rng(1), workload.cells
     weighted = workload.importance()[:, None] * dense(workload)

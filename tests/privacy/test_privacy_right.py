@@ -1,4 +1,4 @@
-"""`rows_right`: brute force over tiny tables, from a program's text to what noise is given; and what it counts."""
+"""`correct_count`: brute force over tiny tables, from a program's text to what noise is given; and what it counts."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ branched = branched_model({name: "a", values: ["x", "y"]}, [summed, majority_mod
 models = [always, asked, summed, branched]
 """
 SCORES = """
-r = exp_mech(models, [rows_right(m, t, "c") for m in models]) with epsilon 1
-n = laplace(rows_right(branched, t, "c")) with epsilon 1
-x = noisy_max([rows_right(asked, t, "c"), gini(t, b, c)]) with epsilon 1
-for k, p in partition(t, a) { z = noisy_max([rows_right(m, p, "c") for m in models]) with epsilon 0.5 }
-y = noisy_max([rows_right(asked, t[a = "x"], "c"), rows_right(asked, t[a = "y"], "c")]) with epsilon 1
+r = exp_mech(models, [correct_count(m, t, "c") for m in models]) with epsilon 1
+n = laplace(correct_count(branched, t, "c")) with epsilon 1
+x = noisy_max([correct_count(asked, t, "c"), gini(t, b, c)]) with epsilon 1
+for k, p in partition(t, a) { z = noisy_max([correct_count(m, p, "c") for m in models]) with epsilon 0.5 }
+y = noisy_max([correct_count(asked, t[a = "x"], "c"), correct_count(asked, t[a = "y"], "c")]) with epsilon 1
 """
 
 
@@ -91,8 +91,8 @@ def test_it_counts_the_rows_that_the_model_names(tmp_path: Path) -> None:
         MODELS
         + source("rows").replace("1000\n", "1000000\n")
         + """
-right = [laplace(rows_right(m, t, "c")) with epsilon 10000 for m in models]
-joined = laplace(rows_right(asked, where(derive(t, d = b), d >= 1 or d < 1), "c")) with epsilon 10000
+right = [laplace(correct_count(m, t, "c")) with epsilon 10000 for m in models]
+joined = laplace(correct_count(asked, where(derive(t, d = b), d >= 1 or d < 1), "c")) with epsilon 10000
 """
     )
     names = run(tmp_path, program, rows).names()
@@ -109,17 +109,17 @@ joined = laplace(rows_right(asked, where(derive(t, d = b), d >= 1 or d < 1), "c"
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        ('rows_right(3, t, "c")', "takes a classifier, not a number"),
-        ('rows_right(t, t, "c")', "is no classifier"),
-        ('rows_right(always, 3, "c")', "takes a table, not a number"),
-        ('rows_right(always, t, "nothing")', "takes the class as a column"),
-        ('rows_right(asked, pick(t, b, c), "c")', "has no column `a`"),
-        ('rows_right(always, t, "who")', "are not public"),
-        ('print(rows_right(always, t, "c"))', "cannot be printed"),
-        ('1 if rows_right(always, t, "c") > 3 else 2', "cannot"),
-        ('rows_right(always, t, "c") + 1', "cannot"),
-        ('models[rows_right(always, t, "c")]', "cannot"),
-        ('rows_right([always, t], t, "c")', "is no classifier"),
+        ('correct_count(3, t, "c")', "takes a classifier, not a number"),
+        ('correct_count(t, t, "c")', "is no classifier"),
+        ('correct_count(always, 3, "c")', "takes a table, not a number"),
+        ('correct_count(always, t, "nothing")', "takes the class as a column"),
+        ('correct_count(asked, pick(t, b, c), "c")', "has no column `a`"),
+        ('correct_count(always, t, "who")', "are not public"),
+        ('print(correct_count(always, t, "c"))', "cannot be printed"),
+        ('1 if correct_count(always, t, "c") > 3 else 2', "cannot"),
+        ('correct_count(always, t, "c") + 1', "cannot"),
+        ('models[correct_count(always, t, "c")]', "cannot"),
+        ('correct_count([always, t], t, "c")', "is no classifier"),
     ],
 )
 def test_what_it_refuses(tmp_path: Path, call: str, said: str) -> None:

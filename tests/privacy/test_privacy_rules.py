@@ -288,7 +288,7 @@ LOOKING = [
     "x = laplace(histogram(t, x = v)) with epsilon E",
     "x = noisy_max([size(t), total(histogram(t, x = v))]) with epsilon E",
     "x = least_cost_partition(histogram(t, x = v)) with epsilon E",
-    "x = laplace(spread(histogram(t, x = v))) with epsilon E",
+    "x = laplace(l1_to_uniform(histogram(t, x = v))) with epsilon E",
     "h = histogram(t, x = v)\nx = {{ select max(values) from h with epsilon E }}",
     "x = {{ select count(*) from t join t on c up to 2 with epsilon E }}",
 ]

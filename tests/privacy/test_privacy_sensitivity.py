@@ -59,24 +59,25 @@ b = laplace(h, [{kind: "boxes", lows: [[0], [1]], highs: [[2], [3]], weight: 0.7
                 {kind: "matrix", labels: [0, 1, 1, -1], matrix: [[1, 0.5], [2, -1.3]]},
                 {kind: "groups", labels: [0, 0, 1, 1], size: 2, weight: [0.1, 3]}]) with epsilon 1
 c = laplace(k, [{kind: "boxes", lows: [[0, 0], [1, 1]], highs: [[2, 1], [3, 1]], weight: 1}]) with epsilon 1
-d = [(laplace(s) with epsilon 0.5) for s in [total(h), nonzero(h), peak(h), l2(h), spread(h), roughness(h), size(h)]]
-e = noisy_max([total(h), nonzero(h), peak(h), ridge(k), l2(h)]) with epsilon 1
-f = noisy_max([spread(h), roughness(k), l2(h), size(t)]) with epsilon 1
+d = [(laplace(s) with epsilon 0.5) for s in [total(h), nonzero(h), largest_cell(h), l2(h), l1_to_uniform(h)]]
+d2 = [(laplace(s) with epsilon 0.5) for s in [total_variation(h), size(h)]]
+e = noisy_max([total(h), nonzero(h), largest_cell(h), largest_marginal(k), l2(h)]) with epsilon 1
+f = noisy_max([l1_to_uniform(h), total_variation(k), l2(h), size(t)]) with epsilon 1
 g = noisy_max(misfit(h, prefixes(h), [0.4, 1, 0, 2])) with epsilon 1
 i = {{ select max(values) as m, sum(values) as s from k groupby x / 2 with epsilon 1 }}
 j = {{ select count(values) from k where values > 1 and x > 0 groupby y with epsilon 1 }}
 n = {{ select sum(values) from k where x > 0 groupby y with epsilon 1 }}
-m = (laplace(spread(h[x = 2])) with epsilon 1)
-r = laplace(ridge(k)) with epsilon 1
+m = (laplace(l1_to_uniform(h[x = 2])) with epsilon 1)
+r = laplace(largest_marginal(k)) with epsilon 1
 o = {{ stddev(select sum(values) from h groupby x / 2 with epsilon 1) }}
 p = mwem(h, prefixes(h), 2) with epsilon 1
 q = hb(h, prefixes(h)) with epsilon 1
 r = hdmm(h, prefixes(h)) with epsilon 1
-aa = noisy_max(bisections(h, [0, 2], [[0, 1], [2, 3]], 0.5)) with epsilon 1
-ab = noisy_max(bisections(h, [0], [[0, 1]], grain = 2)) with epsilon 1
+aa = noisy_max(bisection_costs(h, [0, 2], [[0, 1], [2, 3]], 0.5)) with epsilon 1
+ab = noisy_max(bisection_costs(h, [0], [[0, 1]], grain = 2)) with epsilon 1
 ac = noisy_max(boundaries(h, 2, 4)) with epsilon 1
-ad = noisy_max(leftover(h, [1, 2], [0.1, 0.2], [1, 0.5])) with epsilon 1
-ae = noisy_max(leftover(k, [1, 2], [0, 3], [[1, 1], [0.5, 0.2]])) with epsilon 1
+ad = noisy_max(tail_energy(h, [1, 2], [0.1, 0.2], [1, 0.5])) with epsilon 1
+ae = noisy_max(tail_energy(k, [1, 2], [0, 3], [[1, 1], [0.5, 0.2]])) with epsilon 1
 along = [{labels: [0, 0, 1, -1], signs: [1, -1, 1, 1], size: 2}, {labels: [0, 0], signs: [1, -1], size: 1}]
 af = laplace(k, [{kind: "signed", weight: 0.4, axes: along}]) with epsilon 1
 """
@@ -172,7 +173,7 @@ c = {{ select sum(v) from t join t on c up to 1 with epsilon 1 }}
 d = {{ select count(*) from t join t on who up to 2 with epsilon 1 }}
 h = histogram(t, x = v)
 e = (laplace(h) with epsilon 1)
-f = noisy_max([spread(h), roughness(h)]) with epsilon 1
+f = noisy_max([l1_to_uniform(h), total_variation(h)]) with epsilon 1
 g = {{ select sum(values) as s, max(values) as m from h groupby x with epsilon 1 }}
 """
 
@@ -195,7 +196,7 @@ b = {{ select sum(v) from t with epsilon 0.5 }}
 c = {{ select mode(v) from t with epsilon 0.5 }}
 d = {{ select median(v) from t with epsilon 0.5 }}
 e = laplace(histogram(t, x = v)) with epsilon 0.5
-f = noisy_max([roughness(histogram(t, x = v)), size(t)]) with epsilon 0.5
+f = noisy_max([total_variation(histogram(t, x = v)), size(t)]) with epsilon 0.5
 """
 
 

@@ -42,11 +42,11 @@ def scores(epsilon: float = 1) -> list[Case]:
     """The vectors of scores of `cuts`, each in one selection."""
     x, y = [3, 0, 3, 3], [4, 0, 3, 3]
     told = {
-        "bisections": ("bisections(c, [0], [[0, 1, 2, 3]])", x, y),
-        "bisections, two segments": ("bisections(c, [0, 2], [[0, 1], [2, 3]])", x, y),
+        "bisection_costs": ("bisection_costs(c, [0], [[0, 1, 2, 3]])", x, y),
+        "bisection_costs, two segments": ("bisection_costs(c, [0, 2], [[0, 1], [2, 3]])", x, y),
         "boundaries": ("boundaries(c, 2, 4)", x, y),
-        "leftover": ("leftover(c, [1, 2, 4], [0, 1, 2], [1, 1, 1, 1])", x, y),
-        "leftover, weighted": ("leftover(c, [1, 2, 4], [0, 0.1, 0.2], [1, 0.3, 0.2, 0.1])", x, y),
+        "tail_energy": ("tail_energy(c, [1, 2, 4], [0, 1, 2], [1, 1, 1, 1])", x, y),
+        "tail_energy, weighted": ("tail_energy(c, [1, 2, 4], [0, 0.1, 0.2], [1, 0.3, 0.2, 0.1])", x, y),
     }
     return [
         by_outcomes(name, epsilon, f"n = noisy_max({text}) with epsilon {epsilon}\n", a, b)

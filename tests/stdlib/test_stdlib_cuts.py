@@ -107,22 +107,22 @@ def test_an_option_works_under_noise_and_on_public_data(name: str) -> None:
 
 
 BAD = {
-    "bisections(c, [1], [[1]])": "ValueError",
-    "bisections(c, [0, 2], [[0]])": "ValueError",
-    "bisections(c, [0, 2], [[0, 2], [2]])": "ValueError",
-    "bisections(c, [0], [[]])": "ValueError",
-    'bisections(c, [0], [["a"]])': "TypeError",
-    "bisections(c, [0], [[0.5]])": "ValueError",
-    "bisections(c, [0], [[0]], grain = 0)": "ValueError",
+    "bisection_costs(c, [1], [[1]])": "ValueError",
+    "bisection_costs(c, [0, 2], [[0]])": "ValueError",
+    "bisection_costs(c, [0, 2], [[0, 2], [2]])": "ValueError",
+    "bisection_costs(c, [0], [[]])": "ValueError",
+    'bisection_costs(c, [0], [["a"]])': "TypeError",
+    "bisection_costs(c, [0], [[0.5]])": "ValueError",
+    "bisection_costs(c, [0], [[0]], grain = 0)": "ValueError",
     "boundaries(c, 1, 4)": "ValueError",
     "boundaries(c, 3, 5)": "ValueError",
     "boundaries(c, 3, 2)": "ValueError",
-    "leftover(c, [2, 1], [0, 0], [1])": "ValueError",
-    "leftover(c, [1], [0, 0], [1])": "ValueError",
-    "leftover(c, [1], [0], [[1]])": "ValueError",
-    "leftover(c, [1], [0], [1, 1, 1, 1, 1])": "ValueError",
-    "leftover(c, [1], [total(c)], [1])": "PrivateValue",
-    "exp_mech([1, 2], bisections(c, [0], [[0, 1]]))": "TypeError",
+    "tail_energy(c, [2, 1], [0, 0], [1])": "ValueError",
+    "tail_energy(c, [1], [0, 0], [1])": "ValueError",
+    "tail_energy(c, [1], [0], [[1]])": "ValueError",
+    "tail_energy(c, [1], [0], [1, 1, 1, 1, 1])": "ValueError",
+    "tail_energy(c, [1], [total(c)], [1])": "PrivateValue",
+    "exp_mech([1, 2], bisection_costs(c, [0], [[0, 1]]))": "TypeError",
 }
 
 

@@ -17,7 +17,7 @@ from recording import Bench, Recorder, worst_losses
 
 from jostle.diagnostics import Refusal
 from jostle.engine.duckdb.engine import DuckDb
-from jostle.kernels.classifiers.models import classifier_from_json
+from jostle.kernels.classifiers.stored import classifier_from_json
 from jostle.kernels.classifiers.treemodel import (
     Trees,
     c45_prune,

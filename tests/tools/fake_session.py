@@ -46,6 +46,7 @@ class Session:
         self.out, self.simulate = out, simulate
         self.known: dict[str, object] = {}
         self.bound: dict[str, object] = {}
+        self.hints: list[Diagnostic] = []
 
     def bind(self, name: str, value: object) -> None:
         self.bound[name] = value

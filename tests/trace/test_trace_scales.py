@@ -16,7 +16,7 @@ q = ranges(c, 10)
 a1 = {{ select sum(values) from c groupby x / 2 with epsilon 1 }}
 a2 = laplace(c) with epsilon 1
 a3 = laplace(total(c)) with epsilon 1
-a4 = noisy_max([total(c), peak(c)]) with epsilon 1
+a4 = noisy_max([total(c), largest_cell(c)]) with epsilon 1
 a5 = least_cost_partition(c) with epsilon 1
 a6 = hdmm(c, q) with epsilon 1
 a7 = mwem(c, q, rounds = 3) with epsilon 1

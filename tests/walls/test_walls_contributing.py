@@ -39,7 +39,7 @@ c = counts([30, 4])
 assert trough(c) == 4
 n = laplace(trough(people)) with epsilon 1
 assert abs(n - 300) < 100
-best = noisy_max([trough(people), peak(people)]) with epsilon 1
+best = noisy_max([trough(people), largest_cell(people)]) with epsilon 1
 assert best == 1
 assert spent(people) == 2
 """

@@ -256,40 +256,6 @@ class Binned(Classifier):
         return f"{self.inner}\nwith {edges}" if edges else str(self.inner)
 
 
-def classifier_from_json(data: Mapping[str, Any]) -> Any:
-    """The classifier that `as_json` wrote; `ValueError` where this is none."""
-    from_json = _READERS.get(str(data.get("model")))
-    if from_json is None:
-        raise KernelError(f"`{data.get('model')}` is no classifier")
-    return from_json(data)
-
-
-def _additive(data: Mapping[str, Any]) -> AdditiveClassifier:
-    weights = {str(w["attribute"]): (tuple(w["values"]), np.array(w["weights"], dtype=float)) for w in data["weights"]}
-    return AdditiveClassifier(
-        data["kind"], tuple(data["classes"]), np.array(data["base"], dtype=float), weights, data["link"]
-    )  # fmt: skip
-
-
-def _branched(data: Mapping[str, Any]) -> Branched:
-    branches = tuple(classifier_from_json(b) for b in data["branches"])
-    return Branched(data["attribute"], tuple(data["values"]), branches)
-
-
-def _binned(data: Mapping[str, Any]) -> Binned:
-    cuts = {name: Cuts(tuple(map(float, edges))) for name, edges in data["cuts"].items()}
-    return Binned(classifier_from_json(data["inner"]), cuts)
-
-
-def _trees(data: Mapping[str, Any]) -> Any:
-    from jostle.kernels.classifiers.treemodel import Trees  # which is a classifier itself
-
-    return Trees.from_json(data)
-
-
-_READERS: dict[str, Any] = {"additive": _additive, "branched": _branched, "binned": _binned, "trees": _trees}
-
-
 def text_of(value: Value) -> str:
     return value if isinstance(value, str) else f"{value:g}"
 

@@ -11,10 +11,10 @@ from functools import lru_cache
 
 import numpy as np
 
+from jostle.kernels.accuracy import estimate_with_noise
 from jostle.kernels.arrays import Floats, Ints, Strategy
 from jostle.kernels.histograms import hierarchy, p_identity, projection
 from jostle.kernels.histograms.grams import Gram, on_buckets, on_cells
-from jostle.kernels.noisy_array import estimate_with_noise
 from jostle.kernels.workloads import marginals
 from jostle.kernels.workloads.boxes import Workload
 from jostle.kernels.workloads.predicates import Predicates

@@ -64,7 +64,7 @@ def right_count(
     cells = {name: Cell(tuple(map(plain, values[name])), place) for name, place in places.items()}
     truth = cells.pop(label).place_in(classes)
     right = comparison(first_largest(scores(cells)), "==", truth)
-    return RowCount("rows_right", program(list(places.values()), right))
+    return RowCount("correct_count", program(list(places.values()), right))
 
 
 def sums(base: Floats, tables: Iterable[tuple[Cell, Floats]]) -> Expression:

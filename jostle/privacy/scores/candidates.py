@@ -26,7 +26,7 @@ BITS = 10
 MOST_BINS = 200
 
 
-def bisections(cube: Cube, starts: Any, places: Any, penalty: float, grain: int) -> Scores:
+def bisection_costs(cube: Cube, starts: Any, places: Any, penalty: float, grain: int) -> Scores:
     """For each segment of a line, the cost of a cut at each of its `places`; its own start leaves it whole.
 
     `starts` and `places` count blocks of `grain` cells. A cut costs `penalty` rows more than none. One group a segment.
@@ -42,7 +42,7 @@ def bisections(cube: Cube, starts: Any, places: Any, penalty: float, grain: int)
         raise refuse("ValueError", "each segment needs places for a cut, all within it")
     arguments = (tuple(edges[:-1]), tuple(map(tuple, listed)), _grid(penalty), grain)
     groups = tuple(map(len, listed))
-    return _scores(cube, "bisections", 2**BITS, BITS, arguments, sum(groups), groups)
+    return _scores(cube, "bisection_costs", 2**BITS, BITS, arguments, sum(groups), groups)
 
 
 def boundaries(cube: Cube, bins: int, end: int, grain: int) -> Scores:
@@ -57,7 +57,7 @@ def boundaries(cube: Cube, bins: int, end: int, grain: int) -> Scores:
     return _scores(cube, "boundaries", 1, 0, (bins, end, grain), end - bins + 1)
 
 
-def leftover(cube: Cube, kept: Any, costs: Any, weights: NDArray[np.float64], grain: int) -> Scores:
+def tail_energy(cube: Cube, kept: Any, costs: Any, weights: NDArray[np.float64], grain: int) -> Scores:
     """For each number of frequencies in `kept`, what is left out when only these are kept, and `costs` rows more.
 
     `weights`, in [0, 1] and no larger than the cube of blocks, say how much a frequency counts.
@@ -77,7 +77,7 @@ def leftover(cube: Cube, kept: Any, costs: Any, weights: NDArray[np.float64], gr
     if len(costs) != len(numbers):
         raise refuse("ValueError", f"{len(costs)} costs for {len(numbers)} numbers of frequencies")
     arguments = (tuple(numbers), tuple(_grid(cost, BITS) for cost in costs), weights.copy(), grain)
-    return _scores(cube, "leftover", reach(blocks, numbers[0], weights), BITS, arguments, len(numbers))
+    return _scores(cube, "tail_energy", reach(blocks, numbers[0], weights), BITS, arguments, len(numbers))
 
 
 def exact(one: Scores, vault: Vault) -> list[int]:
@@ -94,7 +94,7 @@ def exact(one: Scores, vault: Vault) -> list[int]:
         if line is None:
             line = vault.lines.put((cube.cells, grain), cuts.Line(y), 16 * len(y) ** 2)
         return [-int(v) for v in line.boundary_costs(bins, end)]
-    if one.of == "leftover":
+    if one.of == "tail_energy":
         kept, costs, weights, _ = one.arguments
         found = residuals.residuals(y, np.array(kept, dtype=np.int64), weights)
         return [-int(v) - cost for v, cost in zip(found, costs, strict=True)]

@@ -4,18 +4,19 @@ For one row more or less in one cell (x_c ± 1, N ± 1), on a grid of 2^-bits (r
 
 * `size`, `total`: N. 1, monotone.
 * `nonzero`: number of non-empty cells. 1, monotone.
-* `peak`: the largest cell. 1, monotone.
-* `ridge`: the most rows that share one value of one dimension: the largest cell of any marginal. A row is counted once
-  in each marginal, so none of those sums moves by more than 1, nor does their maximum; monotone. In 1D it is `peak`.
+* `largest_cell`: the largest cell. 1, monotone.
+* `largest_marginal`: the most rows that share one value of one dimension: the largest cell of any marginal. A row is
+  counted once in each marginal, so none of those sums moves by more than 1, nor does their maximum; monotone. In 1D it
+  is `largest_cell`.
 * `l2`: √Σx². |‖x + e_c‖₂ − ‖x‖₂| ≤ 1 by the triangle inequality; monotone.
-* `spread`: ½Σ|x_i − N/n|, N times the distance to uniform. Cell c moves by 1 − 1/n, the n − 1 others by 1/n each:
-  ½(2 − 2/n) < 1; not monotone.
-* `roughness`: Σ|x_i − x_{i+1}|. A cell has two neighbours: 2; not monotone.
+* `l1_to_uniform`: ½Σ|x_i − N/n|, N times the distance to uniform. Cell c moves by 1 − 1/n, the n − 1 others by 1/n
+  each: ½(2 − 2/n) < 1; not monotone.
+* `total_variation`: Σ|x_i − x_{i+1}|. A cell has two neighbours: 2; not monotone.
 * `distance`: Σ|x_i − e_i| − p against public e and p, ‖x − e‖₁: 1 by the triangle inequality; not monotone.
 * `misfit`: for every query q of a workload, |q·x − q·x̂| against a public x̂. A query counts cells: 1; not monotone.
 
-Of tables also the splits (`splits`) and row counts (`rowcounts`); more vectors of scores (`bisections`, `boundaries`,
-`leftover`) are in `candidates`.
+Of tables also the splits (`splits`) and row counts (`rowcounts`); more vectors of scores (`bisection_costs`,
+`boundaries`, `tail_energy`) are in `candidates`.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class Kind:
     bits: int = 0
 
 
-def _spread(x: NDArray[np.int64]) -> int:
+def _l1_to_uniform(x: NDArray[np.int64]) -> int:
     """⌊2^BITS · ½Σ|x − N/n|⌋, by exact integers: Σ|n·x_i − N| / 2n."""
     import numpy as np
 
@@ -63,13 +64,13 @@ def _spread(x: NDArray[np.int64]) -> int:
     return int(int(np.abs(cells * x.size - total).sum()) * 2**BITS // (2 * x.size))
 
 
-def _roughness(x: NDArray[np.int64]) -> int:
+def _total_variation(x: NDArray[np.int64]) -> int:
     import numpy as np
 
     return int(np.abs(np.diff(x.ravel())).sum())
 
 
-def _ridge(x: NDArray[np.int64]) -> int:
+def _largest_marginal(x: NDArray[np.int64]) -> int:
     if not x.size:
         return 0
     axes = range(x.ndim)
@@ -85,11 +86,11 @@ def _l2(x: NDArray[np.int64]) -> int:
 KINDS: dict[str, Kind] = {
     "total": Kind(lambda x: int(x.sum()), 1, True),
     "nonzero": Kind(lambda x: int((x > 0).sum()), 1, True),
-    "peak": Kind(lambda x: int(x.max(initial=0)), 1, True),
-    "ridge": Kind(_ridge, 1, True),
+    "largest_cell": Kind(lambda x: int(x.max(initial=0)), 1, True),
+    "largest_marginal": Kind(_largest_marginal, 1, True),
     "l2": Kind(_l2, 2**BITS + 1, True, BITS),
-    "spread": Kind(_spread, 2**BITS + 1, False, BITS),
-    "roughness": Kind(_roughness, 2, False),
+    "l1_to_uniform": Kind(_l1_to_uniform, 2**BITS + 1, False, BITS),
+    "total_variation": Kind(_total_variation, 2, False),
 }
 
 
@@ -183,7 +184,9 @@ def _summed(said: Mapping[str, Any], cells: NDArray[Any]) -> NDArray[Any]:
     return found
 
 
-WEIGHTED = ("size", "total", "peak", "ridge", "l2", "spread", "roughness", "misfit", "distance")
+WEIGHTED = (
+    "size", "total", "largest_cell", "largest_marginal", "l2", "l1_to_uniform", "total_variation", "misfit", "distance",
+)  # fmt: skip
 """Scores that are as Lipschitz in sums of weights as in counts, in ℓ₁, and are measured of both."""
 
 

@@ -3,7 +3,7 @@
 A row program gives each row of a table a whole number within a public interval, from the row's described cells
 (`privacy.rows`). One row more or less moves the sum by at most the largest absolute value in that interval, and by
 nothing else: a program is a function of the row alone and cannot fail. Where no number is negative the score is
-monotone. `rows_right` is such a count: how many rows of a table a public classifier gets right.
+monotone. `correct_count` is such a count: how many rows of a table a public classifier gets right.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jostle.privacy.scores.splits import column_key
 if TYPE_CHECKING:
     from jostle.privacy.kernel.reader import Reader
 
-ROW_COUNT = "rows_right"
+ROW_COUNT = "correct_count"
 BLOCK = 2**15
 """Rows that a program runs over at a time."""
 

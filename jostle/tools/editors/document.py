@@ -46,16 +46,17 @@ class Document:
     _session: Session = field(default_factory=Session, repr=False)
 
     def change(self, text: str) -> list[Diagnostic]:
-        """Takes a new text; gives every fault in it."""
+        """Takes a new text; gives every fault in it, and every hint."""
         self.text = text
         source = Source(self.name, text)
+        self._session.hints.clear()
         self._faults = self._session.check(source)
         try:
             self._tree = parse(source)
             self._definitions = dict(_definitions(self._tree))
         except Refusal:
             pass  # the last good tree still serves
-        return self._faults
+        return [*self._faults, *self._session.hints]
 
     def word(self, line: int, column: int) -> str:
         """The name at a place, or nothing."""

@@ -40,6 +40,9 @@ class Notebook:
         except Refusal as refusal:
             items.append(_Fault(refusal))
         finally:
+            if self.session.hints:
+                items.append(_Fault(Refusal(*self.session.hints)))
+                self.session.hints.clear()
             released = [e.name for e in self._events if e.kind == "release"]
             values = {**self.session.names(), **self.session.released()}
             self._names.update({name: to_python(values[name]) for name in released if name in values})
@@ -111,7 +114,7 @@ class CellReport:
         self.events, self.budget = events, budget
 
     def __repr__(self) -> str:
-        from jostle.tools.commands import budget_text, choices_text
+        from jostle.tools.show import budget_text, choices_text
         from jostle.trace.summary import short
 
         lines = [f"{e.name} = {short(e.fields.get('value'))}" for e in self.events if e.kind == "release"]
@@ -121,7 +124,7 @@ class CellReport:
         )
 
     def _repr_html_(self) -> str:
-        from jostle.tools.commands import budget_text
+        from jostle.tools.show import budget_text
         from jostle.trace.costs import Costs
         from jostle.trace.forest import Forest
         from jostle.trace.html.choices import choices

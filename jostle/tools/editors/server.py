@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
 
-from jostle.diagnostics import Diagnostic, refuse
+from jostle.diagnostics import KINDS, Diagnostic, refuse
 from jostle.source import Span
 from jostle.tools.editors.document import Document
 
@@ -32,7 +32,7 @@ def server() -> LanguageServer:
         raise refuse(
             "ImportError", "the language server needs pygls, which is not installed", help="`pip install jostle[lsp]`"
         ) from None
-    from jostle import __version__
+    from jostle.version import __version__
 
     language_server = LanguageServer("jostle", __version__)
     open_: dict[str, Document] = {}
@@ -95,9 +95,8 @@ def server() -> LanguageServer:
 
 def _diagnostic(lsp: Any, fault: Diagnostic) -> Any:
     text = fault.message + (f"\n{fault.help}" if fault.help else "")
-    return lsp.Diagnostic(
-        _range(lsp, fault.span), text, severity=lsp.DiagnosticSeverity.Error, code=fault.kind, source="jostle"
-    )
+    severity = lsp.DiagnosticSeverity.Error if fault.kind in KINDS else lsp.DiagnosticSeverity.Warning
+    return lsp.Diagnostic(_range(lsp, fault.span), text, severity=severity, code=fault.kind, source="jostle")
 
 
 def _range(lsp: Any, span: Span | None) -> Any:

@@ -169,8 +169,8 @@ def classifiers(v: Values, world: World) -> Call:
     name = v.choice(list(values))
     values[name] = v.perhaps(values[name])
     values["label"] = "c" if v.chance(0.95) else v.choice(("g", "z", "x", "nowhere", None))
-    text = v.choice((f"laplace(rows_right({model}, t, label)) {_with(v, world)}",
-                     f"noisy_max([rows_right({model}, t, label), peak(hc)]) {_with(v, world)}"))  # fmt: skip
+    text = v.choice((f"laplace(correct_count({model}, t, label)) {_with(v, world)}",
+                     f"noisy_max([correct_count({model}, t, label), largest_cell(hc)]) {_with(v, world)}"))  # fmt: skip
     return Call(text, values, "classifiers")
 
 
@@ -235,7 +235,7 @@ def scores(v: Values, world: World) -> Call:
     values: dict[str, Any] = {"expected": v.table(_cells(shape)), "penalty": v.number(), "most": 100.0, "width": 2.0}
     name = v.choice(list(values))
     values[name] = v.perhaps(values[name])
-    one = [f"{name}({cube})" for name in ("total", "nonzero", "peak", "ridge", "l2", "spread", "roughness", "size")]
+    one = [f"{name}({cube})" for name in ("total", "nonzero", "largest_cell", "largest_marginal", "l2", "l1_to_uniform", "total_variation", "size")]
     one += [f"distance({cube}, expected, penalty)", f"distance({cube}, expected)"]
     if v.chance(0.2):  # what asks the engine anew
         one += ["size(t)", "max_class(t, z, c)", "gini(t, g, c)", "entropy(t, z, c, most = most)", "max_class(t, k / width, c)",
@@ -257,7 +257,7 @@ def cuts(v: Values, world: World) -> Call:
             [float(v.randint(a, b - 1)) for _ in range(v.randint(1, 4))] for a, b in zip(starts, ends, strict=True)
         ]
         values: dict[str, Any] = {"starts": [float(s) for s in starts], "places": places, "penalty": abs(v.number())}
-        call = "bisections(hl, starts, places, penalty, grain)"
+        call = "bisection_costs(hl, starts, places, penalty, grain)"
     elif kind == 1:
         bins = v.randint(2, 5)
         values = {"bins": float(bins), "end": v.whole(bins, blocks)}
@@ -266,7 +266,7 @@ def cuts(v: Values, world: World) -> Call:
         kept = sorted({v.randint(1, blocks) for _ in range(v.randint(1, 4))})
         weights = [v.choice((1.0, 0.0, 0.5, v.random())) for _ in range(v.randint(1, blocks))]
         values = {"kept": [float(k) for k in kept], "costs": [v.number() for _ in kept], "weights": weights}
-        call = "leftover(hl, kept, costs, weights, grain)"
+        call = "tail_energy(hl, kept, costs, weights, grain)"
     values["grain"] = float(grain)
     name = v.choice(list(values))
     values[name] = v.perhaps(values[name])
@@ -371,8 +371,8 @@ def amounts(v: Values, world: World) -> Call:
     call = v.choice(
         (
             f"laplace({handle})",
-            f"laplace(peak({handle}))",
-            f"noisy_max([peak({handle}), total({handle})])",
+            f"laplace(largest_cell({handle}))",
+            f"noisy_max([largest_cell({handle}), total({handle})])",
             "laplace(size(t))",
         )
     )

@@ -244,13 +244,13 @@ def _score(v: Values, kind: str, cube: Cube, shape: tuple[int, ...]) -> Any:
         places = [
             [float(v.randint(a, b - 1)) for _ in range(v.randint(1, 4))] for a, b in zip(starts, ends, strict=True)
         ]
-        return candidates.bisections(cube, v.perhaps(starts), v.perhaps(places), v.number(), grain)
+        return candidates.bisection_costs(cube, v.perhaps(starts), v.perhaps(places), v.number(), grain)
     if way == 1:
         bins = v.randint(2, 5)
         return candidates.boundaries(cube, bins, v.randint(bins, blocks), grain)
     kept = sorted({v.randint(1, blocks) for _ in range(v.randint(1, 4))})
     weights = [v.choice((1.0, 0.0, 0.5, v.random())) for _ in range(v.randint(1, blocks))]
-    return candidates.leftover(
+    return candidates.tail_energy(
         cube, v.perhaps([float(k) for k in kept]), v.perhaps([v.number() for _ in kept]), np.array(v.perhaps(weights), dtype=float), grain
     )  # fmt: skip
 

@@ -133,12 +133,12 @@ def a_count_of_two(patch: Patch) -> None:
 
 def a_score_of_half_its_sensitivity(patch: Patch) -> None:
     """The cells' differences move by 2 for a row, and 1 is claimed."""
-    patch.setitem(scores.KINDS, "roughness", scores.Kind(scores._roughness, 1, False))
+    patch.setitem(scores.KINDS, "total_variation", scores.Kind(scores._total_variation, 1, False))
 
 
 def a_failure_on_few_rows(patch: Patch) -> None:
     """The largest cell is looked for among those above 1, and there may be none."""
-    patch.setitem(scores.KINDS, "peak", scores.Kind(lambda x: int(x[x > 1].max()), 1, True))
+    patch.setitem(scores.KINDS, "largest_cell", scores.Kind(lambda x: int(x[x > 1].max()), 1, True))
 
 
 SPECIMENS: dict[str, tuple[Callable[[Patch], None], str]] = {

@@ -1,0 +1,68 @@
+"""Words of the version before: a program may write them for one version more, and is told today's.
+
+A former word is put into today's before anything else looks at the tree, so that every pass knows one word. Of a
+built-in the row of its name says it, of the library the tables here. A name that a program has defined, or a column,
+is its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from operator import is_
+from typing import Any
+
+from jostle.diagnostics import Diagnostic
+from jostle.language.builtins import BUILTINS
+from jostle.source import Span
+from jostle.syntax import nodes as n
+
+KIND = "FormerName"
+"""The kind of these hints, which stop nothing."""
+
+LIBRARY = {
+    "tried_bayes": "tuned_bayes", "tried_tree": "tuned_tree", "most_right": "most_accurate",
+    "TriedBayes": "TunedBayes", "TriedTree": "TunedTree", "made_mixture": "synthetic_mixture",
+    "uncut_rows": "unbinned_rows", "ising_apart_fit": "ising_independent_fit",
+    "pairwise_apart_fit": "pairwise_independent_fit",
+}  # fmt: skip
+"""Names of the standard library's modules."""
+
+PARAMETERS = {
+    ("cut", "chosen"): "selection", ("fw_step", "chosen"): "vertex", ("node_step", "chosen"): "vertex",
+    ("grid_strategy", "wanted"): "cells", ("mwem_learn", "asked"): "query_numbers",
+}  # fmt: skip
+"""Parameters of its functions."""
+
+NAMES = LIBRARY | {row.former: row.name for row in BUILTINS.values() if row.former}
+PARAMETERS |= {(row.name, p.former): p.name for row in BUILTINS.values() for p in row.parameters if p.former}
+_WORDS = re.compile(rf"\b(?:(?:{'|'.join(NAMES)})\b|(?:{'|'.join({old for _, old in PARAMETERS})})\s*=)")
+
+
+def may_be_in(text: str) -> bool:
+    """Whether a text has a word that may be a former one."""
+    return _WORDS.search(text) is not None
+
+
+def hint(span: Span, former: str, today: str) -> Diagnostic:
+    """What a person is told of a former word that works."""
+    help = f"write `{today}`; the next version will not know `{former}`"
+    return Diagnostic(KIND, f"`{former}` is called `{today}` now", span, "a former name", help)
+
+
+def renamed(node: Any, words: Mapping[Span, tuple[str, str]]) -> Any:
+    """A tree, or a tuple of trees, with other words for the names, fields and parameters at these places."""
+    if isinstance(node, tuple):
+        items = tuple(renamed(item, words) for item in node)
+        return node if all(map(is_, items, node)) else items
+    if not isinstance(node, n.Node):
+        return node
+    before = {field.name: getattr(node, field.name) for field in fields(node)}
+    after = {name: renamed(value, words) for name, value in before.items()}
+    match node:
+        case n.Name() if node.span in words:
+            after["id"] = words[node.span][1]
+        case n.Attribute() | n.Keyword() if node.span in words:
+            after["name"] = words[node.span][1]
+    return node if all(after[name] is before[name] for name in before) else replace(node, **after)

@@ -1,0 +1,150 @@
+"""Words of the version before: each still works, and a person is told once a place what it is called now."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from jostle.check.former import LIBRARY, NAMES, PARAMETERS
+from jostle.language.builtins import BUILTINS
+from jostle.source import Source
+from jostle.tools.entry import main
+from jostle.tools.session import Session
+
+ROOT = Path(__file__).resolve().parents[2]
+PEOPLE = """
+private t = table("t.csv") described by {v: 0..3, c: {"x", "y"}} protecting rows budget epsilon 100
+h = histogram(t, v)
+"""
+SCORES = {
+    "peak": "peak(h)", "ridge": "ridge(h)", "spread": "spread(h)", "roughness": "roughness(h)",
+    "rows_right": 'rows_right(majority(t, "c") with epsilon 1, t, "c")',
+}  # fmt: skip
+VECTORS = {"bisections": "bisections(h, [0], [[0, 1]])", "leftover": "leftover(h, [1, 2], [0, 1], [1, 1])"}
+
+
+def told(text: str) -> list[tuple[str, str, int]]:
+    """Runs a program; its hints by former name, today's and line."""
+    session = Session()
+    session.attempt(Source("test.jst", text))
+    for hint in session.hints:
+        assert hint.kind == "FormerName" and hint.span is not None
+    words = [(*re.findall("`(.*?)`", h.message), h.span.line) for h in session.hints if h.span]
+    return words  # type: ignore[return-value]
+
+
+@pytest.fixture(autouse=True)
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text("v,c\n" + "1,x\n2,y\n" * 20)
+
+
+def test_every_former_built_in_works() -> None:
+    assert {row.former for row in BUILTINS.values()} - {""} == {*SCORES, *VECTORS}
+    for word, call in {**SCORES, **VECTORS}.items():
+        measured = f"laplace({call})" if word in SCORES else f"noisy_max({call})"
+        before = f"use classifiers{PEOPLE}x = {measured} with epsilon 1\nrelease x\n"
+        session = Session()
+        result = session.run(Source("before.jst", before))
+        assert "x" in result.values and [h.span.line for h in session.hints if h.span] == [4], word
+        today = Session().run(Source("today.jst", before.replace(word, NAMES[word])))
+        assert today.budget == result.budget
+
+
+def test_every_former_name_of_the_library_is_today_s() -> None:
+    modules = {path.stem: path.read_text() for path in ROOT.glob("stdlib/*.jst")}
+    for former, today in LIBRARY.items():
+        (module,) = (m for m, text in modules.items() if re.search(rf"^(?:def |external )?{today}\b", text, re.M))
+        text = f"use {module}\nx = {former}\ny = {module}.{former}\nassert x == {today} and y == x\n"
+        session = Session()
+        session.run(Source("test.jst", text))
+        assert [h.span.line for h in session.hints if h.span] == [2, 3], former
+
+
+@pytest.mark.parametrize("parameter", PARAMETERS, ids=" ".join)
+def test_every_former_parameter_works(parameter: tuple[str, str]) -> None:
+    calls = {
+        "cut": "cut([0], [[0, 1]], chosen = [1])", "grid_strategy": "grid_strategy([4, 4], wanted = 4)",
+        "mwem_learn": "mwem_learn(cells(c), identity(c), asked = [0], answers = [1], total = 3)",
+        "fw_step": "fw_step([0, 0], chosen = 1, radius = 1, step = 1)",
+        "node_step": "node_step([[0, 0], [0, 0]], chosen = 1, radius = 1, step = 1)",
+    }  # fmt: skip
+    function, former = parameter
+    call = calls.get(function, f"{function}({former} = {'{a: 1}' if function == 'values' else '[1, 2]'})")
+    text = f"use cuts\nuse grids\nuse histograms\nuse ising\nc = counts([1, 2])\nx = {call}\n"
+    assert told(text) == [(former, PARAMETERS[parameter], 6)]
+    for name in (former, PARAMETERS[parameter]):
+        session = Session()
+        result = session.attempt(Source("test.jst", text.replace(f"{former} =", f"{name} =")))
+        assert not any("has no parameter" in d.message or "takes no" in d.message for d in result.diagnostics)
+
+
+OWN = [
+    ("spread = 1\ny = spread + 1\n", []),
+    ("def f(peak): return peak + 1\nx = f(1)\n", []),
+    ("x = [peak for peak in [1, 2]]\n", []),
+    ("def sum(v): return v\nx = sum(v = 3)\n", []),
+    ("use classifiers\ndef most_right(x): return x\ny = most_right(1)\n", []),
+    ("def f(h): return peak(h)\nx = f(counts([1, 2]))\n", [("peak", "largest_cell", 1)]),
+    ("def f(spread): return spread\nx = spread(counts([1, 2]))\n", [("spread", "l1_to_uniform", 2)]),
+    ("x = [peak(counts([a])) for a in [1, 2]]\n", [("peak", "largest_cell", 1)]),  # once a place, not once a turn
+]
+
+
+@pytest.mark.parametrize(("text", "hints"), OWN, ids=[text.split("\n")[0] for text, _ in OWN])
+def test_a_name_of_the_program_is_its_own(text: str, hints: list[tuple[str, str, int]]) -> None:
+    assert Session().run(Source("test.jst", text)).ok
+    assert told(text) == hints
+
+
+def test_a_column_is_its_own() -> None:
+    text = 'private t = table("t.csv") described by {peak: 0..3} protecting rows budget epsilon 9\n'
+    Path("t.csv").write_text("peak\n1\n2\n")
+    text += "n = {{ select sum(peak) from t where peak > 1 with epsilon 1 }}\nh = histogram(t, peak)\n"
+    assert told(text) == []
+
+
+def test_a_module_beside_the_program_and_a_session() -> None:
+    Path("mine.jst").write_text("use other\ndef f(h): return peak(h)\n")
+    Path("other.jst").write_text("use mine\ndef g(h): return spread(h)\n")
+    Session().check(Source("test.jst", "use mine\nx = f(1)\n"))  # modules that use each other are refused at run time
+    Path("other.jst").write_text("\ndef g(h): return spread(h)\n")
+    session = Session()
+    assert session.run(Source("test.jst", "use mine\nx = f(counts([1, 2]))\nrelease x\n"))["x"] == 2
+    assert sorted(str(h.span) for h in session.hints) == sorted(
+        [f"{Path('mine.jst').resolve()}:2:18", f"{Path('other.jst').resolve()}:2:18"]
+    )
+    session = Session()
+    session.execute(Source("entry 1", "peak = 3\n"))
+    assert session.execute(Source("entry 2", "peak\n")) == 3 and session.hints == []
+    assert session.execute(Source("entry 3", "roughness(counts([1, 5]))\n")) == 4 and len(session.hints) == 1
+
+
+def test_check_and_run_say_it_and_succeed(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("p.jst").write_text("x = peak(counts([1, 2]))\nrelease x\n")
+    for command in ("check", "run"):
+        assert main([command, "p.jst"]) == 0
+        out, err = capsys.readouterr()
+        assert err == (
+            "FormerName: `peak` is called `largest_cell` now\n"
+            "  ┌─ p.jst:1:5\n1 │ x = peak(counts([1, 2]))\n  │     ^^^^ a former name\n"
+            "  = help: write `largest_cell`; the next version will not know `peak`\n"
+        )
+        assert "error" not in out.replace("no errors", "")
+        assert main([command, "p.jst", "--format", "json"]) == 0
+        document = json.loads(capsys.readouterr().out)
+        assert document["ok"] and [h["line"] for h in document["hints"]] == [1]
+
+
+def test_pages_and_programs_have_today_s_words_only() -> None:
+    pages = [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("programs/*.jst"), *ROOT.glob("stdlib/*.jst")]
+    for page in pages:
+        words = set(re.findall(r"\b\w+\b(?=\()", text := page.read_text(encoding="utf-8")))
+        assert not words & set(NAMES), page
+        assert not re.search(rf"\b(?:{'|'.join(LIBRARY)})\b", text), page
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    for former, today in NAMES.items():
+        assert f"`{former}`" in changes and f"`{today}`" in changes, former

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 from jostle.check import former
-from jostle.check.flow import Flow
+from jostle.check.exploration import Exploration
 from jostle.check.modules import LoadModule, Modules
 from jostle.check.names import Names
 from jostle.check.report import Report
@@ -44,7 +44,7 @@ def check(
     with _deep_enough():
         Names(report, used, frozenset(builtins) | frozenset(predefined)).program(program)
         check_sources(program, report)
-        Flow(report, frozenset(builtins) - frozenset(predefined), used.names).program(program)
+        Exploration(report, builtins, predefined, used.names).program(program)
     if not library:
         for node in every(program):
             if isinstance(node, n.External):
@@ -71,7 +71,7 @@ def in_words_of_today(
 
 @contextmanager
 def _deep_enough() -> Iterator[None]:
-    """Room for the walk: a tree has at most 500 levels and calls are followed 30 deep, within `flow.DEEPEST`."""
+    """Room for the walk: a tree has at most 500 levels and calls are followed 30 deep, within `exploration.DEEPEST`."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, 20_000))
     try:

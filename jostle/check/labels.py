@@ -1,97 +1,229 @@
-"""Where a private value may not stand: printed, released, compared, branched on, iterated, taken for a number.
+"""What is wrong where the walk passes: above all, where a private value may not stand.
 
-The rules of labels, one method each, over what `flow` knows of the value. They see tables and containers that hold
-one; whatever is not certainly private passes, and the privacy kernel decides at run time.
+Printed, released, compared, branched on, iterated, taken for a number, given to a function of public values; and calls
+and choices that evidently do not fit. What is not certain passes, and the privacy kernel decides at run time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from jostle.check import amounts
+from jostle.check.abstract.values import (
+    MISSING,
+    PUBLIC,
+    TOP,
+    Builtin,
+    Closure,
+    Handle,
+    Items,
+    Part,
+    Set,
+    private_handle,
+)  # fmt: skip
 from jostle.check.report import Report
-from jostle.check.values import Many, Parts, Table, Value, private_table
+from jostle.diagnostics import Note
+from jostle.language.facts import Gives, Reads
+from jostle.language.operations import COMPARISONS, FOLDS
 from jostle.source import Span
 from jostle.syntax import nodes as n
 
+LITERALS = n.Number | n.String | n.Constant | n.ListOf | n.SetOf | n.RecordOf | n.Range
+MODELS = n.Number | n.String | n.Constant | n.RecordOf | n.Range | n.Part
+
 
 class Labels:
-    """Reports uses of private values; `sure` is false while the walk is in code that may never be reached so."""
+    """Reports to `report`, or nothing without one. `sure`: what is passed now is certainly reached so."""
 
-    def __init__(self, report: Report) -> None:
-        self._report = report
-        self.sure = True
+    def __init__(self, report: Report | None) -> None:
+        self.report = report or Report()
+        self.following = self.sure = report is not None
 
-    def shown_to_people(self, value: Value, expr: n.Expr | None, span: Span, done: str) -> None:
+    # Where a private value comes from ------------------------------------------------------------
+
+    def trail(self, private: n.Private) -> tuple[Note, ...]:
+        return (Note(private.span, f"`{private.name}` is declared private here"),) if self.following else ()
+
+    def passed(self, value: Any, span: Span, text: str) -> Any:
+        """The value after it took another name at `span`."""
+        return value.passed(span, text) if isinstance(value, Handle) and value.trail else value
+
+    def derived(self, value: Any, table: Any, span: Span, text: str) -> Any:
+        """The value of a transformation of `table`: a handle, or parts."""
+        if not (isinstance(table, Handle) and table.trail):
+            return value
+        match value:
+            case Handle(kind="table" | "cube" | "vectors"):
+                return replace(value, trail=table.trail).passed(span, text)
+            case Items(item=[key, Handle() as part]):
+                part = replace(part, trail=table.trail).passed(span, text)
+                return Items([key, part], value.least, value.most, value.part_of)
+        return value
+
+    # Private values ------------------------------------------------------------------------------
+
+    def shown_to_people(self, value: Any, expr: n.Expr, verb: str) -> None:
         """Printed, released or put into a message: also inside a container."""
-        self._refuse(private_table(value), expr, span, f"cannot be {done}", contained=not isinstance(value, Table))
+        self._refuse(value, expr, f"cannot be {verb}")
 
-    def compared(self, value: Value, expr: n.Expr) -> None:
-        self._refuse(
-            private_table(value), expr, expr.span, "cannot be compared", contained=not isinstance(value, Table)
-        )
+    def compared(self, link: n.Binary, left: Any, right: Any) -> None:
+        if link.op in COMPARISONS:
+            self._refuse(left, link.left, "cannot be compared")
+            self._refuse(right, link.right, "cannot be compared")
 
-    def branched(self, value: Value, expr: n.Expr) -> None:
-        if isinstance(value, Table):
-            self._refuse(private_table(value), expr, expr.span, "cannot be a condition")
+    def branched(self, value: Any, expr: n.Expr) -> None:
+        if isinstance(value, Handle):
+            self._refuse(value, expr, "cannot be a condition")
 
-    def iterated(self, value: Value, expr: n.Expr) -> None:
-        if isinstance(value, Table):
+    def iterated(self, value: Any, expr: n.Expr) -> None:
+        if isinstance(value, Handle):
             help = "`partition(…)` gives parts that can be iterated, under public keys"
-            self._refuse(private_table(value), expr, expr.span, "cannot be iterated", help=help)
+            self._refuse(value, expr, "cannot be iterated", help)
 
-    def picked(self, value: Value, expr: n.Expr) -> None:
+    def indexed(self, value: Any, index: n.Index) -> None:
         """Indexed by a number."""
-        self._refuse(private_table(value), expr, expr.span, "cannot be indexed by value")
+        by_place = len(index.args) == 1 and isinstance(index.args[0], n.Number)
+        if isinstance(value, Handle) and by_place and not (index.keywords or index.trailing_comma):
+            self._refuse(value, index, "cannot be indexed by value")
 
-    def computed(self, value: Value, expr: n.Expr, function: str) -> None:
-        """Passed to a function of public values."""
-        if isinstance(value, Parts) and function == "len":
-            return  # how many parts there are follows from the description
-        if isinstance(value, Table | Parts) and private_table(value) is not None:
-            self._refuse(private_table(value), expr, expr.span, f"cannot be passed to `{function}`")
+    def amount(self, amount: n.Amount, value: Any, delta: Any) -> None:
+        for part, expr in ((value, amount.value), (delta, amount.delta)):
+            if expr is not None and self._refuse(part, expr, "cannot be an amount", "amounts are public numbers"):
+                return
+        if self.sure:
+            amounts.check_amount(amount, self.report)
 
-    def spent(self, value: Value, expr: n.Expr) -> bool:
-        """Used as an amount; whether it was private."""
-        self._refuse(private_table(value), expr, expr.span, "cannot be an amount", help="amounts are public numbers")
-        return private_table(value) is not None
+    def source(self, private: n.Private, value: Any) -> None:
+        """What a source is declared from, where that is not written as one."""
+        public = isinstance(value, Handle) and not value.exposures
+        if self.sure and not (value is TOP or value is PUBLIC or public):
+            message = f"the source of `{private.name}` is a value of the program"
+            help = "a private source is `table(…)`, `counts(…)`, `dataset(…)` or `bound(…)`"
+            self.report.add("TypeError", message, private.source.span, label="no source", help=help)
 
-    def trained(self, value: Value, expr: n.Expr) -> None:
+    def _trained(self, value: Any, expr: n.Expr) -> None:
         help = "train on public or generated data; the choice is then called on private data `with epsilon`"
-        contained = isinstance(value, Many)
-        self._refuse(private_table(value), expr, expr.span, "cannot be trained on", help=help, contained=contained)
+        self._refuse(value, expr, "cannot be trained on", help)
 
-    def judged(self, value: Value, expr: n.Expr, name: str) -> None:
-        """Given to a Utility."""
-        help = "a Utility is evaluated on public data only"
-        self._refuse(
-            private_table(value), expr, expr.span, f"cannot be given to the Utility `{name}`", help=help, contained=True
-        )
+    def _refuse(self, value: Any, expr: n.Expr, verb: str, help: str = "") -> bool:
+        """Reports a value that is private or holds what is; whether it is."""
+        table = private_handle(value) if self.following else None
+        if table is None:
+            return False
+        if self.sure:
+            source = table.declared
+            name = f"`{expr.id}`" if isinstance(expr, n.Name) else "this value"
+            state = "is private and" if value is table else f"holds private data of `{source.name}` and"
+            self.report.add(
+                "PrivateValue", f"{name} {state} {verb}", expr.span, label=f"private since line {source.span.line}",
+                help=help or f"measure it: {_example(source)}", notes=table.trail,
+            )  # fmt: skip
+        return True
 
-    def _refuse(
-        self,
-        table: Table | None,
-        expr: n.Expr | None,
-        span: Span,
-        verb: str,
-        *,
-        help: str = "",
-        contained: bool = False,
-    ) -> None:
-        if table is None or table.declared is None or not self.sure:
+    # Calls ---------------------------------------------------------------------------------------
+
+    def call(self, function: Any, node: n.Call, args: Sequence[Any], keywords: dict[str, Any]) -> bool:
+        """What is wrong with a call; false where the arguments cannot fit."""
+        if not self.following:
+            return True
+        bound = list(zip((*node.args, *(keyword.value for keyword in node.keywords)), (*args, *keywords.values()),
+                         strict=False))  # fmt: skip
+        match function:
+            case Builtin(row=row):
+                for expr, value in bound:
+                    if row.reads in (Reads.PRINTS, Reads.DRAWS):
+                        self.shown_to_people(value, expr, row.reads.value)
+                    elif row.reads is Reads.PUBLIC or (row.reads is Reads.CONTAINERS and isinstance(value, Handle)):
+                        self._refuse(value, expr, f"cannot be passed to `{row.name}`")
+                    elif row.gives is Gives.CHOICE and not isinstance(value, Handle):
+                        self._trained(value, expr)
+            case Closure():
+                return self._fits(function, node)
+            case Part(run=Closure() as run):
+                if function.kind == "Utility" and self._fits(run, node):
+                    help = "a Utility is evaluated on public data only"
+                    for expr, value in bound:
+                        self._refuse(value, expr, f"cannot be given to the Utility `{source_text(node)}`", help)
+                return self._fits(run, node)
+        return True
+
+    def _fits(self, function: Closure, node: n.Call) -> bool:
+        wrong = _arity_error(function, len(node.args), [keyword.name for keyword in node.keywords])
+        if wrong and self.sure:
+            self.report.add("TypeError", wrong, node.span, label="does not fit")
+        return not wrong
+
+    def fold(self, node: n.Over) -> None:
+        if self.sure and node.fold not in FOLDS:
+            help = "there are " + ", ".join(f"`{fold} over`" for fold in FOLDS)
+            self.report.add("TypeError", f"there is no `{node.fold} over`", node.span, help=help)
+
+    def choice(self, node: n.Choice, among: Any, informed: Any, trained: Any, wrt: Any, share: Any) -> None:
+        """MkChoiceMaker."""
+        if not self.sure:
             return
-        source = table.declared
-        what = "this value"
-        if isinstance(expr, n.Name):
-            what = f"`{expr.id}`"
-        state = f"holds private data of `{source.name}` and" if contained else "is private and"
-        self._report.add(
-            "PrivateValue",
-            f"{what} {state} {verb}",
-            span,
-            label=f"private since line {source.span.line}",
-            help=help or f"measure it: {_example(source)}",
-            notes=table.trail,
-        )
+        if isinstance(node.among, n.ListOf | n.SetOf) and not node.among.items:
+            help = "name at least one Option"
+            self.report.add("ValueError", "a choice among nothing", node.among.span, label="no Option", help=help)
+        self._members(among, node.among, "Option")
+        self._members(informed, node.informed, "Feature")
+        self._kind(wrt, node.wrt, "Utility")
+        self._trained(trained, node.trained)
+        if isinstance(node.using, MODELS):
+            help = "write `using tree(depth = 3)`, `using regret_tree()` or `using forest()`"
+            self.report.add("TypeError", "`using` takes a model", node.using.span, label="no model", help=help)
+        if node.spending is not None and not self._refuse(
+            share, node.spending, "cannot be an amount", "amounts are public numbers"
+        ):
+            amounts.check_share(node.spending, self.report)
+
+    def _members(self, value: Any, expr: n.Expr, kind: str) -> None:
+        members = value.items if isinstance(value, Set) else value
+        if isinstance(members, list) and isinstance(expr, n.ListOf | n.SetOf) and len(members) == len(expr.items):
+            for member, item in zip(members, expr.items, strict=True):
+                self._kind(member, item, kind)
+
+    def _kind(self, value: Any, expr: n.Expr, kind: str) -> None:
+        """What is evidently no `kind`: a literal, or a Part of another kind."""
+        other = value.kind if isinstance(value, Part) else kind
+        if isinstance(expr, LITERALS) or other != kind:
+            article = {"Option": "an", "Utility": "a", "Feature": "a"}
+            result = f"{article[other]} {other}" if other != kind else "this value"
+            message = f"{result} stands where {article[kind]} {kind} belongs"
+            self.report.add("TypeError", message, expr.span, label=f"no {kind}")
+
+
+def source_text(node: n.Expr) -> str:
+    """The name that is called."""
+    match node:
+        case n.Call(function=n.Name(id=name) | n.Attribute(name=name)):
+            return name
+    return "f"
 
 
 def _example(source: n.Private) -> str:
     cube = isinstance(source.source, n.Call) and source.source.function == n.Name("counts", span=source.span)
     return f"{{{{ select {'sum(values)' if cube else 'count(*)'} from {source.name} with epsilon 0.1 }}}}"
+
+
+def _arity_error(function: Closure, places: int, keywords: Sequence[str]) -> str:
+    """Why the arguments of a call cannot fit, or an empty text."""
+    names = [name for name, _ in function.params]
+    needed = [name for name, default in function.params if default is MISSING]
+    count = f"{len(needed)} to {len(names)} arguments"
+    if len(needed) == len(names):
+        count = "no arguments" if not names else f"{len(names)} argument" + ("s" if len(names) > 1 else "")
+    takes = f"`{function.name}` takes {count}"
+    if places > len(names):
+        return f"{takes}, but {places} are given"
+    bound = set(names[:places])
+    for keyword in keywords:
+        if keyword not in names:
+            return f"`{function.name}` has no parameter `{keyword}`"
+        if keyword in bound:
+            return f"the argument `{keyword}` of `{function.name}` is given twice"
+        bound.add(keyword)
+    missing = [name for name in needed if name not in bound]
+    return f"{takes}: `{missing[0]}` is missing" if missing else ""

@@ -1,24 +1,38 @@
 """What can be wrong with a select, once it is known which table it reads.
 
-In the order of the rules: names, labels, keys, bounds; amount and allotment follow in `labels`. Each function says
-whether it found something, since what comes later would only repeat it.
+In the order of the rules: names, labels, keys, bounds; amount and allotment follow in `exploration`. Each function says
+whether it reports something, since what comes later would only repeat it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any
 
+from jostle.check.abstract.values import Domain, Handle
 from jostle.check.report import Report
-from jostle.check.values import Table
 from jostle.diagnostics import Note, did_you_mean
 from jostle.language.aggregates import AGGREGATES, BOUNDED
-from jostle.language.builtins import DOMAINS
 from jostle.language.operations import ROW_FUNCTIONS
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import children, every
 
 
-def row_expressions(select: n.Select) -> Iterator[n.Expr]:
+def check_select(
+    select: n.Select, columns: Mapping[str, Any] | None, owner: Handle | None, has_delta: bool,
+    is_variable: Callable[[str], bool], report: Report,
+) -> bool:  # fmt: skip
+    """All that is wrong with a select over `columns` (None where they are not known) of the private `owner`."""
+    return (
+        (columns is not None and _check_columns(select, columns, is_variable, report))
+        or _check_result_names(select, report)
+        or (owner is not None and _check_bare(select, owner, report))
+        or (owner is not None and not has_delta and _check_keys(select, owner, columns or {}, report))
+        or (owner is not None and _check_bounds(select, columns or {}, report))
+    )
+
+
+def _row_expressions(select: n.Select) -> Iterator[n.Expr]:
     """The expressions that are evaluated row by row."""
     yield from (column.value for column in select.columns)
     if select.where is not None:
@@ -26,7 +40,7 @@ def row_expressions(select: n.Select) -> Iterator[n.Expr]:
     yield from (key.value for key in select.keys)
 
 
-def row_names(expr: n.Expr) -> Iterator[n.Name]:
+def _row_names(expr: n.Expr) -> Iterator[n.Name]:
     """The names in a row expression that may be columns: not those of functions, not those of inner queries."""
     waiting: list[n.Node] = [expr]
     while waiting:
@@ -42,11 +56,11 @@ def row_names(expr: n.Expr) -> Iterator[n.Name]:
                 waiting.extend(children(node))
 
 
-def check_columns(
+def _check_columns(
     select: n.Select, columns: Collection[str], is_variable: Callable[[str], bool], report: Report
 ) -> bool:
     """Names that are neither a column nor a variable."""
-    wrong = check_rows(row_expressions(select), columns, is_variable, report)
+    wrong = check_rows(_row_expressions(select), columns, is_variable, report)
     for join in select.joins:
         for name_ in join.on:
             if name_ not in columns:
@@ -61,7 +75,7 @@ def check_rows(
     """Names in row expressions that are neither a column nor a variable."""
     wrong = False
     for expr in rows:
-        for name in row_names(expr):
+        for name in _row_names(expr):
             if name.id not in columns and not is_variable(name.id):
                 wrong = True
                 help = did_you_mean(name.id, columns) or _columns(columns)
@@ -74,7 +88,7 @@ def _columns(columns: Collection[str]) -> str:
     return "the columns are " + ", ".join(f"`{column}`" for column in columns) if columns else ""
 
 
-def check_result_names(select: n.Select, report: Report) -> bool:
+def _check_result_names(select: n.Select, report: Report) -> bool:
     """Two results of one name."""
     first_of: dict[str, n.Column] = {}
     for column in select.columns:
@@ -97,7 +111,7 @@ def _own_name(value: n.Expr) -> str | None:
     return None
 
 
-def has_aggregate(expr: n.Expr) -> bool:
+def _has_aggregate(expr: n.Expr) -> bool:
     """Whether an aggregate, or something that might be one, stands in a row expression."""
     for node in every(expr):
         match node:
@@ -110,29 +124,30 @@ def has_aggregate(expr: n.Expr) -> bool:
     return False
 
 
-def check_bare(select: n.Select, table: Table, report: Report) -> bool:
+def _check_bare(select: n.Select, owner: Handle, report: Report) -> bool:
     """A select of columns only would hand out rows."""
-    if not table.private or any(has_aggregate(column.value) for column in select.columns):
+    if any(_has_aggregate(column.value) for column in select.columns):
         return False
-    since = table.declared.span.line if table.declared is not None else 0
     report.add(
         "PrivateValue",
         "this select would hand out private rows",
         select.columns[0].span,
-        label=f"no aggregate, and private since line {since}",
+        label=f"no aggregate, and private since line {owner.declared.span.line}",
         help="measure them: `count(*)`, `avg(…)`, `median(…)`",
-        notes=table.trail,
+        notes=owner.trail,
     )
     return True
 
 
-def check_keys(select: n.Select, table: Table, has_delta: bool, report: Report) -> bool:
-    """Group keys of an open domain, without `over` and without delta."""
-    spends_delta = select.spend is not None and select.spend.amount.delta is not None
-    if not table.private or has_delta or spends_delta or table.has_delta:
+def _check_keys(select: n.Select, owner: Handle, columns: Mapping[str, Any], report: Report) -> bool:
+    """Group keys of an open domain, without `over` and without delta; a registered source may have one."""
+    budget = owner.declared.budget
+    if budget is None or budget.amount.delta is not None:
+        return False
+    if select.spend is not None and select.spend.amount.delta is not None:
         return False
     for key in select.keys:
-        if key.over is None and isinstance(key.value, n.Name) and _open(key.value.id, table):
+        if key.over is None and isinstance(key.value, n.Name) and isinstance(columns.get(key.value.id), Domain):
             report.add(
                 "OpenKeys",
                 f"the values of `{key.value.id}` are not public, so its groups are not either",
@@ -145,17 +160,16 @@ def check_keys(select: n.Select, table: Table, has_delta: bool, report: Report) 
     return False
 
 
-def check_bounds(select: n.Select, table: Table, report: Report) -> bool:
-    """Sums over a bare column of an open domain."""
-    if not table.private:
-        return False
+def _check_bounds(select: n.Select, columns: Mapping[str, Any], report: Report) -> bool:
+    """Sums over a bare column of an open domain of numbers."""
     for column in select.columns:
         for node in every(column.value):
             match node:
                 case n.Call(function=n.Name(id=aggregate), args=args) if aggregate in BOUNDED:
                     names = [arg.id if isinstance(arg, n.Name) else "…" for arg in args]
                     for name in names:
-                        if not _open(name, table) or _is_text(name, table):
+                        domain = columns.get(name)
+                        if not isinstance(domain, Domain) or domain.name == "text":
                             continue
                         clamped = [f"clamp({name}, 0, 100)" if other == name else other for other in names]
                         report.add(
@@ -167,13 +181,3 @@ def check_bounds(select: n.Select, table: Table, report: Report) -> bool:
                         )
                         return True
     return False
-
-
-def _open(name: str, table: Table) -> bool:
-    domain = table.columns.get(name) if table.columns is not None else None
-    return isinstance(domain, n.Name) and domain.id in DOMAINS
-
-
-def _is_text(name: str, table: Table) -> bool:
-    domain = table.columns.get(name) if table.columns is not None else None
-    return isinstance(domain, n.Name) and domain.id == "text"

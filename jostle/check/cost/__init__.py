@@ -9,28 +9,19 @@ of the source; for budgets with a delta they are plain sums of what is asked, wh
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Hashable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from jostle.accounting.amounts import as_text
+from jostle.check.abstract.declarations import Identity, World, literal_identity, universe
+from jostle.check.abstract.values import TOP, Most, Scope, SourceFact
+from jostle.check.cost.explorer import Explorer, TooLong
 from jostle.check.cost.ledger import DELTA, SOURCE
-from jostle.check.cost.paths import TooLong
-from jostle.check.cost.tree import Most, Why
-from jostle.check.cost.values import PUBLIC, TOP, Builtin, Scope, SourceFact
-from jostle.check.cost.walk import Walker
-from jostle.language.builtins import BUILTINS
-from jostle.language.facts import Gives
+from jostle.check.cost.tally import Why
 from jostle.syntax import nodes as n
 
-Identity = Callable[[str, list[Any]], Hashable]
-
-
-def literal_identity(kind: str, args: list[Any]) -> Hashable:
-    """The identity of a source as it is written: None where it is not known."""
-    if len(args) == 1 and isinstance(args[0], str):
-        return (kind, args[0])
-    return object() if args and isinstance(args[0], list) else None
+__all__ = ["Cost", "costs", "literal_identity", "table"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,35 +80,6 @@ class Cost:
         }  # fmt: skip
 
 
-@dataclass(slots=True)
-class World:
-    """What lies outside a program: modules, files by identity, settings. It opens no data."""
-
-    load_module: Callable[[tuple[str, ...]], n.Program | None]
-    identity: Identity = literal_identity
-    settings: Mapping[str, Any] = field(default_factory=dict)
-
-    def module(self, path: tuple[str, ...]) -> n.Program | None:
-        return self.load_module(path)
-
-    def setting(self, name: str, default: Any) -> Any:
-        setting_text = self.settings.get(name)
-        if setting_text is None:
-            return default
-        if isinstance(setting_text, str) and isinstance(default, str):
-            return setting_text
-        if isinstance(setting_text, str) and isinstance(default, bool):
-            return setting_text == "true"
-        try:
-            return (
-                float(setting_text)
-                if isinstance(setting_text, (str, int, float)) and not isinstance(setting_text, bool)
-                else PUBLIC
-            )
-        except ValueError:
-            return PUBLIC
-
-
 def costs(
     program: n.Program,
     *,
@@ -127,8 +89,8 @@ def costs(
     settings: Mapping[str, Any] | None = None,
 ) -> list[Cost]:
     """The cost of every private source of a program that has passed the check, by declared name."""
-    base = Scope(None, {name: _meaning(name) for name in builtins})
-    walker = Walker(World(load_module, identity, settings or {}), base)
+    base = universe(builtins)
+    walker = Explorer(World(load_module, identity, settings or {}), base)
     scope = Scope(base)
     for at, statement in enumerate(program.body):
         try:
@@ -143,17 +105,7 @@ def costs(
     return [_cost(walker, source, name) for source in walker.sources for name in source.names]
 
 
-def _meaning(name: str) -> Any:
-    """What stands for a name that every program knows; one that the table does not have may do anything."""
-    row = BUILTINS.get(name)
-    if row is None:
-        return TOP
-    if row.gives is Gives.CONSTANT:
-        return float(getattr(math, name))
-    return PUBLIC if row.gives is Gives.DOMAIN else Builtin(row)
-
-
-def _give_up(walker: Walker, rest: tuple[n.Stmt, ...], scope: Scope, why: Why) -> None:
+def _give_up(walker: Explorer, rest: tuple[n.Stmt, ...], scope: Scope, why: Why) -> None:
     """From here on any source may be charged anything; those still to be declared are looked at for their limits."""
     walker.stack.clear()
     for statement in rest:
@@ -162,13 +114,13 @@ def _give_up(walker: Walker, rest: tuple[n.Stmt, ...], scope: Scope, why: Why) -
             try:
                 walker.statement(statement, scope)
             except TooLong:
-                walker.sources.append(SourceFact(statement.name, [statement.name], "epsilon", None, None, False, ""))
+                walker.sources.append(SourceFact(statement, [statement.name], "epsilon", None, None, False, ""))
         elif isinstance(statement, n.Assign):
             scope.names[statement.name] = TOP
     walker.charge_everything(math.inf, math.inf, why)
 
 
-def _cost(walker: Walker, source: SourceFact, name: str) -> Cost:
+def _cost(walker: Explorer, source: SourceFact, name: str) -> Cost:
     tally = walker.ledger.tally(SOURCE, source)
     least, most = tally.total()
     delta = walker.ledger.tally(DELTA, source).total()[1] if source.delta is not None else None

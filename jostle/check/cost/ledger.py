@@ -13,8 +13,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from jostle.check.cost.tree import EACH, NOTHING, Generic, Most, Own, Path, Place, Tally, Tree, Why, joined
-from jostle.check.cost.values import Exposure, Handle, ReachedSources, SourceFact
+from jostle.check.abstract.values import EACH, Exposure, Generic, Most, Path, ReachedSources, SourceFact
+from jostle.check.cost.tally import NOTHING, Own, Place, Tally, Tree, Why, joined
 from jostle.source import Span
 
 SOURCE, DELTA = 0, 1  # the meters of a source itself; others are numbered from 2
@@ -74,17 +74,16 @@ EMPTY = Tally()
 class Spending:
     """The ledger of the way that is being followed, and the allotments open on it."""
 
-    def __init__(self) -> None:
-        self.sources: list[SourceFact] = []
+    def __init__(self, sources: list[SourceFact]) -> None:
+        self.sources = sources
         self.ledger = Ledger()
         self.stack: list[Opened] = []
         self.active: set[Generic] = set()
         self.agents = 0
-        self.overflows: list[tuple[Opened, Most]] = []
 
     # Charges -------------------------------------------------------------------------------------
 
-    def charge(self, reached: ReachedSources, least: int, most: Most, delta: Most = 0, why: Why | None = None) -> None:
+    def spend(self, reached: ReachedSources, least: int, most: Most, delta: Most = 0, why: Why | None = None) -> None:
         """A measurement of between `least` and `most` on what is met."""
         whole = why if most == math.inf else None
         for exposure in reached.exposures:
@@ -132,16 +131,14 @@ class Spending:
 
     def _cap(self, opened: Opened, ledger: Ledger, source: SourceFact) -> None:
         inside = ledger.tally(opened.key, source)
-        most_inside = inside.total()[1]
-        if most_inside <= opened.most:
+        if inside.total()[1] <= opened.most:
             return
-        self.overflows.append((opened, most_inside))
         place, own = Place(inside.common_prefix()), Own(0, opened.most)
         before = opened.before or Ledger()
         for meter in (SOURCE, *(o.key for o in self.stack)):
             ledger.tallies[meter, id(source)] = before.tally(meter, source).plus(place, own)
 
-    def left(self, opened: Opened, reached: ReachedSources) -> tuple[int, Most]:
+    def left_of(self, opened: Opened, reached: ReachedSources) -> tuple[int, Most]:
         """Between what amounts are left in an allotment on the paths of what is met."""
         exposures = reached.exposures or opened.reached.exposures
         if not exposures:
@@ -158,7 +155,7 @@ class Spending:
         opened = self.allotment
         if opened is None or opened.boundless:
             return 0, 0, 0  # refused
-        least, most = self.left(opened, reached)
+        least, most = self.left_of(opened, reached)
         if reached.open:
             least, most = 0, opened.most
         return least // shares, most if most == math.inf else most // shares, opened.delta
@@ -237,9 +234,3 @@ class Spending:
 def current(path: Path, active: set[Generic]) -> Path:
     """A path on which parts of loops that are over stand for any part."""
     return tuple((label, EACH if isinstance(part, Generic) and part not in active else part) for label, part in path)
-
-
-def settled(value: Handle, active: set[Generic]) -> Handle:
-    """A handle as it is once the loops that are not `active` are over."""
-    exposures = tuple(Exposure(e.source, current(e.path, active), e.agents) for e in value.exposures)
-    return Handle(value.kind, exposures, value.schema, value.origin, value.whole, value.name)

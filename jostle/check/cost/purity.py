@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jostle.check.cost.values import MISSING, Builtin, Closure, External, Module, Part, Scope, cannot_charge
+from jostle.check.abstract.values import MISSING, Builtin, Closure, External, Module, Part, Scope, cannot_charge
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
 

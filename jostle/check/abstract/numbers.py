@@ -10,7 +10,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from jostle.check.cost.values import (
+from jostle.check.abstract.joins import join_all
+from jostle.check.abstract.values import (
     PUBLIC,
     Closure,
     Handle,
@@ -21,7 +22,6 @@ from jostle.check.cost.values import (
     Set,
     ends,
     is_constant,
-    join_all,
     widened,
 )  # fmt: skip
 from jostle.diagnostics import Refusal

@@ -11,10 +11,10 @@ from collections.abc import Hashable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from jostle.check.cost.paths import TooLong, walked
-from jostle.check.cost.sources import identifiable, keys_of
-from jostle.check.cost.tree import EACH, Why
-from jostle.check.cost.values import (
+from jostle.check.abstract.declarations import identifiable, keys_of
+from jostle.check.abstract.joins import join_all, walked
+from jostle.check.abstract.values import (
+    EACH,
     MISSING,
     PUBLIC,
     TOP,
@@ -26,7 +26,6 @@ from jostle.check.cost.values import (
     Scope,
     Set,
     cannot_charge,
-    join_all,
     joined_exposures,
     reached_sources,
     widened,
@@ -39,25 +38,22 @@ from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
 
 if TYPE_CHECKING:
-    from jostle.check.cost.walk import Walker
-
-MOST_PARTS = 400  # of one partition that are told apart
+    from jostle.check.abstract.interpreter import Interpreter
 
 
-def select(w: Walker, node: n.Select, scope: Scope) -> Any:
+def select(w: Interpreter, node: n.Select, scope: Scope) -> Any:
     table = w.eval(node.table, scope)
     whole = isinstance(table, Handle) and table.whole and not node.joins and node.where is None
     for joined in node.joins:
         other = w.eval(joined.table, scope)
         if joined.up_to is not None:
             w.eval(joined.up_to, scope)
-        table = _joined(table, other)
+        table = joined_tables(table, other)
     schema = table.schema if isinstance(table, Handle) else None
     if node.where is not None:
-        values = {"values": PUBLIC} if schema is not None and table.kind == "cube" else {}
-        rows(w, node.where, schema | values if schema is not None else None, scope)
+        w.rows(node.where, columns_of(table), scope)
     for key in node.keys:
-        rows(w, key.value, schema, scope)
+        w.rows(key.value, schema, scope)
         if key.over is not None:
             w.eval(key.over, scope)
     outputs = [(column.value, list(aggregates(column.value))) for column in node.columns]
@@ -72,14 +68,14 @@ def select(w: Walker, node: n.Select, scope: Scope) -> Any:
         if own is None:
             own = w.bare(reached, max(1, w.bare_left))
             w.bare_left = max(0, w.bare_left - 1)
-        w.charge(reached, *own, Why("an amount is not known", node.span))
+        w.charge(reached, own, node.span)
     for value, inside in outputs:
         if not (len(inside) == 1 and value is inside[0]):
             _after(w, value, inside, bool(node.keys), scope)
     return PUBLIC
 
 
-def _after(w: Walker, value: n.Expr, inside: list[n.Call], grouped: bool, scope: Scope) -> None:
+def _after(w: Interpreter, value: n.Expr, inside: list[n.Call], grouped: bool, scope: Scope) -> None:
     """An output that is calculated from aggregates, once a group."""
     exposures, w.measured = w.measured, w.measured | {id(call) for call in inside}
 
@@ -96,18 +92,18 @@ def _is_count_all(call: n.Call) -> bool:
     return named and len(call.args) == 1 and isinstance(call.args[0], n.Star)
 
 
-def _arguments(w: Walker, call: n.Call, schema: dict[str, Any] | None, scope: Scope) -> None:
+def _arguments(w: Interpreter, call: n.Call, schema: dict[str, Any] | None, scope: Scope) -> None:
     expressions = AGGREGATES[call.function.id].expressions if isinstance(call.function, n.Name) else 0
     for at, arg in enumerate(call.args):
         if at >= expressions:
             w.eval(arg, scope)
         elif isinstance(arg, n.Distinct):
-            rows(w, arg.value, schema, scope)
+            w.rows(arg.value, schema, scope)
         elif not isinstance(arg, n.Star):
-            rows(w, arg, schema, scope)
+            w.rows(arg, schema, scope)
 
 
-def _joined(left: Any, right: Any) -> Any:
+def joined_tables(left: Any, right: Any) -> Any:
     if not (isinstance(left, Handle) and isinstance(right, Handle)):
         reached = reached_sources(left, right)
         if reached.open:
@@ -122,36 +118,36 @@ def _joined(left: Any, right: Any) -> Any:
 # Expressions on rows -----------------------------------------------------------------------------
 
 
-def rows(w: Walker, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> None:
+def columns_of(table: Any) -> dict[str, Any] | None:
+    """The names that stand for columns where the rows of a table are read; of a cube, its counts are one."""
+    if not isinstance(table, Handle) or table.schema is None:
+        return None
+    return {**table.schema, "values": PUBLIC} if table.kind == "cube" else table.schema
+
+
+def row_parts(w: Interpreter, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> None:
     """Evaluates the parts of an expression on rows that name no column, as a run does, once each."""
-    if schema is None:
-        w.optionally(lambda: _rows(w, node, None, scope))
-    else:
-        _rows(w, node, schema, scope)
-
-
-def _rows(w: Walker, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> None:
     if isinstance(node, n.Name):
         w.find(scope, node.id)
     elif not _names_column(w, node, schema, scope):
         w.eval(node, scope)
     elif isinstance(node, n.Binary) and node.op in ("in", "not in"):
-        _rows(w, node.left, schema, scope)
+        row_parts(w, node.left, schema, scope)
         w.eval(node.right, scope)
     else:
-        for part in _row_parts(node):
-            _rows(w, part, schema, scope)
+        for part in _operands(node):
+            row_parts(w, part, schema, scope)
 
 
-def _names_column(w: Walker, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> bool:
+def _names_column(w: Interpreter, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> bool:
     if isinstance(node, n.Name):
         return node.id in schema if schema is not None else w.find(scope, node.id) is MISSING
     if isinstance(node, n.Binary) and node.op in ("in", "not in"):
         return _names_column(w, node.left, schema, scope)
-    return any(_names_column(w, part, schema, scope) for part in _row_parts(node))
+    return any(_names_column(w, part, schema, scope) for part in _operands(node))
 
 
-def _row_parts(node: n.Expr) -> list[n.Expr]:
+def _operands(node: n.Expr) -> list[n.Expr]:
     match node:
         case n.Unary():
             return [node.operand]
@@ -166,7 +162,7 @@ def _row_parts(node: n.Expr) -> list[n.Expr]:
     return []
 
 
-def _column(w: Walker, node: n.Expr, handle: Handle, scope: Scope) -> str | None:
+def _column(w: Interpreter, node: n.Expr, handle: Handle, scope: Scope) -> str | None:
     """The column that an expression names, or None where it is none or not known."""
     if not isinstance(node, n.Name) or handle.schema is None:
         return None
@@ -181,26 +177,28 @@ def _column(w: Walker, node: n.Expr, handle: Handle, scope: Scope) -> str | None
 # Forms -------------------------------------------------------------------------------------------
 
 
-def row_form(w: Walker, row: facts.Builtin, node: n.Call, scope: Scope) -> Any:
+def row_form(w: Interpreter, row: facts.Builtin, node: n.Call, scope: Scope) -> Any:
     """A built-in whose arguments after the first are expressions on rows."""
     table = w.eval(node.args[0], scope) if node.args else PUBLIC
-    schema = table.schema if isinstance(table, Handle) else None
+    schema = columns_of(table)
     if row.effect is Effect.PURE:
         for arg in node.args[1:]:
             _conditions(w, arg, schema, scope)
         return PUBLIC
     for arg in node.args[1:]:
-        rows(w, arg, schema, scope)
+        w.rows(arg, schema, scope)
     over = MISSING
     for keyword in node.keywords:
         if keyword.name == "over":
             over = w.eval(keyword.value, scope)
         else:
-            rows(w, keyword.value, schema, scope)
-    return _formed(w, row, table, node, over, scope)
+            w.rows(keyword.value, schema, scope)
+    result = _formed(w, row, table, node, over, scope)
+    text = "its parts are private too" if row.gives is Gives.PARTS else f"`{row.name}` of it is private too"
+    return w.labels.derived(result, table, node.span, text)
 
 
-def _conditions(w: Walker, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> None:
+def _conditions(w: Interpreter, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> None:
     """What is evaluated for `predicates`; a comprehension that calls anything is not followed."""
     if isinstance(node, n.ListOf):
         for item in node.items:
@@ -208,12 +206,12 @@ def _conditions(w: Walker, node: n.Expr, schema: dict[str, Any] | None, scope: S
     elif isinstance(node, n.Comprehension):
         w.eval(node.source, scope)
         if any(isinstance(inside, n.Call | n.Query) for inside in every(node.item)):
-            raise TooLong(Why("it calls functions for each of many conditions", node.span))
+            w.too_long("it calls functions for each of many conditions", node.span)
     else:
-        rows(w, node, schema, scope)
+        w.rows(node, schema, scope)
 
 
-def _formed(w: Walker, row: facts.Builtin, table: Any, node: n.Call, over: Any, scope: Scope) -> Any:
+def _formed(w: Interpreter, row: facts.Builtin, table: Any, node: n.Call, over: Any, scope: Scope) -> Any:
     if isinstance(table, OneOf):
         return join_all([_formed(w, row, one, node, over, scope) for one in table.values])
     if not isinstance(table, Handle):
@@ -249,15 +247,15 @@ def _formed(w: Walker, row: facts.Builtin, table: Any, node: n.Call, over: Any, 
 
 
 def _filtered(table: Handle) -> Handle:
-    return Handle(table.kind, table.exposures, table.schema, table.origin)
+    return Handle(table.kind, table.exposures, table.schema, table.origin, trail=table.trail)
 
 
-def _partition(w: Walker, table: Handle, node: n.Call, over: Any, scope: Scope) -> Any:
+def _partition(w: Interpreter, table: Handle, node: n.Call, over: Any, scope: Scope) -> Any:
     column = _column(w, node.args[1], table, scope) if len(node.args) > 1 else None
     keys = _listed(over) if over is not MISSING else None
     if over is MISSING and column is not None and table.schema is not None:
         keys = keys_of(table.schema[column])
-    certain = keys is not None and len(keys) <= MOST_PARTS
+    certain = keys is not None and len(keys) <= w.most_parts
     label = _label(table, column, "floor") if certain else None
     if label is None:
         label = object()
@@ -267,8 +265,8 @@ def _partition(w: Walker, table: Handle, node: n.Call, over: Any, scope: Scope) 
             _mark_inexact(table)
         some = int(isinstance(expr, n.Binary) and over is MISSING)  # numbers between two bounds: at least one key
         least, most = (len(keys), len(keys)) if keys is not None else (some, None)
-        return Items([PUBLIC, _extended(table, label, EACH)], least, most, part_of=label)
-    return [[key, _extended(table, label, key)] for key in keys]
+        return Items([PUBLIC, extended(table, label, EACH)], least, most, part_of=label)
+    return [[key, extended(table, label, key)] for key in keys]
 
 
 def _listed(value: Any) -> list[Any] | None:
@@ -293,9 +291,9 @@ def _label(table: Handle, column: str | None, how: str) -> Hashable | None:
     return (table.origin, column)
 
 
-def _extended(table: Handle, label: Hashable, part: Hashable) -> Handle:
+def extended(table: Handle, label: Hashable, part: Hashable) -> Handle:
     exposures = tuple(Exposure(e.source, (*e.path, (label, part)), e.agents) for e in table.exposures)
-    return Handle(table.kind, exposures, table.schema, table.origin)
+    return Handle(table.kind, exposures, table.schema, table.origin, trail=table.trail)
 
 
 def _mark_inexact(table: Handle) -> None:
@@ -306,8 +304,9 @@ def _mark_inexact(table: Handle) -> None:
 # Indexing ----------------------------------------------------------------------------------------
 
 
-def index(w: Walker, node: n.Index, scope: Scope) -> Any:
+def index(w: Interpreter, node: n.Index, scope: Scope) -> Any:
     value = w.eval(node.value, scope)
+    w.labels.indexed(value, node)
     if isinstance(value, Handle) or (isinstance(value, OneOf) and not cannot_charge(value)):
         return _rows_of(w, value, node, scope)
     at = [w.eval(arg, scope) for arg in node.args]
@@ -328,37 +327,37 @@ def _element(value: Any, at: Any) -> Any:
     return widened(value)
 
 
-def _rows_of(w: Walker, value: Any, node: n.Index, scope: Scope) -> Any:
+def _rows_of(w: Interpreter, value: Any, node: n.Index, scope: Scope) -> Any:
     """`D[a = v, b = w]` and `D[E, ]`."""
-    schema = value.schema if isinstance(value, Handle) else None
+    schema = columns_of(value)
     for condition in node.args:
-        rows(w, condition, schema, scope)
+        w.rows(condition, schema, scope)
     conditions = [(keyword.name, w.eval(keyword.value, scope)) for keyword in node.keywords]
     if isinstance(value, OneOf):
         # A list among the ways would be indexed by value; any of its items then.
         return join_all([
-            _parts_where(w, one, conditions, bool(node.args), scope)
+            _parts_where(w, one, conditions, scope)
             if isinstance(one, Handle) else _element(one, PUBLIC)
             for one in value.values
         ])  # fmt: skip
-    return _parts_where(w, value, conditions, bool(node.args), scope)
+    return _parts_where(w, value, conditions, scope)
 
 
-def _parts_where(w: Walker, table: Handle, conditions: list[tuple[str, Any]], filtered: bool, scope: Scope) -> Handle:
+def _parts_where(w: Interpreter, table: Handle, conditions: list[tuple[str, Any]], scope: Scope) -> Handle:
     result = _filtered(table)
     for name, value in conditions:
         column = _column_named(w, name, table, scope)
         certain = column is not None and isinstance(value, (float, str, bool))
         label = _label(result, column, "exact") if certain else None
         if label is not None:
-            result = _extended(result, label, value)
+            result = extended(result, label, value)
         else:  # a part that is not known: counted as if it overlapped with all others
             _mark_inexact(result)
-            result = _extended(result, object(), EACH)
+            result = extended(result, object(), EACH)
     return result
 
 
-def _column_named(w: Walker, name: str, table: Handle, scope: Scope) -> str | None:
+def _column_named(w: Interpreter, name: str, table: Handle, scope: Scope) -> str | None:
     if table.schema is None:
         return None
     if name in table.schema:

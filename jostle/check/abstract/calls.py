@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, assert_never
 
-from jostle.check.cost import numbers, queries
-from jostle.check.cost.ledger import Opened
-from jostle.check.cost.paths import MOST_CALLS, TooLong, walked
-from jostle.check.cost.sources import keys_of
-from jostle.check.cost.tree import EACH, Most, Why
-from jostle.check.cost.values import (
+from jostle.accounting.amounts import QUANTA
+from jostle.check.abstract import numbers, rows
+from jostle.check.abstract.declarations import keys_of
+from jostle.check.abstract.joins import join_all, uniform, walked
+from jostle.check.abstract.values import (
+    EACH,
     MISSING,
     PUBLIC,
     TOP,
@@ -31,8 +33,6 @@ from jostle.check.cost.values import (
     Set,
     cannot_charge,
     in_quanta,
-    join_all,
-    leaves,
     reached_sources,
     widened,
 )  # fmt: skip
@@ -41,15 +41,15 @@ from jostle.language.facts import Effect, Gives
 from jostle.syntax import nodes as n
 
 if TYPE_CHECKING:
-    from jostle.check.cost.walk import Walker
+    from jostle.check.abstract.interpreter import Bounds, Interpreter
 
 
-def call(w: Walker, node: n.Call, scope: Scope) -> Any:
-    function, args, keywords = prepared(w, node, scope)
-    return finished(w, node, function, args, keywords, scope)
+def call(w: Interpreter, node: n.Call, scope: Scope) -> Any:
+    function, args, keywords = _prepared(w, node, scope)
+    return _finished(w, node, function, args, keywords, scope)
 
 
-def prepared(w: Walker, node: n.Call, scope: Scope) -> tuple[Any, list[Any], dict[str, Any]]:
+def _prepared(w: Interpreter, node: n.Call, scope: Scope) -> tuple[Any, list[Any], dict[str, Any]]:
     function = w.eval(node.function, scope)
     if isinstance(function, Builtin) and function.row.over_rows:
         return function, [], {}
@@ -57,73 +57,48 @@ def prepared(w: Walker, node: n.Call, scope: Scope) -> tuple[Any, list[Any], dic
     return function, args, {keyword.name: w.eval(keyword.value, scope) for keyword in node.keywords}
 
 
-def finished(w: Walker, node: n.Call, function: Any, args: list[Any], keywords: dict[str, Any], scope: Scope) -> Any:
+def _finished(
+    w: Interpreter, node: n.Call, function: Any, args: list[Any], keywords: dict[str, Any], scope: Scope
+) -> Any:
     if isinstance(function, Builtin) and function.row.over_rows:
-        return queries.row_form(w, function.row, node, scope)
+        return rows.row_form(w, function.row, node, scope)
+    if not w.labels.call(function, node, args, keywords):
+        return TOP
     return apply(w, function, args, keywords, node)
 
 
-def spending(w: Walker, node: n.Spending, scope: Scope) -> Any:
+def spending(w: Interpreter, node: n.Spending, scope: Scope) -> Any:
     """`f(x) with epsilon e`: callee, arguments and amount come before the allotment opens."""
-    if not isinstance(node.value, n.Call):
-        opened = w.opening(node.spend, scope, ReachedSources(()))
-        return w.allotted(opened, lambda: w.eval(node.value, scope), lambda: TOP)
     called = node.value
-    function, args, keywords = prepared(w, called, scope)
+    if not isinstance(called, n.Call):
+        return w.allotted(node.spend, scope, ReachedSources(()), lambda: w.eval(called, scope), lambda: TOP)
+    function, args, keywords = _prepared(w, called, scope)
     reached = reached_sources(*args, *keywords.values())
-    opened = w.opening(node.spend, scope, reached)
-    return w.allotted(opened, lambda: finished(w, called, function, args, keywords, scope), lambda: TOP)
+    return w.allotted(
+        node.spend, scope, reached, lambda: _finished(w, called, function, args, keywords, scope), lambda: TOP
+    )
 
 
-def apply(w: Walker, function: Any, args: Sequence[Any], keywords: dict[str, Any], node: n.Expr) -> Any:
+def apply(w: Interpreter, function: Any, args: Sequence[Any], keywords: dict[str, Any], node: n.Expr) -> Any:
     """Calls any callable value."""
     w.step(node.span)
-    if isinstance(function, Closure):
-        purity = not w.trying and w.purity.function(function) and all(map(w.purity.value, (*args, *keywords.values())))
-        if purity:
-            return w.trial(lambda: _closure(w, function, args, keywords, node))
-        return _closure(w, function, args, keywords, node)
-    if isinstance(function, Part):
-        return apply(w, function.run, args, keywords, node)
-    if isinstance(function, Builtin):
-        return _builtin(w, Arguments(function.row, args, keywords), node)
-    if isinstance(function, Maker):
-        return _choose(w, function, args, node)
-    if isinstance(function, OneOf):
-        return w.paths([_later(w, one, args, keywords, node) for one in function.values])
+    match function:
+        case Closure(params=params):
+            local = dict(zip((name for name, _ in params), args, strict=False)) | keywords
+            return w.enter(function, {n: PUBLIC if v is MISSING else v for n, v in params} | local, node)
+        case Part():
+            return apply(w, function.run, args, keywords, node)
+        case Builtin():
+            return _builtin(w, Arguments(function.row, args, keywords), node)
+        case Maker():
+            return w.choose(function, [*args, *keywords.values()], node)
+        case OneOf():
+            return w.paths([partial(apply, w, one, args, keywords, node) for one in function.values], certain=False)
     if function is TOP:
-        w.charge_everything(math.inf, math.inf, Why("a function that is not known here is called", node.span))
+        why = "a function that is not known here is called"
+        w.charge(ReachedSources((), open=True), (0, math.inf, math.inf), node.span, why)
         return TOP
     return PUBLIC
-
-
-def _later(w: Walker, function: Any, args: Sequence[Any], keywords: dict[str, Any], node: n.Expr) -> Callable[[], Any]:
-    return lambda: apply(w, function, args, keywords, node)
-
-
-def _closure(w: Walker, function: Closure, args: Sequence[Any], keywords: dict[str, Any], node: n.Expr) -> Any:
-    names = [name for name, _ in function.params]
-    local = dict(zip(names, args, strict=False)) | keywords
-    for name, default in function.params:
-        local.setdefault(name, PUBLIC if default is MISSING else default)
-    if w.depth >= MOST_CALLS:
-        raise TooLong(Why(f"`{function.name}` calls itself more than {MOST_CALLS} deep, or without end", node.span))
-    scope = Scope(function.scope, local)
-    w.depth += 1
-    if isinstance(function.body, n.Block):
-        outer, w.returns = w.returns, []
-        if w.block(function.body.body, scope):
-            w.returns.append((None, w.ledger))
-        paths, w.returns = w.returns, outer
-        w.depth -= 1
-        for _, ledger in paths[1:]:
-            paths[0] = paths[0][0], paths[0][1].join(ledger)
-        if paths:
-            w.ledger = paths[0][1]
-        return join_all([value for value, _ in paths])
-    result = w.eval(function.body, scope)
-    w.depth -= 1
-    return result
 
 
 # Builtins ----------------------------------------------------------------------------------------
@@ -152,9 +127,17 @@ class Arguments:
         return self.named(self.row.exposed.name) if self.row.exposed is not None else PUBLIC
 
 
-def _builtin(w: Walker, call: Arguments, node: n.Expr) -> Any:
+def _builtin(w: Interpreter, call: Arguments, node: n.Expr) -> Any:
+    """The value of a built-in on values; a form of rows under another name is not followed."""
     if call.row.effect is Effect.MEASURES:
         _measure(w, call, node)
+    result = _result(w, call, node)
+    if call.row.effect is Effect.TRANSFORMS:
+        result = w.labels.passed(result, node.span, f"`{call.row.name}` of it is private too")
+    return result
+
+
+def _result(w: Interpreter, call: Arguments, node: n.Expr) -> Any:
     match call.row.gives:
         case Gives.RELEASED | Gives.CONSTANT | Gives.DOMAIN:
             return PUBLIC
@@ -184,7 +167,7 @@ def _builtin(w: Walker, call: Arguments, node: n.Expr) -> Any:
         case Gives.SORTED:
             return _sorted(w, call, node)
         case Gives.CUBE | Gives.VECTORS | Gives.FILTERED | Gives.DERIVED | Gives.PICKED | Gives.PARTS | Gives.COLUMNS:
-            return widened([*call.args, *call.keywords.values()])  # a form of rows under another name
+            return widened([*call.args, *call.keywords.values()])
         case (
             Gives.LENGTH | Gives.ITEMS | Gives.FIELDS | Gives.REVERSED | Gives.DISTINCT | Gives.NUMBERED
             | Gives.ZIPPED | Gives.APPENDED | Gives.RECORD
@@ -194,25 +177,19 @@ def _builtin(w: Walker, call: Arguments, node: n.Expr) -> Any:
             assert_never(unknown)
 
 
-def _amount(w: Walker, reached: ReachedSources, epsilon: Any) -> tuple[int, Most, Most]:
-    """The amount of a measurement: as given, or all that is left."""
-    if isinstance(epsilon, OneOf) or epsilon is TOP:
-        return 0, math.inf, 0
-    if epsilon is not None:
-        return *in_quanta(epsilon), 0
-    return w.bare(reached, 1)
-
-
-def _measure(w: Walker, call: Arguments, node: n.Expr) -> None:
+def _measure(w: Interpreter, call: Arguments, node: n.Expr) -> None:
+    """Charges an amount as it is given, or all that is left."""
     reached = reached_sources(call.exposed)
     if not (reached.exposures or reached.open):
         return
-    least, most, delta = _amount(w, reached, call.named("epsilon", None))
-    if call.named("paid", None) is not None:
-        least = 0  # `prepaid` was charged for it, where that is what it is
-    if call.named("delta", None) is not None:
-        delta = in_quanta(call.named("delta"))[1]
-    w.charge(reached, least, most, delta, Why("an amount is not known", node.span))
+    epsilon, delta = call.named("epsilon", None), call.named("delta", None)
+    amount: Bounds = (0, math.inf, 0)
+    if epsilon is None:
+        amount = w.bare(reached, 1)
+    elif not (isinstance(epsilon, OneOf) or epsilon is TOP):
+        amount = *in_quanta(epsilon), 0
+    least = amount[0] if call.named("paid", None) is None else 0  # or `prepaid` was charged for it
+    w.charge(reached, (least, amount[1], amount[2] if delta is None else in_quanta(delta)[1]), node.span)
 
 
 def _score(value: Any) -> Any:
@@ -230,15 +207,10 @@ def _shares(table: Any, many: Any) -> Any:
         return join_all([_shares(one, many) for one in table.values])
     if not isinstance(table, Handle):
         return Items(widened(table))
-    label = object()
-
-    def part(at: object) -> Handle:
-        exposures = tuple(Exposure(e.source, (*e.path, (label, at)), e.agents) for e in table.exposures)
-        return Handle(table.kind, exposures, table.schema)
-
+    label, whole = object(), Handle(table.kind, table.exposures, table.schema)
     if isinstance(many, float) and many.is_integer() and 1 <= many <= 1000:
-        return [part(float(i)) for i in range(int(many))]
-    return Items(part(EACH), 1)
+        return [rows.extended(whole, label, float(i)) for i in range(int(many))]
+    return Items(rows.extended(whole, label, EACH), 1)
 
 
 def _binned(table: Any) -> Any:
@@ -246,10 +218,10 @@ def _binned(table: Any) -> Any:
         return join_all([_binned(one) for one in table.values])
     if not isinstance(table, Handle):
         return widened(table)
-    return Handle(table.kind, table.exposures, None)
+    return Handle(table.kind, table.exposures, trail=table.trail)
 
 
-def _limited(w: Walker, handle: Any, amount: Any) -> Any:
+def _limited(w: Interpreter, handle: Any, amount: Any) -> Any:
     """An agent: charges through it add up to no more than its amount."""
     if not isinstance(handle, Handle):
         return widened(handle)
@@ -258,13 +230,11 @@ def _limited(w: Walker, handle: Any, amount: Any) -> Any:
         return handle
     w.agents += 1
     exposures = tuple(Exposure(e.source, e.path, (*e.agents, (w.agents, int(cap)))) for e in handle.exposures)
-    return Handle(handle.kind, exposures, handle.schema, handle.origin, handle.whole, handle.name)
+    return replace(handle, exposures=exposures)
 
 
 def _balance(value: Any) -> Any:
     """`spent` and `left`: a number up to the limit."""
-    from jostle.accounting.amounts import QUANTA
-
     reached = reached_sources(value)
     limits = [e.source.limit for e in reached.exposures]
     amounts = [limit for limit in limits if limit is not None]
@@ -272,7 +242,7 @@ def _balance(value: Any) -> Any:
     return NumberInterval(0.0, amounts[0] / QUANTA) if plain else PUBLIC
 
 
-def _sorted(w: Walker, call: Arguments, node: n.Expr) -> Any:
+def _sorted(w: Interpreter, call: Arguments, node: n.Expr) -> Any:
     """The items in order, where that is known; `by` is called with each."""
     items, by = walked(call.first), call.named("by", None)
     if by is not None:
@@ -284,7 +254,7 @@ def _sorted(w: Walker, call: Arguments, node: n.Expr) -> Any:
         w.loop(Scope(None), node.span, items, set(), each)
     elif isinstance(items, list) and {type(v) for v in items} in ({float}, {str}):
         return sorted(items)
-    return Items(join_all(items), len(items), len(items)) if isinstance(items, list) else items
+    return uniform(items) if isinstance(items, list) else items
 
 
 def _container(gives: Gives, call: Arguments) -> Any:
@@ -325,43 +295,6 @@ def _length(value: Any) -> Any:
     if isinstance(value, Items) and value.most is not None:
         return float(value.most) if value.least == value.most else NumberInterval(float(value.least), float(value.most))
     return PUBLIC
-
-
-# Choices -----------------------------------------------------------------------------------------
-
-
-def _choose(w: Walker, maker: Maker, args: Sequence[Any], node: n.Expr) -> Any:
-    """Any of the features, each in an allotment of its own, then one of the options with what is left."""
-    data = args[0] if args else PUBLIC
-    reached = reached_sources(data)
-    private = bool(reached.exposures) or reached.open
-    opened = w.allotment
-    if private and opened is None:
-        return PUBLIC  # refused
-    most = math.inf
-    if private and opened is not None and not opened.boundless:
-        most = w.left(opened, reached)[1]
-
-    def followed(part: Any, of_feature: bool) -> Callable[[], Any]:
-        def follow() -> Any:
-            if private and not of_feature:
-                return apply(w, part, [data], {}, node)
-            inner = Opened(0, most, 0, "", node.span, reached if private else ReachedSources(()), boundless=not private)
-            return w.allotted(inner, lambda: apply(w, part, [data], {}, node), lambda: TOP)
-
-        return follow
-
-    for feature in _members(maker.features):
-        w.optionally(followed(feature, True))
-        if private:  # one that looks at public facts runs in the allotment itself
-            w.optionally(followed(feature, False))
-    if maker.picks:
-        return join_all(_members(maker.options))
-    return w.paths([followed(option, False) for option in _members(maker.options)])
-
-
-def _members(value: Any) -> list[Any]:
-    return list(leaves(value)) if not isinstance(value, dict) or value else []
 
 
 # Fields ------------------------------------------------------------------------------------------

@@ -1,45 +1,61 @@
-"""What an expression can be before the run: known constants and containers, handles, functions, and two unknowns.
+"""What an expression can be before the run: constants, containers, handles, functions, and what is not known.
 
 `PUBLIC` is a value of which only this is known: nothing that is done with it alone can charge a source. `TOP`
-may hold handles and functions too. Everything else keeps what cost depends on: paths, schemas, bodies, numbers.
+may hold handles and functions too. Everything else keeps what costs and labels depend on: paths, schemas, bodies,
+numbers, and the way of a private table from its declaration.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import Any
 
-from jostle.check.cost.tree import Most, Path, common_prefix, quanta
+from jostle.accounting import amounts
+from jostle.diagnostics import Note, Refusal
 from jostle.language import facts
+from jostle.source import Span
 from jostle.syntax import nodes as n
 
-MOST_ALTERNATIVES = 6
 DEEPEST = 8  # of handles in containers, as in a run
+MOST_NOTES = 6
+
+Path = tuple[tuple[Hashable, Hashable], ...]  # (partition, part) from the root down
+Most = int | float  # quanta, or infinity
 
 
-class _Word:
-    def __init__(self, name: str) -> None:
-        self.name = name
+class Unknown(Enum):
+    """Values of which little is known; `MISSING` is no value at all."""
 
-    def __repr__(self) -> str:
-        return self.name
+    PUBLIC = "a public value"
+    TOP = "any value"
+    MISSING = "no value"
 
 
-PUBLIC = _Word("PUBLIC")
-TOP = _Word("ANYTHING")
-MISSING = _Word("MISSING")
+PUBLIC, TOP, MISSING = Unknown
+
+
+class Generic:
+    """A part that stands for each part of its partition: what is spent on it, any part may have."""
+
+
+EACH = Generic()  # of every partition; others stand for the part that a loop is at
+
+
+# Handles -----------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True, eq=False)
 class SourceFact:
-    """A private source: its names, and its limit where that is known. `vague`: no lower bound may be claimed.
+    """A private source: its names, and its limit where that is known. `inexact`: no lower bound may be claimed.
 
     `single`: what it protects is one row, added or removed.
     """
 
-    name: str
+    declared: n.Private
     names: list[str]
     unit: str
     limit: int | None
@@ -62,14 +78,33 @@ class Exposure:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Handle:
-    """A table, cube, column or score. `schema` is None where the columns are not known."""
+    """A table, cube, vectors, column or score. `schema` is None where the columns are not known.
 
-    kind: str  # "table" | "cube" | "column" | "score"
+    `trail` says how a private value came from its declaration; only handles that have one are followed for labels.
+    """
+
+    kind: str  # "table" | "cube" | "vectors" | "column" | "score"
     exposures: tuple[Exposure, ...]
     schema: dict[str, Any] | None = None
     origin: Hashable | None = None
     whole: bool = False
     name: str = ""  # of a column
+    trail: tuple[Note, ...] = ()
+
+    @property
+    def declared(self) -> n.Private:
+        """Where the (first) private source of it is declared."""
+        return self.exposures[0].source.declared
+
+    def passed(self, span: Span, text: str) -> Handle:
+        """The same handle after it took another name at `span`."""
+        before = self.trail
+        if before and before[-1].span.source is span.source and before[-1].span.line == span.line and len(before) > 1:
+            before = before[:-1]  # one line, one note: the name that it got says more than the call that made it
+        return replace(self, trail=(*before, Note(span, text))[:MOST_NOTES])
+
+
+# Numbers and containers --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +120,13 @@ class Range:
     low: Any
     high: Any
     real: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """A word of a description that lists no values: `text`, `integer`, `real`."""
+
+    name: str
 
 
 @dataclass(slots=True, eq=False)
@@ -117,10 +159,16 @@ class LoopVariable:
     marks: tuple[set[str], ...]
 
 
+# Functions and modules ---------------------------------------------------------------------------
+
+
 @dataclass(slots=True, eq=False)
 class Scope:
+    """The names of a scope; `times` is how often each is bound in all, where that is counted."""
+
     parent: Scope | None
     names: dict[str, Any] = field(default_factory=dict)
+    times: Counter[str] | None = None
 
     def find(self, name: str) -> Any:
         scope: Scope | None = self
@@ -146,7 +194,7 @@ class Builtin:
 
 @dataclass(slots=True, eq=False)
 class External:
-    """A kernel of the standard library: it is given no private data, and gives public values."""
+    """A kernel of the standard library: it takes no private data, and gives public values."""
 
     name: str
 
@@ -173,41 +221,55 @@ class Module:
     names: dict[str, Any]
 
 
+Constant = None | bool | float | str
+Container = list[Any] | dict[str, Any] | Set | Items | OneOf
+Value = (
+    Unknown | Constant | NumberInterval | Range | Domain | Container | Handle | Closure | Builtin | External | Part
+    | Maker | Module | LoopVariable
+)  # fmt: skip
+"""All of them."""
+
+
+# What is in a value ------------------------------------------------------------------------------
+
+
 def is_constant(value: Any) -> bool:
     return value is None or isinstance(value, (bool, float, str))
 
 
 def parts_of(value: Any) -> Sequence[Any] | None:
     """The items of a container of any kind, or None."""
-    if isinstance(value, list):
-        return value
-    if isinstance(value, dict):
-        return list(value.values())
-    if isinstance(value, Set):
-        return value.items
-    if isinstance(value, Items):
-        return [value.item]
-    if isinstance(value, OneOf):
-        return value.values
+    match value:
+        case list():
+            return value
+        case dict():
+            return list(value.values())
+        case Set():
+            return value.items
+        case Items():
+            return [value.item]
+        case OneOf():
+            return value.values
     return None
 
 
 def leaves(value: Any) -> Iterator[Any]:
-    """All that is in a value, containers opened."""
-    waiting = [value]
+    """All that is in a value, containers opened, each once."""
+    waiting, opened = [value], set()
     while waiting:
         here = waiting.pop()
         inside = parts_of(here)
         if inside is None:
             yield here
-        else:
+        elif id(here) not in opened:
+            opened.add(id(here))
             waiting.extend(inside)
 
 
 def cannot_charge(value: Any, purity: Callable[[Any], bool] = lambda function: False) -> bool:
     """Whether nothing that is done with this value alone can charge a source."""
     for leaf in leaves(value):
-        if is_constant(leaf) or leaf is PUBLIC or isinstance(leaf, (NumberInterval, Range)):
+        if is_constant(leaf) or leaf is PUBLIC or isinstance(leaf, (NumberInterval, Range, Domain)):
             continue
         if isinstance(leaf, Handle) and not leaf.exposures:
             continue
@@ -216,11 +278,8 @@ def cannot_charge(value: Any, purity: Callable[[Any], bool] = lambda function: F
     return True
 
 
-def widened(value: Any) -> Any:
+def widened(value: Any) -> Unknown:
     return PUBLIC if cannot_charge(value) else TOP
-
-
-# Handles in values -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,90 +323,47 @@ def joined_exposures(handles: Sequence[Handle]) -> tuple[Exposure, ...]:
     return tuple(result.values())
 
 
-# One of two --------------------------------------------------------------------------------------
+def common_prefix(paths: Iterable[Path]) -> Path:
+    shared: Path | None = None
+    for path in paths:
+        if shared is None:
+            shared = path
+        else:
+            most = min(len(shared), len(path))
+            shared = shared[: next((i for i in range(most) if shared[i] != path[i]), most)]
+    return shared or ()
 
 
-def alike(a: Any, b: Any) -> bool:
-    """Whether two values are certainly described alike."""
-    if a is b:
-        return True
-    if type(a) is not type(b):
-        return False
-    if is_constant(a) or isinstance(a, (NumberInterval, Range)):
-        return bool(a == b) or (isinstance(a, float) and math.isnan(a) and math.isnan(b))
-    if isinstance(a, dict):
-        return a.keys() == b.keys() and all(alike(a[k], b[k]) for k in a)
-    if isinstance(a, list):
-        return len(a) == len(b) and all(alike(x, y) for x, y in zip(a, b, strict=True))
-    if isinstance(a, Items):
-        return (a.least, a.most, a.part_of) == (b.least, b.most, b.part_of) and alike(a.item, b.item)
-    if isinstance(a, OneOf):
-        return all(any(alike(x, y) for y in b.values) for x in a.values) and len(a.values) == len(b.values)
-    if isinstance(a, Set):
-        return len(a.items) == len(b.items) and all(alike(x, y) for x, y in zip(a.items, b.items, strict=True))
-    if isinstance(a, Handle):
-        same = (a.kind, a.exposures, a.origin, a.whole, a.name) == (b.kind, b.exposures, b.origin, b.whole, b.name)
-        return same and a.schema == b.schema
-    if isinstance(a, Closure):
-        return a.body is b.body and a.scope is b.scope
-    return isinstance(a, Part) and alike(a.run, b.run)
+def private_handle(value: Any) -> Handle | None:
+    """A private handle that is followed for labels and certainly is `value`, or in it."""
+    visited: dict[int, Handle | None] = {}
+
+    def search(here: Any) -> Handle | None:
+        inside = parts_of(here)
+        if inside is None:
+            return here if isinstance(here, Handle) and here.trail else None
+        if id(here) not in visited:
+            visited[id(here)] = None
+            results = (search(part) for part in inside)
+            if isinstance(here, OneOf):
+                every_one = list(results)
+                visited[id(here)] = every_one[0] if all(every_one) else None
+            elif not isinstance(here, Items) or here.least or here.part_of is not None:
+                visited[id(here)] = next(filter(None, results), None)
+        return visited[id(here)]
+
+    return search(value)
 
 
-def join_values(a: Any, b: Any) -> Any:
-    """A value that stands for both."""
-    if isinstance(a, LoopVariable) or isinstance(b, LoopVariable):
-        return _joined_loop_variable(a, b)
-    if a is MISSING or alike(a, b):
-        return b
-    if b is MISSING:
-        return a
-    if a is TOP or b is TOP:
-        return TOP
-    if _is_number(a) and _is_number(b):
-        (low, high), (least, most) = ends(a), ends(b)
-        return PUBLIC if math.isnan(low + high + least + most) else NumberInterval(min(low, least), max(high, most))
-    if cannot_charge(a) and cannot_charge(b) and not (isinstance(a, (list, dict, Items)) and isinstance(b, type(a))):
-        return PUBLIC
-    if isinstance(a, dict) and isinstance(b, dict) and a.keys() == b.keys():
-        return {k: join_values(a[k], b[k]) for k in a}
-    if isinstance(a, (list, Items)) and isinstance(b, (list, Items)):
-        if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
-            return [join_values(x, y) for x, y in zip(a, b, strict=True)]
-        return _joined_items(a, b)
-    return _one_of(a, b)
+# Amounts -----------------------------------------------------------------------------------------
 
 
-def _joined_loop_variable(a: Any, b: Any) -> LoopVariable:
-    marks = [m for x in (a, b) if isinstance(x, LoopVariable) for m in x.marks]
-    bare = [x.value if isinstance(x, LoopVariable) else x for x in (a, b)]
-    return LoopVariable(join_values(*bare), tuple({id(m): m for m in marks}.values()))
-
-
-def join_all(values: Sequence[Any]) -> Any:
-    result = values[0] if values else PUBLIC
-    for value in values[1:]:
-        result = join_values(result, value)
-    return result
-
-
-def _joined_items(a: list[Any] | Items, b: list[Any] | Items) -> Items:
-    one, two = (x if isinstance(x, Items) else Items(join_all(x) if x else MISSING, len(x), len(x)) for x in (a, b))
-    item = join_values(one.item, two.item)
-    most = None if one.most is None or two.most is None else max(one.most, two.most)
-    return Items(PUBLIC if item is MISSING else item, min(one.least, two.least), most)
-
-
-def _one_of(a: Any, b: Any) -> Any:
-    handles: list[Any] = []
-    for value in (a, b):
-        for one in value.values if isinstance(value, OneOf) else (value,):
-            if not any(alike(one, old) for old in handles):
-                handles.append(one)
-    return OneOf(tuple(handles)) if len(handles) <= MOST_ALTERNATIVES else TOP
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (float, NumberInterval))
+def quanta(value: float) -> int | None:
+    """An amount in quanta; None where a run would refuse it."""
+    try:
+        return amounts.quanta(value)
+    except Refusal:
+        return None
 
 
 def ends(value: Any) -> tuple[float, float]:

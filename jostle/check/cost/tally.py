@@ -13,29 +13,10 @@ import math
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 
-from jostle.accounting import amounts
-from jostle.diagnostics import Refusal
+from jostle.check.abstract.values import EACH, Generic, Most, Path, common_prefix
 from jostle.source import Span
 
 MOST_TREES = 4
-
-Path = tuple[tuple[Hashable, Hashable], ...]  # (partition, part) from the root down
-Most = int | float  # quanta, or infinity
-
-
-class Generic:
-    """A part that stands for each part of its partition: what is spent on it, any part may have."""
-
-
-EACH = Generic()  # of every partition; others stand for the part that a loop is at
-
-
-def quanta(value: float) -> int | None:
-    """An amount in quanta; None where a run would refuse it."""
-    try:
-        return amounts.quanta(value)
-    except Refusal:
-        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,17 +117,6 @@ def joined(trees: Iterable[Tree]) -> Tree:
         for own in owns[1:]:
             result[place] = result[place].join(own)
     return result
-
-
-def common_prefix(paths: Iterable[Path]) -> Path:
-    shared: Path | None = None
-    for path in paths:
-        if shared is None:
-            shared = path
-        else:
-            most = min(len(shared), len(path))
-            shared = shared[: next((i for i in range(most) if shared[i] != path[i]), most)]
-    return shared or ()
 
 
 def _add_tree(trees: list[Tree], new: Tree) -> None:

@@ -1,0 +1,390 @@
+"""The walk that follows what a program can spend: where ways part and meet, loops, and how far anything is followed.
+
+The state of one way is a ledger and the names of a scope. A loop whose rounds are not known is followed once, from
+names that hold before every round: a first guess is widened until one more round adds nothing to it. Everything is
+counted in steps, so that following ends by itself; what takes too long has no bound but the allotment it stands in.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from typing import Any
+
+from jostle.accounting.amounts import QUANTA
+from jostle.check.abstract.calls import apply
+from jostle.check.abstract.declarations import World
+from jostle.check.abstract.interpreter import NO_SOURCES, Bounds, Interpreter
+from jostle.check.abstract.joins import alike, bare, join, join_all, joined_names, uniform, walked
+from jostle.check.abstract.rows import row_parts
+from jostle.check.abstract.values import (
+    MISSING,
+    PUBLIC,
+    TOP,
+    Closure,
+    Exposure,
+    Generic,
+    Handle,
+    Items,
+    LoopVariable,
+    Maker,
+    Module,
+    NumberInterval,
+    OneOf,
+    ReachedSources,
+    Scope,
+    Set,
+    SourceFact,
+    leaves,
+    reached_sources,
+    widened,
+)  # fmt: skip
+from jostle.check.cost.ledger import Ledger, Opened, Spending, current
+from jostle.check.cost.purity import Purity
+from jostle.check.cost.tally import Why
+from jostle.check.labels import Labels
+from jostle.source import Span
+from jostle.syntax import nodes as n
+
+FUEL = 60_000  # steps
+MOST_CALLS = 200  # open at once; a run allows more, which are then not followed
+TRIALS, TRIAL = 6_000, 1_500  # steps on values that cannot cost anything: in all, and on one of them
+MOST_GUESSES = 8
+FEW_ROUNDS = 20  # that are followed one by one at any price
+
+
+class TooLong(Exception):
+    """What is being followed takes too many steps or calls."""
+
+    def __init__(self, why: Why) -> None:
+        super().__init__(why.reason)
+        self.why = why
+
+
+class Explorer(Spending, Interpreter):
+    """The ways of one program."""
+
+    def __init__(self, world: World, base: Scope) -> None:
+        Interpreter.__init__(self, world, Labels(None))
+        Spending.__init__(self, self.sources)
+        self.base = base
+        self.purity = Purity()
+        self.fuel, self.trials = FUEL, TRIALS
+        self.trying = False
+        self.depth = 0
+        self.returns: list[tuple[Any, Ledger]] = []
+        self.reads: set[tuple[str, int]] = set()
+        self.modules: dict[tuple[str, ...], Module] = {}
+
+    # Ways ----------------------------------------------------------------------------------------
+
+    def decided(self, test: Any) -> bool | None:
+        return test if isinstance(test, bool) else None
+
+    def paths(self, thunks: Sequence[Callable[[], Any]], certain: bool = True) -> Any:
+        before, after, values = self.ledger, None, []
+        for thunk in thunks:
+            self.ledger = before.copy()
+            values.append(thunk())
+            after = self.ledger if after is None else after.join(self.ledger)
+        self.ledger = after if after is not None else before
+        return join_all(values)
+
+    def branches(self, scope: Scope, bodies: Sequence[Sequence[n.Stmt]]) -> bool:
+        names, before = scope.names, self.ledger
+        ends: list[tuple[dict[str, Any], Ledger]] = []
+        for body in bodies:
+            scope.names, self.ledger = dict(names), before.copy()
+            if self.block(body, scope):
+                ends.append((scope.names, self.ledger))
+        for other_names, other in ends[1:]:
+            ends[0] = joined_names(ends[0][0], other_names), ends[0][1].join(other)
+        if ends:
+            scope.names, self.ledger = ends[0]
+        return bool(ends)
+
+    def returned(self, value: Any) -> None:
+        self.returns.append((value, self.ledger))
+        self.ledger = self.ledger.copy()
+
+    def here(self) -> Callable[[], None]:
+        """Gives a function that comes back to this point of the way, from wherever following it broke off."""
+        ledger, returns, mark = self.ledger.copy(), self.returns, len(self.returns)
+        stack, active, depth = list(self.stack), set(self.active), self.depth
+        measured, bare_left = self.measured, self.bare_left
+
+        def back() -> None:
+            self.ledger, self.returns, self.stack, self.active = ledger.copy(), returns, list(stack), set(active)
+            self.depth, self.measured, self.bare_left = depth, measured, bare_left
+            del returns[mark:]
+
+        return back
+
+    def trial(self, thunk: Callable[[], Any]) -> Any:
+        """The value of something inert, or `PUBLIC` where it takes long."""
+        outer, back = self.fuel, self.here()
+        allowed = min(outer, max(100, min(TRIAL, self.trials // 4)))
+        self.fuel, self.trying = allowed, True
+        try:
+            return thunk()
+        except TooLong:
+            back()
+            return PUBLIC
+        finally:
+            used = allowed - max(0, self.fuel)
+            self.trials -= used
+            self.fuel, self.trying = outer - used, False
+
+    def cheaply(self, scope: Scope, node: n.Node, value: Any, thunk: Callable[[], Any]) -> Any:
+        inert = not self.trying and self.purity.value(value) and self.purity.node(node, scope)
+        return self.trial(thunk) if inert else thunk()
+
+    def step(self, span: Span | None) -> None:
+        self.fuel -= 1
+        if self.fuel < 0:
+            self.too_long("it is too long to follow", span)
+
+    def too_long(self, reason: str, span: Span | None) -> None:
+        raise TooLong(Why(reason, span))
+
+    # Names ---------------------------------------------------------------------------------------
+
+    def find(self, scope: Scope, name: str) -> Any:
+        at: Scope | None = scope
+        while at is not None:
+            if name in at.names:
+                self.reads.add((name, id(at)))
+                value = at.names[name]
+                if isinstance(value, LoopVariable):
+                    for mark in value.marks:
+                        mark.add(name)
+                    return value.value
+                return value
+            at = at.parent
+        self.reads.add((name, 0))
+        return MISSING
+
+    def use(self, node: n.Use, scope: Scope) -> None:
+        """A module is followed once, in a scope of its own."""
+        before, sources = dict(self.ledger.tallies), len(self.sources)
+        if node.path not in self.modules:
+            self.modules[node.path] = Module({})
+            tree = self.world.load_module(node.path)
+            if tree is not None:
+                inner = Scope(self.base)
+                self.block(tree.body, inner)
+                names = {k: v for k, v in inner.names.items() if not k.startswith("_") and not isinstance(v, Module)}
+                self.modules[node.path] = Module(names)
+        module = self.modules[node.path]
+        if self.ledger.tallies != before or len(self.sources) != sources:
+            del self.modules[node.path]  # it spends: on another way it would spend again
+        scope.names[node.path[-1]] = module
+        for name, value in module.names.items():
+            if name not in scope.names or isinstance(scope.names[name], Module):
+                scope.names[name] = value
+
+    def rows(self, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> None:
+        if schema is None:
+            self.optionally(lambda: row_parts(self, node, None, scope))
+        else:
+            row_parts(self, node, schema, scope)
+
+    # Functions -----------------------------------------------------------------------------------
+
+    def enter(self, function: Closure, local: dict[str, Any], node: n.Expr) -> Any:
+        inert = not self.trying and self.purity.function(function) and all(map(self.purity.value, local.values()))
+        return self.trial(lambda: self._enter(function, local, node)) if inert else self._enter(function, local, node)
+
+    def _enter(self, function: Closure, local: dict[str, Any], node: n.Expr) -> Any:
+        if self.depth >= MOST_CALLS:
+            self.too_long(f"`{function.name}` calls itself more than {MOST_CALLS} deep, or without end", node.span)
+        scope = Scope(function.scope, local)
+        self.depth += 1
+        if not isinstance(function.body, n.Block):
+            result = self.eval(function.body, scope)
+            self.depth -= 1
+            return result
+        outer, self.returns = self.returns, []
+        if self.block(function.body.body, scope):
+            self.returns.append((None, self.ledger))
+        ends, self.returns = self.returns, outer
+        self.depth -= 1
+        self.ledger = ends[0][1]
+        for _, ledger in ends[1:]:
+            self.ledger = self.ledger.join(ledger)
+        return join_all([value for value, _ in ends])
+
+    def choose(self, maker: Maker, args: Sequence[Any], node: n.Expr) -> Any:
+        """Any of the features, each in an allotment of its own, then one of the options with what is left."""
+        data = args[0] if args else PUBLIC
+        reached = reached_sources(data)
+        private = bool(reached.exposures) or reached.open
+        opened = self.allotment
+        if private and opened is None:
+            return PUBLIC  # refused
+        most = math.inf
+        if private and opened is not None and not opened.boundless:
+            most = self.left_of(opened, reached)[1]
+
+        def followed(part: Any, apart: bool) -> Callable[[], Any]:
+            inner = Opened(0, most, 0, "", node.span, reached if private else NO_SOURCES, boundless=not private)
+            call = lambda: apply(self, part, [data], {}, node)  # noqa: E731
+            return (lambda: self.inside(inner, call, lambda: TOP)) if apart or not private else call
+
+        for feature in leaves(maker.features):
+            self.optionally(followed(feature, True))
+            if private:  # one that looks at public facts runs in the allotment itself
+                self.optionally(followed(feature, False))
+        if maker.picks:
+            return join_all(list(leaves(maker.options)))
+        return self.paths([followed(option, False) for option in leaves(maker.options)])
+
+    # Amounts -------------------------------------------------------------------------------------
+
+    def charge(self, reached: ReachedSources, amount: Bounds, span: Span, why: str = "an amount is not known") -> None:
+        self.spend(reached, *amount, Why(why, span))
+
+    def left(self, scope: Scope, unit: str, reached: ReachedSources) -> Any:
+        opened = self.allotment
+        if opened is None or self.find(scope, unit) is not MISSING:
+            return MISSING
+        if opened.boundless:
+            return math.inf
+        least, most = self.left_of(opened, reached)
+        low, high = least / QUANTA, (most / QUANTA if most < math.inf else math.inf)
+        return low if low == high else NumberInterval(low, high)
+
+    def allotted(self, spend: n.Spend, scope: Scope, reached: ReachedSources, body: Callable[[], Any],
+                 ruined: Callable[[], Any]) -> Any:  # fmt: skip
+        least, most, delta = self.amount(spend.amount, scope, reached)
+        return self.inside(Opened(least, most, delta, spend.amount.unit, spend.span, reached), body, ruined)
+
+    def inside(self, opened: Opened, body: Callable[[], Any], ruined: Callable[[], Any]) -> Any:
+        """Follows what stands in an allotment; where that takes too long, it may spend all of it on any source."""
+        back, returns, mark = self.here(), self.returns, len(self.returns)
+        self.open(opened)
+        reserve = self.fuel - self.fuel // 2
+        self.fuel -= reserve
+        try:
+            result = body()
+        except TooLong as too_long:
+            back()
+            most = math.inf if opened.boundless else opened.most
+            self.charge_everything(most, opened.delta, too_long.why)
+            return ruined()
+        finally:
+            self.fuel += reserve
+        self.close(opened, [ledger for _, ledger in returns[mark:]])
+        return result
+
+    # Loops ---------------------------------------------------------------------------------------
+
+    def loop(self, scope: Scope, span: Span, value: Any, own: Collection[str], each: Callable[[Any], bool]) -> bool:
+        source = walked(value)
+        if isinstance(source, Items):
+            return self._rounds(scope, span, source, own, each)
+        if len(source) <= FEW_ROUNDS:
+            return all(each(item) for item in source)
+        names, back, reserve = dict(scope.names), self.here(), self.fuel - self.fuel // 2
+        self.fuel -= reserve
+        try:
+            return all(each(item) for item in source)
+        except TooLong:
+            back()
+            scope.names = names
+        finally:
+            self.fuel += reserve
+        return self._rounds(scope, span, uniform(source), own, each)
+
+    def _rounds(
+        self, scope: Scope, span: Span, source: Items, own: Collection[str], each: Callable[[Any], bool]
+    ) -> bool:
+        start = names = dict(scope.names)
+        before, mark = self.ledger, len(self.returns)
+        wide: list[SourceFact] = []
+        for attempt in range(MOST_GUESSES):
+            read: set[str] = set()
+            scope.names = names | {k: _loop_variable(names[k], read) for k in own if k in names}
+            self.ledger = before.copy()
+            del self.returns[mark:]
+            once = Generic() if source.part_of is not None else None
+            recorder = self.open(Opened(0, math.inf, 0, "", span, NO_SOURCES, recorder=True))
+            for charged in wide:
+                self.widen(charged)
+            if once is not None:
+                self.active.add(once)
+                for e in reached_sources(source.item).exposures:  # rounds before may have charged other parts
+                    self.widen(e.source, (*current(e.path[:-1], self.active), (source.part_of, None)))
+            goes_on = each(part_item(source, once))
+            if once is not None:
+                self.active.discard(once)
+            after = {name: self.settled(_without_mark(v, read)) for name, v in scope.names.items()}
+            outside = self.outside(recorder, once)
+            changed = [k for k in read if not alike(join(bare(names[k]), bare(after[k])), bare(names[k]))]
+            new = [k for k in after if k not in names and any(r == k and at != id(scope) for r, at in self.reads)]
+            if (not goes_on and not attempt) or not (changed or new or any(s not in wide for s in outside)):
+                break
+            wide = [*wide, *(s for s in outside if s not in wide)]
+            joined = joined_names(names, after)
+            if attempt >= 2:
+                joined |= {k: TOP if attempt >= 5 else widened(bare(joined[k])) for k in (*changed, *new)}
+            names = joined
+            self.stack.remove(recorder)
+        else:
+            raise TooLong(Why("a loop that does not settle", span))
+        if not goes_on and not attempt:
+            self.stack.remove(recorder)
+            scope.names, self.ledger = start, before
+            return not source.least
+        rounds = f"a loop of {source.most:,} rounds" if source.most is not None else "a loop of unknown length"
+        ended = [ledger for _, ledger in self.returns[mark:]]
+        ended = self.repeat(recorder, ended, once, source.least, source.most, Why(f"{rounds} charges it", span))
+        scope.names = after if source.least else joined_names(start, after)
+        self.returns[mark:] = [(value, ledger) for (value, _), ledger in zip(self.returns[mark:], ended, strict=True)]
+        return True
+
+    def settled(self, value: Any) -> Any:
+        if isinstance(value, LoopVariable):
+            return LoopVariable(self.settled(value.value), value.marks)
+        if isinstance(value, Handle):
+            exposures = tuple(Exposure(e.source, current(e.path, self.active), e.agents) for e in value.exposures)
+            return replace(value, exposures=exposures)
+        if isinstance(value, list):
+            return [self.settled(v) for v in value]
+        if isinstance(value, dict):
+            return {k: self.settled(v) for k, v in value.items()}
+        if isinstance(value, Set):
+            return Set([self.settled(v) for v in value.items])
+        if isinstance(value, Items):
+            return Items(self.settled(value.item), value.least, value.most)
+        if isinstance(value, OneOf):
+            return join_all([self.settled(v) for v in value.values])
+        return value
+
+
+# Helpers -----------------------------------------------------------------------------------------
+
+
+def _loop_variable(value: Any, mark: set[str]) -> LoopVariable:
+    return (
+        LoopVariable(value.value, (*value.marks, mark))
+        if isinstance(value, LoopVariable)
+        else LoopVariable(value, (mark,))
+    )
+
+
+def _without_mark(value: Any, mark: set[str]) -> Any:
+    if not isinstance(value, LoopVariable):
+        return value
+    marks = tuple(m for m in value.marks if m is not mark)
+    return LoopVariable(value.value, marks) if marks else value.value
+
+
+def part_item(source: Items, once: Generic | None) -> Any:
+    """An item of a loop; of a partition's, the part that stands for all of them."""
+    if once is None:
+        return source.item
+    key, part = source.item
+    reserve = tuple(Exposure(e.source, (*e.path[:-1], (source.part_of, once)), e.agents) for e in part.exposures)
+    return [key, Handle(part.kind, reserve, part.schema, part.origin, False, part.name)]

@@ -1,0 +1,262 @@
+"""The walk that looks at every place of a program once, for labels.
+
+Both branches of a condition are followed, a loop goes round once with what is true of each item, and functions are
+walked where they are called and once more with unknown arguments. Nothing is guessed: what cannot be followed may be
+any value; a branch inside a called function is listened to only where it must be taken; and a budget of steps bounds
+the walk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from jostle.check import queries
+from jostle.check.abstract.declarations import World, universe
+from jostle.check.abstract.interpreter import Bounds, Interpreter
+from jostle.check.abstract.joins import join_all, joined_names, uniform, walked
+from jostle.check.abstract.rows import columns_of, joined_tables
+from jostle.check.abstract.values import (
+    MISSING,
+    PUBLIC,
+    TOP,
+    Closure,
+    Handle,
+    Items,
+    Maker,
+    Range,
+    ReachedSources,
+    Scope,
+    ends,
+    private_handle,
+)  # fmt: skip
+from jostle.check.labels import Labels, source_text
+from jostle.check.report import Report
+from jostle.check.scopes import UseNames, returns_inside, times_bound
+from jostle.source import Span
+from jostle.syntax import nodes as n
+
+MOST_STEPS = 200_000  # expressions looked at in calls
+DEEPEST = 2_000  # expressions inside each other, calls included
+MOST_CALLS = 30  # calls inside each other that are followed
+ANY_AMOUNT: Bounds = (0, 0, 0)
+
+
+class AnyWorld(World):
+    """Every setting and every module may be anything; each declaration is of a source of its own."""
+
+    def __init__(self, names: UseNames) -> None:
+        super().__init__(lambda path: None, lambda kind, args: object())
+        self.use_names = names
+
+    def names(self, use: n.Use) -> Collection[str]:
+        return self.use_names(use)
+
+    def setting(self, name: str, default: Any) -> Any:
+        return PUBLIC
+
+
+class Exploration(Interpreter):
+    """The walk over one program."""
+
+    most_parts = 0
+
+    def __init__(self, report: Report, builtins: Collection[str], predefined: Collection[str], names: UseNames) -> None:
+        super().__init__(AnyWorld(names), Labels(report))
+        base = universe(builtins)
+        base.names |= dict.fromkeys(predefined, TOP)
+        self.top = Scope(base)
+        self.called: list[n.Node] = []  # bodies of the functions that are being walked because they were called
+        self.paid = self.delta = 0  # allotments open, and those with delta
+        self.defining = False  # inside a function that nobody called, with unknown arguments
+        self.uncalled: list[Closure] = []
+        self.registered: set[int] = set()
+        self.results: list[Any] = []
+        self.steps = self.depth = 0
+
+    def program(self, program: n.Program) -> None:
+        self.top.times = times_bound(program.body, self.world.names)
+        self.block(program.body, self.top)
+        self.defining = True
+        self.delta = 1  # who calls may have given delta
+        while self.uncalled:
+            function = self.uncalled.pop()
+            self.body(function, dict.fromkeys((name for name, _ in function.params), TOP))
+
+    # Paths ---------------------------------------------------------------------------------------
+
+    @contextmanager
+    def perhaps(self, certain: bool = True) -> Iterator[None]:
+        """Inside a called function, what is in a branch or a loop may never be reached with these arguments."""
+        was, self.labels.sure = self.labels.sure, self.labels.sure and certain and not self.called
+        yield
+        self.labels.sure = was
+
+    def block(self, body: Sequence[n.Stmt], scope: Scope) -> bool:
+        was, goes_on = self.labels.sure, True
+        for stmt in body:
+            goes_on = self.statement(stmt, scope) and goes_on
+            if self.called and not isinstance(stmt, n.Return) and returns_inside(stmt):
+                self.labels.sure = False
+        self.labels.sure = was
+        return goes_on
+
+    def decided(self, test: Any) -> bool | None:
+        return None
+
+    def paths(self, thunks: Sequence[Callable[[], Any]], certain: bool = True) -> Any:
+        with self.perhaps(certain):
+            return join_all([thunk() for thunk in thunks])
+
+    def branches(self, scope: Scope, bodies: Sequence[Sequence[n.Stmt]]) -> bool:
+        before, ends = scope.names, []
+        with self.perhaps():
+            for body in bodies:
+                scope.names = dict(before)
+                if self.block(body, scope):
+                    ends.append(scope.names)
+        for names in ends[1:]:
+            ends[0] = joined_names(ends[0], names)
+        scope.names = ends[0] if ends else scope.names
+        return bool(ends)
+
+    def loop(self, scope: Scope, span: Span, value: Any, own: Collection[str], each: Callable[[Any], bool]) -> bool:
+        items = walked(value)
+        scope.names |= {name: TOP for name in own if name in scope.names}  # of some round, not known which
+        with self.perhaps():
+            each(items.item if isinstance(items, Items) else join_all(items))
+        return True
+
+    def iterated(self, source: n.Expr, scope: Scope) -> Any:
+        value = super().iterated(source, scope)
+        if isinstance(value, Range):
+            return Items(PUBLIC, int(isinstance(value.low, float) and ends(value.high)[0] >= value.low))
+        items = walked(value)
+        return items if isinstance(items, Items) else uniform(items)
+
+    def cheaply(self, scope: Scope, node: n.Node, value: Any, thunk: Callable[[], Any]) -> Any:
+        return thunk()
+
+    def step(self, span: Span | None) -> None:
+        self.steps += bool(self.called)
+
+    def too_long(self, reason: str, span: Span) -> None:
+        pass
+
+    def eval(self, node: n.Expr, scope: Scope) -> Any:
+        if self.depth > DEEPEST or self.steps > MOST_STEPS:
+            return TOP
+        self.depth += 1
+        result = super().eval(node, scope)
+        self.depth -= 1
+        return result
+
+    # Names and functions -------------------------------------------------------------------------
+
+    def find(self, scope: Scope, name: str) -> Any:
+        home: Scope | None = scope
+        while home is not None and name not in home.names:
+            home = home.parent
+        if home is None:
+            return MISSING
+        some_moment = self.defining and home is not scope and home.times is not None and home.times[name] > 1
+        return TOP if some_moment else home.names[name]
+
+    def use(self, node: n.Use, scope: Scope) -> None:
+        scope.names |= dict.fromkeys(self.world.names(node), TOP)
+
+    def created(self, function: Closure) -> Closure:
+        """It is walked with unknown arguments at the end."""
+        if not self.called and id(function.body) not in self.registered:
+            self.registered.add(id(function.body))
+            self.uncalled.append(function)
+        return function
+
+    def enter(self, function: Closure, local: dict[str, Any], node: n.Expr) -> Any:
+        if any(function.body is body for body in self.called) or len(self.called) >= MOST_CALLS:
+            return TOP
+        text = source_text(node)
+        local = {k: self.labels.passed(v, node.span, f"passed on as `{k}` of `{text}`") for k, v in local.items()}
+        self.called.append(function.body)
+        result = self.body(function, local)
+        self.called.pop()
+        return result
+
+    def body(self, function: Closure, local: dict[str, Any]) -> Any:
+        body = function.body
+        if not isinstance(body, n.Block):
+            return self.eval(body, Scope(function.scope, local))
+        was, self.results = self.results, []
+        if self.block(body.body, Scope(function.scope, local, times_bound(body.body, self.world.names))):
+            self.results.append(None)
+        results, self.results = self.results, was
+        return join_all(results)
+
+    def returned(self, value: Any) -> None:
+        self.results.append(value)
+
+    def choose(self, maker: Maker, args: Sequence[Any], node: n.Expr) -> Any:
+        """On private data a choice needs an allotment, whatever it has learnt."""
+        table = next(filter(None, map(private_handle, args)), None)
+        if table is not None and not (self.paid or self.called or self.defining):
+            message = f"this choice reads `{table.declared.name}`, which is private, and nothing pays for it"
+            help = f"write `{source_text(node)}(…) with epsilon 0.5`"
+            self.labels.report.add("NoEpsilon", message, node.span, label="no epsilon", help=help, notes=table.trail)
+        return TOP
+
+    # Allotments and queries ----------------------------------------------------------------------
+
+    def allotted(self, spend: n.Spend, scope: Scope, reached: ReachedSources, body: Callable[[], Any],
+                 ruined: Callable[[], Any]) -> Any:  # fmt: skip
+        self.amount(spend.amount, scope, reached)
+        with_delta = spend.amount.delta is not None
+        self.paid += 1
+        self.delta += with_delta
+        result = body()
+        self.paid -= 1
+        self.delta -= with_delta
+        return result
+
+    def left(self, scope: Scope, unit: str, reached: ReachedSources) -> Any:
+        return MISSING
+
+    def bare(self, reached: ReachedSources, shares: int) -> Bounds:
+        return ANY_AMOUNT
+
+    def charge(self, reached: ReachedSources, amount: Bounds, span: Span, why: str = "") -> None:
+        pass
+
+    def is_variable(self, scope: Scope) -> Callable[[str], bool]:
+        """Whether a name is a variable where rows are read."""
+        times = self.top.times
+        return lambda name: scope.find(name) is not MISSING or (times is not None and name in times)
+
+    def rows(self, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> None:
+        if schema is not None and self.labels.sure:
+            queries.check_rows([node], schema, self.is_variable(scope), self.labels.report)
+
+    def select(self, node: n.Select, scope: Scope) -> Any:
+        self.paid += node.spend is not None
+        sides = [self.eval(table, scope) for table in (node.table, *(joined.table for joined in node.joins))]
+        self.paid -= node.spend is not None
+        table = sides[0]
+        for side in sides[1:]:
+            table = joined_tables(table, side)
+        owner = next((side for side in sides if isinstance(side, Handle) and side.trail), None)
+        sure = self.labels.sure
+        wrong = sure and queries.check_select(
+            node, columns_of(table), owner, self.delta > 0, self.is_variable(scope), self.labels.report
+        )
+        if node.spend is not None and not wrong:
+            self.amount(node.spend.amount, scope, ReachedSources(()))
+        elif not wrong and owner is not None and not (self.paid or self.called or self.defining):
+            private = owner.declared
+            if private.protecting is None or not private.protecting.public_size:
+                # an undivided count of a public size is free, and the kernel knows which that is
+                help = "write `with epsilon 0.1` at the end of the select, or put it into `with epsilon 0.1 { … }`"
+                message = f"this query reads `{private.name}`, which is private, and nothing pays for it"
+                self.labels.report.add(
+                    "NoEpsilon", message, node.span, label="no epsilon", help=help, notes=owner.trail
+                )
+        return PUBLIC

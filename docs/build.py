@@ -94,7 +94,7 @@ def builtins_page() -> str:
     for name in sorted(BUILTINS, key=str.lower):
         row = BUILTINS[name]
         said = next(((page, head) for page, head, text in sections if re.search(rf"`[^`\n]*\b{name}\b", text)), None)
-        where = f"[{said[1]}](../{said[0]}#{_anchor(said[1])})" if said else ""
+        where = f"[{said[1]}](../{said[0]}#{_anchor(said[1])})" if said else f"`jostle/privacy/{row.file}`"
         out.append(f"| `{row.usage}` | {row.about} | {row.effect.value} | {where} |")
     out += ["", "## Aggregates of a select", "", "| | | |", "|---|---|---|"]
     for entry in (*AGGREGATES.values(), *DISTINCT.values()):

@@ -21,12 +21,12 @@ PUBLIC, HANDLES, CONTAINERS, PRINTS, DRAWS, ROWS, SOURCE, NOTHING = Reads
 
 def row(
     name: str, signature: str | None, about: str, gives: Gives = Gives.RELEASED, reads: Reads = PUBLIC,
-    effect: Effect = PURE, former: str = "",
+    effect: Effect = PURE, former: str = "", function: str = "",
 ) -> None:  # fmt: skip
     """Enters a row; a name has one."""
     if name in BUILTINS:
         raise ImportError(f"the built-in `{name}` has two rows")
-    BUILTINS[name] = Builtin(name, signature, effect, reads, gives, about, former)
+    BUILTINS[name] = Builtin(name, signature, effect, reads, gives, about, former, function)
 
 
 # Words of descriptions, and constants ----------------------------------------------------------------
@@ -74,9 +74,11 @@ row("exp_mech", "domain, @utilities, epsilon = none", "An element of `domain`, l
 row("noisy_max", "@utilities, epsilon = none", "The index of a score that is likely large.", reads=HANDLES,
     effect=MEASURES)  # fmt: skip
 row("least_cost_partition", "@cube, *, epsilon = none, **tuning",
-    "A bucket for every cell, by a walk that splits uneven blocks.", reads=HANDLES, effect=MEASURES)  # fmt: skip
+    "A bucket for every cell, by a walk that splits uneven blocks.", reads=HANDLES, effect=MEASURES,
+    function="measurements.partition:cost_partition")  # fmt: skip
 row("count_partition", "@cube, *, epsilon = none, **tuning",
-    "A bucket for every cell, by a walk that splits full blocks.", reads=HANDLES, effect=MEASURES)  # fmt: skip
+    "A bucket for every cell, by a walk that splits full blocks.", reads=HANDLES, effect=MEASURES,
+    function="measurements.partition:count_partition")  # fmt: skip
 row("prepaid", "@rows, *, epsilon = none, delta = none, via = none",
     "Pays at once for several measurements of vectors.", reads=HANDLES, effect=MEASURES)  # fmt: skip
 row("noisy_moments", "@rows, weights = \"one\", parameters = none, *, shares = [1, 1, 9], paid = none, part = 1, "
@@ -92,27 +94,31 @@ row("perturbed_optimum", "@cubes, model, rows, ridge = none, *, epsilon = none, 
 
 # Scores ----------------------------------------------------------------------------------------------
 
-row("size", "@value", "How many rows there are: a score.", Gives.SCORE, HANDLES, SCORES)
-row("total", "@value", "The sum of all counts: a score.", Gives.SCORE, HANDLES, SCORES)
-row("nonzero", "@value", "How many cells hold rows: a score.", Gives.SCORE, HANDLES, SCORES)
-row("largest_cell", "@value", "The largest cell: a score.", Gives.SCORE, HANDLES, SCORES, "peak")
-row("largest_marginal", "@value", "The largest cell of any marginal: a score.", Gives.SCORE, HANDLES, SCORES, "ridge")
-row("l2", "@value", "The Euclidean norm of the counts: a score.", Gives.SCORE, HANDLES, SCORES)
+row("size", "@value", "How many rows there are: a score.", Gives.SCORE, HANDLES, SCORES, function="scores.cells:size")
+row("total", "@value", "The sum of all counts: a score.", Gives.SCORE, HANDLES, SCORES, function="scores.cells:total")
+row("nonzero", "@value", "How many cells hold rows: a score.", Gives.SCORE, HANDLES, SCORES,
+    function="scores.cells:nonzero")  # fmt: skip
+row("largest_cell", "@value", "The largest cell: a score.", Gives.SCORE, HANDLES, SCORES, "peak",
+    function="scores.cells:largest_cell")  # fmt: skip
+row("largest_marginal", "@value", "The largest cell of any marginal: a score.", Gives.SCORE, HANDLES, SCORES, "ridge",
+    function="scores.cells:largest_marginal")  # fmt: skip
+row("l2", "@value", "The Euclidean norm of the counts: a score.", Gives.SCORE, HANDLES, SCORES,
+    function="scores.cells:l2")  # fmt: skip
 row("l1_to_uniform", "@value", "The distance of the counts to uniform ones: a score.", Gives.SCORE, HANDLES, SCORES,
-    "spread")  # fmt: skip
+    "spread", function="scores.cells:l1_to_uniform")  # fmt: skip
 row("total_variation", "@value", "The sum of differences of neighbouring counts: a score.", Gives.SCORE, HANDLES,
-    SCORES, "roughness")  # fmt: skip
+    SCORES, "roughness", function="scores.cells:total_variation")  # fmt: skip
 row("misfit", "@cube, queries, estimate", "How far an estimate's answers are from the true ones: scores.",
-    Gives.SCORE, HANDLES, SCORES)  # fmt: skip
+    Gives.SCORE, HANDLES, SCORES, function="scores.fit:misfit")  # fmt: skip
 row("distance", "@cube, expected, penalty = 0", "How far public counts are from the true ones: a score.",
-    Gives.SCORE, HANDLES, SCORES)  # fmt: skip
+    Gives.SCORE, HANDLES, SCORES, function="scores.fit:distance")  # fmt: skip
 row("bisection_costs", "@cube, starts, places, penalty = 0, grain = 1",
     "The costs of cutting each segment of a line at each of its places: scores.", Gives.SCORE, HANDLES,
-    SCORES, "bisections")  # fmt: skip
+    SCORES, "bisections", function="scores.candidates:bisection_costs")  # fmt: skip
 row("boundaries", "@cube, bins, end, grain = 1", "The costs of the places where the last bin may begin: scores.",
-    Gives.SCORE, HANDLES, SCORES)  # fmt: skip
+    Gives.SCORE, HANDLES, SCORES, function="scores.candidates:boundaries")  # fmt: skip
 row("tail_energy", "@cube, kept, costs, weights, grain = 1", "What is left out with only some frequencies: scores.",
-    Gives.SCORE, HANDLES, SCORES, "leftover")  # fmt: skip
+    Gives.SCORE, HANDLES, SCORES, "leftover", function="scores.candidates:tail_energy")  # fmt: skip
 row("coordinate_scores", "@rows, given, parameters = none, *, bound = 1",
     "The coordinates of a row kernel's sum and their negatives: scores.", Gives.SCORE, HANDLES, SCORES)  # fmt: skip
 row("correct_count", "model, @table, label", "How many rows a public classifier gets right: a score.", Gives.SCORE,

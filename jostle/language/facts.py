@@ -90,6 +90,7 @@ class Builtin:
     gives: Gives
     about: str
     former: str = ""
+    function: str = ""  # where in `privacy` it stands, `module:name`; empty where `run` implements it
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -106,6 +107,11 @@ class Builtin:
         if self.effect not in (Effect.PURE, Effect.DECLARES) or self.reads is Reads.ROWS:
             return False
         return self.gives not in (Gives.CHOICE, Gives.OPTION, Gives.UTILITY, Gives.FEATURES)
+
+    @property
+    def file(self) -> str:
+        """The file of `privacy` in which its function stands."""
+        return self.function.partition(":")[0].replace(".", "/") + ".py" if self.function else ""
 
     @property
     def over_rows(self) -> bool:

@@ -4,6 +4,7 @@ from jostle.run import (  # noqa: F401 (they enter what they implement)
     accuracy,
     builtins,
     classify,
+    declared,
     forms,
     measured,
     pictures,

@@ -10,30 +10,17 @@ from typing import Any
 
 from jostle.accounting.amounts import Amount, as_float, quanta
 from jostle.diagnostics import refuse
-from jostle.privacy.kernel.handles import Cube, Exposures, Handle, Score, Scores, Table, Vectors, handles_in
+from jostle.privacy.kernel.handles import Cube, Handle, Score, Scores, Table, Vectors, handles_in
 from jostle.privacy.kernel.public_rows import public_cells, public_vectors
 from jostle.privacy.measurements import replay
 from jostle.privacy.measurements.answers import JointCells
 from jostle.privacy.measurements.choices import NoisyArgmax, NoisyScore, choose_publicly
-from jostle.privacy.measurements.partition import CellPartition
-from jostle.privacy.scores import candidates
-from jostle.privacy.scores import registry as scores
 from jostle.privacy.transformations import transform
 from jostle.run.accuracy import cells_with_noise, with_noise
+from jostle.run.arguments import amount_for, items, need_cube, need_workload, shape_text
 from jostle.run.faults import exposures_of, private_value
-from jostle.run.registry import builtin, implement
-from jostle.run.values import Grouped, JSet, Record, is_number, is_sequence, is_vector, kind_name
-
-
-def amount_for(interp: Any, exposures: Exposures, epsilon: Any) -> Amount | None:
-    """The amount of a measurement: given, or all that is left; validated also where the data are public."""
-    for handle in handles_in(epsilon):
-        raise refuse("PrivateValue", f"an amount is public, and this comes from `{handle.exposures[0].source.name}`")
-    if epsilon is not None and not (isinstance(epsilon, float) and epsilon == float("inf") and not exposures):
-        given = Amount("epsilon", quanta(epsilon))
-        return given if exposures else None
-    left: Amount | None = interp.kernel.bare_amount(exposures) if exposures else None
-    return left
+from jostle.run.registry import builtin
+from jostle.run.values import JSet, Record, is_number, is_sequence, kind_name
 
 
 @builtin
@@ -82,19 +69,19 @@ def _gaussian(value: Any, strategy: Any = None, *, epsilon: Any = None, via: str
 def _exp_mech(domain: Any, utilities: Any, epsilon: Any = None, *, at: Any) -> Any:
     """The element of `domain` with (nearly) the largest utility; public utilities cost nothing."""
     interp, span = at
-    items = list(domain) if isinstance(domain, JSet) or is_sequence(domain) else None
-    if items is None:
+    listed = list(domain) if isinstance(domain, JSet) or is_sequence(domain) else None
+    if listed is None:
         raise refuse("TypeError", f"`exp_mech` takes a set or list to choose from, not {kind_name(domain)}")
     if isinstance(utilities, Scores) and utilities.groups:
         raise refuse("TypeError", "scores in groups have several winners", help="use `noisy_max`")
-    return items[_choose(interp, utilities, len(items), epsilon, span)[0]]
+    return listed[_choose(interp, utilities, len(listed), epsilon, span)[0]]
 
 
 @builtin
 def _noisy_max(utilities: Any, epsilon: Any = None, *, at: Any) -> Any:
     """The index of the largest score; of scores in groups, a list with one for each."""
     interp, span = at
-    length = utilities.length if isinstance(utilities, Scores) else len(_listed(utilities))
+    length = utilities.length if isinstance(utilities, Scores) else len(items(utilities))
     chosen = [float(i) for i in _choose(interp, utilities, length, epsilon, span)]
     return chosen if isinstance(utilities, Scores) and utilities.groups else chosen[0]
 
@@ -105,7 +92,7 @@ def _choose(interp: Any, utilities: Any, length: int, epsilon: Any, span: Any) -
             raise refuse("ValueError", f"{utilities.length} scores for {length} elements")
         amount = amount_for(interp, utilities.exposures, epsilon)
         return _argmax(interp, [utilities], amount, span)
-    listed = _listed(utilities)
+    listed = items(utilities)
     if len(listed) != length:
         raise refuse("ValueError", f"{len(listed)} utilities for {length} elements")
     if all(is_number(u) for u in listed):
@@ -122,116 +109,6 @@ def _choose(interp: Any, utilities: Any, length: int, epsilon: Any, span: Any) -
 def _argmax(interp: Any, utilities: list[Any], amount: Amount | None, span: Any) -> list[int]:
     chosen: list[int] = interp.kernel.measure(NoisyArgmax.of(utilities, amount), span)
     return chosen
-
-
-def _listed(value: Any) -> list[Any]:
-    if isinstance(value, Grouped):
-        value = value.only()
-    if isinstance(value, JSet) or is_sequence(value):
-        return list(value)
-    raise refuse("TypeError", f"utilities are a list, not {kind_name(value)}")
-
-
-@builtin
-def _least_cost_partition(cube: Any, *, epsilon: Any = None, at: Any, **tuning: Any) -> Any:
-    interp, span = at
-    need_cube(cube, "least_cost_partition")
-    amount = amount_for(interp, cube.exposures, epsilon)
-    return interp.kernel.measure(CellPartition.of(cube, amount, **_tuned(tuning)), span)
-
-
-@builtin
-def _count_partition(cube: Any, *, epsilon: Any = None, at: Any, **tuning: Any) -> Any:
-    """The walk of PrivTree: blocks are split while they hold many rows."""
-    interp, span = at
-    need_cube(cube, "count_partition")
-    return interp.kernel.measure(
-        CellPartition.of(cube, amount_for(interp, cube.exposures, epsilon), by="count", **_tuned(tuning)), span
-    )
-
-
-def _tuned(tuning: dict[str, Any]) -> dict[str, Any]:
-    public = {k: v for k, v in tuning.items() if k == "tree" and is_sequence(v)}
-    numbers = {k: (int(v) if float(v).is_integer() else float(v)) for k, v in tuning.items() if is_number(v)}
-    return numbers | public
-
-
-def _score(name: str) -> Any:
-    def body(value: Any, *, at: Any) -> Any:
-        interp, span = at
-        if not isinstance(value, Handle):
-            raise refuse("TypeError", f"`{name}` takes a cube of counts, not {kind_name(value)}")
-        made = scores.score(name, value)
-        return made if made.private else interp.kernel.measure(NoisyScore.of(made, None, None), span)
-
-    return body
-
-
-@builtin
-def _misfit(cube: Any, queries: Any, estimate: Any, *, at: Any) -> Any:
-    import numpy as np
-
-    need_cube(cube, "misfit")
-    return scores.misfit(cube, need_workload(queries, cube).sums(), np.asarray(estimate, dtype=float))
-
-
-@builtin
-def _distance(cube: Any, expected: Any, penalty: Any = 0.0, *, at: Any) -> Any:
-    """How far public expected counts are from the true ones: a score; of a public cube a number."""
-    import numpy as np
-
-    interp, span = at
-    need_cube(cube, "distance")
-    for handle in handles_in(expected):
-        raise private_value(handle, "cannot be part of what is public of a score")
-    made = scores.distance(cube, np.asarray(expected, dtype=float), _number(penalty))
-    return made if made.private else interp.kernel.measure(NoisyScore.of(made, None, None), span)
-
-
-@builtin
-def _bisection_costs(cube: Any, starts: Any, places: Any, penalty: Any = 0.0, grain: Any = 1.0, *, at: Any) -> Any:
-    """The costs of cutting each segment of a line at each of its places."""
-    need_cube(cube, "bisection_costs")
-    return candidates.bisection_costs(
-        cube, _public(starts), [_public(p) for p in _listed(places)], _number(penalty), _whole(grain)
-    )
-
-
-@builtin
-def _boundaries(cube: Any, bins: Any, end: Any, grain: Any = 1.0, *, at: Any) -> Any:
-    """The costs of the places where the last of so many bins may begin."""
-    need_cube(cube, "boundaries")
-    return candidates.boundaries(cube, _whole(bins), _whole(end), _whole(grain))
-
-
-@builtin
-def _tail_energy(cube: Any, kept: Any, costs: Any, weights: Any, grain: Any = 1.0, *, at: Any) -> Any:
-    """What is left out where only so many of a cube's lowest frequencies are kept."""
-    import numpy as np
-
-    need_cube(cube, "tail_energy")
-    for handle in handles_in(weights):
-        raise private_value(handle, "cannot be part of what is public of a score")
-    return candidates.tail_energy(cube, _public(kept), _public(costs), np.array(weights, dtype=float), _whole(grain))
-
-
-def _public(values: Any) -> list[float]:
-    return [_number(v) for v in (values.ravel().tolist() if is_vector(values) else _listed(values))]
-
-
-def _number(value: Any) -> float:
-    for handle in handles_in(value):
-        raise private_value(handle, "cannot be part of what is public of a score")
-    if not is_number(value):
-        raise refuse("TypeError", f"places and costs are numbers, not {kind_name(value)}")
-    return float(value)
-
-
-def _whole(value: Any) -> int:
-    number = _number(value)
-    if not number.is_integer() or abs(number) > 2**53:
-        raise refuse("ValueError", f"{number:g} is no whole number")
-    return int(number)
 
 
 @builtin
@@ -260,28 +137,9 @@ def _answer(queries: Any, cells: Any, *, at: Any) -> Any:
     values, shape = np.asanyarray(cells, dtype=float), tuple(queries.shape)
     if values.size != np.prod(shape, dtype=float):
         help = "make the workload from the same cube: `prefixes(ages)`"
-        raise refuse("ValueError", f"these queries are for {_shape(shape)}, and here are {values.size:,}", help=help)
+        message = f"these queries are for {shape_text(shape)}, and here are {values.size:,}"
+        raise refuse("ValueError", message, help=help)
     return answers_with_noise(queries, values)
-
-
-def need_cube(value: Any, what: str) -> None:
-    if isinstance(value, Table):
-        raise refuse("TypeError", f"`{what}` takes a cube of counts, not a table", help="`histogram(people, x = age)`")
-    if not isinstance(value, Cube):
-        raise refuse("TypeError", f"`{what}` takes a cube of counts, not {kind_name(value)}")
-
-
-def _shape(shape: Any) -> str:
-    return f"{' × '.join(f'{side:,}' for side in shape)} cells"
-
-
-def need_workload(queries: Any, cube: Cube) -> Any:
-    if not hasattr(queries, "answers") or not hasattr(queries, "bounds"):
-        raise refuse("TypeError", f"queries are a workload, not {kind_name(queries)}", help="such as `prefixes(ages)`")
-    if tuple(queries.shape) != tuple(cube.shape):
-        message = f"these queries are for {_shape(queries.shape)}, and the cube has {_shape(cube.shape)}"
-        raise refuse("ValueError", message, help="make the workload from the same cube: `prefixes(ages)`")
-    return queries
 
 
 @builtin
@@ -336,7 +194,3 @@ def _cells(cube: Any, *, at: Any) -> Any:
     if cube.private:
         raise private_value(cube, "cannot be read")
     return public_cells(interp.kernel, cube).astype(float)
-
-
-for _name_of_score in ("size", *scores.KINDS):
-    implement(_name_of_score, _score(_name_of_score))

@@ -21,6 +21,7 @@ from jostle.privacy.kernel.minting import row_vectors
 from jostle.privacy.kernel.prepaid import Prepaid, Prepayment
 from jostle.privacy.measurements.vectors import Moments, VectorSum, check_moments
 from jostle.privacy.scores import vectorsums
+from jostle.run.arguments import amount_for
 from jostle.run.faults import private_value
 from jostle.run.registry import builtin
 from jostle.run.rows import RowCompiler
@@ -132,24 +133,12 @@ def _scaled(expr: RowExpr, centre: float, scale: float) -> RowExpr:
 # Measuring -----------------------------------------------------------------------------------------
 
 
-def _amount(interp: Any, rows: Vectors, epsilon: Any, delta: Any) -> Amount | None:
-    from jostle.accounting.amounts import quanta
-    from jostle.run.measured import amount_for
-
-    amount = amount_for(interp, rows.exposures, epsilon)
-    if amount is None or delta is None:
-        return amount
-    if handles_in(delta):
-        raise refuse("PrivateValue", "an amount is public")
-    return Amount(amount.unit, amount.value, quanta(delta, "delta"))
-
-
 @builtin
 def _prepaid(rows: Any, *, epsilon: Any = None, delta: Any = None, via: str | None = None, at: Any) -> Any:
     """Pays at once for several measurements of `rows`, each of which takes a `part`; all that is left, unless said."""
     interp, span = at
     _need(rows, "prepaid")
-    amount = _amount(interp, rows, epsilon, delta)
+    amount = amount_for(interp, rows.exposures, epsilon, delta)
     return PrepaidBudget(interp.kernel, _bought(interp, rows, amount, via, span))
 
 
@@ -188,7 +177,7 @@ def _bought(
 def _payment(at: Any, rows: Vectors, paid: Any, epsilon: Any, delta: Any, via: str | None) -> Prepaid | None:
     interp, span = at
     if paid is None:
-        amount = _amount(interp, rows, epsilon, delta)
+        amount = amount_for(interp, rows.exposures, epsilon, delta)
         return _bought(interp, rows, amount, via, span, single=True)
     if not isinstance(paid, PrepaidBudget) or epsilon is not None:
         raise refuse("TypeError", "`paid` is what `prepaid(rows)` gave, and takes the place of an amount")

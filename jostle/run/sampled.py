@@ -8,21 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from jostle.accounting.amounts import Amount, quanta
 from jostle.diagnostics import refuse
 from jostle.privacy.kernel.handles import Cube, handles_in
 from jostle.privacy.measurements import output_perturbation as perturbed
 from jostle.privacy.measurements import subsampled_batches as samples
+from jostle.run.arguments import amount_for
 from jostle.run.faults import exposures_of, private_value
-from jostle.run.measured import amount_for
 from jostle.run.registry import builtin
 from jostle.run.values import JSet, Record, is_number, kind_name
-
-
-def _amount(interp: Any, cubes: list[Cube], epsilon: Any, delta: Any) -> Amount | None:
-    """What a call may spend on cubes, with the delta that it names."""
-    amount = amount_for(interp, exposures_of(cubes), epsilon)
-    return amount if amount is None or delta is None else Amount(amount.unit, amount.value, quanta(delta, "delta"))
 
 
 @builtin
@@ -43,7 +36,7 @@ def _noisy_samples(
         raise private_value(handle, "cannot say how to sample")
     if not (rate is None or is_number(rate)) or not is_number(steps) or not float(steps).is_integer():
         raise refuse("TypeError", f"`rate` is a number and `steps` a whole one, not {kind_name(steps)}")
-    amount = _amount(interp, listed, epsilon, delta)
+    amount = amount_for(interp, exposures_of(listed), epsilon, delta)
     found = samples.batches(interp.kernel, listed, None if rate is None else float(rate), int(steps), amount, span)
     return Record(sums=found.sums, rate=found.rate, noise=found.noise)
 
@@ -70,7 +63,7 @@ def _perturbed_optimum(
         raise refuse("TypeError", f"`rows` and `ridge` are numbers, not {kind_name(rows)}")
     if model.ties is not None:
         raise refuse("ValueError", "output perturbation is of models whose cliques share no potential")
-    amount = _amount(interp, listed, epsilon, delta)
+    amount = amount_for(interp, exposures_of(listed), epsilon, delta)
     public = None if ridge is None else float(ridge)
     optimum = perturbed.PerturbedOptimum.of(listed, model.structure, float(rows), public, amount, via)
     noisy = interp.kernel.measure(optimum, span)

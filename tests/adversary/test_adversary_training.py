@@ -19,7 +19,7 @@ from jostle.kernels.rowprograms import CONTRIBUTIONS
 from jostle.privacy.kernel.prepaid import Prepayment
 from jostle.privacy.measurements.choices import NoisyArgmax, NoisyScore
 from jostle.privacy.measurements.vectors import VectorSum
-from jostle.privacy.scores.registry import score
+from jostle.privacy.scores import cells
 from jostle.source import Source
 from jostle.tools.session import Session
 
@@ -142,13 +142,11 @@ def test_a_forked_kernel_spends_nothing(tmp_path: Path) -> None:
     actions: dict[str, Callable[[], object]] = {
         "a charge": lambda: kernel.measure(Prepayment.of(rows, amount, "laplace")),
         "a prepaid sum": lambda: noisy_sum(0.5),
-        "a selection": lambda: kernel.measure(
-            NoisyArgmax.of([score("total", cube), score("largest_cell", cube)], amount)
-        ),
+        "a selection": lambda: kernel.measure(NoisyArgmax.of([cells.total(cube), cells.largest_cell(cube)], amount)),
         "an answer given before": lambda: kernel.charge_again(cube.exposures, amount, "select", None),
         "exact cells": lambda: kernel.vault.cells(cube),
         "exact cells of several": lambda: kernel.vault.gather([cube, cube]),
-        "a count of rows": lambda: kernel.measure(NoisyScore.of(score("size", rows), amount, None)),
+        "a count of rows": lambda: kernel.measure(NoisyScore.of(cells.size(rows), amount, None)),
     }
     for name, action in actions.items():
         assert in_a_fork(action) == "PrivateValue", name

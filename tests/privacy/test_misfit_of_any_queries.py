@@ -12,7 +12,8 @@ from jostle.kernels.workloads import marginals, predicates, unions
 from jostle.kernels.workloads.boxes import Workload
 from jostle.privacy.kernel.handles import Cube
 from jostle.privacy.kernel.kernel import Kernel
-from jostle.privacy.scores import registry as scores
+from jostle.privacy.scores import fit
+from jostle.privacy.scores.rule import values_of
 
 SHAPE = (3, 2, 2)
 FLAGS = list(np.random.default_rng(0).random((6, *SHAPE)) < 0.5)
@@ -37,9 +38,9 @@ def test_one_row_moves_a_score_by_at_most_one(queries: Workload) -> None:
             if moved is not None:
                 cells[moved] += 1
             cube = Cube((), kernel.vault.keep(cells), ("x", "y", "z"), SHAPE)
-            made = scores.misfit(cube, queries.sums(), estimate)
+            made = fit.misfit(cube, queries.sums(), estimate)
             assert made.length == queries.size and made.sensitivity == 1
-            values = scores.values_of(kernel._reader, [made])
+            values = values_of(kernel._reader, [made])
             assert np.abs(values - np.abs(queries.answers(cells) - queries.answers(estimate))).max() <= 0.5
             found.append(values)
         assert max(np.abs(other - found[0]).max() for other in found) <= 1
@@ -60,7 +61,7 @@ def test_queries_that_do_not_fit_are_refused(wrong: dict[str, object]) -> None:
     kernel = Kernel(DuckDb(), Stream())
     cube = Cube((), kernel.vault.keep(np.zeros(SHAPE, dtype=np.int64)), ("x", "y", "z"), SHAPE)
     with pytest.raises(Exception, match="quer"):
-        scores.misfit(cube, [wrong], np.zeros(SHAPE))
+        fit.misfit(cube, [wrong], np.zeros(SHAPE))
 
 
 def test_weights_of_a_query_count_once() -> None:
@@ -68,4 +69,4 @@ def test_weights_of_a_query_count_once() -> None:
     kernel = Kernel(DuckDb(), Stream())
     cube = Cube((), kernel.vault.keep(np.array([3, 1, 0, 2])), ("x",), (4,))
     said = {"kind": "sets", "labels": [0, 0, 1, 1], "inside": np.array([[7, 0], [2, 3]])}
-    assert scores.values_of(kernel._reader, [scores.misfit(cube, [said], np.zeros(4))]).tolist() == [4, 6]
+    assert values_of(kernel._reader, [fit.misfit(cube, [said], np.zeros(4))]).tolist() == [4, 6]

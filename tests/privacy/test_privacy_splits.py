@@ -12,7 +12,8 @@ import pytest
 from recording import Bench, Record, worst_losses
 
 from jostle.diagnostics import Refusal
-from jostle.privacy.scores.splits import BITS, steepest, value
+from jostle.privacy.scores.cells import BITS
+from jostle.privacy.scores.splits import SPLITS, steepest
 from jostle.source import Source
 from jostle.tools.session import Session
 
@@ -107,10 +108,10 @@ def test_a_row_moves_every_score_one_way_and_no_further(of: str, bound: int) -> 
     seen = 0.0
     for shape in SHAPES:
         for counts in tables(shape, 5 if shape == (2, 3) else 8):
-            before = value(of, counts, bound)
+            before = SPLITS[of].value(counts, bound)
             for cell in np.ndindex(shape):
                 counts[cell] += 1
-                moved = value(of, counts, bound) - before
+                moved = SPLITS[of].value(counts, bound) - before
                 counts[cell] -= 1
                 lost = -moved if of != "max_class" else moved
                 assert -slack <= lost <= sensitivity - min(2, slack)
@@ -126,10 +127,10 @@ def test_the_bound_of_entropy_is_the_one_of_the_page() -> None:
 
 def test_scores_are_what_they_say() -> None:
     counts = np.array([[8, 0], [2, 6]])
-    assert value("max_class", counts, 0) == 14
-    assert value("gini", counts, 0) / 2**BITS == pytest.approx(-(8 - (4 + 36) / 8), abs=0.002)
+    assert SPLITS["max_class"].value(counts, 0) == 14
+    assert SPLITS["gini"].value(counts, 0) / 2**BITS == pytest.approx(-(8 - (4 + 36) / 8), abs=0.002)
     entropy = 2 * math.log2(8 / 2) + 6 * math.log2(8 / 6)
-    assert value("entropy", counts, 100) / 2**BITS == pytest.approx(-entropy, abs=0.005)
+    assert SPLITS["entropy"].value(counts, 100) / 2**BITS == pytest.approx(-entropy, abs=0.005)
 
 
 def run(folder: Path, program: str) -> Session:

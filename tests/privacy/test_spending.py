@@ -14,7 +14,7 @@ from jostle.accounting.amounts import Amount
 from jostle.plan.plan import Apply, Column, Constant
 from jostle.privacy.kernel import sources
 from jostle.privacy.measurements.choices import NoisyArgmax
-from jostle.privacy.scores import registry as scores
+from jostle.privacy.scores import cells
 from jostle.privacy.transformations import transform
 from jostle.source import Source
 from jostle.tools.session import Result, Session
@@ -126,12 +126,12 @@ def test_two_joins_of_one_source_part_by_the_sum(tmp_path: Path, monkeypatch: py
         one = transform.join(kernel, names["people"], names["p"], ["b"], None)
         two = transform.join(kernel, names["people"], names["q"], ["a"], 6)
         two = transform.where(two, Apply("in", (Column("tag"), *(Constant(r[2]) for r in old))))
-        pair = [scores.score("size", one), scores.score("size", two)]
+        pair = [cells.size(one), cells.size(two)]
         kernel.measure(NoisyArgmax.of(pair, Amount("epsilon", 10**12)))
         seen.append(recorder.seen)
         if rows is old:  # parts of one join move the same way, and stay at half the noise
             parts = [transform.where(two, Apply("==", (Column("tag"), Constant(r[2])))) for r in old]
-            alike = [scores.score("size", part) for part in parts]
+            alike = [cells.size(part) for part in parts]
             kernel.measure(NoisyArgmax.of(alike, Amount("epsilon", 10**12)))
             assert recorder.seen[1] == 12
     moved = [b - a for a, b in zip(seen[0][0], seen[1][0], strict=True)]

@@ -62,8 +62,8 @@ assert spent(people) == 2 and abs(n.sum[0] - 9 / 5) < 50
 PAGES = {
     "add-a-row-function": (2, SIGN, "exactly epsilon 1 of 10"),
     "add-a-statement": (6, REPEAT, "exactly epsilon 0.2 of 1"),
-    "add-a-score": (4, TROUGH, "exactly epsilon 2 of 5"),
-    "add-a-measurement": (4, AXIS_SUMS, "exactly epsilon 2 of 5"),
+    "add-a-score": (2, TROUGH, "exactly epsilon 2 of 5"),
+    "add-a-measurement": (2, AXIS_SUMS, "exactly epsilon 2 of 5"),
     "add-a-row-program": (3, ABSOLUTE, "exactly epsilon 2 of 5"),
 }
 

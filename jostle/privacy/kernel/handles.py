@@ -19,6 +19,7 @@ from jostle.plan.plan import WEIGHT_BITS, Key, Plan, RowExpr
 if TYPE_CHECKING:
     from jostle.privacy.kernel.kernel import Allotment
     from jostle.privacy.kernel.sources import Source
+    from jostle.privacy.scores.rule import Rule
 
 
 VALUES = "values"
@@ -200,12 +201,12 @@ class ColumnHandle(Handle):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Score(Handle):
-    """A private scalar of the kernel: `of` names it, `sensitivity` is per changed row, in units of 2^-bits.
+    """A private scalar of the kernel: its `rule` reads it, `sensitivity` is per changed row, in units of 2^-bits.
 
     A `monotone` one moves one way when rows are added: up, or down where it `falls`.
     """
 
-    of: str
+    rule: Rule
     base: Handle
     sensitivity: int
     monotone: bool

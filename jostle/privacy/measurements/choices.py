@@ -16,7 +16,7 @@ from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.mechanisms.noise import Noise, SecureNoise
 from jostle.privacy.mechanisms.released import Noised
 from jostle.privacy.mechanisms.selection import Selection
-from jostle.privacy.scores.registry import check_weights, reach_of_score, values_of
+from jostle.privacy.scores.rule import check_weights, stability_of_score, values_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,7 +60,7 @@ class NoisyScore(_OfScores, Measurement["Ints", float]):
 
     @property
     def title(self) -> str:  # type: ignore[override]
-        return self.scores[0].of
+        return self.scores[0].rule.name
 
     @property
     def exposures(self) -> Exposures:
@@ -76,12 +76,13 @@ class NoisyScore(_OfScores, Measurement["Ints", float]):
         (score,) = self.scores
         if noise is None or self.how is None:
             return Release(float(exact[0]) / 2.0**score.bits)
-        stability = reach_of_score(score)
+        stability = stability_of_score(score)
         reach = score.sensitivity * stability
         drawn = self.how.draw(noise, exact, reach, reach)
         scale = self.how.scale(reach, reach) / 2.0**score.bits
         value = Noised(float(np.ldexp(float(drawn[0]), -score.bits)), self.how.mechanism, scale)
-        return Release(value, (Measured(score.of, self.how, score.sensitivity / 2.0**score.bits, scale, stability),))
+        sensitivity = score.sensitivity / 2.0**score.bits
+        return Release(value, (Measured(score.rule.name, self.how, sensitivity, scale, stability),))
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,8 +122,8 @@ class NoisyArgmax(_OfScores, Measurement["Ints", "list[int]"]):
         if noise is None or self.how is None:
             return Release([int(group.argmax()) for group in groups])
         bits = max(s.bits for s in self.scores)
-        stability = max(map(reach_of_score, self.scores))
-        moved = [(s.sensitivity << (bits - s.bits)) * reach_of_score(s) for s in self.scores]
+        stability = max(map(stability_of_score, self.scores))
+        moved = [(s.sensitivity << (bits - s.bits)) * stability_of_score(s) for s in self.scores]
         one_way = all(s.monotone for s in self.scores) and len({s.falls for s in self.scores}) == 1
         if any(e.source.unit.public_size for e in self.joined):
             one_way = False

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
+Tuning = Any
+"""A number, or a public tree: an order of the cells and their levels."""
+
 
 @dataclass(frozen=True, eq=False)
 class CellPartition(Measurement["Ints", "Ints"]):
@@ -114,6 +117,16 @@ class CellPartition(Measurement["Ints", "Ints"]):
             labels = walk(counts, self.epsilon, draw, by=self.by, **self.tuning)
         scale = constants(self.epsilon, self.decay).scale * GRID
         return Release(labels, (Measured("partition", self.how, 1, scale, stability_of(self.cube)),))
+
+
+def cost_partition(cube: Cube, amount: Amount | None, **tuning: Tuning) -> CellPartition:
+    """The walk of DAWA: blocks are split while they are uneven."""
+    return CellPartition.of(cube, amount, **tuning)
+
+
+def count_partition(cube: Cube, amount: Amount | None, **tuning: Tuning) -> CellPartition:
+    """The walk of PrivTree: blocks are split while they hold many rows."""
+    return CellPartition.of(cube, amount, by="count", **tuning)
 
 
 def _check_tuning(tuning: Mapping[str, Any]) -> None:

@@ -8,25 +8,96 @@ adds to a cost (`penalty`, `costs`) is public too and moves no sensitivity.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
-from jostle.privacy.kernel.handles import Cube, Scores
+from jostle.privacy.kernel.handles import Cube, Score, Scores
+from jostle.privacy.scores.cells import BITS, cube_of
+from jostle.privacy.scores.rule import Rule
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.kernel.vault import Vault
+    from jostle.privacy.kernel.reader import Reader
 
     Ints = NDArray[np.int64]
+    Floats = NDArray[np.float64]
 
-BITS = 10
 MOST_BINS = 200
 
 
-def bisection_costs(cube: Cube, starts: Any, places: Any, penalty: float, grain: int) -> Scores:
+@dataclass(frozen=True, eq=False)
+class LineScores(Rule):
+    """Costs computed of a line's blocks, each the sum of `grain` cells, which is the last argument."""
+
+    def scores(
+        self, cube: Cube, sensitivity: int, bits: int, arguments: tuple[Any, ...], length: int,
+        groups: tuple[int, ...] = (),
+    ) -> Scores:  # fmt: skip
+        if cube.bits:
+            raise refuse("TypeError", f"`{self.name}` takes counts of rows, and these are sums of weights")
+        return Scores(
+            cube.exposures, self, cube, sensitivity, monotone=False, bits=bits, arguments=arguments, length=length,
+            groups=groups,
+        )  # fmt: skip
+
+    def blocks(self, reader: Reader, score: Score) -> Ints:
+        from jostle.privacy.mechanisms.cuts import block_sums
+
+        return block_sums(reader.cells(cube_of(score)), score.arguments[-1])
+
+
+class Bisections(LineScores):
+    def exact(self, reader: Reader, score: Score) -> list[int]:
+        import numpy as np
+
+        from jostle.privacy.mechanisms import cuts
+
+        starts, listed, penalty, _ = score.arguments
+        places = [np.array(p, dtype=np.int64) for p in listed]
+        costs = cuts.bisection_costs(self.blocks(reader, score), list(starts), places)
+        return [
+            -(int(v) << BITS) - (penalty if place > start else 0)
+            for start, some, at in zip(starts, costs, listed, strict=True)
+            for v, place in zip(some, at, strict=True)
+        ]
+
+
+class Boundaries(LineScores):
+    def exact(self, reader: Reader, score: Score) -> list[int]:
+        from jostle.privacy.mechanisms.cuts import Line
+
+        bins, end, grain = score.arguments
+        lines, key = reader.vault.lines, (cube_of(score).cells, grain)
+        line = lines.get(key)
+        if line is None:
+            blocks = self.blocks(reader, score)
+            line = lines.put(key, Line(blocks), 16 * len(blocks) ** 2)
+        return [-int(v) for v in line.boundary_costs(bins, end)]
+
+
+class Leftover(LineScores):
+    def exact(self, reader: Reader, score: Score) -> list[int]:
+        import numpy as np
+
+        from jostle.privacy.mechanisms.residuals import residuals
+
+        frequencies, costs, weights, _ = score.arguments
+        energies = residuals(self.blocks(reader, score), np.array(frequencies, dtype=np.int64), weights)
+        return [-int(v) - cost for v, cost in zip(energies, costs, strict=True)]
+
+
+BISECTIONS, BOUNDARIES = Bisections("bisection_costs", False), Boundaries("boundaries", False)
+LEFTOVER = Leftover("tail_energy", False)
+
+
+def bisection_costs(
+    cube: Cube, starts: Sequence[float], places: Sequence[Sequence[float]], penalty: float = 0.0, grain: int = 1
+) -> Scores:
     """For each segment of a line, the cost of a cut at each of its `places`; its own start leaves it whole.
 
     `starts` and `places` count blocks of `grain` cells. A cut costs `penalty` rows more than none. One group a segment.
@@ -42,10 +113,10 @@ def bisection_costs(cube: Cube, starts: Any, places: Any, penalty: float, grain:
         raise refuse("ValueError", "each segment needs places for a cut, all within it")
     arguments = (tuple(edges[:-1]), tuple(map(tuple, listed)), _grid(penalty), grain)
     groups = tuple(map(len, listed))
-    return _scores(cube, "bisection_costs", 2**BITS, BITS, arguments, sum(groups), groups)
+    return BISECTIONS.scores(cube, 2**BITS, BITS, arguments, sum(groups), groups)
 
 
-def boundaries(cube: Cube, bins: int, end: int, grain: int) -> Scores:
+def boundaries(cube: Cube, bins: int, end: int, grain: int = 1) -> Scores:
     """For q = bins − 1 … end − 1, the least cost of the blocks before `end` in `bins` bins, the last from q on."""
     from jostle.privacy.mechanisms.cuts import MOST_BLOCKS
 
@@ -54,10 +125,12 @@ def boundaries(cube: Cube, bins: int, end: int, grain: int) -> Scores:
         raise refuse("ValueError", f"boundaries among {blocks} blocks are too many", help=f"at most {MOST_BLOCKS}")
     if not 2 <= bins <= MOST_BINS or not bins <= end <= blocks:
         raise refuse("ValueError", f"{end} of {blocks} blocks cannot be cut into {bins} bins")
-    return _scores(cube, "boundaries", 1, 0, (bins, end, grain), end - bins + 1)
+    return BOUNDARIES.scores(cube, 1, 0, (bins, end, grain), end - bins + 1)
 
 
-def tail_energy(cube: Cube, kept: Any, costs: Any, weights: NDArray[np.float64], grain: int) -> Scores:
+def tail_energy(
+    cube: Cube, kept: Sequence[float], costs: Sequence[float], weights: Floats, grain: int = 1
+) -> Scores:
     """For each number of frequencies in `kept`, what is left out when only these are kept, and `costs` rows more.
 
     `weights`, in [0, 1] and no larger than the cube of blocks, say how much a frequency counts.
@@ -77,46 +150,7 @@ def tail_energy(cube: Cube, kept: Any, costs: Any, weights: NDArray[np.float64],
     if len(costs) != len(numbers):
         raise refuse("ValueError", f"{len(costs)} costs for {len(numbers)} numbers of frequencies")
     arguments = (tuple(numbers), tuple(_grid(cost, BITS) for cost in costs), weights.copy(), grain)
-    return _scores(cube, "tail_energy", reach(blocks, numbers[0], weights), BITS, arguments, len(numbers))
-
-
-def exact(one: Scores, vault: Vault) -> list[int]:
-    """The exact scores, in units of 2^-bits: for mechanisms only, after they have charged."""
-    import numpy as np
-
-    from jostle.privacy.mechanisms import cuts, residuals
-
-    cube: Any = one.base
-    y = cuts.block_sums(vault.cells(cube), one.arguments[-1])
-    if one.of == "boundaries":
-        bins, end, grain = one.arguments
-        line = vault.lines.get((cube.cells, grain))
-        if line is None:
-            line = vault.lines.put((cube.cells, grain), cuts.Line(y), 16 * len(y) ** 2)
-        return [-int(v) for v in line.boundary_costs(bins, end)]
-    if one.of == "tail_energy":
-        kept, costs, weights, _ = one.arguments
-        found = residuals.residuals(y, np.array(kept, dtype=np.int64), weights)
-        return [-int(v) - cost for v, cost in zip(found, costs, strict=True)]
-    starts, listed, penalty, _ = one.arguments
-    places = [np.array(p, dtype=np.int64) for p in listed]
-    return [
-        -(int(v) << BITS) - (penalty if place > start else 0)
-        for start, some, at in zip(starts, cuts.bisection_costs(y, list(starts), places), listed, strict=True)
-        for v, place in zip(some, at, strict=True)
-    ]
-
-
-def _scores(
-    cube: Cube, of: str, sensitivity: int, bits: int, arguments: tuple[Any, ...], length: int,
-    groups: tuple[int, ...] = (),
-) -> Scores:  # fmt: skip
-    if cube.bits:
-        raise refuse("TypeError", f"`{of}` takes counts of rows, and these are sums of weights")
-    return Scores(
-        cube.exposures, of, cube, sensitivity, monotone=False, bits=bits, arguments=arguments, length=length,
-        groups=groups,
-    )  # fmt: skip
+    return LEFTOVER.scores(cube, reach(blocks, numbers[0], weights), BITS, arguments, len(numbers))
 
 
 def _blocks(cube: Cube, grain: int) -> list[int]:

@@ -9,19 +9,39 @@ monotone. `correct_count` is such a count: how many rows of a table a public cla
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jostle.plan.plan import Column
 from jostle.privacy.kernel.handles import Score, Table
 from jostle.privacy.rows.functions import RowCount
-from jostle.privacy.scores.splits import column_key
+from jostle.privacy.scores.rule import Rule
+from jostle.privacy.scores.splits import column_key, table_of
 
 if TYPE_CHECKING:
     from jostle.privacy.kernel.reader import Reader
 
-ROW_COUNT = "correct_count"
 BLOCK = 2**15
 """Rows that a program runs over at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowCountRule(Rule):
+    def exact(self, reader: Reader, score: Score) -> list[int]:
+        import numpy as np
+
+        count, keys = score.arguments
+        codes = reader.codes(table_of(score).plan, keys)
+        limits = [len(key.values) - 1 for key in keys]
+        total = 0
+        for start in range(0, len(codes[0]), BLOCK):
+            block = [np.clip(c[start : start + BLOCK], -1, most) for c, most in zip(codes, limits, strict=True)]
+            (numbers,) = count.program(*block)
+            total += int(numbers.sum())  # BLOCK numbers below 2^53 / BLOCK: exact
+        return [total]
+
+
+ROWS_RIGHT = RowCountRule("correct_count", False)
 
 
 def row_count(table: Table, names: tuple[str, ...], build: Callable[[Mapping[str, Any]], RowCount]) -> Score:
@@ -35,20 +55,4 @@ def row_count(table: Table, names: tuple[str, ...], build: Callable[[Mapping[str
     if intervals != [(-1, len(key.values) - 1) for key in keys]:
         raise ValueError("a program's inputs are the places of its columns' values")
     (number,) = count.program.outputs
-    return Score(table.exposures, ROW_COUNT, table, max(1, count.sensitivity), number.low >= 0, 0, (count, keys))
-
-
-def exact_row_count(reader: Reader, one: Score) -> int:
-    """The exact number."""
-    import numpy as np
-
-    count, keys = one.arguments
-    plan: Any = one.base.plan if isinstance(one.base, Table) else None
-    codes = reader.codes(plan, keys)
-    limits = [len(key.values) - 1 for key in keys]
-    total = 0
-    for start in range(0, len(codes[0]), BLOCK):
-        block = [np.clip(c[start : start + BLOCK], -1, most) for c, most in zip(codes, limits, strict=True)]
-        (numbers,) = count.program(*block)
-        total += int(numbers.sum())  # BLOCK numbers below 2^53 / BLOCK: exact
-    return total
+    return Score(table.exposures, ROWS_RIGHT, table, max(1, count.sensitivity), number.low >= 0, 0, (count, keys))

@@ -21,7 +21,8 @@ nearest step: δ is then within 2.1 steps of its interval, whose length grows by
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,8 @@ from jostle.plan.domains import Domain
 from jostle.plan.keys import MOST_KEYS, key_values, open_keys
 from jostle.plan.plan import Column, Derive, Filter, Key, Plan, RowExpr, Scan
 from jostle.privacy.kernel.handles import Score, Table
+from jostle.privacy.scores.cells import BITS
+from jostle.privacy.scores.rule import Rule
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,9 +41,39 @@ if TYPE_CHECKING:
     from jostle.privacy.kernel.kernel import Kernel
     from jostle.privacy.kernel.reader import Reader
 
-SPLITS = ("entropy", "gini", "max_class")
-BITS = 10
+    Ints = NDArray[np.int64]
+
 MOST = 2**31  # of a public bound on rows: below it x·log₂x is exact to a small part of a step
+
+
+@dataclass(frozen=True, eq=False)
+class Split(Rule):
+    """`value` of a table of counts, values by classes, and of a public N, in steps of the grid."""
+
+    value: Callable[[Ints, int], int]
+
+    def exact(self, reader: Reader, score: Score) -> list[int]:
+        return self.exact_each(reader, [score])[0]
+
+    def exact_each(self, reader: Reader, scores: Sequence[Score]) -> list[list[int]]:
+        """Splits of one table are counted together, in one pass over its rows."""
+        values: dict[int, list[int]] = {}
+        together: dict[tuple[int, Key], list[int]] = {}
+        for i, one in enumerate(scores):
+            together.setdefault((id(one.base), one.arguments[1]), []).append(i)
+        for (_, classes), places in together.items():
+            keys = [scores[i].arguments[0] for i in places]
+            tables = reader.splits(table_of(scores[places[0]]), keys, classes)
+            for i, counts in zip(places, tables, strict=True):
+                values[i] = [self.value(counts, scores[i].arguments[2])]
+        return [values[i] for i in range(len(scores))]
+
+
+def table_of(score: Score) -> Table:
+    """The table that a score is of."""
+    if not isinstance(score.base, Table):
+        raise refuse("TypeError", f"`{score.rule.name}` takes a table")
+    return score.base
 
 
 def split_score(
@@ -60,7 +93,7 @@ def split_score(
     elif of == "entropy":
         bound = most if most is not None else _bound(kernel, table)
         bits, sensitivity, falls = BITS, steepest(bound) + 5, True
-    return Score(table.exposures, of, table, sensitivity, True, bits, (key, classes, bound), falls)
+    return Score(table.exposures, SPLITS[of], table, sensitivity, True, bits, (key, classes, bound), falls)
 
 
 def _key(name: str, expr: RowExpr, table: Table) -> Key:
@@ -125,34 +158,17 @@ def steepest(most: int) -> int:
     return math.ceil(slope * 2.0**BITS + 2.0**-5)
 
 
-def values_of_splits(reader: Reader, scores: Sequence[Score]) -> dict[int, int]:
-    """The exact values, on each score's own grid, of those that are of splits, by their places in the list.
-
-    Splits of one table are counted together, in one pass over its rows.
-    """
-    values: dict[int, int] = {}
-    together: dict[tuple[int, Key], list[int]] = {}
-    for i, one in enumerate(scores):
-        if one.of in SPLITS:
-            together.setdefault((id(one.base), one.arguments[1]), []).append(i)
-    for places in together.values():
-        base, classes = scores[places[0]].base, scores[places[0]].arguments[1]
-        if not isinstance(base, Table):
-            raise refuse("TypeError", f"`{scores[places[0]].of}` takes a table")
-        tables = reader.splits(base, [scores[i].arguments[0] for i in places], classes)
-        for i, counts in zip(places, tables, strict=True):
-            values[i] = value(scores[i].of, counts, scores[i].arguments[2])
-    return values
+def _majorities(counts: Ints, most: int) -> int:
+    return int(counts.max(axis=1, initial=0).sum())
 
 
-def value(of: str, counts: NDArray[np.int64], most: int) -> int:
-    """A score of a table of counts, values by classes, in steps of its grid."""
-    if of == "max_class":
-        return int(counts.max(axis=1, initial=0).sum())
+def _gini(counts: Ints, most: int) -> int:
     rows = counts.sum(axis=1)
-    if of == "entropy":
-        return int(_h(counts, most).sum() - _h(rows, most).sum())
     return -sum(_impurity(int(n), [int(k) for k in row]) for n, row in zip(rows, counts, strict=True) if n)
+
+
+def _entropy(counts: Ints, most: int) -> int:
+    return int(_h(counts, most).sum() - _h(counts.sum(axis=1), most).sum())
 
 
 def _impurity(n: int, row: Sequence[int]) -> int:
@@ -167,3 +183,10 @@ def _h(counts: NDArray[np.int64], most: int) -> Any:
     x = inside.astype(float)
     curve = np.rint(x * np.log2(np.maximum(x, 1.0)) * 2.0**BITS).astype(np.int64)
     return curve + (counts - inside) * steepest(most)
+
+
+SPLITS = {
+    "entropy": Split("entropy", False, _entropy),
+    "gini": Split("gini", False, _gini),
+    "max_class": Split("max_class", False, _majorities),
+}

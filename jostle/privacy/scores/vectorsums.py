@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
-from jostle.privacy.kernel.handles import Scores, Vectors
+from jostle.privacy.kernel.handles import Score, Scores, Vectors
 from jostle.privacy.rows.factored import FactoredGradient, gradient_sums
 from jostle.privacy.rows.functions import Contributions, Weights
 from jostle.privacy.rows.norms import BITS, exact_sizes, whole_frames, whole_weights
 from jostle.privacy.rows.sums import BATCH, ContributionSums, MomentSums
+from jostle.privacy.scores.rule import Rule
 from jostle.threads import on_one_thread
 
 if TYPE_CHECKING:
@@ -22,6 +24,22 @@ if TYPE_CHECKING:
 
 MOST_NUMBERS = 2**24
 """That contributions of some rows are at once: memory goes by public facts, and not by the number of rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinates(Rule):
+    def exact(self, reader: Reader, score: Score) -> list[int]:
+        rows: Any = score.base
+        function, bound = score.arguments
+        if isinstance(function, FactoredGradient):
+            sums = gradient_sums(reader.coded(rows, function.values), function, bound)
+        else:
+            sums = contributions(reader, rows, function, bound, "sup")
+        coordinates = [int(v) for v in sums]
+        return [*coordinates, *(-v for v in coordinates)]
+
+
+COORDINATES = Coordinates("coordinates", False)
 
 
 def check_columns(rows: Vectors, function: Weights | Contributions | FactoredGradient) -> None:
@@ -67,24 +85,7 @@ def coordinate_scores(rows: Vectors, function: Contributions | FactoredGradient,
             help='`vectors(people, age, sex, norm = "sup")`',
         )  # fmt: skip
     arguments = (function, bound)
-    return Scores(rows.exposures, "coordinates", rows, 2**BITS, False, BITS, arguments, length=2 * function.size)
-
-
-def exact_scores(reader: Reader, one: Scores) -> list[int]:
-    """The exact coordinates, and their negatives, in units of 2^-BITS of the bound."""
-    rows: Any = one.base
-    function, bound = one.arguments
-    if isinstance(function, FactoredGradient):
-        exact = gradient_sums(reader.coded(rows, function.values), function, bound)
-    else:
-        exact = contributions(reader, rows, function, bound, "sup")
-    coordinates = [int(v) for v in exact]
-    return [*coordinates, *(-v for v in coordinates)]
-
-
-def size(reader: Reader, rows: Vectors) -> int:
-    """How many rows there are whose values are all known."""
-    return sum(units.shape[1] for units in reader.batches(rows))
+    return Scores(rows.exposures, COORDINATES, rows, 2**BITS, False, BITS, arguments, length=2 * function.size)
 
 
 def check_bound(bound: float, norm: str) -> None:

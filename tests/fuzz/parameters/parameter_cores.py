@@ -30,8 +30,8 @@ from jostle.privacy.kernel.handles import Cube
 from jostle.privacy.mechanisms.linear import Strategy
 from jostle.privacy.rows.factored import coded, gradient_sums
 from jostle.privacy.rows.norms import BITS, GRID, clipped, whole_frames, whole_weights, within_ball
-from jostle.privacy.scores import candidates
-from jostle.privacy.scores import registry as scores
+from jostle.privacy.scores import candidates, fit
+from jostle.privacy.scores import cells as cell_scores
 from jostle.run.values import Record
 
 ROWS = 24
@@ -218,23 +218,26 @@ def selections(v: Values, data: Data) -> list[Fault]:
         else [gap]
     )
     if abs(gap).max() > one.sensitivity or len(moved) > 1:
-        return [Fault("a score moves by more than its sensitivity", f"{one.of} {abs(gap).max()} {one.sensitivity}")]
-    return [Fault("a score is not monotone", one.of)] if one.monotone and (gap < 0).any() else []
+        return [Fault("a score moves by more than its sensitivity", f"{one.rule.name} {abs(gap).max()} {one.sensitivity}")]
+    return [Fault("a score is not monotone", one.rule.name)] if one.monotone and (gap < 0).any() else []
+
+
+CELL_SCORES = [name for name, value in vars(cell_scores).items() if isinstance(value, cell_scores.CellScore)]
 
 
 def _score(v: Values, kind: str, cube: Cube, shape: tuple[int, ...]) -> Any:
     size = int(np.prod(shape))
     if kind == "plain":
-        return scores.score(v.choice(list(scores.KINDS)), cube)
+        return getattr(cell_scores, v.choice(CELL_SCORES))(cube)
     if kind == "distance":
-        return scores.distance(
+        return fit.distance(
             cube, np.asarray(v.perhaps(v.table(size)), dtype=float), v.choice((0.0, v.number(), 1e300, np.nan))
         )
     if kind == "misfit":
         blocks = [b for b in (block(v, shape) for _ in range(3)) if b["kind"] in ("boxes", "groups")]
         said = [{k: np.asarray(x) if isinstance(x, list) else x for k, x in b.items()} for b in blocks]
         said = [b for b in said if b["kind"] == "boxes" or (b["labels"] >= 0).all()]
-        return scores.misfit(cube, said, np.asarray(v.perhaps(v.table(size)), dtype=float))
+        return fit.misfit(cube, said, np.asarray(v.perhaps(v.table(size)), dtype=float))
     grain = v.choice((1, 1, 2, 3))
     blocks = -(-32 // grain)
     way = v.randrange(3)
@@ -256,16 +259,10 @@ def _score(v: Values, kind: str, cube: Cube, shape: tuple[int, ...]) -> Any:
 
 
 def _exact(one: Any, cells: Floats) -> list[int]:
-    if one.of == "misfit":
-        said, public = one.arguments
-        return [int(x) for x in np.abs(np.concatenate([scores._summed(b, cells) for b in said]) - public)]
-    if one.of == "distance":
-        return [scores._far(one, cells, one.base.bits)]
-    if one.of in scores.KINDS:
-        return [scores.KINDS[one.of].compute(cells)]
     empty = SimpleNamespace(get=lambda key: None, put=lambda key, value, size: value)
-    vault: Any = SimpleNamespace(cells=lambda cube: cells, lines=empty)
-    return candidates.exact(one, vault)
+    reader = SimpleNamespace(cells=lambda cube: cells, units=lambda cube: cells, vault=SimpleNamespace(lines=empty))
+    numbers: list[int] = one.rule.exact(reader, one)
+    return numbers
 
 
 CORES: dict[str, tuple[float, Check]] = {

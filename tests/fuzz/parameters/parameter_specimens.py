@@ -21,8 +21,7 @@ from jostle.privacy.rows.expressions import Columns, Constant, Unary, comparison
 from jostle.privacy.rows.functions import Weights
 from jostle.privacy.rows.norms import GRID
 from jostle.privacy.rows.program import program
-from jostle.privacy.scores import registry as scores
-from jostle.privacy.scores import vectorsums
+from jostle.privacy.scores import cells, vectorsums
 
 Patch = pytest.MonkeyPatch
 
@@ -133,12 +132,13 @@ def a_count_of_two(patch: Patch) -> None:
 
 def a_score_of_half_its_sensitivity(patch: Patch) -> None:
     """The cells' differences move by 2 for a row, and 1 is claimed."""
-    patch.setitem(scores.KINDS, "total_variation", scores.Kind(scores._total_variation, 1, False))
+    patch.setattr(cells, "total_variation", cells.CellScore("total_variation", True, cells._total_variation, 1))
 
 
 def a_failure_on_few_rows(patch: Patch) -> None:
     """The largest cell is looked for among those above 1, and there may be none."""
-    patch.setitem(scores.KINDS, "largest_cell", scores.Kind(lambda x: int(x[x > 1].max()), 1, True))
+    broken = cells.CellScore("largest_cell", True, lambda x: int(x[x > 1].max()), monotone=True)
+    patch.setattr(cells, "largest_cell", broken)
 
 
 SPECIMENS: dict[str, tuple[Callable[[Patch], None], str]] = {

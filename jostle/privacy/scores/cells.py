@@ -1,0 +1,124 @@
+"""Scores of a cube's cells, and how many rows there are.
+
+For one row more or less in one cell (x_c ± 1, N ± 1), on a grid of 2^-bits (rounding adds one step):
+
+* `size`, `total`: N. 1, monotone.
+* `nonzero`: number of non-empty cells. 1, monotone.
+* `largest_cell`: the largest cell. 1, monotone.
+* `largest_marginal`: the most rows that share one value of one dimension: the largest cell of any marginal. A row is
+  counted once in each marginal, so none of those sums moves by more than 1, nor does their maximum; monotone. In 1D it
+  is `largest_cell`.
+* `l2`: √Σx². |‖x + e_c‖₂ − ‖x‖₂| ≤ 1 by the triangle inequality; monotone.
+* `l1_to_uniform`: ½Σ|x_i − N/n|, N times the distance to uniform. Cell c moves by 1 − 1/n, the n − 1 others by 1/n
+  each: ½(2 − 2/n) < 1; not monotone.
+* `total_variation`: Σ|x_i − x_{i+1}|. A cell has two neighbours: 2; not monotone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jostle.diagnostics import refuse
+from jostle.plan.plan import WEIGHT_BITS, Count
+from jostle.privacy.kernel.handles import Cube, Handle, Score, Table, Vectors
+from jostle.privacy.scores.rule import Rule
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from jostle.privacy.kernel.reader import Reader
+
+    Ints = NDArray[np.int64]
+
+BITS = 10  # scores that are not whole are kept to a thousandth of a row
+
+
+@dataclass(frozen=True, eq=False)
+class CellScore(Rule):
+    """A number computed of a cube's exact cells in units of 2^-bits, with how far one row moves it in these units.
+
+    Called with a cube, it gives the score.
+    """
+
+    compute: Callable[[Ints], int]
+    sensitivity: int = 1
+    monotone: bool = False
+    bits: int = 0
+
+    def __call__(self, value: Cube) -> Score:
+        sensitivity = self.sensitivity << value.bits
+        return Score(value.exposures, self, value, sensitivity, self.monotone, self.bits + value.bits)
+
+    def exact(self, reader: Reader, score: Score) -> list[int]:
+        return [self.compute(reader.units(cube_of(score)))]
+
+
+@dataclass(frozen=True, eq=False)
+class Size(Rule):
+    """How many rows a handle has."""
+
+    def __call__(self, value: Handle) -> Score:
+        if isinstance(value, Vectors):
+            return Score(value.exposures, self, value, 1, True)
+        if not isinstance(value, Table | Cube):
+            raise refuse("TypeError", "`size` takes a cube of counts", help="make one: `histogram(people, x = age)`")
+        bits = WEIGHT_BITS if value.weighted else 0
+        return Score(value.exposures, self, value, 1 << bits, True, bits)
+
+    def exact(self, reader: Reader, score: Score) -> list[int]:
+        if isinstance(score.base, Vectors):
+            return [sum(units.shape[1] for units in reader.batches(score.base))]
+        if isinstance(score.base, Table):
+            (count,) = reader.group(score.base.plan, (), (Count(weighted=score.base.weighted),))
+            return [int(count)]
+        return [int(reader.units(cube_of(score)).sum())]
+
+
+def cube_of(score: Score) -> Cube:
+    """The cube that a score is of."""
+    if not isinstance(score.base, Cube):
+        raise refuse("TypeError", f"`{score.rule.name}` takes a cube of counts")
+    return score.base
+
+
+def _l1_to_uniform(x: Ints) -> int:
+    """⌊2^BITS · ½Σ|x − N/n|⌋, by exact integers: Σ|n·x_i − N| / 2n."""
+    import numpy as np
+
+    total = int(x.sum())
+    fits = 2 * total * x.size < 2**62
+    cells = x.ravel() if fits else x.ravel().astype(object)
+    return int(int(np.abs(cells * x.size - total).sum()) * 2**BITS // (2 * x.size))
+
+
+def _total_variation(x: Ints) -> int:
+    import numpy as np
+
+    return int(np.abs(np.diff(x.ravel())).sum())
+
+
+def _largest_marginal(x: Ints) -> int:
+    if not x.size:
+        return 0
+    axes = range(x.ndim)
+    return max(int(x.sum(axis=tuple(a for a in axes if a != one)).max()) for one in axes)
+
+
+def _l2(x: Ints) -> int:
+    fits = int(x.sum()) < 2**31
+    cells = x.ravel() if fits else x.ravel().astype(object)
+    return math.isqrt(int((cells**2).sum()) * 4**BITS)
+
+
+size = Size("size", True)
+total = CellScore("total", True, lambda x: int(x.sum()), monotone=True)
+nonzero = CellScore("nonzero", False, lambda x: int((x > 0).sum()), monotone=True)
+largest_cell = CellScore("largest_cell", True, lambda x: int(x.max(initial=0)), monotone=True)
+largest_marginal = CellScore("largest_marginal", True, _largest_marginal, monotone=True)
+l2 = CellScore("l2", True, _l2, 2**BITS + 1, True, BITS)
+l1_to_uniform = CellScore("l1_to_uniform", True, _l1_to_uniform, 2**BITS + 1, False, BITS)
+total_variation = CellScore("total_variation", True, _total_variation, 2)

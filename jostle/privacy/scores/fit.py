@@ -1,0 +1,129 @@
+"""Scores of public numbers against the true counts: the fit of a table, and the fit of every answer of a workload.
+
+* `distance`: Σ|x_i − e_i| − p against public e and p, ‖x − e‖₁: 1 by the triangle inequality; not monotone.
+* `misfit`: for every query q of a workload, |q·x − q·x̂| against a public x̂. A query counts cells: 1; not monotone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jostle.diagnostics import refuse
+from jostle.privacy.kernel.handles import Cube, Score, Scores
+from jostle.privacy.mechanisms.linear import box_sums
+from jostle.privacy.scores.cells import BITS, cube_of
+from jostle.privacy.scores.rule import Rule
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from jostle.privacy.kernel.reader import Reader
+
+    Floats = NDArray[np.float64]
+
+Sums = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Distance(Rule):
+    def exact(self, reader: Reader, score: Score) -> list[int]:
+        cube = cube_of(score)
+        return [distance_of(score, reader.units(cube), cube.bits)]
+
+
+@dataclass(frozen=True, eq=False)
+class Misfit(Rule):
+    def exact(self, reader: Reader, score: Score) -> list[int]:
+        return misfits_of(score, reader.units(cube_of(score)))
+
+
+DISTANCE, MISFIT = Distance("distance", True), Misfit("misfit", True)
+
+
+def distance(cube: Cube, expected: Floats, penalty: float = 0.0) -> Score:
+    """How far a public table of expected counts is from the true one in ℓ₁, less a public `penalty`, in rows."""
+    import numpy as np
+
+    if expected.size != cube.size:
+        raise refuse("ValueError", f"{expected.size} expected counts for a cube of {cube.size} cells")
+    bits = max(BITS, cube.bits)
+    most = math.ldexp(1.0, 60 - bits)
+    public = np.rint(np.ldexp(np.clip(np.nan_to_num(expected), -most, most), bits)).astype(np.int64)
+    less = round(math.ldexp(min(max(penalty, -most), most), bits))
+    return Score(cube.exposures, DISTANCE, cube, 1 << bits, False, bits, (public.reshape(cube.shape), less))
+
+
+def distance_of(one: Score, cells: NDArray[np.int64], cell_bits: int) -> int:
+    """The exact `distance`, in its units: whole numbers throughout, cells clamped so that none leaves 64 bits."""
+    import numpy as np
+
+    public, less = one.arguments
+    shift = one.bits - cell_bits
+    gaps = np.abs((np.minimum(cells, 2**60 >> shift) << shift) - public)
+    fits = float(gaps.sum(dtype=float)) < 2.0**62
+    return (int(gaps.sum()) if fits else sum(int(g) for g in gaps.ravel())) - int(less)
+
+
+def misfit(cube: Cube, queries: Sums, estimate: Floats) -> Scores:
+    """For each query of a workload, how far a public estimate is from the truth: what MWEM selects by.
+
+    `queries` are the sums of a workload: `boxes` (lows, highs), `groups` (labels, size) or `sets` (labels, inside:
+    which regions each holds). Each of them is the sum of a set of cells, which is checked here and is all that the
+    sensitivity needs.
+    """
+    import numpy as np
+
+    size = int(np.prod(cube.shape))
+    if estimate.size != size:
+        raise refuse("ValueError", f"an estimate of {estimate.size} cells for a cube of {size}")
+    checked = tuple(_checked(query, cube.shape) for query in queries)
+    answers = np.concatenate([_summed(query, estimate.reshape(cube.shape)) for query in checked])
+    most = math.ldexp(4e18, -cube.bits)
+    public = np.rint(np.ldexp(np.clip(np.nan_to_num(answers), -most, most), cube.bits)).astype(np.int64)
+    unit = 1 << cube.bits
+    return Scores(cube.exposures, MISFIT, cube, unit, False, cube.bits, (checked, public), length=len(public))
+
+
+def misfits_of(one: Score, cells: NDArray[np.int64]) -> list[int]:
+    """The exact `misfit` of every query, in its units."""
+    import numpy as np
+
+    sums, public = one.arguments
+    return [int(v) for v in np.abs(np.concatenate([_summed(query, cells) for query in sums]) - public)]
+
+
+def _checked(query: Mapping[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
+    """The queries with arrays of the right kinds: each a set of cells of the cube, no cell twice."""
+    import numpy as np
+
+    if query["kind"] == "boxes":
+        lows, highs = (np.asarray(query[k], dtype=np.int64).reshape(-1, len(shape)) for k in ("lows", "highs"))
+        if lows.shape != highs.shape or (lows < 0).any() or (highs >= np.array(shape)).any() or (lows > highs).any():
+            raise refuse("ValueError", "a query lies outside the cube")
+        return {"kind": "boxes", "lows": lows, "highs": highs}
+    labels = np.asarray(query["labels"], dtype=np.int64).ravel()
+    inside = np.asarray(query["inside"], dtype=bool) if query["kind"] == "sets" else None
+    size = int(query["size"]) if inside is None else inside.shape[-1]
+    if labels.size != int(np.prod(shape)) or (labels < 0).any() or (labels >= size).any():
+        raise refuse("ValueError", "a query does not fit the cube")
+    return {"kind": "groups", "labels": labels, "size": size, "inside": inside}
+
+
+def _summed(query: Mapping[str, Any], cells: NDArray[Any]) -> NDArray[Any]:
+    """The queries' sums of `cells`, of their kind: exact where those are integers."""
+    import numpy as np
+
+    if query["kind"] == "boxes":
+        return box_sums(cells, query["lows"], query["highs"])
+    sums = np.zeros(query["size"], dtype=cells.dtype)
+    np.add.at(sums, query["labels"], cells.ravel())
+    if query["inside"] is None:
+        return sums
+    sets = np.empty(len(query["inside"]), dtype=cells.dtype)
+    for i, inside in enumerate(query["inside"]):
+        sets[i] = sums[inside].sum()
+    return sets

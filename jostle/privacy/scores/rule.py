@@ -1,0 +1,74 @@
+"""Scores, and how they are read: a rule computes exact whole numbers, and argues how far one row can move them.
+
+A score is a private number, or a vector of them, that the kernel makes itself; so it knows the sensitivity, which a
+program cannot state. Each rule stands in a file with its argument, and with the function by which programs make it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jostle.diagnostics import refuse
+from jostle.privacy.kernel.handles import Cube, Score, Table
+from jostle.privacy.kernel.vault import UNWEIGHTED
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from jostle.privacy.kernel.reader import Reader
+
+MOST = 2**62
+"""That a score leaves this room with: beyond, it is clamped."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rule(ABC):
+    """`weighted`: as Lipschitz in sums of weights as in counts, in ℓ₁, so that both are measured."""
+
+    name: str
+    weighted: bool
+
+    @property
+    def digest_facts(self) -> str:
+        """What a history knows it by."""
+        return self.name
+
+    @abstractmethod
+    def exact(self, reader: Reader, score: Score) -> list[int]:
+        """The numbers of one score, in units of 2^-bits; total on any rows."""
+
+    def exact_each(self, reader: Reader, scores: Sequence[Score]) -> list[list[int]]:
+        """The same of several scores of this rule."""
+        return [self.exact(reader, score) for score in scores]
+
+
+def values_of(reader: Reader, scores: Sequence[Score]) -> NDArray[np.int64]:
+    """The exact numbers of all scores, on the common grid of the finest; within ±2^62."""
+    import numpy as np
+
+    bits = max(s.bits for s in scores)
+    numbers: dict[int, list[int]] = {}
+    for rule in dict.fromkeys(s.rule for s in scores):
+        places = [i for i, s in enumerate(scores) if s.rule is rule]
+        numbers.update(zip(places, rule.exact_each(reader, [scores[i] for i in places]), strict=True))
+    fine = [value << (bits - one.bits) for i, one in enumerate(scores) for value in numbers[i]]
+    return np.array([max(-MOST, min(MOST, value)) for value in fine], dtype=np.int64)
+
+
+def check_weights(scores: Sequence[Score]) -> None:
+    """Refuses scores that are made of counts of rows where rows have weights: before anything is charged."""
+    for one in scores:
+        if isinstance(one.base, Cube) and one.base.bits and not one.rule.weighted:
+            raise refuse(
+                "TypeError", f"`{one.rule.name}` is made of counts of rows, and these have weights", help=UNWEIGHTED
+            )
+
+
+def stability_of_score(one: Score) -> int:
+    """How many rows of a protected unit, or how much weight, a score can be moved by."""
+    by_weight = one.rule.weighted and isinstance(one.base, Table | Cube)  # vectors are rows, whatever they weigh
+    return max(e.reach if by_weight else e.stability for e in one.exposures)

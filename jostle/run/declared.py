@@ -1,0 +1,80 @@
+"""Built-ins that stand in `privacy`: a row names the function, and its annotations say what a program gives it.
+
+Such a function takes a handle and public values. It gives a measurement, which the door measures here, or a score,
+which of public data is a number at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from inspect import Parameter, Signature, signature
+from typing import Any
+
+from jostle.language.builtins import BUILTINS
+from jostle.language.facts import Builtin
+from jostle.privacy.kernel.handles import Handle, Score
+from jostle.privacy.kernel.measurement import Measurement
+from jostle.privacy.measurements.choices import NoisyScore
+from jostle.run.arguments import READERS, amount_for
+from jostle.run.registry import implement
+
+AMOUNTS = ("epsilon", "delta")
+
+
+def function_of(row: Builtin) -> Callable[..., Any]:
+    """The function that a row names, `module:name` under `jostle.privacy`."""
+    module, _, name = row.function.partition(":")
+    function: Callable[..., Any] = getattr(import_module(f"jostle.privacy.{module}"), name)
+    return function
+
+
+@cache
+def readers_of(row: Builtin) -> dict[str, Callable[..., Any]]:
+    """For each parameter of a row how its values are read; a `KeyError` where its annotation has no reader."""
+    kinds = {name: parameter.annotation for name, parameter in signature(function_of(row)).parameters.items()}
+    return {p.name: READERS[kinds[p.name]] for p in row.parameters if p.name not in AMOUNTS}
+
+
+def signature_of(row: Builtin) -> Signature:
+    """The parameters of a row as Python binds them."""
+    kinds = {
+        "": Parameter.POSITIONAL_OR_KEYWORD, "name": Parameter.KEYWORD_ONLY,
+        "*": Parameter.VAR_POSITIONAL, "**": Parameter.VAR_KEYWORD,
+    }  # fmt: skip
+    return Signature([
+        Parameter(p.name, kinds[p.kind], default=Parameter.empty if p.default is None else None)
+        for p in row.parameters
+    ])  # fmt: skip
+
+
+def _body(row: Builtin) -> Callable[..., Any]:
+    def body(*args: Any, at: Any, **keywords: Any) -> Any:
+        interp, span = at
+        given = signature_of(row).bind(*args, **keywords).arguments
+        amount = {name: given.pop(name, None) for name in AMOUNTS}
+        tuning = next((p.name for p in row.parameters if p.kind == "**"), "")
+        more = given.pop(tuning, {})
+        named = {**given, **more}
+        readers = readers_of(row)
+        about: Handle | None = None
+        for name, value in named.items():
+            named[name] = (readers.get(name) or readers[tuning])(value, row.name, about)
+            about = value if about is None and isinstance(value, Handle) else about
+        if about is not None and any(p.name in AMOUNTS for p in row.parameters):
+            named["amount"] = amount_for(interp, about.exposures, **amount)
+        result = function_of(row)(**named)
+        if isinstance(result, Measurement):
+            return interp.kernel.measure(result, span)
+        if isinstance(result, Score) and not result.private:
+            return interp.kernel.measure(NoisyScore.of(result, None, None), span)
+        return result
+
+    body.__signature__ = signature_of(row)  # type: ignore[attr-defined]
+    return body
+
+
+for _row in BUILTINS.values():
+    if _row.function:
+        implement(_row.name, _body(_row))

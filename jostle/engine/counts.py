@@ -25,7 +25,7 @@ def load_counts(file: OpenFile | str | Path, *, private: bool = False) -> NDArra
 
     if not isinstance(file, OpenFile):
         file = open_file(file)
-    shown = f"`{file.path}`"
+    label = f"`{file.path}`"
     try:
         with file.reader() as source:
             header = np.lib.format.read_array_header_2_0
@@ -36,26 +36,26 @@ def load_counts(file: OpenFile | str | Path, *, private: bool = False) -> NDArra
                 source.seek(0)
                 array = np.lib.format.read_array(source, allow_pickle=False)
     except OSError as error:
-        raise refuse("DataError", f"{shown} cannot be read: {error.strerror}") from None
+        raise refuse("DataError", f"{label} cannot be read: {error.strerror}") from None
     except (ValueError, EOFError, MemoryError, SyntaxError, TypeError, OverflowError):
-        raise refuse("DataError", f"{shown} is not a NumPy array file (`.npy`) that can be read") from None
+        raise refuse("DataError", f"{label} is not a NumPy array file (`.npy`) that can be read") from None
     if size > _CELLS:
-        raise _wrong_size(shown, size)
+        raise _wrong_size(label, size)
     file.check()
-    return as_counts(array, shown, private=private)
+    return as_counts(array, label, private=private)
 
 
-def as_counts(values: Any, shown: str, *, private: bool = False) -> NDArray[Any]:
+def as_counts(values: Any, label: str, *, private: bool = False) -> NDArray[Any]:
     """The same for an array in memory. Of a private one only shape and kind may be refused: its cells are mended."""
     import numpy as np
 
     array = np.asarray(values)
     if not 1 <= array.ndim <= 3:
-        raise refuse("DataError", f"{shown} has {array.ndim} dimensions; counts have one, two or three")
+        raise refuse("DataError", f"{label} has {array.ndim} dimensions; counts have one, two or three")
     if array.size == 0 or array.size > _CELLS:
-        raise _wrong_size(shown, array.size)
+        raise _wrong_size(label, array.size)
     if array.dtype.kind not in "uif":
-        raise _not_counts(shown)
+        raise _not_counts(label)
     if private:
         with np.errstate(all="ignore"):
             cells = np.nan_to_num(array.astype(float), nan=0.0, posinf=2.0**31, neginf=0.0)
@@ -64,16 +64,16 @@ def as_counts(values: Any, shown: str, *, private: bool = False) -> NDArray[Any]
     if not np.all((array >= 0) & (array < _LARGEST)) or (
         array.dtype.kind == "f" and not np.all(array == np.floor(array))
     ):
-        raise _not_counts(shown)
+        raise _not_counts(label)
     counted: NDArray[Any] = array.astype(np.int64)
     return counted
 
 
-def _wrong_size(shown: str, size: int) -> Refusal:
-    return refuse("DataError", f"{shown} has {size:,} cells; counts have between 1 and {_CELLS:,}")
+def _wrong_size(label: str, size: int) -> Refusal:
+    return refuse("DataError", f"{label} has {size:,} cells; counts have between 1 and {_CELLS:,}")
 
 
-def _not_counts(shown: str) -> Refusal:
+def _not_counts(label: str) -> Refusal:
     return refuse(
-        "DataError", f"{shown} holds something else than whole numbers from 0 up", help="counts are 0, 1, 2, …"
+        "DataError", f"{label} holds something else than whole numbers from 0 up", help="counts are 0, 1, 2, …"
     )

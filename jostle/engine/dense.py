@@ -41,7 +41,7 @@ def _evaluate(expr: RowExpr, columns: Mapping[str, NDArray[Any]]) -> Values:
     if isinstance(expr, Constant):
         return _constant(expr.value)
     args = [_evaluate(arg, columns) for arg in expr.args]
-    known = np.logical_and.reduce(np.broadcast_arrays(*(valid for _, valid in args)))
+    valid_args = np.logical_and.reduce(np.broadcast_arrays(*(valid for _, valid in args)))
     if expr.op in ("and", "or"):
         return _logic(expr.op, args)
     if expr.op == "if":
@@ -50,12 +50,12 @@ def _evaluate(expr: RowExpr, columns: Mapping[str, NDArray[Any]]) -> Values:
     if expr.op == "in":
         return _among(args)
     if expr.op == "not":
-        return ~args[0][0], known
+        return ~args[0][0], valid_args
     if expr.op in _COMPARE:
         left, right = _alike(args[0][0], args[1][0])
-        return getattr(np, _COMPARE[expr.op])(left, right).astype(bool), known
+        return getattr(np, _COMPARE[expr.op])(left, right).astype(bool), valid_args
     values = OPERATIONS[expr.op].columns(np, *(value for value, _ in args))
-    return values, known & np.isfinite(values)
+    return values, valid_args & np.isfinite(values)
 
 
 def _column(name: str, columns: Mapping[str, NDArray[Any]]) -> Values:
@@ -103,8 +103,8 @@ def _logic(op: str, args: list[Values]) -> Values:
 
     decisive = op == "or"
     settled = np.logical_or.reduce(np.broadcast_arrays(*(valid & (_truth(v) == decisive) for v, valid in args)))
-    known = np.logical_and.reduce(np.broadcast_arrays(*(valid for _, valid in args)))
-    return np.where(settled, decisive, not decisive), settled | known
+    every_valid = np.logical_and.reduce(np.broadcast_arrays(*(valid for _, valid in args)))
+    return np.where(settled, decisive, not decisive), settled | every_valid
 
 
 def _truth(values: Any) -> Any:
@@ -123,12 +123,12 @@ def _choose(test: Any, then: Any, other: Any) -> Any:
 def _among(args: list[Values]) -> Values:
     import numpy as np
 
-    (value, known), *others = args
-    found = np.zeros(np.shape(value), dtype=bool)
-    for other, other_known in others:
+    (value, value_valid), *others = args
+    among = np.zeros(np.shape(value), dtype=bool)
+    for other, other_valid in others:
         left, right = _alike(value, other)
-        found = found | ((left == right).astype(bool) & other_known)
-    return found, np.broadcast_to(known, np.shape(found))
+        among = among | ((left == right).astype(bool) & other_valid)
+    return among, np.broadcast_to(value_valid, np.shape(among))
 
 
 _COMPARE = {"==": "equal", "!=": "not_equal", "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal"}

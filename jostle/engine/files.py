@@ -99,38 +99,38 @@ class _Reader(io.RawIOBase):
 
 def open_file(path: str | os.PathLike[str]) -> OpenFile:
     """Opens a file to be asked about and read. A `DataError` where there is none, or something else than a file."""
-    shown = str(path)
+    label = str(path)
     try:
-        _check_kind(os.stat(path).st_mode, shown)  # opening a device may already do something
+        _check_kind(os.stat(path).st_mode, label)  # opening a device may already do something
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     except (FileNotFoundError, NotADirectoryError):
         help = "paths in a program start at its folder"
-        raise refuse("DataError", f"there is no file `{shown}`", help=help) from None
+        raise refuse("DataError", f"there is no file `{label}`", help=help) from None
     except (OSError, ValueError) as error:
-        raise _unreadable(shown, error) from None
+        raise _unreadable(label, error) from None
     try:
-        file = OpenFile(descriptor, shown, _real(descriptor, shown), os.fstat(descriptor))
-        _check_kind(file.status.st_mode, shown)
+        file = OpenFile(descriptor, label, _real(descriptor, label), os.fstat(descriptor))
+        _check_kind(file.status.st_mode, label)
         if not file.status.st_nlink or not _is_kept(descriptor) or spill.holds(file.real):
-            message = f"`{shown}` is no file of a disk, but a part of the running system"
+            message = f"`{label}` is no file of a disk, but a part of the running system"
             raise refuse("DataError", message, help="a table is a file that stays as it is")
     except (OSError, Refusal) as error:
         os.close(descriptor)
-        raise (_unreadable(shown, error) if isinstance(error, OSError) else error) from None
+        raise (_unreadable(label, error) if isinstance(error, OSError) else error) from None
     weakref.finalize(file, os.close, descriptor)
     return file
 
 
-def _check_kind(mode: int, shown: str) -> None:
+def _check_kind(mode: int, label: str) -> None:
     if stat.S_ISDIR(mode):
-        raise refuse("DataError", f"`{shown}` is a folder, not a file")
+        raise refuse("DataError", f"`{label}` is a folder, not a file")
     if not stat.S_ISREG(mode):
-        raise refuse("DataError", f"`{shown}` is a device or a pipe, not a file")
+        raise refuse("DataError", f"`{label}` is a device or a pipe, not a file")
 
 
-def _unreadable(shown: str, error: Exception) -> Refusal:
+def _unreadable(label: str, error: Exception) -> Refusal:
     reason = (error.strerror or "") if isinstance(error, OSError) else "its name is not a path"
-    return refuse("DataError", f"`{shown}` cannot be read: {reason}")
+    return refuse("DataError", f"`{label}` cannot be read: {reason}")
 
 
 def _stamp(status: os.stat_result) -> tuple[int, int, int]:

@@ -39,8 +39,8 @@ def positions(keys: tuple[Key, ...], columns: list[Any], shape: tuple[int, ...])
             code = np.ma.getdata(column).astype(np.int64) - (key.values[0] if key.values else 0)
         else:
             place = {value: i for i, value in reversed(list(enumerate(key.values)))}
-            found = np.ma.getdata(column).tolist()
-            code = np.fromiter((place.get(value, -1) for value in found), dtype=np.int64, count=len(found))
+            cells = np.ma.getdata(column).tolist()
+            code = np.fromiter((place.get(value, -1) for value in cells), dtype=np.int64, count=len(cells))
         inside &= (code >= 0) & (code < len(key.values))
         codes.append(code)
     return np.ravel_multi_index([code[inside] for code in codes], shape), inside
@@ -54,17 +54,17 @@ def plain(value: Any) -> Any:
     return number + 0.0 if math.isfinite(number) else None
 
 
-def order(keys: tuple[Key | RowExpr, ...], found: dict[tuple[Any, ...], list[Any]]) -> list[tuple[Any, ...]]:
+def order(keys: tuple[Key | RowExpr, ...], groups: dict[tuple[Any, ...], list[Any]]) -> list[tuple[Any, ...]]:
     """The groups to report: what occurs of the bare keys, times all values of the listed ones, in key order."""
     listed = [i for i, key in enumerate(keys) if isinstance(key, Key)]
     if not listed:
-        return sorted(found) if keys else [()]
+        return sorted(groups) if keys else [()]
     values = [[plain(value) for value in key.values] for key in keys if isinstance(key, Key)]
     bare = [i for i in range(len(keys)) if i not in listed]
-    seen = sorted({tuple(place[i] for i in bare) for place in found}) if bare else [()]
+    occurring = sorted({tuple(place[i] for i in bare) for place in groups}) if bare else [()]
     ranks = {i: {value: n for n, value in enumerate(values[j])} for j, i in enumerate(listed)}
     order = []
-    for some in seen:
+    for some in occurring:
         for rest in itertools.product(*values):
             place = dict(zip(bare, some, strict=True)) | dict(zip(listed, rest, strict=True))
             order.append(tuple(place[i] for i in range(len(keys))))

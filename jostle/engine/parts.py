@@ -71,8 +71,8 @@ class Split:
         """The rows of one code, in order; none where `place` is none."""
         if place < 0:
             return self.rows[:0]
-        wanted = self.codes.dtype.type(place)
-        first, end = (int(self.codes.searchsorted(wanted, side)) for side in ("left", "right"))
+        code = self.codes.dtype.type(place)
+        first, end = (int(self.codes.searchsorted(code, side)) for side in ("left", "right"))
         return self.rows[first:end]
 
 
@@ -116,40 +116,40 @@ class Parts:
         every = tuple(dict.fromkeys(key for keys in tables for key in keys))
         if base is None or any(math.prod(len(key.values) for key in keys) > CELLS for keys in tables):
             return None
-        found = self._columns(base, every)
-        if found is None:
+        codes = self._columns(base, every)
+        if codes is None:
             return None
         rows = self._rows(plan, base) if isinstance(plan, Filter) else slice(None)
-        columns = {key: column[rows] for key, column in zip(every, found, strict=True)}
+        columns = {key: column[rows] for key, column in zip(every, codes, strict=True)}
         size = len(next(iter(columns.values()), ()))
-        made = []
+        counts = []
         for keys in tables:
             place, inside = np.zeros(size, dtype=np.int64), np.ones(size, dtype=bool)
             for key in keys:
                 inside &= columns[key] >= 0
                 place = place * len(key.values) + columns[key]
             shape = tuple(len(key.values) for key in keys)
-            made.append(np.bincount(place[inside], minlength=math.prod(shape)).reshape(shape))
-        return made
+            counts.append(np.bincount(place[inside], minlength=math.prod(shape)).reshape(shape))
+        return counts
 
     def codes(self, plan: Plan, keys: Sequence[Key]) -> list[NDArray[Any]] | None:
         """For every key the codes of a plan's rows, in order, −1 for none of its values; or None."""
         base = self._base(plan)
-        found = self._columns(base, keys) if base is not None else None
-        if base is None or found is None or not isinstance(plan, Filter):
-            return found
+        columns = self._columns(base, keys) if base is not None else None
+        if base is None or columns is None or not isinstance(plan, Filter):
+            return columns
         rows = self._rows(plan, base)
-        return [column[rows] for column in found]
+        return [column[rows] for column in columns]
 
     def crossed(self, plan: Plan, keys: Sequence[Key], by: Key) -> list[NDArray[np.int64]] | None:
         """For every key a table of counts, its values by the values of `by`, in one pass over the rows; or None."""
         import numpy as np
 
         base = self._base(plan)
-        found = self._columns(base, (*keys, by)) if base is not None else None
-        if base is None or found is None:
+        coded = self._columns(base, (*keys, by)) if base is not None else None
+        if base is None or coded is None:
             return None
-        *columns, classes = found
+        *columns, classes = coded
         wide = len(by.values) + 1  # a place of its own for what has no code
         starts = np.cumsum([0, *((len(key.values) + 1) * wide for key in keys)])
         rows = self._rows(plan, base) if isinstance(plan, Filter) else None
@@ -172,9 +172,9 @@ class Parts:
         at = plan
         while isinstance(at, Filter):
             at = at.source
-        seen = self._seen.get(id(at))
-        if seen is not None and seen[0] is at:
-            return seen[1]
+        entry = self._seen.get(id(at))
+        if entry is not None and entry[0] is at:
+            return entry[1]
         if not self._engine.capabilities.numbered_rows:
             return None
         below: Plan = at
@@ -196,13 +196,13 @@ class Parts:
             base.size = self._engine.rows(base.plan)
         if base.size > MOST_ROWS:
             return None
-        found: dict[Key, NDArray[Any] | None] = {key: self._codes.get((id(base), key)) for key in keys}
-        missing = tuple(key for key, column in found.items() if column is None)
+        columns: dict[Key, NDArray[Any] | None] = {key: self._codes.get((id(base), key)) for key in keys}
+        missing = tuple(key for key, column in columns.items() if column is None)
         for key, read in zip(missing, self._engine.codes(base.plan, missing), strict=True):
             if len(read) != base.size:
                 raise refuse("DataError", "the data changed while they were read")
-            found[key] = self._codes.put((id(base), key), read, read.nbytes)
-        return [column for key in keys if (column := found[key]) is not None]
+            columns[key] = self._codes.put((id(base), key), read, read.nbytes)
+        return [column for key in keys if (column := columns[key]) is not None]
 
     # Rows --------------------------------------------------------------------------------------------
 
@@ -228,15 +228,15 @@ class Parts:
     def _split(self, parent: Plan, base: Base, key: Key, rows: NDArray[np.int32] | None) -> Split:
         import numpy as np
 
-        found = self._columns(base, (key,))
-        if found is None:  # a condition or a value has always a code, and the base was found small enough
+        columns = self._columns(base, (key,))
+        if columns is None:  # a condition or a value has always a code, and the base was found small enough
             raise refuse("DataError", "the data changed while they were read")
         if rows is None:
             rows = np.arange(base.size or 0, dtype=np.int32)
-        mine = found[0][rows]
+        mine = columns[0][rows]
         order = np.argsort(mine, kind="stable")  # by radix where codes are short; rows stay in order within a piece
-        made = Split(parent, rows[order], mine[order])
-        return self._splits.put((id(parent), key), made, made.rows.nbytes + made.codes.nbytes)
+        split = Split(parent, rows[order], mine[order])
+        return self._splits.put((id(parent), key), split, split.rows.nbytes + split.codes.nbytes)
 
     def _worth(self, plan: Plan, base: Base, keys: Sequence[Key]) -> bool:
         """Whether one of the filters is a part by a value; a bare `where` is the engine's business, and so is a base

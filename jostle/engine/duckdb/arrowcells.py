@@ -109,7 +109,7 @@ def _texts(chunk: pa.Array) -> list[pa.Array]:
     if not (pa.types.is_string(chunk.type) or pa.types.is_large_string(chunk.type)):
         chunk = chunk.cast(pa.large_binary()).view(pa.large_string())
     codecs.register_error("jostle.replace", _replaced)
-    made = []
+    texts = []
     for start in range(0, len(chunk), _SLICE):
         part = chunk.slice(start, _SLICE)
         try:
@@ -119,8 +119,8 @@ def _texts(chunk: pa.Array) -> list[pa.Array]:
             part = pa.array(
                 [cell if cell is None else cell.decode("utf-8", "jostle.replace") for cell in raw], part.type
             )
-        made.append(part)
-    return made
+        texts.append(part)
+    return texts
 
 
 def _replaced(error: UnicodeError) -> tuple[str, int]:

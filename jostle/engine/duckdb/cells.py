@@ -65,8 +65,8 @@ def _moment(cell: str, kind: str) -> str:
     if unit == "ns":
         first, last = max(first, -(2**63) + 2 * _DAY * many), min(last, 2**63 - 2 * _DAY * many)
     inside = f"CASE WHEN {cell} BETWEEN {first} AND {last} THEN CAST({cell} AS BIGINT) END"
-    made = f"make_timestamp_ns({inside})" if unit == "ns" else f"make_timestamp(({inside}) * {10**6 // many})"
-    return made if sort == "TIMESTAMP" else f"CAST({made} AS {sort})"
+    moment = f"make_timestamp_ns({inside})" if unit == "ns" else f"make_timestamp(({inside}) * {10**6 // many})"
+    return moment if sort == "TIMESTAMP" else f"CAST({moment} AS {sort})"
 
 
 def clean(cell: str, kind: str, domain: Domain) -> tuple[str, bool]:

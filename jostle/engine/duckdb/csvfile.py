@@ -33,9 +33,9 @@ class CsvFile(Raw):
 
     __slots__ = ("_connection", "_file", "_name", "_read")
 
-    def __init__(self, file: OpenFile, name: str, shown: str, connection: DuckDBPyConnection) -> None:
-        names = header(file, shown)
-        super().__init__(names, ("VARCHAR",) * len(names), shown)
+    def __init__(self, file: OpenFile, name: str, label: str, connection: DuckDBPyConnection) -> None:
+        names = header(file, label)
+        super().__init__(names, ("VARCHAR",) * len(names), label)
         self._file, self._name, self._connection, self._read = file, name, connection, False
 
     def table(self, needed: Collection[int]) -> str:
@@ -55,44 +55,44 @@ class CsvFile(Raw):
             self._connection.execute(f"DROP TABLE IF EXISTS {self._name}")
             self.irregular = load(self._connection, self._file, self._name, len(self.columns), look=look)
         except (OSError, duckdb.Error):
-            raise refuse("DataError", f"{self.shown} cannot be read") from None
+            raise refuse("DataError", f"{self.label} cannot be read") from None
         self._file.check()
         self._read = True
 
     def check_regular(self) -> None:
         """Reads a public file, which has the header's cells in every line and is UTF-8, or is refused."""
         self.load(look=True)
-        found = self.irregular
-        if found.ragged or found.undecodable:
+        irregular = self.irregular
+        if irregular.ragged or irregular.undecodable:
             self._connection.execute(f"DROP TABLE {self._name}")
-        if found.ragged:
-            width, others = len(self.columns), found.ragged - 1
-            message = f"line {found.first_ragged} of {self.shown} does not have the {width} cells of the header"
+        if irregular.ragged:
+            width, others = len(self.columns), irregular.ragged - 1
+            message = f"line {irregular.first_ragged} of {self.label} does not have the {width} cells of the header"
             more = f", nor {'does one other' if others == 1 else f'do {others:,} others'}" if others else ""
             raise refuse("DataError", message + more, help="a record is one line; quote cells that hold a comma")
-        if found.undecodable:
+        if irregular.undecodable:
             raise refuse(
-                "DataError", f"line {found.first_undecodable} of {self.shown} is not UTF-8", help="save it as UTF-8"
+                "DataError", f"line {irregular.first_undecodable} of {self.label} is not UTF-8", help="save it as UTF-8"
             )
 
 
-def header(file: OpenFile, shown: str) -> tuple[str, ...]:
-    """The column names of a file; `shown` is what messages call it. A `DataError` where there are none to use."""
+def header(file: OpenFile, label: str) -> tuple[str, ...]:
+    """The column names of a file; `label` is what messages call it. A `DataError` where there are none to use."""
     with file.reader() as source:
         line = source.readline()
     for magic, what in _NO_TEXT.items():
         if line.startswith(magic):
-            raise refuse("DataError", f"{shown} is {what}, not a CSV file in UTF-8", help="convert it first")
+            raise refuse("DataError", f"{label} is {what}, not a CSV file in UTF-8", help="convert it first")
     names = tuple(cell.strip() for cell in split(_text(line.removeprefix(_BOM)).rstrip("\r\n")))
     if not any(names):
-        raise refuse("DataError", f"{shown} has no header", help="its first line must name the columns")
+        raise refuse("DataError", f"{label} has no header", help="its first line must name the columns")
     if all(_is_number(name) for name in names):
-        raise refuse("DataError", f"{shown} has no header: its first line holds numbers", help="name the columns there")
+        raise refuse("DataError", f"{label} has no header: its first line holds numbers", help="name the columns there")
     if "" in names:
-        raise refuse("DataError", f"{shown} has a column without a name", help="name every column in its first line")
+        raise refuse("DataError", f"{label} has a column without a name", help="name every column in its first line")
     if len(set(names)) < len(names):
         raise refuse(
-            "DataError", f"{shown} has two columns of one name", help="make the names in its first line differ"
+            "DataError", f"{label} has two columns of one name", help="make the names in its first line differ"
         )
     return names
 
@@ -103,19 +103,19 @@ def load(connection: DuckDBPyConnection, file: OpenFile, table: str, width: int,
     With `look`, counts what is irregular (which private runs never do); else the result is all zeros.
     """
     connection.execute(f"CREATE TABLE {table} ({', '.join(f'c{i} VARCHAR' for i in range(width))})")
-    found = Irregular()
+    irregular = Irregular()
     with file.reader() as source:
         first = source.readline()
         if look and not _is_utf8(first):
-            found.undecodable = found.first_undecodable = 1
+            irregular.undecodable = irregular.first_undecodable = 1
         number = 2
         for block in _blocks(source):
             lines = _text(block).split("\n")[:-1]
             if look:
-                _look(block, lines, number, width, found)
+                _look(block, lines, number, width, irregular)
             _insert(connection, table, width, lines)
             number += len(lines)
-    return found
+    return irregular
 
 
 def _blocks(source: BinaryIO) -> Iterator[bytes]:
@@ -186,18 +186,18 @@ def split(line: str) -> list[str]:
         at = comma + 1
 
 
-def _look(block: bytes, lines: list[str], first: int, width: int, found: Irregular) -> None:
+def _look(block: bytes, lines: list[str], first: int, width: int, irregular: Irregular) -> None:
     for number, line in enumerate(lines, first):
         record = line.rstrip("\r")
         cells = len(split(record)) if '"' in record else record.count(",") + 1
         if record and cells != width:
-            found.ragged += 1
-            found.first_ragged = found.first_ragged or number
+            irregular.ragged += 1
+            irregular.first_ragged = irregular.first_ragged or number
     if not _is_utf8(block):
         for number, raw in enumerate(block.split(b"\n"), first):
             if not _is_utf8(raw):
-                found.undecodable += 1
-                found.first_undecodable = found.first_undecodable or number
+                irregular.undecodable += 1
+                irregular.first_undecodable = irregular.first_undecodable or number
 
 
 def _is_utf8(data: bytes) -> bool:

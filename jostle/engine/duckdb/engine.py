@@ -106,14 +106,14 @@ class DuckDb(SqlEngine):
         return opened
 
     def _open_file(self, file: OpenFile, public: bool) -> Raw:
-        shown, name = f"`{file.path}`", self._next()
+        label, name = f"`{file.path}`", self._next()
         try:
             if _is_parquet(file):
                 self._views[name] = file
-                return ParquetFile(file, name, shown, self.fetch, self._connection.register)
-            opened = CsvFile(file, name, shown, self._connection)
+                return ParquetFile(file, name, label, self.fetch, self._connection.register)
+            opened = CsvFile(file, name, label, self._connection)
         except OSError as error:
-            raise refuse("DataError", f"{shown} cannot be read: {error.strerror or ''}") from None
+            raise refuse("DataError", f"{label} cannot be read: {error.strerror or ''}") from None
         if public:
             opened.check_regular()
         return opened
@@ -134,14 +134,14 @@ class DuckDb(SqlEngine):
         raw, table = self.raw(key)
         cells = map(raw.cell, raw.columns)
         tests = [f"count({text(c, kind)}) = count({number(c, kind)})" for c, kind in cells]
-        (row,) = self.fetch(f"SELECT {', '.join(tests)} FROM {table}", raw.shown)
+        (row,) = self.fetch(f"SELECT {', '.join(tests)} FROM {table}", raw.label)
         return tuple((name, Open("real" if real else "text")) for name, real in zip(raw.columns, row, strict=True))
 
     def stamp(self, key: str) -> str:
         """A text that changes when the cells of a public data set do, whatever the order of rows."""
         raw, table = self.raw(key)
         cells = ", ".join(f"c{i}" for i in range(len(raw.columns)))
-        (row,) = self.fetch(f"SELECT count(*), sum(hash({cells})::HUGEINT) FROM {table}", raw.shown)
+        (row,) = self.fetch(f"SELECT count(*), sum(hash({cells})::HUGEINT) FROM {table}", raw.label)
         return f"{raw.columns}:{row[0]}:{row[1]}"
 
     # Relations ---------------------------------------------------------------------------------------
@@ -153,16 +153,16 @@ class DuckDb(SqlEngine):
         raw = self._raw[scan.data]
         missing = [name for name, _ in scan.columns if name not in raw.columns]
         if missing:
-            message = f"{raw.shown} has no column `{missing[0]}`"
+            message = f"{raw.label} has no column `{missing[0]}`"
             raise refuse("DataError", message, help="the description names columns as the header does")
         cells = [raw.cell(name) for name, _ in scan.columns]
         by = plan.by if isinstance(plan, Bound) else ()
         for name in by:
             if name not in raw.columns:
-                raise refuse("DataError", f"{raw.shown} has no column `{name}` to protect")
+                raise refuse("DataError", f"{raw.label} has no column `{name}` to protect")
         table = raw.table([raw.columns.index(name) for name in (*(name for name, _ in scan.columns), *by)])
         if raw.size is None:
-            raw.size = int(self.fetch(f"SELECT count(*) FROM {table}", raw.shown)[0][0])
+            raw.size = int(self.fetch(f"SELECT count(*) FROM {table}", raw.label)[0][0])
         source = f"SELECT * FROM {table}"
         if isinstance(plan, Bound):
             source = _bounded(plan, raw, table, cells)
@@ -172,7 +172,7 @@ class DuckDb(SqlEngine):
         parsed = isinstance(raw, CsvFile) or any(map(_parsed, cells, (domain for _, domain in scan.columns)))
         if isinstance(plan, Bound) or parsed:
             table = f"kept{next(self._numbers)}"
-            self.fetch(f"CREATE TABLE {table} AS SELECT {', '.join(named) or '1 AS unused'} FROM ({source})", raw.shown)
+            self.fetch(f"CREATE TABLE {table} AS SELECT {', '.join(named) or '1 AS unused'} FROM ({source})", raw.label)
             query = f"SELECT *, rowid AS n FROM {table}"
         else:
             query = f"SELECT {', '.join([*named, 'n'])} FROM {table}"
@@ -180,9 +180,9 @@ class DuckDb(SqlEngine):
         self._kept[plan] = relations.Relation(query, columns, dict(scan.columns), raw.size, weighted, True)
         return self._kept[plan]
 
-    def fetch(self, query: str, shown: str = "the data") -> list[tuple[Any, ...]]:
+    def fetch(self, query: str, label: str = "the data") -> list[tuple[Any, ...]]:
         """The rows of a query of our own making."""
-        return self._run(query, shown, lambda result: result.fetchall())
+        return self._run(query, label, lambda result: result.fetchall())
 
     def columns(self, query: str) -> list[Any]:
         return self._run(query, "the data", lambda result: list(result.fetchnumpy().values()))
@@ -199,11 +199,11 @@ class DuckDb(SqlEngine):
         finally:
             self._check_files(query)
 
-    def _run(self, query: str, shown: str, read: Callable[[Any], list[Any]]) -> list[Any]:
+    def _run(self, query: str, label: str, read: Callable[[Any], list[Any]]) -> list[Any]:
         try:
             return read(self._connection.execute(query))
         except self._error:
-            message = f"{shown} cannot be read, or there is not enough memory for it"
+            message = f"{label} cannot be read, or there is not enough memory for it"
             raise refuse("DataError", message) from None
         finally:
             self._check_files(query)

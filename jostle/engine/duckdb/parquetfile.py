@@ -31,11 +31,11 @@ class ParquetFile(Raw):
     __slots__ = ("_columns", "_file", "_name", "_native", "_numbered", "_register", "_rows", "_tables")
 
     def __init__(
-        self, file: OpenFile, name: str, shown: str, fetch: Fetch, register: Callable[[str, Any], object]
+        self, file: OpenFile, name: str, label: str, fetch: Fetch, register: Callable[[str, Any], object]
     ) -> None:
         options = "hive_partitioning = false, filename = false, utf8_validation = 'replace'"
         reader = f"read_parquet({text_literal(file.name)}, {options})"
-        described = fetch(f"DESCRIBE SELECT * FROM {reader}", shown)
+        described = fetch(f"DESCRIBE SELECT * FROM {reader}", label)
         kinds = [str(row[1]) for row in described]
         self._numbered = all(str(row[0]).lower() != NUMBER for row in described)  # else DuckDB's own number is hidden
         self._native = [kind in NATIVE and self._numbered for kind in kinds]
@@ -44,14 +44,14 @@ class ParquetFile(Raw):
             self._native = [native and (kind == other or other == NONE) for native, kind, other in
                             zip(self._native, kinds, arrow, strict=True)]  # fmt: skip
             kinds = [kind if native else other for native, kind, other in zip(self._native, kinds, arrow, strict=True)]
-        super().__init__(tuple(str(row[0]) for row in described), tuple(kinds), shown)
+        super().__init__(tuple(str(row[0]) for row in described), tuple(kinds), label)
         self._file, self._name, self._register = file, name, register
         self._columns: dict[int, pa.ChunkedArray] = {}
         self._tables: dict[frozenset[int], str] = {}
         items = ", ".join(f"c{i}" if native else f"NULL AS c{i}" for i, native in enumerate(self._native))
         aliases = ", ".join(f"c{i}" for i in range(len(kinds)))
         items += f", {NUMBER} AS n" if self._numbered else ""
-        fetch(f"CREATE VIEW {name} AS SELECT {items} FROM {reader} AS t({aliases})", shown)
+        fetch(f"CREATE VIEW {name} AS SELECT {items} FROM {reader} AS t({aliases})", label)
 
     def table(self, needed: Collection[int]) -> str:
         if all(self._native[i] or self.kinds[i] == NONE for i in needed) and self._numbered:
@@ -88,7 +88,7 @@ class ParquetFile(Raw):
                     elif i not in self._columns:
                         self._columns[i] = cells(opened.reader.read_column(i))
         except (pa.ArrowException, OSError):
-            raise refuse("DataError", f"{self.shown} cannot be read") from None
+            raise refuse("DataError", f"{self.label} cannot be read") from None
         self._file.check()
 
 

@@ -22,11 +22,11 @@ class Irregular:
 
 @dataclass(slots=True)
 class Raw(ABC):
-    """Columns by their names, each of a kind that `clean` reads; `shown` is what messages call the data set."""
+    """Columns by their names, each of a kind that `clean` reads; `label` is what messages call the data set."""
 
     columns: tuple[str, ...]
     kinds: tuple[str, ...]
-    shown: str
+    label: str
     size: int | None = field(default=None, init=False)  # rows, when they were counted
     irregular: Irregular = field(default_factory=Irregular, init=False)
 

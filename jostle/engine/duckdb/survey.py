@@ -53,7 +53,7 @@ def survey(path: str | os.PathLike[str], schema: Sequence[tuple[str, Domain]]) -
         raw, table = engine.raw(opened.key, look=True)
         tests = [test for name, domain in schema for test in _tests(*raw.cell(name), domain)]
         counts = ", ".join(["count(*)", *(f"count(*) FILTER (WHERE {test})" for test in tests)])
-        (row,) = engine.fetch(f"SELECT {counts} FROM {table}", raw.shown)
+        (row,) = engine.fetch(f"SELECT {counts} FROM {table}", raw.label)
     finally:
         engine.close()
     parts = [tuple(int(n) for n in row[1 + 4 * i : 5 + 4 * i]) for i in range(len(schema))]
@@ -73,6 +73,6 @@ def _tests(cell: str, kind: str, domain: Domain) -> tuple[str, str, str, str]:
         outside = f"{compared} < {low} OR {compared} > {high}"
     if isinstance(domain, Categories):
         literals = [text_literal(v) if isinstance(v, str) else number_literal(v) for v in domain.values]
-        found = value if numeric else text(cell, kind)
-        unlisted = f"{found} NOT IN ({', '.join(literals)})" if literals else "TRUE"
+        reading = value if numeric else text(cell, kind)
+        unlisted = f"{reading} NOT IN ({', '.join(literals)})" if literals else "TRUE"
     return empty, not_number, outside, unlisted

@@ -52,10 +52,10 @@ class SqlEngine(ABC):
         if not terms:
             return []
         query = relations.group(relations.relation(plan, self.base), keys, terms)
-        found = self.columns(query.sql)
-        at, inside = groups.positions(keys, found[: len(keys)], shape)
+        columns = self.columns(query.sql)
+        at, inside = groups.positions(keys, columns[: len(keys)], shape)
         results = []
-        for column, wide in zip(found[len(keys) :], query.as_text, strict=True):
+        for column, wide in zip(columns[len(keys) :], query.as_text, strict=True):
             cells = np.zeros(shape, dtype=object if wide else np.int64)
             values = np.asarray(column)[inside] if keys else np.asarray(column)
             cells.reshape(-1)[at] = [int(value) for value in values] if wide else values
@@ -126,14 +126,14 @@ class SqlEngine(ABC):
         """
         groups.shape(tuple(key for key in keys if isinstance(key, Key)))
         relation = relations.relation(plan, self.base)
-        found: dict[tuple[Any, ...], list[Any]] = {}
+        by_place: dict[tuple[Any, ...], list[Any]] = {}
         for row in self.fetch(relations.exact(relation, keys, terms)):
-            found[tuple(map(groups.plain, row[: len(keys)]))] = [groups.plain(value) for value in row[len(keys) :]]
+            by_place[tuple(map(groups.plain, row[: len(keys)]))] = [groups.plain(value) for value in row[len(keys) :]]
         for i, term in enumerate(terms):
             if term.function == "mode" and term.expr is not None:
                 for row in self.fetch(relations.mode(relation, keys, term.expr)):
-                    found[tuple(map(groups.plain, row[:-1]))][i] = groups.plain(row[-1])
+                    by_place[tuple(map(groups.plain, row[:-1]))][i] = groups.plain(row[-1])
         empty = [0.0 if term.function in ("count", "count_distinct", "sum") else None for term in terms]
-        order = groups.order(keys, found)
-        rows = [found.get(place, empty) for place in order]
+        order = groups.order(keys, by_place)
+        rows = [by_place.get(place, empty) for place in order]
         return [[p[i] for p in order] for i in range(len(keys))], [[r[i] for r in rows] for i in range(len(terms))]

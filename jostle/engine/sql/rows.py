@@ -243,8 +243,8 @@ class RowSql:
         cells = [self._tame(self._emit(value, kind_of(value, self.schema))) for value in values]
         texts = [self._named(_Piece(f"CAST({cell.text} AS VARCHAR)", False, cell.stage)) for cell in cells]
         stage = max((text.stage for text in texts), default=0)
-        said = canonical([f"'{_whole(salt)}'", *(text.text for text in texts)], self.dialect)
-        number = self.dialect.hexadecimal.format(f"left({self.dialect.sha256.format(said)}, 12)")
+        encoded = canonical([f"'{_whole(salt)}'", *(text.text for text in texts)], self.dialect)
+        number = self.dialect.hexadecimal.format(f"left({self.dialect.sha256.format(encoded)}, 12)")
         return _Piece(f"CAST({number} % {_whole(many)} AS DOUBLE)", False, stage)
 
     def _if(self, expr: Apply, kind: str) -> _Piece:

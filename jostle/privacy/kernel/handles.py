@@ -61,18 +61,18 @@ Exposures = tuple[Exposure, ...]
 
 def join_exposures(sides: Iterable[Exposures], factors: Iterable[int]) -> Exposures:
     """Of something made from several handles: one exposure a source, at the common prefix, stabilities summed."""
-    met: dict[int, Exposure] = {}
+    joined: dict[int, Exposure] = {}
     for side, factor in zip(sides, factors, strict=True):
         for new in side:
-            old = met.get(id(new.source))
+            old = joined.get(id(new.source))
             path = new.path if old is None else common_prefix(old.path, new.path)
             stability = new.stability * factor + (old.stability if old is not None else 0)
             agents = dict.fromkeys((*(old.agents if old is not None else ()), *new.agents))
             weight = None if new.weight is None else new.weight * factor
             if weight is not None and old is not None:
                 weight = None if old.weight is None else weight + old.weight
-            met[id(new.source)] = Exposure(new.source, path, stability, tuple(agents), weight)
-    return tuple(met.values())
+            joined[id(new.source)] = Exposure(new.source, path, stability, tuple(agents), weight)
+    return tuple(joined.values())
 
 
 def common_prefix(a: Path, b: Path) -> Path:
@@ -262,15 +262,15 @@ def handles_in(value: object) -> list[Handle]:
     """
     if isinstance(value, Handle):
         return [value] if value.private else []
-    found: list[Handle] = []
+    handles: list[Handle] = []
     waiting: list[object] = [value]
-    seen: set[int] = set()
+    passed: set[int] = set()
     while waiting:
         here = waiting.pop()
         if isinstance(here, Handle):
             if here.private:
-                found.append(here)
-        elif (isinstance(here, (dict, list, tuple)) or getattr(here, "is_container", False)) and id(here) not in seen:
-            seen.add(id(here))
+                handles.append(here)
+        elif (isinstance(here, (dict, list, tuple)) or getattr(here, "is_container", False)) and id(here) not in passed:
+            passed.add(id(here))
             waiting.extend(reversed(list(here.values() if isinstance(here, dict) else here)))  # type: ignore[call-overload]
-    return found
+    return handles

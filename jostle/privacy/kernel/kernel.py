@@ -104,12 +104,12 @@ class Kernel:
         """Opens an allotment; refused where it exceeds the one around it or what is left on `opened_for`'s paths."""
         if amount is not None:
             self._test_opening(amount, span, opened_for)
-        made = Allotment(amount, span, opened_for)
-        self._stack.append(made)
+        allotment = Allotment(amount, span, opened_for)
+        self._stack.append(allotment)
         try:
-            yield made
+            yield allotment
         finally:
-            self._stack.remove(made)
+            self._stack.remove(allotment)
 
     @property
     def allotment(self) -> Allotment | None:
@@ -122,14 +122,14 @@ class Kernel:
     @contextmanager
     def training(self) -> Iterator[None]:
         """While this is open, no private source may be charged and the allotments around do not count."""
-        kept, self._stack = self._stack, []
+        around, self._stack = self._stack, []
         self._training += 1
         try:
             with self.events.silent():
                 yield
         finally:
             self._training -= 1
-            self._stack = kept
+            self._stack = around
 
     def left_of_allotment(self, exposures: Exposures, what: str = "epsilon") -> float:
         """The name `epsilon`: what is left of the innermost allotment for these exposures, or undivided."""
@@ -225,7 +225,7 @@ class Kernel:
 
     # Charges -------------------------------------------------------------------------------------
 
-    def _charge(self, exposures: Exposures, price: Price, what: str, span: Span | None, asked: ChargePurpose) -> None:
+    def _charge(self, exposures: Exposures, price: Price, what: str, span: Span | None, purpose: ChargePurpose) -> None:
         """Charges every source met, or none: all meters are tested before anything is added."""
         for exposure in exposures:
             check_unit(price.amount, exposure.source, span)
@@ -239,7 +239,7 @@ class Kernel:
                     raise self._exceeded(price.amount, left, f"the {whose} of {allotment.amount}", span, source)
             if not source.meter.admits(path, source.measure.cost(price)):
                 raise self._over_budget(source, path, price, span)
-        self._settle(exposures, price, what, span, asked)
+        self._settle(exposures, price, what, span, purpose)
         for exposure in exposures:
             source, path = exposure.source, _charged_path(exposure, price)
             for allotment in (*self._stack, *exposure.agents):
@@ -290,7 +290,7 @@ class Kernel:
         balance.units -= payment.units
         balance.room -= payment.room
 
-    def _settle(self, exposures: Exposures, price: Price, what: str, span: Span | None, asked: ChargePurpose) -> None:
+    def _settle(self, exposures: Exposures, price: Price, what: str, span: Span | None, purpose: ChargePurpose) -> None:
         """What registered sources lose is on disk when this returns; where it is not, nothing was charged."""
         accounts = [(e.source, e.source.account, _charged_path(e, price)) for e in exposures]
         registered = [(source, account, path) for source, account, path in accounts if account is not None]
@@ -301,7 +301,7 @@ class Kernel:
                 Charge(account, source.meter, path, source.measure.cost(price), str(source.unit))
                 for source, account, path in registered
             ]
-            full = settle(charges, price, what, span, self._program, asked)
+            full = settle(charges, price, what, span, self._program, purpose)
             if full is not None:
                 source, _, path = registered[full]
                 raise self._over_budget(source, path, price, span)
@@ -355,7 +355,7 @@ class Kernel:
         return self._exceeded(price.amount, self.left_of_source(source, path), whose, span, source)
 
     def _exceeded(
-        self, asked: Amount, left: int, whose: str, span: Span | None, source: Source | None = None
+        self, amount: Amount, left: int, whose: str, span: Span | None, source: Source | None = None
     ) -> Refusal:
         earlier = source.charges if source is not None else []
         times = Counter((at, what) for what, at in earlier if at is not None)
@@ -365,7 +365,7 @@ class Kernel:
         )
         larger = "allot more" if source is None else "declare a larger budget"
         return refuse(
-            "BudgetExceeded", f"{asked} was asked, and {as_text(max(0, left))} is left of {whose}", span,
+            "BudgetExceeded", f"{amount} was asked, and {as_text(max(0, left))} is left of {whose}", span,
             help=f"ask for less, or {larger}; nothing of this was spent", notes=notes,
         )  # fmt: skip
 

@@ -27,16 +27,16 @@ def public_rows(
     if table.private:
         name = table.exposures[0].source.name
         raise refuse("PrivateValue", f"rows of `{name}` are private and cannot be read", help="measure them")
-    found = kernel.vault.public.get(table.plan)
-    if found is None:
+    rows = kernel.vault.public.get(table.plan)
+    if rows is None:
         import numpy as np
 
         names = list(table.domains)
         columns, (counts,) = kernel.engine.exact(table.plan, tuple(Column(n) for n in names), (Exact("count"),))
         coded = {n: code(column) for n, column in zip(names, columns, strict=True)}
         size = 8 * len(counts) * (len(names) + 1)
-        found = kernel.vault.public.put(table.plan, (coded, np.array(counts, dtype=float)), size)
-    return found
+        rows = kernel.vault.public.put(table.plan, (coded, np.array(counts, dtype=float)), size)
+    return rows
 
 
 def public_cells(kernel: Kernel, cube: Cube) -> NDArray[np.int64]:

@@ -64,8 +64,8 @@ class Reader:
 
     def codes(self, plan: Plan, keys: tuple[Key, ...]) -> list[NDArray[Any]]:
         """For each key where every row stands among its values, −1 where it is none of them."""
-        held: list[NDArray[Any]] | None = self.vault.parts.codes(plan, keys)
-        return self._engine.codes(plan, keys) if held is None else held
+        coded: list[NDArray[Any]] | None = self.vault.parts.codes(plan, keys)
+        return self._engine.codes(plan, keys) if coded is None else coded
 
     def batches(self, rows: Vectors) -> Iterator[Floats]:
         """Rows as whole numbers in units of the ball, (d, at most `BATCH`) each."""

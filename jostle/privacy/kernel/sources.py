@@ -69,24 +69,24 @@ class Register:
                 "PrivateValue", f"`{name}` is declared private, yet the same data were read as public before", span,
                 help="declare it private before its first use, and use only the private name",
             )  # fmt: skip
-        found = self._private.get(identity)
-        if found is None:
-            found = Source(name, measure, unit, span, noise or SecureNoise(), simulated=noise is not None)
-            self._private[identity] = found
-        elif found.unit != unit or found.measure.kind != measure.kind or found.measure.unit != measure.unit:
+        source = self._private.get(identity)
+        if source is None:
+            source = Source(name, measure, unit, span, noise or SecureNoise(), simulated=noise is not None)
+            self._private[identity] = source
+        elif source.unit != unit or source.measure.kind != measure.kind or source.measure.unit != measure.unit:
             raise refuse(
-                "DataError", f"`{name}` and `{found.name}` are the same data with another unit or measure", span,
-                help=f"declare both `protecting {found.unit}` with a budget in {found.measure.unit}",
+                "DataError", f"`{name}` and `{source.name}` are the same data with another unit or measure", span,
+                help=f"declare both `protecting {source.unit}` with a budget in {source.measure.unit}",
             )  # fmt: skip
-        self.names[name] = found
-        return found
+        self.names[name] = source
+        return source
 
     def read_publicly(self, identity: Hashable, span: Span | None) -> None:
-        found = self._private.get(identity)
-        if found is not None:
+        private = self._private.get(identity)
+        if private is not None:
             raise refuse(
-                "PrivateValue", f"these data are private (`{found.name}`) and cannot be read as public too", span,
-                help=f"use `{found.name}`",
+                "PrivateValue", f"these data are private (`{private.name}`) and cannot be read as public too", span,
+                help=f"use `{private.name}`",
             )  # fmt: skip
         self._public.add(identity)
 

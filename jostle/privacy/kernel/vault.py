@@ -45,9 +45,9 @@ class Vault:
     def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[NDArray[np.int64]]:
         """What the engine's `group` gives; of a part that is only counted, from its rows' codes (`parts`)."""
         if terms and all(term == Count() for term in terms):
-            found = self.parts.counts(plan, keys)
-            if found is not None:
-                return [found] * len(terms)
+            counts = self.parts.counts(plan, keys)
+            if counts is not None:
+                return [counts] * len(terms)
         return self._engine.group(plan, keys, terms)
 
     def cells(self, cube: Cube) -> NDArray[np.int64]:
@@ -64,12 +64,12 @@ class Vault:
         """Counts what several cubes of one table ask in one pass, where its columns are coded; else does nothing."""
         for cube in cubes:
             self._need_open(cube.exposures)
-        asked = [c.cells for c in cubes if isinstance(c.cells, Tallied) and not c.weighted]
-        missing = [cells for cells in asked if self._kept.get(cells) is None]
+        histograms = [c.cells for c in cubes if isinstance(c.cells, Tallied) and not c.weighted]
+        missing = [cells for cells in histograms if self._kept.get(cells) is None]
         if len(missing) < 2 or any(cells.plan is not missing[0].plan for cells in missing):
             return
-        found = self.parts.several(missing[0].plan, [cells.keys for cells in missing])
-        for cells, counts in zip(missing, found or (), strict=False):
+        tables = self.parts.several(missing[0].plan, [cells.keys for cells in missing])
+        for cells, counts in zip(missing, tables or (), strict=False):
             self._kept.put(cells, counts, counts.nbytes)
 
     def _cells(self, cells: Cells, cube: Cube) -> NDArray[np.int64]:
@@ -80,13 +80,13 @@ class Vault:
         if isinstance(cells, Restricted):
             holds, valid = on_cells(cube, cells.condition)
             return np.where(holds.astype(bool) & valid, self._cells(cells.base, cube), 0)
-        found = self._kept.get(cells)
-        if found is None:
-            (made,) = self.group(cells.plan, cells.keys, (Count(weighted=cube.weighted),))
-            fits = made if made.dtype != object else np.minimum(made, 2**62)
-            kept = np.asarray(fits, dtype=np.int64).reshape(cube.shape)
-            found = self._kept.put(cells, kept, kept.nbytes)
-        return found
+        counts = self._kept.get(cells)
+        if counts is None:
+            (sums,) = self.group(cells.plan, cells.keys, (Count(weighted=cube.weighted),))
+            fits = sums if sums.dtype != object else np.minimum(sums, 2**62)
+            shaped = np.asarray(fits, dtype=np.int64).reshape(cube.shape)
+            counts = self._kept.put(cells, shaped, shaped.nbytes)
+        return counts
 
 
 def need_counts(cube: Cube) -> None:
@@ -115,8 +115,8 @@ def on_cells(
         columns[cube.names[i]] = np.broadcast_to(positions, shape).ravel()
     if values is not None and mentions(expr, VALUES):
         columns[VALUES] = values.ravel().astype(float)
-    found, valid = evaluate(expr, columns)
-    return found.reshape(shape), valid.reshape(shape)
+    numbers, valid = evaluate(expr, columns)
+    return numbers.reshape(shape), valid.reshape(shape)
 
 
 def mentions(expr: RowExpr, name: str) -> bool:

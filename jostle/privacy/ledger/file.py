@@ -183,9 +183,9 @@ class LedgerFile:
         if stat.S_IMODE(self.path.stat().st_mode) & 0o007:
             raise self.refusal("is open to everybody", f"its owner takes that back: chmod o= {self.path}")
         connection = self._connect(self.path)
-        found = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
+        marks = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
         mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
-        if found != [APPLICATION, VERSION] or mode != "wal":
+        if marks != [APPLICATION, VERSION] or mode != "wal":
             connection.close()
             raise self.refusal("is no ledger of this jostle", "give the path of a ledger: --ledger PATH")
         return connection

@@ -27,9 +27,9 @@ from jostle.jsontext import canonical, digest
 FIRST = hashlib.sha256(b"jostle history 1").hexdigest()  # stands before the first entry
 
 
-def chained(previous: str, said: str) -> str:
-    """The hash of an entry whose digest is `said`."""
-    return digest({"previous": previous, "digest": said})
+def chained(previous: str, entry_digest: str) -> str:
+    """The hash of an entry whose digest is `entry_digest`."""
+    return digest({"previous": previous, "digest": entry_digest})
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,19 +68,19 @@ class Ledger:
     def open(self, name: str) -> tuple[Dataset, OpenFile]:
         """A dataset and its open file, which was found to be the one that was registered; `mark` is that of now."""
         with self.file.reading() as connection:
-            found = Rows(self.file, connection).find(name)
-        if _mark(found.terms.path) is None:
+            dataset = Rows(self.file, connection).find(name)
+        if _mark(dataset.terms.path) is None:
             raise refuse("LedgerError", f"the file of `{name}` is not where it was registered", help="ask its owner")
-        file = open_file(found.terms.path)
+        file = open_file(dataset.terms.path)
         here = FileMark.from_status(file.status)
-        if here == found.state.mark:
-            return found, file
-        if history.sealed(found.key, "data", file_digest(file)) != found.state.code:
+        if here == dataset.state.mark:
+            return dataset, file
+        if history.sealed(dataset.key, "data", file_digest(file)) != dataset.state.code:
             raise refuse(
                 "LedgerError", f"the file of `{name}` has changed since it was registered",
                 help=f"its owner looks at it and runs: jostle data update {name}",
             )  # fmt: skip
-        return replace(found, state=replace(found.state, mark=here)), file
+        return replace(dataset, state=replace(dataset.state, mark=here)), file
 
     def same_file(self, dataset: Dataset) -> None:
         """Refuses where the file is not as it was when `dataset` was opened: before data are read, and by `stat`."""
@@ -108,13 +108,13 @@ class Ledger:
         """Writes all of these down, or none of them where one does not fit or anything is wrong."""
         with self.file.writing() as connection:
             rows = Rows(self.file, connection)
-            found = [rows.find(growth.name) for growth in growths]
-            before = tuple(dataset.state.spent for dataset in found)
-            for at, (dataset, growth) in enumerate(zip(found, growths, strict=True)):
+            datasets = [rows.find(growth.name) for growth in growths]
+            before = tuple(dataset.state.spent for dataset in datasets)
+            for at, (dataset, growth) in enumerate(zip(datasets, growths, strict=True)):
                 _check(dataset, growth)
                 if not dataset.terms.measure.admits(plus(dataset.state.spent, growth.amount)):
                     return Outcome((), before, at)
-            receipts = tuple(_charged(rows, *pair) for pair in zip(found, growths, strict=True))
+            receipts = tuple(_charged(rows, *pair) for pair in zip(datasets, growths, strict=True))
         return Outcome(receipts, before)
 
     def answer(self, name: str, request: str) -> tuple[Any, Receipt] | None:
@@ -162,8 +162,8 @@ class Ledger:
                         "DataError", f"this file is registered already, as `{other.terms.name}`",
                         help="one file has one budget",
                     )  # fmt: skip
-            told = digest(terms.as_json())
-            content = {"did": "registered", "time": now(), "version": 1, "data": code, "terms": told}
+            terms_digest = digest(terms.as_json())
+            content = {"did": "registered", "time": now(), "version": 1, "data": code, "terms": terms_digest}
             entry = Entry.after(1, history.FIRST, content)
             state = State(mark, 1, code, (0,) * terms.measure.width, 1, entry.hash)
             return rows.add(terms, state, key, entry)
@@ -175,12 +175,12 @@ class Ledger:
         check(terms)
         with self.file.writing() as connection:
             rows = Rows(self.file, connection)
-            found = rows.find(name)
-            mark, code = FileMark.of(terms.path), history.sealed(found.key, "data", file_digest(terms.path))
-            version = found.state.version + (code != found.state.code)
+            dataset = rows.find(name)
+            mark, code = FileMark.of(terms.path), history.sealed(dataset.key, "data", file_digest(terms.path))
+            version = dataset.state.version + (code != dataset.state.code)
             content = {"did": "updated", "time": now(), "version": version, "data": code}
-            made = replace(found, state=replace(found.state, mark=mark, version=version, code=code))
-            rows.move(made, content)
+            updated = replace(dataset, state=replace(dataset.state, mark=mark, version=version, code=code))
+            rows.move(updated, content)
             return rows.find(name)
 
     def datasets(self) -> list[Dataset]:
@@ -201,16 +201,16 @@ class Ledger:
         """Follows the whole chain to the sealed end. Raises `LedgerError` where anything does not hold."""
         with self.file.reading() as connection:
             rows = Rows(self.file, connection)
-            found, entries = rows.find(name), rows.entries(name)
-        measure = found.terms.measure
-        held = history.verify(name, entries, measure.width, measure.completed)
-        if (held.entries, held.head) != (found.state.entries, found.state.head):
-            raise history.broken(name, f"it ends after entry {held.entries} of {found.state.entries}")
-        if held.spent != found.state.spent or not (held.older or measure.admits(held.spent)):
+            dataset, entries = rows.find(name), rows.entries(name)
+        measure = dataset.terms.measure
+        verified = history.verify(name, entries, measure.width, measure.completed)
+        if (verified.entries, verified.head) != (dataset.state.entries, dataset.state.head):
+            raise history.broken(name, f"it ends after entry {verified.entries} of {dataset.state.entries}")
+        if verified.spent != dataset.state.spent or not (verified.older or measure.admits(verified.spent)):
             raise history.broken(name, "its charges do not add up to the total")
-        if entries[0].content.get("terms") != digest(found.terms.as_json()):
+        if entries[0].content.get("terms") != digest(dataset.terms.as_json()):
             raise history.broken(name, "what was registered is not what stands there now")
-        return held
+        return verified
 
 
 def _charged(rows: Rows, dataset: Dataset, growth: Growth) -> Receipt:

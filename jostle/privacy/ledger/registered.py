@@ -52,13 +52,13 @@ class Terms:
         }  # fmt: skip
 
     @classmethod
-    def from_json(cls, said: Mapping[str, Any]) -> Terms:
-        """Raises KeyError, TypeError or ValueError where `said` is something else."""
-        unit, measure = dict(said["unit"]), said["measure"]
+    def from_json(cls, data: Mapping[str, Any]) -> Terms:
+        """Raises KeyError, TypeError or ValueError where `data` is something else."""
+        unit, measure = dict(data["unit"]), data["measure"]
         unit["columns"] = tuple(unit["columns"])
-        schema = tuple((str(name), _domain(domain)) for name, domain in said["schema"])
+        schema = tuple((str(name), _domain(domain)) for name, domain in data["schema"])
         limit = Amount(**measure["limit"])
-        return cls(said["name"], said["kind"], said["path"], schema, Unit(**unit), Measure(measure["kind"], limit))
+        return cls(data["name"], data["kind"], data["path"], schema, Unit(**unit), Measure(measure["kind"], limit))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +100,12 @@ class State:
         }  # fmt: skip
 
     @classmethod
-    def from_json(cls, said: Mapping[str, Any]) -> State:
-        """Raises KeyError, TypeError or ValueError where `said` is something else."""
-        spent = tuple(said["spent"])
-        if not all(type(n) is int and n >= 0 for n in (*spent, said["entries"], said["version"])):
+    def from_json(cls, data: Mapping[str, Any]) -> State:
+        """Raises KeyError, TypeError or ValueError where `data` is something else."""
+        spent = tuple(data["spent"])
+        if not all(type(n) is int and n >= 0 for n in (*spent, data["entries"], data["version"])):
             raise ValueError("no state")
-        return cls(FileMark(**said["mark"]), said["version"], said["code"], spent, said["entries"], said["head"])
+        return cls(FileMark(**data["mark"]), data["version"], data["code"], spent, data["entries"], data["head"])
 
 
 def file_digest(path: str | Path | OpenFile) -> str:
@@ -138,8 +138,8 @@ def _domain_json(domain: Domain) -> dict[str, Any]:
     return {"open": domain.kind}
 
 
-def _domain(said: Mapping[str, Any]) -> Domain:
-    ((kind, value),) = said.items()
+def _domain(data: Mapping[str, Any]) -> Domain:
+    ((kind, value),) = data.items()
     if kind == "integer":
         return Integer(*map(int, value))
     if kind == "real":

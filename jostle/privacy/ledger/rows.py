@@ -52,42 +52,42 @@ class Rows:
             "SELECT name, terms, state, seal, key FROM datasets WHERE name = ?", (name,)
         ).fetchone()
         if row is None:
-            known = [str(other) for (other,) in self.connection.execute("SELECT name FROM datasets")]
+            names = [str(other) for (other,) in self.connection.execute("SELECT name FROM datasets")]
             raise refuse(
                 "LedgerError", f"no dataset `{name}` is registered",
-                help=did_you_mean(name, known) or f"its owner registers it: jostle data register {name} FILE …",
+                help=did_you_mean(name, names) or f"its owner registers it: jostle data register {name} FILE …",
             )  # fmt: skip
         return self._read(*row)
 
     def entries(self, name: str) -> list[Entry]:
-        rows = self.connection.execute(
+        stored = self.connection.execute(
             "SELECT number, content, previous, hash FROM history WHERE dataset = ? ORDER BY number", (name,)
         ).fetchall()
         try:
-            return [Entry(number, dict(json.loads(said)), previous, hash) for number, said, previous, hash in rows]
+            return [Entry(number, dict(json.loads(text)), previous, hash) for number, text, previous, hash in stored]
         except (TypeError, ValueError):
             raise history.broken(name, "an entry cannot be read") from None
 
     def add(self, terms: Terms, state: State, key: bytes, entry: Entry) -> Dataset:
         """A dataset that was not there, with its first entry."""
-        made = Dataset(terms, state, key)
+        dataset = Dataset(terms, state, key)
         self.connection.execute(
             "INSERT INTO datasets VALUES (?, ?, ?, ?, ?)",
-            (terms.name, json.dumps(terms.as_json()), json.dumps(state.as_json()), _seal(made), key),
+            (terms.name, json.dumps(terms.as_json()), json.dumps(state.as_json()), _seal(dataset), key),
         )
         self._insert(terms.name, entry)
-        return made
+        return dataset
 
     def move(self, dataset: Dataset, content: Mapping[str, Any], amount: Cost = ()) -> Entry:
         """Writes `dataset` with one entry more, which grew its total by `amount`."""
         name, state = dataset.terms.name, dataset.state
-        said = {**content, "grows": list(amount)} if amount else dict(content)
-        entry = Entry.after(state.entries + 1, state.head, said)
+        grown_content = {**content, "grows": list(amount)} if amount else dict(content)
+        entry = Entry.after(state.entries + 1, state.head, grown_content)
         spent = plus(state.spent, amount) if amount else state.spent
-        made = replace(dataset, state=replace(state, spent=spent, entries=entry.number, head=entry.hash))
+        moved = replace(dataset, state=replace(state, spent=spent, entries=entry.number, head=entry.hash))
         changed = self.connection.execute(
             "UPDATE datasets SET state = ?, seal = ? WHERE name = ?",
-            (json.dumps(made.state.as_json()), _seal(made), name),
+            (json.dumps(moved.state.as_json()), _seal(moved), name),
         )
         if changed.rowcount != 1:
             raise self.file.refusal("cannot be written")
@@ -96,11 +96,11 @@ class Rows:
 
     def _read(self, name: str, terms: str, state: str, seal: str, key: bytes) -> Dataset:
         try:
-            found = Dataset(Terms.from_json(json.loads(terms)), State.from_json(json.loads(state)), key)
-            spent = found.terms.measure.completed(found.state.spent)
-            good = found.terms.name == name and len(spent) == found.terms.measure.width
-            if good and history.holds(key, "state", [found.terms.as_json(), found.state.as_json()], seal):
-                return replace(found, state=replace(found.state, spent=spent))
+            dataset = Dataset(Terms.from_json(json.loads(terms)), State.from_json(json.loads(state)), key)
+            spent = dataset.terms.measure.completed(dataset.state.spent)
+            good = dataset.terms.name == name and len(spent) == dataset.terms.measure.width
+            if good and history.holds(key, "state", [dataset.terms.as_json(), dataset.state.as_json()], seal):
+                return replace(dataset, state=replace(dataset.state, spent=spent))
         except (KeyError, TypeError, ValueError, AttributeError):
             pass
         raise self.file.refusal(f"is damaged: what it says of `{name}` does not hold", "its owner restores it")

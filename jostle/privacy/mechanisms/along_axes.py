@@ -29,12 +29,12 @@ def along(counts: Ints, axis: int) -> Ints:
 
 def public_tree(order: Any, levels: Any, cells: int) -> tuple[Ints, Ints]:
     """A tree over `cells` cells, its levels renumbered 0, 1, 2, … (−1 for all below 0); refused where it is none."""
-    for given in (order, levels):
-        if not (isinstance(given, np.ndarray) or all(isinstance(number, (int, float)) for number in given)):
+    for numbers in (order, levels):
+        if not (isinstance(numbers, np.ndarray) or all(isinstance(number, (int, float)) for number in numbers)):
             raise refuse("TypeError", "a tree is two lists of numbers")
     places, heights = np.asarray(order), np.asarray(levels)
-    for given in (places, heights):
-        if given.shape != (cells,) or given.dtype.kind not in "iuf" or (given != np.rint(given)).any():
+    for numbers in (places, heights):
+        if numbers.shape != (cells,) or numbers.dtype.kind not in "iuf" or (numbers != np.rint(numbers)).any():
             raise refuse("ValueError", f"a tree is an order of the {cells} cells and as many levels, in whole numbers")
     if not np.array_equal(np.sort(places), np.arange(cells)):
         raise refuse("ValueError", f"the order of a tree names every cell from 0 to {cells - 1} once")
@@ -60,13 +60,13 @@ def walk_tree(counts: Ints, epsilon: float, draw: Draw, order: Ints, levels: Int
         blocks = np.cumsum(starts) - 1
         firsts = np.flatnonzero(starts)
         sizes = np.diff(np.append(firsts, len(values)))
-        asked = np.flatnonzero(live[firsts] & (sizes > 1))
-        if not len(asked):
+        candidates = np.flatnonzero(live[firsts] & (sizes > 1))
+        if not len(candidates):
             break
-        scores = np.minimum(_deviations(values, blocks, firsts, sizes)[asked], 2**42) << 20
+        scores = np.minimum(_deviations(values, blocks, firsts, sizes)[candidates], 2**42) << 20
         scores = np.maximum(-tuned.decay, scores - depth * tuned.decay)
         split = np.zeros(len(firsts), dtype=bool)
-        split[asked] = scores + draw(tuned.scale, len(asked)) > 0
+        split[candidates] = scores + draw(tuned.scale, len(candidates)) > 0
         live &= split[blocks]
         starts |= live & (levels == depth)
     labels = np.empty(len(values), dtype=np.int64)

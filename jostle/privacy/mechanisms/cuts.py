@@ -37,10 +37,10 @@ FAR = np.int64(2**50)
 
 def block_sums(cells: Ints, grain: int) -> Ints:
     """Sums over public blocks of `grain` cells along every axis; counts are clamped, which moves no two apart."""
-    found = np.minimum(cells, MOST_COUNT)
+    sums = np.minimum(cells, MOST_COUNT)
     for axis, side in enumerate(cells.shape):
-        found = np.add.reduceat(found, np.arange(0, side, grain), axis=axis)
-    return np.minimum(found, MOST_COUNT)
+        sums = np.add.reduceat(sums, np.arange(0, side, grain), axis=axis)
+    return np.minimum(sums, MOST_COUNT)
 
 
 def bisection_costs(y: Ints, starts: list[int], places: list[Ints]) -> list[Ints]:
@@ -48,7 +48,7 @@ def bisection_costs(y: Ints, starts: list[int], places: list[Ints]) -> list[Ints
 
     A cut at a segment's own start leaves it whole.
     """
-    found: list[Ints] = [np.zeros(0, dtype=np.int64)] * len(starts)
+    of_segments: list[Ints] = [np.zeros(0, dtype=np.int64)] * len(starts)
     alike: dict[tuple[int, int], list[int]] = {}
     for g, (low, high) in enumerate(pairwise([*starts, len(y)])):
         alike.setdefault((high - low, len(places[g])), []).append(g)
@@ -59,11 +59,11 @@ def bisection_costs(y: Ints, starts: list[int], places: list[Ints]) -> list[Ints
             cuts = np.stack([places[g] - starts[g] for g in group])
             left = np.arange(length) < cuts[:, :, None]
             costs = np.zeros(cuts.size, dtype=np.int64)
-            for held, sizes in ((left, cuts), (~left, length - cuts)):
-                costs += deviations(np.where(held, values, BEYOND).reshape(-1, length), sizes.ravel())
+            for inside, sizes in ((left, cuts), (~left, length - cuts)):
+                costs += deviations(np.where(inside, values, BEYOND).reshape(-1, length), sizes.ravel())
             for g, row in zip(group, costs.reshape(cuts.shape), strict=True):
-                found[g] = row
-    return found
+                of_segments[g] = row
+    return of_segments
 
 
 class Line:

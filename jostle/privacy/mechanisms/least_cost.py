@@ -107,13 +107,13 @@ def walk(
     threshold = round(theta * tuned.scale)
     order = _tree_order(counts.shape)
     values = np.clip(np.asarray(counts, dtype=np.int64).ravel(), 0, 2**40)
-    held = order >= 0
-    padded = np.where(held, values[order], BEYOND)
+    real = order >= 0
+    padded = np.where(real, values[order], BEYOND)
     starts = np.zeros(len(order), dtype=bool)
     live = np.zeros(1, dtype=np.int64)
     width, depth = len(order), -public_splits
     while True:
-        sizes = held.reshape(-1, width)[live].sum(axis=1)
+        sizes = real.reshape(-1, width)[live].sum(axis=1)
         starts[live[sizes == 1] * width] = True
         live, sizes = live[sizes > 1], sizes[sizes > 1]
         if not len(live):
@@ -129,7 +129,7 @@ def walk(
         width, depth = width // parts, depth + 1
     buckets = np.cumsum(starts) - 1
     labels = np.empty(counts.size, dtype=np.int64)
-    labels[order[held]] = np.unique(buckets[held], return_inverse=True)[1]
+    labels[order[real]] = np.unique(buckets[real], return_inverse=True)[1]
     return labels.reshape(counts.shape)
 
 

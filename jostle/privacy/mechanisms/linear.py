@@ -129,12 +129,12 @@ class Strategy:
                 l2 += cover * float(block["weight"]) ** 2
                 continue
             if block["kind"] == "signed":
-                held: Any = True
+                real: Any = True
                 for axis, (labels, _, _) in enumerate(block["axes"]):
                     if (labels < 0).any():
-                        held = held & (labels >= 0).reshape([-1 if a == axis else 1 for a in range(len(self.shape))])
-                l1.reshape(self.shape)[...] += abs(block["weight"]) * held
-                l2.reshape(self.shape)[...] += float(block["weight"]) ** 2 * held
+                        real = real & (labels >= 0).reshape([-1 if a == axis else 1 for a in range(len(self.shape))])
+                l1.reshape(self.shape)[...] += abs(block["weight"]) * real
+                l2.reshape(self.shape)[...] += float(block["weight"]) ** 2 * real
                 continue
             labels, weights = block["labels"], block.get("weight")
             if weights is None:
@@ -176,8 +176,8 @@ class Strategy:
         """An exact integer product; buckets are clamped as cells are."""
         import numpy as np
 
-        made: NDArray[Any] = matrix @ np.minimum(sums, self._most_cell)
-        return made
+        product: NDArray[Any] = matrix @ np.minimum(sums, self._most_cell)
+        return product
 
 
 def _rounded(weight: Any) -> dict[str, Any]:

@@ -26,7 +26,7 @@ class Noise(Protocol):
     def gaussian(self, values: NDArray[np.int64], sigma: float) -> NDArray[np.int64]: ...
     def noisy_max(self, scores: NDArray[np.int64], scale: float) -> int: ...
     def gumbel_max(self, scores: NDArray[np.int64], scale: float) -> int: ...
-    def sample(self, size: int, kept: int) -> NDArray[np.bool_]: ...
+    def sample(self, size: int, share: int) -> NDArray[np.bool_]: ...
 
 
 VECTOR = 64  # from this many values on, the sampler for vectors
@@ -55,9 +55,9 @@ class SecureNoise:
         """The exponential mechanism, P(i) ∝ exp(score/scale): ε as above, and a range of it (ε²/8-zCDP)."""
         return int(_selection(_up(scale), "gumbel")(scores.ravel().tolist()))
 
-    def sample(self, size: int, kept: int) -> NDArray[np.bool_]:
+    def sample(self, size: int, share: int) -> NDArray[np.bool_]:
         """A secret Poisson sample: each of `size` with probability kept/2^16 (`sampler.SHARES`)."""
-        return sampler.poisson_sample(size, kept)
+        return sampler.poisson_sample(size, share)
 
 
 def _up(scale: float) -> float:
@@ -68,10 +68,10 @@ def _apply(mechanism: Any, values: NDArray[np.int64]) -> NDArray[np.int64]:
     return _like(values, mechanism(values.ravel().tolist())) if values.size else values
 
 
-def _like(values: NDArray[np.int64], drawn: list[int]) -> NDArray[np.int64]:
+def _like(values: NDArray[np.int64], samples: list[int]) -> NDArray[np.int64]:
     import numpy as np
 
-    return np.array(drawn, dtype=np.int64).reshape(values.shape)
+    return np.array(samples, dtype=np.int64).reshape(values.shape)
 
 
 # `opendp.prelude` would import scikit-learn; the parts are named one by one.

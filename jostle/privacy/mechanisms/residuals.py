@@ -40,8 +40,8 @@ def reach(shape: tuple[int, ...], least: int, weights: Floats) -> int:
     return math.ceil(math.ldexp(bound, BITS)) + SLACK
 
 
-def residuals(y: Ints, kept: Ints, weights: Floats) -> Ints:
-    """r_k in units of 2^-BITS for each k of `kept`, which rises; `y` may have any number of axes.
+def residuals(y: Ints, sizes: Ints, weights: Floats) -> Ints:
+    """r_k in units of 2^-BITS for each k of `sizes`, which rises; `y` may have any number of axes.
 
     `weights` are those of the lowest frequencies, a cube with the axes of `y` and no larger, clipped to [0, 1];
     the least of them stands for all others.
@@ -52,16 +52,16 @@ def residuals(y: Ints, kept: Ints, weights: Floats) -> Ints:
     energy = (np.asarray(dctn(clamped.astype(np.float64), norm="ortho")) * _diagonal(y.shape, weights)) ** 2
     level = np.zeros(y.shape, dtype=np.int64)
     for axis, side in enumerate(y.shape):
-        at = np.searchsorted(kept, np.arange(side), side="right")
+        at = np.searchsorted(sizes, np.arange(side), side="right")
         level = np.maximum(level, at.reshape([-1 if a == axis else 1 for a in range(y.ndim)]))
     # sums of a contiguous array are pairwise; `bincount` would add one after another
-    by_level = [float(np.sum(energy[level == i])) for i in range(1, len(kept) + 1)]
+    by_level = [float(np.sum(energy[level == i])) for i in range(1, len(sizes) + 1)]
     left_out = np.cumsum(by_level[::-1])[::-1]
     return np.asarray(np.rint(np.sqrt(left_out) * 2.0**BITS), dtype=np.int64)
 
 
 def _diagonal(shape: tuple[int, ...], weights: Floats) -> Floats:
     clipped = np.nan_to_num(np.clip(weights, 0.0, 1.0))
-    found = np.full(shape, float(clipped.min()))
-    found[tuple(slice(0, side) for side in clipped.shape)] = clipped
-    return found
+    diagonal = np.full(shape, float(clipped.min()))
+    diagonal[tuple(slice(0, side) for side in clipped.shape)] = clipped
+    return diagonal

@@ -48,21 +48,21 @@ def discrete_laplace(size: int, scale: float) -> Ints:
     while todo.size:
         n = todo.size
         rest = _below(np.full(n, t, dtype=np.uint64))
-        kept = _bernoulli_exp(rest, t)
-        todo_kept, rest = todo[kept], rest[kept].astype(np.int64)
+        accepted = _bernoulli_exp(rest, t)
+        todo_kept, rest = todo[accepted], rest[accepted].astype(np.int64)
         magnitude = (rest + t * _geometric(len(rest))) // s
         negative = (_words(len(rest)) & np.uint64(1)).astype(bool)
         good = ~(negative & (magnitude == 0))
         out[todo_kept[good]] = np.where(negative, -magnitude, magnitude)[good]
-        todo = np.concatenate([todo[~kept], todo_kept[~good]])
+        todo = np.concatenate([todo[~accepted], todo_kept[~good]])
     return out
 
 
-def poisson_sample(size: int, kept: int) -> NDArray[np.bool_]:
+def poisson_sample(size: int, share: int) -> NDArray[np.bool_]:
     """True with probability kept/SHARES exactly, for each of `size` by itself."""
     import numpy as np
 
-    return np.frombuffer(os.urandom(2 * size), dtype=np.uint16) < kept
+    return np.frombuffer(os.urandom(2 * size), dtype=np.uint16) < share
 
 
 def _words(size: int) -> NDArray[np.uint64]:

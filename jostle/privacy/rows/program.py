@@ -126,7 +126,7 @@ class RowProgram:
         """A line an expression: `7 = sum 3 5 : (4,) within -9..9`."""
         return [
             f"{place} = {' '.join([e.name, *(str(self.places[id(o)]) for o in e.operands)])}"
-            f"{''.join(f' {_shown(c)}' for c in e.constants)} : {e.shape} within {e.low}..{e.high}"
+            f"{''.join(f' {_text(c)}' for c in e.constants)} : {e.shape} within {e.low}..{e.high}"
             for place, e in enumerate(self.order)
         ]
 
@@ -138,7 +138,7 @@ def program(inputs: Sequence[Columns], *outputs: Expression) -> RowProgram:
     return RowProgram(tuple(inputs), outputs)
 
 
-def _shown(public: Any) -> str:
+def _text(public: Any) -> str:
     if not isinstance(public, np.ndarray):
         return str(public)
     return f"[{' × '.join(map(str, public.shape))}]" if public.size > 8 else str(public.tolist())

@@ -110,10 +110,10 @@ def column_key(column: Column, table: Table) -> Key:
     domain = next((domain for name, domain in table.schema if name == column.name), None)
     if domain is None:
         raise open_keys(column.name)
-    found = _over_domain(column, domain)
-    if found is None:
+    key = _over_domain(column, domain)
+    if key is None:
         raise open_keys(column.name)
-    return found
+    return key
 
 
 @lru_cache(maxsize=2**12)

@@ -67,11 +67,11 @@ def where(handle: Table | Cube, condition: RowExpr) -> Table | Cube:
     return replace(handle, plan=Filter(handle.plan, condition))
 
 
-def derive(table: Table, made: Sequence[tuple[str, RowExpr]]) -> Table:
+def derive(table: Table, columns: Sequence[tuple[str, RowExpr]]) -> Table:
     """The table with columns added or redefined; their bounds are those of their expressions."""
     domains = table.domains
     exprs: dict[str, RowExpr] = {name: Column(name) for name in domains}
-    for name, expr in made:
+    for name, expr in columns:
         exprs[name] = as_column(expr, table)
         domains[name] = derived_domain(exprs[name], table.domains)
     plan = Derive(table.plan, tuple(exprs.items()))
@@ -228,11 +228,11 @@ def _most_rows(kernel: Kernel, table: Table, on: Sequence[str]) -> int:
 
 def part_keys(handle: Handle) -> list[tuple[str, Any]]:
     """Of a part of a table, the columns it was divided by and its keys, the outermost first: public facts."""
-    found: list[tuple[str, Any]] = []
+    keys: list[tuple[str, Any]] = []
     plan = handle.plan if isinstance(handle, Table) else None
     while isinstance(plan, Filter):
         match plan.condition:
             case Apply("==", (Column(name) | Apply("floor", (Column(name),)), Constant(value))):
-                found.append((name, value))
+                keys.append((name, value))
         plan = plan.source
-    return found[::-1]
+    return keys[::-1]

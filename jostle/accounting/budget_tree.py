@@ -89,8 +89,8 @@ class Meter:
         return nodes
 
     def _most(self, node: Node | None, partition: Hashable) -> list[int]:
-        found = node.most.get(partition) if node is not None else None
-        return found if found is not None else [0] * self._width
+        spent_below = node.most.get(partition) if node is not None else None
+        return spent_below if spent_below is not None else [0] * self._width
 
     def _new(self) -> Node:
         return Node([0] * self._width, [0] * self._width)

@@ -72,9 +72,6 @@ class ChargePurpose:
     plan: object = None
 
 
-UNSPECIFIED = ChargePurpose()
-
-
 @dataclass(frozen=True, slots=True)
 class Measure:
     """A budget: its unit, its limit, and whether (ε, δ) is counted by zCDP or by plain sums (`basic`)."""

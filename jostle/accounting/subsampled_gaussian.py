@@ -66,8 +66,8 @@ def divergences(rate: float, sigma: float) -> Floats:
     top = np.maximum.reduceat(logs, starts)
     spread = np.diff(np.append(starts, logs.size))
     total = top + np.log(np.add.reduceat(np.exp(logs - np.repeat(top, spread)), starts))
-    found: Floats = np.logaddexp(0.0, total) / (orders - 1) * MARGIN
-    return found
+    divergences: Floats = np.logaddexp(0.0, total) / (orders - 1) * MARGIN
+    return divergences
 
 
 def epsilon_of_steps(rate: float, sigma: float, steps: int, delta: float) -> float:

@@ -47,21 +47,22 @@ def _bounds(expr: RowExpr, schema: Schema) -> Interval | None:
 def _applied(expr: Apply, schema: Schema) -> Interval | None:
     op = expr.op
     if op == "if":
-        found = [_bounds(arg, schema) for arg in expr.args[1:] if not _is_none(arg)]
-        known = [one for one in found if one is not None]
-        return None if not known or len(known) < len(found) else (min(a for a, _ in known), max(b for _, b in known))
+        branches = [_bounds(arg, schema) for arg in expr.args[1:] if not _is_none(arg)]
+        bounds = [one for one in branches if one is not None]
+        bounded = bounds and len(bounds) == len(branches)
+        return (min(a for a, _ in bounds), max(b for _, b in bounds)) if bounded else None
     if op == "bucket":
         parts = _bounds(expr.args[0], schema)
         return None if parts is None else (0.0, parts[1] - 1)
     args = [_bounds(arg, schema) for arg in expr.args]
     if op == "clamp" and args[0] is None:
         args[0] = (-math.inf, math.inf)
-    known = [arg for arg in args if arg is not None]
-    if len(known) < len(args) or op not in OPERATIONS:
+    operands = [arg for arg in args if arg is not None]
+    if len(operands) < len(args) or op not in OPERATIONS:
         return None
     if op == "%":
-        return remainder(known[0], known[1], all(_integral(arg, schema) for arg in expr.args))
-    return OPERATIONS[op].bounds(*known)
+        return remainder(operands[0], operands[1], all(_integral(arg, schema) for arg in expr.args))
+    return OPERATIONS[op].bounds(*operands)
 
 
 def _finite(bounds: Interval | None) -> Interval | None:

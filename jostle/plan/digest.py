@@ -27,8 +27,8 @@ class PlanDigest:
 def plan_digest(plan: object, names: Mapping[str, str]) -> PlanDigest:
     """The digest of a plan over the data sets that `names` (by the engine's key) knows."""
     reader = _Reader(names)
-    said = reader.plain(plan)
-    return PlanDigest(digest(said), reader.closed)
+    content = reader.plain(plan)
+    return PlanDigest(digest(content), reader.closed)
 
 
 class _Reader:

@@ -56,9 +56,9 @@ def key_of(
         return None if values is None else Key(expr, values)
     kind = kind_of(expr, schema)
     for value in () if isinstance(over, range) else over[:1]:  # they are all of one kind
-        given = "boolean" if isinstance(value, bool) else "text" if isinstance(value, str) else "number"
-        if given != kind:
-            raise mixed("`over`", kind, given)
+        listed_kind = "boolean" if isinstance(value, bool) else "text" if isinstance(value, str) else "number"
+        if listed_kind != kind:
+            raise mixed("`over`", kind, listed_kind)
     return Key(expr, over)
 
 
@@ -92,9 +92,9 @@ def open_keys(name: str) -> Refusal:
 
 def _check_count(count: int, limit: int) -> None:
     if count > limit:
-        shown = f"{count:,}" if count < 10**15 else f"about {as_double(count):.0e}"
+        many = f"{count:,}" if count < 10**15 else f"about {as_double(count):.0e}"
         raise refuse(
             "DataError",
-            f"the key has {shown} possible values, more than the {limit:,} that can be held",
+            f"the key has {many} possible values, more than the {limit:,} that can be held",
             help="take something coarser, such as `x / 1000`, or list the keys of a select with `over {…}`",
         )

@@ -77,30 +77,30 @@ def _kind(expr: RowExpr, schema: Schema) -> str | None:
     return _all(op, kinds, "number")
 
 
-def _check_arity(op: str, given: int) -> None:
-    wanted = ARITY.get(op)
+def _check_arity(op: str, count: int) -> None:
+    arity = ARITY.get(op)
     if op in ("and", "or", "in"):
-        if given < 1:
+        if count < 1:
             raise refuse("TypeError", f"`{op}` needs at least one value")
-    elif wanted is None:
+    elif arity is None:
         raise refuse("TypeError", f"`{op}` cannot be used on the rows of a table")
-    elif wanted != given:
-        raise refuse("TypeError", f"`{op}` takes {wanted} value{'s' if wanted > 1 else ''}, not {given}")
+    elif arity != count:
+        raise refuse("TypeError", f"`{op}` takes {arity} value{'s' if arity > 1 else ''}, not {count}")
 
 
-def _all(op: str, kinds: list[str | None], wanted: str) -> str:
+def _all(op: str, kinds: list[str | None], expected: str) -> str:
     for kind in kinds:
-        if kind not in (None, wanted):
-            raise refuse("TypeError", f"`{op}` needs {_WORDS[wanted]}, and this is {_WORDS[kind or wanted]}")
-    return wanted
+        if kind not in (None, expected):
+            raise refuse("TypeError", f"`{op}` needs {_WORDS[expected]}, and this is {_WORDS[kind or expected]}")
+    return expected
 
 
 def _comparison(op: str, kinds: list[str | None]) -> str:
-    known = [kind for kind in kinds if kind is not None]
-    for kind in known[1:]:
-        if kind != known[0]:
-            raise mixed(f"`{op}`", known[0], kind)
-    if op in ("<", "<=", ">", ">=") and "boolean" in known:
+    certain = [kind for kind in kinds if kind is not None]
+    for kind in certain[1:]:
+        if kind != certain[0]:
+            raise mixed(f"`{op}`", certain[0], kind)
+    if op in ("<", "<=", ">", ">=") and "boolean" in certain:
         raise refuse("TypeError", f"`{op}` does not order true and false", help="compare them with `==`")
     return "boolean"
 

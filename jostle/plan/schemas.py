@@ -35,8 +35,8 @@ def text_values(expr: RowExpr, schema: Schema) -> tuple[str, ...] | None:
             return None
         return tuple(dict.fromkeys(value for value in domain.values if isinstance(value, str)))
     parts = [text_values(arg, schema) for arg in expr.args[1:]]
-    known = [part for part in parts if part is not None]
-    return None if len(known) < len(parts) else tuple(dict.fromkeys(itertools.chain(*known)))
+    listed = [part for part in parts if part is not None]
+    return None if len(listed) < len(parts) else tuple(dict.fromkeys(itertools.chain(*listed)))
 
 
 def schema_of(plan: Plan) -> dict[str, Domain]:

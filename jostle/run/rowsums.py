@@ -28,6 +28,7 @@ from jostle.run.rows import RowCompiler
 from jostle.run.scope import Scope
 from jostle.run.values import Interval, Record, is_number, is_sequence, is_vector, kind_name
 from jostle.syntax import nodes as n
+from jostle.threads import on_one_thread
 
 MOST_COLUMNS = 2**11
 
@@ -208,7 +209,8 @@ def _noisy_moments(
     check_moments(rows, function, len(split))
     share = _part(part)
     paying = _payment(at, rows, paid, epsilon, delta, via)
-    return Record(interp.kernel.measure(Moments.of(rows, function, split, paying, share), span))
+    measure = on_one_thread(interp.kernel.measure)  # many small products
+    return Record(measure(Moments.of(rows, function, split, paying, share), span))
 
 
 @builtin

@@ -10,7 +10,6 @@ from typing import Any
 
 from jostle.diagnostics import refuse
 from jostle.privacy.kernel.handles import Cube, handles_in
-from jostle.privacy.measurements import output_perturbation as perturbed
 from jostle.privacy.measurements import subsampled_batches as samples
 from jostle.run.arguments import amount_for
 from jostle.run.faults import exposures_of, private_value
@@ -52,6 +51,7 @@ def _perturbed_optimum(
     `potentials`, flat, `noise`, the deviation of each, and `ridge`.
     """
     from jostle.kernels.graphical.model import GraphicalModel
+    from jostle.optional.output_perturbation import PerturbedOptimum
 
     interp, span = at
     listed = list(cubes) if isinstance(cubes, (list, JSet)) else [cubes]
@@ -65,6 +65,6 @@ def _perturbed_optimum(
         raise refuse("ValueError", "output perturbation is of models whose cliques share no potential")
     amount = amount_for(interp, exposures_of(listed), epsilon, delta)
     public = None if ridge is None else float(ridge)
-    optimum = perturbed.PerturbedOptimum.of(listed, model.structure, float(rows), public, amount, via)
+    optimum = PerturbedOptimum.of(listed, model.structure, float(rows), public, amount, via)
     noisy = interp.kernel.measure(optimum, span)
     return Record(potentials=noisy.theta, noise=noisy.noise, ridge=noisy.ridge)

@@ -31,7 +31,7 @@ from jostle.kernels.graphical.rows import SyntheticRows
 from jostle.kernels.graphical.sgd import psgd_fit
 from jostle.kernels.graphical.synthetic import chain_cliques, population, random_graph, random_model
 from jostle.kernels.noisy_array import NoiseModel, with_noise
-from jostle.privacy.measurements import output_perturbation as perturbed
+from jostle.optional import output_perturbation as perturbed
 from jostle.privacy.measurements.subsampled_batches import Rows, released
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.simulate import SeededNoise

@@ -14,7 +14,7 @@ from recording import Bench, Record, Recorder
 from jostle.accounting.subsampled_gaussian import noise_for
 from jostle.kernels.graphical.model import graphical_model
 from jostle.kernels.graphical.synthetic import random_model
-from jostle.privacy.measurements import output_perturbation as perturbed
+from jostle.optional import output_perturbation as perturbed
 from jostle.privacy.measurements.subsampled_batches import Rows, counted
 from jostle.source import Source
 from jostle.tools.session import Result, Session

@@ -12,7 +12,7 @@ from package_code import ROOT, Import, files, imports, shown
 
 ORDER = (
     "version", "source", "resources", "threads", "jsontext", "diagnostics", "doubles", "events", "syntax", "language",
-    "accounting", "plan", "check", "engine", "privacy", "run", "choice", "trace", "tools",
+    "accounting", "plan", "check", "engine", "privacy", "optional", "run", "choice", "trace", "tools",
 )  # fmt: skip
 ALONE = ("kernels", "simulate")
 ROW_PROGRAMS = ("jostle.privacy.rows.", "jostle.threads")

@@ -9,7 +9,7 @@ import ast
 from pathlib import Path
 
 import pytest
-from package_code import PACKAGE, files, imports, shown, tree
+from package_code import PACKAGE, ROOT, files, imports, shown, tree
 
 RANDOM = ("random", "secrets", "uuid", "opendp", "numpy.random", "scipy.stats", "hashlib.shake_256")
 MAY_DRAW = {
@@ -39,7 +39,8 @@ MAY_ASK = {
 
 def outside() -> list[Path]:
     """The files that may not hold anything private."""
-    return [path for path in files() if not shown(path).startswith(("jostle/privacy/", "jostle/engine/"))]
+    inside = ("jostle/privacy/", "jostle/engine/", "jostle/optional/")
+    return [path for path in files() if not shown(path).startswith(inside)]
 
 
 def chain(node: ast.AST) -> list[str]:
@@ -113,10 +114,31 @@ def test_row_programs_are_data() -> None:
 
 def test_privacy_rests_on_no_kernel() -> None:
     """Numbers of released things are calculated elsewhere: nothing here runs code of `kernels`."""
-    asked = {shown(p) for p in files("privacy") for i in imports(p) if "kernels" in i.name and not i.typing_only}
-    assert asked <= {
-        "jostle/privacy/measurements/output_perturbation.py",  # the optimiser whose error its argument bounds
-    }
+    assert [i.place for p in files("privacy", "engine") for i in imports(p) if "kernels" in i.name] == []
+
+
+# Measurements that rest on more than `privacy` and `engine`, and on what. `docs/privacy/guarantee.md` names them.
+OPTIONAL = {"jostle/optional/output_perturbation.py": {"jostle.kernels.graphical.structure"}}
+
+
+def test_measurements_stand_in_privacy() -> None:
+    """A measurement reads exact numbers: who defines one is trusted."""
+    defining = {
+        shown(path) for path in files() for n in ast.walk(tree(path))
+        if isinstance(n, ast.ClassDef) and any("Measurement" in ast.unparse(base) for base in n.bases)
+    }  # fmt: skip
+    assert {path for path in defining if not path.startswith("jostle/privacy/")} == set(OPTIONAL)
+
+
+def test_what_is_optional_is_loaded_by_those_who_ask() -> None:
+    """It is imported inside the function that needs it only, and rests on the files that are named here."""
+    for path in files():
+        top = [n for n in tree(path).body if isinstance(n, ast.ImportFrom) and "jostle.optional" in (n.module or "")]
+        assert top == []
+    page = (ROOT / "docs" / "privacy" / "guarantee.md").read_text(encoding="utf-8")
+    for name, kernels in OPTIONAL.items():
+        loaded = {i.name.rpartition(".")[0] for i in imports(ROOT / name) if ".kernels." in i.name}
+        assert loaded == kernels and name in page
 
 
 def called(path: Path, name: str) -> list[int]:

@@ -12,7 +12,6 @@ from jostle.privacy.rows.functions import Contributions, Weights
 from jostle.privacy.rows.norms import BITS, exact_sizes, whole_frames, whole_weights
 from jostle.privacy.rows.sums import BATCH, ContributionSums, MomentSums
 from jostle.privacy.scores.rule import Rule
-from jostle.threads import on_one_thread
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,7 +47,6 @@ def check_columns(rows: Vectors, function: Weights | Contributions | FactoredGra
         raise refuse("ValueError", f"`{function.name}` is for {function.columns} columns, not for {len(rows.names)}")
 
 
-@on_one_thread
 def moments(reader: Reader, rows: Vectors, weights: Weights, degree: int) -> list[Ints]:
     """Σ γ_k, Σ γ_k x and Σ γ_k xxᵀ up to a degree of 2, in units of 2^-BITS."""
     sums = MomentSums(weights.size, len(rows.names), degree)

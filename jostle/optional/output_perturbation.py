@@ -28,13 +28,13 @@ from jostle.kernels.graphical.structure import Structure
 from jostle.privacy.kernel.handles import Cube, Exposures, Handle, join_exposures
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed, reach_of
 from jostle.privacy.mechanisms.additive import Additive, convertible
-from jostle.privacy.mechanisms.noise import Noise
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from jostle.privacy.kernel.reader import Reader
+    from jostle.privacy.mechanisms.noise import Noise
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]

@@ -59,7 +59,7 @@ def in_words_of_today(
     program: n.Program, *, builtins: Collection[str], load_module: LoadModule, predefined: Collection[str] = ()
 ) -> tuple[n.Program, list[Diagnostic]]:
     """The program with today's words for those of the version before, and a hint for each place."""
-    if not former.may_be_in(program.span.source.text):
+    if not former.may_be_in(program):
         return program, []
     unused = Report()
     with _deep_enough():

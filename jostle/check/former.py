@@ -17,6 +17,7 @@ from jostle.diagnostics import Diagnostic
 from jostle.language.builtins import BUILTINS
 from jostle.source import Span
 from jostle.syntax import nodes as n
+from jostle.syntax.walk import every
 
 KIND = "FormerName"
 """The kind of these hints, which stop nothing."""
@@ -37,12 +38,22 @@ PARAMETERS = {
 
 NAMES = LIBRARY | {row.former: row.name for row in BUILTINS.values() if row.former}
 PARAMETERS |= {(row.name, p.former): p.name for row in BUILTINS.values() for p in row.parameters if p.former}
-_WORDS = re.compile(rf"\b(?:(?:{'|'.join(NAMES)})\b|(?:{'|'.join({old for _, old in PARAMETERS})})\s*=)")
+_PARAMETERS = {former for _, former in PARAMETERS}
+_WORDS = re.compile(rf"\b(?:{'|'.join({*NAMES, *_PARAMETERS})})\b")
 
 
-def may_be_in(text: str) -> bool:
-    """Whether a text has a word that may be a former one."""
-    return _WORDS.search(text) is not None
+def may_be_in(program: n.Program) -> bool:
+    """Whether a program has a word that may be a former one."""
+    return _WORDS.search(program.span.source.text) is not None and any(map(_may_be, every(program)))
+
+
+def _may_be(node: n.Node) -> bool:
+    match node:
+        case n.Name(id=name) | n.Attribute(name=name):
+            return name in NAMES
+        case n.Keyword(name=name):
+            return name in _PARAMETERS
+    return False
 
 
 def hint(span: Span, former: str, today: str) -> Diagnostic:

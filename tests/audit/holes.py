@@ -20,7 +20,6 @@ from jostle.accounting.amounts import QUANTA
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.measurement import common_noise
 from jostle.privacy.measurements.choices import NoisyScore
-from jostle.privacy.scores.registry import values_of
 
 Sampler = Callable[[np.ndarray, int, np.random.Generator], np.ndarray]
 Rows = np.ndarray
@@ -140,9 +139,12 @@ def reads_first(kernel: Any, measurement: Any, span: Any = None) -> Any:
     return measurement.release(exact, common_noise(measurement.exposures)).value
 
 
+_read = NoisyScore.read
+
+
 def fails_on_a_row(measurement: Any, reader: Any) -> Any:
     """A reading that fails where a row is, as one did whose cell did not fit its type."""
-    exact = values_of(reader, measurement.scores)
+    exact = _read(measurement, reader)
     if exact.any():
         raise OverflowError("a cell does not fit")
     return exact

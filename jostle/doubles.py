@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 from jostle.diagnostics import refuse
 
@@ -32,3 +34,29 @@ def arithmetic(op: str, a: float, b: float) -> float:
     if isinstance(power, complex):
         raise refuse("ValueError", "a negative number has no fractional power")
     return float(power)
+
+
+def ordered(op: str, a: Any, b: Any) -> bool:
+    """`a op b` for `< <= > >=`, of two numbers or two texts."""
+    return bool({"<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}[op])
+
+
+def total(values: Sequence[float]) -> float:
+    """The sum, exactly rounded; infinite on overflow, undefined where infinities of both signs meet."""
+    try:
+        return math.fsum(values)
+    except (OverflowError, ValueError):
+        return float(sum(values))
+
+
+def folded(name: str, items: Sequence[Any], values: Sequence[float]) -> Any:
+    """`max over`, `min over`, `sum over`, `argmax over`, `argmin over`; the first of equals wins. Some values."""
+    if name == "sum":
+        return total(values)
+    best = (max if name.endswith("max") else min)(range(len(values)), key=lambda at: float(values[at]))
+    return items[best] if name.startswith("arg") else values[best]
+
+
+def place(at: Any, length: int) -> int | None:
+    """Where `xs[at]` lies among so many items, from the end where it is negative; None where there is nothing."""
+    return int(at) if isinstance(at, (int, float)) and float(at).is_integer() and -length <= at < length else None

@@ -25,7 +25,8 @@ from jostle.check.abstract.values import (
 )  # fmt: skip
 from jostle.check.report import Report
 from jostle.diagnostics import Note
-from jostle.language.facts import Gives, Reads
+from jostle.language import facts
+from jostle.language.facts import Gives, Parameter, Reads
 from jostle.language.operations import COMPARISONS, FOLDS
 from jostle.source import Span
 from jostle.syntax import nodes as n
@@ -103,9 +104,9 @@ class Labels:
             help = "a private source is `table(…)`, `counts(…)`, `dataset(…)` or `bound(…)`"
             self.report.add("TypeError", message, private.source.span, label="no source", help=help)
 
-    def _trained(self, value: Any, expr: n.Expr) -> None:
+    def _trained(self, value: Any, expr: n.Expr) -> bool:
         help = "train on public or generated data; the choice is then called on private data `with epsilon`"
-        self._refuse(value, expr, "cannot be trained on", help)
+        return self._refuse(value, expr, "cannot be trained on", help)
 
     def _refuse(self, value: Any, expr: n.Expr, verb: str, help: str = "") -> bool:
         """Reports a value that is private or holds what is; whether it is."""
@@ -132,27 +133,33 @@ class Labels:
                          strict=False))  # fmt: skip
         match function:
             case Builtin(row=row):
-                for expr, value in bound:
-                    if row.reads in (Reads.PRINTS, Reads.DRAWS):
-                        self.shown_to_people(value, expr, row.reads.value)
-                    elif row.reads is Reads.PUBLIC or (row.reads is Reads.CONTAINERS and isinstance(value, Handle)):
-                        self._refuse(value, expr, f"cannot be passed to `{row.name}`")
-                    elif row.gives is Gives.CHOICE and not isinstance(value, Handle):
-                        self._trained(value, expr)
-            case Closure():
-                return self._fits(function, node)
+                wrong = [self._misread(row, value, expr) for expr, value in bound]
+                if any(wrong) or row.reads is Reads.SOURCE:
+                    return True
+                return self._fits(row.name, row.parameters, node, f"write `{row.usage}`")
+            case Closure(params=params):
+                return self._fits(function.name, [Parameter(k, None if v is MISSING else "") for k, v in params], node)
             case Part(run=Closure() as run):
-                if function.kind == "Utility" and self._fits(run, node):
+                if not self.call(run, node, args, keywords):
+                    return False
+                if function.kind == "Utility":
                     help = "a Utility is evaluated on public data only"
                     for expr, value in bound:
                         self._refuse(value, expr, f"cannot be given to the Utility `{source_text(node)}`", help)
-                return self._fits(run, node)
         return True
 
-    def _fits(self, function: Closure, node: n.Call) -> bool:
-        wrong = _arity_error(function, len(node.args), [keyword.name for keyword in node.keywords])
+    def _misread(self, row: facts.Builtin, value: Any, expr: n.Expr) -> bool:
+        """Whether a built-in is called with a private value that it does not take."""
+        if row.reads in (Reads.PRINTS, Reads.DRAWS):
+            return self._refuse(value, expr, f"cannot be {row.reads.value}")
+        if row.reads is Reads.PUBLIC or (row.reads is Reads.CONTAINERS and isinstance(value, Handle)):
+            return self._refuse(value, expr, f"cannot be passed to `{row.name}`")
+        return row.gives is Gives.CHOICE and not isinstance(value, Handle) and self._trained(value, expr)
+
+    def _fits(self, name: str, params: Sequence[Parameter], node: n.Call, help: str = "") -> bool:
+        wrong = _arity_error(name, params, len(node.args), [keyword.name for keyword in node.keywords])
         if wrong and self.sure:
-            self.report.add("TypeError", wrong, node.span, label="does not fit")
+            self.report.add("TypeError", wrong, node.span, label="does not fit", help=help)
         return not wrong
 
     def fold(self, node: n.Over) -> None:
@@ -208,22 +215,25 @@ def _example(source: n.Private) -> str:
     return f"{{{{ select {'sum(values)' if cube else 'count(*)'} from {source.name} with epsilon 0.1 }}}}"
 
 
-def _arity_error(function: Closure, places: int, keywords: Sequence[str]) -> str:
+def _arity_error(name: str, params: Sequence[Parameter], places: int, keywords: Sequence[str]) -> str:
     """Why the arguments of a call cannot fit, or an empty text."""
-    names = [name for name, _ in function.params]
-    needed = [name for name, default in function.params if default is MISSING]
-    count = f"{len(needed)} to {len(names)} arguments"
-    if len(needed) == len(names):
-        count = "no arguments" if not names else f"{len(names)} argument" + ("s" if len(names) > 1 else "")
-    takes = f"`{function.name}` takes {count}"
-    if places > len(names):
+    kinds = {param.kind for param in params}
+    by_place = [param.name for param in params if param.kind == ""]
+    needed = [param.name for param in params if param.default is None and param.kind in ("", "name")]
+    named = {param.name for param in params if param.kind in ("", "name")}
+    least = sum(param in needed for param in by_place)
+    count = f"{least} to {len(by_place)} arguments"
+    if least == len(by_place):
+        count = "no arguments" if not by_place else f"{least} argument" + ("s" if least > 1 else "")
+    takes = f"`{name}` takes {count if '*' not in kinds else f'at least {least} argument' + 's' * (least != 1)}"
+    if places > len(by_place) and "*" not in kinds:
         return f"{takes}, but {places} are given"
-    bound = set(names[:places])
+    bound = set(by_place[:places])
     for keyword in keywords:
-        if keyword not in names:
-            return f"`{function.name}` has no parameter `{keyword}`"
+        if keyword not in named and "**" not in kinds:
+            return f"`{name}` has no parameter `{keyword}`"
         if keyword in bound:
-            return f"the argument `{keyword}` of `{function.name}` is given twice"
+            return f"the argument `{keyword}` of `{name}` is given twice"
         bound.add(keyword)
-    missing = [name for name in needed if name not in bound]
+    missing = [param for param in needed if param not in bound]
     return f"{takes}: `{missing[0]}` is missing" if missing else ""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jostle.diagnostics import did_you_mean, refuse
+from jostle.doubles import place
 from jostle.plan.domains import Integer, Open, Real
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table, Vectors, handles_in
 from jostle.privacy.scores.splits import promised_rows
@@ -114,9 +115,9 @@ def _place(at: Any, length: int) -> int:
         raise refuse(
             "TypeError", f"an index is a whole number, not {kind_name(at) if not is_number(at) else show_number(at)}"
         )
-    place = int(at)
-    if not -length <= place < length:
+    here = place(at, length)
+    if here is None:
         raise refuse(
             "ValueError", f"index {show_number(float(at))} is outside a list of {length}", help=_places(length)
         )
-    return place
+    return here

@@ -10,11 +10,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
+from jostle.doubles import total
 from jostle.language.operations import ROW_FUNCTIONS
 from jostle.plan.domains import Categories, Integer
 from jostle.privacy.kernel.handles import ColumnHandle, Handle, handles_in
 from jostle.run.faults import private_value
-from jostle.run.operators import need_number, total
+from jostle.run.operators import need_number
 from jostle.run.registry import builtin, implement
 from jostle.run.values import (
     Grouped,

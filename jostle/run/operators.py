@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from jostle.diagnostics import Refusal, did_you_mean, refuse
-from jostle.doubles import arithmetic
+from jostle.doubles import arithmetic, folded, ordered
 from jostle.kernels.errors import KernelError
 from jostle.privacy.kernel.handles import handles_in
 from jostle.run.faults import private_value
@@ -90,7 +89,7 @@ def _compare(op: str, left: Any, right: Any) -> bool:
     texts = isinstance(left, str) and isinstance(right, str)
     if not texts and not (is_number(left) and is_number(right)):
         raise refuse("TypeError", f"`{op}` compares numbers or texts, not {kind_name(left)} and {kind_name(right)}")
-    return bool({"<": left < right, "<=": left <= right, ">": left > right, ">=": left >= right}[op])
+    return ordered(op, left, right)
 
 
 def contains(container: Any, item: Any) -> bool:
@@ -142,23 +141,13 @@ def _sized(value: Any) -> str:
     return f"a vector of {len(value)}" if numbers else "a list that is not of numbers"
 
 
-def total(values: Sequence[float]) -> float:
-    """The sum, exactly rounded; infinite on overflow, undefined where infinities of both signs meet."""
-    try:
-        return math.fsum(values)
-    except (OverflowError, ValueError):
-        return float(sum(values))
-
-
 def fold(name: str, items: Sequence[Any], values: Sequence[Any]) -> Any:
     """`max over`, `min over`, `sum over`, `argmax over`, `argmin over`; the first of equals wins."""
-    if name == "sum":
-        return total([need_number(v, "`sum over`") for v in values])
-    if not values:
+    for value in values:
+        need_number(value, f"`{name} over`")
+    if not values and name != "sum":
         raise refuse("ValueError", f"`{name} over` nothing has no value", help="test first that there is something")
-    numbers = [need_number(v, f"`{name} over`") for v in values]
-    best = (max if name.endswith("max") else min)(range(len(numbers)), key=numbers.__getitem__)
-    return items[best] if name.startswith("arg") else values[best]
+    return folded(name, items, values)
 
 
 def bound(

@@ -337,3 +337,10 @@ def test_ways_that_meet_again_bound_both(before: list, one: list, other: list) -
 def test_each_part_and_one_of_them_are_added() -> None:
     tally = Tally().plus(Place((("k", EACH),)), Own(3, 3)).plus(Place((("k", EACH),)), Own(2, 2))
     assert tally.total() == (5, 5)
+
+
+@pytest.mark.parametrize("sum_", ["sum([1e308, 1e308])", "sum over i in [1e308, 1e308] of i", "sum([1e400, -1e400])"])
+def test_sums_beyond_what_doubles_hold(sum_: str) -> None:
+    """An infinite sum is above zero, and an undefined one is not."""
+    program = f"x = {sum_}\nn = laplace(size(people), epsilon = 0.1 if x > 0 else 0.2)\n"
+    assert cost_of(program).asked == (2 if "-1e400" in sum_ else 1) * 10**11

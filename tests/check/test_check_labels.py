@@ -9,6 +9,7 @@ import pytest
 from jostle.check import check
 from jostle.diagnostics import Diagnostic
 from jostle.language.builtins import BUILTINS
+from jostle.language.facts import Builtin
 from jostle.source import Source
 from jostle.syntax import parse
 
@@ -69,6 +70,16 @@ WRONG = [
     ("def f(a, b = 2): return a\nx = f(1, a = 2)", "TypeError", 3),
     ("f = lambda a: a\nx = f(1, 2)", "TypeError", 3),
     ("def f(a): return a\ndef g(): return f(1, 2)", "TypeError", 3),
+    ("x = clamp(1)", "TypeError", 2),
+    ("x = round(1, 2, 3)", "TypeError", 2),
+    ("x = laplace(histogram(people, sex), epsilon = 0.1, rho = 1)", "TypeError", 2),
+    ("x = sorted([1], value = 2)", "TypeError", 2),
+    ("print([people] + [1])", "PrivateValue", 2),
+    ("x = partition(people, sex)[0][1]\nprint(x)", "PrivateValue", 3),
+    ("x = sum([people])", "PrivateValue", 2),
+    ("x = pick(people, age)\nn = {{ select avg(gain) from x with epsilon 0.1 }}", "NameError", 3),
+    ("d = {age: 0..9, city: text}\nx = table('q') described by d\nn = {{ select sum(pay) from x }}", "NameError", 4),
+    ("x = derive(people, g = age)\nn = {{ select count(*) from x groupby city with epsilon 1 }}", "OpenKeys", 3),
     ("x = biggest over i in [1] of i", "TypeError", 2),
     ("private again = people protecting rows budget epsilon 1", "TypeError", 2),
     ("if 1 < 2 { private x = dataset('x') }", "TypeError", 2),
@@ -125,6 +136,11 @@ FINE = [
     "private x = counts('x.npy') protecting rows budget rho 1",
     "pub = table('q.csv') described by {a: real, b: text}\nn = {{ select sum(a) as s from pub groupby b }}",
     "def loop(t): return loop(t)\nx = loop(people)",
+    "xs = [people for i in 1..0 if i > 3]\nprint(xs)",
+    "x = [1]\nif 1 < 2 { x = [people] }\nprint(x)",
+    "x = zip()\ny = print(1, 2, 3)\nz = max([1])",
+    "h = histogram(people, x = age)\nn = {{ select sum(values) from h where x < 3 with epsilon 0.1 }}",
+    "n = {{ select avg(y) as m from derive(people, y = age * 2) with epsilon 0.1 }}",
     "def f(g, t): return g(g, t)\nx = f(f, people)",
 ]
 
@@ -208,3 +224,30 @@ def test_the_walk_is_bounded(text: str) -> None:
 
 def test_a_container_that_grew_large_still_holds_what_it_holds() -> None:
     assert [d.kind for d in said("x = people\n" + "x = [x]\n" * 1_000 + "print(x)")] == ["PrivateValue"]
+
+
+FUNCTIONS = [row for row in BUILTINS.values() if row.signature is not None]
+
+
+@pytest.mark.parametrize("row", FUNCTIONS, ids=lambda row: row.name)
+def test_the_table_says_what_a_built_in_takes(row: Builtin) -> None:
+    """What the check refuses by the table, the implementation would refuse too."""
+    import inspect
+
+    from jostle.run.registry import _IMPLEMENTED
+    from jostle.run.values import Builtin as Implemented
+    from jostle.tools.session import Session
+
+    Session().attempt(Source("p.jst", "x = 1\n"))
+    implemented = _IMPLEMENTED[row.name]
+    if not isinstance(implemented, Implemented):
+        return
+    kinds = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**",
+             inspect.Parameter.KEYWORD_ONLY: "name"}  # fmt: skip
+    parameters = [
+        ("" if parameter.kind is inspect.Parameter.VAR_POSITIONAL else parameter.name, kinds.get(parameter.kind, ""),
+         parameter.default is inspect.Parameter.empty)
+        for parameter in inspect.signature(implemented.body).parameters.values()
+        if not (implemented.wants_call and parameter.name == "at")
+    ]  # fmt: skip
+    assert parameters == [("" if p.kind == "*" else p.name, p.kind, p.default is None) for p in row.parameters]

@@ -25,7 +25,7 @@ from jostle.check.abstract.values import (
     widened,
 )  # fmt: skip
 from jostle.diagnostics import Refusal
-from jostle.doubles import arithmetic
+from jostle.doubles import arithmetic, folded, ordered, total
 from jostle.language.operations import ROW_FUNCTIONS
 
 MOST_COMPARED = 200
@@ -134,10 +134,8 @@ def _contains(container: Any, item: Any) -> bool | None:
 
 
 def _compare(op: str, left: Any, right: Any) -> Any:
-    if isinstance(left, str) and isinstance(right, str):
-        return {"<": left < right, "<=": left <= right, ">": left > right, ">=": left >= right}[op]
-    if isinstance(left, float) and isinstance(right, float):
-        return {"<": left < right, "<=": left <= right, ">": left > right, ">=": left >= right}[op]
+    if isinstance(left, str | float) and type(left) is type(right):
+        return ordered(op, left, right)
     return PUBLIC  # also where bounds would decide: a number between bounds may be none (NaN)
 
 
@@ -167,7 +165,7 @@ def _exact(op: str, a: float, b: float) -> float | None:
 def function(name: str, args: list[Any]) -> Any:
     """A builtin on numbers, `PUBLIC` where it is not followed."""
     if name == "sum" and len(args) == 1 and isinstance(args[0], list) and all(isinstance(v, float) for v in args[0]):
-        return math.fsum(args[0])
+        return total(args[0])
     operation = ROW_FUNCTIONS.get(name)
     if operation is None or operation.number is None or not operation.rises:
         return PUBLIC
@@ -193,10 +191,7 @@ def fold(name: str, items: list[Any], values: list[Any]) -> Any:
     if not values:
         return 0.0 if name == "sum" else PUBLIC
     if all(isinstance(v, float) for v in values):
-        if name == "sum":
-            return math.fsum(values)
-        best = (max if name.endswith("max") else min)(range(len(values)), key=values.__getitem__)
-        return items[best] if name.startswith("arg") else values[best]
+        return folded(name, items, values)
     if name.startswith("arg"):
         return join_all(items)
     return PUBLIC if name == "sum" else function(name, values)

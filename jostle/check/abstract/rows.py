@@ -30,6 +30,7 @@ from jostle.check.abstract.values import (
     reached_sources,
     widened,
 )  # fmt: skip
+from jostle.doubles import place
 from jostle.language import facts
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.facts import Effect, Gives
@@ -319,8 +320,9 @@ def _element(value: Any, at: Any) -> Any:
     if isinstance(value, dict):
         return value.get(at, PUBLIC) if isinstance(at, str) else join_all(list(value.values()))
     if isinstance(value, (list, str)):
-        if isinstance(at, float) and at.is_integer() and -len(value) <= at < len(value):
-            return value[int(at)]
+        here = place(at, len(value)) if isinstance(at, float) else None
+        if here is not None:
+            return value[here]
         return PUBLIC if isinstance(value, str) or isinstance(at, float) or not value else join_all(value)
     if isinstance(value, Items):
         return value.item

@@ -59,11 +59,32 @@ assert abs(s.sum[0] - 9 / 5) < 0.001
 n = noisy_sum(vectors(people, x, norm = "sup"), "absolute", norm = "sup") with epsilon 2
 assert spent(people) == 2 and abs(n.sum[0] - 9 / 5) < 50
 """
+SUM_OF_SQUARES = """
+private people = table("people.csv") described by {x: -5..5} protecting rows budget epsilon 5
+t = table("public.csv") described by {x: -5..5}
+assert {{ select sum_of_squares(x) from t }} == 29
+g = {{ select sum_of_squares(x - 1) as s, count(*) as n from t groupby x / 3 }}
+assert g.s[-1] == 9 and sum(g.s) == 27
+n = {{ select sum_of_squares(x) from people with epsilon 2 }}
+assert abs(n - 29) < 500 and abs(error(n) - log(20) * 25 / 2) < 0.1
+assert spent(people) == 2
+"""
+DAWA_HALF = """
+use histograms
+private people = table("people.csv") described by {x: -5..5} protecting rows budget epsilon 5
+c = histogram(people, x = x)
+cells = dawa_half_cells(c, prefixes(c)) with epsilon 1
+answers = dawa_half(c, prefixes(c)) with epsilon 1
+assert len(cells) == 11 and abs(answers[10] - 4) < 200
+assert spent(people) == 2
+"""
 PAGES = {
     "add-a-row-function": (2, SIGN, "exactly epsilon 1 of 10"),
     "add-a-statement": (6, REPEAT, "exactly epsilon 0.2 of 1"),
     "add-a-score": (2, TROUGH, "exactly epsilon 2 of 5"),
     "add-a-measurement": (2, AXIS_SUMS, "exactly epsilon 2 of 5"),
+    "add-an-aggregate": (2, SUM_OF_SQUARES, "exactly epsilon 2 of 5"),
+    "add-an-option": (2, DAWA_HALF, "exactly epsilon 2 of 5"),
     "add-a-row-program": (3, ABSOLUTE, "exactly epsilon 2 of 5"),
 }
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from jostle.accounting.amounts import as_text
 from jostle.diagnostics import refuse, unwritable
+from jostle.engine.files import OpenFile
 from jostle.plan.domains import Open
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.ledger.registered import Clauses, Terms
@@ -31,9 +32,8 @@ def register(options: Namespace) -> str:
     kind = "counts" if path.suffix == ".npy" else "table"
     clauses = parse_clauses(options.name, kind, options.schema, options.protecting, options.budget)
     terms = Terms(options.name, kind, os.path.realpath(path), clauses.schema, clauses.unit, clauses.measure)
-    check_promises(terms)
     ledger = Ledger(options.ledger)
-    ledger.register(terms)
+    ledger.register(terms, check_promises)
     return (
         f"registered `{options.name}` with budget {clauses.measure.limit}, in {clean(str(ledger.file.path))}\n"
         f'a program says: private {options.name} = dataset("{options.name}")\n'
@@ -130,17 +130,17 @@ def parse_clauses(name: str, kind: str, schema: str | None, protecting: str, bud
     return Session().clauses(Source("jostle data register", text))
 
 
-def check_promises(terms: Terms) -> None:
+def check_promises(terms: Terms, file: OpenFile) -> None:
     """Whether the file is as was said: readable, with these columns, and with no more rows than promised."""
     from jostle.engine.counts import load_counts
     from jostle.engine.duckdb.survey import survey
 
     if terms.kind == "counts":
-        rows = int(load_counts(terms.path, private=True).sum())
+        rows = int(load_counts(file, private=True).sum())
     else:
         described = {name for name, _ in terms.schema}
         extra = tuple((column, Open("text")) for column in terms.unit.columns if column not in described)
-        rows = survey(terms.path, (*terms.schema, *extra)).rows
+        rows = survey(file, (*terms.schema, *extra)).rows
     most = terms.unit.at_most
     if most is not None and rows > most:
         raise refuse("DataError", f"the file has {rows:,} rows, and at most {most:,} were promised")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import threading
 from pathlib import Path
@@ -13,11 +14,13 @@ from storm import opened, registered
 from jostle.accounting.amounts import QUANTA, Amount
 from jostle.accounting.definitions import Measure, gaussian_price, pure_price, stability_price
 from jostle.diagnostics import Refusal
+from jostle.engine.files import OpenFile
 from jostle.privacy.kernel.handles import Exposure
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.sources import Source
 from jostle.privacy.ledger.account import Account
 from jostle.privacy.ledger.ledger import Growth, Ledger
+from jostle.privacy.ledger.registered import Terms
 
 ONE = Amount("epsilon", QUANTA)
 
@@ -50,6 +53,16 @@ def test_runs_add_and_parts_count_as_their_maximum(tmp_path: Path) -> None:
     entries = ledger.history("people")
     assert [e.growth[0] / QUANTA for e in entries[1:]] == [0.25, 0.5, 0.25, 0.0] * 2
     assert ledger.verify("people").spent == (2 * QUANTA,)
+
+
+def test_a_source_that_a_measurement_names_twice_is_refused(tmp_path: Path) -> None:
+    """Each exposure is tested by itself against what is left: two of one source would both fit in half of it."""
+    ledger = registered(tmp_path, ONE)
+    kernel, source = opened(ledger)
+    twice = (Exposure(source, (("sex", "F"),)), Exposure(source))
+    with pytest.raises(Refusal, match="each of its sources once"):
+        charge(kernel, twice, pure_price(Amount("epsilon", round(0.75 * QUANTA))), "count")
+    assert total(ledger) == (0.0,) and not source.charges
 
 
 def test_what_does_not_fit_leaves_nothing(tmp_path: Path) -> None:
@@ -142,7 +155,7 @@ def test_a_charge_on_data_that_were_updated_meanwhile_is_refused(tmp_path: Path)
     mine = opened(ledger)
     spend(*mine, 0.25)
     (tmp_path / "people.csv").write_text("age\n50\n", encoding="utf-8")
-    ledger.update("people", lambda terms: None)
+    ledger.update("people")
     assert "changed while" in refused("LedgerError", *mine, 0.25)
     with pytest.raises(Refusal) as caught:  # as if the file had kept its size and times
         ledger.charge([Growth("people", 1, (QUANTA // 4,), {})])
@@ -150,6 +163,24 @@ def test_a_charge_on_data_that_were_updated_meanwhile_is_refused(tmp_path: Path)
     assert total(ledger) == (0.25,)
     spend(*opened(ledger), 0.25)
     assert [e.content["version"] for e in ledger.history("people")] == [1, 1, 2, 2]
+
+
+def test_what_is_registered_is_the_file_that_was_looked_at(tmp_path: Path) -> None:
+    """Another file moves to its path while it is looked at: the dataset is not that other one."""
+    ledger = registered(tmp_path, ONE)
+    path, other = tmp_path / "people.csv", tmp_path / "other.csv"
+    path.write_text("age\n30\n31\n", encoding="utf-8")
+    other.write_text("age\n50\n", encoding="utf-8")
+
+    def swap(terms: Terms, file: OpenFile) -> None:
+        assert file.reader().read() == b"age\n30\n31\n"
+        os.replace(other, path)
+
+    with pytest.raises(Refusal, match="changed while"):
+        ledger.update("people", swap)
+    assert ledger.dataset("people").state.version == 1
+    with pytest.raises(Refusal, match="has changed since it was registered"):
+        ledger.open("people")
 
 
 def test_an_older_copy_put_in_the_ledgers_place_is_noticed_by_who_spent(tmp_path: Path) -> None:

@@ -137,10 +137,11 @@ def test_a_chain_is_followed_link_by_link() -> None:
 
 def test_the_codes_tell_nothing_without_the_key(charged: Ledger) -> None:
     """A guess of the data cannot be tested with what a history shows."""
+    from jostle.engine.files import open_file
     from jostle.privacy.ledger.registered import file_digest
 
     dataset = charged.dataset("people")
-    guess = file_digest(dataset.terms.path)
+    guess = file_digest(open_file(dataset.terms.path))
     shown = json.dumps([dict(e.content) for e in charged.history("people")])
     assert guess not in shown and digest(guess) not in shown and dataset.key.hex() not in shown
     assert history.sealed(history.new_key(), "data", guess) != dataset.state.code

@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from jostle.diagnostics import refuse
 from jostle.engine.duckdb.cells import number, text
 from jostle.engine.duckdb.engine import DuckDb
+from jostle.engine.files import OpenFile
 from jostle.engine.sql.rows import number_literal, text_literal
 from jostle.plan.bounds import as_double
 from jostle.plan.domains import Categories, Domain, Integer, Real
@@ -42,14 +42,14 @@ class Survey:
     columns: tuple[ColumnSurvey, ...]
 
 
-def survey(path: str | os.PathLike[str], schema: Sequence[tuple[str, Domain]]) -> Survey:
+def survey(file: OpenFile | str | os.PathLike[str], schema: Sequence[tuple[str, Domain]]) -> Survey:
     """Counts over a CSV or Parquet file; a `DataError` where it cannot be read or lacks a described column."""
     engine = DuckDb()
     try:
-        opened = engine.open(Path(path), public=False)
+        opened = engine.open(file, public=False)
         for name, _ in schema:
             if name not in opened.columns:
-                raise refuse("DataError", f"`{path}` has no column `{name}`")
+                raise refuse("DataError", f"`{getattr(file, 'path', file)}` has no column `{name}`")
         raw, table = engine.raw(opened.key, look=True)
         tests = [test for name, domain in schema for test in _tests(*raw.cell(name), domain)]
         counts = ", ".join(["count(*)", *(f"count(*) FILTER (WHERE {test})" for test in tests)])

@@ -198,6 +198,8 @@ class Kernel:
         """
         exposures = measurement.exposures
         noise = common_noise(exposures)
+        if len({id(e.source) for e in exposures}) < len(exposures):
+            raise refuse("TypeError", "a measurement names each of its sources once", span)
         if exposures:
             self._pay(measurement, span)
         step: Measurement[Any, R] | None = measurement

@@ -26,6 +26,9 @@ from jostle.privacy.ledger.history import Entry, Verified
 from jostle.privacy.ledger.registered import FileMark, State, Terms, file_digest
 from jostle.privacy.ledger.rows import Dataset, Rows, now, plus
 
+Check = Callable[[Terms, OpenFile], None]
+"""Refuses a file that is not as its terms say."""
+
 MOST_ANSWER = 2**20  # characters of a stored answer
 
 
@@ -146,10 +149,12 @@ class Ledger:
 
     # For owners ------------------------------------------------------------------------------------
 
-    def register(self, terms: Terms) -> Dataset:
-        """Adds a dataset; its file may stand under one name only. `DataError` where it cannot."""
+    def register(self, terms: Terms, check: Check | None = None) -> Dataset:
+        """Adds a dataset; its file may stand under one name only. `DataError` where it cannot. `check` looks at the
+        file that is registered, before it is."""
+        mark, bytes_digest = _contents(terms, check)
         self.file.create()
-        mark, bytes_digest, key = FileMark.of(terms.path), file_digest(terms.path), history.new_key()
+        key = history.new_key()
         code = history.sealed(key, "data", bytes_digest)
         with self.file.writing() as connection:
             rows = Rows(self.file, connection)
@@ -168,15 +173,13 @@ class Ledger:
             state = State(mark, 1, code, (0,) * terms.measure.width, 1, entry.hash)
             return rows.add(terms, state, key, entry)
 
-    def update(self, name: str, check: Callable[[Terms], None]) -> Dataset:
+    def update(self, name: str, check: Check | None = None) -> Dataset:
         """Takes the file as it is now for the dataset's data; what was spent stays spent. `check` looks at it first."""
-        with self.file.reading() as connection:
-            terms = Rows(self.file, connection).find(name).terms
-        check(terms)
+        mark, bytes_digest = _contents(self.dataset(name).terms, check)
         with self.file.writing() as connection:
             rows = Rows(self.file, connection)
             dataset = rows.find(name)
-            mark, code = FileMark.of(terms.path), history.sealed(dataset.key, "data", file_digest(terms.path))
+            code = history.sealed(dataset.key, "data", bytes_digest)
             version = dataset.state.version + (code != dataset.state.code)
             content = {"did": "updated", "time": now(), "version": version, "data": code}
             updated = replace(dataset, state=replace(dataset.state, mark=mark, version=version, code=code))
@@ -211,6 +214,14 @@ class Ledger:
         if entries[0].content.get("terms") != digest(dataset.terms.as_json()):
             raise history.broken(name, "what was registered is not what stands there now")
         return verified
+
+
+def _contents(terms: Terms, check: Check | None) -> tuple[FileMark, str]:
+    """The mark and the digest of one open file, which `check` has looked at."""
+    file = open_file(terms.path)
+    if check is not None:
+        check(terms, file)
+    return FileMark.from_status(file.status), file_digest(file)
 
 
 def _charged(rows: Rows, dataset: Dataset, growth: Growth) -> Receipt:

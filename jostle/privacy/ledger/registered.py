@@ -17,7 +17,7 @@ from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import Measure
 from jostle.accounting.units import Unit
 from jostle.diagnostics import refuse
-from jostle.engine.files import OpenFile, open_file
+from jostle.engine.files import OpenFile
 from jostle.plan.domains import Categories, Domain, Integer, Open, Real
 
 Schema = tuple[tuple[str, Domain], ...]
@@ -108,9 +108,8 @@ class State:
         return cls(FileMark(**data["mark"]), data["version"], data["code"], spent, data["entries"], data["head"])
 
 
-def file_digest(path: str | Path | OpenFile) -> str:
+def file_digest(file: OpenFile) -> str:
     """SHA-256 of a file's bytes. Only its keyed code may be stored or shown."""
-    file = path if isinstance(path, OpenFile) else open_file(path)
     try:
         with file.reader() as source:
             digest = hashlib.sha256()

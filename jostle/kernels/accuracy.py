@@ -117,9 +117,9 @@ def standard_errors(value: Floats) -> NDArray[np.float64]:
     if noise is None:
         raise KernelError("nothing is known of how these numbers were measured")
     if noise.strategy is None:
-        return np.full(np.shape(value), noise.deviation)
+        return np.full(np.shape(value), noise.law.deviation)
     queries = noise.workload if noise.workload is not None else identity(noise.shape)
-    return noise.deviation * np.sqrt(variances(noise.strategy, queries)).reshape(np.shape(value))
+    return noise.law.deviation * np.sqrt(variances(noise.strategy, queries)).reshape(np.shape(value))
 
 
 def sample_queries(workload: Workload, count: int) -> Workload:

@@ -15,24 +15,19 @@ import numpy as np
 
 from jostle.kernels.arrays import Floats, Strategy
 from jostle.kernels.workloads.boxes import Workload
+from jostle.noise_laws import Gaussian, Laplace
 
 
 @dataclass(frozen=True, eq=False)
 class NoiseModel:
-    """Laplace's b or Gaussian's σ on every answer of a strategy; with a strategy and shape, of the estimate by it."""
+    """The law of the noise on every answer of a strategy; with a strategy and shape, of the estimate by it."""
 
-    mechanism: str
-    scale: float
+    law: Laplace | Gaussian
     strategy: Strategy | None = None
     shape: tuple[int, ...] = ()
     epsilon: float = 0.0
-    """The amount that was spent on it, in the unit of its mechanism; 0 where there was none."""
+    """The amount that was spent on it, in the unit of its budget; 0 where there was none."""
     workload: Workload | None = None
-
-    @property
-    def deviation(self) -> float:
-        """The standard deviation of one answer of the strategy."""
-        return self.scale * (2**0.5 if self.mechanism == "laplace" else 1.0)
 
 
 class NoisyArray(np.ndarray[Any, np.dtype[np.float64]]):
@@ -56,10 +51,16 @@ def noise_of(value: object) -> NoiseModel | None:
     return getattr(value, "noise", None) if isinstance(value, NoisyArray) else None
 
 
+def law_of(value: object) -> Laplace | Gaussian:
+    """The law of the noise of an array; of one that carries none, noise of scale 0."""
+    noise = noise_of(value)
+    return Laplace(0.0) if noise is None else noise.law
+
+
 def common_noise(answers: Sequence[object]) -> NoiseModel | None:
     """The noise that all blocks of answers were measured under; None where they differ or it is not known."""
     noises = [noise_of(a) for a in answers]
     first = noises[0] if noises else None
-    if first is None or any(n is None or (n.mechanism, n.scale) != (first.mechanism, first.scale) for n in noises):
+    if first is None or any(n is None or n.law != first.law for n in noises):
         return None
     return first

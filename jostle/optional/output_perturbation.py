@@ -106,10 +106,10 @@ class PerturbedOptimum(Measurement["list[Ints]", Perturbed]):
         weight = reach_of(self.together)
         l1, l2 = sensitivities(self.structure, self.rows, self.ridge, weight)
         drawn = self.how.draw(noise, np.rint(np.ldexp(theta, BITS)).astype(np.int64), l1, l2)
-        scale = math.ldexp(self.how.scale(l1, l2), -BITS)
-        deviation = scale * (1.0 if self.how.mechanism == "gaussian" else math.sqrt(2))
-        potentials = Perturbed(np.ldexp(drawn.astype(float), -BITS), deviation, self.ridge)
-        return Release(potentials, (Measured(self.title, self.how, math.ldexp(l2, -BITS) / weight, scale, weight),))
+        law = self.how.law(l1, l2).times(2.0**-BITS)
+        potentials = Perturbed(np.ldexp(drawn.astype(float), -BITS), law.deviation, self.ridge)
+        measured = Measured(self.title, law, self.how, math.ldexp(l2, -BITS) / weight, weight)
+        return Release(potentials, (measured,))
 
 
 def sensitivities(structure: Structure, rows: float, ridge: float, weight: float = 1.0) -> tuple[float, float]:
@@ -129,7 +129,7 @@ def ridge_for(how: Additive, structure: Structure, rows: float, weight: float) -
     """
     cells = sum(structure.lengths)
     side = math.sqrt(len(structure.lengths)) * weight
-    sigma = how.scale(side * math.sqrt(cells), side) * (1.0 if how.mechanism == "gaussian" else math.sqrt(2))
+    sigma = how.law(side * math.sqrt(cells), side).deviation
     told = sigma / rows * cells / len(structure.lengths)
     return max(LEAST_RIDGE, sigma / (2 * rows * min(math.sqrt(told), 0.125 / told)))
 

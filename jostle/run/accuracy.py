@@ -8,12 +8,12 @@ does not increase the squared error over the whole workload; what is said here i
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import as_float
 from jostle.diagnostics import refuse
-from jostle.privacy.mechanisms.released import Noised, half_width
+from jostle.noise_laws import LEVEL, AdditiveLaw, Gaussian, Laplace
+from jostle.privacy.mechanisms.released import Noised
 from jostle.run.operators import need_number
 from jostle.run.registry import builtin
 from jostle.run.values import Record, is_sequence, is_vector, kind_name
@@ -21,36 +21,15 @@ from jostle.run.values import Record, is_sequence, is_vector, kind_name
 if TYPE_CHECKING:
     from jostle.accounting.amounts import Amount
 
-LEVEL = 0.95
 _SAY = "`error` takes numbers straight from a measurement, or the answers of an option that measures a fixed strategy"
 
 
-def with_noise(values: Any, amount: Amount | None, via: str | None, scale: float) -> Any:
-    """Noisy answers, carrying what their noise is."""
+def with_noise(values: Any, amount: Amount | None, law: Laplace | Gaussian | None, strategy: Any = None) -> Any:
+    """Noisy answers that carry the law of their noise; cells, the strategy that measures each of them too."""
     from jostle.kernels.noisy_array import NoiseModel, with_noise
 
-    return with_noise(values, NoiseModel(_mechanism(amount, via, scale), float(scale), epsilon=_spent(amount)))
-
-
-def cells_with_noise(cells: Any, amount: Amount | None, via: str | None, scale: float, strategy: Any) -> Any:
-    """Noisy cells: an estimate by the strategy that measures each of them."""
-    from jostle.kernels.noisy_array import NoiseModel, with_noise
-
-    noise = NoiseModel(_mechanism(amount, via, scale), float(scale), strategy, tuple(cells.shape), _spent(amount))
-    return with_noise(cells, noise)
-
-
-def _spent(amount: Amount | None) -> float:
-    return 0.0 if amount is None else as_float(amount.value)
-
-
-def _mechanism(amount: Amount | None, via: str | None, scale: float) -> str:
-    """What was drawn, which the scale of a measurement knows."""
-    from jostle.privacy.mechanisms.additive import Additive, Scale
-
-    if isinstance(scale, Scale):
-        return scale.mechanism
-    return "laplace" if amount is None else Additive.of(amount, via).mechanism
+    spent, shape = 0.0 if amount is None else as_float(amount.value), () if strategy is None else tuple(values.shape)
+    return with_noise(values, NoiseModel(law or Laplace(0.0), strategy, shape, spent))
 
 
 @builtin
@@ -60,12 +39,20 @@ def _error(value: Any) -> Any:
 
 
 def _half_width(value: Any, level: float) -> Any:
-    if isinstance(value, Noised):
-        return half_width(value) if level == LEVEL else _factor(value.mechanism, level) * _deviation(value)
     if not is_sequence(value):
-        return half_width(value)
-    deviations, mechanism = _deviations(value)
-    return _factor(mechanism, level) * deviations
+        return _law(value).half_width(level)
+    deviations, law = _deviations(value)
+    return law.sum_quantile(level) * deviations
+
+
+def _law(value: Any) -> Any:
+    """The law of a noised number; refuses anything else."""
+    if not isinstance(value, Noised):
+        raise refuse(
+            "TypeError", "`error` takes a number straight from one measurement",
+            help="call it on the name that the query was assigned to, before any arithmetic",
+        )  # fmt: skip
+    return value.law
 
 
 @builtin
@@ -88,16 +75,14 @@ def _band(value: Any, level: Any = LEVEL) -> Record:
 
 
 def _deviation(value: Any) -> float:
-    if not isinstance(value, Noised) or value.mechanism not in ("laplace", "gaussian"):
-        half_width(value)  # refuses what is no measured number
-        if isinstance(value, Noised) and value.mechanism == "selection":
-            raise refuse("TypeError", "a selection's error is one in ranks: `error` tells its bound")
-        return 0.0
-    return value.scale * (math.sqrt(2) if value.mechanism == "laplace" else 1.0)
+    law = _law(value)
+    if not isinstance(law, AdditiveLaw):
+        raise refuse("TypeError", "a selection's error is one in ranks: `error` tells its bound")
+    return law.deviation
 
 
-def _deviations(value: Any) -> tuple[Any, str]:
-    """The standard error of every element, and the mechanism whose noise it is."""
+def _deviations(value: Any) -> tuple[Any, type[AdditiveLaw]]:
+    """The standard error of every element, and the law whose noise it is."""
     import numpy as np
 
     if is_vector(value):
@@ -108,21 +93,10 @@ def _deviations(value: Any) -> tuple[Any, str]:
         if noise is None:
             raise refuse("TypeError", _SAY, help="for other options, `bootstrap(option, cells, queries, epsilon = e)`")
         try:
-            return standard_errors(value), noise.mechanism
+            return standard_errors(value), type(noise.law)
         except OverflowError as fault:
             raise refuse("ValueError", str(fault), help="ask it of fewer queries: `answer(few, cells)`") from None
     if value and all(isinstance(v, Noised) for v in value):
-        mechanisms = {v.mechanism for v in value}
-        return np.array([_deviation(v) for v in value]), "laplace" if "laplace" in mechanisms else "gaussian"
+        all_gaussian = all(isinstance(v.law, Gaussian) for v in value)
+        return np.array([_deviation(v) for v in value]), Gaussian if all_gaussian else Laplace
     raise refuse("TypeError", f"{_SAY}, not {kind_name(value)}")
-
-
-def _factor(mechanism: str, level: float) -> float:
-    """How many standard deviations hold `level` of the noise.
-
-    A sum of Laplace noises lies between one of them and a Gaussian: the larger quantile of the two is taken.
-    """
-    from statistics import NormalDist
-
-    normal = NormalDist().inv_cdf((1 + level) / 2)
-    return normal if mechanism == "gaussian" else max(normal, -math.log1p(-level) / math.sqrt(2))

@@ -10,13 +10,14 @@ from typing import Any
 
 from jostle.accounting.amounts import Amount, as_float, quanta
 from jostle.diagnostics import refuse
+from jostle.noise_laws import Gaussian
 from jostle.privacy.kernel.handles import Cube, Handle, Score, Scores, Table, Vectors, handles_in
 from jostle.privacy.kernel.public_rows import public_cells, public_vectors
 from jostle.privacy.measurements import replay
 from jostle.privacy.measurements.answers import JointCells
 from jostle.privacy.measurements.choices import NoisyArgmax, NoisyScore, choose_publicly
 from jostle.privacy.transformations import transform
-from jostle.run.accuracy import cells_with_noise, with_noise
+from jostle.run.accuracy import with_noise
 from jostle.run.arguments import amount_for, items, need_cube, need_workload, shape_text
 from jostle.run.faults import exposures_of, private_value
 from jostle.run.registry import builtin
@@ -40,13 +41,14 @@ def _laplace(value: Any, strategy: Any = None, *, epsilon: Any = None, via: str 
         import numpy as np
 
         cells = [{"kind": "groups", "labels": np.arange(value.size), "size": value.size, "weight": 1.0}]
-        (noisy,), scale = replay.vector(interp.kernel, value, cells, amount, via, span)
-        return cells_with_noise(noisy.reshape(value.shape), amount, via, scale, cells)
+        (noisy,), law = replay.vector(interp.kernel, value, cells, amount, via, span)
+        return with_noise(noisy.reshape(value.shape), amount, law, cells)
     blocks = strategy["blocks"] if isinstance(strategy, dict) and "blocks" in strategy else strategy
     if not isinstance(blocks, (list, tuple)) or not all(isinstance(b, dict) for b in blocks):
         raise refuse("TypeError", f"a strategy comes from a kernel, not from {kind_name(strategy)}")
-    answers, scale = replay.vector(interp.kernel, value, blocks, amount, via, span)
-    return Record(answers=[with_noise(a, amount, via, scale) for a in answers], scale=float(scale))
+    answers, law = replay.vector(interp.kernel, value, blocks, amount, via, span)
+    scale = 0.0 if law is None else law.scale
+    return Record(answers=[with_noise(a, amount, law) for a in answers], scale=scale)
 
 
 def _together(value: Any, epsilon: Any, via: str | None, at: Any) -> list[Any]:
@@ -56,13 +58,13 @@ def _together(value: Any, epsilon: Any, via: str | None, at: Any) -> list[Any]:
     if not cubes or not all(isinstance(c, Cube) for c in cubes):
         raise refuse("TypeError", "what is measured together is a list of cubes", help="`[histogram(t, a), …]`")
     amount = amount_for(interp, exposures_of(cubes), epsilon)
-    found, scale = interp.kernel.measure(JointCells.of(cubes, amount, via), span)
-    return [with_noise(cells, amount, via, scale) for cells in found]
+    noisy, law = interp.kernel.measure(JointCells.of(cubes, amount, via), span)
+    return [with_noise(cells, amount, law) for cells in noisy]
 
 
 @builtin
 def _gaussian(value: Any, strategy: Any = None, *, epsilon: Any = None, via: str | None = None, at: Any) -> Any:
-    return _laplace(value, strategy, epsilon=epsilon, via=via or "gaussian", at=at)
+    return _laplace(value, strategy, epsilon=epsilon, via=via or Gaussian.name, at=at)
 
 
 @builtin

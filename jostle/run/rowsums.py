@@ -156,7 +156,7 @@ class PrepaidBudget:
         """`noise`: the deviation of a release of sensitivity 1 that takes all that was paid for (0: none)."""
         if self.paid is None:
             return {"noise": 0.0, "mechanism": "none", "left": 1.0}
-        alone = (1.0 if self.paid.gaussian else math.sqrt(2)) / self.paid.strength
+        alone = self.paid.how.kind(1 / self.paid.strength).deviation
         return {"noise": alone, "mechanism": self.paid.how.mechanism, "left": self._kernel.share_left(self.paid)}
 
     def as_json(self) -> Any:

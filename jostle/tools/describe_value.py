@@ -60,8 +60,8 @@ def describe(name: str, value: Any) -> str:
             lines.append("  " + " × ".join(f"{n} ({s})" for n, s in zip(value.names, value.shape, strict=True)))
     else:
         lines.append("  public" + (f", {value.shape[0]:,} values" if is_vector(value) else ""))
-        if (scale := getattr(value, "scale", None)) is not None and hasattr(value, "mechanism"):
-            lines.append(f"  measured by {value.mechanism}, noise of scale {scale:.4g}")
+        if (law := getattr(value, "law", None)) is not None:
+            lines.append(f"  measured by {law.name}, noise of scale {law.scale:.4g}")
     return "\n".join(lines)
 
 

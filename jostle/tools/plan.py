@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
+from jostle.noise_laws import Gaussian, Laplace, Selected, law_named
 from jostle.tools.files import read_program
 from jostle.tools.render import clean
 from jostle.trace.text import UNITS, align, number
@@ -121,15 +122,14 @@ def _numbers(events: Sequence[Event], file: str) -> list[Direct]:
         fields = event.fields
         if event.kind != "measure" or event.span is None or event.span.source.name != str(file):
             continue
-        if event.name in parts or fields["mechanism"] not in ("laplace", "gaussian"):
+        law = law_named(fields["mechanism"], fields["scale"])
+        unit = next((u for u in ("epsilon", "rho") if u in fields), None)
+        if event.name in parts or unit is None or isinstance(law, Selected):
             continue
-        laplace = fields["mechanism"] == "laplace"
-        unit = next(u for u in ("epsilon", "rho") if u in fields)
-        if not laplace and unit == "epsilon":
+        if isinstance(law, Gaussian) and unit == "epsilon":
             continue  # a Gaussian's σ is no power of epsilon
-        error = fields["scale"] * (math.log(20) if laplace else 1.959963984540054)
         power = 0.5 if unit == "rho" else 1.0
-        direct = Direct(event.name, event.span.line, unit, fields[unit], error, power)
+        direct = Direct(event.name, event.span.line, unit, fields[unit], law.half_width(), power)
         measured.setdefault((event.span.line, event.name), direct)
     return list(measured.values())
 
@@ -145,10 +145,10 @@ def _vectors(names: dict[str, Any]) -> list[Direct]:
         noise = noise_of(value)
         if noise is None or noise.strategy is None or noise.epsilon <= 0:
             continue
-        if noise.mechanism != "laplace":
+        if not isinstance(noise.law, Laplace):
             continue
         workload = noise.workload if noise.workload is not None else identity(noise.shape)
-        error = root_mean_square(noise.strategy, workload, noise.deviation)
+        error = root_mean_square(noise.strategy, workload, noise.law.deviation)
         vectors.append(Direct(name, None, "epsilon", noise.epsilon, error, 1.0))
     return vectors
 

@@ -31,6 +31,7 @@ from jostle.kernels.graphical.rows import SyntheticRows
 from jostle.kernels.graphical.sgd import psgd_fit
 from jostle.kernels.graphical.synthetic import chain_cliques, population, random_graph, random_model
 from jostle.kernels.noisy_array import NoiseModel, with_noise
+from jostle.noise_laws import law_named
 from jostle.optional import output_perturbation as perturbed
 from jostle.privacy.measurements.subsampled_batches import Rows, released
 from jostle.privacy.mechanisms.additive import Additive
@@ -65,7 +66,8 @@ def noised(tables: list[NDArray[np.int64]], epsilon: float, seed: int, kind: str
         scale = math.sqrt(len(tables) / (2 * rho_of(epsilon, DELTA)))
         drawn = noise.gaussian(flat, scale)
     parts = np.split(drawn.astype(float), np.cumsum([t.size for t in tables])[:-1])
-    return [with_noise(p.reshape(t.shape), NoiseModel(kind, scale)) for p, t in zip(parts, tables, strict=True)]
+    law = NoiseModel(law_named(kind, scale))
+    return [with_noise(p.reshape(t.shape), law) for p, t in zip(parts, tables, strict=True)]
 
 
 def by_mbi(model: GraphicalModel, tables: list[Floats], rows: float, iterations: int = 1000) -> GraphicalModel:

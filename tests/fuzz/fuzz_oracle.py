@@ -183,10 +183,10 @@ def watched(patch: pytest.MonkeyPatch) -> Watch:
     patch.setattr(Kernel, "_charge", charged)
     select_keys = selects.select_keys
 
-    def selected(*args: Any) -> tuple[list[Any], list[Any], float]:
-        found, counts, scale = select_keys(*args)
+    def selected(*args: Any) -> tuple[list[Any], list[Any], Any]:
+        found, counts, law = select_keys(*args)
         watch.keys_found = watch.keys_found or bool(found)
-        return ([], [], scale) if watch.keyless else (found, counts, scale)
+        return ([], [], law) if watch.keyless else (found, counts, law)
 
     patch.setattr(selects, "select_keys", selected)
 

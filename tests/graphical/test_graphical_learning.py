@@ -16,6 +16,7 @@ from jostle.kernels.graphical.simplex import on_simplex
 from jostle.kernels.graphical.synthetic import population, random_model
 from jostle.kernels.noisy_array import NoiseModel as Told
 from jostle.kernels.noisy_array import with_noise
+from jostle.noise_laws import Gaussian, Laplace, law_named
 from tests.experiments.graphical import noised, tables_of
 
 PAIRS = ["ab", "bc", "cd", "de", "ea"]
@@ -91,7 +92,7 @@ def test_the_e_step_has_no_duality_gap(case: tuple, kind: str, scale: float) -> 
     rng = np.random.default_rng(3)
     theta = rng.normal(0, 0.3, len(truth.theta))
     y = np.concatenate([t.ravel() for t in tables]) + rng.laplace(0, scale, len(theta))
-    step, dual = cgm.e_step(structure, theta, y, rows, cgm.CellNoise(kind, scale))
+    step, dual = cgm.e_step(structure, theta, y, rows, cgm.CellNoise(law_named(kind, scale)))
     log_partition, mu = structure.infer(theta + step)
     n = rows * mu
     # θ·n + H(n) = N·A(θ + l) − l·n for n in the family
@@ -117,7 +118,7 @@ def nlbp(
     mark, check = np.zeros_like(n), 64
     for i in range(1, rounds + 1):
         gap = n - noisy
-        pull = -np.sign(gap) / scales if noise.kind == "laplace" else -gap / scales**2
+        pull = -np.sign(gap) / scales if isinstance(noise.law, Laplace) else -gap / scales**2
         n = (1 - damping) * n + damping * rows * structure.infer(theta + pull)[1]
         total += n
         if i == check:
@@ -132,7 +133,7 @@ def nlbp(
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 def test_message_passing_agrees_with_the_dual(case: tuple, kind: str) -> None:
     truth, tables = case
-    structure, rows, noise = truth.structure, 20_000.0, cgm.CellNoise(kind, 20.0)
+    structure, rows, noise = truth.structure, 20_000.0, cgm.CellNoise(law_named(kind, 20.0))
     rng = np.random.default_rng(4)
     theta = np.zeros_like(truth.theta)
     y = np.concatenate([t.ravel() for t in tables]) + rng.laplace(0, 20.0, len(theta))
@@ -149,7 +150,7 @@ def test_long_steps_end_where_short_ones_do(case: tuple) -> None:
     theta, step = np.zeros_like(truth.theta), None
     y = np.concatenate([np.asarray(t).ravel() for t in given])
     for _ in range(6):
-        step, _ = cgm.e_step(truth.structure, theta, y, 20_000, cgm.CellNoise("laplace", 5.0), step, loose=True)
+        step, _ = cgm.e_step(truth.structure, theta, y, 20_000, cgm.CellNoise(Laplace(5.0)), step, loose=True)
         theta = theta + step
     short = GraphicalModel(truth.structure, theta)
     assert truth.kl(long) == pytest.approx(truth.kl(short), abs=0.05 * truth.kl(ring()))
@@ -204,8 +205,8 @@ def test_the_number_of_rows_is_read_off_the_tables(case: tuple) -> None:
     _, tables = case
     assert abs(learn.rows_in(noised(tables, 1.0, 10)) - 20_000) < 70
     quiet = [
-        with_noise(np.full((3, 3), 10.0), Told("laplace", 1e-3)),
-        with_noise(np.full(9, 99.0), Told("laplace", 1e3)),
+        with_noise(np.full((3, 3), 10.0), Told(law_named("laplace", 1e-3))),
+        with_noise(np.full(9, 99.0), Told(law_named("laplace", 1e3))),
     ]
     assert learn.rows_in(quiet) == pytest.approx(90, abs=1e-3)
     assert learn.rows_in([np.zeros(3)]) == 1
@@ -229,7 +230,7 @@ def test_learning_refuses_what_cannot_be(case: tuple) -> None:
         (lambda: learn.naive_fit(ring(), given, 100, -1), "a ridge is a positive number"),
         (lambda: learn.naive_fit(ring(), given, float("nan")), "the number of rows is a number"),
         (lambda: learn.cgm_fit(ring(), given, 100, 0.5), "at least one step"),
-        (lambda: learn.cgm_fit(ring(), [*given[:-1], with_noise(given[-1], Told("gaussian", 5.0))]), "several kinds"),
+        (lambda: learn.cgm_fit(ring(), [*given[:-1], with_noise(given[-1], Told(Gaussian(5.0)))]), "several kinds"),
         (lambda: learn.rows_in([]), "give it"),
     ]:
         with pytest.raises(ValueError, match=message):

@@ -11,6 +11,7 @@ from jostle.kernels.graphical.model import GraphicalModel, graphical_model, stea
 from jostle.kernels.graphical.sampling import noise_array
 from jostle.kernels.noisy_array import NoiseModel as Told
 from jostle.kernels.noisy_array import noise_of, with_noise
+from jostle.noise_laws import law_named
 
 STAY = np.array([[0.7, 0.2, 0.1], [0.3, 0.5, 0.2], [0.1, 0.1, 0.8]])
 LONG = 5
@@ -28,7 +29,7 @@ def steps_of(rows: float) -> np.ndarray:
 
 
 def noisy(table: np.ndarray, scale: float, seed: int, kind: str = "laplace") -> np.ndarray:
-    return with_noise(table + noise_array(table.shape, kind, scale, seed, 0), Told(kind, scale))
+    return with_noise(table + noise_array(table.shape, law_named(kind, scale), seed, 0), Told(law_named(kind, scale)))
 
 
 def test_what_is_tied_is_one_potential_and_a_mean_table() -> None:
@@ -69,7 +70,7 @@ def test_steady_tables_carry_their_noise() -> None:
     starts, steps = steady_tables(noisy(steps_of(100), 2.0, 2))
     np.testing.assert_allclose(starts, np.asarray(steps).sum(axis=1))
     known = noise_of(starts)
-    assert known is not None and known.scale == pytest.approx(2 * 3**0.5)
+    assert known is not None and known.law.scale == pytest.approx(2 * 3**0.5)
     assert noise_of(steady_tables(steps_of(100))[0]) is None
 
 

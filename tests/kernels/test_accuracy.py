@@ -10,6 +10,7 @@ from jostle.kernels.histograms import greedy, grids, hierarchy, strategies
 from jostle.kernels.workloads import boxes as workloads
 from jostle.kernels.workloads import marginals, predicates
 from jostle.kernels.workloads.unions import union
+from jostle.noise_laws import Laplace
 
 
 def matrix(strategy, cells):
@@ -110,7 +111,7 @@ def test_a_million_cells_have_errors():
 
 
 def test_arrays_forget_their_noise_when_anything_is_done_with_them():
-    noise = noisy_array.NoiseModel("laplace", 2.0)
+    noise = noisy_array.NoiseModel(Laplace(2.0))
     made = noisy_array.with_noise(np.arange(6.0), noise)
     assert noisy_array.noise_of(made) is noise
     np.testing.assert_allclose(accuracy.standard_errors(made), 2 * np.sqrt(2))
@@ -119,7 +120,7 @@ def test_arrays_forget_their_noise_when_anything_is_done_with_them():
         with pytest.raises(ValueError):
             accuracy.standard_errors(other)
     assert (
-        noisy_array.common_noise([made, noisy_array.with_noise(np.zeros(2), noisy_array.NoiseModel("laplace", 3.0))])
+        noisy_array.common_noise([made, noisy_array.with_noise(np.zeros(2), noisy_array.NoiseModel(Laplace(3.0)))])
         is None
     )
     assert noisy_array.common_noise([]) is None and noisy_array.common_noise([made, np.zeros(3)]) is None

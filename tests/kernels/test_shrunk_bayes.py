@@ -20,6 +20,7 @@ from jostle.kernels.classifiers.shrink import (
     value_shares,
 )
 from jostle.kernels.noisy_array import NoiseModel, with_noise
+from jostle.noise_laws import Laplace, law_named
 
 CLASSES = ["no", "yes"]
 
@@ -39,7 +40,7 @@ def noisy(cells: np.ndarray, labels: np.ndarray, scale: float, seed: int, law: s
         table = np.zeros((2, 5))
         np.add.at(table, (labels, column), 1)
         noise = rng.laplace(0, scale, table.shape) if law == "laplace" else rng.normal(0, scale, table.shape)
-        made.append(with_noise(table + (noise if scale else 0), NoiseModel(law, scale)))
+        made.append(with_noise(table + (noise if scale else 0), NoiseModel(law_named(law, scale))))
     return made
 
 
@@ -83,7 +84,7 @@ def test_far_from_what_is_expected_a_cell_says_no_more() -> None:
 
 def test_without_noise_differences_are_what_they_are() -> None:
     y, expected = [np.array([[1.0, -1.0], [-2.0, 2.0]])], [np.full((2, 2), 5.0)]
-    np.testing.assert_array_equal(differences(y, expected, NoiseModel("laplace", 0.0))[0], y[0])
+    np.testing.assert_array_equal(differences(y, expected, Laplace(0.0))[0], y[0])
     tables = [np.array([[8.0, 2.0], [1.0, 9.0]]), np.array([[5.0, 5.0], [4.0, 6.0]])]
     np.testing.assert_allclose(prior_counts(tables, 0.0), [10.0, 10.0])
     np.testing.assert_allclose(value_shares(tables[0], 20, 0.0), [10 / 22, 12 / 22])
@@ -127,7 +128,7 @@ def test_every_number_stays_finite() -> None:
     """Noise far above all counts, a class and a value that nobody has, and one value alone."""
     rng = np.random.default_rng(6)
     for scale in (1e-9, 1.0, 1e6):
-        tables = [with_noise(rng.laplace(0, scale, (2, v)) + np.array([[9.0], [0.0]]), NoiseModel("laplace", scale))
+        tables = [with_noise(rng.laplace(0, scale, (2, v)) + np.array([[9.0], [0.0]]), NoiseModel(Laplace(scale)))
                   for v in (1, 5)]  # fmt: skip
         named = [{"name": "a0", "values": [0.0]}, attributes(2)[1]]
         model = shrunk_bayes_model(CLASSES, named, tables)

@@ -25,8 +25,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import jostle
-from jostle.choice import program
+from jostle.choice import learning
+from jostle.choice.program import ProgramBench
 from jostle.events import Event
 from jostle.privacy.kernel import sources
 from jostle.simulate import SeededNoise
@@ -59,8 +59,8 @@ def seeded(seed: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
         patch.setenv("JOSTLE_CACHE", folder)
         patch.setattr(sources, "SecureNoise", lambda: SeededNoise(seed))
-        patch.setattr(program, "library_digest", lambda: "the library")
-        patch.setattr(jostle, "__version__", "a version")
+        patch.setattr(ProgramBench, "_key", lambda bench: "|".join([*bench.option_names, *bench.feature_names]))
+        patch.setattr(learning, "__version__", "a version")
         yield
 
 

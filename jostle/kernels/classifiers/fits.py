@@ -98,7 +98,7 @@ def linear_model(
 def _noise_variance(tables: Sequence[Floats]) -> float:
     """The variance of the noise on a cell, which tables carry; else read off how their totals differ."""
     if (noise := noise_of(tables[0])) is not None:
-        return noise.deviation**2
+        return noise.law.deviation**2
     totals = np.array([float(np.sum(t)) for t in tables])
     cells = np.array([np.size(t) for t in tables], dtype=float)
     n = float((totals / cells).sum() / (1 / cells).sum())

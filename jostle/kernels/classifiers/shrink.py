@@ -21,7 +21,8 @@ from jostle.kernels.arrays import Floats
 from jostle.kernels.classifiers.codes import Value
 from jostle.kernels.classifiers.fits import Attribute, value_tuple, values_of
 from jostle.kernels.classifiers.models import AdditiveClassifier
-from jostle.kernels.noisy_array import NoiseModel, noise_of
+from jostle.kernels.noisy_array import law_of
+from jostle.noise_laws import Gaussian, Laplace
 
 SPREADS = np.array([0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6])
 SHARES = np.array([0.05, 0.05, 0.1, 0.2, 0.3, 0.25, 0.05])
@@ -42,7 +43,7 @@ def shrunk_bayes_model(
     classes: Sequence[Value], attributes: Sequence[Attribute], tables: Sequence[Floats]
 ) -> AdditiveClassifier:
     """The model from tables (C, V), one an attribute, of one measurement, whose noise they carry (none: exact)."""
-    noise = noise_of(tables[0]) or NoiseModel("laplace", 0.0)
+    noise = law_of(tables[0])
     plain = [np.asarray(t, dtype=float) for t in tables]
     class_sizes = prior_counts(plain, noise.deviation)
     expected = [class_sizes[:, None] * value_shares(t, float(class_sizes.sum()), noise.deviation) for t in plain]
@@ -63,8 +64,8 @@ def shrunk_attribute_model(
     `counts` (C,) and `table` (C, V) are measurements of their own, and carry their noise. Each tells the class counts,
     and they are weighed by their variances.
     """
-    noise = noise_of(table) or NoiseModel("laplace", 0.0)
-    apart = noise_of(counts) or NoiseModel("laplace", 0.0)
+    noise = law_of(table)
+    apart = law_of(counts)
     noisy = np.asarray(table, dtype=float)
     rows = max(noise.deviation, NONE) ** 2 * noisy.shape[1]
     own = max(apart.deviation, NONE) ** 2
@@ -112,9 +113,9 @@ def value_shares(table: Floats, size: float, deviation: float) -> Floats:
     return shares
 
 
-def differences(gaps: Sequence[Floats], expected: Sequence[Floats], noise: NoiseModel) -> list[Floats]:
+def differences(gaps: Sequence[Floats], expected: Sequence[Floats], law: Laplace | Gaussian) -> list[Floats]:
     """The posterior means of what cells differ by, from what they were measured to (each (C, V))."""
-    if noise.scale < NONE:
+    if law.scale < NONE:
         return list(gaps)
     evidence = np.zeros((len(gaps), len(SPREADS)))
     means = []
@@ -122,8 +123,8 @@ def differences(gaps: Sequence[Floats], expected: Sequence[Floats], noise: Noise
         classes, values = e.shape
         free = (classes - 1) * (values - 1) / (classes * values) if values > 1 else 1.0
         variances = SPREADS[1:, None, None] ** 2 * e * (e.sum() / (classes * values))
-        law = laplace_posterior if noise.mechanism == "laplace" else gaussian_posterior
-        logs, posterior = law(y, np.maximum(np.concatenate([0 * e[None], variances]), SMALLEST), noise.scale)
+        variances = np.maximum(np.concatenate([0 * e[None], variances]), SMALLEST)
+        logs, posterior = _POSTERIORS[type(law)](y, variances, law.scale)
         evidence[place] = free * logs.sum(axis=(1, 2))
         means.append(posterior)
     belief = _beliefs(evidence)
@@ -163,6 +164,9 @@ def gaussian_posterior(y: Floats, variance: Floats, scale: float) -> tuple[Float
     """The log density and posterior mean under Gaussian noise of deviation `scale`, as in `laplace_posterior`."""
     whole = variance + scale**2
     return -(y**2) / (2 * whole) - np.log(2 * np.pi * whole) / 2, variance / whole * y
+
+
+_POSTERIORS = {Laplace: laplace_posterior, Gaussian: gaussian_posterior}
 
 
 def _hazard(z: Floats) -> Floats:

@@ -23,6 +23,7 @@ from jostle.kernels.graphical.model import GraphicalModel
 from jostle.kernels.graphical.rows import SyntheticRows
 from jostle.kernels.graphical.sampling import independent_sample, noise_array
 from jostle.kernels.noisy_array import NoiseModel, with_noise
+from jostle.noise_laws import ADDITIVE
 
 ESTIMATORS = {"naive": naive_fit, "cgm": cgm_fit}
 MOST_ROWS = 10**6
@@ -57,10 +58,9 @@ def _replicate(model: GraphicalModel, seed: int) -> GraphicalModel:
     learning = model.learning
     exact = learning.split(flat if model.ties is None else model.ties.means(flat))
     tables: list[Any] = []
-    for i, (table, law) in enumerate(zip(exact, model.notes["measured"], strict=True)):
-        noise = NoiseModel(law["mechanism"], law["scale"])
-        noisy = noise.scale > 0
-        noise_values = noise_array(table.shape, noise.mechanism, noise.scale, 2 * seed + 1, i) if noisy else 0.0
-        tables.append(with_noise(table + noise_values, noise) if noisy else table)
+    for i, (table, noise) in enumerate(zip(exact, model.notes["measured"], strict=True)):
+        law = ADDITIVE[noise["mechanism"]](noise["scale"])
+        noisy = table + noise_array(table.shape, law, 2 * seed + 1, i) if law.scale > 0 else table
+        tables.append(with_noise(noisy, NoiseModel(law)) if law.scale > 0 else table)
     plain = GraphicalModel(model.structure, ties=model.ties)
     return ESTIMATORS[model.notes["learned"]](plain, tables, model.notes["rows"])

@@ -25,24 +25,24 @@ from jostle.kernels.arrays import Floats
 from jostle.kernels.graphical.fit import maximum_likelihood, public_ridge, signal_share
 from jostle.kernels.graphical.parameter_tying import TiedStructure
 from jostle.kernels.graphical.structure import Structure
+from jostle.noise_laws import Gaussian, Laplace
 from jostle.threads import on_one_thread
 
 
 @dataclass(frozen=True, eq=False)
 class CellNoise:
-    """The noise on every cell: `laplace` of scale b, or `gaussian` of deviation σ.
+    """The law of the noise on every cell; where cells differ, how many times that each has (`relative`)."""
 
-    `relative`: where cells differ, how many times that each has; left out, once.
-    """
-
-    kind: str
-    scale: float
+    law: Laplace | Gaussian
     relative: Floats | float = 1.0
 
     @property
-    def spread(self) -> float:
-        """The Laplace scale of the same variance."""
-        return self.scale if self.kind == "laplace" else self.scale / math.sqrt(2)
+    def scale(self) -> float:
+        return self.law.scale
+
+    def in_one(self, steps: float) -> CellNoise:
+        """The noise with which one E-step is as long as so many."""
+        return CellNoise(self.law.in_one(steps), self.relative)
 
 
 def e_step(
@@ -63,13 +63,13 @@ def e_step(
         step = unit * x
         log_partition, mu = structure.infer(theta + step)
         value, slope = log_partition - float(step @ target), mu - target
-        if noise.kind == "gaussian":
+        if isinstance(noise.law, Gaussian):
             value += float((scales * step) @ (scales * step)) / (2 * rows)
             slope = slope + scales**2 / rows * step
         return value / unit, slope
 
     reach = np.broadcast_to(noise.scale / scales, noisy.shape)
-    bounds = Bounds(-reach, reach) if noise.kind == "laplace" else None
+    bounds = Bounds(-reach, reach) if isinstance(noise.law, Laplace) else None
     first = np.zeros_like(noisy) if start is None else start / unit
     if bounds is not None:
         first = np.clip(first, -reach, reach)
@@ -90,8 +90,8 @@ def steps_for(rows: float, noise: CellNoise, cells: float) -> float:
     (docs/experiments/graphical.md). Where the noise of a table, b√cells, stands out over its rows,
     fewer.
     """
-    rows, spread = max(rows, 1.0), max(noise.spread, 1e-9)
-    if noise.kind == "laplace":
+    rows, spread = max(rows, 1.0), max(noise.law.laplace_scale, 1e-9)
+    if isinstance(noise.law, Laplace):
         return signal_share(spread, rows, cells) * spread * 0.11 * math.pow(rows / spread, 0.4)
     return spread * spread / (rows * public_ridge(spread, rows, cells))
 
@@ -105,9 +105,7 @@ def early_stopped(
     nearly where they do and takes a fraction of the time.
     """
     rounds = max(1, min(rounds, int(steps)))
-    each = steps / rounds
-    scale = noise.scale / each if noise.kind == "laplace" else noise.scale / math.sqrt(each)
-    long = CellNoise(noise.kind, scale, noise.relative)
+    long = noise.in_one(steps / rounds)
     theta, step = np.zeros_like(noisy), None
     for _ in range(rounds):
         step, _ = e_step(structure, theta, noisy, rows, long, step, tolerance=1e-7, loose=True)
@@ -130,8 +128,8 @@ def posterior_mode(
     with k times the prior. The constants are public and were chosen once, on truths of other seeds than are judged by
     (docs/experiments/graphical.md).
     """
-    many = max(1.0, REACH * noise.scale * signal_share(noise.spread, rows, cells))
-    long = CellNoise(noise.kind, noise.scale / (many if noise.kind == "laplace" else math.sqrt(many)), noise.relative)
+    many = max(1.0, REACH * noise.scale * signal_share(noise.law.laplace_scale, rows, cells))
+    long = noise.in_one(many)
     ridge, clear = many / (2 * VARIANCE * rows), rows / (noise.scale * cells)
     theta, step = start, None
     for _ in range(next(steps for above, steps in LONG_STEPS if clear > above)):

@@ -19,7 +19,8 @@ from jostle.kernels.graphical.fit import maximum_likelihood, project_tables, pub
 from jostle.kernels.graphical.model import GraphicalModel
 from jostle.kernels.graphical.parameter_tying import TiedStructure
 from jostle.kernels.graphical.structure import Structure
-from jostle.kernels.noisy_array import noise_of
+from jostle.kernels.noisy_array import law_of
+from jostle.noise_laws import Gaussian, Laplace
 
 
 def naive_fit(
@@ -32,7 +33,7 @@ def naive_fit(
     """
     structure, n = model.learning, rows_in(tables, rows)
     flat = structure.joined([np.asarray(t) for t in tables])
-    noises = [_noise(t) for t in tables]
+    noises = [law_of(t) for t in tables]
     marginals, strength = _target(structure, flat, n, noises, ridge, project)
     return model.with_potentials(maximum_likelihood(structure, marginals, strength), _notes("naive", model, noises, n))
 
@@ -41,7 +42,7 @@ def _target(
     structure: Structure | TiedStructure,
     flat: Floats,
     rows: float,
-    noises: Sequence[cgm.CellNoise],
+    noises: Sequence[Laplace | Gaussian],
     ridge: Any,
     project: bool,
 ) -> tuple[Floats, Floats]:
@@ -49,11 +50,11 @@ def _target(
     if ridge is not None and not (isinstance(ridge, (int, float)) and 0 < ridge < math.inf):
         raise KernelError(f"a ridge is a positive number, not {ridge}")
     strengths = [
-        float(ridge) if ridge is not None else public_ridge(noise.spread, rows, cells)
+        float(ridge) if ridge is not None else public_ridge(noise.laplace_scale, rows, cells)
         for noise, cells in zip(noises, structure.lengths, strict=True)
     ]
     strength = np.concatenate([np.full(k, s) for k, s in zip(structure.lengths, strengths, strict=True)])
-    spreads = [noise.spread for noise in noises]
+    spreads = [noise.laplace_scale for noise in noises]
     return project_tables(structure, structure.split(flat), rows, spreads) if project else flat / rows, strength
 
 
@@ -66,15 +67,15 @@ def cgm_fit(
     """
     structure, n = model.learning, rows_in(tables, rows)
     flat = structure.joined([np.asarray(t) for t in tables])
-    noises = [_noise(t) for t in tables]
-    if len({noise.kind for noise in noises}) != 1:
+    noises = [law_of(t) for t in tables]
+    if len({type(noise) for noise in noises}) != 1:
         raise KernelError("these tables were measured with noise of several kinds: measure them together")
     least = min(noise.scale for noise in noises)
     if least == 0:
         return naive_fit(model, tables, rows, ridge)
     parts = zip(structure.lengths, noises, strict=True)
     relative = np.concatenate([np.full(k, noise.scale / least) for k, noise in parts])
-    noise = cgm.CellNoise(noises[0].kind, least, relative)
+    noise = cgm.CellNoise(type(noises[0])(least), relative)
     notes, cells = _notes("cgm", model, noises, n), float(np.mean(structure.lengths))
     if steps is None:
         marginals, strength = _target(structure, flat, n, noises, ridge, True)
@@ -101,20 +102,15 @@ def rows_in(tables: Sequence[Any], rows: Any = None) -> float:
     if not len(tables):
         raise KernelError("without tables the number of rows is not known: give it")
     totals = np.array([float(np.sum(t)) for t in tables])
-    weights = np.array([1.0 / (max(_noise(t).spread, 1e-9) ** 2 * np.size(t)) for t in tables])
+    weights = np.array([1.0 / (max(law_of(t).laplace_scale, 1e-9) ** 2 * np.size(t)) for t in tables])
     return max(1.0, float(totals @ weights / weights.sum()))
 
 
-def _noise(table: Any) -> cgm.CellNoise:
-    noise = noise_of(table)
-    return cgm.CellNoise("laplace", 0.0) if noise is None else cgm.CellNoise(noise.mechanism, noise.scale)
-
-
-def _notes(how: str, model: GraphicalModel, noises: Sequence[cgm.CellNoise], rows: float) -> dict[str, Any]:
+def _notes(how: str, model: GraphicalModel, noises: Sequence[Laplace | Gaussian], rows: float) -> dict[str, Any]:
     """The notes of a model: its estimator, rows and noise, and a warning where noise dominates. All of it is public."""
-    notes: dict[str, Any] = {"learned": how, "rows": rows, "noise": max((n.spread for n in noises), default=0.0)}
-    notes["measured"] = [{"mechanism": n.kind, "scale": n.scale} for n in noises]
+    notes: dict[str, Any] = {"learned": how, "rows": rows, "noise": max((n.laplace_scale for n in noises), default=0.0)}
+    notes["measured"] = [{"mechanism": n.name, "scale": n.scale} for n in noises]
     pairs = zip(noises, model.learning.lengths, strict=True)
-    if noises and all(signal_share(noise.spread, rows, cells) < 1 for noise, cells in pairs):
+    if noises and all(signal_share(noise.laplace_scale, rows, cells) < 1 for noise, cells in pairs):
         notes["warning"] = "the noise is as large as the tables: this model is near uniform"
     return notes

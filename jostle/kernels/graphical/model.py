@@ -250,4 +250,4 @@ def steady_tables(steps: Any) -> list[Floats]:
     starts, noise = table.sum(axis=1), noise_of(steps)
     if noise is None:
         return [starts, table]
-    return [with_noise(starts, NoiseModel(noise.mechanism, noise.scale * math.sqrt(len(table)))), steps]
+    return [with_noise(starts, NoiseModel(noise.law.times(math.sqrt(len(table))))), steps]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from jostle.kernels.arrays import Ints
 from jostle.kernels.graphical.calibrate import Calibrated
+from jostle.noise_laws import Gaussian, Laplace
 
 
 def stratified_sample(calibrated: Calibrated, rows: int, seed: int) -> Ints:
@@ -36,10 +37,10 @@ def dirichlet(lengths: Sequence[int], concentration: float, seed: int) -> list[N
     return [rng.dirichlet(np.full(n, float(concentration))) for n in lengths]
 
 
-def noise_array(shape: Sequence[int], mechanism: str, scale: float, seed: int, stream: int) -> NDArray[np.float64]:
+def noise_array(shape: Sequence[int], law: Laplace | Gaussian, seed: int, stream: int) -> NDArray[np.float64]:
     """Laplace noise of scale b or Gaussian noise of deviation σ, seeded: for what has been released already."""
     rng = np.random.default_rng([seed, stream])
-    return rng.laplace(0.0, scale, shape) if mechanism == "laplace" else rng.normal(0.0, scale, shape)
+    return (rng.laplace if isinstance(law, Laplace) else rng.normal)(0.0, law.scale, shape)
 
 
 def subsets(of: int, size: int, seed: int, tries: int = 10_000) -> Iterator[list[int]]:

@@ -17,6 +17,7 @@ from jostle.kernels.graphical.model import MOST_ROWS, GraphicalModel
 from jostle.kernels.graphical.rows import SyntheticRows
 from jostle.kernels.graphical.sampling import dirichlet, independent_sample
 from jostle.kernels.noisy_array import NoiseModel, with_noise
+from jostle.noise_laws import ADDITIVE
 
 
 def random_model(model: GraphicalModel, seed: float = 0, concentration: float = 1.0) -> GraphicalModel:
@@ -43,7 +44,7 @@ def tables_with_noise(model: GraphicalModel, flat: Any, scale: float, kind: str 
     if vector.size != sum(model.structure.lengths):
         raise KernelError(f"{vector.size} cells for tables of {sum(model.structure.lengths)}")
     split = model.structure.split(vector)
-    return [with_noise(t, NoiseModel(kind, float(scale))) for t in split] if scale > 0 else split
+    return [with_noise(t, NoiseModel(ADDITIVE[kind](float(scale)))) for t in split] if scale > 0 else split
 
 
 def random_graph(names: Sequence[str], edges: float, seed: float = 0) -> list[list[str]]:

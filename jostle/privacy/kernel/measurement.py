@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.definitions import ChargePurpose, Price
 from jostle.diagnostics import refuse
+from jostle.noise_laws import NoiseLaw
 from jostle.privacy.kernel.handles import Exposures, Handle
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.mechanisms.noise import Noise
@@ -29,16 +30,16 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a trace tells of one release: its law of noise, its amount, and how far a row can move it.
+    """What a trace tells of one release: the law of its noise, its amount, and how far a row can move it.
 
-    `scale` is Laplace's b, Gaussian's σ or that of a selection, `sensitivity` is per changed row, both in the units of
-    what is released. `stability` is how many rows, or how much weight, a protected unit can change.
+    `sensitivity` is per changed row, in the units of what is released. `stability` is how many rows, or how much
+    weight, a protected unit can change.
     """
 
     what: str
+    law: NoiseLaw
     how: Additive | Selection
     sensitivity: float
-    scale: float
     stability: int
     part: float | None = None
     """The share of a prepaid amount that paid for it."""
@@ -48,9 +49,9 @@ class Measured:
         amount = self.how.amount
         price = {amount.unit: as_float(amount.value)} | ({"delta": as_float(amount.delta)} if amount.delta else {})
         return {
-            "mechanism": self.how.mechanism, **because, **(price if self.part is None else {"prepaid": self.part}),
+            "mechanism": self.law.name, **because, **(price if self.part is None else {"prepaid": self.part}),
             "sources": [e.source.name for e in exposures], "sensitivity": self.sensitivity,
-            "stability": self.stability, "scale": self.scale,
+            "stability": self.stability, "scale": self.law.scale,
         }  # fmt: skip
 
 

@@ -29,6 +29,7 @@ from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.conversions import mu_of, pure_epsilon, rho_of, root_two_rho
 from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
+from jostle.noise_laws import Gaussian, Laplace
 from jostle.privacy.kernel.handles import Exposures, Handle
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, stability_of
 from jostle.privacy.mechanisms.additive import Additive, convertible
@@ -60,7 +61,7 @@ class Prepaid:
 
     @property
     def gaussian(self) -> bool:
-        return self.how.mechanism == "gaussian"
+        return self.how.kind is Gaussian
 
     def part(self, share: float) -> float:
         """ε or μ of a share of the whole."""
@@ -129,7 +130,7 @@ class Prepayment(Measurement[None, Prepaid]):
         """ε for Laplace noise or μ for Gaussian, and the room in δ for the discreteness of noise."""
         amount = self.how.amount
         value, delta = as_float(amount.value), as_float(amount.delta)
-        if self.how.mechanism == "laplace":
+        if self.how.kind is Laplace:
             return pure_epsilon(value) if amount.unit == "rho" else value, math.inf
         if amount.unit == "rho":
             return root_two_rho(value), math.inf
@@ -149,5 +150,5 @@ class Prepayment(Measurement[None, Prepaid]):
     def release(self, exact: None, noise: Noise | None) -> Release[Prepaid]:
         strength, room = self.bought
         prepaid = Prepaid(self.handle.exposures, self.how, strength, room < math.inf, self.single)
-        event = Measured("prepaid", self.how, 1, 1 / strength, stability_of(self.handle))
+        event = Measured("prepaid", self.how.kind(1 / strength), self.how, 1, stability_of(self.handle))
         return Release(prepaid, () if self.single else (event,))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
+from jostle.noise_laws import Gaussian, Laplace
 from jostle.privacy.kernel.handles import Cube, Exposures, Handle, join_exposures
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed, reach_of
 from jostle.privacy.mechanisms.additive import Additive
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
 
-Answers = tuple[list["Floats"], float]
-"""An array a block or a cube, and the scale of the noise, 0 where there is none."""
+Answers = tuple[list["Floats"], Laplace | Gaussian | None]
+"""An array a block or a cube, and the law of the noise; none of public data."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +69,7 @@ class StrategyAnswers(Measurement["list[Ints]", Answers]):
     def release(self, exact: list[Ints], noise: Noise | None) -> Release[Answers]:
         import numpy as np
 
-        strategy, bits, scale = self.strategy, self.strategy.bits + self.cube.bits, 0.0
+        strategy, bits, law = self.strategy, self.strategy.bits + self.cube.bits, None
         measured: tuple[Measured, ...] = ()
         if noise is not None and self.how is not None:
             l1, l2 = strategy.norms()
@@ -76,10 +77,10 @@ class StrategyAnswers(Measurement["list[Ints]", Answers]):
             reach = stability << self.cube.bits
             ends = np.cumsum([len(a) for a in exact])[:-1]
             exact = np.split(self.how.draw(noise, np.concatenate(exact), l1 * reach, l2 * reach), ends)
-            scale = self.how.told(math.ldexp(self.how.scale(l1 * reach, l2 * reach), -bits))
-            measured = (Measured("vector", self.how, l1 * 2.0**-strategy.bits, scale, stability),)
+            law = self.how.law(l1 * reach, l2 * reach).times(2.0**-bits)
+            measured = (Measured("vector", law, self.how, l1 * 2.0**-strategy.bits, stability),)
         pairs = zip(exact, strategy.ratios(), strict=True)
-        return Release(([np.ldexp(part.astype(float), -bits) * ratio for part, ratio in pairs], scale), measured)
+        return Release(([np.ldexp(part.astype(float), -bits) * ratio for part, ratio in pairs], law), measured)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,13 +134,13 @@ class JointCells(Measurement["list[Ints]", Answers]):
     def release(self, exact: list[Ints], noise: Noise | None) -> Release[Answers]:
         import numpy as np
 
-        units, scale = [e << (self.bits - c.bits) for e, c in zip(exact, self.cubes, strict=True)], 0.0
+        units, law = [e << (self.bits - c.bits) for e, c in zip(exact, self.cubes, strict=True)], None
         measured: tuple[Measured, ...] = ()
         if noise is not None and self.how is not None:
             drawn = self.how.draw(noise, np.concatenate([e.ravel() for e in units]), self.l1, self.l2)
-            scale = self.how.told(math.ldexp(self.how.scale(self.l1, self.l2), -self.bits))
-            measured = (Measured("vector", self.how, 1, scale, reach_of(self.together)),)
+            law = self.how.law(self.l1, self.l2).times(2.0**-self.bits)
+            measured = (Measured("vector", law, self.how, 1, reach_of(self.together)),)
             units = np.split(drawn, np.cumsum([e.size for e in units])[:-1])
         parts = [np.ldexp(part.astype(float), -self.bits) for part in units]
-        return Release(([p.reshape(c.shape) for p, c in zip(parts, self.cubes, strict=True)], scale), measured)
+        return Release(([p.reshape(c.shape) for p, c in zip(parts, self.cubes, strict=True)], law), measured)
 

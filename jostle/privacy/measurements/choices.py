@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
+from jostle.noise_laws import Selected
 from jostle.plan.plan import Derive, Filter, Join
 from jostle.privacy.kernel.handles import Cube, Exposures, Handle, Restricted, Score, Scores, Tallied, join_exposures
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, common_noise, needed
@@ -79,10 +80,9 @@ class NoisyScore(_OfScores, Measurement["Ints", float]):
         stability = stability_of_score(score)
         reach = score.sensitivity * stability
         drawn = self.how.draw(noise, exact, reach, reach)
-        scale = self.how.scale(reach, reach) / 2.0**score.bits
-        value = Noised(float(np.ldexp(float(drawn[0]), -score.bits)), self.how.mechanism, scale)
-        sensitivity = score.sensitivity / 2.0**score.bits
-        return Release(value, (Measured(score.rule.name, self.how, sensitivity, scale, stability),))
+        law = self.how.law(reach, reach).times(2.0**-score.bits)
+        value, sensitivity = float(np.ldexp(float(drawn[0]), -score.bits)), score.sensitivity / 2.0**score.bits
+        return Release(Noised(value, law), (Measured(score.rule.name, law, self.how, sensitivity, stability),))
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +130,8 @@ class NoisyArgmax(_OfScores, Measurement["Ints", "list[int]"]):
         scale = self.how.scale(_range(self.scores, moved) if one_way else max(moved), one_way)
         chosen = [self.how.choose(noise, group, scale) if group.size > 1 else 0 for group in groups]
         sensitivity = max(moved) / stability / 2.0**bits
-        return Release(chosen, (Measured("selection", self.how, sensitivity, scale / 2.0**bits, stability),))
+        law = Selected(scale / 2.0**bits, max(group.size for group in groups))
+        return Release(chosen, (Measured(law.name, law, self.how, sensitivity, stability),))
 
 
 def _range(scores: Sequence[Score], moved: Sequence[int]) -> int:

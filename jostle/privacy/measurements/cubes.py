@@ -127,12 +127,12 @@ class CubeSelect(Measurement["NDArray[np.int64]", Answer]):
             return Release(Answer(keys, [[float(v) for v in column] for column in sums]))
         stability = reach_of(cube)
         reach = stability << cube.bits
-        scale = math.ldexp(how.scale(reach, reach), -cube.bits)
+        law = how.law(reach, reach).times(2.0**-cube.bits)
         columns = []
         for column in sums:
             noisy = how.draw(noise, column, reach, reach)
-            columns.append([Noised(math.ldexp(float(v), -cube.bits), how.mechanism, scale) for v in noisy])
-        events = tuple(Measured(a.name, how, 1, scale, stability) for a in self.request.aggregates)
+            columns.append([Noised(math.ldexp(float(v), -cube.bits), law) for v in noisy])
+        events = tuple(Measured(a.name, law, how, 1, stability) for a in self.request.aggregates)
         return Release(Answer(keys, columns), events)
 
 

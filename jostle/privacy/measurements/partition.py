@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.definitions import ChargePurpose, Price, pure_price
 from jostle.diagnostics import refuse
+from jostle.noise_laws import Laplace
 from jostle.privacy.kernel.handles import Cube, Exposures
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed, stability_of
 from jostle.privacy.kernel.vault import need_counts
@@ -61,7 +62,7 @@ class CellPartition(Measurement["Ints", "Ints"]):
             raise refuse("TypeError", "this partition is an ε-DP mechanism", help="give it epsilon")
         _check_tuning(tuning)
         need_counts(cube)
-        partition = cls(cube, by, tuning, axis, tree, Additive(Amount(asked.unit, asked.value), "laplace"))
+        partition = cls(cube, by, tuning, axis, tree, Additive(Amount(asked.unit, asked.value), Laplace))
         constants(partition.epsilon, partition.decay)  # refuses what is too small for whole numbers
         return partition
 
@@ -77,7 +78,7 @@ class CellPartition(Measurement["Ints", "Ints"]):
     def purpose(self) -> ChargePurpose:
         plain = self.axis is None and self.tree is None
         shape = () if plain else (self.axis, self.tree)
-        return ChargePurpose("laplace", (self.cube, self.by, self.tuning, *shape))
+        return ChargePurpose(Laplace.name, (self.cube, self.by, self.tuning, *shape))
 
     @property
     def epsilon(self) -> float:
@@ -115,8 +116,8 @@ class CellPartition(Measurement["Ints", "Ints"]):
         else:
             counts = exact if self.axis is None else along_axes.along(exact, self.axis)
             labels = walk(counts, self.epsilon, draw, by=self.by, **self.tuning)
-        scale = constants(self.epsilon, self.decay).scale * GRID
-        return Release(labels, (Measured("partition", self.how, 1, scale, stability_of(self.cube)),))
+        law = Laplace(constants(self.epsilon, self.decay).scale * GRID)
+        return Release(labels, (Measured("partition", law, self.how, 1, stability_of(self.cube)),))
 
 
 def cost_partition(cube: Cube, amount: Amount | None, **tuning: Tuning) -> CellPartition:

@@ -17,22 +17,21 @@ from typing import TYPE_CHECKING, Any
 from jostle.accounting.amounts import Amount, as_float
 from jostle.diagnostics import Refusal
 from jostle.jsontext import digest
+from jostle.noise_laws import ADDITIVE, law_named
 from jostle.plan.digest import plan_digest
 from jostle.privacy.kernel.handles import Cube, Exposures, Handle
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.measurement import Measurement
 from jostle.privacy.ledger.account import Account
-from jostle.privacy.measurements.answers import StrategyAnswers
+from jostle.privacy.measurements.answers import Answers, StrategyAnswers
 from jostle.privacy.measurements.query import Answer, Request
 from jostle.privacy.measurements.selects import select
-from jostle.privacy.mechanisms.additive import Scale
 from jostle.privacy.mechanisms.linear import Block
 from jostle.privacy.mechanisms.released import Noised
 from jostle.source import Span
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    pass
 
 MOST_STORED = 2**14  # numbers of a vector that are kept
 
@@ -59,7 +58,7 @@ def _measurement(request: Any, amount: Amount, via: str | None) -> Measurement[A
 
 def vector(
     kernel: Kernel, cube: Cube, blocks: Sequence[Block], amount: Amount | None, via: str | None, span: Span | None
-) -> tuple[list[NDArray[np.float64]], float]:
+) -> Answers:
     """The answers of a strategy; where it was given before, the same numbers again."""
     import numpy as np
 
@@ -69,12 +68,11 @@ def vector(
     stored = asked.again(kernel, "vector", span)
     if stored is not None:
         kernel.events.emit("query", "vector", span, replayed=True, **{amount.unit: as_float(amount.value)})
-        return [np.array(part, dtype=float) for part in stored["parts"]], Scale(stored["scale"], stored["mechanism"])
-    parts, scale = kernel.measure(StrategyAnswers.of(cube, blocks, amount, via), span)
-    if sum(part.size for part in parts) <= MOST_STORED and isinstance(scale, Scale):
-        told = {"parts": [part.tolist() for part in parts], "scale": float(scale), "mechanism": scale.mechanism}
-        asked.remember(told)
-    return parts, scale
+        return [np.array(part, dtype=float) for part in stored["parts"]], ADDITIVE[stored["mechanism"]](stored["scale"])
+    parts, law = kernel.measure(StrategyAnswers.of(cube, blocks, amount, via), span)
+    if sum(part.size for part in parts) <= MOST_STORED and law is not None:
+        asked.remember({"parts": [part.tolist() for part in parts], "scale": law.scale, "mechanism": law.name})
+    return parts, law
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +124,14 @@ def _as_json(answer: Answer) -> Any:
 
 
 def _cell(value: Any) -> Any:
-    return [float(value), value.mechanism, value.scale, value.candidates] if isinstance(value, Noised) else value
+    if not isinstance(value, Noised):
+        return value
+    return [float(value), value.law.name, value.law.scale, getattr(value.law, "candidates", 1)]
 
 
 def _from_json(said: Any) -> Answer:
-    columns = [[Noised(*v) if isinstance(v, list) else v for v in column] for column in said["values"]]
-    return Answer(said["keys"], columns)
+    return Answer(said["keys"], [[_value(cell) for cell in column] for column in said["values"]])
+
+
+def _value(cell: Any) -> Any:
+    return Noised(cell[0], law_named(*cell[1:])) if isinstance(cell, list) else cell

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose, Price, stability_price
+from jostle.noise_laws import Laplace
 from jostle.plan.keys import holds, open_keys
 from jostle.plan.plan import Filter, Key, Plan, RowExpr
 from jostle.privacy.kernel.handles import Exposures
@@ -129,11 +130,11 @@ class OpenSelect(_OfTable["tuple[Any, Any]"]):
             raise open_keys(request.group_keys[0].name)
         # keys are counted by rows, of which a person has k; where rows have weights, their count is another number
         if request.aggregates == (Count(),) and not request.table.weighted:
-            return cls(request, (), sum_prices(amount, [stability_price(amount)]), key, Additive(amount, "laplace"))
+            return cls(request, (), sum_prices(amount, [stability_price(amount)]), key, Additive(amount, Laplace))
         half = Amount(amount.unit, amount.value // 2, amount.delta // 2)
         mechanisms, prices = _shared(request, Amount(amount.unit, amount.value - half.value, 0), via)
         price = sum_prices(amount, [stability_price(half), *prices])
-        return cls(request, mechanisms, price, key, Additive(half, "laplace"))
+        return cls(request, mechanisms, price, key, Additive(half, Laplace))
 
     @property
     def purpose(self) -> ChargePurpose:
@@ -147,8 +148,8 @@ class OpenSelect(_OfTable["tuple[Any, Any]"]):
 
     def release(self, exact: tuple[Any, Any], noise: Noise | None) -> Release[Answer]:
         stability = stability_of(self.request.table)
-        keys, counts, scale = select_keys(exact, self.key_mechanism.amount, needed_noise(noise), stability)
-        events = (Measured("keys", self.key_mechanism, 1, scale, stability),)
+        keys, counts, law = select_keys(exact, self.key_mechanism.amount, needed_noise(noise), stability)
+        events = (Measured("keys", law, self.key_mechanism, 1, stability),)
         if not self.mechanisms:
             return Release(Answer([keys], [counts]), events)
         if not keys:

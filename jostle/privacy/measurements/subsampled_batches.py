@@ -28,6 +28,7 @@ from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.definitions import ChargePurpose, Price, stability_price
 from jostle.accounting.subsampled_gaussian import noise_for, rate_for
 from jostle.diagnostics import refuse
+from jostle.noise_laws import Gaussian
 from jostle.plan.domains import Open
 from jostle.plan.plan import WEIGHT_BITS, Apply, Bound, Column, Constant, Derive, Filter, Join, Key, Plan
 from jostle.privacy.kernel.handles import Cube, Exposures, Handle, Tallied, join_exposures
@@ -91,7 +92,7 @@ class PoissonBatches(Measurement["Rows", Batches]):
         sigma = noise_for(epsilon, delta, share / SHARES, steps)
         if not math.isfinite(sigma):
             raise refuse("BadAmount", "no noise keeps so many steps within this amount", help="take fewer steps")
-        how = Additive(asked, "gaussian", f"{steps} secret samples of {share / SHARES:.3g} of all")
+        how = Additive(asked, Gaussian, f"{steps} secret samples of {share / SHARES:.3g} of all")
         return cls(tuple(cubes), together, plan, columns, steps, share, sigma, how)
 
     @property
@@ -126,7 +127,7 @@ class PoissonBatches(Measurement["Rows", Batches]):
         scale = math.ldexp(deviation, -exact.bits)
         sums = released(needed_noise(noise), exact, self.share, self.steps, deviation)
         batches = Batches(np.ldexp(sums.astype(float), -exact.bits), self.share / SHARES, scale)
-        return Release(batches, (Measured("batches", self.how, 1, scale, reach),))
+        return Release(batches, (Measured("batches", Gaussian(scale), self.how, 1, reach),))
 
 
 def batches(

@@ -27,9 +27,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
+from jostle.noise_laws import Gaussian, Laplace
 from jostle.privacy.kernel.handles import Exposures, Vectors
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed, stability_of
 from jostle.privacy.kernel.prepaid import WHOLE, Payment, Prepaid
+from jostle.privacy.mechanisms.additive import drawn_by
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.rows.functions import Contributions, Weights
 from jostle.privacy.rows.norms import BITS
@@ -71,16 +73,16 @@ class _OfVectors:
     def paid_by(self) -> Payment | None:
         return self.payment
 
-    def deviation(self, scale: float) -> float:
-        """Of noise of this scale."""
-        return scale * (1 if self.paid is None or self.paid.gaussian else math.sqrt(2))
+    def law(self, scale: float) -> Laplace | Gaussian:
+        """The noise of this scale, 0 for public rows."""
+        return Gaussian(scale) if self.paid is None else self.paid.how.kind(scale)
 
-    def measured(self, what: str, scale: float) -> tuple[Measured, ...]:
+    def measured(self, what: str, law: Laplace | Gaussian) -> tuple[Measured, ...]:
         """The amount is that of a measurement that was paid for alone; else the event of `prepaid` has it."""
         if self.paid is None or self.payment is None:
             return ()
         part = None if self.paid.single else self.payment.units / WHOLE
-        return (Measured(what, self.paid.how, 1.0, scale, stability_of(self.rows), part),)
+        return (Measured(what, law, self.paid.how, 1.0, stability_of(self.rows), part),)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,9 +131,9 @@ class Moments(_OfVectors, Measurement["list[Ints]", "dict[str, Any]"]):
             if share:
                 noisy = _noisy_triangles if name == "second" else _noisy
                 record[name] = noisy(noise, self.paid, total, scale) / UNIT
-                record[f"{name}_noise"] = self.deviation(scale / UNIT)
-        least = min(float(v) for k, v in record.items() if k.endswith("noise"))
-        return Release(record, self.measured(self.weights.name, least))
+                record[f"{name}_noise"] = self.law(scale / UNIT).deviation
+        least = min(scale for scale, share in zip(self.scales, self.shares, strict=True) if share)
+        return Release(record, self.measured(self.weights.name, self.law(least / UNIT)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,8 +172,8 @@ class VectorSum(_OfVectors, Measurement["Ints", "tuple[Floats, float]"]):
 
     def release(self, exact: Ints, noise: Noise | None) -> Release[tuple[Floats, float]]:
         total = _noisy(noise, self.paid, exact, self.scale) * (self.bound / UNIT)
-        deviation = self.deviation(self.scale / UNIT * self.bound)
-        return Release((total, deviation), self.measured(self.function.name, deviation))
+        law = self.law(self.scale / UNIT * self.bound)
+        return Release((total, law.deviation), self.measured(self.function.name, law))
 
 
 def check_moments(rows: Vectors, weights: Weights, blocks: int) -> None:
@@ -207,8 +209,7 @@ def _noisy(noise: Noise | None, paid: Prepaid | None, exact: Ints, scale: float)
 
     if noise is None or paid is None:
         return exact.astype(float)
-    draw = noise.gaussian if paid.gaussian else noise.laplace
-    return np.asarray(draw(np.ascontiguousarray(exact), scale), dtype=float)
+    return np.asarray(drawn_by(noise, paid.how.kind)(np.ascontiguousarray(exact), scale), dtype=float)
 
 
 def _noisy_triangles(noise: Noise | None, paid: Prepaid | None, exact: Ints, scale: float) -> Floats:

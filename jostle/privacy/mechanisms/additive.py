@@ -14,6 +14,7 @@ least (Δ₂ ≤ Δ₁). For (ε, δ) counted by zCDP Gaussian noise is taken: L
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.conversions import pure_epsilon, rho_of, root_two_rho
 from jostle.accounting.definitions import Price, gaussian_price, pure_price
 from jostle.diagnostics import refuse
+from jostle.noise_laws import ADDITIVE, Gaussian, Laplace
 from jostle.privacy.mechanisms.noise import Noise
 
 if TYPE_CHECKING:
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
 
     from jostle.privacy.kernel.handles import Exposures
 
-MECHANISMS = ("laplace", "gaussian")
 CLAMP = 2**62  # exact values are clamped to ±2^62 (1-Lipschitz), so that adding noise saturates and never wraps
 
 
@@ -49,38 +50,28 @@ def convertible(amount: Amount, exposures: Exposures) -> Amount:
     return replace(amount, delta=min([amount.delta, *kept]))
 
 
-class Scale(float):
-    """The scale of a noise, which knows what noise it is of."""
-
-    mechanism: str
-
-    def __new__(cls, value: float, mechanism: str) -> Scale:
-        made = super().__new__(cls, value)
-        made.mechanism = mechanism
-        return made
-
-
 @dataclass(frozen=True, slots=True)
 class Additive:
     """A choice of noise for one amount; `because` says what decided, where something had to be."""
 
     amount: Amount
-    mechanism: str
+    kind: type[Laplace | Gaussian]
     because: str = ""
 
     @classmethod
     def of(cls, amount: Amount, via: str | None = None) -> Additive:
         can_gauss = amount.unit == "rho" or amount.delta > 0
-        if via not in (None, *MECHANISMS):
+        kind = ADDITIVE.get(via) if via is not None else Gaussian if can_gauss else Laplace
+        if kind is None:
             raise refuse("NameError", f"unknown mechanism `{via}`", help="write `via laplace` or `via gaussian`")
-        if via == "gaussian" and not can_gauss:
+        if kind is Gaussian and not can_gauss:
             raise refuse("TypeError", "Gaussian noise needs rho, or epsilon with delta", help="add `delta 1e-6`")
         if amount.value == 0:
             raise refuse("BadAmount", "too little epsilon to share among the parts of this measurement")
-        made = cls(amount, via or ("gaussian" if can_gauss else "laplace"))
-        if made.mechanism == "gaussian" and made.price.rho == 0:
+        additive = cls(amount, kind)
+        if kind is Gaussian and additive.price.rho == 0:
             raise refuse("BadAmount", "too little epsilon and delta for Gaussian noise", help="write `via laplace`")
-        return made
+        return additive
 
     @classmethod
     def fitted(
@@ -88,44 +79,48 @@ class Additive:
     ) -> Additive:
         """The noise of a measurement with these sensitivities, in any unit: the smaller one, unless `via` names one."""
         amount = convertible(amount, exposures)
-        made = cls.of(amount, via)
-        if via is not None or made.mechanism == "laplace" or not l2 > 0:
-            return made
-        gaussian = made.scale(l1, l2)
+        first = cls.of(amount, via)
+        if via is not None or first.kind is Laplace or not l2 > 0:
+            return first
+        gaussian = first.law(l1, l2).deviation
         if amount.unit == "rho" or all(e.source.measure.kind == "basic" for e in exposures):
-            laplace = math.sqrt(2) * cls(amount, "laplace").scale(l1, l2)
+            laplace = cls(amount, Laplace).law(l1, l2).deviation
         else:
             laplace = math.sqrt(2) * l1 / l2 * gaussian
-        chosen = "gaussian" if gaussian <= laplace else "laplace"
         least, other = sorted((gaussian, laplace))
-        return cls(amount, chosen, f"{least / other:.2g} of the deviation that the other noise has")
+        because = f"{least / other:.2g} of the deviation that the other noise has"
+        return cls(amount, Gaussian if gaussian <= laplace else Laplace, because)
+
+    @property
+    def mechanism(self) -> str:
+        return self.kind.name
 
     @property
     def price(self) -> Price:
-        if self.mechanism == "gaussian" or self.amount.unit == "rho":
+        if self.kind is Gaussian or self.amount.unit == "rho":
             return gaussian_price(self.amount)
         return pure_price(self.amount)
 
+    def law(self, l1: float, l2: float) -> Laplace | Gaussian:
+        """The noise for these sensitivities, in the units they are given in."""
+        value = as_float(self.amount.value)
+        if self.kind is Laplace:
+            return Laplace(l1 / (pure_epsilon(value) if self.amount.unit == "rho" else value))
+        rho = value if self.amount.unit == "rho" else rho_of(value, as_float(self.amount.delta))
+        return Gaussian(l2 / root_two_rho(rho))
+
     def scale(self, l1: float, l2: float) -> float:
         """Laplace's b or Gaussian's σ for these sensitivities, in the units they are given in."""
-        if self.mechanism == "laplace":
-            return l1 / self._epsilon()
-        rho = as_float(self.amount.value)
-        if self.amount.unit == "epsilon":
-            rho = rho_of(rho, as_float(self.amount.delta))
-        return l2 / root_two_rho(rho)
-
-    def told(self, scale: float) -> Scale:
-        return Scale(scale, self.mechanism)
+        return self.law(l1, l2).scale
 
     def draw(self, noise: Noise, exact: NDArray[np.int64], l1: float, l2: float) -> NDArray[np.int64]:
         import numpy as np
 
         # of one sum too wide for 64 bits, `clip` gives a bare integer
         safe = np.asarray(np.clip(exact, -CLAMP, CLAMP)).astype(np.int64)
-        scale = self.scale(l1, l2)
-        return noise.laplace(safe, scale) if self.mechanism == "laplace" else noise.gaussian(safe, scale)
+        return drawn_by(noise, self.kind)(safe, self.law(l1, l2).scale)
 
-    def _epsilon(self) -> float:
-        value = as_float(self.amount.value)
-        return pure_epsilon(value) if self.amount.unit == "rho" else value
+
+def drawn_by(noise: Noise, kind: type[Laplace | Gaussian]) -> Callable[[NDArray[np.int64], float], NDArray[np.int64]]:
+    """What adds discrete noise of this law, given whole numbers and a scale in their units."""
+    return noise.laplace if kind is Laplace else noise.gaussian

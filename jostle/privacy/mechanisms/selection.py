@@ -18,6 +18,7 @@ from jostle.accounting.amounts import QUANTA, Amount, as_float
 from jostle.accounting.conversions import pure_epsilon, root_two_rho
 from jostle.accounting.definitions import Price, pure_price
 from jostle.diagnostics import refuse
+from jostle.noise_laws import Selected
 from jostle.privacy.mechanisms.noise import Noise
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Selection:
 
     @property
     def mechanism(self) -> str:
-        return "selection"
+        return Selected.name
 
     @property
     def price(self) -> Price:

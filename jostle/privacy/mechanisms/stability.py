@@ -13,20 +13,21 @@ import math
 from typing import Any
 
 from jostle.accounting.amounts import Amount, as_float
+from jostle.noise_laws import Laplace
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.released import Noised
 
 
 def select_keys(
     tally: tuple[Any, Any], amount: Amount, noise: Noise, stability: int
-) -> tuple[list[Any], list[Noised], float]:
-    """Keys in order with their noisy counts, and the scale, from all values and how many rows have each."""
+) -> tuple[list[Any], list[Noised], Laplace]:
+    """Keys in order with their noisy counts, and the law of these, from all values and how many rows have each."""
     import numpy as np
 
     values, counts = tally
     epsilon, delta = as_float(amount.value), as_float(amount.delta)
-    scale = stability / epsilon
-    threshold = stability + scale * math.log(stability / delta)
-    noisy = noise.laplace(np.asarray(counts, dtype=np.int64), scale)
-    shown = [(v, Noised(float(n), "laplace", scale)) for v, n in zip(values, noisy, strict=True) if n > threshold]
-    return [v for v, _ in shown], [n for _, n in shown], scale
+    law = Laplace(stability / epsilon)
+    threshold = stability + law.scale * math.log(stability / delta)
+    noisy = noise.laplace(np.asarray(counts, dtype=np.int64), law.scale)
+    keys = [(v, Noised(float(n), law)) for v, n in zip(values, noisy, strict=True) if n > threshold]
+    return [v for v, _ in keys], [n for _, n in keys], law

@@ -8,7 +8,6 @@ statistics that every engine knows.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import Price
 from jostle.diagnostics import refuse
 from jostle.language.aggregates import AggregateRow, Kinds
+from jostle.noise_laws import Selected
 from jostle.plan.kinds import kind_of
 from jostle.plan.plan import Exact, Plan, RowExpr, Term
 from jostle.privacy.kernel.handles import Table
@@ -138,13 +138,13 @@ class AdditiveAggregate(Aggregate):
             bits, reach = grid_of(term), sensitivity * stability
             values = mechanism.draw(noise, np.asarray(numbers), reach, reach) if sensitivity else np.asarray(numbers)
             noisy.append(np.ldexp(values.astype(float).ravel(), -bits))
-            scale = math.ldexp(mechanism.scale(reach, reach), -bits)
-            events.append(Measured(self.name, mechanism, sensitivity / 2.0**bits, scale, stability))
+            law = mechanism.law(reach, reach).times(2.0**-bits)
+            events.append(Measured(self.name, law, mechanism, sensitivity / 2.0**bits, stability))
         return self.answers(table, noisy, events), events
 
     def answers(self, table: Table, noisy: list[Floats], events: Sequence[Measured]) -> list[Any]:
         """The answers from the noisy terms: here of the one term, with its noise."""
-        return [Noised(value, events[0].how.mechanism, events[0].scale) for value in noisy[0]]
+        return [Noised(value, events[0].law) for value in noisy[0]]
 
 
 class Estimate(AdditiveAggregate):
@@ -177,8 +177,8 @@ class SelectionAggregate(Aggregate):
         """What `read` gives where there are no rows."""
 
     @abstractmethod
-    def choose(self, mechanism: Selection, exact: Any, noise: Noise, table: Table) -> tuple[Any, float]:
-        """The candidate, and the scale of its noise in rows."""
+    def choose(self, mechanism: Selection, exact: Any, noise: Noise, table: Table) -> tuple[Any, Selected]:
+        """The candidate, and the law of its choice, in rows."""
 
     def check_private(self, table: Table) -> None:
         self.candidates(table)
@@ -194,8 +194,8 @@ class SelectionAggregate(Aggregate):
     def release(
         self, mechanism: Selection, exact: Sequence[Any], noise: Noise, table: Table, undivided: bool
     ) -> tuple[list[Any], list[Measured]]:
-        answers, scale = [], 0.0
+        answers, law = [], Selected(0.0)
         for numbers in exact:
-            answer, scale = self.choose(mechanism, numbers, noise, table)
+            answer, law = self.choose(mechanism, numbers, noise, table)
             answers.append(answer)
-        return answers, [Measured(self.name, mechanism, 1, scale, reach_of(table))]
+        return answers, [Measured(self.name, law, mechanism, 1, reach_of(table))]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
 from jostle.language.aggregates import AGGREGATES
+from jostle.noise_laws import Selected
 from jostle.plan.keys import key_values
 from jostle.plan.plan import WEIGHT_BITS, Count, Key, Plan
 from jostle.privacy.kernel.handles import Table
@@ -50,12 +51,13 @@ class Mode(SelectionAggregate):
 
         return np.zeros(len(self.candidates(table)), dtype=np.int64)
 
-    def choose(self, mechanism: Selection, exact: Ints, noise: Noise, table: Table) -> tuple[Any, float]:
+    def choose(self, mechanism: Selection, exact: Ints, noise: Noise, table: Table) -> tuple[Any, Selected]:
         import numpy as np
 
         monotone = not any(e.source.unit.public_size for e in table.exposures)
         unit = 1 << (WEIGHT_BITS if table.weighted else 0)
         scale = mechanism.scale(reach_of(table) * unit, monotone)
-        answer = self.candidates(table)[mechanism.choose(noise, np.asarray(exact, dtype=np.int64), scale)]
+        listed = self.candidates(table)
+        answer = listed[mechanism.choose(noise, np.asarray(exact, dtype=np.int64), scale)]
         number = isinstance(answer, int) and not isinstance(answer, bool)
-        return (float(answer) if number else answer), scale / unit
+        return (float(answer) if number else answer), Selected(scale / unit, len(listed))

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
 from jostle.language.aggregates import AGGREGATES
+from jostle.noise_laws import Selected
 from jostle.plan.bounds import bounds_of, is_integral
 from jostle.plan.plan import WEIGHT_BITS, Plan
 from jostle.privacy.kernel.handles import Table
@@ -62,7 +63,9 @@ class Quantile(SelectionAggregate):
     def empty(self, table: Table) -> tuple[Any, Any]:
         return [], []
 
-    def choose(self, mechanism: Selection, exact: tuple[Any, Any], noise: Noise, table: Table) -> tuple[Noised, float]:
+    def choose(
+        self, mechanism: Selection, exact: tuple[Any, Any], noise: Noise, table: Table
+    ) -> tuple[Noised, Selected]:
         import numpy as np
 
         grid = _grid(*self.candidates(table), is_integral(self.expr, table.domains))
@@ -82,8 +85,8 @@ class Quantile(SelectionAggregate):
             shift = aim if a == 0 else -aim
             least, most = least - shift, most - shift
         scores = -np.maximum(0, np.maximum(least, -most))
-        ranks = scale / (d * unit)
-        return Noised(float(grid[mechanism.choose(noise, scores, scale)]), "selection", ranks, len(grid)), ranks
+        law = Selected(scale / (d * unit), len(grid))  # in ranks
+        return Noised(float(grid[mechanism.choose(noise, scores, scale)]), law), law
 
 
 def _grid(low: float, high: float, integral: bool) -> Floats:

@@ -66,10 +66,10 @@ def _band(value: Any, level: Any = LEVEL) -> Record:
     """`low` and `high`, between which the true values lie with probability `level`, each by itself."""
     import numpy as np
 
-    wanted = need_number(level, "`band`")
-    if not 0 < wanted < 1:
+    probability = need_number(level, "`band`")
+    if not 0 < probability < 1:
         raise refuse("ValueError", "the level of a band lies between 0 and 1", help="`band(answers, level = 0.9)`")
-    wide = _half_width(value, wanted)
+    wide = _half_width(value, probability)
     middle = np.asarray(value, dtype=float) if is_sequence(value) else float(value)
     return Record(low=middle - wide, high=middle + wide)
 

@@ -26,11 +26,11 @@ def _accuracy(model: Any, table: Any, label: Any, *, at: Any) -> float:
 
     columns, counts = public_rows(interp.kernel, table, coded)
     truth = positions(columns[name], model.classes)
-    known = counts * (columns[name].codes >= 0)
-    if not known.sum():
+    counted = counts * (columns[name].codes >= 0)
+    if not counted.sum():
         raise refuse("ValueError", "the table has no rows to be right on")
     read = {n: columns[n] for n in model.attributes if n != name} or {name: columns[name]}
-    return float((known * (model.predict(read) == truth)).sum() / known.sum())
+    return float((counted * (model.predict(read) == truth)).sum() / counted.sum())
 
 
 @builtin
@@ -93,11 +93,11 @@ def _opened(interp: Any, number: int, seed: int, rows: tuple[int, int], span: An
 
     from jostle.kernels.classifiers.synthetic_tables import synthetic_table
 
-    made = synthetic_table(number, seed, *rows, TESTED)
-    classes = [f"class {c + 1}" for c in range(made.classes)]
-    columns: dict[str, Any] = {f"a{i + 1}": made.cells[:, i] for i in range(len(made.sizes))}
-    columns["class"] = np.array(classes)[made.labels]
-    domains = Record({f"a{i + 1}": Interval(0.0, float(v - 1)) for i, v in enumerate(made.sizes)})
+    synthetic = synthetic_table(number, seed, *rows, TESTED)
+    classes = [f"class {c + 1}" for c in range(synthetic.classes)]
+    columns: dict[str, Any] = {f"a{i + 1}": synthetic.cells[:, i] for i in range(len(synthetic.sizes))}
+    columns["class"] = np.array(classes)[synthetic.labels]
+    domains = Record({f"a{i + 1}": Interval(0.0, float(v - 1)) for i, v in enumerate(synthetic.sizes)})
     domains["class"] = JSet(classes)
     train, test = (
         declare.open_public(interp, {name: column[part] for name, column in columns.items()}, domains, span)

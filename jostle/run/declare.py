@@ -42,8 +42,8 @@ def private(interp: Any, node: n.Private, scope: Scope) -> Handle:
         return registered(interp, node, call, scope)
     if node.protecting is None or node.budget is None:
         missing = "protecting" if node.protecting is None else "budget"
-        wanted = "protecting rows" if node.protecting is None else "budget epsilon 1.0"
-        raise refuse("DataError", f"`{node.name}` has no `{missing}` clause", node.span, help=f"add `{wanted}`")
+        clause = "protecting rows" if node.protecting is None else "budget epsilon 1.0"
+        raise refuse("DataError", f"`{node.name}` has no `{missing}` clause", node.span, help=f"add `{clause}`")
     if kind == "table" and node.described is None:
         raise refuse(
             "DataError", f"`{node.name}` is not described", node.span,
@@ -109,15 +109,15 @@ def registered(interp: Any, node: n.Private, call: n.Call, scope: Scope) -> Hand
         check_columns(terms.schema, data.columns, call.span, private=True)
     source = interp.kernel.register.declare(node.name, file.identity, terms.measure, terms.unit, node.span)
     source.join(Account(interp.kernel.ledger, dataset, key), call.span)
-    made: Table | Cube
+    handle: Table | Cube
     if array is not None:
-        made = private_cube(interp.kernel, source, array, DIMENSIONS[: array.ndim], file.identity)
-        names = made.names
+        handle = private_cube(interp.kernel, source, array, DIMENSIONS[: array.ndim], file.identity)
+        names = handle.names
     else:
-        made = private_table(source, key, terms.schema)
+        handle = private_table(source, key, terms.schema)
         names = tuple(column for column, _ in terms.schema)
     announce(interp, source, node, list(names), dataset=name)
-    return made
+    return handle
 
 
 def public(interp: Any, source: n.Expr, described: n.Expr | None, scope: Scope) -> Handle:
@@ -165,19 +165,19 @@ def public_counts(interp: Any, origin: Any, span: Span | None) -> Cube:
     return public_cube(interp.kernel, array, DIMENSIONS[: array.ndim], identity, span)
 
 
-def setting(given: str | None, default: Any, name: str) -> Any:
+def setting(text: str | None, default: Any, name: str) -> Any:
     """A parameter's value: what the command line gave, read as its default's kind, else the default."""
-    if given is None or not isinstance(given, str):
-        return default if given is None else given
-    if isinstance(default, bool) and given in ("true", "false"):
-        return given == "true"
+    if text is None or not isinstance(text, str):
+        return default if text is None else text
+    if isinstance(default, bool) and text in ("true", "false"):
+        return text == "true"
     if isinstance(default, str):
-        return given
+        return text
     if is_number(default):
         try:
-            return float(given)
+            return float(text)
         except ValueError:
-            raise refuse("TypeError", f"`{name}` is a number, and `{given}` was given") from None
+            raise refuse("TypeError", f"`{name}` is a number, and `{text}` was given") from None
     raise refuse(
         "TypeError", f"`{name}` cannot be set from the command line", help="only numbers, texts and booleans can"
     )

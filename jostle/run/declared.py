@@ -52,11 +52,11 @@ def signature_of(row: Builtin) -> Signature:
 def _body(row: Builtin) -> Callable[..., Any]:
     def body(*args: Any, at: Any, **keywords: Any) -> Any:
         interp, span = at
-        given = signature_of(row).bind(*args, **keywords).arguments
-        amount = {name: given.pop(name, None) for name in AMOUNTS}
+        arguments = signature_of(row).bind(*args, **keywords).arguments
+        amount = {name: arguments.pop(name, None) for name in AMOUNTS}
         tuning = next((p.name for p in row.parameters if p.kind == "**"), "")
-        more = given.pop(tuning, {})
-        named = {**given, **more}
+        more = arguments.pop(tuning, {})
+        named = {**arguments, **more}
         readers = readers_of(row)
         about: Handle | None = None
         for name, value in named.items():

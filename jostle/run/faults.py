@@ -14,8 +14,8 @@ LIBRARY = "stdlib/"  # sources of the standard library are named by this
 
 def exposures_of(values: Sequence[Any]) -> Exposures:
     """One exposure a source over all private handles in these values."""
-    found = handles_in(list(values))
-    return join_exposures([h.exposures for h in found], [1] * len(found))
+    handles = handles_in(list(values))
+    return join_exposures([h.exposures for h in handles], [1] * len(handles))
 
 
 def private_value(handle: Handle, cannot: str) -> Refusal:

@@ -135,8 +135,8 @@ class Interpreter:
     def params_of(self, params: tuple[n.Param, ...], scope: Scope) -> tuple[tuple[str, Any], ...]:
         return tuple((p.name, self.eval(p.default, scope) if p.default is not None else REQUIRED) for p in params)
 
-    def allotted(self, amount: Any, span: Span, met: Exposures) -> Any:
+    def allotted(self, amount: Any, span: Span, exposures: Exposures) -> Any:
         try:
-            return selects.Allotted(self.kernel, amount, span, met)
+            return selects.Allotted(self.kernel, amount, span, exposures)
         except Refusal as refusal:
             raise refusal.at(span) from None

@@ -29,7 +29,7 @@ class Modules:
         self._loaded: dict[str, Module] = {}
         self._loading: set[str] = set()
 
-    def known(self) -> list[str]:
+    def library(self) -> list[str]:
         return sorted(p.stem for p in resources.folder("stdlib").glob("*.jst"))
 
     def tree(self, path: tuple[str, ...], folders: list[Any]) -> n.Program | None:
@@ -37,7 +37,7 @@ class Modules:
         name = ".".join(path)
         if name not in self._trees:
             tree = self._trees[name] = self._parse(path, folders)
-            if tree is not None and name not in self.known():
+            if tree is not None and name not in self.library():
                 self._trees[name] = self._translate(tree)
         return self._trees[name]
 
@@ -47,9 +47,9 @@ class Modules:
         if shipped.is_file():
             return parse(Source(f"stdlib/{relative.as_posix()}", shipped.read_text(encoding="utf-8")))
         for folder in folders:
-            found = Path(folder) / relative
-            if found.is_file():
-                tree = parse(Source(str(found), _text_of(found)))
+            file = Path(folder) / relative
+            if file.is_file():
+                tree = parse(Source(str(file), _text_of(file)))
                 self._no_externals(tree)
                 return tree
         return None
@@ -70,7 +70,7 @@ class Modules:
         if tree is None:
             raise refuse(
                 "ImportError", f"there is no module `{name}`", span,
-                help=did_you_mean(name, self.known()) or f"the standard library has {', '.join(self.known())}",
+                help=did_you_mean(name, self.library()) or f"the standard library has {', '.join(self.library())}",
             )  # fmt: skip
         if name in self._loading:
             raise refuse("ImportError", f"`{name}` uses itself", span)

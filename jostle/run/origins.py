@@ -135,10 +135,11 @@ def array_of(interp: Any, origin: Any, span: Span | None, *, private: bool = Fal
         raise refuse("DataError", "counts are numbers in rows of one length", span) from None
 
 
-def check_columns(schema: Any, known: Any, span: Span | None, *, private: bool = False) -> None:
+def check_columns(schema: Any, columns: Any, span: Span | None, *, private: bool = False) -> None:
     """Of a private file nothing is listed: without a header, its first line would be a row."""
     for name, _ in schema:
-        if name not in known:
-            listed = "" if private else did_you_mean(name, known) or f"the columns are {', '.join(list(known)[:12])}"
+        if name not in columns:
+            names = f"the columns are {', '.join(list(columns)[:12])}"
+            listed = "" if private else did_you_mean(name, columns) or names
             hint = "names are as in the file's header: its first line, cells separated by commas"
             raise refuse("DataError", f"there is no column `{name}`", span, help=listed or hint)

@@ -43,18 +43,18 @@ def _plot(
     if not isinstance(title, str):
         raise refuse("TypeError", f"a picture has a title, not {kind_name(title)}", help='`plot("counts", y = xs)`')
     if kind not in KINDS:
-        known = did_you_mean(str(kind), KINDS) if isinstance(kind, str) else ""
-        raise refuse("ValueError", f"`plot` draws {', '.join(KINDS)}", help=known)
+        hint = did_you_mean(str(kind), KINDS) if isinstance(kind, str) else ""
+        raise refuse("ValueError", f"`plot` draws {', '.join(KINDS)}", help=hint)
     series = _by_name(y, "y", title)
     if not series:
         raise refuse("TypeError", "`plot` needs `y`: a list of numbers, or a record of lists by name")
     along = _along(x, series)
-    band = {name: _by_name(given, name, title) for name, given in (("low", low), ("high", high)) if given is not None}
+    band = {name: _by_name(lists, name, title) for name, lists in (("low", low), ("high", high)) if lists is not None}
     _check(series, along, band)
-    shown: dict[str, Any] = {"shape": kind, "x": along, "series": series, "x_label": str(x_label),
+    fields: dict[str, Any] = {"shape": kind, "x": along, "series": series, "x_label": str(x_label),
                              "y_label": str(y_label), "log_x": bool(log_x), "log_y": bool(log_y), **band}  # fmt: skip
     if not interp.quiet:
-        interp.kernel.events.emit("picture", title, span, **shown)
+        interp.kernel.events.emit("picture", title, span, **fields)
 
 
 def _by_name(value: Any, what: str, title: str) -> dict[str, list[float | None]]:

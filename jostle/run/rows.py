@@ -59,7 +59,7 @@ class RowCompiler:
             raise refuse("NameError", f"no column `{name}`", node.span, help=help)
 
     def _unknown(self, node: n.Name) -> Exception:
-        names = [*self._schema, *self._scope.known()]
+        names = [*self._schema, *self._scope.visible()]
         help = did_you_mean(node.id, names) or self._listed
         return refuse("NameError", f"no column `{node.id}`", node.span, help=help)
 

@@ -47,12 +47,12 @@ def _vectors(interp: Any, node: n.Call, scope: Scope) -> Vectors:
     if not node.args:
         raise refuse("TypeError", "`vectors` takes a table first", node.span)
     table = interp.eval(node.args[0], scope)
-    given = {k.name: interp.eval(k.value, scope) for k in node.keywords}
-    unknown = [name for name in given if name not in ("radius", "scaled", "norm", "low", "high")]
-    if unknown or handles_in(list(given.values())):
+    options = {k.name: interp.eval(k.value, scope) for k in node.keywords}
+    unknown = [name for name in options if name not in ("radius", "scaled", "norm", "low", "high")]
+    if unknown or handles_in(list(options.values())):
         raise refuse("TypeError", "`vectors` takes `radius`, `scaled` and `norm`, all public", node.span)
     if is_vector(table) or isinstance(table, list):
-        table = _listed(interp, table, given, node)
+        table = _listed(interp, table, options, node)
     if not isinstance(table, Table):
         raise refuse("TypeError", f"`vectors` takes a table, not {kind_name(table)}", node.args[0].span)
     if table.weighted:
@@ -64,12 +64,12 @@ def _vectors(interp: Any, node: n.Call, scope: Scope) -> Vectors:
         named = [(Column(name), name) for name, domain in table.schema if _numeric(domain)]
     if not 1 <= len(named) <= MOST_COLUMNS:
         raise refuse("ValueError", f"vectors have 1 to {MOST_COLUMNS} coordinates", node.span)
-    scaled, norm = given.get("scaled", True), given.get("norm", "l2")
+    scaled, norm = options.get("scaled", True), options.get("norm", "l2")
     if norm not in ("l2", "sup") or not isinstance(scaled, bool):
         raise refuse("TypeError", '`norm` is "l2" or "sup", and `scaled` is true or false', node.span)
     places = [_place(table, expr, name, scaled) for expr, name in named]
     reach = math.sqrt(len(named)) if norm == "l2" else 1.0
-    wish = given.get("radius", reach if scaled else None)
+    wish = options.get("radius", reach if scaled else None)
     radius = float(wish) if wish is not None and is_number(wish) else math.nan
     if not 1e-100 < radius < 1e100:
         raise refuse("ValueError", "a radius is a positive number", node.span, help="`radius = 1`: in scaled units")
@@ -82,13 +82,13 @@ def _vectors(interp: Any, node: n.Call, scope: Scope) -> Vectors:
     return row_vectors(table, coordinates, radius, norm)
 
 
-def _listed(interp: Any, rows: Any, given: dict[str, Any], node: n.Call) -> Any:
+def _listed(interp: Any, rows: Any, options: dict[str, Any], node: n.Call) -> Any:
     """Rows of public numbers as a public table of columns x1, x2, … within `low` and `high`."""
     import numpy as np
 
     from jostle.run.declare import open_public
 
-    low, high = given.get("low", -1.0), given.get("high", 1.0)
+    low, high = options.get("low", -1.0), options.get("high", 1.0)
     try:
         array = np.asarray(rows, dtype=float)
     except (TypeError, ValueError):

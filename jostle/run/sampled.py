@@ -36,8 +36,8 @@ def _noisy_samples(
     if not (rate is None or is_number(rate)) or not is_number(steps) or not float(steps).is_integer():
         raise refuse("TypeError", f"`rate` is a number and `steps` a whole one, not {kind_name(steps)}")
     amount = amount_for(interp, exposures_of(listed), epsilon, delta)
-    found = samples.batches(interp.kernel, listed, None if rate is None else float(rate), int(steps), amount, span)
-    return Record(sums=found.sums, rate=found.rate, noise=found.noise)
+    batches = samples.batches(interp.kernel, listed, None if rate is None else float(rate), int(steps), amount, span)
+    return Record(sums=batches.sums, rate=batches.rate, noise=batches.noise)
 
 
 @builtin

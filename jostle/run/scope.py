@@ -24,15 +24,15 @@ class Scope:
         return MISSING
 
     def get(self, name: str) -> Any:
-        found = self.find(name)
-        if found is MISSING:
-            raise refuse("NameError", f"unknown name `{name}`", help=did_you_mean(name, self.known()))
-        return found
+        value = self.find(name)
+        if value is MISSING:
+            raise refuse("NameError", f"unknown name `{name}`", help=did_you_mean(name, self.visible()))
+        return value
 
     def set(self, name: str, value: Any) -> None:
         self.names[name] = value
 
-    def known(self) -> list[str]:
+    def visible(self) -> list[str]:
         scope: Scope | None = self
         out: list[str] = []
         while scope is not None:

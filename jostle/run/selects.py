@@ -34,14 +34,14 @@ from jostle.syntax import nodes as n
 class Allotted:
     """`kernel.allot` as a context whose refusal is placed at its `with`."""
 
-    def __init__(self, kernel: Kernel, amount: Amount | None, span: Span, met: Exposures) -> None:
-        self._kernel, self._amount, self._span, self._met = kernel, amount, span, met
+    def __init__(self, kernel: Kernel, amount: Amount | None, span: Span, exposures: Exposures) -> None:
+        self._kernel, self._amount, self._span, self._exposures = kernel, amount, span, exposures
 
     def __enter__(self) -> None:
-        asked = self._amount
-        told = {asked.unit: as_float(asked.value)} if asked is not None else {}
-        self._event = self._kernel.events.within("allotment", str(asked or "without limit"), self._span, **told)
-        self._opened = self._kernel.allot(self._amount, self._span, self._met)
+        amount = self._amount
+        price = {amount.unit: as_float(amount.value)} if amount is not None else {}
+        self._event = self._kernel.events.within("allotment", str(amount or "without limit"), self._span, **price)
+        self._opened = self._kernel.allot(self._amount, self._span, self._exposures)
         try:
             self._allotment = self._opened.__enter__()
         except Refusal as refusal:
@@ -55,18 +55,18 @@ class Allotted:
         self._opened.__exit__(None, None, None)
 
 
-def amount_of(interp: Any, node: n.Amount, scope: Scope, met: Exposures) -> Amount | None:
-    """The amount written, with `epsilon` in it as what is left on the paths of `met`.
+def amount_of(interp: Any, node: n.Amount, scope: Scope, exposures: Exposures) -> Amount | None:
+    """The amount written, with `epsilon` in it as what is left on the paths of `exposures`.
 
     In a choice called on public data ε is infinite, and a part of it is without limit too: `None`.
     """
     inner, opened = Scope(scope), interp.kernel.allotment
     if opened is not None and scope.find(node.unit) is MISSING and opened.unit in (None, node.unit):
-        inner.set(node.unit, interp.kernel.left_of_allotment(met, node.unit))
+        inner.set(node.unit, interp.kernel.left_of_allotment(exposures, node.unit))
     value = interp.eval(node.value, inner)
     for handle in handles_in(value):
         raise _private_amount(handle, node)
-    if opened is not None and opened.amount is None and not met and value == math.inf:
+    if opened is not None and opened.amount is None and not exposures and value == math.inf:
         return None
     delta = interp.eval(node.delta, inner) if node.delta is not None else None
     try:
@@ -287,15 +287,15 @@ def rows_of(interp: Any, handle: Handle, node: n.Index, scope: Scope) -> Handle:
     """`D[a = v, b = w]` and `D[E, ]`."""
     if not isinstance(handle, (Table, Cube)):
         raise refuse("TypeError", f"{kind_name(handle)} has no rows to select", node.span)
-    made: Any = handle
+    rows: Any = handle
     for condition in node.args:
-        compiler = RowCompiler(dict(made.schema), interp.eval, scope)
+        compiler = RowCompiler(dict(rows.schema), interp.eval, scope)
         expr = compiler.expression(condition)
         if isinstance(expr, Constant) or isinstance(condition, n.Number):
             raise _by_value(handle, condition)
-        made = transform.where(made, expr)
+        rows = transform.where(rows, expr)
     for keyword in node.keywords:
-        name = _column_named(made, keyword, scope)
+        name = _column_named(rows, keyword, scope)
         value = interp.eval(keyword.value, scope)
         if handles_in(value):
             message = "rows are selected by a public value, and this is private"
@@ -305,10 +305,10 @@ def rows_of(interp: Any, handle: Handle, node: n.Index, scope: Scope) -> Handle:
                 "TypeError", f"a column is compared with a number or text, not {kind_name(value)}", keyword.span
             )
         try:
-            made = transform.rows_where(made, name, value)
+            rows = transform.rows_where(rows, name, value)
         except Refusal as refusal:
             raise refusal.at(keyword.span) from None
-    return made  # type: ignore[no-any-return]
+    return rows  # type: ignore[no-any-return]
 
 
 def _by_value(handle: Handle, node: n.Expr) -> Refusal:

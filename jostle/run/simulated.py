@@ -36,25 +36,25 @@ def simulated(interp: Any, node: n.Private, kind: str, measure: Measure, unit: U
     source = interp.kernel.register.declare(
         node.name, ("simulated", node.name), measure, unit, node.span, SeededNoise(seed)
     )
-    given = interp.bound.get(node.name)
-    given = file_of(interp, given, node.source.span) if isinstance(given, str) else given
-    if kind == "counts" or is_array(given):
-        stand_in = given if given is not None else _written(interp, node, scope)
+    public = interp.bound.get(node.name)
+    public = file_of(interp, public, node.source.span) if isinstance(public, str) else public
+    if kind == "counts" or is_array(public):
+        stand_in = public if public is not None else _program_counts(interp, node, scope)
         array, _ = array_of(interp, stand_in, node.source.span, private=True)
-        cells = array if given is not None else counts_of(array.shape, MADE_UP_ROWS, seed)
+        cells = array if public is not None else counts_of(array.shape, MADE_UP_ROWS, seed)
         announce(interp, source, node, list(DIMENSIONS[: array.ndim]))
         return private_cube(interp.kernel, source, cells, DIMENSIONS[: cells.ndim], source)
     if node.described is None:
         raise refuse("DataError", f"`{node.name}` is not described", node.span, help="add `described by {…}`")
     schema = schema_of(interp.eval(node.described, scope), node.described.span)
-    rows = given if given is not None else rows_of({name: _wish(d) for name, d in schema}, MADE_UP_ROWS, seed)
+    rows = public if public is not None else rows_of({name: _wish(d) for name, d in schema}, MADE_UP_ROWS, seed)
     opened = open_origin(interp, rows, node.source.span, public=False)
     check_columns(schema, opened.columns, node.described.span)
     announce(interp, source, node, [name for name, _ in schema])
     return private_table(source, opened.key, schema)
 
 
-def _written(interp: Any, node: n.Private, scope: Scope) -> Any:
+def _program_counts(interp: Any, node: n.Private, scope: Scope) -> Any:
     """The counts that the program itself makes, which only their shape is taken of; refused where it takes a file."""
     source = node.source
     value = None

@@ -36,8 +36,8 @@ def _score(name: str) -> Any:
         most = None
         for keyword in node.keywords:
             most = _bound(interp.eval(keyword.value, scope))
-        made = splits.split_score(interp.kernel, name, table, by, label, most)
-        return made if made.private else interp.kernel.measure(NoisyScore.of(made, None, None), node.span)
+        score = splits.split_score(interp.kernel, name, table, by, label, most)
+        return score if score.private else interp.kernel.measure(NoisyScore.of(score, None, None), node.span)
 
     return body
 
@@ -81,12 +81,12 @@ def _binned(table: Any, column: Any, edges: Any, *, at: Any) -> Table:
     for handle in handles_in(edges):
         raise private_value(handle, "cannot be the edge of a bin")
     listed = isinstance(edges, Interval) or is_sequence(edges) or is_vector(edges)
-    found = sorted({float(e) for e in edges if is_number(e) or type(e).__module__ == "numpy"}) if listed else []
-    if not found or len(found) > MOST_EDGES:
+    places = sorted({float(e) for e in edges if is_number(e) or type(e).__module__ == "numpy"}) if listed else []
+    if not places or len(places) > MOST_EDGES:
         raise refuse("ValueError", f"the edges of bins are a list of 1 to {MOST_EDGES} numbers")
     transform.need_column(table, name)
     total: RowExpr | None = None
-    for edge in found:
+    for edge in places:
         reached = Apply("if", (Apply(">=", (Column(name), Constant(edge))), Constant(1.0), Constant(0.0)))
         total = reached if total is None else Apply("+", (total, reached))
     return transform.derive(table, [(name, total if total is not None else Column(name))])

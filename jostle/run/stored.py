@@ -38,16 +38,16 @@ def stored(name: str, function: Callable[..., Any], args: tuple[Any, ...], keywo
     path = _path(name, args, keywords)
     if path is None:
         return function(*args, **keywords)
-    found = _LATEST.get(path)
-    if found is None:
-        found = _read(path)
-        if found is None:
-            found = function(*args, **keywords)
-            _write(path, found)
+    result = _LATEST.get(path)
+    if result is None:
+        result = _read(path)
+        if result is None:
+            result = function(*args, **keywords)
+            _write(path, result)
         while len(_LATEST) >= AT_HAND:
             _LATEST.pop(next(iter(_LATEST)))
-        _LATEST[path] = found
-    return found
+        _LATEST[path] = result
+    return result
 
 
 def _path(name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Path | None:
@@ -129,11 +129,11 @@ def _write(path: Path, value: Any) -> None:
 
 def _make_room(folder: Path) -> None:
     """Removes the oldest files beyond `LIMIT` bytes, and what interrupted writers left."""
-    kept = 0
-    known = [(path.stat(), path) for path in folder.iterdir() if path.suffix in (".npz", ".part")]
-    for about, path in sorted(known, key=lambda pair: -pair[0].st_mtime):
-        kept += about.st_size
-        if kept > LIMIT:
+    total = 0
+    files = [(path.stat(), path) for path in folder.iterdir() if path.suffix in (".npz", ".part")]
+    for about, path in sorted(files, key=lambda pair: -pair[0].st_mtime):
+        total += about.st_size
+        if total > LIMIT:
             path.unlink(missing_ok=True)
 
 

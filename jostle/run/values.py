@@ -34,14 +34,14 @@ class JSet:
     __slots__ = ("_keys", "items")
 
     def __init__(self, items: Iterable[Any] = ()) -> None:
-        kept: dict[Any, Any] = {}
+        members: dict[Any, Any] = {}
         for item in items:
-            kept.setdefault(identity(item), item)
-        self._keys = frozenset(kept)
-        self.items: list[Any] = list(kept.values())
+            members.setdefault(identity(item), item)
+        self._keys = frozenset(members)
+        self.items: list[Any] = list(members.values())
 
-    def __contains__(self, wanted: object) -> bool:
-        return identity(wanted) in self._keys
+    def __contains__(self, item: object) -> bool:
+        return identity(item) in self._keys
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.items)
@@ -176,7 +176,7 @@ def weight(value: Any) -> float:
     Each container is visited once, however often it is shared, so that this ends where a walk would not. Refuses
     what is nested too deeply for a walk.
     """
-    known: dict[int, float] = {}
+    weights: dict[int, float] = {}
 
     def weigh(one: Any, depth: int) -> float:
         parts = _parts_of(one)
@@ -188,9 +188,9 @@ def weight(value: Any) -> float:
             raise refuse(
                 "RecursionLimit", f"values are nested more than {MOST_NESTED} deep", help="keep them in one list"
             )
-        if id(one) not in known:
-            known[id(one)] = 1.0 + sum([weigh(part, depth + 1) for part in parts])
-        return known[id(one)]
+        if id(one) not in weights:
+            weights[id(one)] = 1.0 + sum([weigh(part, depth + 1) for part in parts])
+        return weights[id(one)]
 
     return weigh(value, 0)
 
@@ -361,8 +361,8 @@ def _show(value: Any, depth: int) -> str:
 
 
 def _items(value: Any, depth: int) -> str:
-    shown = ", ".join([_show(v, depth - 1) for v in value[:SHOWN]])
-    return shown + (f", … {len(value)} in all" if len(value) > SHOWN else "")
+    text = ", ".join([_show(v, depth - 1) for v in value[:SHOWN]])
+    return text + (f", … {len(value)} in all" if len(value) > SHOWN else "")
 
 
 def show_number(value: float) -> str:

@@ -43,9 +43,9 @@ def _named(one: Any) -> list[Any]:
 
 def _axis(cube: Cube, name: Any) -> int:
     if name not in cube.names:
-        known = did_you_mean(name, cube.names) if isinstance(name, str) else ""
+        hint = did_you_mean(name, cube.names) if isinstance(name, str) else ""
         listed = f"it has {', '.join(cube.names)}"
-        raise refuse("NameError", f"the cube has no dimension {name!r}", help=known or listed)
+        raise refuse("NameError", f"the cube has no dimension {name!r}", help=hint or listed)
     return cube.names.index(name)
 
 
@@ -83,18 +83,19 @@ def _predicates(interp: Any, node: n.Call, scope: Scope) -> Any:
     schema = dict(cube.schema)
     places = np.indices(cube.shape, dtype=float).reshape(len(cube.shape), -1)
     columns = dict(zip(cube.names, places, strict=True))
-    held: list[Any] = []
-    for expr, inner in (found for arg in node.args[1:] for found in _conditions(interp, arg, scope)):
+    conditions: list[Any] = []
+    for expr, inner in (pair for arg in node.args[1:] for pair in _conditions(interp, arg, scope)):
         condition = RowCompiler(schema, interp.eval, inner).expression(expr)
         if kind_of(condition, schema) != "boolean":
             raise refuse("TypeError", "a condition must be true or false", expr.span, help="compare: `x > 3`")
-        if (len(held) + 1) * cube.size > MOST_HELD:
-            raise refuse("ValueError", f"{len(held) + 1} predicates over {cube.size:,} cells are too many", expr.span)
+        if (len(conditions) + 1) * cube.size > MOST_HELD:
+            size = f"{len(conditions) + 1} predicates over {cube.size:,} cells"
+            raise refuse("ValueError", f"{size} are too many", expr.span)
         holds, valid = evaluate(condition, columns)
-        held.append(holds & valid)
-    if not held:
+        conditions.append(holds & valid)
+    if not conditions:
         raise refuse("ValueError", "a workload needs at least one query", node.span)
-    return predicates.predicates(cube.shape, held)
+    return predicates.predicates(cube.shape, conditions)
 
 
 def _conditions(interp: Any, node: n.Expr, scope: Scope) -> Iterator[tuple[n.Expr, Scope]]:

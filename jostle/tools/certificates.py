@@ -57,8 +57,8 @@ def check(document: Mapping[str, Any]) -> int:
             if number is not None and link["number"] != number + 1:
                 raise _bad("an entry is missing")
             number = link["number"]
-            said = digest(link["content"]) if "content" in link else link["digest"]
-            head = history.chained(head, said)
+            seal = digest(link["content"]) if "content" in link else link["digest"]
+            head = history.chained(head, seal)
             if "content" in link:
                 sealed.append(_charge(Entry(number, link["content"], "", head)))
         if head != document["history"]["hash"] or sealed != document["charges"]:

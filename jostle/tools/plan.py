@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
-from jostle.noise_laws import Gaussian, Laplace, Selected, law_named
+from jostle.noise_laws import Gaussian, Laplace, law_named
 from jostle.tools.files import read_program
 from jostle.tools.render import clean
 from jostle.trace.text import UNITS, align, number
@@ -31,8 +31,7 @@ _NOTE = (
     "error: of numbers the 95 % half-width, of variables the root mean square",
     "over cells or queries, before cells are made nowhere negative",
 )
-_PARTS = ("vector", "partition")
-"""Measurements that are parts of what is released: their noise is not yet its error. So are those of estimates."""
+
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +112,6 @@ def plan(
 
 def _numbers(events: Sequence[Event], file: str) -> list[Direct]:
     """Measured numbers of the program's own lines, each line once."""
-    from jostle.privacy.measurements.aggregates.aggregate import Estimate
-    from jostle.privacy.measurements.aggregates.registry import AGGREGATES
-
-    parts = {*_PARTS, *(name for name, aggregate in AGGREGATES.items() if issubclass(aggregate, Estimate))}
     measured: dict[tuple[int, str], Direct] = {}
     for event in events:
         fields = event.fields
@@ -124,7 +119,7 @@ def _numbers(events: Sequence[Event], file: str) -> list[Direct]:
             continue
         law = law_named(fields["mechanism"], fields["scale"])
         unit = next((u for u in ("epsilon", "rho") if u in fields), None)
-        if event.name in parts or unit is None or isinstance(law, Selected):
+        if unit is None or not fields.get("direct"):
             continue
         if isinstance(law, Gaussian) and unit == "epsilon":
             continue  # a Gaussian's σ is no power of epsilon

@@ -371,7 +371,7 @@ class Session:
 
         own = Path(tree.span.source.name).resolve().is_relative_to(resources.folder("stdlib").resolve())
         return check(
-            tree, builtins=BUILTINS, modules=self._modules.known(), library=own,
+            tree, builtins=BUILTINS, modules=self._modules.library(), library=own,
             load_module=lambda path: self._modules.tree(path, self._folders),
             predefined=list(predefined or ()),
         )  # fmt: skip

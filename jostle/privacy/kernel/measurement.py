@@ -43,6 +43,8 @@ class Measured:
     stability: int
     part: float | None = None
     """The share of a prepaid amount that paid for it."""
+    direct: bool = False
+    """Whether what is released is the noisy number itself, so that its noise is its error."""
 
     def fields(self, exposures: Exposures) -> dict[str, Any]:
         because = {"because": self.how.because} if isinstance(self.how, Additive) and self.how.because else {}
@@ -52,6 +54,7 @@ class Measured:
             "mechanism": self.law.name, **because, **(price if self.part is None else {"prepaid": self.part}),
             "sources": [e.source.name for e in exposures], "sensitivity": self.sensitivity,
             "stability": self.stability, "scale": self.law.scale,
+            **({"direct": True} if self.direct else {}),
         }  # fmt: skip
 
 

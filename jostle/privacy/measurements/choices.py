@@ -82,7 +82,8 @@ class NoisyScore(_OfScores, Measurement["Ints", float]):
         drawn = self.how.draw(noise, exact, reach, reach)
         law = self.how.law(reach, reach).times(2.0**-score.bits)
         value, sensitivity = float(np.ldexp(float(drawn[0]), -score.bits)), score.sensitivity / 2.0**score.bits
-        return Release(Noised(value, law), (Measured(score.rule.name, law, self.how, sensitivity, stability),))
+        measured = Measured(score.rule.name, law, self.how, sensitivity, stability, direct=True)
+        return Release(Noised(value, law), (measured,))
 
 
 @dataclass(frozen=True, eq=False)

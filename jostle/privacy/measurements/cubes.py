@@ -132,7 +132,7 @@ class CubeSelect(Measurement["NDArray[np.int64]", Answer]):
         for column in sums:
             noisy = how.draw(noise, column, reach, reach)
             columns.append([Noised(math.ldexp(float(v), -cube.bits), law) for v in noisy])
-        events = tuple(Measured(a.name, law, how, 1, stability) for a in self.request.aggregates)
+        events = tuple(Measured(a.name, law, how, 1, stability, direct=True) for a in self.request.aggregates)
         return Release(Answer(keys, columns), events)
 
 

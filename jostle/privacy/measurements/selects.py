@@ -149,7 +149,7 @@ class OpenSelect(_OfTable["tuple[Any, Any]"]):
     def release(self, exact: tuple[Any, Any], noise: Noise | None) -> Release[Answer]:
         stability = stability_of(self.request.table)
         keys, counts, law = select_keys(exact, self.key_mechanism.amount, needed_noise(noise), stability)
-        events = (Measured("keys", law, self.key_mechanism, 1, stability),)
+        events = (Measured("keys", law, self.key_mechanism, 1, stability, direct=not self.mechanisms),)
         if not self.mechanisms:
             return Release(Answer([keys], [counts]), events)
         if not keys:

@@ -109,10 +109,6 @@ class Additive:
         rho = value if self.amount.unit == "rho" else rho_of(value, as_float(self.amount.delta))
         return Gaussian(l2 / root_two_rho(rho))
 
-    def scale(self, l1: float, l2: float) -> float:
-        """Laplace's b or Gaussian's σ for these sensitivities, in the units they are given in."""
-        return self.law(l1, l2).scale
-
     def draw(self, noise: Noise, exact: NDArray[np.int64], l1: float, l2: float) -> NDArray[np.int64]:
         import numpy as np
 

@@ -113,6 +113,8 @@ class Aggregate(ABC):
 class AdditiveAggregate(Aggregate):
     """An exact sum or count with noise, in every group. Of k rows, k may change, each in its own group."""
 
+    direct: ClassVar[bool] = True
+
     @abstractmethod
     def terms(self, table: Table) -> tuple[Term, ...]: ...
 
@@ -139,7 +141,7 @@ class AdditiveAggregate(Aggregate):
             values = mechanism.draw(noise, np.asarray(numbers), reach, reach) if sensitivity else np.asarray(numbers)
             noisy.append(np.ldexp(values.astype(float).ravel(), -bits))
             law = mechanism.law(reach, reach).times(2.0**-bits)
-            events.append(Measured(self.name, law, mechanism, sensitivity / 2.0**bits, stability))
+            events.append(Measured(self.name, law, mechanism, sensitivity / 2.0**bits, stability, direct=self.direct))
         return self.answers(table, noisy, events), events
 
     def answers(self, table: Table, noisy: list[Floats], events: Sequence[Measured]) -> list[Any]:
@@ -149,6 +151,8 @@ class AdditiveAggregate(Aggregate):
 
 class Estimate(AdditiveAggregate):
     """An estimate from several noisy sums, each of an equal part of the amount."""
+
+    direct = False
 
     @abstractmethod
     def estimate(self, table: Table, noisy: list[Floats]) -> Floats:

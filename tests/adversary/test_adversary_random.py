@@ -17,6 +17,7 @@ TEXTS = ("sex", "city", "born", "note", '"Ames"', '"x"')
 AGGREGATES = (
     "count({})", "count(distinct {})", "sum(clamp({}, -5, 1e9))", "sum(clamp({}, 0, 1e17))", "avg(clamp({}, 0, 3))",
     "var(clamp({}, -1e6, 1e6))", "median(clamp({}, 0, 1e6))", "sum({})",
+    "covariance(clamp({}, -1e6, 1e6), hours)",
 )  # fmt: skip
 CROWD = (b"-0,0,Female,Ames,1,1,1,1", b"0,-0,Male,Ames,1,1,1,1", b"3,nan,Male,Ames,,1e308,1,1")
 

@@ -276,6 +276,7 @@ def cases() -> list[Case]:
         on_rows("laplace, sum(v)", 1, select("sum(v)"), ["A,3"], ["A,3", "B,7"]),
         on_rows("avg(v)", 1, select("avg(v)"), ["A,3"], ["A,3", "B,7"]),
         on_rows("stddev(v)", 1, select("stddev(v)"), ["A,3"], ["A,3", "B,7"]),
+        on_rows("covariance(v, 9 - v)", 1, select("covariance(v, 9 - v)"), ["A,3"], ["A,3", "B,7"]),
         on_rows("quantile, median(v)", 1, select("median(v)"), ["A,0"] * 3, ["A,0"] * 4),
         on_rows("quantile, q = 0.9", 1, select("quantile(v, 0.9)"), ["A,0"], ["A,0", "B,7"]),
         on_rows("mode(v)", 1, select("mode(v)"), ["A,5"] * 2, ["A,5", "A,5", "B,3"]),

@@ -239,6 +239,8 @@ def is_constant(value: Any) -> bool:
 
 def parts_of(value: Any) -> Sequence[Any] | None:
     """The items of a container of any kind, or None."""
+    if not isinstance(value, (list, dict, Set, Items, OneOf)):  # nearly always
+        return None
     match value:
         case list():
             return value
@@ -250,12 +252,15 @@ def parts_of(value: Any) -> Sequence[Any] | None:
             return [value.item]
         case OneOf():
             return value.values
-    return None
 
 
 def leaves(value: Any) -> Iterator[Any]:
     """All that is in a value, containers opened, each once."""
-    waiting, opened = [value], set()
+    inside = parts_of(value)
+    if inside is None:
+        yield value
+        return
+    waiting, opened = list(inside), {id(value)}
     while waiting:
         here = waiting.pop()
         inside = parts_of(here)

@@ -53,11 +53,12 @@ class Names:
     def program(self, program: n.Program) -> None:
         names = frozenset(bound_in(program.body, self._modules.names))
         self._mine = names
+        nodes = list(every(program))
         own = set(bound_in(program.body, lambda _: ()))
-        used = [use for use in every(program) if isinstance(use, n.Use)]
+        used = [use for use in nodes if isinstance(use, n.Use)]
         self._used = {name: self._modules.names(use) for use in used for name in use.path if name not in own}
         self._library = names - own
-        self._released = {s.name for s in every(program) if isinstance(s, n.Release) and s.value is not None}
+        self._released = {s.name for s in nodes if isinstance(s, n.Release) and s.value is not None}
         self._block(program.body, Scope(names, self._always))
         if self._modules.failed:  # an unknown name may be one of the missing module
             return

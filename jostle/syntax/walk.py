@@ -47,7 +47,13 @@ def every(node: Node) -> Iterator[Node]:
     while waiting:
         here = waiting.pop()
         yield here
-        waiting.extend(children(here))
+        kind: Any = type(here)
+        for name in _parts(kind):
+            value = getattr(here, name)
+            if isinstance(value, Node):
+                waiting.append(value)
+            elif isinstance(value, tuple):
+                waiting.extend(_nodes(value))
 
 
 def too_deep(node: Node, most: int) -> Node | None:

@@ -27,7 +27,7 @@ from jostle.privacy.measurements.aggregates import aggregate as base
 from jostle.privacy.measurements.aggregates import registry
 from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 ROWS = {row.name: row for row in (*language.AGGREGATES.values(), *language.DISTINCT.values())}
 KINDS = (("-1", "0.3", "x"), ("7", "-0.71", "neither"), ("0", "", "y"), ("1", "2.5", "x"))
 """Rows inside and outside their domains, and with a missing cell."""

@@ -109,7 +109,7 @@ class ChoiceMaker:
         data = only_record(args)
         exposures = exposures_of([data])
         unit, whole = self._whole(interp, exposures)
-        stability = max((e.reach for e in exposures), default=1)
+        stability = max((e.weighted_stability for e in exposures), default=1)
         policy = self._policy(interp, unit, stability, whole)
         with interp.kernel.events.within("choice", self.name or "choice", span) as event:
             values, costs = self._look(interp, policy, data, exposures, unit, whole, span)
@@ -148,7 +148,7 @@ class ChoiceMaker:
         if whole is None:
             with interp.kernel.allot(None, None):
                 return {name: self._feature(interp, name, data) for name in policy.needs}, {}
-        bench = self._bench(interp, unit, max(e.reach for e in exposures))
+        bench = self._bench(interp, unit, max(e.weighted_stability for e in exposures))
         free = dict(zip(bench.feature_names, bench.feature_is_public, strict=True))
         paying = [name for name in policy.needs if not free[name]]
         values: dict[str, float] = {}

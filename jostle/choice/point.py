@@ -122,7 +122,7 @@ class ChoicePoint:
         unit = amount.unit if amount is not None else "epsilon"
         epsilon = float(amount.value) * 1e-12 if amount is not None else None
         grid = epsilon_grid(epsilon) if epsilon else ()
-        reach = max((e.reach for handle in handles for e in handle.exposures), default=1)
+        reach = max((e.weighted_stability for handle in handles for e in handle.exposures), default=1)
         place = (unit, reach, grid)
         if place not in self._policies:
             for point, policy in zip(self._whole.points, self._learned(interp, unit, reach, grid), strict=True):

@@ -26,7 +26,7 @@ from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
 from jostle.kernels.graphical.structure import Structure
 from jostle.privacy.kernel.handles import Cube, Exposures, Handle, join_exposures
-from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed, reach_of
+from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed, weighted_stability_of
 from jostle.privacy.mechanisms.additive import Additive, convertible
 
 if TYPE_CHECKING:
@@ -76,8 +76,8 @@ class PerturbedOptimum(Measurement["list[Ints]", Perturbed]):
             raise refuse("TypeError", "these tables are not all of one table's rows")
         if not together.private:
             return cls(tuple(cubes), structure, rows, LEAST_RIDGE if ridge is None else ridge, together, None)
-        how = Additive.of(convertible(needed(amount), together.exposures), via)
-        public = ridge_for(how, structure, rows, reach_of(together)) if ridge is None else ridge
+        how = Additive.of(convertible(needed(amount), together.measures), via)
+        public = ridge_for(how, structure, rows, weighted_stability_of(together)) if ridge is None else ridge
         return cls(tuple(cubes), structure, rows, public, together, how)
 
     @property
@@ -103,7 +103,7 @@ class PerturbedOptimum(Measurement["list[Ints]", Perturbed]):
         theta = descended(self.structure, np.concatenate(tables), self.rows, self.ridge)
         if noise is None or self.how is None:
             return Release(Perturbed(theta, 0.0, self.ridge))
-        weight = reach_of(self.together)
+        weight = weighted_stability_of(self.together)
         l1, l2 = sensitivities(self.structure, self.rows, self.ridge, weight)
         drawn = self.how.draw(noise, np.rint(np.ldexp(theta, BITS)).astype(np.int64), l1, l2)
         law = self.how.law(l1, l2).times(2.0**-BITS)

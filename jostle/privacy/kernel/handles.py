@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.budget_tree import Path
+from jostle.accounting.definitions import Measure
 from jostle.plan.domains import Categories, Domain, Integer
 from jostle.plan.plan import WEIGHT_BITS, Key, Plan, RowExpr
 
@@ -51,7 +52,7 @@ class Exposure:
         return ("Exposure", self.stability)
 
     @property
-    def reach(self) -> int:
+    def weighted_stability(self) -> int:
         """For measurements that count each row by its weight (1 where rows have none)."""
         return self.stability if self.weight is None else self.weight
 
@@ -93,6 +94,11 @@ class Handle:
     @property
     def private(self) -> bool:
         return bool(self.exposures)
+
+    @property
+    def measures(self) -> list[Measure]:
+        """How each source that it reads is counted."""
+        return [e.source.measure for e in self.exposures]
 
     @property
     def weighted(self) -> bool:

@@ -144,6 +144,6 @@ def stability_of(handle: Handle) -> int:
     return max((e.stability for e in handle.exposures), default=0)
 
 
-def reach_of(handle: Handle) -> int:
+def weighted_stability_of(handle: Handle) -> int:
     """The same for what counts rows by their weights; where they have none, by 1 each."""
-    return max((e.reach for e in handle.exposures), default=0)
+    return max((e.weighted_stability for e in handle.exposures), default=0)

@@ -115,7 +115,7 @@ class Prepayment(Measurement[None, Prepaid]):
     @classmethod
     def of(cls, handle: Handle, amount: Amount, via: str | None, single: bool = False) -> Prepayment:
         """Buys `amount` on every source of a private handle; `single`: for one measurement."""
-        return cls(handle, Additive.of(convertible(amount, handle.exposures), via), single)
+        return cls(handle, Additive.of(convertible(amount, handle.measures), via), single)
 
     @property
     def exposures(self) -> Exposures:

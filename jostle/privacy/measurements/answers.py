@@ -12,7 +12,7 @@ from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
 from jostle.noise_laws import Gaussian, Laplace
 from jostle.privacy.kernel.handles import Cube, Exposures, Handle, join_exposures
-from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed, reach_of
+from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed, weighted_stability_of
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.mechanisms.linear import Block, Strategy
 from jostle.privacy.mechanisms.noise import Noise
@@ -48,7 +48,7 @@ class StrategyAnswers(Measurement["list[Ints]", Answers]):
         l1, l2 = strategy.norms()
         if not l1:
             raise refuse("ValueError", "a strategy that counts no cell measures nothing")
-        return cls(cube, blocks, strategy, Additive.fitted(needed(amount), via, cube.exposures, l1, l2))
+        return cls(cube, blocks, strategy, Additive.fitted(needed(amount), via, cube.measures, l1, l2))
 
     @property
     def exposures(self) -> Exposures:
@@ -73,7 +73,7 @@ class StrategyAnswers(Measurement["list[Ints]", Answers]):
         measured: tuple[Measured, ...] = ()
         if noise is not None and self.how is not None:
             l1, l2 = strategy.norms()
-            stability = reach_of(self.cube)
+            stability = weighted_stability_of(self.cube)
             reach = stability << self.cube.bits
             ends = np.cumsum([len(a) for a in exact])[:-1]
             exact = np.split(self.how.draw(noise, np.concatenate(exact), l1 * reach, l2 * reach), ends)
@@ -109,10 +109,13 @@ class JointCells(Measurement["list[Ints]", Answers]):
         bits = max(c.bits for c in cubes)
         if not private:
             return cls(tuple(cubes), together, bits, 0, 0.0, None)
-        l1 = reach_of(together) << bits
-        sides = [[e.reach for c in cubes for e in c.exposures if e.source is one.source] for one in together.exposures]
+        l1 = weighted_stability_of(together) << bits
+        sides = [
+            [e.weighted_stability for c in cubes for e in c.exposures if e.source is one.source]
+            for one in together.exposures
+        ]
         l2 = math.ldexp(max(math.nextafter(math.hypot(*side), math.inf) for side in sides), bits)
-        how = Additive.fitted(needed(amount), via, together.exposures, l1, l2)
+        how = Additive.fitted(needed(amount), via, together.measures, l1, l2)
         return cls(tuple(cubes), together, bits, l1, l2, how)
 
     @property
@@ -139,7 +142,7 @@ class JointCells(Measurement["list[Ints]", Answers]):
         if noise is not None and self.how is not None:
             drawn = self.how.draw(noise, np.concatenate([e.ravel() for e in units]), self.l1, self.l2)
             law = self.how.law(self.l1, self.l2).times(2.0**-self.bits)
-            measured = (Measured("vector", law, self.how, 1, reach_of(self.together)),)
+            measured = (Measured("vector", law, self.how, 1, weighted_stability_of(self.together)),)
             units = np.split(drawn, np.cumsum([e.size for e in units])[:-1])
         parts = [np.ldexp(part.astype(float), -self.bits) for part in units]
         return Release(([p.reshape(c.shape) for p, c in zip(parts, self.cubes, strict=True)], law), measured)

@@ -55,7 +55,7 @@ class NoisyScore(_OfScores, Measurement["Ints", float]):
             raise refuse("TypeError", "a vector of scores can only be selected from", help="use `noisy_max`")
         if not score.private:
             return cls((score,), None)
-        how = Additive.fitted(needed(amount), via, score.exposures)
+        how = Additive.fitted(needed(amount), via, score.measures)
         check_weights([score])
         return cls((score,), how)
 
@@ -108,7 +108,7 @@ class NoisyArgmax(_OfScores, Measurement["Ints", "list[int]"]):
             return cls(tuple(scores), (), None)
         check_weights(scores)
         common_noise(exposures)
-        return cls(tuple(scores), exposures, Selection.of(needed(amount), exposures))
+        return cls(tuple(scores), exposures, Selection.of(needed(amount), [e.source.measure for e in exposures]))
 
     @property
     def exposures(self) -> Exposures:

@@ -22,7 +22,7 @@ from jostle.plan.keys import MOST_KEYS, key_of, open_keys
 from jostle.plan.plan import Apply, Column, Key, RowExpr
 from jostle.privacy.kernel.handles import VALUES, Cube, Exposures
 from jostle.privacy.kernel.kernel import Kernel
-from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed, reach_of
+from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed, weighted_stability_of
 from jostle.privacy.kernel.vault import UNWEIGHTED, mentions, on_cells
 from jostle.privacy.measurements.aggregates.aggregate import Aggregate
 from jostle.privacy.measurements.query import Answer, GroupKey, key_columns
@@ -57,7 +57,7 @@ class CubeRequest:
     def measurement(self, amount: Amount | None, via: str | None) -> CubeSelect:
         how = None
         if amount is not None:
-            how = Additive.fitted(share(amount, len(self.aggregates)), via, self.cube.exposures)
+            how = Additive.fitted(share(amount, len(self.aggregates)), via, self.cube.measures)
         return CubeSelect(self, amount, how)
 
     def integers(self, units: NDArray[np.int64]) -> list[NDArray[np.int64]]:
@@ -125,7 +125,7 @@ class CubeSelect(Measurement["NDArray[np.int64]", Answer]):
         sums = self.request.integers(exact)
         if noise is None or how is None:
             return Release(Answer(keys, [[float(v) for v in column] for column in sums]))
-        stability = reach_of(cube)
+        stability = weighted_stability_of(cube)
         reach = stability << cube.bits
         law = how.law(reach, reach).times(2.0**-cube.bits)
         columns = []

@@ -33,7 +33,7 @@ from jostle.plan.domains import Open
 from jostle.plan.plan import WEIGHT_BITS, Apply, Bound, Column, Constant, Derive, Filter, Join, Key, Plan
 from jostle.privacy.kernel.handles import Cube, Exposures, Handle, Tallied, join_exposures
 from jostle.privacy.kernel.kernel import Kernel
-from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed_noise, reach_of
+from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed_noise, weighted_stability_of
 from jostle.privacy.measurements.answers import JointCells
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.mechanisms.noise import Noise
@@ -122,7 +122,7 @@ class PoissonBatches(Measurement["Rows", Batches]):
     def release(self, exact: Rows, noise: Noise | None) -> Release[Batches]:
         import numpy as np
 
-        reach = reach_of(self.together)
+        reach = weighted_stability_of(self.together)
         deviation = self.sigma * (reach << exact.bits) * math.sqrt(len(self.cubes)) * (1 + 2.0**-40)
         scale = math.ldexp(deviation, -exact.bits)
         sums = released(needed_noise(noise), exact, self.share, self.steps, deviation)
@@ -228,7 +228,7 @@ def _units(cubes: Sequence[Cube]) -> tuple[Handle, Plan, tuple[str, ...]]:
         or isinstance(scan, Join)
         or not whole
         or exposure.stability != unit.rows
-        or exposure.reach not in (1, unit.rows)
+        or exposure.weighted_stability not in (1, unit.rows)
     ):
         raise refuse(
             "TypeError", "rows that were joined cannot be sampled", help="sample the rows of one private table"

@@ -14,13 +14,13 @@ least (Δ₂ ≤ Δ₁). For (ε, δ) counted by zCDP Gaussian noise is taken: L
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.conversions import pure_epsilon, rho_of, root_two_rho
-from jostle.accounting.definitions import Price, gaussian_price, pure_price
+from jostle.accounting.definitions import Measure, Price, gaussian_price, pure_price
 from jostle.diagnostics import refuse
 from jostle.noise_laws import ADDITIVE, Gaussian, Laplace
 from jostle.privacy.mechanisms.noise import Noise
@@ -28,8 +28,6 @@ from jostle.privacy.mechanisms.noise import Noise
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from jostle.privacy.kernel.handles import Exposures
 
 CLAMP = 2**62  # exact values are clamped to ±2^62 (1-Lipschitz), so that adding noise saturates and never wraps
 
@@ -44,10 +42,10 @@ def sum_prices(whole: Amount, prices: list[Price]) -> Price:
     return Price(whole, rho, delta0, all(p.pure for p in prices))
 
 
-def convertible(amount: Amount, exposures: Exposures) -> Amount:
+def convertible(amount: Amount, measures: Sequence[Measure]) -> Amount:
     """The amount, with no more δ than each budget met keeps for turning ρ into ε: the δ that Gaussian noise is of."""
-    kept = [e.source.measure.conversion_delta for e in exposures if e.source.measure.kind == "approximate"]
-    return replace(amount, delta=min([amount.delta, *kept]))
+    deltas = [measure.conversion_delta for measure in measures if measure.kind == "approximate"]
+    return replace(amount, delta=min([amount.delta, *deltas]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +73,15 @@ class Additive:
 
     @classmethod
     def fitted(
-        cls, amount: Amount, via: str | None, exposures: Exposures, l1: float = 1.0, l2: float = 1.0
+        cls, amount: Amount, via: str | None, measures: Sequence[Measure], l1: float = 1.0, l2: float = 1.0
     ) -> Additive:
         """The noise of a measurement with these sensitivities, in any unit: the smaller one, unless `via` names one."""
-        amount = convertible(amount, exposures)
+        amount = convertible(amount, measures)
         first = cls.of(amount, via)
         if via is not None or first.kind is Laplace or not l2 > 0:
             return first
         gaussian = first.law(l1, l2).deviation
-        if amount.unit == "rho" or all(e.source.measure.kind == "basic" for e in exposures):
+        if amount.unit == "rho" or all(measure.kind == "basic" for measure in measures):
             laplace = cls(amount, Laplace).law(l1, l2).deviation
         else:
             laplace = math.sqrt(2) * l1 / l2 * gaussian

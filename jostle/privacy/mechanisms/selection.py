@@ -11,12 +11,13 @@ of ε, which makes it ε²/8-zCDP (Cesar & Rogers 2021, Lemma 3.4), a quarter of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jostle.accounting.amounts import QUANTA, Amount, as_float
 from jostle.accounting.conversions import pure_epsilon, root_two_rho
-from jostle.accounting.definitions import Price, pure_price
+from jostle.accounting.definitions import Measure, Price, pure_price
 from jostle.diagnostics import refuse
 from jostle.noise_laws import Selected
 from jostle.privacy.mechanisms.noise import Noise
@@ -24,8 +25,6 @@ from jostle.privacy.mechanisms.noise import Noise
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from jostle.privacy.kernel.handles import Exposures
 
 COUNTED_IN_ZCDP = ("zcdp", "approximate")
 
@@ -38,11 +37,11 @@ class Selection:
     gumbel: bool
 
     @classmethod
-    def of(cls, amount: Amount, exposures: Exposures) -> Selection:
+    def of(cls, amount: Amount, measures: Sequence[Measure]) -> Selection:
         if amount.value == 0:
             raise refuse("BadAmount", "too little to share among the parts of this measurement")
         plain = Amount(amount.unit, amount.value)
-        return cls(plain, all(e.source.measure.kind in COUNTED_IN_ZCDP for e in exposures))
+        return cls(plain, all(measure.kind in COUNTED_IN_ZCDP for measure in measures))
 
     @property
     def mechanism(self) -> str:

@@ -71,4 +71,4 @@ def check_weights(scores: Sequence[Score]) -> None:
 def stability_of_score(one: Score) -> int:
     """How many rows of a protected unit, or how much weight, a score can be moved by."""
     by_weight = one.rule.weighted and isinstance(one.base, Table | Cube)  # vectors are rows, whatever they weigh
-    return max(e.reach if by_weight else e.stability for e in one.exposures)
+    return max(e.weighted_stability if by_weight else e.stability for e in one.exposures)

@@ -118,14 +118,13 @@ def test_gumbel_selection_is_drawn_by_its_law() -> None:
 
 def test_a_selection_draws_gumbel_noise_where_zcdp_counts_it() -> None:
     from jostle.accounting.units import Unit
-    from jostle.privacy.kernel.handles import Exposure
     from jostle.privacy.kernel.sources import Source
     from jostle.privacy.mechanisms.noise import SecureNoise
 
     def law(*measures: Measure) -> bool:
         sources = [Source(f"s{i}", m, Unit(), None, SecureNoise()) for i, m in enumerate(measures)]
         amount = Amount(measures[0].unit, QUANTA)
-        return Selection.of(amount, tuple(Exposure(s) for s in sources)).gumbel
+        return Selection.of(amount, [s.measure for s in sources]).gumbel
 
     pure, zcdp = Measure("pure", Amount("epsilon", QUANTA)), Measure("zcdp", Amount("rho", QUANTA))
     both = Measure("approximate", Amount("epsilon", QUANTA, QUANTA // 1000))
@@ -173,11 +172,10 @@ def test_prices_are_never_below_the_true_cost() -> None:
 def test_one_gaussian_may_spend_all_of_an_approximate_budget() -> None:
     wish = Amount("epsilon", QUANTA, QUANTA // 10**6)
     measure = Measure("approximate", wish)
-    exposures = (Exposure(Source("s", measure, Unit(), None, SecureNoise())),)
-    price = Additive.fitted(wish, "gaussian", exposures).price
+    price = Additive.fitted(wish, "gaussian", [measure]).price
     assert measure.admits(measure.cost(price)) and not measure.admits(measure.cost(replace(price, rho=price.rho + 2)))
     smaller = Amount("epsilon", QUANTA, QUANTA // 2 // 10**6)
-    assert convertible(smaller, exposures) == smaller  # what asks for less is what it was
+    assert convertible(smaller, [measure]) == smaller  # what asks for less is what it was
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0, 32.0])

@@ -21,7 +21,7 @@ from jostle.noise_laws import Selected
 from jostle.plan.kinds import kind_of
 from jostle.plan.plan import Exact, Plan, RowExpr, Term
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.kernel.measurement import Measured, reach_of
+from jostle.privacy.kernel.measurement import Measured, weighted_stability_of
 from jostle.privacy.measurements.aggregates.terms import grid_of, sensitivity_of, stability_of_term
 from jostle.privacy.mechanisms.additive import Additive, share, sum_prices
 from jostle.privacy.mechanisms.noise import Noise
@@ -124,7 +124,7 @@ class AdditiveAggregate(Aggregate):
                 kind_of(term.expr, table.domains)
 
     def mechanism(self, amount: Amount, via: str | None, table: Table) -> Additive:
-        return Additive.fitted(share(amount, len(self.terms(table))), via, table.exposures)
+        return Additive.fitted(share(amount, len(self.terms(table))), via, table.measures)
 
     def price(self, mechanism: Additive, table: Table) -> Price:
         return sum_prices(mechanism.amount, [mechanism.price] * len(self.terms(table)))
@@ -190,7 +190,7 @@ class SelectionAggregate(Aggregate):
     def mechanism(self, amount: Amount, via: str | None, table: Table) -> Selection:
         if via is not None:
             raise refuse("TypeError", f"`{self.name}` is a selection, and takes no `via`")
-        return Selection.of(amount, table.exposures)
+        return Selection.of(amount, table.measures)
 
     def price(self, mechanism: Selection, table: Table) -> Price:
         return mechanism.price
@@ -202,4 +202,4 @@ class SelectionAggregate(Aggregate):
         for numbers in exact:
             answer, law = self.choose(mechanism, numbers, noise, table)
             answers.append(answer)
-        return answers, [Measured(self.name, law, mechanism, 1, reach_of(table))]
+        return answers, [Measured(self.name, law, mechanism, 1, weighted_stability_of(table))]

@@ -19,7 +19,7 @@ from jostle.noise_laws import Selected
 from jostle.plan.keys import key_values
 from jostle.plan.plan import WEIGHT_BITS, Count, Key, Plan
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.kernel.measurement import reach_of
+from jostle.privacy.kernel.measurement import weighted_stability_of
 from jostle.privacy.measurements.aggregates.aggregate import Ints, SelectionAggregate
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.selection import Selection
@@ -56,7 +56,7 @@ class Mode(SelectionAggregate):
 
         monotone = not any(e.source.unit.public_size for e in table.exposures)
         unit = 1 << (WEIGHT_BITS if table.weighted else 0)
-        scale = mechanism.scale(reach_of(table) * unit, monotone)
+        scale = mechanism.scale(weighted_stability_of(table) * unit, monotone)
         listed = self.candidates(table)
         answer = listed[mechanism.choose(noise, np.asarray(exact, dtype=np.int64), scale)]
         number = isinstance(answer, int) and not isinstance(answer, bool)

@@ -24,7 +24,7 @@ from jostle.noise_laws import Selected
 from jostle.plan.bounds import bounds_of, is_integral
 from jostle.plan.plan import WEIGHT_BITS, Plan
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.kernel.measurement import reach_of
+from jostle.privacy.kernel.measurement import weighted_stability_of
 from jostle.privacy.measurements.aggregates.aggregate import Floats, SelectionAggregate
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.released import Noised
@@ -77,7 +77,7 @@ class Quantile(SelectionAggregate):
         part = Fraction(self.rank()).limit_denominator(1000)
         a, d = part.numerator, part.denominator
         unit = 1 << (WEIGHT_BITS if table.weighted else 0)  # of a row in the counts
-        scale = mechanism.scale(max(a, d - a) * reach_of(table) * unit, monotone=False)
+        scale = mechanism.scale(max(a, d - a) * weighted_stability_of(table) * unit, monotone=False)
         least = (d - a) * below - a * (running[-1] - below)  # d times the ranks that c may take, less d·q·N
         most = least + d * (running[-1] - below - above)
         if a in (0, d):

@@ -35,14 +35,14 @@ def sensitivity_of(term: Term, table: Table) -> int:
     if not (term.weighted and whole):
         return whole
     # each of a person's rows is rounded by itself, and the product with its weight has rounded before
-    rows = max(-(-e.stability // e.reach) for e in table.exposures)
+    rows = max(-(-e.stability // e.weighted_stability) for e in table.exposures)
     return whole + 1 + -(-rows // 2)
 
 
 def stability_of_term(term: Term, table: Table, undivided: bool) -> int:
     """How many rows of a protected unit, or how much weight, a term can be moved by."""
     if term.weighted:
-        return max(e.reach for e in table.exposures)
+        return max(e.weighted_stability for e in table.exposures)
     if isinstance(term, Count) and term.distinct and undivided and _counts_persons(term.expr, table):
         return 1
     return max(e.stability for e in table.exposures)

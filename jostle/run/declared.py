@@ -14,9 +14,10 @@ from typing import Any
 
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Builtin
-from jostle.privacy.kernel.handles import Handle, Score
+from jostle.privacy.kernel.handles import Handle
 from jostle.privacy.kernel.measurement import Measurement
 from jostle.privacy.measurements.choices import NoisyScore
+from jostle.privacy.scores.rule import Score
 from jostle.run.arguments import READERS, amount_for
 from jostle.run.registry import implement
 

@@ -11,11 +11,12 @@ from typing import Any
 from jostle.accounting.amounts import Amount, as_float, quanta
 from jostle.diagnostics import refuse
 from jostle.noise_laws import Gaussian
-from jostle.privacy.kernel.handles import Cube, Handle, Score, Scores, Table, Vectors, handles_in
+from jostle.privacy.kernel.handles import Cube, Handle, Table, Vectors, handles_in
 from jostle.privacy.kernel.public_rows import public_cells, public_vectors
 from jostle.privacy.measurements import replay
 from jostle.privacy.measurements.answers import JointCells
 from jostle.privacy.measurements.choices import NoisyArgmax, NoisyScore, choose_publicly
+from jostle.privacy.scores.rule import Score, Scores
 from jostle.privacy.transformations import transform
 from jostle.run.accuracy import with_noise
 from jostle.run.arguments import amount_for, items, need_cube, need_workload, shape_text

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
 from jostle.plan.domains import Open
-from jostle.privacy.kernel.handles import ColumnHandle, Cube, Handle, Score, Table, Vectors
+from jostle.privacy.kernel.handles import ColumnHandle, Cube, Handle, Table, Vectors
+from jostle.privacy.scores.rule import Score
 from jostle.syntax.nodes import Block, Expr
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jostle.accounting.budget_tree import Path
 from jostle.accounting.definitions import Measure
@@ -20,7 +20,6 @@ from jostle.plan.plan import WEIGHT_BITS, Key, Plan, RowExpr
 if TYPE_CHECKING:
     from jostle.privacy.kernel.kernel import Allotment
     from jostle.privacy.kernel.sources import Source
-    from jostle.privacy.scores.rule import Rule
 
 
 VALUES = "values"
@@ -203,33 +202,6 @@ class ColumnHandle(Handle):
         if isinstance(self.domain, Integer):
             return tuple(float(v) for v in range(self.domain.low, self.domain.high + 1))
         return None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Score(Handle):
-    """A private scalar of the kernel: its `rule` reads it, `sensitivity` is per changed row, in units of 2^-bits.
-
-    A `monotone` one moves one way when rows are added: up, or down where it `falls`.
-    """
-
-    rule: Rule
-    base: Handle
-    sensitivity: int
-    monotone: bool
-    bits: int = 0
-    arguments: tuple[Any, ...] = ()
-    falls: bool = False
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Scores(Score):
-    """A private vector of `length` scores, each of the same sensitivity.
-
-    `groups`: how many of them stand in each of several groups, of which one row can move one only.
-    """
-
-    length: int = 1
-    groups: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,13 +11,13 @@ from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
 from jostle.noise_laws import Selected
 from jostle.plan.plan import Derive, Filter, Join
-from jostle.privacy.kernel.handles import Cube, Exposures, Handle, Restricted, Score, Scores, Tallied, join_exposures
+from jostle.privacy.kernel.handles import Cube, Exposures, Handle, Restricted, Tallied, join_exposures
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, common_noise, needed
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.mechanisms.noise import Noise, SecureNoise
 from jostle.privacy.mechanisms.released import Noised
 from jostle.privacy.mechanisms.selection import Selection
-from jostle.privacy.scores.rule import check_weights, stability_of_score, values_of
+from jostle.privacy.scores.rule import Score, Scores, check_weights, stability_of_score, values_of
 
 if TYPE_CHECKING:
     import numpy as np

@@ -14,9 +14,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
-from jostle.privacy.kernel.handles import Cube, Score, Scores
+from jostle.privacy.kernel.handles import Cube
 from jostle.privacy.scores.cells import BITS, cube_of
-from jostle.privacy.scores.rule import Rule
+from jostle.privacy.scores.rule import Rule, Score, Scores
 
 if TYPE_CHECKING:
     import numpy as np

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING
 
 from jostle.diagnostics import refuse
 from jostle.plan.plan import WEIGHT_BITS, Count
-from jostle.privacy.kernel.handles import Cube, Handle, Score, Table, Vectors
-from jostle.privacy.scores.rule import Rule
+from jostle.privacy.kernel.handles import Cube, Handle, Table, Vectors
+from jostle.privacy.scores.rule import Rule, Score
 
 if TYPE_CHECKING:
     import numpy as np

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jostle.plan.plan import Column
-from jostle.privacy.kernel.handles import Score, Table
+from jostle.privacy.kernel.handles import Table
 from jostle.privacy.rows.functions import RowCount
-from jostle.privacy.scores.rule import Rule
+from jostle.privacy.scores.rule import Rule, Score
 from jostle.privacy.scores.splits import column_key, table_of
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
-from jostle.privacy.kernel.handles import Cube, Score, Table
+from jostle.privacy.kernel.handles import Cube, Handle, Table
 from jostle.privacy.kernel.vault import UNWEIGHTED
 
 if TYPE_CHECKING:
@@ -44,6 +44,33 @@ class Rule(ABC):
     def exact_each(self, reader: Reader, scores: Sequence[Score]) -> list[list[int]]:
         """The same of several scores of this rule."""
         return [self.exact(reader, score) for score in scores]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Score(Handle):
+    """A private scalar of the kernel: its `rule` reads it, `sensitivity` is per changed row, in units of 2^-bits.
+
+    A `monotone` one moves one way when rows are added: up, or down where it `falls`.
+    """
+
+    rule: Rule
+    base: Handle
+    sensitivity: int
+    monotone: bool
+    bits: int = 0
+    arguments: tuple[Any, ...] = ()
+    falls: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scores(Score):
+    """A private vector of `length` scores, each of the same sensitivity.
+
+    `groups`: how many of them stand in each of several groups, of which one row can move one only.
+    """
+
+    length: int = 1
+    groups: tuple[int, ...] = ()
 
 
 def values_of(reader: Reader, scores: Sequence[Score]) -> NDArray[np.int64]:

@@ -30,9 +30,9 @@ from jostle.diagnostics import refuse
 from jostle.plan.domains import Domain
 from jostle.plan.keys import MOST_KEYS, key_values, open_keys
 from jostle.plan.plan import Column, Derive, Filter, Key, Plan, RowExpr, Scan
-from jostle.privacy.kernel.handles import Score, Table
+from jostle.privacy.kernel.handles import Table
 from jostle.privacy.scores.cells import BITS
-from jostle.privacy.scores.rule import Rule
+from jostle.privacy.scores.rule import Rule, Score
 
 if TYPE_CHECKING:
     import numpy as np

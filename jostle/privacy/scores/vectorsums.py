@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
-from jostle.privacy.kernel.handles import Score, Scores, Vectors
+from jostle.privacy.kernel.handles import Vectors
 from jostle.privacy.rows.factored import FactoredGradient, gradient_sums
 from jostle.privacy.rows.functions import Contributions, Weights
 from jostle.privacy.rows.norms import BITS, exact_sizes, whole_frames, whole_weights
 from jostle.privacy.rows.sums import BATCH, ContributionSums, MomentSums
-from jostle.privacy.scores.rule import Rule
+from jostle.privacy.scores.rule import Rule, Score, Scores
 
 if TYPE_CHECKING:
     import numpy as np

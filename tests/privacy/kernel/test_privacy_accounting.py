@@ -15,7 +15,6 @@ from jostle.accounting.amounts import QUANTA, Amount
 from jostle.accounting.conversions import epsilon_of, pure_epsilon, rho_of
 from jostle.accounting.definitions import Measure, Price, gaussian_price, pure_price
 from jostle.accounting.units import Unit
-from jostle.privacy.kernel.handles import Exposure
 from jostle.privacy.kernel.sources import Source
 from jostle.privacy.mechanisms.additive import Additive, convertible
 from jostle.privacy.mechanisms.noise import SecureNoise
@@ -104,7 +103,6 @@ def test_gumbel_selection_is_drawn_by_its_law() -> None:
     """OpenDP's draws and the seeded ones, against P(i) ∝ exp(score/scale): chi-square at 1e-9 each."""
     from scipy.stats import chisquare
 
-    from jostle.privacy.mechanisms.noise import SecureNoise
     from jostle.simulate import SeededNoise
 
     scores, scale = np.array([0, 3, 5, 1]), 2.5
@@ -117,8 +115,6 @@ def test_gumbel_selection_is_drawn_by_its_law() -> None:
 
 
 def test_a_selection_draws_gumbel_noise_where_zcdp_counts_it() -> None:
-    from jostle.accounting.units import Unit
-    from jostle.privacy.kernel.sources import Source
     from jostle.privacy.mechanisms.noise import SecureNoise
 
     def law(*measures: Measure) -> bool:

@@ -130,21 +130,15 @@ def _margin(fields: Mapping[str, Any]) -> str | None:
     margin, predictions = fields.get("margin"), mapping(fields.get("predictions"))
     if margin is None or not predictions:
         return None
-    text = f"margin {number(margin)}"
-    others = {o: s for o, s in predictions.items() if o != fields.get("chosen") and _finite(s)}
+    text, chosen = f"margin {number(margin)}", str(fields.get("chosen"))
+    others = {option: score for option, score in predictions.items() if option != chosen}
     if not others:
         return text
-    second = max(others, key=lambda o: float(others[o]))
-    text += f" over {second}"
+    second = max(others, key=lambda option: float(others[option]))
     spread = mapping(fields.get("spread"))
-    widths = [spread.get(str(fields.get("chosen"))), spread.get(second)]
-    if (
-        _finite(margin)
-        and all(_finite(w) for w in widths)
-        and float(margin) < math.hypot(*(float(str(w)) for w in widths))
-    ):
-        text += ", within the uncertainty of the predictions"
-    return text
+    if {chosen, second} <= spread.keys() and margin < math.hypot(spread[chosen], spread[second]):
+        return f"{text} over {second}, within the uncertainty of the predictions"
+    return f"{text} over {second}"
 
 
 def _ran(forest: Forest, costs: Costs, twig: Twig, event: Event, depth: int) -> None:
@@ -201,12 +195,3 @@ def fold(twigs: list[Twig]) -> list[Twig]:
 
 def _join(*parts: str) -> str:
     return "  ".join(p for p in parts if p)
-
-
-def _finite(value: Any) -> bool:
-    if isinstance(value, bool) or value is None:
-        return False
-    try:
-        return math.isfinite(float(value))
-    except (TypeError, ValueError):
-        return False

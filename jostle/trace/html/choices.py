@@ -8,7 +8,7 @@ from typing import Any
 
 from jostle.events import Event
 from jostle.trace.costs import Costs
-from jostle.trace.forest import Forest, records
+from jostle.trace.forest import Forest, mapping, records
 from jostle.trace.html.markup import Html, join, tag
 from jostle.trace.html.trees import decision_tree
 from jostle.trace.html.values import draw, table
@@ -53,20 +53,18 @@ def _features(fields: Mapping[str, Any]) -> Html | None:
 
 
 def _predictions(fields: Mapping[str, Any]) -> Html | None:
-    predictions = fields.get("predictions")
-    if not isinstance(predictions, Mapping) or not predictions:
+    predictions, spread = mapping(fields.get("predictions")), mapping(fields.get("spread"))
+    if not predictions:
         return None
-    spread = fields.get("spread") if isinstance(fields.get("spread"), Mapping) else {}
-    best = max((v for v in predictions.values() if _finite(v)), default=0.0)
-    low = min((v for v in predictions.values() if _finite(v)), default=0.0)
+    best, low = max(predictions.values()), min(predictions.values())
     rows = []
-    for option, score in sorted(predictions.items(), key=lambda item: -item[1] if _finite(item[1]) else math.inf):
-        share = (score - low) / (best - low) if _finite(score) and best > low else 1.0
+    for option, score in sorted(predictions.items(), key=lambda item: -item[1]):
+        share = (score - low) / (best - low) if best > low else 1.0
         name = tag("b", f"▶ {option}") if option == fields.get("chosen") else join(f"  {option}")
-        about = f"± {number(spread[option], 2)}" if option in spread else ""  # type: ignore[operator, index]
+        about = f"± {number(spread[option], 2)}" if option in spread else ""
         rows.append([name, number(score), about, tag("span", class_="meter", style=f"width:{4 + 96 * share:.3g}px")])
     margin = fields.get("margin")
-    foot = tag("p", f"margin {number(margin)}") if _finite(margin) else None
+    foot = tag("p", f"margin {number(margin)}") if margin is not None else None
     return join(table(["option", "predicted (larger is better)", "", ""], rows, class_="data"), foot)
 
 
@@ -166,7 +164,7 @@ def _heat(rows: Sequence[Mapping[str, Any]], options: Sequence[str]) -> Html:
 def _curves(name: str, rows: Sequence[Mapping[str, Any]], options: Sequence[str]) -> Html | None:
     """Mean utility against epsilon, where several were trained on, else against scale."""
     axis = "epsilon" if len({row.get("epsilon") for row in rows}) > 1 else "scale"
-    places = sorted({float(row[axis]) for row in rows if _finite(row.get(axis))})
+    places = sorted({float(row[axis]) for row in rows if row.get(axis) is not None})
     if len(places) < 2:
         return None
     errors = all(u <= 0 for row in rows for u in _utilities(row, options))
@@ -185,13 +183,4 @@ def _curves(name: str, rows: Sequence[Mapping[str, Any]], options: Sequence[str]
 
 
 def _utilities(row: Mapping[str, Any], options: Sequence[str]) -> list[float]:
-    utilities = row.get("utilities")
-    return (
-        [float(utilities[o]) if _finite(utilities.get(o)) else -1e300 for o in options]
-        if isinstance(utilities, Mapping)
-        else []
-    )
-
-
-def _finite(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return [float(row["utilities"][option]) for option in options]

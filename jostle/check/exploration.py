@@ -8,6 +8,7 @@ the walk.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -74,6 +75,8 @@ class Exploration(Interpreter):
         self.registered: set[int] = set()
         self.results: list[Any] = []
         self.steps = self.depth = 0
+        self.times: dict[int, Counter[str]] = {}  # how often each name is bound, by body
+        self.returning: dict[int, bool] = {}  # whether a `return` stands in it, by statement
 
     def program(self, program: n.Program) -> None:
         self.top.times = times_bound(program.body, self.world.names)
@@ -97,8 +100,10 @@ class Exploration(Interpreter):
         was, goes_on = self.labels.sure, True
         for stmt in body:
             goes_on = self.statement(stmt, scope) and goes_on
-            if self.called and not isinstance(stmt, n.Return) and returns_inside(stmt):
-                self.labels.sure = False
+            if self.called and not isinstance(stmt, n.Return):
+                if id(stmt) not in self.returning:
+                    self.returning[id(stmt)] = returns_inside(stmt)
+                self.labels.sure = self.labels.sure and not self.returning[id(stmt)]
         self.labels.sure = was
         return goes_on
 
@@ -187,8 +192,10 @@ class Exploration(Interpreter):
         body = function.body
         if not isinstance(body, n.Block):
             return self.eval(body, Scope(function.scope, local))
+        if id(body) not in self.times:
+            self.times[id(body)] = times_bound(body.body, self.world.names)
         was, self.results = self.results, []
-        if self.block(body.body, Scope(function.scope, local, times_bound(body.body, self.world.names))):
+        if self.block(body.body, Scope(function.scope, local, self.times[id(body)])):
             self.results.append(None)
         results, self.results = self.results, was
         return join_all(results)

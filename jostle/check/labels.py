@@ -157,6 +157,8 @@ class Labels:
         return row.gives is Gives.CHOICE and not isinstance(value, Handle) and self._trained(value, expr)
 
     def _fits(self, name: str, params: Sequence[Parameter], node: n.Call, help: str = "") -> bool:
+        if not node.keywords and len(node.args) == len(params) and all(not param.kind for param in params):
+            return True
         wrong = _arity_error(name, params, len(node.args), [keyword.name for keyword in node.keywords])
         if wrong and self.sure:
             self.report.add("TypeError", wrong, node.span, label="does not fit", help=help)

@@ -2,21 +2,24 @@
 
 A tally holds a few alternative trees, of which a run has one at most (branches not known before the run); a tree
 says for each path how little and how much was spent right there. Totals add along a path and take the largest part
-of each partition, as the meter of a run does; both are monotone in what a place has, so bounds of places give bounds
-of totals. Amounts are whole quanta; without a bound they are infinite, and a `Why` says which place is to blame.
-Tallies never change: an operation gives a new one.
+of each partition: the meter of a run counts both bounds, and is monotone in what a place has, so that bounds of places
+give bounds of totals. Amounts are whole quanta; without a bound they are infinite, and a `Why` says which place is to
+blame. Tallies never change: an operation gives a new one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import sub
 
+from jostle.accounting.budget_tree import Cost, Meter
 from jostle.check.abstract.values import EACH, Generic, Most, Path, common_prefix
 from jostle.source import Span
 
 MOST_TREES = 4
+BOUNDLESS = 10**60  # quanta, for an amount without a bound: more than all amounts with one come to
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +92,12 @@ class Tally:
 
     def total(self) -> tuple[int, Most]:
         """What the meter's root can have in all."""
-        ends = [(_spent(_leasts(tree)), _spent(_mosts(tree))) for tree in self.trees]
-        return int(min(low for low, _ in ends)), max(high for _, high in ends)
+        return _bounds([meter.spent for meter in map(_meter, self.trees)])
 
     def load(self, path: Path) -> tuple[int, Most]:
         """What a charge at `path` adds to before the root grows: an amount less this is left there."""
-        ends = [(_load(_leasts(tree), path), _load(_mosts(tree), path)) for tree in self.trees]
-        return int(min(low for low, _ in ends)), max(high for _, high in ends)
+        meters, path = list(map(_meter, self.trees)), _known(path)
+        return _bounds([tuple(map(sub, meter.spent, meter.slack(path))) for meter in meters])
 
     def common_prefix(self) -> Path:
         paths = [place.path for tree in self.trees for place, own in tree.items() if own.most]
@@ -132,41 +134,19 @@ def _covers(a: Tree, b: Tree) -> bool:
     return all(place in a and a[place].most >= own.most for place, own in b.items())
 
 
-Spent = list[tuple[Path, Most]]
+def _meter(tree: Tree) -> Meter:
+    """What a run's meter counts: the least at each place, and the most."""
+    meter = Meter(2, lambda cost: True)
+    for place, own in tree.items():
+        most = min(own.most, place.cap)
+        meter.add(_known(place.path), (own.least, BOUNDLESS if most == math.inf else int(most)))
+    return meter
 
 
-def _leasts(tree: Tree) -> Spent:
-    return [(place.path, own.least) for place, own in tree.items() if own.least]
+def _known(path: Path) -> Path:
+    return tuple((label, EACH if isinstance(part, Generic) else part) for label, part in path)
 
 
-def _mosts(tree: Tree) -> Spent:
-    return [(place.path, min(own.most, place.cap)) for place, own in tree.items() if own.most]
-
-
-def _spent(spent: Spent) -> Most:
-    own, partitions = _parts(spent)
-    return own + sum(max(_spent(below) for below in parts.values()) for parts in partitions.values())
-
-
-def _load(spent: Spent, path: Path) -> Most:
-    own, partitions = _parts(spent)
-    for label, parts in partitions.items():
-        if path and path[0][0] == label:
-            part = EACH if isinstance(path[0][1], Generic) else path[0][1]
-            own += _load(parts.get(part, []), path[1:])
-        else:
-            own += max(_spent(below) for below in parts.values())
-    return own
-
-
-def _parts(spent: Spent) -> tuple[Most, dict[Hashable, dict[Hashable, Spent]]]:
-    own: Most = 0
-    partitions: dict[Hashable, dict[Hashable, Spent]] = {}
-    for path, amount in spent:
-        if path:
-            (label, part), rest = path[0], path[1:]
-            part = EACH if isinstance(part, Generic) else part
-            partitions.setdefault(label, {}).setdefault(part, []).append((rest, amount))
-        else:
-            own += amount
-    return own, partitions
+def _bounds(costs: Sequence[Cost]) -> tuple[int, Most]:
+    most = max(most for _, most in costs)
+    return min(least for least, _ in costs), most if most < BOUNDLESS else math.inf

@@ -54,7 +54,7 @@ class AnyWorld(World):
     def names(self, use: n.Use) -> Collection[str]:
         return self.use_names(use)
 
-    def setting(self, name: str, default: Any) -> Any:
+    def parameter(self, name: str, default: Any) -> Any:
         return PUBLIC
 
 
@@ -85,7 +85,7 @@ class Exploration(Interpreter):
         self.delta = 1  # who calls may have given delta
         while self.uncalled:
             function = self.uncalled.pop()
-            self.body(function, dict.fromkeys((name for name, _ in function.params), TOP))
+            self.function_body(function, dict.fromkeys((name for name, _ in function.params), TOP))
 
     # Paths ---------------------------------------------------------------------------------------
 
@@ -159,7 +159,7 @@ class Exploration(Interpreter):
 
     # Names and functions -------------------------------------------------------------------------
 
-    def find(self, scope: Scope, name: str) -> Any:
+    def look_up(self, scope: Scope, name: str) -> Any:
         home: Scope | None = scope
         while home is not None and name not in home.names:
             home = home.parent
@@ -168,7 +168,7 @@ class Exploration(Interpreter):
         some_moment = self.defining and home is not scope and home.times is not None and home.times[name] > 1
         return TOP if some_moment else home.names[name]
 
-    def use(self, node: n.Use, scope: Scope) -> None:
+    def use_module(self, node: n.Use, scope: Scope) -> None:
         scope.names |= dict.fromkeys(self.world.names(node), TOP)
 
     def created(self, function: Closure) -> Closure:
@@ -184,11 +184,11 @@ class Exploration(Interpreter):
         text = source_text(node)
         local = {k: self.labels.passed(v, node.span, f"passed on as `{k}` of `{text}`") for k, v in local.items()}
         self.called.append(function.body)
-        result = self.body(function, local)
+        result = self.function_body(function, local)
         self.called.pop()
         return result
 
-    def body(self, function: Closure, local: dict[str, Any]) -> Any:
+    def function_body(self, function: Closure, local: dict[str, Any]) -> Any:
         body = function.body
         if not isinstance(body, n.Block):
             return self.eval(body, Scope(function.scope, local))
@@ -203,7 +203,7 @@ class Exploration(Interpreter):
     def returned(self, value: Any) -> None:
         self.results.append(value)
 
-    def choose(self, maker: Maker, args: Sequence[Any], node: n.Expr) -> Any:
+    def choose_option(self, maker: Maker, args: Sequence[Any], node: n.Expr) -> Any:
         """On private data a choice needs an allotment, whatever it has learnt."""
         table = next(filter(None, map(private_handle, args)), None)
         if table is not None and not (self.paid or self.called or self.defining):
@@ -216,7 +216,7 @@ class Exploration(Interpreter):
 
     def allotted(self, spend: n.Spend, scope: Scope, reached: ReachedSources, body: Callable[[], Any],
                  ruined: Callable[[], Any]) -> Any:  # fmt: skip
-        self.amount(spend.amount, scope, reached)
+        self.amount_bounds(spend.amount, scope, reached)
         with_delta = spend.amount.delta is not None
         self.paid += 1
         self.delta += with_delta
@@ -225,7 +225,7 @@ class Exploration(Interpreter):
         self.delta -= with_delta
         return result
 
-    def left(self, scope: Scope, unit: str, reached: ReachedSources) -> Any:
+    def left_amount(self, scope: Scope, unit: str, reached: ReachedSources) -> Any:
         return MISSING
 
     def bare(self, reached: ReachedSources, shares: int) -> Bounds:
@@ -237,13 +237,13 @@ class Exploration(Interpreter):
     def is_variable(self, scope: Scope) -> Callable[[str], bool]:
         """Whether a name is a variable where rows are read."""
         times = self.top.times
-        return lambda name: scope.find(name) is not MISSING or (times is not None and name in times)
+        return lambda name: scope.look_up(name) is not MISSING or (times is not None and name in times)
 
     def rows(self, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> None:
         if schema is not None and self.labels.sure:
             queries.check_rows([node], schema, self.is_variable(scope), self.labels.report)
 
-    def select(self, node: n.Select, scope: Scope) -> Any:
+    def select_query(self, node: n.Select, scope: Scope) -> Any:
         self.paid += node.spend is not None
         sides = [self.eval(table, scope) for table in (node.table, *(joined.table for joined in node.joins))]
         self.paid -= node.spend is not None
@@ -256,7 +256,7 @@ class Exploration(Interpreter):
             node, columns_of(table), owner, self.delta > 0, self.is_variable(scope), self.labels.report
         )
         if node.spend is not None and not wrong:
-            self.amount(node.spend.amount, scope, ReachedSources(()))
+            self.amount_bounds(node.spend.amount, scope, ReachedSources(()))
         elif not wrong and owner is not None and not (self.paid or self.called or self.defining):
             private = owner.declared
             if private.protecting is None or not private.protecting.public_size:

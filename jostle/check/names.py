@@ -74,21 +74,21 @@ class Names:
     def _stmt(self, stmt: n.Stmt, scope: Scope) -> None:
         match stmt:
             case n.Def(name=name, params=params, body=body):
-                self._bind([name])
+                self._make_ready([name])
                 self._function(params, body, scope)
                 return
             case n.Release(name=name, value=None):
-                self._name(name, stmt.span, scope)
+                self._look_up(name, stmt.span, scope)
             case n.For(names=names, source=source, body=body):
                 self._expr(source, scope)
-                self._bind(names)
-                self._bind(bound_in(body.body, self._modules.names))  # a later turn sees what an earlier one bound
+                self._make_ready(names)
+                self._make_ready(bound_in(body.body, self._modules.names))  # a later turn sees what an earlier binds
                 self._block(body.body, scope)
             case n.With(spend=spend, body=body):
                 self._spend(spend, scope)
                 self._block(body.body, scope)
             case n.Private():
-                self._private(stmt, scope)
+                self._visit_private(stmt, scope)
             case n.External(params=params):
                 self._defaults(params, scope)
             case _:
@@ -96,9 +96,9 @@ class Names:
                     self._expr(child, scope)
                 for block in blocks(stmt):
                     self._block(block.body, scope)
-        self._bind(bound_in([stmt], self._modules.names))
+        self._make_ready(bound_in([stmt], self._modules.names))
 
-    def _private(self, stmt: n.Private, scope: Scope) -> None:
+    def _visit_private(self, stmt: n.Private, scope: Scope) -> None:
         self._expr(stmt.source, scope)
         if stmt.described is not None:
             self._expr(stmt.described, scope, domains=True)
@@ -107,9 +107,9 @@ class Names:
                 if bound is not None:
                     self._expr(bound, scope)
         if stmt.budget is not None:
-            self._amount(stmt.budget.amount, scope)
+            self._visit_amount(stmt.budget.amount, scope)
 
-    def _bind(self, names: Collection[str] | object) -> None:
+    def _make_ready(self, names: Collection[str] | object) -> None:
         if self._ready is not None:
             self._ready.update(names)  # type: ignore[arg-type]
 
@@ -132,7 +132,7 @@ class Names:
         match expr:
             case n.Name(id=name):
                 if not (rows or (domains and name in DOMAINS)):
-                    self._name(name, expr.span, scope)
+                    self._look_up(name, expr.span, scope)
             case n.Lambda(params=params, body=body):
                 ready, self._ready = self._ready, None
                 self._expr(body, Scope(params, scope), rows=rows)
@@ -151,7 +151,7 @@ class Names:
                 if expr.predict is not None and expr.predict_params is not None:
                     self._function(expr.predict_params, expr.predict, scope)
             case n.Call():
-                self._call(expr, scope, rows)
+                self._visit_call(expr, scope, rows)
             case n.Attribute(value=n.Name(id=module), name=name) if NAMES.get(name) in self._used.get(module, ()):
                 self.former[expr.span] = name, NAMES[name]
             case n.Index(value=value, args=args, keywords=keywords, trailing_comma=trailing):
@@ -166,7 +166,7 @@ class Names:
             case n.Query(body=body):
                 self._query(body, scope)
             case n.Select():
-                self._select(expr, scope)
+                self._visit_select(expr, scope)
             case n.Described(source=source, domains=described):
                 self._expr(source, scope)
                 self._expr(described, scope, domains=True)
@@ -177,13 +177,13 @@ class Names:
     def _inside(self, names: tuple[str, ...], scope: Scope) -> Scope:
         return Scope(names, scope)
 
-    def _call(self, call: n.Call, scope: Scope, rows: bool) -> None:
+    def _visit_call(self, call: n.Call, scope: Scope, rows: bool) -> None:
         on_rows = False
         if isinstance(call.function, n.Name):
             name = call.function.id
             on_rows = over_rows(name)
             if not (rows and (name in AGGREGATES or name in ROW_FUNCTIONS)):
-                self._name(name, call.function.span, scope, more=(*AGGREGATES, *ROW_FUNCTIONS) if rows else ())
+                self._look_up(name, call.function.span, scope, more=(*AGGREGATES, *ROW_FUNCTIONS) if rows else ())
         else:
             self._expr(call.function, scope, rows=rows)
         for place, arg in enumerate(call.args):
@@ -216,7 +216,7 @@ class Names:
         else:
             self._expr(body, scope)
 
-    def _select(self, select: n.Select, scope: Scope) -> None:
+    def _visit_select(self, select: n.Select, scope: Scope) -> None:
         self._query(select.table, scope)
         for join in select.joins:
             self._expr(join.table, scope)
@@ -234,17 +234,17 @@ class Names:
             self._spend(select.spend, scope)
 
     def _spend(self, spend: n.Spend, scope: Scope) -> None:
-        self._amount(spend.amount, scope)
+        self._visit_amount(spend.amount, scope)
         if isinstance(spend.via, n.Call):  # the mechanism's own name is settled where it is used
             for arg in (*spend.via.args, *(keyword.value for keyword in spend.via.keywords)):
                 self._expr(arg, scope)
 
-    def _amount(self, amount: n.Amount, scope: Scope) -> None:
+    def _visit_amount(self, amount: n.Amount, scope: Scope) -> None:
         self._expr(amount.value, scope)
         if amount.delta is not None:
             self._expr(amount.delta, scope)
 
-    def _name(self, name: str, span: Span, scope: Scope, more: Collection[str] = ()) -> None:
+    def _look_up(self, name: str, span: Span, scope: Scope, more: Collection[str] = ()) -> None:
         if not scope.holds(name) and scope.holds(NAMES.get(name, name)):
             self.former[span] = name, NAMES[name]
             return

@@ -25,8 +25,8 @@ class Report:
 
     def in_order(self) -> list[Diagnostic]:
         """All findings by place, those without one first."""
-        return sorted(self._diagnostics.values(), key=_place)
+        return sorted(self._diagnostics.values(), key=_position)
 
 
-def _place(diagnostic: Diagnostic) -> tuple[int, int]:
+def _position(diagnostic: Diagnostic) -> tuple[int, int]:
     return (diagnostic.span.line, diagnostic.span.column) if diagnostic.span is not None else (0, 0)

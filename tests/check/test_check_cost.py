@@ -317,7 +317,7 @@ def test_a_tally_of_known_charges_is_the_meter_of_a_run(spent: list[tuple[tuple,
         tally = tally.plus(Place(at), Own(amount, amount))
     assert tally.total() == (meter.spent[0], meter.spent[0])
     load = meter.spent[0] - meter.slack(path)[0]
-    assert tally.load(path) == (load, load)
+    assert tally.load_at(path) == (load, load)
 
 
 @given(charges, charges, charges)

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from jostle.check.abstract.interpreter import Bounds, Interpreter
 
 
-def call(w: Interpreter, node: n.Call, scope: Scope) -> Any:
+def transfer_call(w: Interpreter, node: n.Call, scope: Scope) -> Any:
     function, args, keywords = _prepared(w, node, scope)
     return _finished(w, node, function, args, keywords, scope)
 
@@ -64,10 +64,10 @@ def _finished(
         return rows.row_form(w, function.row, node, scope)
     if not w.labels.call(function, node, args, keywords):
         return TOP
-    return apply(w, function, args, keywords, node)
+    return transfer_apply(w, function, args, keywords, node)
 
 
-def spending(w: Interpreter, node: n.Spending, scope: Scope) -> Any:
+def transfer_spending(w: Interpreter, node: n.Spending, scope: Scope) -> Any:
     """`f(x) with epsilon e`: callee, arguments and amount come before the allotment opens."""
     called = node.value
     if not isinstance(called, n.Call):
@@ -79,7 +79,7 @@ def spending(w: Interpreter, node: n.Spending, scope: Scope) -> Any:
     )
 
 
-def apply(w: Interpreter, function: Any, args: Sequence[Any], keywords: dict[str, Any], node: n.Expr) -> Any:
+def transfer_apply(w: Interpreter, function: Any, args: Sequence[Any], keywords: dict[str, Any], node: n.Expr) -> Any:
     """Calls any callable value."""
     w.step(node.span)
     match function:
@@ -87,13 +87,14 @@ def apply(w: Interpreter, function: Any, args: Sequence[Any], keywords: dict[str
             local = dict(zip((name for name, _ in params), args, strict=False)) | keywords
             return w.enter(function, {n: PUBLIC if v is MISSING else v for n, v in params} | local, node)
         case Part():
-            return apply(w, function.run, args, keywords, node)
+            return transfer_apply(w, function.run, args, keywords, node)
         case Builtin():
-            return _builtin(w, Arguments(function.row, args, keywords), node)
+            return _transfer_builtin(w, Arguments(function.row, args, keywords), node)
         case Maker():
-            return w.choose(function, [*args, *keywords.values()], node)
+            return w.choose_option(function, [*args, *keywords.values()], node)
         case OneOf():
-            return w.paths([partial(apply, w, one, args, keywords, node) for one in function.values], certain=False)
+            ways = [partial(transfer_apply, w, one, args, keywords, node) for one in function.values]
+            return w.paths(ways, certain=False)
     if function is TOP:
         why = "a function that is not known here is called"
         w.charge(ReachedSources((), open=True), (0, math.inf, math.inf), node.span, why)
@@ -127,7 +128,7 @@ class Arguments:
         return self.named(self.row.exposed.name) if self.row.exposed is not None else PUBLIC
 
 
-def _builtin(w: Interpreter, call: Arguments, node: n.Expr) -> Any:
+def _transfer_builtin(w: Interpreter, call: Arguments, node: n.Expr) -> Any:
     """The value of a built-in on values; a form of rows under another name is not followed."""
     if call.row.effect is Effect.MEASURES:
         _measure(w, call, node)
@@ -153,9 +154,9 @@ def _result(w: Interpreter, call: Arguments, node: n.Expr) -> Any:
         case Gives.SHARES:
             return _shares(call.exposed, call.named("parts"))
         case Gives.BINNED:
-            return _binned(call.exposed)
+            return _binned_handle(call.exposed)
         case Gives.LIMITED:
-            return _limited(w, call.exposed, call.named("amount"))
+            return _limited_handle(w, call.exposed, call.named("amount"))
         case Gives.CHOICE:
             return Maker(call.named("ops"), call.named("feats"))
         case Gives.OPTION:
@@ -165,7 +166,7 @@ def _result(w: Interpreter, call: Arguments, node: n.Expr) -> Any:
         case Gives.FEATURES:
             return call.first
         case Gives.SORTED:
-            return _sorted(w, call, node)
+            return _sorted_items(w, call, node)
         case Gives.CUBE | Gives.VECTORS | Gives.FILTERED | Gives.DERIVED | Gives.PICKED | Gives.PARTS | Gives.COLUMNS:
             return widened([*call.args, *call.keywords.values()])
         case (
@@ -213,15 +214,15 @@ def _shares(table: Any, many: Any) -> Any:
     return Items(rows.extended(whole, label, EACH), 1)
 
 
-def _binned(table: Any) -> Any:
+def _binned_handle(table: Any) -> Any:
     if isinstance(table, OneOf):
-        return join_all([_binned(one) for one in table.values])
+        return join_all([_binned_handle(one) for one in table.values])
     if not isinstance(table, Handle):
         return widened(table)
     return Handle(table.kind, table.exposures, trail=table.trail)
 
 
-def _limited(w: Interpreter, handle: Any, amount: Any) -> Any:
+def _limited_handle(w: Interpreter, handle: Any, amount: Any) -> Any:
     """An agent: charges through it add up to no more than its amount."""
     if not isinstance(handle, Handle):
         return widened(handle)
@@ -242,13 +243,13 @@ def _balance(value: Any) -> Any:
     return NumberInterval(0.0, amounts[0] / QUANTA) if plain else PUBLIC
 
 
-def _sorted(w: Interpreter, call: Arguments, node: n.Expr) -> Any:
+def _sorted_items(w: Interpreter, call: Arguments, node: n.Expr) -> Any:
     """The items in order, where that is known; `by` is called with each."""
     items, by = walked(call.first), call.named("by", None)
     if by is not None:
 
         def each(item: Any) -> bool:
-            apply(w, by, [item], {}, node)
+            transfer_apply(w, by, [item], {}, node)
             return True
 
         w.loop(Scope(None), node.span, items, set(), each)
@@ -260,10 +261,10 @@ def _sorted(w: Interpreter, call: Arguments, node: n.Expr) -> Any:
 def _container(gives: Gives, call: Arguments) -> Any:
     value = call.first
     if gives is Gives.LENGTH:
-        return _length(attribute(value, "categories") if isinstance(value, Handle) else value)
+        return _length(transfer_attribute(value, "categories") if isinstance(value, Handle) else value)
     if gives is Gives.APPENDED:
         items = value if isinstance(value, (list, Items)) else Items(widened(value))
-        return numbers.binary("+", items, [call.named("item")])
+        return numbers.transfer_binary("+", items, [call.named("item")])
     if gives is Gives.ZIPPED:
         columns = [walked(arg) for arg in call.args]
         if all(isinstance(c, list) for c in columns):
@@ -300,13 +301,13 @@ def _length(value: Any) -> Any:
 # Fields ------------------------------------------------------------------------------------------
 
 
-def attribute(value: Any, name: str) -> Any:
+def transfer_attribute(value: Any, name: str) -> Any:
     if isinstance(value, dict):
         return value.get(name, PUBLIC)
     if isinstance(value, Module):
         return value.names.get(name, PUBLIC)
     if isinstance(value, OneOf):
-        return join_all([attribute(one, name) for one in value.values])
+        return join_all([transfer_attribute(one, name) for one in value.values])
     if value is TOP:
         return TOP
     if isinstance(value, Maker) and name == "pick":

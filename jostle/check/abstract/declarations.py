@@ -60,7 +60,7 @@ class World:
                 self._names[use.path] |= set(bound_in(tree.body, self.names))
         return self._names[use.path]
 
-    def setting(self, name: str, default: Any) -> Any:
+    def parameter(self, name: str, default: Any) -> Any:
         """The value of a `param`."""
         value = self.settings.get(name)
         if value is None or (isinstance(value, str) and isinstance(default, str)):
@@ -90,7 +90,7 @@ def _meaning(name: str) -> Any:
 # Sources -----------------------------------------------------------------------------------------
 
 
-def private(w: Interpreter, node: n.Private, scope: Scope) -> Any:
+def declared_source(w: Interpreter, node: n.Private, scope: Scope) -> Any:
     """The handle of a private source; of one declared twice, both names share what is spent."""
     call = node.source
     kind = source_kind(call)

@@ -62,7 +62,7 @@ class Interpreter(ABC):
         """Counts a step."""
 
     @abstractmethod
-    def find(self, scope: Scope, name: str) -> Any:
+    def look_up(self, scope: Scope, name: str) -> Any:
         """The value of a name, or `MISSING`."""
 
     @abstractmethod
@@ -94,7 +94,7 @@ class Interpreter(ABC):
         """The value of a function's body, with its parameters in `local`."""
 
     @abstractmethod
-    def choose(self, maker: Maker, args: Sequence[Any], node: n.Expr) -> Any:
+    def choose_option(self, maker: Maker, args: Sequence[Any], node: n.Expr) -> Any:
         """The value of a call of a ChoiceMaker."""
 
     @abstractmethod
@@ -103,7 +103,7 @@ class Interpreter(ABC):
         """Follows what stands in an allotment; `ruined` says what comes of it where that takes too long."""
 
     @abstractmethod
-    def left(self, scope: Scope, unit: str, reached: ReachedSources) -> Any:
+    def left_amount(self, scope: Scope, unit: str, reached: ReachedSources) -> Any:
         """What the name of a unit stands for where no variable has it, or `MISSING`."""
 
     @abstractmethod
@@ -123,15 +123,15 @@ class Interpreter(ABC):
         """An expression on rows."""
 
     @abstractmethod
-    def use(self, node: n.Use, scope: Scope) -> None:
+    def use_module(self, node: n.Use, scope: Scope) -> None:
         """Binds the names of a module."""
 
     def created(self, function: Closure) -> Closure:
         """A function of the program came to be."""
         return function
 
-    def select(self, node: n.Select, scope: Scope) -> Any:
-        return rows.select(self, node, scope)
+    def select_query(self, node: n.Select, scope: Scope) -> Any:
+        return rows.transfer_select(self, node, scope)
 
     # Statements ----------------------------------------------------------------------------------
 
@@ -155,7 +155,7 @@ class Interpreter(ABC):
             case n.Def(name=name, params=params, body=body):
                 scope.names[name] = self.closure(name, params, body, scope)
             case n.If(test=test, then=then, other=other):
-                holds = self.truth(test, scope)
+                holds = self.condition(test, scope)
                 blocks = [then.body, other.body if other is not None else ()]
                 return self.branches(scope, blocks) if holds is None else self.block(blocks[not holds], scope)
             case n.For():
@@ -167,14 +167,14 @@ class Interpreter(ABC):
                 shown = result if result is not None else n.Name(name, span=node.span)
                 self.labels.shown_to_people(self.eval(shown, scope), shown, "released")
             case n.Assert(value=test, message=message):
-                if self.truth(test, scope) is not True and message is not None:
+                if self.condition(test, scope) is not True and message is not None:
                     self.optionally(lambda: self._message(message, scope))  # a run that ends here has paid for it
             case n.Private():
-                scope.names[node.name] = declared.private(self, node, scope)
+                scope.names[node.name] = declared.declared_source(self, node, scope)
             case n.Use():
-                self.use(node, scope)
+                self.use_module(node, scope)
             case n.ParamDecl(name=name, default=default):
-                scope.names[name] = self.world.setting(name, self.eval(default, scope))
+                scope.names[name] = self.world.parameter(name, self.eval(default, scope))
             case n.External(name=name):
                 scope.names[name] = External(name)
             case unknown:
@@ -188,7 +188,7 @@ class Interpreter(ABC):
         source = self.iterated(node.source, scope)
 
         def each(item: Any) -> bool:
-            self.bind(node.names, item, scope)
+            self.bind_items(node.names, item, scope)
             return self.block(node.body.body, scope)
 
         own = self.assigned(node.body) | set(node.names)
@@ -206,7 +206,7 @@ class Interpreter(ABC):
         """The names that running a block may set in its own scope."""
         return set(bound_in(body.body, self.world.names))
 
-    def bind(self, names: tuple[str, ...], item: Any, scope: Scope) -> None:
+    def bind_items(self, names: tuple[str, ...], item: Any, scope: Scope) -> None:
         if len(names) == 1:
             scope.names[names[0]] = item
             return
@@ -225,9 +225,9 @@ class Interpreter(ABC):
         values = tuple((p, self.eval(d, scope) if d is not None else MISSING) for p, d in pairs)
         return self.created(Closure(name, values, body, scope))
 
-    def amount(self, node: n.Amount, scope: Scope, reached: ReachedSources) -> Bounds:
+    def amount_bounds(self, node: n.Amount, scope: Scope, reached: ReachedSources) -> Bounds:
         """Bounds of an amount that is written in the program."""
-        left = self.left(scope, node.unit, reached)
+        left = self.left_amount(scope, node.unit, reached)
         inner = scope if left is MISSING else Scope(scope, {node.unit: left})
         value = self.eval(node.value, inner)
         delta = self.eval(node.delta, inner) if node.delta is not None else 0.0
@@ -240,20 +240,20 @@ class Interpreter(ABC):
         self.step(node.span)
         match node:
             case n.Name(id=name):
-                value = self.find(scope, name)
+                value = self.look_up(scope, name)
                 if value is MISSING and name in ("epsilon", "rho"):
-                    value = self.left(scope, name, NO_SOURCES)
+                    value = self.left_amount(scope, name, NO_SOURCES)
                 return PUBLIC if value is MISSING else value
             case n.Number() | n.String() | n.Constant():
                 return node.value
             case n.Binary():
-                return self._binary(node, scope)
+                return self._chain(node, scope)
             case n.Call():
-                return PUBLIC if id(node) in self.measured else calls.call(self, node, scope)
+                return PUBLIC if id(node) in self.measured else calls.transfer_call(self, node, scope)
             case n.Attribute(value=inner, name=name):
-                return calls.attribute(self.eval(inner, scope), name)
+                return calls.transfer_attribute(self.eval(inner, scope), name)
             case n.Index():
-                return rows.index(self, node, scope)
+                return rows.transfer_index(self, node, scope)
             case n.ListOf(items=items):
                 return [self.eval(item, scope) for item in items]
             case n.SetOf(items=items):
@@ -263,22 +263,22 @@ class Interpreter(ABC):
             case n.Range(low=low, high=high):
                 return Range(self.eval(low, scope), self.eval(high, scope), is_real(low) or is_real(high))
             case n.Unary(op="not", operand=operand):
-                holds = self.truth(operand, scope)
+                holds = self.condition(operand, scope)
                 return PUBLIC if holds is None else not holds
             case n.Unary(op=op, operand=operand):
-                return numbers.unary(op, self.eval(operand, scope))
+                return numbers.transfer_unary(op, self.eval(operand, scope))
             case n.Logic():
-                return self._logic(node, 0, scope)
+                return self._operands(node, 0, scope)
             case n.Conditional(test=test, then=then, other=other):
-                holds = self.truth(test, scope)
+                holds = self.condition(test, scope)
                 if holds is not None:
                     return self.eval(then if holds else other, scope)
                 return self.paths([lambda: self.eval(then, scope), lambda: self.eval(other, scope)])
             case n.Comprehension():
                 source = self.iterated(node.source, scope)
-                return self.cheaply(scope, node, source, lambda: self._comprehension(node, source, scope))
+                return self.cheaply(scope, node, source, lambda: self._comprehended(node, source, scope))
             case n.Over():
-                return self._over(node, scope)
+                return self._over_items(node, scope)
             case n.Lambda(params=names, body=body):
                 return self.closure("this lambda", names, body, scope)
             case n.Part(kind=kind, params=params, body=block, predict=predict):
@@ -295,14 +295,14 @@ class Interpreter(ABC):
                 self.labels.choice(node, among, informed, trained, wrt, share)
                 return Maker(among, informed)
             case n.Spending():
-                return calls.spending(self, node, scope)
+                return calls.transfer_spending(self, node, scope)
             case n.Query(body=query):
                 outer, self.bare_left = self.bare_left, bare_selects(query)
                 result = self.eval(query, scope)
                 self.bare_left = outer
                 return result
             case n.Select():
-                return self.select(node, scope)
+                return self.select_query(node, scope)
             case n.Described():
                 return declared.public(self, node, scope)
             case n.Star() | n.Distinct():
@@ -310,7 +310,7 @@ class Interpreter(ABC):
             case unknown:
                 assert_never(unknown)
 
-    def truth(self, test: n.Expr, scope: Scope) -> bool | None:
+    def condition(self, test: n.Expr, scope: Scope) -> bool | None:
         """Whether a condition holds, where only that way is followed."""
         value = self.eval(test, scope)
         self.labels.branched(value, test)
@@ -321,7 +321,7 @@ class Interpreter(ABC):
         self.labels.iterated(value, source)
         return value
 
-    def _binary(self, node: n.Binary, scope: Scope) -> Any:
+    def _chain(self, node: n.Binary, scope: Scope) -> Any:
         chain: list[n.Binary] = []
         at: n.Expr = node
         while isinstance(at, n.Binary):
@@ -331,20 +331,20 @@ class Interpreter(ABC):
         for link in reversed(chain):
             right = self.eval(link.right, scope)
             self.labels.compared(link, value, right)
-            value = numbers.binary(link.op, value, right)
+            value = numbers.transfer_binary(link.op, value, right)
         return value
 
-    def _logic(self, node: n.Logic, at: int, scope: Scope) -> Any:
+    def _operands(self, node: n.Logic, at: int, scope: Scope) -> Any:
         decided = node.op == "or"
-        holds = self.truth(node.operands[at], scope)
+        holds = self.condition(node.operands[at], scope)
         if at + 1 == len(node.operands) or holds is decided:
             return PUBLIC if holds is None else holds
         if holds is (not decided):
-            return self._logic(node, at + 1, scope)
-        self.optionally(lambda: self._logic(node, at + 1, scope))
+            return self._operands(node, at + 1, scope)
+        self.optionally(lambda: self._operands(node, at + 1, scope))
         return PUBLIC
 
-    def _comprehension(self, node: n.Comprehension, source: Any, scope: Scope) -> Any:
+    def _comprehended(self, node: n.Comprehension, source: Any, scope: Scope) -> Any:
         inner = Scope(scope)
         result: list[Any] = [[]]
         walk = walked(source)
@@ -354,11 +354,11 @@ class Interpreter(ABC):
             return walked(value) if node.flat else [value]
 
         def each(value: Any) -> bool:
-            self.bind(node.names, value, inner)
-            test = self.truth(node.condition, inner) if node.condition is not None else True
+            self.bind_items(node.names, value, inner)
+            test = self.condition(node.condition, inner) if node.condition is not None else True
             if test is not False:
                 more = item() if test else self._perhaps(item)
-                result[0] = numbers.binary("+", [] if isinstance(walk, Items) else result[0], more)
+                result[0] = numbers.transfer_binary("+", [] if isinstance(walk, Items) else result[0], more)
             return True
 
         self.loop(inner, node.span, walk, set(node.names), each)
@@ -374,7 +374,7 @@ class Interpreter(ABC):
         result = self.optionally(item)
         return Items(join_all(result) if isinstance(result, list) and result else widened(result))
 
-    def _over(self, node: n.Over, scope: Scope) -> Any:
+    def _over_items(self, node: n.Over, scope: Scope) -> Any:
         self.labels.fold(node)
         source = walked(self.iterated(node.source, scope))
         inner = Scope(scope)
@@ -390,7 +390,7 @@ class Interpreter(ABC):
         self.loop(inner, node.span, source, {node.name}, each)
         if isinstance(source, Items):
             return self.settled(join_all(items)) if node.fold.startswith("arg") else PUBLIC
-        return numbers.fold(node.fold, items, values)
+        return numbers.transfer_fold(node.fold, items, values)
 
     def settled(self, value: Any) -> Any:
         """A value as it is once the loops that are not active are over."""

@@ -31,14 +31,14 @@ from jostle.language.operations import ROW_FUNCTIONS
 MOST_COMPARED = 200
 
 
-def same(a: Any, b: Any) -> bool | None:
+def certainly_same(a: Any, b: Any) -> bool | None:
     """`==`, or None where it is not known."""
     if not (is_constant(a) and is_constant(b)):
         return None
     return type(a) is type(b) and bool(a == b)
 
 
-def unary(op: str, value: Any) -> Any:
+def transfer_unary(op: str, value: Any) -> Any:
     if isinstance(value, NumberInterval):
         return NumberInterval(-value.high, -value.low) if op == "-" else value
     if isinstance(value, float):
@@ -46,15 +46,15 @@ def unary(op: str, value: Any) -> Any:
     return PUBLIC
 
 
-def binary(op: str, left: Any, right: Any) -> Any:
+def transfer_binary(op: str, left: Any, right: Any) -> Any:
     if op in ("==", "!="):
-        equal = same(left, right)
+        equal = certainly_same(left, right)
         return PUBLIC if equal is None else equal == (op == "==")
     if op in ("in", "not in"):
-        answer = _contains(right, left)
+        answer = _membership(right, left)
         return PUBLIC if answer is None else answer == (op == "in")
     if op in ("<", "<=", ">", ">="):
-        return _compare(op, left, right)
+        return _ordered(op, left, right)
     if isinstance(left, (float, NumberInterval)) and isinstance(right, (float, NumberInterval)):
         return _arithmetic(op, left, right)
     if op == "+" and isinstance(left, str) and isinstance(right, str):
@@ -82,11 +82,11 @@ def distinct(items: Sequence[Any]) -> Set | Items:
         return Set(list({(type(item), item): item for item in items}.values()))
     result: list[Any] = []
     for item in items:
-        if any(item is old or same(item, old) for old in result):
+        if any(item is old or certainly_same(item, old) for old in result):
             continue
         result.append(item)
         if len(result) > MOST_COMPARED or any(
-            same(item, old) is None and not _by_identity(item, old) for old in result[:-1]
+            certainly_same(item, old) is None and not _by_identity(item, old) for old in result[:-1]
         ):
             return Items(join_all(items), 1, len(items))
     return Set(result)
@@ -105,9 +105,9 @@ def _sets(op: str, left: Set, right: Any) -> Any:
 def _without(items: list[Any], gone: list[Any]) -> Any:
     rest, unsure = [], False
     for item in items:
-        if any(item is g or same(item, g) for g in gone):
+        if any(item is g or certainly_same(item, g) for g in gone):
             continue
-        unsure = unsure or any(same(item, g) is None and not _by_identity(item, g) for g in gone)
+        unsure = unsure or any(certainly_same(item, g) is None and not _by_identity(item, g) for g in gone)
         rest.append(item)
     return Items(join_all(rest), 0, len(rest)) if unsure else rest
 
@@ -118,7 +118,7 @@ def _by_identity(a: Any, b: Any) -> bool:
     return (isinstance(a, kinds) or is_constant(a)) and (isinstance(b, kinds) or is_constant(b))
 
 
-def _contains(container: Any, item: Any) -> bool | None:
+def _membership(container: Any, item: Any) -> bool | None:
     if isinstance(container, Set):
         container = container.items
     if isinstance(container, dict):
@@ -129,11 +129,11 @@ def _contains(container: Any, item: Any) -> bool | None:
         return container.low <= item <= container.high if isinstance(item, float) else None
     if not isinstance(container, list):
         return None
-    answer = [same(x, item) for x in container]
+    answer = [certainly_same(x, item) for x in container]
     return True if True in answer else None if None in answer else False
 
 
-def _compare(op: str, left: Any, right: Any) -> Any:
+def _ordered(op: str, left: Any, right: Any) -> Any:
     if isinstance(left, str | float) and type(left) is type(right):
         return ordered(op, left, right)
     return PUBLIC  # also where bounds would decide: a number between bounds may be none (NaN)
@@ -186,7 +186,7 @@ def function(name: str, args: list[Any]) -> Any:
     return low if all(isinstance(v, float) for v in args) else NumberInterval(low, high)
 
 
-def fold(name: str, items: list[Any], values: list[Any]) -> Any:
+def transfer_fold(name: str, items: list[Any], values: list[Any]) -> Any:
     """`max over` and its kin."""
     if not values:
         return 0.0 if name == "sum" else PUBLIC

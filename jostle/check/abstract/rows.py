@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from jostle.check.abstract.interpreter import Interpreter
 
 
-def select(w: Interpreter, node: n.Select, scope: Scope) -> Any:
+def transfer_select(w: Interpreter, node: n.Select, scope: Scope) -> Any:
     table = w.eval(node.table, scope)
     whole = isinstance(table, Handle) and table.whole and not node.joins and node.where is None
     for joined in node.joins:
@@ -62,7 +62,7 @@ def select(w: Interpreter, node: n.Select, scope: Scope) -> Any:
     for call in inside_calls:
         _arguments(w, call, schema, scope)
     reached = reached_sources(table)
-    own = w.amount(node.spend.amount, scope, reached) if node.spend is not None else None
+    own = w.amount_bounds(node.spend.amount, scope, reached) if node.spend is not None else None
     free = whole and not node.keys and len(inside_calls) == len(node.columns) == 1 and _is_count_all(inside_calls[0])
     free = free and bool(reached.exposures) and all(e.source.public_size for e in reached.exposures)
     if (reached.exposures or reached.open) and not free:
@@ -129,7 +129,7 @@ def columns_of(table: Any) -> dict[str, Any] | None:
 def row_parts(w: Interpreter, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> None:
     """Evaluates the parts of an expression on rows that name no column, as a run does, once each."""
     if isinstance(node, n.Name):
-        w.find(scope, node.id)
+        w.look_up(scope, node.id)
     elif not _names_column(w, node, schema, scope):
         w.eval(node, scope)
     elif isinstance(node, n.Binary) and node.op in ("in", "not in"):
@@ -142,7 +142,7 @@ def row_parts(w: Interpreter, node: n.Expr, schema: dict[str, Any] | None, scope
 
 def _names_column(w: Interpreter, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> bool:
     if isinstance(node, n.Name):
-        return node.id in schema if schema is not None else w.find(scope, node.id) is MISSING
+        return node.id in schema if schema is not None else w.look_up(scope, node.id) is MISSING
     if isinstance(node, n.Binary) and node.op in ("in", "not in"):
         return _names_column(w, node.left, schema, scope)
     return any(_names_column(w, part, schema, scope) for part in _operands(node))
@@ -163,13 +163,13 @@ def _operands(node: n.Expr) -> list[n.Expr]:
     return []
 
 
-def _column(w: Interpreter, node: n.Expr, handle: Handle, scope: Scope) -> str | None:
+def _column_name(w: Interpreter, node: n.Expr, handle: Handle, scope: Scope) -> str | None:
     """The column that an expression names, or None where it is none or not known."""
     if not isinstance(node, n.Name) or handle.schema is None:
         return None
     if node.id in handle.schema:
         return node.id
-    named = w.find(scope, node.id)
+    named = w.look_up(scope, node.id)
     if isinstance(named, Handle) and named.kind == "column":
         named = named.name
     return named if isinstance(named, str) and named in handle.schema else None
@@ -222,7 +222,7 @@ def _formed(w: Interpreter, row: facts.Builtin, table: Any, node: n.Call, over: 
     exposures, schema = table.exposures, table.schema
     match row.gives:
         case Gives.PARTS:
-            return _partition(w, table, node, over, scope)
+            return _partition_parts(w, table, node, over, scope)
         case Gives.FILTERED:
             return _filtered(table)
         case Gives.COLUMNS:
@@ -232,15 +232,17 @@ def _formed(w: Interpreter, row: facts.Builtin, table: Any, node: n.Call, over: 
         case Gives.SCORE | Gives.VECTORS:
             return Handle("score" if row.gives is Gives.SCORE else "vectors", exposures) if exposures else PUBLIC
         case Gives.CUBE:
-            named = [_column(w, arg, table, scope) or DIMENSIONS[min(i, 2)] for i, arg in enumerate(node.args[1:])]
-            unsure = any(isinstance(arg, n.Name) and _column(w, arg, table, scope) is None for arg in node.args[1:])
+            columns = [_column_name(w, arg, table, scope) for arg in node.args[1:]]
+            named = [column or DIMENSIONS[min(i, 2)] for i, column in enumerate(columns)]
+            named_by = zip(node.args[1:], columns, strict=True)
+            unsure = any(isinstance(arg, n.Name) and column is None for arg, column in named_by)
             dims = dict.fromkeys((*named, *(k.name for k in node.keywords)), PUBLIC)
             return Handle("cube", exposures, None if unsure else dims)
         case Gives.DERIVED:
             result = {k.name: PUBLIC for k in node.keywords}
             return Handle("table", exposures, {**schema, **result} if schema is not None else None)
         case Gives.PICKED:
-            picked = [_column(w, arg, table, scope) for arg in node.args[1:]]
+            picked = [_column_name(w, arg, table, scope) for arg in node.args[1:]]
             certain = [column for column in picked if column is not None]
             whole = schema is not None and len(certain) == len(picked)
             return Handle("table", exposures, {c: schema[c] for c in certain} if schema is not None and whole else None)
@@ -251,9 +253,9 @@ def _filtered(table: Handle) -> Handle:
     return Handle(table.kind, table.exposures, table.schema, table.origin, trail=table.trail)
 
 
-def _partition(w: Interpreter, table: Handle, node: n.Call, over: Any, scope: Scope) -> Any:
-    column = _column(w, node.args[1], table, scope) if len(node.args) > 1 else None
-    keys = _listed(over) if over is not MISSING else None
+def _partition_parts(w: Interpreter, table: Handle, node: n.Call, over: Any, scope: Scope) -> Any:
+    column = _column_name(w, node.args[1], table, scope) if len(node.args) > 1 else None
+    keys = _listed_keys(over) if over is not MISSING else None
     if over is MISSING and column is not None and table.schema is not None:
         keys = keys_of(table.schema[column])
     certain = keys is not None and len(keys) <= w.most_parts
@@ -270,7 +272,7 @@ def _partition(w: Interpreter, table: Handle, node: n.Call, over: Any, scope: Sc
     return [[key, extended(table, label, key)] for key in keys]
 
 
-def _listed(value: Any) -> list[Any] | None:
+def _listed_keys(value: Any) -> list[Any] | None:
     """Keys that a program lists: numbers are taken down, each stands once."""
     items = value.items if isinstance(value, Set) else value
     if isinstance(value, Range):
@@ -305,11 +307,11 @@ def _mark_inexact(table: Handle) -> None:
 # Indexing ----------------------------------------------------------------------------------------
 
 
-def index(w: Interpreter, node: n.Index, scope: Scope) -> Any:
+def transfer_index(w: Interpreter, node: n.Index, scope: Scope) -> Any:
     value = w.eval(node.value, scope)
     w.labels.indexed(value, node)
     if isinstance(value, Handle) or (isinstance(value, OneOf) and not cannot_charge(value)):
-        return _rows_of(w, value, node, scope)
+        return _rows_where(w, value, node, scope)
     at = [w.eval(arg, scope) for arg in node.args]
     for keyword in node.keywords:
         w.eval(keyword.value, scope)
@@ -329,7 +331,7 @@ def _element(value: Any, at: Any) -> Any:
     return widened(value)
 
 
-def _rows_of(w: Interpreter, value: Any, node: n.Index, scope: Scope) -> Any:
+def _rows_where(w: Interpreter, value: Any, node: n.Index, scope: Scope) -> Any:
     """`D[a = v, b = w]` and `D[E, ]`."""
     schema = columns_of(value)
     for condition in node.args:
@@ -348,7 +350,7 @@ def _rows_of(w: Interpreter, value: Any, node: n.Index, scope: Scope) -> Any:
 def _parts_where(w: Interpreter, table: Handle, conditions: list[tuple[str, Any]], scope: Scope) -> Handle:
     result = _filtered(table)
     for name, value in conditions:
-        column = _column_named(w, name, table, scope)
+        column = _column_of_name(w, name, table, scope)
         certain = column is not None and isinstance(value, (float, str, bool))
         label = _label(result, column, "exact") if certain else None
         if label is not None:
@@ -359,12 +361,12 @@ def _parts_where(w: Interpreter, table: Handle, conditions: list[tuple[str, Any]
     return result
 
 
-def _column_named(w: Interpreter, name: str, table: Handle, scope: Scope) -> str | None:
+def _column_of_name(w: Interpreter, name: str, table: Handle, scope: Scope) -> str | None:
     if table.schema is None:
         return None
     if name in table.schema:
         return name
-    named = w.find(scope, name)
+    named = w.look_up(scope, name)
     if isinstance(named, Handle) and named.kind == "column":
         named = named.name
     return named if isinstance(named, str) and named in table.schema else None

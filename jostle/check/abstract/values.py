@@ -170,7 +170,7 @@ class Scope:
     names: dict[str, Any] = field(default_factory=dict)
     times: Counter[str] | None = None
 
-    def find(self, name: str) -> Any:
+    def look_up(self, name: str) -> Any:
         scope: Scope | None = self
         while scope is not None:
             if name in scope.names:
@@ -233,11 +233,11 @@ Value = (
 # What is in a value ------------------------------------------------------------------------------
 
 
-def is_constant(value: Any) -> bool:
+def is_constant(value: Value) -> bool:
     return value is None or isinstance(value, (bool, float, str))
 
 
-def parts_of(value: Any) -> Sequence[Any] | None:
+def items_in(value: Value) -> Sequence[Any] | None:
     """The items of a container of any kind, or None."""
     if not isinstance(value, (list, dict, Set, Items, OneOf)):  # nearly always
         return None
@@ -256,14 +256,14 @@ def parts_of(value: Any) -> Sequence[Any] | None:
 
 def leaves(value: Any) -> Iterator[Any]:
     """All that is in a value, containers opened, each once."""
-    inside = parts_of(value)
+    inside = items_in(value)
     if inside is None:
         yield value
         return
     waiting, opened = list(inside), {id(value)}
     while waiting:
         here = waiting.pop()
-        inside = parts_of(here)
+        inside = items_in(here)
         if inside is None:
             yield here
         elif id(here) not in opened:
@@ -283,7 +283,7 @@ def cannot_charge(value: Any, purity: Callable[[Any], bool] = lambda function: F
     return True
 
 
-def widened(value: Any) -> Unknown:
+def widened(value: Value) -> Unknown:
     return PUBLIC if cannot_charge(value) else TOP
 
 
@@ -308,9 +308,9 @@ def reached_sources(*values: Any) -> ReachedSources:
             any_source = True
         elif isinstance(value, (OneOf, Items)) and not cannot_charge(value):
             certain = False
-            waiting = [*((v, depth) for v in parts_of(value) or ()), *waiting]
+            waiting = [*((v, depth) for v in items_in(value) or ()), *waiting]
         elif depth > 0:
-            waiting = [*((v, depth - 1) for v in parts_of(value) or ()), *waiting]
+            waiting = [*((v, depth - 1) for v in items_in(value) or ()), *waiting]
     return ReachedSources(joined_exposures(handles), certain and not any_source, any_source)
 
 
@@ -344,7 +344,7 @@ def private_handle(value: Any) -> Handle | None:
     visited: dict[int, Handle | None] = {}
 
     def search(here: Any) -> Handle | None:
-        inside = parts_of(here)
+        inside = items_in(here)
         if inside is None:
             return here if isinstance(here, Handle) and here.trail else None
         if id(here) not in visited:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from jostle.accounting.amounts import QUANTA
-from jostle.check.abstract.calls import apply
+from jostle.check.abstract.calls import transfer_apply
 from jostle.check.abstract.declarations import World
 from jostle.check.abstract.interpreter import NO_SOURCES, Bounds, Interpreter
 from jostle.check.abstract.joins import alike, bare, join, join_all, joined_names, uniform, walked
@@ -150,7 +150,7 @@ class Explorer(Spending, Interpreter):
 
     # Names ---------------------------------------------------------------------------------------
 
-    def find(self, scope: Scope, name: str) -> Any:
+    def look_up(self, scope: Scope, name: str) -> Any:
         at: Scope | None = scope
         while at is not None:
             if name in at.names:
@@ -165,7 +165,7 @@ class Explorer(Spending, Interpreter):
         self.reads.add((name, 0))
         return MISSING
 
-    def use(self, node: n.Use, scope: Scope) -> None:
+    def use_module(self, node: n.Use, scope: Scope) -> None:
         """A module is followed once, in a scope of its own."""
         before, sources = dict(self.ledger.tallies), len(self.sources)
         if node.path not in self.modules:
@@ -215,7 +215,7 @@ class Explorer(Spending, Interpreter):
             self.ledger = self.ledger.join(ledger)
         return join_all([value for value, _ in ends])
 
-    def choose(self, maker: Maker, args: Sequence[Any], node: n.Expr) -> Any:
+    def choose_option(self, maker: Maker, args: Sequence[Any], node: n.Expr) -> Any:
         """Any of the features, each in an allotment of its own, then one of the options with what is left."""
         data = args[0] if args else PUBLIC
         reached = reached_sources(data)
@@ -229,7 +229,7 @@ class Explorer(Spending, Interpreter):
 
         def followed(part: Any, apart: bool) -> Callable[[], Any]:
             inner = Opened(0, most, 0, "", node.span, reached if private else NO_SOURCES, boundless=not private)
-            call = lambda: apply(self, part, [data], {}, node)  # noqa: E731
+            call = lambda: transfer_apply(self, part, [data], {}, node)  # noqa: E731
             return (lambda: self.inside(inner, call, lambda: TOP)) if apart or not private else call
 
         for feature in leaves(maker.features):
@@ -245,9 +245,9 @@ class Explorer(Spending, Interpreter):
     def charge(self, reached: ReachedSources, amount: Bounds, span: Span, why: str = "an amount is not known") -> None:
         self.spend(reached, *amount, Why(why, span))
 
-    def left(self, scope: Scope, unit: str, reached: ReachedSources) -> Any:
+    def left_amount(self, scope: Scope, unit: str, reached: ReachedSources) -> Any:
         opened = self.allotment
-        if opened is None or self.find(scope, unit) is not MISSING:
+        if opened is None or self.look_up(scope, unit) is not MISSING:
             return MISSING
         if opened.boundless:
             return math.inf
@@ -257,7 +257,7 @@ class Explorer(Spending, Interpreter):
 
     def allotted(self, spend: n.Spend, scope: Scope, reached: ReachedSources, body: Callable[[], Any],
                  ruined: Callable[[], Any]) -> Any:  # fmt: skip
-        least, most, delta = self.amount(spend.amount, scope, reached)
+        least, most, delta = self.amount_bounds(spend.amount, scope, reached)
         return self.inside(Opened(least, most, delta, spend.amount.unit, spend.span, reached), body, ruined)
 
     def inside(self, opened: Opened, body: Callable[[], Any], ruined: Callable[[], Any]) -> Any:

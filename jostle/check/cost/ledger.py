@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from jostle.check.abstract.values import EACH, Exposure, Generic, Most, Path, ReachedSources, SourceFact
-from jostle.check.cost.tally import NOTHING, Own, Place, Tally, Tree, Why, joined
+from jostle.check.cost.tally import NOTHING, Own, Place, Tally, Tree, Why, joined_trees
 from jostle.source import Span
 
 SOURCE, DELTA = 0, 1  # the meters of a source itself; others are numbered from 2
@@ -87,7 +87,7 @@ class Spending:
         """A measurement of between `least` and `most` on what is met."""
         whole = why if most == math.inf else None
         for exposure in reached.exposures:
-            place = self._place(exposure)
+            place = self._place_of(exposure)
             sure = reached.certain and all(part is not EACH for _, part in place.path)
             own = Own(least if sure else 0, most, whole)
             if delta and place.path and (exposure.joined or not exposure.source.single):
@@ -103,7 +103,7 @@ class Spending:
         for source in self.sources:
             self.ledger.add(self.stack, source, Place(), Own(0, most, why if most == math.inf else None), delta)
 
-    def _place(self, exposure: Exposure) -> Place:
+    def _place_of(self, exposure: Exposure) -> Place:
         path = current(exposure.path, self.active)
         exposure.source.inexact = exposure.source.inexact or any(part is EACH for _, part in path)
         cap = min((cap for _, cap in exposure.agents), default=math.inf)
@@ -145,7 +145,7 @@ class Spending:
             exposures = tuple(Exposure(s) for s in self.sources if (opened.key, id(s)) in self.ledger.tallies)
         low, high = opened.least, opened.most
         for exposure in exposures:
-            least, most = self.ledger.tally(opened.key, exposure.source).load(self._place(exposure).path)
+            least, most = self.ledger.tally(opened.key, exposure.source).load_at(self._place_of(exposure).path)
             low = min(low, int(max(0, opened.least - most)) if most < math.inf else 0)
             high = min(high, max(0, opened.most - (0 if exposure.source.inexact else least)))
         return (low, high) if reached.certain and opened.reached.certain else (0, opened.most)
@@ -218,7 +218,7 @@ class Spending:
         self, tally: Tally, recorder: Opened, once: Generic | None, least: int, most: int | None, why: Why
     ) -> Tree:
         result: Tree = {}
-        for place, own in joined(tally.trees).items():
+        for place, own in joined_trees(tally.trees).items():
             path = tuple((label, EACH if part is once else part) for label, part in place.path)
             here = Place(path, place.agents, place.cap)
             if any(agent > recorder.agents for agent in place.agents):  # each round makes its own

@@ -64,7 +64,7 @@ class Purity:
 
     def _name(self, name: str, scope: Scope, bound: bool) -> bool:
         """A name that is bound inside may still mean, elsewhere inside, what it means around."""
-        value = scope.find(name)
+        value = scope.look_up(name)
         if value is MISSING:
             return bound
         return not isinstance(value, Module) and self.value(value)

@@ -87,14 +87,14 @@ class Tally:
         for tree in other.trees:
             _add_tree(trees, tree)
         while len(trees) > MOST_TREES:
-            trees[-2:] = [joined(trees[-2:])]
+            trees[-2:] = [joined_trees(trees[-2:])]
         return Tally(tuple(trees))
 
     def total(self) -> tuple[int, Most]:
         """What the meter's root can have in all."""
         return _bounds([meter.spent for meter in map(_meter, self.trees)])
 
-    def load(self, path: Path) -> tuple[int, Most]:
+    def load_at(self, path: Path) -> tuple[int, Most]:
         """What a charge at `path` adds to before the root grows: an amount less this is left there."""
         meters, path = list(map(_meter, self.trees)), _known(path)
         return _bounds([tuple(map(sub, meter.spent, meter.slack(path))) for meter in meters])
@@ -109,7 +109,7 @@ class Tally:
         return whys[0] if whys else None
 
 
-def joined(trees: Iterable[Tree]) -> Tree:
+def joined_trees(trees: Iterable[Tree]) -> Tree:
     """One tree that bounds all of these."""
     alternatives = list(trees)
     result: Tree = {}
@@ -125,7 +125,7 @@ def _add_tree(trees: list[Tree], new: Tree) -> None:
     """A tree that another one covers is taken into it."""
     for i, old in enumerate(trees):
         if _covers(old, new) or _covers(new, old):
-            trees[i] = joined([old, new])
+            trees[i] = joined_trees([old, new])
             return
     trees.append(new)
 

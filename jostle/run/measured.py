@@ -14,7 +14,7 @@ from jostle.noise_laws import Gaussian
 from jostle.privacy.kernel.handles import Cube, Handle, Table, Vectors, handles_in
 from jostle.privacy.kernel.public_rows import public_cells, public_vectors
 from jostle.privacy.measurements import replay
-from jostle.privacy.measurements.answers import JointCells
+from jostle.privacy.measurements.answers import Answers, JointCells
 from jostle.privacy.measurements.choices import NoisyArgmax, NoisyScore, choose_publicly
 from jostle.privacy.scores.rule import Score, Scores
 from jostle.privacy.transformations import transform
@@ -42,14 +42,22 @@ def _laplace(value: Any, strategy: Any = None, *, epsilon: Any = None, via: str 
         import numpy as np
 
         cells = [{"kind": "groups", "labels": np.arange(value.size), "size": value.size, "weight": 1.0}]
-        (noisy,), law = replay.vector(interp.kernel, value, cells, amount, via, span)
+        (noisy,), law = _answers(interp, value, cells, amount, via, span)
         return with_noise(noisy.reshape(value.shape), amount, law, cells)
     blocks = strategy["blocks"] if isinstance(strategy, dict) and "blocks" in strategy else strategy
     if not isinstance(blocks, (list, tuple)) or not all(isinstance(b, dict) for b in blocks):
         raise refuse("TypeError", f"a strategy comes from a kernel, not from {kind_name(strategy)}")
-    answers, law = replay.vector(interp.kernel, value, blocks, amount, via, span)
+    answers, law = _answers(interp, value, blocks, amount, via, span)
     scale = 0.0 if law is None else law.scale
     return Record(answers=[with_noise(a, amount, law) for a in answers], scale=scale)
+
+
+def _answers(interp: Any, cube: Cube, blocks: Any, amount: Amount | None, via: str | None, span: Any) -> Answers:
+    """The answers of a strategy, measured or given again."""
+    answers, again = replay.vector(interp.kernel, cube, blocks, amount, via, span)
+    if again and amount is not None:
+        interp.kernel.events.emit("query", "vector", span, replayed=True, **{amount.unit: as_float(amount.value)})
+    return answers
 
 
 def _together(value: Any, epsilon: Any, via: str | None, at: Any) -> list[Any]:

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from jostle.accounting.amounts import Amount, as_float
+from jostle.accounting.amounts import Amount
 from jostle.diagnostics import Refusal
 from jostle.jsontext import digest
 from jostle.noise_laws import ADDITIVE, law_named
@@ -30,23 +30,20 @@ from jostle.privacy.mechanisms.linear import Block
 from jostle.privacy.mechanisms.released import Noised
 from jostle.source import Span
 
-if TYPE_CHECKING:
-    pass
-
 MOST_STORED = 2**14  # numbers of a vector that are kept
 
 
 def run(kernel: Kernel, request: Any, amount: Amount, via: str | None, span: Span | None) -> tuple[Answer, bool]:
     """The answer to a private select, and whether it was given before."""
     table = request.table if isinstance(request, Request) else None
-    asked = _Asked.of(table, request, amount, via)
-    if asked is None:
+    stored_request = _StoredRequest.of(table, request, amount, via)
+    if stored_request is None:
         return kernel.measure(_measurement(request, amount, via), span), False
-    stored = asked.again(kernel, "select", span)
+    stored = stored_request.again(kernel, "select", span)
     if stored is not None:
         return _from_json(stored), True
     answer = kernel.measure(_measurement(request, amount, via), span)
-    asked.remember(_as_json(answer))
+    stored_request.remember(_as_json(answer))
     return answer, False
 
 
@@ -58,25 +55,25 @@ def _measurement(request: Any, amount: Amount, via: str | None) -> Measurement[A
 
 def vector(
     kernel: Kernel, cube: Cube, blocks: Sequence[Block], amount: Amount | None, via: str | None, span: Span | None
-) -> Answers:
-    """The answers of a strategy; where it was given before, the same numbers again."""
+) -> tuple[Answers, bool]:
+    """The answers of a strategy, and whether they were given before: the same numbers again."""
     import numpy as np
 
-    asked = _Asked.of(cube, (cube, blocks), amount, via) if amount is not None else None
-    if asked is None or amount is None:
-        return kernel.measure(StrategyAnswers.of(cube, blocks, amount, via), span)
-    stored = asked.again(kernel, "vector", span)
+    request = _StoredRequest.of(cube, (cube, blocks), amount, via) if amount is not None else None
+    if request is None:
+        return kernel.measure(StrategyAnswers.of(cube, blocks, amount, via), span), False
+    stored = request.again(kernel, "vector", span)
     if stored is not None:
-        kernel.events.emit("query", "vector", span, replayed=True, **{amount.unit: as_float(amount.value)})
-        return [np.array(part, dtype=float) for part in stored["parts"]], ADDITIVE[stored["mechanism"]](stored["scale"])
+        numbers = [np.array(part, dtype=float) for part in stored["parts"]]
+        return (numbers, ADDITIVE[stored["mechanism"]](stored["scale"])), True
     parts, law = kernel.measure(StrategyAnswers.of(cube, blocks, amount, via), span)
     if sum(part.size for part in parts) <= MOST_STORED and law is not None:
-        asked.remember({"parts": [part.tolist() for part in parts], "scale": law.scale, "mechanism": law.name})
-    return parts, law
+        request.remember({"parts": [part.tolist() for part in parts], "scale": law.scale, "mechanism": law.name})
+    return (parts, law), False
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _StoredRequest:
     """A request that can be told from others: the k-th of its kind in this run."""
 
     account: Account
@@ -85,35 +82,35 @@ class _Asked:
     digest: str
 
     @classmethod
-    def of(cls, handle: Handle | None, plan: object, amount: Amount, via: str | None) -> _Asked | None:
+    def of(cls, handle: Handle | None, plan: object, amount: Amount, via: str | None) -> _StoredRequest | None:
         """`None` where it is of no registered dataset alone, or of something that a digest does not stand for."""
         if handle is None or len(handle.exposures) != 1:
             return None
         account = handle.exposures[0].source.account
         if account is None:
             return None
-        told = plan_digest(plan, {account.data: account.name})
-        if not told.closed:
+        digested = plan_digest(plan, {account.data: account.name})
+        if not digested.closed:
             return None
-        wish = [told.digest, str(amount), via or "", account.version]
-        same = digest(wish)
+        facts = [digested.digest, str(amount), via or "", account.version]
+        same = digest(facts)
         account.asked[same] = account.asked.get(same, 0) + 1
-        return cls(account, handle.exposures, amount, digest([*wish, account.asked[same]]))
+        return cls(account, handle.exposures, amount, digest([*facts, account.asked[same]]))
 
     def again(self, kernel: Kernel, what: str, span: Span | None) -> Any | None:
         """The stored answer, with the allotments charged as they were then; its charge is this run's too."""
-        found = self.account.ledger.answer(self.account.name, self.digest)
-        if found is None:
+        answer = self.account.ledger.answer(self.account.name, self.digest)
+        if answer is None:
             return None
-        stored, receipt = found
+        stored, receipt = answer
         kernel.charge_again(self.exposures, self.amount, what, span)
         self.account.receipts.append(receipt)
         return stored
 
-    def remember(self, told: Any) -> None:
+    def remember(self, answer: Any) -> None:
         """Where it cannot be stored it is paid for all the same and may be shown; only it cannot be given again."""
         with suppress(Refusal):
-            self.account.ledger.remember(self.account.receipts[-1], self.digest, told)
+            self.account.ledger.remember(self.account.receipts[-1], self.digest, answer)
 
 
 # Answers as JSON: a noised number keeps its mechanism and scale --------------------------------------

@@ -1,7 +1,7 @@
 """Built-ins that stand in `privacy`: a row names the function, and its annotations say what a program gives it.
 
-Such a function takes a handle and public values. It gives a measurement, which the door measures here, or a score,
-which of public data is a number at once.
+Such a function takes a handle and public values. It gives a measurement, which the door measures here, or scores. One
+score of public data is a number at once; of a vector of them only the largest is asked.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from jostle.language.facts import Builtin
 from jostle.privacy.kernel.handles import Handle
 from jostle.privacy.kernel.measurement import Measurement
 from jostle.privacy.measurements.choices import NoisyScore
-from jostle.privacy.scores.rule import Score
+from jostle.privacy.scores.rule import Score, Scores
 from jostle.run.arguments import READERS, amount_for
 from jostle.run.registry import implement
 
@@ -68,7 +68,7 @@ def _body(row: Builtin) -> Callable[..., Any]:
         result = function_of(row)(**named)
         if isinstance(result, Measurement):
             return interp.kernel.measure(result, span)
-        if isinstance(result, Score) and not result.private:
+        if isinstance(result, Score) and not isinstance(result, Scores) and not result.private:
             return interp.kernel.measure(NoisyScore.of(result, None, None), span)
         return result
 

@@ -11,18 +11,28 @@ import re
 from typing import Any
 
 DEEPEST = 100
+LONGEST = 300  # digits of a whole number: a double holds it
 _TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
 _BRACKET = re.compile(r"[\[\]{}]")
 
 
 def loads(text: str) -> Any:
-    """The value that `text` says; `ValueError` where it is no JSON, or nested more than `DEEPEST` deep."""
+    """The value that `text` says.
+
+    `ValueError` where it is no JSON, is nested more than `DEEPEST` deep or has a whole number beyond `LONGEST` digits.
+    """
     depth = 0
     for bracket in _BRACKET.findall(_TEXT.sub("", text)):
         depth += 1 if bracket in "[{" else -1
         if depth > DEEPEST:
             raise ValueError(f"nested more than {DEEPEST} deep")
-    return json.loads(text)
+    return json.loads(text, parse_int=_whole)
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > LONGEST:
+        raise ValueError(f"a whole number of more than {LONGEST} digits")
+    return int(digits)
 
 
 def canonical(value: Any) -> bytes:

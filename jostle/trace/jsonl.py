@@ -1,7 +1,7 @@
 """The event stream on disk: one JSON object a line, written as it happens, and read again.
 
 `Writer` is a listener of the stream; `read` gives back the events it wrote. A damaged file is refused with its place.
-Neither knows what the fields of an event mean.
+What the fields of an event are is known to `shapes` alone.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from jostle.diagnostics import Refusal, refuse, unwritable
 from jostle.events import VERSION, Event
 from jostle.jsontext import loads
 from jostle.source import Source, Span
+from jostle.trace.shapes import damage
 
 _OTHER_PATH = "give another path to --trace"
 _OWN = ("v", "id", "parent", "kind", "name", "span")
@@ -123,6 +124,9 @@ def _event(line: str, place: Span, *, cut: bool) -> Event:
     if not fits:
         raise _damaged(place, "the trace is damaged: `id`, `parent`, `kind` or `name` is of the wrong type")
     fields = {key: value for key, value in record.items() if key not in _OWN}
+    if (field := damage(kind, fields)) is not None:
+        odd = f"`{field}` of this {kind} is missing, or not what a run writes"
+        raise _damaged(place, f"the trace is damaged: {odd}")
     return Event(number, parent, kind, name, _span(span, place), fields)
 
 

@@ -46,9 +46,12 @@ def _evaluate(expr: RowExpr, columns: Mapping[str, NDArray[Any]]) -> Values:
         return _logic(expr.op, args)
     if expr.op == "if":
         (test, test_known), (then, then_known), (other, other_known) = args
-        return _choose(test, then, other), test_known & np.where(test, then_known, other_known)
+        holds = _truth(test) & test_known
+        return _choose(holds, then, other), np.where(holds, then_known, other_known)
+    if expr.op == "missing":
+        return ~np.asarray(args[0][1]), np.True_
     if expr.op == "in":
-        return _among(args)
+        return _among(args, expr.args[1:])
     if expr.op == "not":
         return ~args[0][0], valid_args
     if expr.op in _COMPARE:
@@ -120,14 +123,17 @@ def _choose(test: Any, then: Any, other: Any) -> Any:
     return np.where(_truth(test), then, other)
 
 
-def _among(args: list[Values]) -> Values:
+def _among(args: list[Values], constants: tuple[RowExpr, ...]) -> Values:
     import numpy as np
 
     (value, value_valid), *others = args
+    with_none = any(arg == Constant(None) for arg in constants)
     among = np.zeros(np.shape(value), dtype=bool)
     for other, other_valid in others:
         left, right = _alike(value, other)
         among = among | ((left == right).astype(bool) & other_valid)
+    if with_none:
+        return (among & value_valid) | ~np.asarray(value_valid), np.True_
     return among, np.broadcast_to(value_valid, np.shape(among))
 
 

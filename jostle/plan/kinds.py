@@ -21,7 +21,7 @@ DEPTH = 200  # nested operations, in an expression or a plan
 
 ARITY = {
     **{name: operation.arity for name, operation in OPERATIONS.items()},
-    **dict.fromkeys(COMPARISONS, 2), "not": 1, "if": 3,
+    **dict.fromkeys(COMPARISONS, 2), "not": 1, "if": 3, "missing": 1,
 }  # fmt: skip
 _WORDS = {"number": "a number", "text": "text", "boolean": "true or false"}
 
@@ -67,6 +67,8 @@ def _kind(expr: RowExpr, schema: Schema) -> str | None:
     _check_arity(op, len(kinds))
     if op in LOGIC:
         return _all(op, kinds, "boolean")
+    if op == "missing":
+        return "boolean"
     if op in COMPARISONS or op == "in":
         return _comparison(op, kinds)
     if op == "if":

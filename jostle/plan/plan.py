@@ -30,9 +30,11 @@ class Apply:
 
     Arithmetic `+ - * / % ^ neg` and `abs floor ceil sqrt log exp round`; comparison `== != < <= > >=` (numbers
     with numbers, text with text); logic `and or not`; `if` (test, then, other); `clamp` (x, low, high);
-    `in` (x, constant, …); `min`, `max` (of two); `bucket` (n, salt, value, …): a hash of the values, 0 … n − 1, which
-    has no spelling of its own in the language. A null operand gives null; `and`/`or` are three-valued as in
-    SQL; a `where` keeps a row only when its condition is true. Whatever is not finite is null.
+    `missing` (one of any kind), which is true or false; `in` (x, constant, …), where a `none` among the constants
+    matches what is missing; `min`, `max` (of two); `bucket` (n, salt, value, …): a hash of the values, 0 … n − 1,
+    which has no spelling of its own in the language. A null operand gives null, but for a test of `if`, which
+    then does not hold; `and`/`or` are three-valued as in SQL; a `where` keeps a row only when its condition is
+    true. Whatever is not finite is null.
     """
 
     op: str

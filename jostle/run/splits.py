@@ -85,11 +85,11 @@ def _binned(table: Any, column: Any, edges: Any, *, at: Any) -> Table:
     if not places or len(places) > MOST_EDGES:
         raise refuse("ValueError", f"the edges of bins are a list of 1 to {MOST_EDGES} numbers")
     transform.need_column(table, name)
-    total: RowExpr | None = None
+    total: RowExpr = Apply("if", (Apply("missing", (Column(name),)), Constant(None), Constant(0.0)))
     for edge in places:
         reached = Apply("if", (Apply(">=", (Column(name), Constant(edge))), Constant(1.0), Constant(0.0)))
-        total = reached if total is None else Apply("+", (total, reached))
-    return transform.derive(table, [(name, total if total is not None else Column(name))])
+        total = Apply("+", (total, reached))
+    return transform.derive(table, [(name, total)])
 
 
 for _split in splits.SPLITS:

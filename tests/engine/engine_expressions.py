@@ -72,6 +72,8 @@ def conditions(numbers: st.SearchStrategy[RowExpr]) -> st.SearchStrategy[RowExpr
             lambda pair: Apply("in", (pair[0], *pair[1]))
         ),
         st.tuples(_texts(), st.lists(_texts(), max_size=3)).map(lambda pair: Apply("in", (pair[0], *pair[1]))),
+        _apply("missing", numbers),
+        _apply("missing", _texts()),
     )
     return st.one_of(simple, _apply("and", simple, simple), _apply("or", simple, simple, simple), _apply("not", simple))
 

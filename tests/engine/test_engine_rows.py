@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engine_expressions import COLUMNS, SCHEMA, conditions, numbers, on_sql, smooth
+from engine_expressions import COLUMNS, NAN, SCHEMA, conditions, numbers, on_sql, smooth
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -101,7 +101,16 @@ def test_whatever_is_not_finite_is_missing(engine: DuckDb, expressions: list[Row
         ("in", (2.0, 1.0, 2.0), True),
         ("in", (None, 1.0), None),
         ("in", (3.0, None), False),
-        ("if", (None, 1.0, 2.0), None),
+        ("in", (None, None, 3.0), True),
+        ("in", (2.0, None, 3.0, 2.0), True),
+        ("in", (None, None), True),
+        ("in", ("a", None), False),
+        ("missing", (None,), True),
+        ("missing", ("",), False),
+        ("missing", (NAN,), True),
+        ("missing", (False,), False),
+        ("if", (None, 1.0, 2.0), 2.0),
+        ("if", (None, 1.0, None), None),
         ("and", (False, None), False),
         ("and", (True, None), None),
         ("or", (True, None), True),

@@ -143,6 +143,8 @@ class RowSql:
             return self._among(expr)
         if expr.op == "if":
             return self._if(expr, kind)
+        if expr.op == "missing":
+            return self._missing(expr.args[0])
         if expr.op == "bucket":
             return self._bucket(expr)
         piece = self._number(expr)
@@ -221,7 +223,11 @@ class RowSql:
         return _Piece("(" + f" {expr.op.upper()} ".join(arg.text for arg in args) + ")", False, stage)
 
     def _among(self, expr: Apply) -> _Piece:
-        """A missing value is in no set and not outside it: NULL. A `none` among the constants matches nothing."""
+        """A missing value is in no set and not outside it: NULL. With a `none` among the constants it is in the set."""
+        if Constant(None) in expr.args[1:]:
+            rest = tuple(arg for arg in expr.args[1:] if arg != Constant(None))
+            test, among = self._missing(expr.args[0]), self._among(Apply("in", (expr.args[0], *rest)))
+            return _Piece(f"({test.text} OR coalesce({among.text}, FALSE))", False, max(test.stage, among.stage))
         x = expr.args[0]
         kinds = [kind_of(arg, self.schema) for arg in expr.args if arg != Constant(None)]
         kind = kinds[0] if kinds else "number"
@@ -237,6 +243,10 @@ class RowSql:
         stage = max(stage, value.stage)
         return _Piece(f"CASE WHEN {value.text} IS NOT NULL THEN ({tests}) END", False, stage)
 
+    def _missing(self, operand: RowExpr) -> _Piece:
+        value = self._tame(self._emit(operand, kind_of(operand, self.schema)))
+        return _Piece(f"({value.text} IS NULL)", False, value.stage)
+
     def _bucket(self, expr: Apply) -> _Piece:
         """48 bits of the SHA-256 of the salt and the values' own texts, by the remainder of the number of buckets."""
         many, salt, *values = expr.args
@@ -248,10 +258,10 @@ class RowSql:
         return _Piece(f"CAST({number} % {_whole(many)} AS DOUBLE)", False, stage)
 
     def _if(self, expr: Apply, kind: str) -> _Piece:
-        """A test that is NULL gives NULL: what is not known is neither true nor false."""
-        test = self._named(self._emit(expr.args[0], "boolean"))
+        """A test that is NULL does not hold, as in SQL."""
+        test = self._emit(expr.args[0], "boolean")
         then, other = (self._emit(arg, kind) for arg in expr.args[1:])
-        text = f"CASE WHEN {test.text} THEN {then.text} WHEN NOT {test.text} THEN {other.text} END"
+        text = f"CASE WHEN {test.text} THEN {then.text} ELSE {other.text} END"
         return _Piece(text, then.wild or other.wild, max(test.stage, then.stage, other.stage))
 
 

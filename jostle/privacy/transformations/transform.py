@@ -185,9 +185,10 @@ def need_column(table: Table, name: str) -> None:
 
 
 def as_column(expr: RowExpr, table: Table) -> RowExpr:
-    """A boolean as a column is 1 or 0."""
+    """A boolean as a column is 1 or 0, and none where it is missing."""
     if kind_of(expr, table.domains) == "boolean":
-        return Apply("if", (expr, Constant(1.0), Constant(0.0)))
+        false = Apply("if", (Apply("not", (expr,)), Constant(0.0), Constant(None)))
+        return Apply("if", (expr, Constant(1.0), false))
     return expr
 
 

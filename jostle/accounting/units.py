@@ -9,22 +9,26 @@ from dataclasses import dataclass
 class Unit:
     """What neighbours differ by: one row, one row replaced, or all (up to `rows`) rows of one value of `columns`.
 
-    `weighted`: the rows of one value have weights that add up to 1.
+    A value of `columns` is one person; of persons with several tables, in each. `rows` is None where a person may have
+    any number of rows. `weighted`: the rows of one value have weights that add up to 1. `linked` names the source
+    whose persons these are, where another declared them.
     """
 
     columns: tuple[str, ...] = ()
-    rows: int = 1
+    rows: int | None = 1
     public_size: bool = False
     at_most: int | None = None
     weighted: bool = False
+    linked: str = ""
 
     @property
-    def distance(self) -> int:
+    def distance(self) -> int | None:
         """The distance of neighbours in added and removed rows: what every stability starts from."""
         return 2 if self.public_size else self.rows
 
     def __str__(self) -> str:
         if self.columns:
-            return f"{', '.join(self.columns)} up to {self.rows} rows{' weighted' if self.weighted else ''}"
+            bound = "" if self.rows is None else f" up to {self.rows} rows{' weighted' if self.weighted else ''}"
+            return (f"{self.linked} on " if self.linked else "") + ", ".join(self.columns) + bound
         tail = ", public size" if self.public_size else f", at most {self.at_most} rows" if self.at_most else ""
         return f"rows{tail}"

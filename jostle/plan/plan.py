@@ -57,9 +57,10 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """At most `most` rows for each value of the raw, unclamped `by` columns, chosen by a portable row hash.
+    """The rows of persons: those of one value of the raw, unclamped `by` columns are one person's.
 
-    Rows where any `by` column is null are dropped. Computed once for each scan and kept. With `weighted`, the rows
+    At most `most` rows of each, chosen by a portable row hash; all of them where it is None. Rows where any `by`
+    column is null are dropped. Computed once for each scan and kept. With `weighted`, the rows
     kept of one value also have weights: whole multiples of 2^-WEIGHT_BITS that add up to exactly 1, as equal as that
     allows (the j-th of m, in the order of the hash, has ⌊jG/m⌋ − ⌊(j−1)G/m⌋ of G = 2^WEIGHT_BITS). Rows with equal
     hashes are equal, so it does not matter which of them comes first.
@@ -67,7 +68,7 @@ class Bound:
 
     scan: Scan
     by: tuple[str, ...]
-    most: int
+    most: int | None
     weighted: bool = False
 
 
@@ -89,16 +90,50 @@ class Derive:
 class Join:
     """Inner join on equal, non-null columns; with `most`, each side first keeps at most that many rows a key, by hash.
 
-    Columns of the right side that the left has too (other than keys) are dropped.
+    Columns of the right side that the left has too (other than keys) are dropped. With `person`, rows of the two sides
+    meet only where they are one person's (`plan.persons`), and `on` may be empty.
     """
 
     left: Plan
     right: Plan
     on: tuple[str, ...]
     most: int | None = None
+    person: bool = False
 
 
-Plan = Scan | Bound | Filter | Derive | Join
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """Of each person at most `groups` values of the keys, and of each of these at most `rows` rows; None: all.
+
+    Rows are in the order of `order` (none last, the largest first where `descending`), else of a portable hash, which
+    also decides where the order ties; groups are in the order of their first rows, or of a hash of the keys. Rows that
+    tie in all of this are equal. What stays of a person is a function of that person's rows.
+    """
+
+    source: Plan
+    keys: tuple[RowExpr, ...]
+    groups: int | None
+    rows: int | None
+    order: RowExpr | None = None
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRows:
+    """A row for each group of rows: its keys, then its exact terms as doubles.
+
+    Groups are by the keys (numbers taken down to integers, rows without a key left out), and with `person` by person
+    too: a row of the result is then that person's. A group has at most `most` rows, where that is publicly known.
+    """
+
+    source: Plan
+    person: bool
+    keys: tuple[tuple[str, RowExpr], ...]
+    terms: tuple[tuple[str, GroupTerm], ...]
+    most: int | None = None
+
+
+Plan = Scan | Bound | Filter | Derive | Join | Truncate | GroupRows
 
 
 WEIGHT_BITS = 16
@@ -143,6 +178,18 @@ class FixedSum:
 
 
 Term = Count | FixedSum
+
+
+@dataclass(frozen=True, slots=True)
+class Extreme:
+    """The smallest, or the largest, number of an expression; none where it is none in all rows."""
+
+    expr: RowExpr
+    largest: bool
+
+
+GroupTerm = Count | FixedSum | Extreme
+"""What a group of rows can be summed up in; `weighted` is for none of these."""
 
 
 STATISTICS = ("count", "count_distinct", "sum", "avg", "var", "quantile", "min", "max", "mode")

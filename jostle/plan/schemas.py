@@ -7,21 +7,29 @@ anew for every plan: a column that is redefined has the facts of its new definit
 from __future__ import annotations
 
 import itertools
+import math
 
 from jostle.diagnostics import refuse
 from jostle.plan.bounds import bounds_of, is_integral
 from jostle.plan.domains import Categories, Domain, Integer, Open, Real
 from jostle.plan.kinds import DEPTH, Schema, domain_kind, domain_of, kind_of, mixed
+from jostle.plan.persons import has_persons
 from jostle.plan.plan import (
+    Apply,
     Bound,
     Column,
     Constant,
+    Count,
     Derive,
+    Extreme,
     Filter,
+    GroupRows,
+    GroupTerm,
     Join,
     Plan,
     RowExpr,
     Scan,
+    Truncate,
 )  # fmt: skip
 
 
@@ -46,8 +54,10 @@ def schema_of(plan: Plan) -> dict[str, Domain]:
 
 def _schema(plan: Plan, depth: int) -> dict[str, Domain]:
     check_plan_depth(depth)
-    while isinstance(plan, Filter):
+    while isinstance(plan, Filter | Truncate):
         plan = plan.source
+    if isinstance(plan, GroupRows):
+        return group_rows_schema(plan, _schema(plan.source, depth + 1))
     if isinstance(plan, Bound):
         plan = plan.scan
     if isinstance(plan, Scan):
@@ -71,7 +81,9 @@ def check_join(plan: Join, left: Schema, right: Schema) -> None:
         kinds = domain_kind(domain_of(name, left)), domain_kind(domain_of(name, right))
         if kinds[0] != kinds[1]:
             raise mixed(f"the join on `{name}`", *kinds)
-    if not plan.on:
+    if plan.person and not (has_persons(plan.left) and has_persons(plan.right)):
+        raise refuse("TypeError", "whose the rows of a side are is not known")
+    if not plan.on and not plan.person:
         raise refuse("TypeError", "a join needs a column to join on", help="join U on key")
 
 
@@ -91,3 +103,27 @@ def derived_domain(expr: RowExpr, schema: Schema) -> Domain:
     if is_integral(expr, schema):
         return Integer(int(bounds[0]), int(bounds[1]))
     return Real(*bounds)
+
+
+def group_key_value(expr: RowExpr, schema: Schema) -> RowExpr:
+    """What rows are grouped by: a number is taken down to an integer."""
+    whole = kind_of(expr, schema) != "number" or is_integral(expr, schema)
+    return expr if whole else Apply("floor", (expr,))
+
+
+def group_rows_schema(plan: GroupRows, inner: Schema) -> dict[str, Domain]:
+    """The columns of groups of rows over a source with the schema `inner`."""
+    keys = {name: derived_domain(group_key_value(expr, inner), inner) for name, expr in plan.keys}
+    return keys | {name: _term_domain(term, plan.most, inner) for name, term in plan.terms}
+
+
+def _term_domain(term: GroupTerm, most: int | None, schema: Schema) -> Domain:
+    """What a group of at most `most` rows can have."""
+    if isinstance(term, Extreme):
+        return derived_domain(term.expr, schema)
+    if isinstance(term, Count):
+        return Open("integer") if most is None else Integer(int(term.expr is None), most)
+    if most is None:
+        return Open("real" if term.bits else "integer")
+    low, high = min(0.0, term.low * most), max(0.0, term.high * most)
+    return Integer(math.floor(low), math.ceil(high)) if not term.bits else Real(low, high)

@@ -16,7 +16,8 @@ from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.files import OpenFile, open_file
 from jostle.engine.sql.dialect import DUCKDB
 from jostle.engine.sql.engine import SqlEngine
-from jostle.engine.sql.relations import Relation, truncate_rows_per_key
+from jostle.engine.sql.persons import rows_per_key
+from jostle.engine.sql.relations import Relation
 from jostle.engine.sql.rows import Physical
 from jostle.plan.domains import Categories, Domain, Integer, Open, Real
 from jostle.plan.plan import (
@@ -85,7 +86,7 @@ class Toy(SqlEngine):
         if isinstance(plan, Bound):
             texts = [text(f"c{(at := names.index(name))}", kinds[f"c{at}"]) for name in sorted(dict(scan.columns))]
             by = [f"c{names.index(name)}" for name in plan.by]
-            source = truncate_rows_per_key("*", source, by, texts, plan.most, dialect=DIALECT)
+            source = rows_per_key("*", source, by, texts, plan.most, dialect=DIALECT)
         cells = [clean(f"c{(at := names.index(name))}", kinds[f"c{at}"], domain) for name, domain in scan.columns]
         items = ", ".join(f"{cell} AS c{i}" for i, (cell, _) in enumerate(cells))
         columns = {name: Physical(f"c{i}", cells[i][1]) for i, (name, _) in enumerate(scan.columns)}

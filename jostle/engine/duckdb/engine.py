@@ -24,7 +24,7 @@ from jostle.engine.duckdb.parquetfile import ParquetFile
 from jostle.engine.duckdb.raw import Raw
 from jostle.engine.files import OpenFile, open_file
 from jostle.engine.spill import SpillFolder
-from jostle.engine.sql import relations
+from jostle.engine.sql import persons, relations
 from jostle.engine.sql.dialect import DUCKDB
 from jostle.engine.sql.engine import SqlEngine
 from jostle.engine.sql.rows import Physical
@@ -168,7 +168,7 @@ class DuckDb(SqlEngine):
             source = _bounded(plan, raw, table, cells)
         cleaned = [clean(*cell, domain) for cell, (_, domain) in zip(cells, scan.columns, strict=True)]
         weighted = isinstance(plan, Bound) and plan.weighted
-        named = [f"{item} AS c{i}" for i, (item, _) in enumerate(cleaned)] + (["w"] if weighted else [])
+        named = [f"{item} AS c{i}" for i, (item, _) in enumerate(cleaned)] + ["w"] * weighted + ["p"] * bool(by)
         parsed = isinstance(raw, CsvFile) or any(map(_parsed, cells, (domain for _, domain in scan.columns)))
         if isinstance(plan, Bound) or parsed:
             table = f"kept{next(self._numbers)}"
@@ -177,7 +177,9 @@ class DuckDb(SqlEngine):
         else:
             query = f"SELECT {', '.join([*named, 'n'])} FROM {table}"
         columns = {name: Physical(f"c{i}", cleaned[i][1]) for i, (name, _) in enumerate(scan.columns)}
-        self._kept[plan] = relations.Relation(query, columns, dict(scan.columns), raw.size, weighted, True)
+        self._kept[plan] = relations.Relation(
+            query, columns, dict(scan.columns), raw.size, weighted, numbered=True, personal=bool(by)
+        )
         return self._kept[plan]
 
     def fetch(self, query: str, label: str = "the data") -> list[tuple[Any, ...]]:
@@ -235,10 +237,11 @@ def _parsed(cell: tuple[str, str], domain: Domain) -> bool:
 
 
 def _bounded(plan: Bound, raw: Raw, table: str, cells: list[tuple[str, str]]) -> str:
-    """Raw rows, at most `most` for each raw value of `by`; columns in the hash by the order of their names."""
+    """Raw rows and `p`, whose each is; at most `most` of each person. In the hash columns are by the order of names."""
     place = {name: i for i, (name, _) in enumerate(plan.scan.columns)}
     by = [text(*raw.cell(name)) for name in plan.by]
+    source = f"SELECT *, {persons.person(by, DUCKDB)} AS p FROM {table}{persons.known(by)}"
+    if plan.most is None:
+        return source
     texts = [text(*cells[place[name]]) for name in sorted(place)]
-    return relations.truncate_rows_per_key(
-        "*", f"SELECT * FROM {table}", by, texts, plan.most, weighted=plan.weighted, dialect=DUCKDB
-    )
+    return persons.rows_per_key("*", source, ["p"], texts, plan.most, weighted=plan.weighted, dialect=DUCKDB)

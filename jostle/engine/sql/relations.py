@@ -7,13 +7,14 @@ scan and runs what comes out.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from jostle.diagnostics import refuse
+from jostle.engine.sql import persons
 from jostle.engine.sql.dialect import DUCKDB, Dialect
-from jostle.engine.sql.rows import Physical, RowSql, canonical, constant_literal, number_literal
+from jostle.engine.sql.rows import Physical, RowSql, constant_literal, number_literal
+from jostle.engine.sql.terms import check_number, fixed_term
 from jostle.plan.domains import Integer
 from jostle.plan.kinds import Schema, kind_of
 from jostle.plan.plan import (
@@ -25,17 +26,16 @@ from jostle.plan.plan import (
     Derive,
     Exact,
     Filter,
-    FixedSum,
+    GroupRows,
     Join,
     Key,
     Plan,
     RowExpr,
     Scan,
     Term,
+    Truncate,
 )  # fmt: skip
-from jostle.plan.schemas import check_join, check_plan_depth, derived_domain
-
-_WIDEST_SUM = 2**80  # of one row's term: 2^47 rows of it still fit a HUGEINT
+from jostle.plan.schemas import check_join, check_plan_depth, derived_domain, group_rows_schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Relation:
     """A SELECT with its columns by their names in the plan, what is known of them, and a bound on its rows.
 
     `weighted`: it has a column `w` beside those, its rows' weights; `numbered`: a column `n` that tells the rows apart
-    and is the same in every query.
+    and is the same in every query; `personal`: a column `p`, the text that tells whose a row is.
     """
 
     sql: str
@@ -52,6 +52,7 @@ class Relation:
     most_rows: int
     weighted: bool = False
     numbered: bool = False
+    personal: bool = False
     dialect: Dialect = DUCKDB
 
     def rows(self) -> RowSql:
@@ -69,6 +70,10 @@ def relation(plan: Plan, base: Base, depth: int = 0) -> Relation:
         return _filter(plan, base, depth)
     if isinstance(plan, Derive):
         return _derive(plan, relation(plan.source, base, depth + 1))
+    if isinstance(plan, Truncate):
+        return _truncate(plan, relation(plan.source, base, depth + 1))
+    if isinstance(plan, GroupRows):
+        return _group_rows(plan, relation(plan.source, base, depth + 1))
     return _join(plan, relation(plan.left, base, depth + 1), relation(plan.right, base, depth + 1))
 
 
@@ -87,11 +92,12 @@ def _filter(plan: Filter, base: Base, depth: int) -> Relation:
 
 
 def _hidden(relation: Relation) -> list[str]:
-    return [*_weights(relation), *(["n"] if relation.numbered else [])]
+    return [*_carried(relation), *(["n"] if relation.numbered else [])]
 
 
-def _weights(relation: Relation, of: str = "") -> list[str]:
-    return [f"{of}w"] if relation.weighted else []
+def _carried(relation: Relation, of: str = "") -> list[str]:
+    """The columns beside those of the plan that a join keeps."""
+    return [f"{of}w"] * relation.weighted + [f"{of}p"] * relation.personal
 
 
 def _condition(rows: RowSql, expr: RowExpr, schema: Schema) -> str:
@@ -128,11 +134,33 @@ def _join(plan: Join, left: Relation, right: Relation) -> Relation:
             columns[name], schema[name] = Physical(alias, physical.whole), right.schema[name]
             items.append(f"b.{physical.alias} AS {alias}")
     tests = [f"a.{left.columns[name].alias} = b.{right.columns[name].alias}" for name in plan.on]
-    items += _weights(left, "a.") + _weights(right, "b.")
+    if plan.person:
+        tests.append("a.p = b.p")
+    if left.personal and right.personal:  # of which only one's own rows can be told whose they are
+        left, right = replace(left, personal=plan.person), replace(right, personal=False)
+    items += _carried(left, "a.") + _carried(right, "b.")
     sql = f"SELECT {', '.join(items)} FROM ({left.sql}) a JOIN ({right.sql}) b ON {' AND '.join(tests)}"
     weighted = left.weighted or right.weighted
     most = left.most_rows * right.most_rows
-    return Relation(sql, columns, schema, most, weighted, dialect=left.dialect)
+    personal = left.personal or right.personal
+    return Relation(sql, columns, schema, most, weighted, personal=personal, dialect=left.dialect)
+
+
+def _truncate(plan: Truncate, inner: Relation) -> Relation:
+    if inner.weighted or not inner.personal:
+        raise refuse("TypeError", "these rows are of no persons, or have weights")
+    columns = [physical.alias for physical in inner.columns.values()]
+    sql = persons.truncated(plan, inner.rows(), inner.sql, columns, _hidden(inner))
+    return replace(inner, sql=sql)
+
+
+def _group_rows(plan: GroupRows, inner: Relation) -> Relation:
+    if inner.weighted or (plan.person and not inner.personal):
+        raise refuse("TypeError", "these rows are of no persons, or have weights")
+    sql, whole = persons.grouped(plan, inner.rows(), inner.sql)
+    columns = {name: Physical(f"c{i}", whole[i]) for i, (name, _) in enumerate((*plan.keys, *plan.terms))}
+    schema = group_rows_schema(plan, inner.schema)
+    return Relation(sql, columns, schema, inner.most_rows, personal=plan.person, dialect=inner.dialect)
 
 
 def _few(side: Relation, on: tuple[str, ...], most: int) -> Relation:
@@ -140,25 +168,8 @@ def _few(side: Relation, on: tuple[str, ...], most: int) -> Relation:
     aliases = [physical.alias for physical in side.columns.values()]
     keys = [side.columns[name].alias for name in on]
     texts = [f"CAST({alias} AS VARCHAR)" for alias in aliases]
-    sql = truncate_rows_per_key(", ".join(aliases), side.sql, keys, texts, most, dialect=side.dialect)
-    return replace(side, sql=sql, weighted=False, numbered=False)
-
-
-def truncate_rows_per_key(
-    items: str, source: str, by: list[str], texts: list[str], most: int, *, weighted: bool = False, dialect: Dialect
-) -> str:
-    """`items` of the `most` rows of each `by` with the smallest SHA-256 of the row's canonical encoding.
-
-    With `weighted` also `w`, their shares of 2^WEIGHT_BITS.
-    """
-    known = " AND ".join(f"{key} IS NOT NULL" for key in by)
-    group = f"PARTITION BY {', '.join(by)}"
-    added = f"row_number() OVER ({group} ORDER BY {dialect.sha256.format(canonical(texts, dialect))}) AS place"
-    if weighted:
-        added += f", least(count(*) OVER ({group}), {int(most)}) AS many"
-        shares = [dialect.quotient.format(f"{place} * {2**WEIGHT_BITS}", "many") for place in ("place", "(place - 1)")]
-        items += f", {shares[0]} - {shares[1]} AS w"
-    return f"SELECT {items} FROM (SELECT *, {added} FROM ({source}) WHERE {known}) WHERE place <= {int(most)}"
+    sql = persons.rows_per_key(", ".join(aliases), side.sql, keys, texts, most, dialect=side.dialect)
+    return replace(side, sql=sql, weighted=False, numbered=False, personal=False)
 
 
 # Groups --------------------------------------------------------------------------------------------
@@ -195,7 +206,7 @@ def group(source: Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> G
             outer.append(f"count({'DISTINCT ' if term.distinct else ''}v{i}) AS a{i}")
             as_text.append(False)
         else:
-            value, largest = _fixed(rows, term, source.schema)
+            value, largest = fixed_term(rows, term, source.schema)
             wide = largest * source.most_rows >= 2**63
             inner.append(f"{value} AS v{i}")
             outer.append(f"CAST(coalesce(sum(v{i}), 0) AS {'VARCHAR' if wide else 'BIGINT'}) AS a{i}")
@@ -244,31 +255,6 @@ def _aggregate(keys: list[str], outer: list[str], inner: list[str], tests: list[
     return f"SELECT {', '.join(keys + outer)} FROM (SELECT {', '.join(inner) or '1 AS one'} FROM ({source})){where}{by}"
 
 
-def _fixed(rows: RowSql, term: FixedSum, schema: Schema) -> tuple[str, int]:
-    """One row's term as an integer (halves away from zero), and the largest that it can be in size."""
-    _check_number("sum", term.expr, schema)
-    if not (math.isfinite(term.low) and math.isfinite(term.high) and term.low <= term.high):
-        raise refuse("ValueError", "a sum needs finite bounds, the lower one first")
-    reach = max(abs(term.low), abs(term.high)) ** (2 if term.square else 1)
-    largest = math.ceil(math.ldexp(reach, term.bits)) + 1 if reach < 2.0**120 and term.bits < 900 else _WIDEST_SUM
-    if largest >= _WIDEST_SUM:
-        raise refuse("ValueError", "the bounds of this sum are too wide to add exactly", help="clamp(x, low, high)")
-    v = rows.short(term.expr)
-    value = f"greatest({number_literal(term.low)}, least({number_literal(term.high)}, {v}))"
-    value = f"({value} * {value})" if term.square else value
-    if term.weighted:  # one product is rounded, to at most (1 + 2^-53) times what it is; a power of two rounds nothing
-        value = f"({value} * w)"
-    scaled = f"round({value} * {number_literal(math.ldexp(1.0, term.bits - (WEIGHT_BITS if term.weighted else 0)))})"
-    whole = rows.dialect.cast.format(scaled, "BIGINT" if largest < 2**62 else rows.dialect.wide)
-    return f"CASE WHEN {v} IS NOT NULL THEN {whole} END", largest
-
-
-def _check_number(what: str, expr: RowExpr, schema: Schema) -> None:
-    kind = kind_of(expr, schema)
-    if kind != "number":
-        raise refuse("TypeError", f"`{what}` needs a number, and this is {kind}")
-
-
 def floors(key: Key) -> bool:
     """Whether a numeric key is taken down to its integer part: unless its listed values are not whole themselves."""
     return isinstance(key.values, range) or all(
@@ -303,7 +289,7 @@ def vectors(source: Relation, exprs: tuple[RowExpr, ...]) -> str:
     """A column of doubles an expression; rows where one of them is none are left out."""
     rows = source.rows()
     for expr in exprs:
-        _check_number("a vector", expr, source.schema)
+        check_number("a vector", expr, source.schema)
     inner = [f"CAST({rows.value(expr)} AS DOUBLE) AS v{i}" for i, expr in enumerate(exprs)]
     tests = " AND ".join(f"v{i} IS NOT NULL" for i in range(len(exprs)))
     return f"SELECT * FROM (SELECT {', '.join(inner)} FROM ({rows.over(source.sql)})) WHERE {tests}"
@@ -362,7 +348,7 @@ def _exact_term(term: Exact, value: str, schema: Schema) -> str:
     if term.expr is None or term.function not in STATISTICS:
         raise refuse("TypeError", f"`{term.function}` needs a value to aggregate")
     if term.function not in _ANY_KIND:
-        _check_number(term.function, term.expr, schema)
+        check_number(term.function, term.expr, schema)
     if term.function == "quantile":
         q = term.argument
         if q is None or not 0 <= q <= 1:

@@ -74,7 +74,7 @@ def canonical(cells: list[str], dialect: Dialect) -> str:
     parts = [
         f"CASE WHEN {cell} IS NULL THEN '-' ELSE {dialect.bytes.format(cell)} || ':' || {cell} END" for cell in cells
     ]
-    return "(" + " || ".join(parts) + ")"
+    return "(" + " || ".join(parts) + ")" if parts else "''"
 
 
 @dataclass

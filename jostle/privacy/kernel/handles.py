@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 from jostle.accounting.budget_tree import Path
 from jostle.accounting.definitions import Measure
+from jostle.accounting.units import Unit
+from jostle.diagnostics import refuse
 from jostle.plan.domains import Categories, Domain, Integer
 from jostle.plan.plan import WEIGHT_BITS, Key, Plan, RowExpr
 
@@ -30,25 +32,45 @@ VALUES = "values"
 class Exposure:
     """`agents` are smaller budgets of their own that a charge must fit too (PINQ's agents).
 
-    `stability` counts changed rows, always. Where rows have weights, `weight` is how much weight they can have
-    in all, a smaller number as a rule, and what counts weights instead of rows may go by it.
+    `rows` is how many rows of the handle can change when one protected unit changes, always; None where a person may
+    have any number of them, and nothing can be measured. Where rows have weights, `weight` is how much weight they can
+    have in all, a smaller number as a rule, and what counts weights instead of rows may go by it. Of the groups of one
+    select `each` bounds the rows that a person has in one. `unit` is that of the table as it was declared.
     """
 
     source: Source
     path: Path = ()
-    stability: int = 1
+    rows: int | None = 1
     agents: tuple[Allotment, ...] = ()
     weight: int | None = None
+    each: int | None = None
+    declared: Unit | None = None
 
     @classmethod
-    def of(cls, source: Source) -> Exposure:
-        """That of a source as it was declared."""
-        return cls(source, (), source.unit.distance, weight=1 if source.unit.weighted else None)
+    def of(cls, source: Source, unit: Unit | None = None) -> Exposure:
+        """That of a table of a source as it was declared, by default of the table that declared the source."""
+        unit = unit or source.unit
+        return cls(source, (), unit.distance, weight=1 if unit.weighted else None, declared=unit)
+
+    @property
+    def unit(self) -> Unit:
+        return self.declared or self.source.unit
+
+    @property
+    def stability(self) -> int:
+        """The rows that can change, where they are bounded; refused elsewhere."""
+        if self.rows is None:
+            raise refuse(
+                "UnboundedSum", "a person may have any number of rows here, and one person must not decide an answer",
+                help="say how many count: `select … up to 3 rows with …`, or of groups `up to 5 groups, 2 rows each`; "
+                "`protecting … up to 10 rows` bounds them in every query, and `… per person` makes one row of them",
+            )  # fmt: skip
+        return self.rows
 
     @property
     def digest_facts(self) -> tuple[str, int]:
         """What of it decides an answer, beside the plan: for `plan.digest`."""
-        return ("Exposure", self.stability)
+        return ("Exposure", self.rows or 0)
 
     @property
     def weighted_stability(self) -> int:
@@ -66,12 +88,14 @@ def join_exposures(sides: Iterable[Exposures], factors: Iterable[int]) -> Exposu
         for new in side:
             old = joined.get(id(new.source))
             path = new.path if old is None else common_prefix(old.path, new.path)
-            stability = new.stability * factor + (old.stability if old is not None else 0)
+            rows = None if new.rows is None else new.rows * factor
+            if rows is not None and old is not None:
+                rows = None if old.rows is None else rows + old.rows
             agents = dict.fromkeys((*(old.agents if old is not None else ()), *new.agents))
             weight = None if new.weight is None else new.weight * factor
             if weight is not None and old is not None:
                 weight = None if old.weight is None else weight + old.weight
-            joined[id(new.source)] = Exposure(new.source, path, stability, tuple(agents), weight)
+            joined[id(new.source)] = Exposure(new.source, path, rows, tuple(agents), weight, declared=new.declared)
     return tuple(joined.values())
 
 

@@ -10,7 +10,7 @@ from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
 from jostle.noise_laws import Selected
-from jostle.plan.plan import Derive, Filter, Join
+from jostle.plan.plan import Derive, Filter, GroupRows, Join, Truncate
 from jostle.privacy.kernel.handles import Cube, Exposures, Handle, Restricted, Tallied, join_exposures
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, common_noise, needed
 from jostle.privacy.mechanisms.additive import Additive
@@ -126,7 +126,7 @@ class NoisyArgmax(_OfScores, Measurement["Ints", "list[int]"]):
         stability = max(map(stability_of_score, self.scores))
         moved = [(s.sensitivity << (bits - s.bits)) * stability_of_score(s) for s in self.scores]
         one_way = all(s.monotone for s in self.scores) and len({s.falls for s in self.scores}) == 1
-        if any(e.source.unit.public_size for e in self.joined):
+        if any(e.unit.public_size for e in self.joined):
             one_way = False
         scale = self.how.scale(_range(self.scores, moved) if one_way else max(moved), one_way)
         chosen = [self.how.choose(noise, group, scale) if group.size > 1 else 0 for group in groups]
@@ -139,8 +139,9 @@ def _range(scores: Sequence[Score], moved: Sequence[int]) -> int:
     """How far apart one unit can move any two monotone scores, each of which it moves by at most `moved`.
 
     Of one table, k changed rows are a added and r removed ones, a + r ≤ k, so that every score moves by −rΔ to aΔ: two
-    of them part by kΔ. A filter or a derived column changes nothing of that, but a join `up to m` does: a row may come
-    to one join and push a row out of another. So two scores of different tables, of which one has such a join, part by
+    of them part by kΔ. A filter or a derived column changes nothing of that, nor does what is done with each person's
+    rows apart, but a join `up to m` and groups of rows of several persons do: a row may come to one of them and push
+    a row out of another. So two scores of different tables, of which one has such a join, part by
     the sum of what each can move.
     """
     tables = [_undivided(s.base) for s in scores]
@@ -163,7 +164,9 @@ def _undivided(base: Handle) -> Any:
 def _pushes_out(plan: Any) -> bool:
     if isinstance(plan, Join):
         return plan.most is not None or _pushes_out(plan.left) or _pushes_out(plan.right)
-    return isinstance(plan, (Filter, Derive)) and _pushes_out(plan.source)
+    if isinstance(plan, GroupRows) and not plan.person:  # a row more changes what a group's row says
+        return True
+    return isinstance(plan, (Filter, Derive, Truncate, GroupRows)) and _pushes_out(plan.source)
 
 
 def _groups(scores: Sequence[Score], values: Ints) -> list[Ints]:

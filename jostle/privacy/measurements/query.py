@@ -80,7 +80,7 @@ class Request:
     def free(self) -> bool:
         """Whether this is the undivided count of a source whose size is public: all that such a source gives away."""
         whole = isinstance(self.table.plan, Scan) and not self.group_keys and self.aggregates == (Count(),)
-        return whole and self.table.private and all(e.source.unit.public_size for e in self.table.exposures)
+        return whole and self.table.private and all(e.unit.public_size for e in self.table.exposures)
 
     def size(self, kernel: Kernel) -> Answer:
         kernel.need_open(self.table.exposures)

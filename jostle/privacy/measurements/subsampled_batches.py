@@ -30,7 +30,7 @@ from jostle.accounting.subsampled_gaussian import noise_for, rate_for
 from jostle.diagnostics import refuse
 from jostle.noise_laws import Gaussian
 from jostle.plan.domains import Open
-from jostle.plan.plan import WEIGHT_BITS, Apply, Bound, Column, Constant, Derive, Filter, Join, Key, Plan
+from jostle.plan.plan import WEIGHT_BITS, Apply, Bound, Column, Constant, Derive, Filter, Key, Plan, Scan
 from jostle.privacy.kernel.handles import Cube, Exposures, Handle, Tallied, join_exposures
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed_noise, weighted_stability_of
@@ -213,7 +213,7 @@ def _units(cubes: Sequence[Cube]) -> tuple[Handle, Plan, tuple[str, ...]]:
             "TypeError", "samples are of the rows of one table", help="make all cubes with `histogram(table, …)`"
         )
     (exposure, *others), plan = together.exposures, plans[0]
-    unit, at = exposure.source.unit, plan
+    unit, at = exposure.unit, plan
     if unit.public_size:
         raise refuse("TypeError", "samples are of rows that are added or removed", help="declare without `public size`")
     columns = set(unit.columns)
@@ -225,7 +225,7 @@ def _units(cubes: Sequence[Cube]) -> tuple[Handle, Plan, tuple[str, ...]]:
     whole = (set(at.by) if isinstance(at, Bound) else set()) == set(unit.columns)
     if (
         others
-        or isinstance(scan, Join)
+        or not isinstance(scan, Scan)
         or not whole
         or exposure.stability != unit.rows
         or exposure.weighted_stability not in (1, unit.rows)

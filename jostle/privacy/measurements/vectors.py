@@ -187,7 +187,7 @@ def check_moments(rows: Vectors, weights: Weights, blocks: int) -> None:
 def sensitivities(rows: Vectors, weights: Weights, blocks: int) -> list[tuple[float, float]]:
     """ℓ₁ and ℓ₂ sensitivities of each block, in steps of 2^-BITS, for the stability of `rows`."""
     d, count, k = len(rows.names), weights.size, stability_of(rows)
-    replaced = k == 2 and all(e.source.unit.public_size and e.stability == 2 for e in rows.exposures)
+    replaced = k == 2 and all(e.unit.public_size and e.stability == 2 for e in rows.exposures)
     r = 1.0 if rows.norm == "l2" or weights.framed else math.sqrt(d)
     many = (math.sqrt(2), 2.0, math.sqrt(2)) if replaced else (float(k),) * 3
     upper = count * d * (d + 1) // 2

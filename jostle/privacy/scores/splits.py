@@ -124,7 +124,7 @@ def _over_domain(column: Column, domain: Domain) -> Key | None:
 
 def promised_rows(table: Table) -> int | None:
     """The bound on the rows of a table that its source promises (`at most N rows`), where each came from one there."""
-    units = [e.source.unit for e in table.exposures]
+    units = [e.unit for e in table.exposures]
     return units[0].at_most if isinstance(_base(table), Scan) and len(units) == 1 else None
 
 
@@ -140,7 +140,7 @@ def _bound(kernel: Kernel, table: Table) -> int:
     promised, plan = promised_rows(table), _base(table)
     if promised is not None:
         return min(promised, MOST)
-    if isinstance(plan, Scan) and all(e.source.unit.public_size for e in table.exposures):
+    if isinstance(plan, Scan) and all(e.unit.public_size for e in table.exposures):
         rows = int(kernel.engine.rows(plan))  # public where the size is, or the table itself
         return max(1, min(rows, MOST))
     raise refuse(

@@ -25,7 +25,7 @@ def split_rows(kernel: Kernel, table: Table, parts: int, salt: int = 0) -> list[
     if not 1 <= parts <= MOST_PARTS:
         raise refuse("ValueError", f"rows are split into 1 to {MOST_PARTS:,} parts")
     domains = table.domains
-    columns = list(dict.fromkeys(c for e in table.exposures for c in e.source.unit.columns))
+    columns = list(dict.fromkeys(c for e in table.exposures for c in e.unit.columns))
     for name in columns:
         if name not in domains:
             raise refuse(

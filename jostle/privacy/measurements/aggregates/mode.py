@@ -54,7 +54,7 @@ class Mode(SelectionAggregate):
     def choose(self, mechanism: Selection, exact: Ints, noise: Noise, table: Table) -> tuple[Any, Selected]:
         import numpy as np
 
-        monotone = not any(e.source.unit.public_size for e in table.exposures)
+        monotone = not any(e.unit.public_size for e in table.exposures)
         unit = 1 << (WEIGHT_BITS if table.weighted else 0)
         scale = mechanism.scale(weighted_stability_of(table) * unit, monotone)
         listed = self.candidates(table)

@@ -1,0 +1,109 @@
+"""Rows of persons as SQL: the rows that stay of each, and a row for each group of rows.
+
+Everything here is a function of one person's rows: no other row decides what stays, and rows that tie are equal.
+"""
+
+from __future__ import annotations
+
+import math
+
+from jostle.engine.sql.dialect import Dialect
+from jostle.engine.sql.rows import RowSql, canonical, number_literal
+from jostle.engine.sql.terms import check_number, fixed_term
+from jostle.plan.kinds import kind_of
+from jostle.plan.plan import WEIGHT_BITS, Count, Extreme, GroupRows, GroupTerm, RowExpr, Truncate
+from jostle.plan.schemas import group_key_value
+
+
+def rows_per_key(
+    items: str, source: str, by: list[str], texts: list[str], most: int, *, weighted: bool = False, dialect: Dialect
+) -> str:
+    """`items` of the `most` rows of each `by` with the smallest SHA-256 of the row's canonical encoding.
+
+    With `weighted` also `w`, their shares of 2^WEIGHT_BITS.
+    """
+    group = f"PARTITION BY {', '.join(by)}"
+    added = f"row_number() OVER ({group} ORDER BY {dialect.sha256.format(canonical(texts, dialect))}) AS place"
+    if weighted:
+        added += f", least(count(*) OVER ({group}), {int(most)}) AS many"
+        shares = [dialect.quotient.format(f"{place} * {2**WEIGHT_BITS}", "many") for place in ("place", "(place - 1)")]
+        items += f", {shares[0]} - {shares[1]} AS w"
+    return f"SELECT {items} FROM (SELECT *, {added} FROM ({source}){known(by)}) WHERE place <= {int(most)}"
+
+
+def known(values: list[str]) -> str:
+    """The condition that none of the values is missing."""
+    return _where([f"{value} IS NOT NULL" for value in values])
+
+
+def person(by: list[str], dialect: Dialect) -> str:
+    """One text for the values that tell whose a row is."""
+    return by[0] if len(by) == 1 else canonical(by, dialect)
+
+
+def truncated(plan: Truncate, rows: RowSql, source: str, columns: list[str], hidden: list[str]) -> str:
+    """The rows of a relation that stay; `columns` are all that a program can see of it, `hidden` the rest."""
+    keys = [f"k{i}" for i in range(len(plan.keys))]
+    items = [*columns, *hidden, *(f"{_key(rows, expr)} AS k{i}" for i, expr in enumerate(plan.keys))]
+    in_order = ""
+    if plan.order is not None:
+        items.append(f"{rows.value(plan.order)} AS o")
+        in_order = f"{{}}{' DESC' if plan.descending else ''} NULLS LAST, "
+    items.append(f"{_hash(columns, rows.dialect)} AS h")
+    query = f"SELECT {', '.join(items)} FROM ({rows.over(source)})"
+    group = f"PARTITION BY {', '.join(['p', *keys])} ORDER BY {in_order.format('o')}h{', n' if 'n' in hidden else ''}"
+    best = f", first_value(o) OVER ({group}) AS best" if in_order and keys else ""
+    query = f"SELECT *, row_number() OVER ({group}) AS place{best} FROM ({query}){known(keys)}"
+    tests = [f"place <= {plan.rows}"] if plan.rows is not None else []
+    if plan.groups is not None and keys:
+        order = ", ".join([in_order.format("best") + _hash(["p", *keys], rows.dialect), *keys])
+        query = f"SELECT *, dense_rank() OVER (PARTITION BY p ORDER BY {order}) AS row_group FROM ({query})"
+        tests.append(f"row_group <= {plan.groups}")
+    return f"SELECT {', '.join([*columns, *hidden])} FROM ({query}){_where(tests)}"
+
+
+def grouped(plan: GroupRows, rows: RowSql, source: str) -> tuple[str, list[bool]]:
+    """Groups of rows, and which of the columns are stored as integers."""
+    inner = ["p"] * plan.person
+    names, outer, whole = ["p"] * plan.person, [], []
+    for i, (_, expr) in enumerate(plan.keys):
+        inner.append(f"{_key(rows, expr)} AS k{i}")
+        names.append(f"k{i}")
+        outer.append(f"k{i} AS c{i}")
+        whole.append(False)
+    for i, (_, term) in enumerate(plan.terms):
+        value, summary, exact = _term(rows, term, f"v{i}")
+        inner += [f"{value} AS v{i}"] if value else []
+        outer.append(f"{summary} AS c{len(plan.keys) + i}")
+        whole.append(exact)
+    query = f"SELECT {', '.join(inner) or '1 AS one'} FROM ({rows.over(source)})"
+    items, groups = ", ".join([*outer, *["p"] * plan.person]), ", ".join(names)
+    return f"SELECT {items} FROM ({query}){known(names)}{f' GROUP BY {groups}' if groups else ''}", whole
+
+
+def _term(rows: RowSql, term: GroupTerm, name: str) -> tuple[str, str, bool]:
+    """The value of a row, the summary of a group over it, and whether that is stored as an integer."""
+    if isinstance(term, Count):
+        if term.expr is None:
+            return "", "count(*)", True
+        return rows.value(term.expr), f"count({'DISTINCT ' if term.distinct else ''}{name})", True
+    check_number("a summary of a group", term.expr, rows.schema)
+    if isinstance(term, Extreme):
+        return rows.value(term.expr), f"{'max' if term.largest else 'min'}({name})", False
+    value, _ = fixed_term(rows, term, rows.schema)
+    total = f"CAST(coalesce(sum({name}), 0) AS DOUBLE)"
+    return value, f"({total} * {number_literal(math.ldexp(1.0, -term.bits))})" if term.bits else total, False
+
+
+def _key(rows: RowSql, expr: RowExpr) -> str:
+    kind_of(expr, rows.schema)
+    return rows.value(group_key_value(expr, rows.schema))
+
+
+def _hash(columns: list[str], dialect: Dialect) -> str:
+    """64 hexadecimal digits of the values of columns; rows that have the same are equal in them."""
+    return dialect.sha256.format(canonical([f"CAST({column} AS VARCHAR)" for column in columns], dialect))
+
+
+def _where(tests: list[str]) -> str:
+    return f" WHERE {' AND '.join(tests)}" if tests else ""

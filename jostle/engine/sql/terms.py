@@ -1,0 +1,37 @@
+"""The terms that an engine adds up, as SQL of one row: exact whole numbers."""
+
+from __future__ import annotations
+
+import math
+
+from jostle.diagnostics import refuse
+from jostle.engine.sql.rows import RowSql, number_literal
+from jostle.plan.kinds import Schema, kind_of
+from jostle.plan.plan import WEIGHT_BITS, FixedSum, RowExpr
+
+_WIDEST_SUM = 2**80  # of one row's term: 2^47 rows of it still fit a HUGEINT
+
+
+def fixed_term(rows: RowSql, term: FixedSum, schema: Schema) -> tuple[str, int]:
+    """One row's term as an integer (halves away from zero), and the largest that it can be in size."""
+    check_number("sum", term.expr, schema)
+    if not (math.isfinite(term.low) and math.isfinite(term.high) and term.low <= term.high):
+        raise refuse("ValueError", "a sum needs finite bounds, the lower one first")
+    reach = max(abs(term.low), abs(term.high)) ** (2 if term.square else 1)
+    largest = math.ceil(math.ldexp(reach, term.bits)) + 1 if reach < 2.0**120 and term.bits < 900 else _WIDEST_SUM
+    if largest >= _WIDEST_SUM:
+        raise refuse("ValueError", "the bounds of this sum are too wide to add exactly", help="clamp(x, low, high)")
+    v = rows.short(term.expr)
+    value = f"greatest({number_literal(term.low)}, least({number_literal(term.high)}, {v}))"
+    value = f"({value} * {value})" if term.square else value
+    if term.weighted:  # one product is rounded, to at most (1 + 2^-53) times what it is; a power of two rounds nothing
+        value = f"({value} * w)"
+    scaled = f"round({value} * {number_literal(math.ldexp(1.0, term.bits - (WEIGHT_BITS if term.weighted else 0)))})"
+    whole = rows.dialect.cast.format(scaled, "BIGINT" if largest < 2**62 else rows.dialect.wide)
+    return f"CASE WHEN {v} IS NOT NULL THEN {whole} END", largest
+
+
+def check_number(what: str, expr: RowExpr, schema: Schema) -> None:
+    kind = kind_of(expr, schema)
+    if kind != "number":
+        raise refuse("TypeError", f"`{what}` needs a number, and this is {kind}")

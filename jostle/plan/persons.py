@@ -1,0 +1,41 @@
+"""Whose the rows of a plan are: known where each row is one person's, and lost where rows of several meet."""
+
+from __future__ import annotations
+
+from jostle.plan.plan import Bound, Column, Derive, Filter, GroupRows, Join, Plan, Scan, Truncate
+
+
+def has_persons(plan: Plan) -> bool:
+    """Whether each row of a plan is known to be one person's, so that an engine can tell whose.
+
+    A join of two such sides keeps this only where it is of each person's own rows, and one that keeps some rows a key
+    does not: there a row of one person takes the place of another's.
+    """
+    while isinstance(plan, Filter | Derive | Truncate):
+        plan = plan.source
+    match plan:
+        case Bound():
+            return True
+        case Join():
+            return plan.person or (plan.most is None and has_persons(plan.left) != has_persons(plan.right))
+        case GroupRows():
+            return plan.person
+        case Scan():
+            return False
+    return False
+
+
+def person_columns(plan: Plan) -> frozenset[str]:
+    """The columns of a plan that hold the one protected column as it was described, under whatever name."""
+    match plan:
+        case Filter() | Truncate():
+            return person_columns(plan.source)
+        case Derive():
+            inner = person_columns(plan.source)
+            return frozenset(name for name, expr in plan.columns if isinstance(expr, Column) and expr.name in inner)
+        case Bound():
+            return frozenset(plan.by) & {name for name, _ in plan.scan.columns} if len(plan.by) == 1 else frozenset()
+        case Join() if has_persons(plan):
+            sides = [side for side in (plan.left, plan.right) if has_persons(side)]
+            return frozenset().union(*map(person_columns, sides[:1]))
+    return frozenset()

@@ -1,0 +1,138 @@
+"""Transformations of the rows of persons, each with its stability.
+
+A person is a value of the protected column, in every table of the source; neighbours differ by all rows of one person
+in all tables. The rows of other persons decide nothing here: each transformation below is made of a function that is
+applied to every person's rows apart, so that one person less takes away that person's rows of the result and changes
+no other. The stability is then how many rows such a result has of one person.
+
+* `truncate`: of each person at most `groups` groups and `rows` rows in each: groups · rows, and no more than before.
+* `group_rows` by person: one row of each person and key. Without keys 1; with keys as many as a person has groups: at
+  most the number of public keys, and no more than the rows before.
+* `join_own_rows`: each person's rows of one table meet the same person's rows of the other: k·k′.
+* `group_rows` by keys alone mixes persons. A changed row takes a group's row away and may put another in its place:
+  2k, and whose a row is cannot be told any more.
+
+*Parts.* What is spent on the parts of a partition counts as the largest, because all rows that a person has in the
+parts are at most the k that the noise is made for. That is not so for a k that each part got for itself. So where a
+transformation bounds a person's rows, the result lies on the path of the whole table, and charges on parts add up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from jostle.diagnostics import refuse
+from jostle.plan.kinds import kind_of
+from jostle.plan.persons import has_persons
+from jostle.plan.plan import Apply, Constant, Filter, GroupRows, GroupTerm, Join, Key, RowExpr, Truncate
+from jostle.plan.schemas import group_key_value, schema_of
+from jostle.privacy.kernel.handles import Exposure, Table, join_exposures
+
+
+def truncate(
+    table: Table,
+    keys: Sequence[Key | RowExpr],
+    groups: int | None,
+    rows: int | None,
+    order: RowExpr | None = None,
+    descending: bool = False,
+) -> Table:
+    """Of each person at most `groups` of the groups by the keys, and `rows` rows in each.
+
+    Rows that are in no group of public keys are left out first, so that none of them takes the place of another. A
+    bare expression is a key whose values are not public.
+    """
+    _need_persons(table, "contributions are bounded")
+    plan, exprs = table.plan, tuple(key.expr if isinstance(key, Key) else key for key in keys)
+    public = [key for key in keys if isinstance(key, Key)]
+    for key in public:
+        plan = Filter(plan, _listed(key, table))
+    if order is not None and kind_of(order, table.domains) == "boolean":
+        raise refuse("TypeError", "rows are put in order by numbers or texts", help="`up to 1 row by date`")
+    there = _least(groups, math.prod(len(key.values) for key in public) if len(public) == len(keys) else None)
+    most = None if there is None or rows is None else there * rows
+    exposures = tuple(_bounded(e, most, rows) for e in table.exposures)
+    plan = Truncate(plan, exprs, groups if keys else None, rows, order, descending)
+    return replace(table, exposures=exposures, plan=plan, origin=None)
+
+
+def group_rows(
+    table: Table, person: bool, keys: Sequence[tuple[str, RowExpr, int | None]], terms: Sequence[tuple[str, GroupTerm]]
+) -> Table:
+    """A row for each group of rows, of each person where `person` is true.
+
+    Of a key its name, its expression, and how many public values it has, if that is known.
+    """
+    exprs = tuple((name, expr) for name, expr, _ in keys)
+    if person and table.private:
+        _need_persons(table, "rows are grouped by person")
+    if table.weighted:
+        raise refuse("TypeError", "rows that have weights are not grouped into rows", help="declare without `weighted`")
+    counts = [many for _, _, many in keys]
+    groups = math.prod(many for many in counts if many is not None) if None not in counts else None
+    exposures = tuple(_bounded(e, groups, 1) for e in table.exposures)
+    if not person:
+        exposures = tuple(replace(e, rows=None if e.rows is None else 2 * e.rows, each=None) for e in table.exposures)
+    most = max((e.rows for e in table.exposures if e.rows is not None), default=None) if person else None
+    plan = GroupRows(table.plan, person, exprs, tuple(terms), most)
+    return Table(exposures, plan, tuple(schema_of(plan).items()))
+
+
+def join_own_rows(left: Table, right: Table, on: Sequence[str]) -> Table:
+    """Rows of two tables of the same persons that are one person's, and agree on the named columns."""
+    for side in (left, right):
+        _need_persons(side, "rows are joined person by person")
+    if left.exposures[0].source is not right.exposures[0].source:
+        raise refuse(
+            "TypeError", "these tables are not declared to be of the same persons",
+            help=f"declare the second one `protecting {left.exposures[0].source.name}.…`, "
+            "or join them on a column `up to 3`",
+        )  # fmt: skip
+    plan = Join(left.plan, right.plan, tuple(on), person=True)
+    schema = tuple(schema_of(plan).items())
+    (joined,) = join_exposures([left.exposures, right.exposures], [1, 1])
+    rows = [side.exposures[0].rows for side in (left, right)]
+    product = None if None in rows else math.prod(many for many in rows if many is not None)
+    return Table((replace(joined, rows=product),), plan, schema)
+
+
+def _bounded(exposure: Exposure, rows: int | None, each: int | None) -> Exposure:
+    """An exposure after a person's rows were bounded; where that made them fewer, on the path of the whole."""
+    if rows is None or (exposure.rows is not None and exposure.rows <= rows):
+        return replace(exposure, each=_least(each, exposure.rows))
+    return replace(exposure, rows=rows, each=each, path=())
+
+
+def _least(one: int | None, other: int | None) -> int | None:
+    return other if one is None else one if other is None else min(one, other)
+
+
+def _need_persons(table: Table, what: str) -> None:
+    if table.weighted:
+        raise refuse("TypeError", f"{what} where rows have no weights", help="declare without `weighted`")
+    if not table.private:
+        raise refuse("TypeError", "a public table has no persons to protect", help="group it by a column: `per id`")
+    if has_persons(table.plan) and len(table.exposures) == 1:
+        return
+    if not any(e.unit.columns for e in table.exposures):
+        raise refuse(
+            "TypeError", "each row is protected by itself here, and nothing says whose it is",
+            help="declare `protecting id` with the column that says whose a row is",
+        )  # fmt: skip
+    raise refuse(
+        "TypeError", "whose a row is cannot be told any more, since rows of several persons met in it",
+        help=f"{what} before the join, or join `on person`",
+    )  # fmt: skip
+
+
+def _listed(key: Key, table: Table) -> RowExpr:
+    """Whether a row is in one of the groups of a key."""
+    value = group_key_value(key.expr, table.domains)
+    if isinstance(key.values, range):
+        first, last = (key.values[0], key.values[-1]) if key.values else (1, 0)
+        return Apply("and", (Apply(">=", (value, Constant(float(first)))), Apply("<=", (value, Constant(float(last))))))
+    whole = all(not isinstance(v, str) and float(v).is_integer() for v in key.values)
+    values = [Constant(float(v) if isinstance(v, int) and not isinstance(v, bool) else v) for v in key.values]
+    return Apply("in", (value if whole else key.expr, *values))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from jostle.plan.plan import Scan
+from jostle.plan.plan import Plan, Scan, inputs
 from jostle.privacy.kernel.handles import Cube, Handle, Table, Vectors
 from jostle.privacy.kernel.public_rows import public_cells
 from jostle.run.scope import MISSING
@@ -95,9 +95,8 @@ class _FingerprintReader:
         return type(handle).__name__
 
 
-def scans(plan: Any) -> list[str]:
+def scans(plan: Plan) -> list[str]:
     """The data sets that a plan reads."""
     if isinstance(plan, Scan):
         return [plan.data]
-    parts = [getattr(plan, name) for name in ("scan", "source", "left", "right") if hasattr(plan, name)]
-    return [key for part in parts for key in scans(part)]
+    return [key for part in inputs(plan) for key in scans(part)]

@@ -60,6 +60,8 @@ row("binned", "@table, column, edges", "The table with a numeric column as the n
     Gives.BINNED, HANDLES, TRANSFORMS)  # fmt: skip
 row("split_rows", "@table, parts, salt = 0", "Disjoint parts of a table, by a hash of what is protected.",
     Gives.SHARES, HANDLES, TRANSFORMS)  # fmt: skip
+row("union", "*@parts, weights = none", "All rows of several tables; or the answers of workloads, with weights.",
+    Gives.UNION, HANDLES, TRANSFORMS)  # fmt: skip
 row("limited", "@handle, amount", "The same table or cube under a smaller budget of its own.", Gives.LIMITED, HANDLES,
     TRANSFORMS)  # fmt: skip
 
@@ -139,7 +141,6 @@ row("rectangles", "cube, count = 2000, seed = 0", "A workload of random rectangl
 row("marginals", "cube, over = 1", "The workload of all marginals over so many dimensions, or of those named.",
     reads=HANDLES)  # fmt: skip
 row("predicates", "cube, *conditions", "The workload of conditions on a cube's dimensions.", reads=ROWS)
-row("union", "parts, weights = none", "The answers of several workloads, with weights.", reads=HANDLES)
 row("answer", "queries, cells", "The answers of a workload on released cells.", reads=HANDLES)
 row("exact", "queries, cube", "The answers of a workload on public counts.", reads=HANDLES)
 row("cells", "cube", "The counts of a public cube, or the rows of public vectors.", reads=HANDLES)

@@ -58,6 +58,7 @@ class Gives(Enum):
     DERIVED = "a table with more columns"
     PICKED = "a table with some of the columns"
     BINNED = "a table in which one column is binned"
+    UNION = "a table of all rows of several, or a workload"
     LIMITED = "the same table under a smaller budget"
     PARTS = "pairs of a key and a part of a table"
     SHARES = "disjoint parts of a table"
@@ -139,3 +140,4 @@ def _parameters(signature: str) -> Iterator[Parameter]:
         bare, _, former = name.lstrip("*@").partition("/")
         stars = name[: name.count("*")]
         yield Parameter(bare, default or None, stars or ("name" if by_name else ""), "@" in name, former)
+        by_name = by_name or stars == "*"

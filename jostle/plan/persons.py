@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jostle.plan.plan import Bound, Column, Derive, Filter, GroupRows, Join, Plan, Scan, Truncate
+from jostle.plan.plan import Bound, Column, Derive, Filter, GroupRows, Join, Plan, Scan, Truncate, Union
 
 
 def has_persons(plan: Plan) -> bool:
@@ -20,6 +20,8 @@ def has_persons(plan: Plan) -> bool:
             return plan.person or (plan.most is None and has_persons(plan.left) != has_persons(plan.right))
         case GroupRows():
             return plan.person
+        case Union(sources=sources):
+            return all(map(has_persons, sources))
         case Scan():
             return False
     return False

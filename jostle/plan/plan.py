@@ -8,6 +8,7 @@ comparison, logic with nulls, `if`, `clamp`; division by zero, NaN and infinitie
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import assert_never
 
 from jostle.plan.domains import Domain
 
@@ -133,7 +134,31 @@ class GroupRows:
     most: int | None = None
 
 
-Plan = Scan | Bound | Filter | Derive | Join | Truncate | GroupRows
+@dataclass(frozen=True, slots=True)
+class Union:
+    """All rows of each of `sources`, one after the other, equal ones too. Columns go together by their names, in the
+    order of the first source; all have the same names, each of one kind throughout."""
+
+    sources: tuple[Plan, ...]
+
+
+Plan = Scan | Bound | Filter | Derive | Join | Truncate | GroupRows | Union
+
+
+def inputs(plan: Plan) -> tuple[Plan, ...]:
+    """The plans that a plan is made from; none of a data set."""
+    match plan:
+        case Scan():
+            return ()
+        case Bound(scan=scan):
+            return (scan,)
+        case Filter(source=source) | Derive(source=source) | Truncate(source=source) | GroupRows(source=source):
+            return (source,)
+        case Join(left=left, right=right):
+            return (left, right)
+        case Union(sources=sources):
+            return sources
+    assert_never(plan)
 
 
 WEIGHT_BITS = 16

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
+from typing import Any
 
 from jostle.diagnostics import refuse
 from jostle.plan.bounds import bounds_of, is_integral
@@ -30,6 +32,7 @@ from jostle.plan.plan import (
     RowExpr,
     Scan,
     Truncate,
+    Union,
 )  # fmt: skip
 
 
@@ -65,6 +68,8 @@ def _schema(plan: Plan, depth: int) -> dict[str, Domain]:
     if isinstance(plan, Derive):
         inner = _schema(plan.source, depth + 1)
         return {name: derived_domain(expr, inner) for name, expr in plan.columns}
+    if isinstance(plan, Union):
+        return united_schema([_schema(source, depth + 1) for source in plan.sources])
     left, right = _schema(plan.left, depth + 1), _schema(plan.right, depth + 1)
     check_join(plan, left, right)
     return {**left, **{name: domain for name, domain in right.items() if name not in left}}
@@ -85,6 +90,46 @@ def check_join(plan: Join, left: Schema, right: Schema) -> None:
         raise refuse("TypeError", "whose the rows of a side are is not known")
     if not plan.on and not plan.person:
         raise refuse("TypeError", "a join needs a column to join on", help="join U on key")
+
+
+def united_schema(schemas: Sequence[Schema]) -> dict[str, Domain]:
+    """The columns of a union: those of the first schema, each with all the values that it has in any of them."""
+    if not schemas:
+        raise refuse("TypeError", "a union needs a table")
+    first = schemas[0]
+    for other in schemas[1:]:
+        for name in (*first, *other):
+            if name not in first or name not in other:
+                raise refuse(
+                    "NameError", f"only one of the tables of this union has a column `{name}`",
+                    help="give all tables the same columns: `pick(t, a, b)` leaves others out, "
+                    "`derive(t, a = 0)` adds one",
+                )  # fmt: skip
+    return {name: united_domain(name, [schema[name] for schema in schemas]) for name in first}
+
+
+def united_domain(name: str, domains: Sequence[Domain]) -> Domain:
+    """The smallest domain that holds the values of several, which are of one kind; a `TypeError` where they are not.
+
+    Categories are listed together, in order of appearance, and ranges span from the least to the largest end.
+    """
+    kinds = [domain_kind(domain) for domain in domains]
+    for kind in kinds[1:]:
+        if kind != kinds[0]:
+            raise mixed(f"the column `{name}` of this union", kinds[0], kind)
+    if all(isinstance(domain, Categories) for domain in domains):
+        listed: dict[Any, None] = dict.fromkeys(v for d in domains if isinstance(d, Categories) for v in d.values)
+        return Categories(tuple(listed))
+    if kinds[0] != "number":
+        return Open(kinds[0])
+    schemas = [{name: domain} for domain in domains]
+    bounds = [bounds_of(Column(name), schema) for schema in schemas]
+    whole = all(is_integral(Column(name), schema) for schema in schemas)
+    ends = [pair for pair in bounds if pair is not None]
+    if len(ends) < len(bounds):
+        return Open("integer" if whole else "real")
+    low, high = min(a for a, _ in ends), max(b for _, b in ends)
+    return Integer(int(low), int(high)) if whole else Real(low, high)
 
 
 def derived_domain(expr: RowExpr, schema: Schema) -> Domain:

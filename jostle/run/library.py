@@ -10,6 +10,7 @@ from jostle.run import (  # noqa: F401 (they enter what they implement)
     pictures,
     rowsums,
     sampled,
+    shapes,
     splits,
     workloads,
 )

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
+from changed_rows import Tables
 from recording import Bench
 
+from jostle.engine.duckdb.engine import DuckDb
+from jostle.events import Stream
+from jostle.privacy.kernel.kernel import Kernel
 from jostle.source import Source
 from jostle.tools.session import Result, Session
 
@@ -30,3 +34,11 @@ def attempt(tmp_path: Path) -> Callable[..., Result]:
         return Session(cwd=tmp_path).attempt(Source("p.jst", program))
 
     return call
+
+
+@pytest.fixture
+def tables() -> Iterator[Tables]:
+    """Small tables of an engine, to compare what transformations make of neighbours."""
+    engine = DuckDb()
+    yield Tables(Kernel(engine, Stream([])), engine)
+    engine.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, assert_never
 
 from jostle.accounting.amounts import QUANTA
@@ -155,6 +155,8 @@ def _result(w: Interpreter, call: Arguments, node: n.Expr) -> Any:
             return _shares(call.exposed, call.named("parts"))
         case Gives.BINNED:
             return _binned_handle(call.exposed)
+        case Gives.UNION:
+            return _union_handle(call.args)
         case Gives.LIMITED:
             return _limited_handle(w, call.exposed, call.named("amount"))
         case Gives.CHOICE:
@@ -220,6 +222,21 @@ def _binned_handle(table: Any) -> Any:
     if not isinstance(table, Handle):
         return widened(table)
     return Handle(table.kind, table.exposures, trail=table.trail)
+
+
+def _union_handle(args: Sequence[Any]) -> Any:
+    """Of tables one that reads them all; of workloads, which are public, nothing that could charge."""
+    parts = args[0] if args and isinstance(args[0], list) else args
+    tables = [part for part in parts if isinstance(part, Handle)]
+    if len(tables) < len(parts) or not tables:
+        reached = reached_sources(*args)
+        if reached.open or not reached.exposures:
+            return TOP if reached.open else PUBLIC
+        result = Handle("table", reached.exposures)
+        return result if reached.certain else OneOf((result, PUBLIC))
+    result = reduce(rows.joined_tables, tables)
+    schema = None if tables[0].schema is None else dict.fromkeys(tables[0].schema, PUBLIC)
+    return Handle("table", result.exposures, schema, trail=next((table.trail for table in tables if table.trail), ()))
 
 
 def _limited_handle(w: Interpreter, handle: Any, amount: Any) -> Any:

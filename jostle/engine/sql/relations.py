@@ -34,8 +34,9 @@ from jostle.plan.plan import (
     Scan,
     Term,
     Truncate,
+    Union,
 )  # fmt: skip
-from jostle.plan.schemas import check_join, check_plan_depth, derived_domain, group_rows_schema
+from jostle.plan.schemas import check_join, check_plan_depth, derived_domain, group_rows_schema, united_schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,8 @@ def relation(plan: Plan, base: Base, depth: int = 0) -> Relation:
         return _truncate(plan, relation(plan.source, base, depth + 1))
     if isinstance(plan, GroupRows):
         return _group_rows(plan, relation(plan.source, base, depth + 1))
+    if isinstance(plan, Union):
+        return _union([relation(source, base, depth + 1) for source in plan.sources])
     return _join(plan, relation(plan.left, base, depth + 1), relation(plan.right, base, depth + 1))
 
 
@@ -161,6 +164,28 @@ def _group_rows(plan: GroupRows, inner: Relation) -> Relation:
     columns = {name: Physical(f"c{i}", whole[i]) for i, (name, _) in enumerate((*plan.keys, *plan.terms))}
     schema = group_rows_schema(plan, inner.schema)
     return Relation(sql, columns, schema, inner.most_rows, personal=plan.person, dialect=inner.dialect)
+
+
+def _union(sides: list[Relation]) -> Relation:
+    """Rows one after the other; where some have weights, a row that has none weighs 1."""
+    schema = united_schema([side.schema for side in sides])
+    weighted, personal = any(side.weighted for side in sides), all(side.personal for side in sides)
+    whole = {name: all(side.columns[name].whole for side in sides) for name in schema}
+    parts = []
+    for side in sides:
+        items = []
+        for i, name in enumerate(schema):
+            physical = side.columns[name]
+            value = f"CAST({physical.alias} AS DOUBLE)" if physical.whole and not whole[name] else physical.alias
+            items.append(f"{value} AS c{i}")
+        if weighted and not side.weighted:
+            items.append(f"{2**WEIGHT_BITS} AS w")
+        items += _carried(replace(side, personal=personal))
+        parts.append(f"SELECT {', '.join(items) or '1 AS unused'} FROM ({side.sql})")
+    columns = {name: Physical(f"c{i}", whole[name]) for i, name in enumerate(schema)}
+    most = sum(side.most_rows for side in sides)
+    sql, dialect = " UNION ALL ".join(parts), sides[0].dialect
+    return Relation(sql, columns, schema, most, weighted, personal=personal, dialect=dialect)
 
 
 def _few(side: Relation, on: tuple[str, ...], most: int) -> Relation:

@@ -10,7 +10,7 @@ from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
 from jostle.noise_laws import Selected
-from jostle.plan.plan import Derive, Filter, GroupRows, Join, Truncate
+from jostle.plan.plan import Derive, Filter, GroupRows, Join, Plan, inputs
 from jostle.privacy.kernel.handles import Cube, Exposures, Handle, Restricted, Tallied, join_exposures
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, common_noise, needed
 from jostle.privacy.mechanisms.additive import Additive
@@ -162,11 +162,12 @@ def _undivided(base: Handle) -> Any:
 
 
 def _pushes_out(plan: Any) -> bool:
-    if isinstance(plan, Join):
-        return plan.most is not None or _pushes_out(plan.left) or _pushes_out(plan.right)
+    """Whether a row that comes to a data set may take a row out of what is made from it, or change one there."""
+    if not isinstance(plan, Plan):
+        return False
     if isinstance(plan, GroupRows) and not plan.person:  # a row more changes what a group's row says
         return True
-    return isinstance(plan, (Filter, Derive, Truncate, GroupRows)) and _pushes_out(plan.source)
+    return (isinstance(plan, Join) and plan.most is not None) or any(map(_pushes_out, inputs(plan)))
 
 
 def _groups(scores: Sequence[Score], values: Ints) -> list[Ints]:

@@ -146,4 +146,3 @@ class JointCells(Measurement["list[Ints]", Answers]):
             units = np.split(drawn, np.cumsum([e.size for e in units])[:-1])
         parts = [np.ldexp(part.astype(float), -self.bits) for part in units]
         return Release(([p.reshape(c.shape) for p, c in zip(parts, self.cubes, strict=True)], law), measured)
-

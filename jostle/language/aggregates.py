@@ -55,6 +55,7 @@ _ROWS = (
     AggregateRow("quantile", "quantile(E, q)", "The quantile at q, between 0 and 1."),
     AggregateRow("min", "min(E)", "The smallest value.", Kinds.ORDERED),
     AggregateRow("max", "max(E)", "The largest value.", Kinds.ORDERED),
+    AggregateRow("bounds", "bounds(E)", "Round numbers, `low` and `high`, between which nearly all values lie."),
     AggregateRow("mode", "mode(E)", "The most frequent value.", Kinds.ANY),
 )
 

@@ -257,10 +257,10 @@ def _result(
     columns: dict[str, list[Any]] = {
         key.name: [_plain_key(v) for v in values] for key, values in zip(keys, answer.keys, strict=True)
     }
-    simple = {id(call): values for call, values in zip(calls, answer.values, strict=True)}
+    simple = {id(call): list(map(_plain, values)) for call, values in zip(calls, answer.values, strict=True)}
     for output in outputs:
         if isinstance(output.value, n.Call) and id(output.value) in simple:
-            columns[output.name] = list(simple[id(output.value)])
+            columns[output.name] = simple[id(output.value)]
             continue
         column, outer = [], interp.given
         for g in range(groups):
@@ -274,6 +274,10 @@ def _result(
         return Grouped(columns, len(keys))
     record = Record((name, values[0]) for name, values in columns.items())
     return next(iter(record.values())) if len(record) == 1 else record
+
+
+def _plain(value: Any) -> Any:
+    return Record(value) if isinstance(value, dict) else value
 
 
 def _plain_key(value: Any) -> Any:

@@ -36,7 +36,7 @@ release s
     "quantiles and modes": ROWS
     + """
 q = {{ select median(age) as a, quantile(hours, 0.25) as b, min(hours) as c, max(age) as d, mode(city) as e,
-       mode(age) as f, median(clamp(income, -1e300, 1e300)) as g from t with epsilon 10 }}
+       mode(age) as f, bounds(income) as i, median(clamp(income, -1e300, 1e300)) as g from t with epsilon 10 }}
 print(q)
 h = {{ select median(hours) as m, mode(sex) as s from t groupby city with epsilon 2 }}
 for row in h: print(row.city, row.m, row.s)

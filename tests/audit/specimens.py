@@ -81,6 +81,19 @@ def no_decay(x: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
     return depth
 
 
+def bounds_of_rows(x: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """A sum between bounds that are the power of ten above the largest row, ε = 1: their noise tells the power."""
+    bound = 10.0 ** np.ceil(np.log10(x.max()))
+    return np.round(x.sum() + rng.laplace(0, bound, runs)) + bound * 1e6
+
+
+def orders_that_are_there(x: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """Bounds from noisy counts of the orders of magnitude that rows have, ε = 1, without the empty ones."""
+    orders, counts = np.unique(np.floor(np.log10(x)), return_counts=True)
+    noisy = counts + rng.laplace(0, 1.0, (runs, len(counts)))
+    return orders[len(orders) - 1 - (noisy[:, ::-1] > 1).argmax(axis=1)]
+
+
 ROUNDS = 40
 
 
@@ -109,6 +122,8 @@ def specimens() -> list[Case]:
         _case("DAWA's public first stage", 1, public_dawa, [0, 0, 0, 0], [0, 1, 0, 0], 4_000_000),
         _case("refund on failure", 1, refunded, [0], [1]),
         _case("bounds kept after a column is redefined", 1, stale_bounds, [0], [99]),
+        _case("bounds that are those of the rows", 1, bounds_of_rows, [7, 5], [7, 5, 12]),
+        _case("bounds among the orders that rows have", 1, orders_that_are_there, [7, 5], [7, 5, 12]),
         _case("a walk without decay", 1, no_decay, [6, 0, 0, 0, 0, 0, 0, 0], [5, 0, 0, 0, 0, 0, 0, 0]),
         Case(reused.name, reused.epsilon, reused.draw, reused.runs, delta, broken=True),
         Case(zcdp.name, zcdp.epsilon, zcdp.draw, zcdp.runs, delta, broken=True),

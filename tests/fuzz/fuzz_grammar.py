@@ -71,7 +71,7 @@ FORMS: dict[str, list[str]] = {
             | hours over 1..1e12 | age > 3 | exp(age) | age over <items> | <row>""",
         "part": "sex | sex | age / 10 | age | hours over {1, 2, 3} | note | gain / 1e4 | sex == \"Male\" | age over <items> | <row>",
         "call": """count(*) | count(*) | count(<row>) | count(distinct <row>) | sum(<row>) | avg(<row>) | var(<row>) | stddev(<row>)
-            | median(<row>) | quantile(<row>, 0.9) | quantile(<row>, <number>) | min(<row>) | max(<row>) | mode(sex) | mode(<row>)
+            | median(<row>) | quantile(<row>, 0.9) | quantile(<row>, <number>) | min(<row>) | max(<row>) | bounds(<row>) | mode(sex) | mode(<row>)
             | covariance(<row>, <row>) | covariance(age, <row>) | sum(<row>) / count(*) | count() | sum(*) | <row> | avg(<row>, <row>) | max(<row>) - min(<row>)""",
         "column": "<call> | <call> as c<fresh> | <call> as c<fresh>",
         "columns": "<column> | <column> | <column>, <column> | <column>, <column>, <column>",

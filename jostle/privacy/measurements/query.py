@@ -20,7 +20,7 @@ from jostle.plan.keys import MOST_KEYS, key_of, need_unicode, open_keys
 from jostle.plan.plan import Key, RowExpr, Scan
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.kernel import Kernel
-from jostle.privacy.measurements.aggregates.aggregate import Aggregate, Mechanism, SelectionAggregate
+from jostle.privacy.measurements.aggregates.aggregate import Aggregate, GroupAggregate, Mechanism
 from jostle.privacy.measurements.aggregates.count import Count
 
 MOST_SELECTED = 1000  # groups of a selection: each is chosen by itself
@@ -109,7 +109,7 @@ def prepare(table: Table, group_keys: Sequence[GroupKey], aggregates: Sequence[A
     if groups > MOST_KEYS:
         raise refuse("DataError", f"{groups:,} groups are too many", help=f"at most {MOST_KEYS:,}: group more coarsely")
     for aggregate in aggregates:
-        if isinstance(aggregate, SelectionAggregate) and groups > MOST_SELECTED:
+        if isinstance(aggregate, GroupAggregate) and groups > MOST_SELECTED:
             raise refuse(
                 "DataError", f"a {aggregate.name} in each of {groups:,} groups is too much to choose",
                 help=f"at most {MOST_SELECTED:,} groups: group more coarsely",

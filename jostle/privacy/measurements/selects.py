@@ -14,7 +14,7 @@ from jostle.plan.keys import holds, open_keys
 from jostle.plan.plan import Filter, Key, Plan, RowExpr
 from jostle.privacy.kernel.handles import Exposures
 from jostle.privacy.kernel.measurement import E, Measured, Measurement, Release, needed_noise, stability_of
-from jostle.privacy.measurements.aggregates.aggregate import Mechanism, SelectionAggregate
+from jostle.privacy.measurements.aggregates.aggregate import GroupAggregate, Mechanism
 from jostle.privacy.measurements.aggregates.count import Count
 from jostle.privacy.measurements.query import Answer, Request, key_columns
 from jostle.privacy.mechanisms.additive import Additive, share, sum_prices
@@ -89,7 +89,7 @@ class Select(_OfTable["list[Any]"]):
         exact = iter(reader.group(table.plan, self.keys, tuple(term for a in aggregates for term in a.terms(table))))
         return [
             [a.read(reader, table, plan) for plan in self._plans()]
-            if isinstance(a, SelectionAggregate) else list(islice(exact, len(a.terms(table))))
+            if isinstance(a, GroupAggregate) else list(islice(exact, len(a.terms(table))))
             for a in aggregates
         ]  # fmt: skip
 
@@ -99,7 +99,7 @@ class Select(_OfTable["list[Any]"]):
         table, groups = self.request.table, math.prod(len(key.values) for key in self.keys)
         none = np.zeros(groups, dtype=np.int64)
         return [
-            [a.empty(table)] * groups if isinstance(a, SelectionAggregate) else [none] * len(a.terms(table))
+            [a.empty(table)] * groups if isinstance(a, GroupAggregate) else [none] * len(a.terms(table))
             for a in self.request.aggregates
         ]  # fmt: skip
 

@@ -235,7 +235,19 @@ def scores(v: Values, world: World) -> Call:
     values: dict[str, Any] = {"expected": v.table(_cells(shape)), "penalty": v.number(), "most": 100.0, "width": 2.0}
     name = v.choice(list(values))
     values[name] = v.perhaps(values[name])
-    one = [f"{name}({cube})" for name in ("total", "nonzero", "largest_cell", "largest_marginal", "l2", "l1_to_uniform", "total_variation", "size")]
+    one = [
+        f"{name}({cube})"
+        for name in (
+            "total",
+            "nonzero",
+            "largest_cell",
+            "largest_marginal",
+            "l2",
+            "l1_to_uniform",
+            "total_variation",
+            "size",
+        )
+    ]
     one += [f"distance({cube}, expected, penalty)", f"distance({cube}, expected)"]
     if v.chance(0.2):  # what asks the engine anew
         one += ["size(t)", "max_class(t, z, c)", "gini(t, g, c)", "entropy(t, z, c, most = most)", "max_class(t, k / width, c)",
@@ -324,7 +336,7 @@ def queries(v: Values, world: World) -> Call:
     }
     bounded = f"clamp({_row(v)}, p, q)" if v.chance(0.5) else _row(v)
     aggregate = v.choice(("count(*)", "count({e})", "count(distinct {e})", "sum({e})", "avg({e})", "var({e})", "median({e})",
-                          "quantile({e}, share)", "min({e})", "max({e})", "mode(k)", "sum({e}) / count(*)")).format(e=bounded)  # fmt: skip
+                          "quantile({e}, share)", "min({e})", "max({e})", "bounds({e})", "mode(k)", "sum({e}) / count(*)")).format(e=bounded)  # fmt: skip
     table = v.choice(("t", "t", f"where(t, {_condition(v)})", f"derive(t, z = {_row(v)})", 'binned(t, "x", keys)', "pick(t, x, y, z, k, g, c)",
                       f"histogram(t, k)[{_condition(v).replace('x', 'k').replace('y', 'k').replace('g', 'k').replace('c ', 'k ').replace('z', 'k')}, ]"))  # fmt: skip
     if table.startswith("histogram"):

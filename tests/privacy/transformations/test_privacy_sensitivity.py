@@ -27,7 +27,7 @@ AGGREGATES = """
 a = {{ select count(*) as n, count(r) as m, count(distinct v) as d, sum(v) as s from t with epsilon 1.2 }}
 b = {{ select sum(r) from t with epsilon 0.7 }}
 c = {{ select avg(r) as a, var(r) as v, stddev(v) as s from t with epsilon 1 }}
-d = {{ select median(v) as a, quantile(r, 0.3) as b, min(v) as c, max(r) as d from t with epsilon 2 }}
+d = {{ select median(v) as a, quantile(r, 0.3) as b, min(v) as c, max(r) as d, bounds(r) as e from t with epsilon 2 }}
 e = {{ select mode(c) as c, mode(v) as v from t with epsilon 1 }}
 f = {{ select count(*) as n, avg(v) as a, median(v) as m, mode(v) as o from t groupby c with epsilon 1 }}
 g = {{ select sum(r * v) from t where r > 0 and v != 1 groupby v / 2, c with epsilon 1 }}

@@ -1,9 +1,9 @@
 """What an aggregate of a select is. Each has a module of its name here, whose docstring is its argument.
 
-An aggregate is computed from noisy sums (`AdditiveAggregate`, or `Estimate` where there are several), or it is chosen
-among public candidates (`SelectionAggregate`). An additive one only names its terms: how far rows move them is computed
-in `terms`, and what it does with noisy numbers is post-processing. Of a public table it is computed exactly, from
-statistics that every engine knows.
+An aggregate is computed from noisy sums (`AdditiveAggregate`, or `Estimate` where there are several), or each group is
+read by itself (`GroupAggregate`), such as where it is chosen among public candidates (`SelectionAggregate`). An
+additive one only names its terms: how far rows move them is computed in `terms`, and what it does with noisy numbers is
+post-processing. Of a public table it is computed exactly, from statistics that every engine knows.
 """
 
 from __future__ import annotations
@@ -162,8 +162,8 @@ class Estimate(AdditiveAggregate):
         return [float(value) for value in self.estimate(table, noisy)]
 
 
-class SelectionAggregate(Aggregate):
-    """A public candidate of a nearly best score, chosen in every group for itself (`mechanisms.selection`).
+class GroupAggregate(Aggregate):
+    """What is read and answered of every group by itself.
 
     A row touches one group. For k rows the losses in the groups that they fall into add to at most that of k in one.
     """
@@ -174,18 +174,22 @@ class SelectionAggregate(Aggregate):
 
     @abstractmethod
     def read(self, reader: Reader, table: Table, plan: Plan) -> Any:
-        """The exact numbers that the scores of one group are made of; `plan` gives its rows."""
+        """The exact numbers that the answer of one group is made of; `plan` gives its rows."""
 
     @abstractmethod
     def empty(self, table: Table) -> Any:
         """What `read` gives where there are no rows."""
 
+    def check_private(self, table: Table) -> None:
+        self.candidates(table)
+
+
+class SelectionAggregate(GroupAggregate):
+    """A public candidate of a nearly best score, chosen in every group for itself (`mechanisms.selection`)."""
+
     @abstractmethod
     def choose(self, mechanism: Selection, exact: Any, noise: Noise, table: Table) -> tuple[Any, Selected]:
         """The candidate, and the law of its choice, in rows."""
-
-    def check_private(self, table: Table) -> None:
-        self.candidates(table)
 
     def mechanism(self, amount: Amount, via: str | None, table: Table) -> Selection:
         if via is not None:

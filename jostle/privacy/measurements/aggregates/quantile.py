@@ -53,7 +53,7 @@ class Quantile(SelectionAggregate):
         if bounds is None or not all(math.isfinite(b) for b in bounds):
             raise refuse(
                 "UnboundedSum", f"this {self.name} has no known bounds to search between",
-                help="describe the column with a range, or bound it: `clamp(E, low, high)`",
+                help="describe the column with a range, or bound it: `clamp(E, low, high)`; `bounds(E)` buys them",
             )  # fmt: skip
         return bounds
 

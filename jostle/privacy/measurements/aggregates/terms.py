@@ -67,7 +67,7 @@ def public_bounds(expr: RowExpr, table: Table, name: str) -> tuple[float, float]
     if bounds is None or not all(math.isfinite(b) for b in bounds):
         raise refuse(
             "UnboundedSum", f"the terms of this {name} have no known bound",
-            help="describe the column with a range, or bound them: `clamp(E, low, high)`",
+            help="describe the column with a range, or bound them: `clamp(E, low, high)`; `bounds(E)` buys them",
         )  # fmt: skip
     if max(abs(b) for b in bounds) >= MOST_BOUND:
         raise refuse("ValueError", "the bounds of this sum are too wide to add exactly", help="clamp(x, low, high)")

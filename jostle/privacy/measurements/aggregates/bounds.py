@@ -1,0 +1,141 @@
+"""Round bounds between which nearly all values of an expression lie: a noisy histogram over the orders of magnitude.
+
+*Measures* The number of rows in each public bin; bins end at 0 and at ±1, ±2 and ±5 times powers of ten.
+*Sensitivity* 1.
+*Mechanism* Additive.
+*Why* A row is in one bin at most; the rest is post-processing of the noisy counts.
+
+Bins are those within the public bounds of the expression, and between ±10^18 where it has none: values beyond are
+counted in the outer bins. The answer lies between the outermost bins whose noisy counts exceed what noise alone shows
+in any of the bins with probability `BY_CHANCE`, and goes on outwards while the next bin exceeds what noise alone shows
+in one with probability `ONE_MORE`. Where no bin does, it is the bin with the largest noisy count: no data can make it
+fail. k rows may be in k bins or in one, so that they move the counts by k at most, in ℓ₁ and in ℓ₂. Counts are of
+weights, in whole units, where rows have weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from jostle.accounting.amounts import Amount
+from jostle.accounting.definitions import Price
+from jostle.language.aggregates import AGGREGATES
+from jostle.plan.bounds import bounds_of, is_integral
+from jostle.plan.plan import Apply, Constant, Count, Exact, Key, Plan, RowExpr
+from jostle.privacy.kernel.handles import Table
+from jostle.privacy.kernel.measurement import Measured
+from jostle.privacy.measurements.aggregates.aggregate import Floats, GroupAggregate, Ints
+from jostle.privacy.measurements.aggregates.terms import grid_of, sensitivity_of, stability_of_term
+from jostle.privacy.mechanisms.additive import Additive
+from jostle.privacy.mechanisms.noise import Noise
+
+if TYPE_CHECKING:
+    from jostle.privacy.kernel.reader import Reader
+
+BY_CHANCE, ONE_MORE = 1e-4, 0.05
+SMALLEST, LARGEST = -9, 18  # powers of ten
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """An end between two bins: with `closed` it belongs to the upper one."""
+
+    value: float
+    closed: bool
+
+    def holds(self, expr: RowExpr) -> RowExpr:
+        """Whether a value is above it."""
+        return Apply(">=" if self.closed else ">", (expr, Constant(self.value)))
+
+
+@dataclass(frozen=True, slots=True)
+class Bins:
+    """Bins by the cuts between them; bin i lies within ends i and i + 1."""
+
+    ends: tuple[float, ...]
+    cuts: tuple[Cut, ...]
+
+    def place(self, expr: RowExpr) -> RowExpr:
+        """The bin of a row, by comparisons alone, so that it is the same on every engine; none of no value."""
+        return Apply("if", (Apply("==", (expr, expr)), self._place(expr, 0, len(self.cuts)), Constant(None)))
+
+    def _place(self, expr: RowExpr, first: int, last: int) -> RowExpr:
+        if first == last:
+            return Constant(float(first))
+        middle = (first + last) // 2
+        upper, lower = self._place(expr, middle + 1, last), self._place(expr, first, middle)
+        return Apply("if", (self.cuts[middle].holds(expr), upper, lower))
+
+
+@lru_cache(64)
+def bins(low: float | None, high: float | None, integral: bool) -> Bins:
+    """The bins within public bounds, or of an open column."""
+    largest = 10.0**LARGEST
+    low, high = -largest if low is None else low, largest if high is None else high
+    places = range(0 if integral else SMALLEST, LARGEST)
+    ends = [float(f"{digit}e{place}") for place in places for digit in (1, 2, 5)]
+    upper = [Cut(end, False) for end in ([0.0] if integral else []) + ends if low <= end < high]
+    lower = [Cut(-end, True) for end in reversed([0.0, *ends]) if low < -end <= high]
+    cuts = (*lower, *upper)
+    return Bins((low, *(cut.value for cut in cuts), high), cuts)
+
+
+class Bounds(GroupAggregate):
+    row = AGGREGATES["bounds"]
+
+    def statistics(self) -> tuple[Exact, ...]:
+        return Exact("min", self.expr), Exact("max", self.expr)
+
+    def of_statistics(self, values: Sequence[Any]) -> Any:
+        return {"low": values[0], "high": values[1]}
+
+    def candidates(self, table: Table) -> Bins:
+        public = bounds_of(self.expr, table.domains)
+        return bins(*(public if public is not None else (None, None)), is_integral(self.expr, table.domains))
+
+    def mechanism(self, amount: Amount, via: str | None, table: Table) -> Additive:
+        return Additive.fitted(amount, via, table.measures)
+
+    def price(self, mechanism: Additive, table: Table) -> Price:
+        return mechanism.price
+
+    def read(self, reader: Reader, table: Table, plan: Plan) -> Ints:
+        listed = self.candidates(table)
+        key = Key(listed.place(self.expr), range(len(listed.cuts) + 1))
+        return reader.group(plan, (key,), (Count(weighted=table.weighted),))[0]
+
+    def empty(self, table: Table) -> Ints:
+        import numpy as np
+
+        return np.zeros(len(self.candidates(table).cuts) + 1, dtype=np.int64)
+
+    def release(
+        self, mechanism: Additive, exact: Sequence[Ints], noise: Noise, table: Table, undivided: bool
+    ) -> tuple[list[Any], list[Measured]]:
+        import numpy as np
+
+        term, listed = Count(weighted=table.weighted), self.candidates(table)
+        stability, unit = stability_of_term(term, table, undivided), 2.0 ** -grid_of(term)
+        reach = sensitivity_of(term, table) * stability
+        law = mechanism.law(reach, reach).times(unit)
+        surely, likely = (law.half_width(1 - 2 * p) for p in (BY_CHANCE / (len(listed.cuts) + 1), ONE_MORE))
+        answers = []
+        for counts in exact:
+            noisy = mechanism.draw(noise, np.asarray(counts), reach, reach).astype(float) * unit
+            first, last = outermost(noisy, surely, likely)
+            answers.append({"low": listed.ends[first], "high": listed.ends[last + 1]})
+        return answers, [Measured(self.name, law, mechanism, 1, stability, direct=False)]
+
+
+def outermost(noisy: Floats, surely: float, likely: float) -> tuple[int, int]:
+    """The first and the last bin that hold rows, as far as noisy counts tell."""
+    full = [i for i, count in enumerate(noisy) if count > surely] or [int(noisy.argmax())]
+    first, last = full[0], full[-1]
+    while first > 0 and noisy[first - 1] > likely:
+        first -= 1
+    while last + 1 < len(noisy) and noisy[last + 1] > likely:
+        last += 1
+    return first, last

@@ -27,7 +27,7 @@ from jostle.diagnostics import refuse
 from jostle.kernels.graphical.structure import Structure
 from jostle.privacy.kernel.handles import Cube, Exposures, Handle, join_exposures
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed, weighted_stability_of
-from jostle.privacy.mechanisms.additive import Additive, convertible
+from jostle.privacy.mechanisms.additive import Additive
 
 if TYPE_CHECKING:
     import numpy as np
@@ -76,7 +76,7 @@ class PerturbedOptimum(Measurement["list[Ints]", Perturbed]):
             raise refuse("TypeError", "these tables are not all of one table's rows")
         if not together.private:
             return cls(tuple(cubes), structure, rows, LEAST_RIDGE if ridge is None else ridge, together, None)
-        how = Additive.of(convertible(needed(amount), together.measures), via)
+        how = Additive.of(needed(amount), via, together.measures)
         public = ridge_for(how, structure, rows, weighted_stability_of(together)) if ridge is None else ridge
         return cls(tuple(cubes), structure, rows, public, together, how)
 

@@ -364,12 +364,8 @@ def _left(value: Any, *, at: Any) -> Any:
 
     interp, _ = at
     exposure = _source_of(value, "left")
-    left = as_float(interp.kernel.left_of_source(exposure.source, exposure.path))
-    measure = exposure.source.measure
-    if measure.width == 1:
-        return left
-    delta = as_float(measure.limit.delta) - measure.spent(exposure.source.meter.spent)["delta"]
-    return Record(epsilon=left, delta=delta if measure.kind == "basic" else as_float(measure.limit.delta))
+    left, delta = map(as_float, interp.kernel.left_of(exposure))
+    return left if exposure.source.measure.width == 1 else Record(epsilon=left, delta=delta)
 
 
 def _source_of(value: Any, what: str) -> Any:

@@ -10,7 +10,6 @@ from batched import BatchedNoise, Drawn, batched, batched_table, likelihood_rati
 from branching import Database, branching
 from harness import Case, Pair
 
-from jostle.accounting.amounts import QUANTA, Amount
 from jostle.privacy.mechanisms.least_cost import walk
 from jostle.privacy.mechanisms.stability import select_keys
 from jostle.simulate import SeededNoise
@@ -112,9 +111,8 @@ def stability(epsilon: float, delta: float) -> Case:
     """A key that one person alone has, over many copies of it: shown with probability at most δ."""
 
     def draw(runs: int, rng: np.random.Generator) -> Pair:
-        amount = Amount("epsilon", round(epsilon * QUANTA), round(delta * QUANTA))
         tally = np.arange(runs), np.ones(runs, dtype=np.int64)
-        shown, _, _ = select_keys(tally, amount, SeededNoise(_seeds(rng)[0]), 1)
+        shown, _, _ = select_keys(tally, epsilon, delta, SeededNoise(_seeds(rng)[0]), 1)
         one = np.zeros(runs)
         one[np.array(shown, dtype=int)] = 1
         return one, np.zeros(runs)

@@ -101,7 +101,7 @@ def by_psgd(model: GraphicalModel, rows: SyntheticRows, epsilon: float, seed: in
 
 def by_output(model: GraphicalModel, tables: list[NDArray[np.int64]], rows: float, epsilon: float, seed: int) -> Any:
     """`output_perturbation` of the library on these tables, its noise seeded."""
-    how = Additive.of(Amount("epsilon", quanta(epsilon), quanta(DELTA)))
+    how = Additive.of(Amount("epsilon", quanta(epsilon), quanta(DELTA)), None, [])
     ridge = perturbed.ridge_for(how, model.structure, rows, 1.0)
     sides = perturbed.sensitivities(model.structure, rows, ridge)
     theta = perturbed.descended(model.structure, np.concatenate([t.ravel() for t in tables]).astype(float), rows, ridge)

@@ -35,7 +35,7 @@ from jostle.privacy.kernel.sources import Source
 
 KINDS = {
     "pure": (Amount("epsilon", 10**9 * QUANTA), Amount("epsilon", QUANTA // 1000), pure_price),
-    "zcdp": (Amount("rho", 10**9 * QUANTA), Amount("rho", QUANTA // 1000), gaussian_price),
+    "zcdp": (Amount("rho", 10**9 * QUANTA), Amount("rho", QUANTA // 1000), lambda asked: gaussian_price(asked, 0.0)),
     "approximate": (Amount("epsilon", 30 * QUANTA, QUANTA // 10**6), Amount("epsilon", QUANTA // 1000), pure_price),
 }
 

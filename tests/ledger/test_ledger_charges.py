@@ -85,8 +85,8 @@ def test_what_others_spend_is_known_after_the_next_charge(tmp_path: Path) -> Non
     spend(*second, 0.5, ("sex", "F"))
     kernel, source = second
     assert source.meter.spent == (1.5 * QUANTA,)
-    assert kernel.left_of_source(source) == 1.5 * QUANTA
-    assert kernel.left_of_source(source, (("sex", "M"),)) == 2 * QUANTA  # slack beside its own part only
+    assert kernel.left_of(Exposure(source))[0] == 1.5 * QUANTA
+    assert kernel.left_of(Exposure(source, (("sex", "M"),)))[0] == 2 * QUANTA  # slack beside its own part only
 
 
 def test_two_datasets_in_one_measurement_are_charged_both_or_not(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_two_datasets_in_one_measurement_are_charged_both_or_not(tmp_path: Path)
 def test_other_measures_hold_over_runs(tmp_path: Path, kind: str) -> None:
     limit = Amount("rho", QUANTA) if kind == "zcdp" else Amount("epsilon", 2 * QUANTA, QUANTA // 10**6)
     asked = Amount("rho", QUANTA // 4) if kind == "zcdp" else Amount("epsilon", QUANTA // 4, QUANTA // 10**7)
-    price = gaussian_price(asked) if kind == "zcdp" else stability_price(asked)
+    price = gaussian_price(asked, 0.0) if kind == "zcdp" else stability_price(asked)
     ledger = registered(tmp_path, limit, kind)
     charged = 0
     while True:
@@ -126,7 +126,7 @@ def test_other_measures_hold_over_runs(tmp_path: Path, kind: str) -> None:
     measure = ledger.dataset("people").terms.measure
     assert held.entries == charged + 1 and measure.admits(held.spent)
     assert not measure.admits(tuple(s + c for s, c in zip(held.spent, measure.cost(price), strict=True)))
-    assert charged == {"zcdp": 4, "basic": 8}.get(kind, 2)
+    assert charged == (4 if kind == "zcdp" else 8)
 
 
 def test_threads_with_one_ledger_cannot_overspend(tmp_path: Path) -> None:
@@ -197,23 +197,40 @@ def test_an_older_copy_put_in_the_ledgers_place_is_noticed_by_who_spent(tmp_path
 
 
 def test_a_ledger_that_counted_in_fewer_places_is_read_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before plain sums were counted beside ρ, a charge under (ε, δ) had two places."""
+    """A charge under (ε, δ) had two places, then three with a plain sum, of budgets whose ρ was that of ¾·δ."""
     limit = Amount("epsilon", 2 * QUANTA, QUANTA // 10**6)
     price = pure_price(Amount("epsilon", QUANTA // 100))
-    with monkeypatch.context() as before:
-        before.setattr(Measure, "width", property(lambda self: 2))
-        before.setattr(Measure, "cost", lambda self, price: (price.rho, price.delta0))
-        before.setattr(Measure, "completed", lambda self, total: total)
-        before.setattr(Measure, "admits", lambda self, total: total[0] <= self.rho_limit)
-        ledger = registered(tmp_path, limit, "approximate")
-        kernel, source = opened(Ledger(ledger.file.path))
-        for _ in range(3):
-            charge(kernel, (Exposure(source),), price, "count")
+    ledger = None
+    for places in (2, 3):
+        with monkeypatch.context() as before:
+            cost = (price.rho, 0, price.amount.value)[:places]
+            before.setattr(Measure, "width", property(lambda self, places=places: places))
+            before.setattr(Measure, "cost", lambda self, price, part=False, cost=cost: cost)
+            before.setattr(Measure, "admits", lambda self, total: total[0] <= self.rho_limit)
+            ledger = ledger or registered(tmp_path, limit, "approximate")
+            kernel, source = opened(Ledger(ledger.file.path))
+            for _ in range(3):
+                charge(kernel, (Exposure(source),), price, "count")
     kernel, source = opened(Ledger(ledger.file.path))
-    assert source.meter.spent == (3 * price.rho, 0, limit.value + 1)  # plain sums of it are not known: in ρ alone
+    quarter = limit.delta // 4
+    older = (6 * price.rho, quarter, limit.value + 1 + 3 * price.amount.value, limit.delta)
+    assert source.meter.spent == older  # plain sums of it are not known: in ρ alone
     charge(kernel, (Exposure(source),), price, "count")
     held = ledger.verify("people")
-    assert held.older and held.entries == 5
-    assert held.spent == (4 * price.rho, 0, limit.value + 1 + price.amount.value)
+    assert held.older and held.entries == 8
+    assert held.spent == (7 * price.rho, quarter, older[2] + price.amount.value, limit.delta)
     with pytest.raises(Refusal, match="is left of the budget"):
         charge(kernel, (Exposure(source),), pure_price(Amount("epsilon", QUANTA)), "count")
+
+
+def test_what_is_left_of_an_older_total_keeps_within_the_older_shares() -> None:
+    """ρ to that of ¾·δ and a quarter for failures: what is used of the rest goes up to that quarter."""
+    limit = Amount("epsilon", 2 * QUANTA, QUANTA // 10**6)
+    measure = Measure("approximate", limit)
+    assert measure.completed((0, 0, 0), 4) == (0, 0, 0, 0)
+    used = limit.delta // 16
+    total = measure.completed((5, used, QUANTA), 4)
+    assert total[0] == 5 and total[2] == QUANTA and measure.admits(total)
+    assert used + (limit.delta - total[1]) / 3 <= limit.delta / 4
+    some = measure.cost(gaussian_price(Amount("epsilon", QUANTA, 1), 1e-13))
+    assert total[3] + some[3] > limit.delta  # no Gaussian noise in its plain sum

@@ -279,8 +279,8 @@ release now = spent(d).epsilon
 """
     result = attempt(rows, program, "epsilon 2, delta 0.000001")
     assert result.ok, result.diagnostics
-    assert result["back"] == pytest.approx([rho_of(2, 0.75e-6), 2], rel=1e-3)
-    assert epsilon_of(0.98 * rho_of(2, 0.75e-6), 0.75e-6) < result["now"] <= 2
+    assert result["back"] == pytest.approx([rho_of(2, 1e-6 / 3), 2], rel=1e-3)
+    assert epsilon_of(0.98 * rho_of(2, 1e-6 / 3), 1e-6 / 3) < result["now"] <= 2
     assert result["m"].error(truth) < 0.1
     alone = attempt(rows, "release m = ising_moments(rows) with epsilon 1 delta 0.000001", "epsilon 2, delta 0.00001")
     assert alone["m"].error(truth) < 0.06

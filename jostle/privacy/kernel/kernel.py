@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from jostle.accounting.amounts import Amount, as_float, as_text
-from jostle.accounting.budget_tree import Meter, Path
+from jostle.accounting.budget_tree import Cost, Meter, Path
 from jostle.accounting.definitions import ChargePurpose, Price
 from jostle.diagnostics import Note, Refusal, refuse
 from jostle.events import Stream
@@ -182,8 +182,7 @@ class Kernel:
                 if amount.value > left:
                     raise self._exceeded(amount, left, f"the allotment of {outer.amount} around it", span)
         for exposure in opened_for:
-            left = min([self.left_of_source(exposure.source, exposure.path),
-                        *(a.left(exposure.source, exposure.path) for a in exposure.agents)])  # fmt: skip
+            left = self.left_of(exposure)[0]
             if amount.value > left and exposure.source.measure.kind != "approximate":
                 raise self._exceeded(amount, left, f"the budget of `{exposure.source.name}`", span, exposure.source)
 
@@ -231,6 +230,19 @@ class Kernel:
         """Charges every source met, or none: all meters are tested before anything is added."""
         for exposure in exposures:
             check_unit(price.amount, exposure.source, span)
+        self._test_allotments(exposures, price, span)
+        for exposure in exposures:
+            source, path = exposure.source, _charged_path(exposure, price)
+            if not source.meter.admits(path, _cost(exposure, price)):
+                raise self._over_budget(exposure, price, span)
+        self._settle(exposures, price, what, span, purpose)
+        self._charge_allotments(exposures, price)
+        for exposure in exposures:
+            exposure.source.meter.add(_charged_path(exposure, price), _cost(exposure, price))
+            exposure.source.charges.append((f"{what}: {price.amount}", span))
+
+    def _test_allotments(self, exposures: Exposures, price: Price, span: Span | None) -> None:
+        """Refuses what does not fit every allotment that is open, and every agent on the way."""
         plain = (price.amount.value, price.amount.delta)
         for exposure in exposures:
             source, path = exposure.source, _charged_path(exposure, price)
@@ -239,15 +251,12 @@ class Kernel:
                     left = allotment.left(source, path)
                     whose = "agent" if allotment in exposure.agents else "allotment"
                     raise self._exceeded(price.amount, left, f"the {whose} of {allotment.amount}", span, source)
-            if not source.meter.admits(path, source.measure.cost(price)):
-                raise self._over_budget(source, path, price, span)
-        self._settle(exposures, price, what, span, purpose)
+
+    def _charge_allotments(self, exposures: Exposures, price: Price) -> None:
         for exposure in exposures:
-            source, path = exposure.source, _charged_path(exposure, price)
             for allotment in (*self._stack, *exposure.agents):
-                allotment.meter(source).add(path, plain)
-            source.meter.add(path, source.measure.cost(price))
-            source.charges.append((f"{what}: {price.amount}", span))
+                meter = allotment.meter(exposure.source)
+                meter.add(_charged_path(exposure, price), (price.amount.value, price.amount.delta))
 
     def need_open(self, exposures: Exposures, span: Span | None = None) -> None:
         """Refuses private sources while training, and in any process but the kernel's, whoever paid for what.
@@ -294,37 +303,26 @@ class Kernel:
 
     def _settle(self, exposures: Exposures, price: Price, what: str, span: Span | None, purpose: ChargePurpose) -> None:
         """What registered sources lose is on disk when this returns; where it is not, nothing was charged."""
-        accounts = [(e.source, e.source.account, _charged_path(e, price)) for e in exposures]
-        registered = [(source, account, path) for source, account, path in accounts if account is not None]
+        registered = [(e, e.source.account) for e in exposures if e.source.account is not None]
         if registered:
             from jostle.privacy.ledger.account import Charge, settle
 
             charges = [
-                Charge(account, source.meter, path, source.measure.cost(price), str(source.unit))
-                for source, account, path in registered
+                Charge(account, e.source.meter, _charged_path(e, price), _cost(e, price), str(e.source.unit))
+                for e, account in registered
             ]
             full = settle(charges, price, what, span, self._program, purpose)
             if full is not None:
-                source, _, path = registered[full]
-                raise self._over_budget(source, path, price, span)
+                raise self._over_budget(registered[full][0], price, span)
 
-    def charge_again(self, exposures: Exposures, amount: Amount, what: str, span: Span | None) -> None:
+    def charge_again(self, exposures: Exposures, price: Price, what: str, span: Span | None) -> None:
         """For an answer given before: the allotments are charged as they were then, and the sources are not."""
         self.need_open(exposures, span)
         with self._lock:
-            self._charge_allotments(exposures, amount, what, span)
-
-    def _charge_allotments(self, exposures: Exposures, amount: Amount, what: str, span: Span | None) -> None:
-        plain = (amount.value, amount.delta)
-        pairs = [(e, a) for e in exposures for a in (*self._stack, *e.agents) if a.amount is not None]
-        for exposure, allotment in pairs:
-            if not allotment.meter(exposure.source).admits(exposure.path, plain):
-                left = allotment.left(exposure.source, exposure.path)
-                raise self._exceeded(amount, left, f"the allotment of {allotment.amount}", span, exposure.source)
-        for exposure, allotment in pairs:
-            allotment.meter(exposure.source).add(exposure.path, plain)
-        for exposure in exposures:
-            exposure.source.charges.append((f"{what}: {amount}, given before", span))
+            self._test_allotments(exposures, price, span)
+            self._charge_allotments(exposures, price)
+            for exposure in exposures:
+                exposure.source.charges.append((f"{what}: {price.amount}, given before", span))
 
     def begin(self, program: Text) -> None:
         """A program begins: what registered sources are charged from here on is its doing."""
@@ -332,54 +330,72 @@ class Kernel:
         for account in self.register.accounts():
             account.begin()
 
-    def left_of_source(self, source: Source, path: Path = ()) -> int:
-        """The most that can still be charged at `path`, in quanta of the unit (pure ε for an approximate budget)."""
-        total, slack = source.meter.spent, source.meter.slack(path)
-        measure = source.measure
-        if measure.kind != "approximate":
-            return max(0, measure.limit.value - total[0] + slack[0])
-        rho = as_float(max(0, measure.rho_limit - total[0] + slack[0])) if total[0] <= measure.rho_limit else 0.0
-        plain = measure.limit.value - total[2] + slack[2] if total[2] <= measure.limit.value else 0
-        return max(plain, int(math.sqrt(2 * rho) * 10**12))
+    def left_of(self, exposure: Exposure) -> tuple[int, int]:
+        """What is left for a handle, in quanta of the unit and of δ: of its source on its path, and of its agents.
 
-    def _over_budget(self, source: Source, path: Path, price: Price, span: Span | None) -> Refusal:
+        Of a source in the account that `spent` tells, so that both add up to its budget.
+        """
+        source, path = exposure.source, exposure.path
+        value, delta = source.measure.left_exactly(source.meter.spent, source.meter.slack(path))
+        for agent in exposure.agents:
+            value = min(value, max(0, agent.left(source, path)))
+            if agent.amount is not None and agent.amount.delta:
+                delta = min(delta, max(0, agent.amount.delta - agent.meter(source).spent[1]))
+        return value, delta
+
+    def _over_budget(self, exposure: Exposure, price: Price, span: Span | None) -> Refusal:
         """Says which place of the budget is full."""
-        measure, whose = source.measure, f"the budget of `{source.name}`"
-        if measure.kind == "approximate":
-            after = source.meter.after(path, measure.cost(price))
-            if after[1] > measure.direct_delta:
-                left = max(0, measure.direct_delta - after[1] + price.delta0)
-                return refuse(
-                    "BudgetExceeded", f"delta {as_text(price.delta0)} was asked, and {as_text(left)} is left of the "
-                    f"quarter of its delta that {whose} has for this", span,
-                    help="ask for less, or declare a larger delta; nothing of this was spent",
-                )  # fmt: skip
-        return self._exceeded(price.amount, self.left_of_source(source, path), whose, span, source)
+        source, path, amount = exposure.source, _charged_path(exposure, price), price.amount
+        whose, measure, slack = f"the budget of `{source.name}`", source.measure, source.meter.slack(path)
+        value, delta = measure.left_exactly(source.meter.spent, slack)
+        if amount.value > value or measure.width == 1:
+            return self._exceeded(amount, value, whose, span, source)
+        if amount.delta > delta or price.delta0 > delta:
+            return self._exceeded(amount, value, whose, span, source, delta)
+        left = as_text(max(0, measure.rho_limit - source.meter.spent[0] + slack[0]))
+        return refuse(
+            "BudgetExceeded", f"{amount} was asked for what is not Gaussian noise, which costs rho "
+            f"{as_text(price.rho)}, and rho {left} is left of {whose}", span,
+            help=f"give it a delta, for Gaussian noise: epsilon {as_text(value)} is left of that; or ask for less; "
+            "nothing of this was spent", notes=_charges_of(source),
+        )  # fmt: skip
 
     def _exceeded(
-        self, amount: Amount, left: int, whose: str, span: Span | None, source: Source | None = None
-    ) -> Refusal:
-        earlier = source.charges if source is not None else []
-        times = Counter((at, what) for what, at in earlier if at is not None)
-        notes = tuple(
-            Note(at, f"charged here: {what}" + (f" ×{many}" if many > 1 else ""))
-            for (at, what), many in list(times.items())[-8:]
-        )
+        self, amount: Amount, left: int, whose: str, span: Span | None, source: Source | None = None,
+        delta: int | None = None,
+    ) -> Refusal:  # fmt: skip
         larger = "allot more" if source is None else "declare a larger budget"
+        tail = "" if delta is None else f", delta {as_text(delta)}"
         return refuse(
-            "BudgetExceeded", f"{amount} was asked, and {as_text(max(0, left))} is left of {whose}", span,
-            help=f"ask for less, or {larger}; nothing of this was spent", notes=notes,
+            "BudgetExceeded", f"{amount} was asked, and {as_text(max(0, left))}{tail} is left of {whose}", span,
+            help=f"ask for less, or {larger}; nothing of this was spent", notes=_charges_of(source),
         )  # fmt: skip
 
 
+def _charges_of(source: Source | None) -> tuple[Note, ...]:
+    """Where a source was charged before, the last eight places."""
+    earlier = source.charges if source is not None else []
+    times = Counter((at, what) for what, at in earlier if at is not None)
+    return tuple(
+        Note(at, f"charged here: {what}" + (f" ×{many}" if many > 1 else ""))
+        for (at, what), many in list(times.items())[-8:]
+    )
+
+
 def _charged_path(exposure: Exposure, price: Price) -> Path:
-    """Where a charge counts: with a δ, for the source as a whole where one unit's rows can be in several parts.
+    """Where a charge counts: what spends a δ, for the source as a whole where one unit's rows can be in several parts.
 
     That parts count as their largest is argued for losses that are linear in the number of rows; δ is not.
     """
     measure = exposure.source.measure
-    has_delta = measure.width > 1 and measure.cost(price)[1] > 0
+    has_delta = measure.width > 1 and measure.cost(price, True)[1] > 0
     return () if has_delta and exposure.stability > 1 else exposure.path
+
+
+def _cost(exposure: Exposure, price: Price) -> Cost:
+    """What a charge adds to its source's total. Gaussian noise on some of a unit's rows has no plain sum."""
+    in_part = bool(_charged_path(exposure, price)) and exposure.stability > 1
+    return exposure.source.measure.cost(price, in_part)
 
 
 def _released(step: Measurement[Any, R], reader: Reader | None, noise: Noise | None) -> Release[R]:

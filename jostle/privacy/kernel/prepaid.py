@@ -32,7 +32,7 @@ from jostle.diagnostics import refuse
 from jostle.noise_laws import Gaussian, Laplace
 from jostle.privacy.kernel.handles import Exposures, Handle
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, stability_of
-from jostle.privacy.mechanisms.additive import Additive, convertible
+from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.mechanisms.noise import Noise
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class Prepayment(Measurement[None, Prepaid]):
     @classmethod
     def of(cls, handle: Handle, amount: Amount, via: str | None, single: bool = False) -> Prepayment:
         """Buys `amount` on every source of a private handle; `single`: for one measurement."""
-        return cls(handle, Additive.of(convertible(amount, handle.measures), via), single)
+        return cls(handle, Additive.of(amount, via, handle.measures), single)
 
     @property
     def exposures(self) -> Exposures:
@@ -129,7 +129,7 @@ class Prepayment(Measurement[None, Prepaid]):
     def bought(self) -> tuple[float, float]:
         """ε for Laplace noise or μ for Gaussian, and the room in δ for the discreteness of noise."""
         amount = self.how.amount
-        value, delta = as_float(amount.value), as_float(amount.delta)
+        value, delta = as_float(amount.value), self.how.delta
         if self.how.kind is Laplace:
             return pure_epsilon(value) if amount.unit == "rho" else value, math.inf
         if amount.unit == "rho":

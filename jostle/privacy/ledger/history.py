@@ -65,27 +65,31 @@ class Verified:
 
 
 def verify(
-    name: str, entries: Iterable[Entry], width: int, completed: Callable[[tuple[int, ...]], tuple[int, ...]] = tuple
+    name: str, entries: Iterable[Entry], width: int, completed: Callable[[tuple[int, ...], int], tuple[int, ...]]
 ) -> Verified:
     """Follows a chain from its first entry. `LedgerError` names the first entry that does not hold.
 
-    `completed` gives a total of an earlier rule the places that it had not.
+    `completed` takes a total of an earlier rule into so many places.
     """
-    number, head, spent, before = 0, FIRST, [0] * width, (0,) * width
+    number, head, older = 0, FIRST, False
+    total: tuple[int, ...] = ()
     for entry in entries:
         number += 1
         good = entry.number == number and entry.previous == head
         if not good or entry.hash != chained(head, digest(entry.content)):
             raise broken(name, f"entry {number} does not follow from what stands before it")
         grown = entry.growth
-        if len(completed(grown)) not in (0, width) or min(grown, default=0) < 0:
-            raise broken(name, f"entry {number} counts something else than this budget")
-        if 0 < len(grown) < width:
-            before = completed(tuple(a + b for a, b in zip(before, grown, strict=False)))
-        elif grown:
-            spent = [a + b for a, b in zip(spent, grown, strict=True)]
+        if grown:
+            before = completed(total, len(grown)) if total else (0,) * len(grown)
+            if not len(before) == len(grown) <= width or min(grown) < 0:
+                raise broken(name, f"entry {number} counts something else than this budget")
+            total = tuple(a + b for a, b in zip(before, grown, strict=True))
+            older = older or len(grown) < width
         head = entry.hash
-    return Verified(number, head, tuple(a + b for a, b in zip(spent, before, strict=True)), any(before))
+    total = completed(total, width) if total else (0,) * width
+    if len(total) != width:
+        raise broken(name, "its charges count something else than this budget")
+    return Verified(number, head, total, older)
 
 
 def broken(name: str, why: str) -> Exception:

@@ -97,8 +97,9 @@ class Rows:
     def _read(self, name: str, terms: str, state: str, seal: str, key: bytes) -> Dataset:
         try:
             dataset = Dataset(Terms.from_json(json.loads(terms)), State.from_json(json.loads(state)), key)
-            spent = dataset.terms.measure.completed(dataset.state.spent)
-            good = dataset.terms.name == name and len(spent) == dataset.terms.measure.width
+            measure = dataset.terms.measure
+            spent = measure.completed(dataset.state.spent, measure.width)
+            good = dataset.terms.name == name and len(spent) == measure.width
             if good and history.holds(key, "state", [dataset.terms.as_json(), dataset.state.as_json()], seal):
                 return replace(dataset, state=replace(dataset.state, spent=spent))
         except (KeyError, TypeError, ValueError, AttributeError):

@@ -19,7 +19,7 @@ from jostle.diagnostics import Refusal
 from jostle.jsontext import digest
 from jostle.noise_laws import ADDITIVE, law_named
 from jostle.plan.digest import plan_digest
-from jostle.privacy.kernel.handles import Cube, Exposures, Handle
+from jostle.privacy.kernel.handles import Cube, Handle
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.measurement import Measurement
 from jostle.privacy.ledger.account import Account
@@ -37,12 +37,13 @@ def run(kernel: Kernel, request: Any, amount: Amount, via: str | None, span: Spa
     """The answer to a private select, and whether it was given before."""
     table = request.table if isinstance(request, Request) else None
     stored_request = _StoredRequest.of(table, request, amount, via)
+    measurement = _measurement(request, amount, via)
     if stored_request is None:
-        return kernel.measure(_measurement(request, amount, via), span), False
-    stored = stored_request.again(kernel, "select", span)
+        return kernel.measure(measurement, span), False
+    stored = stored_request.again(kernel, measurement, span)
     if stored is not None:
         return _from_json(stored), True
-    answer = kernel.measure(_measurement(request, amount, via), span)
+    answer = kernel.measure(measurement, span)
     stored_request.remember(_as_json(answer))
     return answer, False
 
@@ -60,13 +61,14 @@ def vector(
     import numpy as np
 
     request = _StoredRequest.of(cube, (cube, blocks), amount, via) if amount is not None else None
+    measurement = StrategyAnswers.of(cube, blocks, amount, via)
     if request is None:
-        return kernel.measure(StrategyAnswers.of(cube, blocks, amount, via), span), False
-    stored = request.again(kernel, "vector", span)
+        return kernel.measure(measurement, span), False
+    stored = request.again(kernel, measurement, span)
     if stored is not None:
         numbers = [np.array(part, dtype=float) for part in stored["parts"]]
         return (numbers, ADDITIVE[stored["mechanism"]](stored["scale"])), True
-    parts, law = kernel.measure(StrategyAnswers.of(cube, blocks, amount, via), span)
+    parts, law = kernel.measure(measurement, span)
     if sum(part.size for part in parts) <= MOST_STORED and law is not None:
         request.remember({"parts": [part.tolist() for part in parts], "scale": law.scale, "mechanism": law.name})
     return (parts, law), False
@@ -77,8 +79,6 @@ class _StoredRequest:
     """A request that can be told from others: the k-th of its kind in this run."""
 
     account: Account
-    exposures: Exposures
-    amount: Amount
     digest: str
 
     @classmethod
@@ -95,15 +95,15 @@ class _StoredRequest:
         facts = [digested.digest, str(amount), via or "", account.version]
         same = digest(facts)
         account.asked[same] = account.asked.get(same, 0) + 1
-        return cls(account, handle.exposures, amount, digest([*facts, account.asked[same]]))
+        return cls(account, digest([*facts, account.asked[same]]))
 
-    def again(self, kernel: Kernel, what: str, span: Span | None) -> Any | None:
-        """The stored answer, with the allotments charged as they were then; its charge is this run's too."""
+    def again(self, kernel: Kernel, measurement: Measurement[Any, Any], span: Span | None) -> Any | None:
+        """The stored answer, with the allotments charged for the measurement as then; its charge is this run's too."""
         answer = self.account.ledger.answer(self.account.name, self.digest)
         if answer is None:
             return None
         stored, receipt = answer
-        kernel.charge_again(self.exposures, self.amount, what, span)
+        kernel.charge_again(measurement.exposures, measurement.price, measurement.title, span)
         self.account.receipts.append(receipt)
         return stored
 

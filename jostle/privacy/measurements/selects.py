@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from jostle.accounting.amounts import Amount
+from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.definitions import ChargePurpose, Price, stability_price
 from jostle.noise_laws import Laplace
 from jostle.plan.keys import holds, open_keys
@@ -130,11 +130,12 @@ class OpenSelect(_OfTable["tuple[Any, Any]"]):
             raise open_keys(request.group_keys[0].name)
         # keys are counted by rows, of which a person has k; where rows have weights, their count is another number
         if request.aggregates == (Count(),) and not request.table.weighted:
-            return cls(request, (), sum_prices(amount, [stability_price(amount)]), key, Additive(amount, Laplace))
-        half = Amount(amount.unit, amount.value // 2, amount.delta // 2)
+            how = Additive.of(amount, Laplace.name, request.table.measures)
+            return cls(request, (), sum_prices(amount, [stability_price(amount)]), key, how)
+        half = Amount(amount.unit, amount.value // 2, amount.delta)
         mechanisms, prices = _shared(request, Amount(amount.unit, amount.value - half.value, 0), via)
         price = sum_prices(amount, [stability_price(half), *prices])
-        return cls(request, mechanisms, price, key, Additive(half, Laplace))
+        return cls(request, mechanisms, price, key, Additive.of(half, Laplace.name, request.table.measures))
 
     @property
     def purpose(self) -> ChargePurpose:
@@ -148,7 +149,8 @@ class OpenSelect(_OfTable["tuple[Any, Any]"]):
 
     def release(self, exact: tuple[Any, Any], noise: Noise | None) -> Release[Answer]:
         stability = stability_of(self.request.table)
-        keys, counts, law = select_keys(exact, self.key_mechanism.amount, needed_noise(noise), stability)
+        how = self.key_mechanism
+        keys, counts, law = select_keys(exact, as_float(how.amount.value), how.delta, needed_noise(noise), stability)
         events = (Measured("keys", law, self.key_mechanism, 1, stability, direct=not self.mechanisms),)
         if not self.mechanisms:
             return Release(Answer([keys], [counts]), events)

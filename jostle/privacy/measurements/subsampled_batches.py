@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import Amount, as_float
-from jostle.accounting.definitions import ChargePurpose, Price, stability_price
+from jostle.accounting.definitions import ChargePurpose, Price, stability_price, used_delta
 from jostle.accounting.subsampled_gaussian import noise_for, rate_for
 from jostle.diagnostics import refuse
 from jostle.noise_laws import Gaussian
@@ -87,12 +87,12 @@ class PoissonBatches(Measurement["Rows", Batches]):
         """`rate` is rounded up to 2^-16."""
         together, plan, columns = _units(cubes)
         asked = _need(amount)
-        epsilon, delta = as_float(asked.value), as_float(asked.delta)
+        epsilon, delta = as_float(asked.value), used_delta(asked, together.measures)
         share = math.ceil((rate if rate is not None else rate_for(epsilon, delta, steps)) * SHARES)
         sigma = noise_for(epsilon, delta, share / SHARES, steps)
         if not math.isfinite(sigma):
             raise refuse("BadAmount", "no noise keeps so many steps within this amount", help="take fewer steps")
-        how = Additive(asked, Gaussian, f"{steps} secret samples of {share / SHARES:.3g} of all")
+        how = Additive(asked, Gaussian, f"{steps} secret samples of {share / SHARES:.3g} of all", delta)
         return cls(tuple(cubes), together, plan, columns, steps, share, sigma, how)
 
     @property

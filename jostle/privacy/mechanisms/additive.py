@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.conversions import pure_epsilon, rho_of, root_two_rho
-from jostle.accounting.definitions import Measure, Price, gaussian_price, pure_price
+from jostle.accounting.definitions import Measure, Price, gaussian_price, pure_price, used_delta
 from jostle.diagnostics import refuse
 from jostle.noise_laws import ADDITIVE, Gaussian, Laplace
 from jostle.privacy.mechanisms.noise import Noise
@@ -42,22 +42,20 @@ def sum_prices(whole: Amount, prices: list[Price]) -> Price:
     return Price(whole, rho, delta0, all(p.pure for p in prices))
 
 
-def convertible(amount: Amount, measures: Sequence[Measure]) -> Amount:
-    """The amount, with no more δ than each budget met keeps for turning ρ into ε: the δ that Gaussian noise is of."""
-    deltas = [measure.conversion_delta for measure in measures if measure.kind == "approximate"]
-    return replace(amount, delta=min([amount.delta, *deltas]))
-
-
 @dataclass(frozen=True, slots=True)
 class Additive:
-    """A choice of noise for one amount; `because` says what decided, where something had to be."""
+    """A choice of noise for one amount; `because` says what decided, where something had to be.
+
+    `delta` is the δ that it uses of the amount's, by how its sources are counted (`definitions.used_delta`).
+    """
 
     amount: Amount
     kind: type[Laplace | Gaussian]
     because: str = ""
+    delta: float = 0.0
 
     @classmethod
-    def of(cls, amount: Amount, via: str | None = None) -> Additive:
+    def of(cls, amount: Amount, via: str | None, measures: Sequence[Measure]) -> Additive:
         can_gauss = amount.unit == "rho" or amount.delta > 0
         kind = ADDITIVE.get(via) if via is not None else Gaussian if can_gauss else Laplace
         if kind is None:
@@ -66,7 +64,7 @@ class Additive:
             raise refuse("TypeError", "Gaussian noise needs rho, or epsilon with delta", help="add `delta 1e-6`")
         if amount.value == 0:
             raise refuse("BadAmount", "too little epsilon to share among the parts of this measurement")
-        additive = cls(amount, kind)
+        additive = cls(amount, kind, delta=used_delta(amount, measures))
         if kind is Gaussian and additive.price.rho == 0:
             raise refuse("BadAmount", "too little epsilon and delta for Gaussian noise", help="write `via laplace`")
         return additive
@@ -76,18 +74,17 @@ class Additive:
         cls, amount: Amount, via: str | None, measures: Sequence[Measure], l1: float = 1.0, l2: float = 1.0
     ) -> Additive:
         """The noise of a measurement with these sensitivities, in any unit: the smaller one, unless `via` names one."""
-        amount = convertible(amount, measures)
-        first = cls.of(amount, via)
+        first = cls.of(amount, via, measures)
         if via is not None or first.kind is Laplace or not l2 > 0:
             return first
         gaussian = first.law(l1, l2).deviation
         if amount.unit == "rho" or all(measure.kind == "basic" for measure in measures):
-            laplace = cls(amount, Laplace).law(l1, l2).deviation
+            laplace = replace(first, kind=Laplace).law(l1, l2).deviation
         else:
             laplace = math.sqrt(2) * l1 / l2 * gaussian
         least, other = sorted((gaussian, laplace))
         because = f"{least / other:.2g} of the deviation that the other noise has"
-        return cls(amount, Gaussian if gaussian <= laplace else Laplace, because)
+        return replace(first, kind=Gaussian if gaussian <= laplace else Laplace, because=because)
 
     @property
     def mechanism(self) -> str:
@@ -96,7 +93,7 @@ class Additive:
     @property
     def price(self) -> Price:
         if self.kind is Gaussian or self.amount.unit == "rho":
-            return gaussian_price(self.amount)
+            return gaussian_price(self.amount, self.delta)
         return pure_price(self.amount)
 
     def law(self, l1: float, l2: float) -> Laplace | Gaussian:
@@ -104,7 +101,7 @@ class Additive:
         value = as_float(self.amount.value)
         if self.kind is Laplace:
             return Laplace(l1 / (pure_epsilon(value) if self.amount.unit == "rho" else value))
-        rho = value if self.amount.unit == "rho" else rho_of(value, as_float(self.amount.delta))
+        rho = value if self.amount.unit == "rho" else rho_of(value, self.delta)
         return Gaussian(l2 / root_two_rho(rho))
 
     def draw(self, noise: Noise, exact: NDArray[np.int64], l1: float, l2: float) -> NDArray[np.int64]:

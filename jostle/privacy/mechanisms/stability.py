@@ -12,20 +12,18 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from jostle.accounting.amounts import Amount, as_float
 from jostle.noise_laws import Laplace
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.released import Noised
 
 
 def select_keys(
-    tally: tuple[Any, Any], amount: Amount, noise: Noise, stability: int
+    tally: tuple[Any, Any], epsilon: float, delta: float, noise: Noise, stability: int
 ) -> tuple[list[Any], list[Noised], Laplace]:
     """Keys in order with their noisy counts, and the law of these, from all values and how many rows have each."""
     import numpy as np
 
     values, counts = tally
-    epsilon, delta = as_float(amount.value), as_float(amount.delta)
     law = Laplace(stability / epsilon)
     threshold = stability + law.scale * math.log(stability / delta)
     noisy = noise.laplace(np.asarray(counts, dtype=np.int64), law.scale)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from decimal import Decimal, localcontext
 
 import numpy as np
@@ -13,10 +12,10 @@ from hypothesis import strategies as st
 
 from jostle.accounting.amounts import QUANTA, Amount
 from jostle.accounting.conversions import epsilon_of, pure_epsilon, rho_of
-from jostle.accounting.definitions import Measure, Price, gaussian_price, pure_price
+from jostle.accounting.definitions import Measure, Price, gaussian_price, pure_price, used_delta
 from jostle.accounting.units import Unit
 from jostle.privacy.kernel.sources import Source
-from jostle.privacy.mechanisms.additive import Additive, convertible
+from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.mechanisms.noise import SecureNoise
 from jostle.privacy.mechanisms.selection import Selection
 
@@ -161,7 +160,7 @@ def test_prices_are_never_below_the_true_cost() -> None:
         charged = Decimal(pure_price(Amount("epsilon", value)).rho) / QUANTA
         assert true <= charged <= true * (1 + Decimal(2) ** -44) + Decimal(2) / QUANTA
     wish = Amount("epsilon", QUANTA, QUANTA // 10**6)
-    price = gaussian_price(wish)
+    price = gaussian_price(wish, 1e-6)
     assert epsilon_of(price.rho / QUANTA, 1e-6) <= 1.0 < epsilon_of((price.rho + 2) / QUANTA, 1e-6)
 
 
@@ -169,23 +168,26 @@ def test_one_gaussian_may_spend_all_of_an_approximate_budget() -> None:
     wish = Amount("epsilon", QUANTA, QUANTA // 10**6)
     measure = Measure("approximate", wish)
     price = Additive.fitted(wish, "gaussian", [measure]).price
-    assert measure.admits(measure.cost(price)) and not measure.admits(measure.cost(replace(price, rho=price.rho + 2)))
-    smaller = Amount("epsilon", QUANTA, QUANTA // 2 // 10**6)
-    assert convertible(smaller, [measure]) == smaller  # what asks for less is what it was
+    assert measure.admits(measure.cost(price)) and price.rho == measure.rho_limit
+    more = Amount("epsilon", QUANTA, 10 * wish.delta)
+    assert used_delta(more, [measure]) == used_delta(wish, [measure])  # no more than the budget has
+    assert used_delta(more, [Measure("basic", wish)]) == more.delta / QUANTA
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0, 32.0])
 @pytest.mark.parametrize("delta", [1e-4, 1e-9])
-def test_an_approximate_budget_is_a_fixed_box(epsilon: float, delta: float) -> None:
+def test_an_approximate_budget_is_fixed_boxes(epsilon: float, delta: float) -> None:
     measure = Measure("approximate", Amount("epsilon", round(epsilon * QUANTA), round(delta * QUANTA)))
-    rho, direct = measure.rho_limit, measure.direct_delta
-    whole = measure.limit.value
-    assert measure.admits((rho, direct, whole + 1)) and measure.admits((rho + 1, direct, whole))
-    assert not measure.admits((rho + 1, 0, whole + 1)) and not measure.admits((0, direct + 1, 0))
-    assert direct / QUANTA + delta_by_grid(rho / QUANTA, epsilon) <= delta * (1 + 1e-6)  # a grid of orders
-    assert rho > 0.9 * QUANTA * rho_of(epsilon, delta)  # what the box costs
-    assert measure.cost(Price(Amount("epsilon", 5), 3, 2)) == (3, 2, whole + 1)  # no plain sum has Gaussian noise
-    assert measure.cost(Price(Amount("epsilon", 5), 3, 2, pure=True)) == (3, 2, 5)
+    rho, whole, most = measure.rho_limit, measure.limit.value, measure.limit.delta
+    assert measure.admits((rho, most, whole + 1, most + 1)) and measure.admits((rho + 1, most, whole, most))
+    assert not measure.admits((rho + 1, 0, whole + 1, 0)) and not measure.admits((rho + 1, 0, whole, most + 1))
+    assert not measure.admits((0, most + 1, 0, 0))
+    used = used_delta(measure.limit, [measure])  # a third each for failures, Gaussian noise in plain sums, and ρ
+    assert 2 * used + delta_by_grid(rho / QUANTA, epsilon) <= delta * (1 + 1e-6)  # a grid of orders
+    assert rho > 0.8 * QUANTA * rho_of(epsilon, delta)  # what the boxes cost
+    assert measure.cost(Price(Amount("epsilon", 5, 7), 3, 2)) == (3, 2, 5, 7)
+    assert measure.cost(Price(Amount("epsilon", 5, 7), 3, 2, pure=True)) == (3, 2, 5, 2)
+    assert measure.cost(Price(Amount("epsilon", 5, 7), 3, 2), in_part_of_person=True) == (3, 2, whole + 1, 7)
 
 
 def traded(epsilon: float, rho: float, first: float, delta0: float) -> float:
@@ -210,7 +212,7 @@ def test_what_is_seen_cannot_trade_rho_for_delta(epsilon: float) -> None:
     """By the rule that let the two be traded, an adaptive program loses more than δ; by the box it does not."""
     delta = 1e-4
     measure = Measure("approximate", Amount("epsilon", round(epsilon * QUANTA), round(delta * QUANTA)))
-    rho, most = measure.rho_limit / QUANTA, measure.direct_delta / QUANTA
+    rho, most = measure.rho_limit / QUANTA, measure.conversion_delta
     within = max(traded(epsilon, rho, rho * part, most) for part in np.linspace(0.05, 0.95, 19))
     assert 0.2 * delta < within <= delta
     if epsilon == 32:
@@ -237,19 +239,4 @@ def test_what_is_seen_cannot_pick_the_better_of_two_accounts(epsilon: float) -> 
             pure = max(0.0, -math.expm1(left - (epsilon - first)))  # all of what is left says the same: never above ε
             lost += chance * max(gaussian, pure)
         worst = max(worst, lost)
-    assert 0.1 * delta < worst <= measure.conversion_delta / QUANTA
-
-
-def test_plain_sums_without_gaussian_noise_fit_a_budget_with_a_delta() -> None:
-    """A δ makes a budget no smaller: what fits ε alone fits ε with δ."""
-    measure = Measure("approximate", Amount("epsilon", QUANTA, QUANTA // 10**6))
-    half = measure.cost(pure_price(Amount("epsilon", QUANTA // 2)))
-    twice = tuple(2 * cost for cost in half)
-    assert measure.admits(half) and measure.admits(twice) and not measure.admits(tuple(3 * cost for cost in half))
-    assert measure.spent(twice) == {"epsilon": 1.0, "delta": 0.0}
-    small = measure.cost(gaussian_price(Amount("epsilon", QUANTA // 100, QUANTA // 10**8)))
-    mixed = tuple(a + b for a, b in zip(half, small, strict=True))
-    assert measure.admits(small) and not measure.admits(mixed)  # neither account admits Laplace noise of ½ and Gaussian
-    many = measure.cost(pure_price(Amount("epsilon", QUANTA // 1000)))
-    assert measure.admits(tuple(1000 * cost for cost in many)) and measure.admits(tuple(5000 * cost for cost in many))
-    assert not measure.admits(tuple(100_000 * cost for cost in many))
+    assert 0.05 * delta < worst <= measure.conversion_delta

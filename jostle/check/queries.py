@@ -62,10 +62,11 @@ def _check_columns(
     """Names that are neither a column nor a variable."""
     wrong = check_rows(_row_expressions(select), columns, is_variable, report)
     for join in select.joins:
-        for name_ in join.on:
-            if name_ not in columns:
+        for name in (name for match in join.on for name in (match.column, match.theirs)):
+            if name not in columns:
                 wrong = True
-                report.add("NameError", f"there is no column `{name_}` to join on", join.span, help=_columns(columns))
+                report.add("NameError", f"there is no column `{name}` to join on", join.span, help=_columns(columns))
+                break
     return wrong
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from jostle.plan.plan import Bound, Column, Derive, Filter, GroupRows, Join, Plan, Scan, Truncate, Union
+from jostle.plan.plan import Bound, Column, Derive, Filter, GroupRows, Join, Known, Plan, Scan, Truncate, Union
 
 
 def has_persons(plan: Plan) -> bool:
     """Whether each row of a plan is known to be one person's, so that an engine can tell whose.
 
     A join of two such sides keeps this only where it is of each person's own rows, and one that keeps some rows a key
-    does not: there a row of one person takes the place of another's.
+    does not: there a row of one person takes the place of another's. Nor does one that keeps rows of the other
+    side that have no partner.
     """
     while isinstance(plan, Filter | Derive | Truncate):
         plan = plan.source
@@ -17,12 +18,14 @@ def has_persons(plan: Plan) -> bool:
         case Bound():
             return True
         case Join():
-            return plan.person or (plan.most is None and has_persons(plan.left) != has_persons(plan.right))
+            left, right = has_persons(plan.left), has_persons(plan.right)
+            one_side = left != right and plan.kind in ("inner", "left" if left else "right")
+            return plan.person or (plan.most is None and one_side)
         case GroupRows():
             return plan.person
         case Union(sources=sources):
             return all(map(has_persons, sources))
-        case Scan():
+        case Scan() | Known():
             return False
     return False
 

@@ -89,10 +89,15 @@ class Derive:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Inner join on equal, non-null columns; with `most`, each side first keeps at most that many rows a key, by hash.
+    """Pairs of rows that are equal in the key columns; a key that is null equals none.
 
-    Columns of the right side that the left has too (other than keys) are dropped. With `person`, rows of the two sides
-    meet only where they are one person's (`plan.persons`), and `on` may be empty.
+    `on` names the key columns of the left side, `theirs` those of the right one where they have other names. `kind`
+    says which rows without a partner are kept beside the pairs, null in the columns of the other side: none (`inner`),
+    those of the `left` or of the `right` side, or both (`full`). With `most`, each side first keeps at most that many
+    rows a key, by hash, and on a side whose rows are kept all that have no key.
+
+    Columns of the right side that the left has too are dropped; a key of one name on both sides is one column. With
+    `person`, rows of the two sides meet only where they are one person's (`plan.persons`), and `on` may be empty.
     """
 
     left: Plan
@@ -100,6 +105,13 @@ class Join:
     on: tuple[str, ...]
     most: int | None = None
     person: bool = False
+    theirs: tuple[str, ...] = ()
+    kind: str = "inner"
+
+    @property
+    def keys(self) -> tuple[tuple[str, str], ...]:
+        """The key columns, of the left and of the right side."""
+        return tuple(zip(self.on, self.theirs or self.on, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +154,15 @@ class Union:
     sources: tuple[Plan, ...]
 
 
-Plan = Scan | Bound | Filter | Derive | Join | Truncate | GroupRows | Union
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The rows of a public source, of whose columns more is known than it says: facts that were read from its rows."""
+
+    source: Plan
+    columns: tuple[tuple[str, Domain], ...]
+
+
+Plan = Scan | Bound | Filter | Derive | Join | Truncate | GroupRows | Union | Known
 
 
 def inputs(plan: Plan) -> tuple[Plan, ...]:
@@ -152,8 +172,8 @@ def inputs(plan: Plan) -> tuple[Plan, ...]:
             return ()
         case Bound(scan=scan):
             return (scan,)
-        case Filter(source=source) | Derive(source=source) | Truncate(source=source) | GroupRows(source=source):
-            return (source,)
+        case Filter() | Derive() | Truncate() | GroupRows() | Known():
+            return (plan.source,)
         case Join(left=left, right=right):
             return (left, right)
         case Union(sources=sources):

@@ -28,6 +28,7 @@ from jostle.plan.plan import (
     GroupRows,
     GroupTerm,
     Join,
+    Known,
     Plan,
     RowExpr,
     Scan,
@@ -70,9 +71,9 @@ def _schema(plan: Plan, depth: int) -> dict[str, Domain]:
         return {name: derived_domain(expr, inner) for name, expr in plan.columns}
     if isinstance(plan, Union):
         return united_schema([_schema(source, depth + 1) for source in plan.sources])
-    left, right = _schema(plan.left, depth + 1), _schema(plan.right, depth + 1)
-    check_join(plan, left, right)
-    return {**left, **{name: domain for name, domain in right.items() if name not in left}}
+    if isinstance(plan, Known):
+        return dict(plan.columns)
+    return join_schema(plan, _schema(plan.left, depth + 1), _schema(plan.right, depth + 1))
 
 
 def check_plan_depth(depth: int) -> None:
@@ -80,16 +81,20 @@ def check_plan_depth(depth: int) -> None:
         raise refuse("RecursionLimit", f"a table made in more than {DEPTH} steps", help="make it in fewer steps")
 
 
-def check_join(plan: Join, left: Schema, right: Schema) -> None:
-    """Both sides have the key columns, of one kind."""
-    for name in plan.on:
-        kinds = domain_kind(domain_of(name, left)), domain_kind(domain_of(name, right))
-        if kinds[0] != kinds[1]:
-            raise mixed(f"the join on `{name}`", *kinds)
+def join_schema(plan: Join, left: Schema, right: Schema) -> dict[str, Domain]:
+    """The columns of a join; both sides have the key columns, of one kind."""
+    columns = dict(left) | {name: domain for name, domain in right.items() if name not in left}
+    for name, theirs in plan.keys:
+        mine, other = domain_of(name, left), domain_of(theirs, right)
+        if domain_kind(mine) != domain_kind(other):
+            raise mixed(f"the join on `{name}`", domain_kind(mine), domain_kind(other))
+        if name == theirs and plan.kind in ("right", "full"):
+            columns[name] = other if plan.kind == "right" else united_domain(name, [mine, other])
     if plan.person and not (has_persons(plan.left) and has_persons(plan.right)):
         raise refuse("TypeError", "whose the rows of a side are is not known")
     if not plan.on and not plan.person:
         raise refuse("TypeError", "a join needs a column to join on", help="join U on key")
+    return columns
 
 
 def united_schema(schemas: Sequence[Schema]) -> dict[str, Domain]:

@@ -24,6 +24,7 @@ from jostle.privacy.measurements.aggregates.aggregate import Aggregate
 from jostle.privacy.measurements.cubes import prepare_cube
 from jostle.privacy.measurements.query import Answer, GroupKey, prepare
 from jostle.privacy.transformations import transform
+from jostle.privacy.transformations.joins import join
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import MISSING, Scope
 from jostle.run.values import Grouped, Interval, JSet, Record, is_number, is_sequence, kind_name, need_room
@@ -165,7 +166,8 @@ def _join(interp: Any, left: Any, joined: n.Join, scope: Scope) -> Table:
             raise refuse("ValueError", "`up to` takes a whole number of rows, at least 1", joined.up_to.span)
         most = int(value)
     try:
-        return transform.join(interp.kernel, left, right, joined.on, most)
+        on = [(match.column, match.theirs) for match in joined.on]
+        return join(interp.kernel, left, right, on, most, joined.kind)
     except Refusal as refusal:
         raise refusal.at(joined.span) from None
 

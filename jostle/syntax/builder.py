@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from lark import Token, Transformer, v_args
 
@@ -24,6 +24,22 @@ _inline: Any = v_args(inline=True)
 
 ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", '"': '"', "'": "'", "0": "\0"}
+
+
+class _Place(NamedTuple):
+    """A column in a join, with the name of its table where the program gives it."""
+
+    owner: str | None
+    column: str
+    span: Span
+
+
+class _Places(NamedTuple):
+    """The two columns that a join compares, or one that both sides have."""
+
+    left: _Place
+    sign: Token | None
+    right: _Place | None
 
 
 @_inline
@@ -332,9 +348,42 @@ class Builder(Transformer):  # type: ignore[type-arg]
     def column(self, value: n.Expr, _as: Token | None, name: Token | None) -> n.Column:
         return n.Column(value, str(name) if name is not None else None, span=self._span(value, name))
 
-    def join(self, word: Token, table: n.Expr, _on: Token, *rest: Any) -> n.Join:
-        on = tuple(str(t) for t in rest if isinstance(t, Token) and t.type == "NAME")
-        return n.Join(table, on, rest[-1], span=self._span(word, table, *rest))
+    def join(
+        self, side: Token | None, outer: Token | None, word: Token, table: n.Expr, _on: Token, *rest: Any
+    ) -> n.Join:
+        kind = str(side).lower() if side is not None else "inner"
+        if outer is not None and kind == "inner":
+            span = self._span(side, word)
+            raise refuse("SyntaxError", "an inner join keeps no rows without a partner", span, help="write `join`")
+        joined = table.id if isinstance(table, n.Name) else None
+        on = tuple(self._match(match, joined) for match in _only(_Places, rest))
+        return n.Join(table, on, rest[-1], kind, span=self._span(side, word, table, *on, *rest[-1:]))
+
+    def place(self, first: Token, _dot: Token | None, second: Token | None) -> _Place:
+        if second is None:
+            return _Place(None, str(first), self._at(first))
+        return _Place(str(first), str(second), self._span(first, second))
+
+    def match(self, left: _Place, sign: Token | None, right: _Place | None) -> _Places:
+        return _Places(left, sign, right)
+
+    def _match(self, places: _Places, joined: str | None) -> n.Match:
+        """Of `a.x = b.y` the side of the joined table is told by its name; of `x = y` it is the second."""
+        left, sign, right = places
+        if right is None:
+            owner = None if left.owner == joined else left.owner
+            return n.Match(left.column, left.column, owner, span=left.span)
+        span = self._span(left, right)
+        if sign is not None and str(sign) not in ("=", "=="):
+            raise refuse("SyntaxError", f"a join is on columns that are equal, not `{sign}`", span, help="`on x = y`")
+        if left.owner is not None and left.owner == joined != right.owner:
+            left, right = right, left
+        if right.owner not in (None, joined) or (left.owner is not None and left.owner == joined):
+            raise refuse(
+                "SyntaxError", "a join compares a column of the joined table with one of the tables before", span,
+                help="write `from a join b on a.x = b.y`",
+            )  # fmt: skip
+        return n.Match(left.column, right.column, left.owner, span=span)
 
     def where(self, _where: Token, condition: n.Expr) -> n.Expr:
         return condition

@@ -238,10 +238,22 @@ class Column(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Match(Node):
+    """A column of the tables before and one of the joined table; `owner` is what the program calls the former's."""
+
+    column: str
+    theirs: str
+    owner: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Join(Node):
+    """`kind` says whose rows without a partner are kept: `inner`, `left`, `right` or `full`."""
+
     table: Expr
-    on: tuple[str, ...]
+    on: tuple[Match, ...]
     up_to: Expr | None
+    kind: str = "inner"
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,6 +145,18 @@ JOINS = {
     "with a public table, on a key that is none": (
         "d = derive(t, who = 1 / (who - who))\nx = {{ select count(*) from d join p on who with epsilon 1 }}"
     ),
+    "all rows of either side": "x = {{ select count(*) as n, sum(v) as s, count(w) as c from t full join u on who "
+"up to 3 with epsilon 1 }}",
+    "rows without a partner": "x = {{ select count(*) as n, count(w) as c from t left join u on who up to 2 "
+"with epsilon 1 }}",
+    "rows beside a public table": "x = {{ select count(*) as n, sum(clamp(w, 0, 9)) as s from t left join p on who "
+"with epsilon 1 }}",
+    "public rows that a private one takes away": (
+        "x = {{ select count(*) as n, sum(clamp(w, 0, 9)) as s from p left join t on who with epsilon 1 }}"
+    ),
+    "on columns of two names": "x = {{ select count(*) from t full join p on t.v = p.w with epsilon 1 }}",
+    "a union of joins": "x = {{ select count(*) from union(pick(t, who), pick(u, who)) join u on who up to 2 "
+"with epsilon 1 }}",
     "a histogram of what was joined": (
         "x = {{ select count(*) as n from t join u on who up to 2 groupby v, w / 5 as half with epsilon 1 }}"
     ),

@@ -29,6 +29,7 @@ from jostle.plan.plan import (
     GroupRows,
     Join,
     Key,
+    Known,
     Plan,
     RowExpr,
     Scan,
@@ -36,7 +37,7 @@ from jostle.plan.plan import (
     Truncate,
     Union,
 )  # fmt: skip
-from jostle.plan.schemas import check_join, check_plan_depth, derived_domain, group_rows_schema, united_schema
+from jostle.plan.schemas import check_plan_depth, derived_domain, group_rows_schema, join_schema, united_schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,8 @@ def relation(plan: Plan, base: Base, depth: int = 0) -> Relation:
         return _truncate(plan, relation(plan.source, base, depth + 1))
     if isinstance(plan, GroupRows):
         return _group_rows(plan, relation(plan.source, base, depth + 1))
+    if isinstance(plan, Known):
+        return replace(relation(plan.source, base, depth + 1), schema=dict(plan.columns))
     if isinstance(plan, Union):
         return _union([relation(source, base, depth + 1) for source in plan.sources])
     return _join(plan, relation(plan.left, base, depth + 1), relation(plan.right, base, depth + 1))
@@ -122,29 +125,38 @@ def _derive(plan: Derive, inner: Relation) -> Relation:
 
 
 def _join(plan: Join, left: Relation, right: Relation) -> Relation:
-    check_join(plan, left.schema, right.schema)
+    schema = join_schema(plan, left.schema, right.schema)
+    kept = {"left": (True, False), "right": (False, True), "full": (True, True)}.get(plan.kind, (False, False))
     if (left.weighted and right.weighted) or (plan.most is not None and (left.weighted or right.weighted)):
         raise refuse("TypeError", "rows that have weights are joined with one public table at a time")
+    if (kept[0] and right.weighted) or (kept[1] and left.weighted):
+        raise refuse("TypeError", "a row that has no partner has no weight")
     if plan.most is not None:
-        left, right = _few(left, plan.on, plan.most), _few(right, plan.on, plan.most)
-    schema, columns, items = dict(left.schema), {}, []
-    for i, (name, physical) in enumerate(left.columns.items()):
-        columns[name] = Physical(f"c{i}", physical.whole)
-        items.append(f"a.{physical.alias} AS c{i}")
-    for name, physical in right.columns.items():
-        if name not in columns:
-            alias = f"c{len(columns)}"
-            columns[name], schema[name] = Physical(alias, physical.whole), right.schema[name]
-            items.append(f"b.{physical.alias} AS {alias}")
-    tests = [f"a.{left.columns[name].alias} = b.{right.columns[name].alias}" for name in plan.on]
+        left = _few(left, plan.on, plan.most, whole=kept[0])
+        right = _few(right, tuple(theirs for _, theirs in plan.keys), plan.most, whole=kept[1])
+    shared = {name for name, theirs in plan.keys if name == theirs and kept[1]}  # of which either side may be missing
+    columns, items = {}, []
+    for i, name in enumerate(schema):
+        sides = [(of, side.columns[name]) for of, side in (("a", left), ("b", right)) if name in side.columns]
+        sides = sides if name in shared else sides[:1]
+        whole = all(physical.whole for _, physical in sides)
+        values = [
+            f"{of}.{p.alias}" if p.whole == whole else f"CAST({of}.{p.alias} AS DOUBLE)" for of, p in sides
+        ]  # fmt: skip
+        columns[name] = Physical(f"c{i}", whole)
+        items.append(f"{values[0] if len(values) == 1 else f'coalesce({values[0]}, {values[1]})'} AS c{i}")
+    tests = [f"a.{left.columns[name].alias} = b.{right.columns[theirs].alias}" for name, theirs in plan.keys]
     if plan.person:
         tests.append("a.p = b.p")
     if left.personal and right.personal:  # of which only one's own rows can be told whose they are
         left, right = replace(left, personal=plan.person), replace(right, personal=False)
+    left = replace(left, personal=left.personal and not kept[1])
+    right = replace(right, personal=right.personal and not kept[0])
     items += _carried(left, "a.") + _carried(right, "b.")
-    sql = f"SELECT {', '.join(items)} FROM ({left.sql}) a JOIN ({right.sql}) b ON {' AND '.join(tests)}"
+    word = {"inner": "JOIN", "left": "LEFT JOIN", "right": "RIGHT JOIN", "full": "FULL JOIN"}[plan.kind]
+    sql = f"SELECT {', '.join(items)} FROM ({left.sql}) a {word} ({right.sql}) b ON {' AND '.join(tests)}"
     weighted = left.weighted or right.weighted
-    most = left.most_rows * right.most_rows
+    most = left.most_rows * right.most_rows + kept[0] * left.most_rows + kept[1] * right.most_rows
     personal = left.personal or right.personal
     return Relation(sql, columns, schema, most, weighted, personal=personal, dialect=left.dialect)
 
@@ -188,12 +200,18 @@ def _union(sides: list[Relation]) -> Relation:
     return Relation(sql, columns, schema, most, weighted, personal=personal, dialect=dialect)
 
 
-def _few(side: Relation, on: tuple[str, ...], most: int) -> Relation:
-    """At most `most` rows a key, by the hash of all the side's columns; rows that tie are equal in all of them."""
+def _few(side: Relation, on: tuple[str, ...], most: int, *, whole: bool) -> Relation:
+    """At most `most` rows a key, by the hash of all the side's columns; rows that tie are equal in all of them.
+
+    With `whole` also all rows that have no key.
+    """
     aliases = [physical.alias for physical in side.columns.values()]
     keys = [side.columns[name].alias for name in on]
     texts = [f"CAST({alias} AS VARCHAR)" for alias in aliases]
     sql = persons.rows_per_key(", ".join(aliases), side.sql, keys, texts, most, dialect=side.dialect)
+    if whole:
+        without = " OR ".join(f"{key} IS NULL" for key in keys)
+        sql = f"{sql} UNION ALL SELECT {', '.join(aliases)} FROM ({side.sql}) WHERE {without}"
     return replace(side, sql=sql, weighted=False, numbered=False, personal=False)
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jostle.engine.base import Engine
+    from jostle.plan.domains import Domain
     from jostle.privacy.mechanisms.cuts import Line
 
 LIMIT, PUBLIC, LINES = 512 * 2**20, 128 * 2**20, 16 * 2**20
@@ -32,6 +33,7 @@ class Vault:
         self._engine, self._need_open = engine, need_open
         self.parts = Parts(engine)
         self.public: LruCache[tuple[dict[str, Any], NDArray[np.float64]]] = LruCache(PUBLIC)  # of `public_rows`
+        self.domains: LruCache[tuple[tuple[str, Domain], ...]] = LruCache(PUBLIC)  # of `with_known_domains`
         self.lines: LruCache[Line] = LruCache(LINES)  # of `candidates`, by cells and grain
         self._arrays: WeakKeyDictionary[Counted, NDArray[np.int64]] = WeakKeyDictionary()
         self._kept: LruCache[NDArray[np.int64]] = LruCache(LIMIT)

@@ -167,7 +167,9 @@ def _pushes_out(plan: Any) -> bool:
         return False
     if isinstance(plan, GroupRows) and not plan.person:  # a row more changes what a group's row says
         return True
-    return (isinstance(plan, Join) and plan.most is not None) or any(map(_pushes_out, inputs(plan)))
+    if isinstance(plan, Join) and (plan.most is not None or plan.kind != "inner"):
+        return True
+    return any(map(_pushes_out, inputs(plan)))
 
 
 def _groups(scores: Sequence[Score], values: Ints) -> list[Ints]:

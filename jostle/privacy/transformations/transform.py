@@ -8,9 +8,6 @@ column that was redefined. With k the stability of the input:
   budget tree, where they count as their maximum.
 * `histogram`: a row moves one cell by one: k.
 * Where rows have weights, all of these carry the weight that can change along, beside the number of rows.
-* `join` with a public table: a row meets at most as many rows as one key has there, a public number f: k·f.
-* `join … up to m`: both sides keep at most m rows a key by a hash of the row. A row added to one side adds a row
-  and may displace one, and each meets at most m rows: k·2m, for each side.
 """
 
 from __future__ import annotations
@@ -32,7 +29,6 @@ from jostle.plan.plan import (
     Derive,
     Exact,
     Filter,
-    Join,
     Key,
     RowExpr,
 )  # fmt: skip
@@ -46,7 +42,6 @@ from jostle.privacy.kernel.handles import (
     Table,
     Tallied,
     extended,
-    join_exposures,
 )  # fmt: skip
 from jostle.privacy.kernel.kernel import Allotment, Kernel, check_unit
 from jostle.privacy.kernel.vault import mentions
@@ -139,30 +134,6 @@ def too_large(cells: int) -> Exception:
     )  # fmt: skip
 
 
-def join(kernel: Kernel, left: Table, right: Table, on: Sequence[str], most: int | None) -> Table:
-    """Rows of both sides that agree on the named columns."""
-    for name in on:
-        need_column(left, name)
-        need_column(right, name)
-        if kind_of(Column(name), left.domains) != kind_of(Column(name), right.domains):
-            raise refuse("TypeError", f"`{name}` is a number on one side of the join and a text on the other")
-    if left.private and right.private and most is None:
-        raise refuse(
-            "TypeError", "a join of two private sides needs a bound", help=f"write `join … on {', '.join(on)} up to 3`"
-        )
-    if (left.weighted or right.weighted) and (most or (left.private and right.private)):
-        raise refuse(
-            "TypeError", "rows that have weights are joined with a public table, without `up to`",
-            help="a row that is pushed out of the join may weigh more than the one that came in: leave `weighted` out",
-        )  # fmt: skip
-    factors = (2 * most, 2 * most) if most else (_most_rows(kernel, right, on), _most_rows(kernel, left, on))
-    exposures = join_exposures((left.exposures, right.exposures), factors)
-    schema = dict(right.schema) | dict(left.schema)
-    ordered = [*left.domains, *(n for n in right.domains if n not in left.domains)]
-    plan = Join(left.plan, right.plan, tuple(on), most)
-    return Table(exposures, plan, tuple((n, schema[n]) for n in ordered))
-
-
 def limited(handle: Handle, amount: Amount) -> Handle:
     """An agent: the same handle under a smaller budget of its own, which every charge on it must fit too."""
     for exposure in handle.exposures:
@@ -217,14 +188,6 @@ def _partition_label(handle: Table | Cube, expr: RowExpr, *, exact: bool) -> obj
 def _plain(value: Any) -> Any:
     """Numbers are doubles in a program, also as keys."""
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
-def _most_rows(kernel: Kernel, table: Table, on: Sequence[str]) -> int:
-    """The most rows of one key on a public side: a public number (1 where the side is private, and unused)."""
-    if table.private:
-        return 1
-    _, (counts,) = kernel.engine.exact(table.plan, tuple(Column(n) for n in on), (Exact("count"),))
-    return max((int(c) for c in counts), default=1) or 1
 
 
 def part_keys(handle: Handle) -> list[tuple[str, Any]]:

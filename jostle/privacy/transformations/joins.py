@@ -1,0 +1,99 @@
+"""Joins, each with its stability: by how many rows k changed rows of a side change the result.
+
+Rows meet where their keys are equal; a side of a `left`, `right` or `full` join keeps its rows that meet none as well.
+
+*With a public table*, f is the most rows that one key has there, a public number. Take one row r with key c more on
+the private side, where c has f_c ≤ f public rows.
+
+* Only rows of the private side, or none, are kept: r makes max(1, f_c) or f_c rows, whatever else is there: at most
+  k·f, as f ≥ 1.
+* Rows of the public side are kept: r makes f_c rows, and where it is the first of its key the f_c public rows that met
+  none go: 2f_c. Where f_c is 0, r makes at most one row. So k·2f.
+
+*Two private sides* need `up to m`: both keep at most m rows a key, by a hash of the row, and where the rows of a side
+are kept also all its rows without a key, which meet nothing. Take one row r with key c more on one side, and let the
+other side have b ≤ m rows of c. Rows of other keys do not change. If r has no key it is at most one row of the result.
+Else r is kept or not; if it is, it pushes out at most one row r′ of c.
+
+* The other side has b ≥ 1 rows of c. If r pushes a row out, that one's b pairs go and r's b come: 2b. If not, r brings
+  b pairs, and where r is the only one of c on its side, the b rows of the other side that met none may go: 2b.
+* b = 0. r comes at most by itself, and r′ goes by itself: 2.
+
+So 2m for each side, whichever rows are kept; k rows, taken one after the other, give k·2m, and if a source is on both
+sides the sums add. The same holds where one side is public and `up to` is given.
+
+*Weights.* A join with a public table gives each copy of a row its weight, and a row that met none its own. What keeps
+public rows beside rows with weights is refused, and so is `up to`: a row that is pushed out may weigh more than the one
+that came in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jostle.diagnostics import refuse
+from jostle.plan.kinds import kind_of
+from jostle.plan.plan import Column, Exact, Join
+from jostle.plan.schemas import schema_of
+from jostle.privacy.kernel.handles import Table, join_exposures
+from jostle.privacy.kernel.kernel import Kernel
+from jostle.privacy.transformations.known import with_known_domains
+from jostle.privacy.transformations.transform import need_column
+
+
+def join(
+    kernel: Kernel, left: Table, right: Table, on: Sequence[tuple[str, str]], most: int | None, kind: str = "inner"
+) -> Table:
+    """Rows of both sides that agree on pairs of columns, a left one and a right one each.
+
+    `kind` is `inner`, or says of which side rows without a partner are kept: `left`, `right` or `full`.
+    """
+    _check_keys(left, right, on)
+    names = ", ".join(mine if mine == theirs else f"{mine} = {theirs}" for mine, theirs in on)
+    if left.private and right.private and most is None:
+        help = f"write `join … on {names} up to 3`"
+        raise refuse("TypeError", "a join of two private sides needs a bound", help=help)
+    if (left.weighted or right.weighted) and (most or (left.private and right.private)):
+        raise refuse(
+            "TypeError", "rows that have weights are joined with a public table, without `up to`",
+            help="a row that is pushed out of the join may weigh more than the one that came in: leave `weighted` out",
+        )  # fmt: skip
+    if (left.weighted and kind in ("right", "full")) or (right.weighted and kind in ("left", "full")):
+        kept = "left" if left.weighted else "right"
+        raise refuse(
+            "TypeError", "a public row that meets none has no weight beside rows that have one",
+            help=f"write `join`, or `{kept} join`: the rows that have weights may stay without a partner",
+        )  # fmt: skip
+    if left.private or right.private:
+        left, right = (side if side.private else with_known_domains(kernel, side) for side in (left, right))
+    factors = (
+        (2 * most, 2 * most) if most
+        else (_factor(kernel, right, [theirs for _, theirs in on], kind in ("right", "full")),
+              _factor(kernel, left, [mine for mine, _ in on], kind in ("left", "full")))
+    )  # fmt: skip
+    exposures = join_exposures((left.exposures, right.exposures), factors)
+    mine, theirs = tuple(name for name, _ in on), tuple(name for _, name in on)
+    plan = Join(left.plan, right.plan, mine, most, theirs=() if mine == theirs else theirs, kind=kind)
+    return Table(exposures, plan, tuple(schema_of(plan).items()))
+
+
+def _check_keys(left: Table, right: Table, on: Sequence[tuple[str, str]]) -> None:
+    for mine, theirs in on:
+        need_column(left, mine)
+        need_column(right, theirs)
+        if kind_of(Column(mine), left.domains) != kind_of(Column(theirs), right.domains):
+            name = f"`{mine}`" if mine == theirs else f"`{mine} = {theirs}`"
+            raise refuse("TypeError", f"{name} is a number on one side of the join and a text on the other")
+
+
+def _factor(kernel: Kernel, other: Table, on: Sequence[str], kept: bool) -> int:
+    """By how many rows one row changes a join with a public side, whose rows without a partner may be `kept`."""
+    return _most_rows(kernel, other, on) * (2 if kept else 1)
+
+
+def _most_rows(kernel: Kernel, table: Table, on: Sequence[str]) -> int:
+    """The most rows of one key on a public side: a public number (1 where the side is private, and unused)."""
+    if table.private:
+        return 1
+    _, (counts,) = kernel.engine.exact(table.plan, tuple(Column(n) for n in on), (Exact("count"),))
+    return max((int(c) for c in counts), default=1) or 1

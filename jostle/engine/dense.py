@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import did_you_mean, refuse
-from jostle.language.operations import OPERATIONS
+from jostle.language.operations import OPERATIONS, Operation
 from jostle.plan.plan import Column, Constant, RowExpr
 
 if TYPE_CHECKING:
@@ -50,6 +50,11 @@ def _evaluate(expr: RowExpr, columns: Mapping[str, NDArray[Any]]) -> Values:
         return _choose(holds, then, other), np.where(holds, then_known, other_known)
     if expr.op == "missing":
         return ~np.asarray(args[0][1]), np.True_
+    if expr.op == "coalesce":
+        values, valid = args[-1]
+        for value, known in reversed(args[:-1]):
+            values, valid = _choose(known, value, values), known | valid
+        return values, valid
     if expr.op == "in":
         return _among(args, expr.args[1:])
     if expr.op == "not":
@@ -57,8 +62,31 @@ def _evaluate(expr: RowExpr, columns: Mapping[str, NDArray[Any]]) -> Values:
     if expr.op in _COMPARE:
         left, right = _alike(args[0][0], args[1][0])
         return getattr(np, _COMPARE[expr.op])(left, right).astype(bool), valid_args
-    values = OPERATIONS[expr.op].columns(np, *(value for value, _ in args))
+    operation = OPERATIONS[expr.op]
+    if operation.columns is None:
+        return _each(operation, args)
+    values = operation.columns(np, *(value for value, _ in args))
     return values, valid_args & np.isfinite(values)
+
+
+_FILLER: dict[str, Any] = {"text": "", "boolean": False, "number": 0.0}
+
+
+def _each(operation: Operation, args: list[Values]) -> Values:
+    """An operation by its plain meaning, row by row."""
+    import numpy as np
+
+    columns = np.broadcast_arrays(*(value for value, _ in args), *(valid for _, valid in args))
+    values, valid = columns[: len(args)], np.logical_and.reduce(columns[len(args) :])
+    meaning = operation.value
+    results = [
+        meaning(*row) if known and meaning is not None else None
+        for known, *row in zip(valid.ravel().tolist(), *(column.ravel().tolist() for column in values), strict=True)
+    ]
+    filler = _FILLER[operation.gives]
+    kind = object if operation.gives == "text" else type(filler)
+    found = np.array([filler if value is None else value for value in results], dtype=kind).reshape(valid.shape)
+    return found, np.array([value is not None for value in results]).reshape(valid.shape)
 
 
 def _column(name: str, columns: Mapping[str, NDArray[Any]]) -> Values:

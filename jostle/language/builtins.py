@@ -151,8 +151,9 @@ row("simulated_tables", "many, seed = 1, *, rows = none", "Public synthetic tabl
 # Numbers ---------------------------------------------------------------------------------------------
 
 for _operation in ROW_FUNCTIONS.values():
-    row(_operation.name, _operation.signature, _operation.about, Gives.NUMBER)
-row("number", "value", "The number that a text spells.")
+    if _operation.name not in BUILTINS:  # `text` is a domain as well
+        numeric = {_operation.gives, *_operation.kinds} == {"number"}
+        row(_operation.name, _operation.signature, _operation.about, Gives.NUMBER if numeric else Gives.RELEASED)
 row("sum", "values/v", "The sum of numbers.", Gives.NUMBER)
 row("avg", "values/v", "The mean of numbers.")
 row("var", "values/value", "The sample variance of numbers.")

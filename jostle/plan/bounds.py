@@ -12,6 +12,7 @@ from jostle.language.intervals import Interval, remainder
 from jostle.language.operations import OPERATIONS, Whole
 from jostle.plan.domains import Categories, Integer, Open, Real
 from jostle.plan.kinds import Schema, check_depth, domain_of
+from jostle.plan.listing import listed_values
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
 
 
@@ -54,6 +55,10 @@ def _applied(expr: Apply, schema: Schema) -> Interval | None:
     if op == "bucket":
         parts = _bounds(expr.args[0], schema)
         return None if parts is None else (0.0, parts[1] - 1)
+    if op == "coalesce":
+        return _applied(Apply("if", (Constant(None), *expr.args)), schema)
+    if op in OPERATIONS and set(OPERATIONS[op].kinds) != {"number"}:
+        return _listed(expr, schema)
     args = [_bounds(arg, schema) for arg in expr.args]
     if op == "clamp" and args[0] is None:
         args[0] = (-math.inf, math.inf)
@@ -63,6 +68,13 @@ def _applied(expr: Apply, schema: Schema) -> Interval | None:
     if op == "%":
         return remainder(operands[0], operands[1], all(_integral(arg, schema) for arg in expr.args))
     return OPERATIONS[op].bounds(*operands)
+
+
+def _listed(expr: Apply, schema: Schema) -> Interval | None:
+    """The bounds of an operation on texts, where what they can be is listed."""
+    values = listed_values(expr, schema)
+    numbers = [value for value in values or () if isinstance(value, float)]
+    return (min(numbers), max(numbers)) if numbers else None
 
 
 def _finite(bounds: Interval | None) -> Interval | None:
@@ -90,8 +102,8 @@ def _integral(expr: RowExpr, schema: Schema) -> bool:
         if isinstance(domain, Categories):
             return all(not isinstance(value, str) and float(value).is_integer() for value in domain.values)
         return isinstance(domain, Integer) or (isinstance(domain, Open) and domain.kind == "integer")
-    if expr.op == "if":
-        return all(_integral(arg, schema) for arg in expr.args[1:])
+    if expr.op in ("if", "coalesce"):
+        return all(_integral(arg, schema) for arg in expr.args[expr.op == "if" :])
     whole = OPERATIONS[expr.op].whole if expr.op in OPERATIONS else Whole.NEVER
     if whole is Whole.ALWAYS or expr.op == "bucket":
         return True

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jostle.diagnostics import Refusal, did_you_mean, refuse
-from jostle.language.operations import COMPARISONS, LOGIC, OPERATIONS
+from jostle.language.operations import COMPARISONS, LOGIC, OPERATIONS, OVERLOADS, Operation
 from jostle.plan.domains import Categories, Domain, Open
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
 
@@ -21,9 +21,10 @@ DEPTH = 200  # nested operations, in an expression or a plan
 
 ARITY = {
     **{name: operation.arity for name, operation in OPERATIONS.items()},
-    **dict.fromkeys(COMPARISONS, 2), "not": 1, "if": 3, "missing": 1,
+    **dict.fromkeys(COMPARISONS, 2), "not": 1, "if": 3,
 }  # fmt: skip
-_WORDS = {"number": "a number", "text": "text", "boolean": "true or false"}
+_OVERLOADED = frozenset(spelling[0] for spelling in OVERLOADS)
+WORDS = {"number": "a number", "text": "text", "boolean": "true or false"}
 
 
 def kind_of(expr: RowExpr, schema: Schema) -> str:
@@ -34,6 +35,22 @@ def kind_of(expr: RowExpr, schema: Schema) -> str:
     """
     check_depth(expr)
     return _kind(expr, schema) or "number"
+
+
+def applied(op: str, args: tuple[RowExpr, ...], schema: Schema) -> Apply:
+    """An operation as a program spells it: the one of that name for operands of these kinds."""
+    if op in _OVERLOADED:
+        kinds = tuple(_safe_kind(arg, schema) for arg in args)
+        op = OVERLOADS.get((op, *kinds), op)
+    return Apply(op, args)
+
+
+def _safe_kind(expr: RowExpr, schema: Schema) -> str | None:
+    """The kind of an expression, None where it has none; what is wrong in it is refused where it is used."""
+    try:
+        return kind_of(expr, schema)
+    except Refusal:
+        return None
 
 
 def check_depth(expr: RowExpr) -> None:
@@ -58,30 +75,54 @@ def _kind(expr: RowExpr, schema: Schema) -> str | None:
     if isinstance(expr, Column):
         return domain_kind(domain_of(expr.name, schema))
     if isinstance(expr, Constant):
-        if expr.value is None:
-            return None
-        return "boolean" if isinstance(expr.value, bool) else "text" if isinstance(expr.value, str) else "number"
+        return None if expr.value is None else value_kind(expr.value)
     op, kinds = expr.op, [_kind(arg, schema) for arg in expr.args]
     if op == "bucket":
         return "number"
     _check_arity(op, len(kinds))
     if op in LOGIC:
         return _all(op, kinds, "boolean")
-    if op == "missing":
-        return "boolean"
     if op in COMPARISONS or op == "in":
         return _comparison(op, kinds)
     if op == "if":
         _all("if", kinds[:1], "boolean")
-        if None not in kinds[1:] and kinds[1] != kinds[2]:
-            raise mixed("the two values of `if`", kinds[1], kinds[2])
-        return kinds[1] or kinds[2]
-    return _all(op, kinds, "number")
+        return _alike("the two values of `if`", kinds[1:])
+    if op == "coalesce":
+        return _alike("`coalesce`", kinds)
+    return _operation(OPERATIONS[op], expr.args, kinds)
+
+
+def _operation(operation: Operation, args: tuple[RowExpr, ...], kinds: list[str | None]) -> str:
+    for kind, expected in zip(kinds, operation.kinds, strict=True):
+        if expected != "any":
+            _all(operation.name, [kind], expected)
+    constants = args[len(args) - operation.constants :]
+    values = [arg.value for arg in constants if isinstance(arg, Constant) and arg.value is not None]
+    if len(values) < len(constants):
+        names = operation.signature.split(", ")[-operation.constants :]
+        raise refuse(
+            "TypeError", f"`{operation.name}` takes constants for {' and '.join(f'`{name}`' for name in names)}",
+            help="they are the same for all rows",
+        )  # fmt: skip
+    if operation.check is not None:
+        try:
+            operation.check(*values)
+        except ValueError as error:
+            raise refuse("ValueError", str(error)) from None
+    return operation.gives
+
+
+def _alike(what: str, kinds: list[str | None]) -> str | None:
+    certain = [kind for kind in kinds if kind is not None]
+    for kind in certain[1:]:
+        if kind != certain[0]:
+            raise mixed(what, certain[0], kind)
+    return certain[0] if certain else None
 
 
 def _check_arity(op: str, count: int) -> None:
     arity = ARITY.get(op)
-    if op in ("and", "or", "in"):
+    if op in ("and", "or", "in", "coalesce"):
         if count < 1:
             raise refuse("TypeError", f"`{op}` needs at least one value")
     elif arity is None:
@@ -93,16 +134,13 @@ def _check_arity(op: str, count: int) -> None:
 def _all(op: str, kinds: list[str | None], expected: str) -> str:
     for kind in kinds:
         if kind not in (None, expected):
-            raise refuse("TypeError", f"`{op}` needs {_WORDS[expected]}, and this is {_WORDS[kind or expected]}")
+            raise refuse("TypeError", f"`{op}` needs {WORDS[expected]}, and this is {WORDS[kind or expected]}")
     return expected
 
 
 def _comparison(op: str, kinds: list[str | None]) -> str:
-    certain = [kind for kind in kinds if kind is not None]
-    for kind in certain[1:]:
-        if kind != certain[0]:
-            raise mixed(f"`{op}`", certain[0], kind)
-    if op in ("<", "<=", ">", ">=") and "boolean" in certain:
+    kind = _alike(f"`{op}`", kinds)
+    if op in ("<", "<=", ">", ">=") and kind == "boolean":
         raise refuse("TypeError", f"`{op}` does not order true and false", help="compare them with `==`")
     return "boolean"
 
@@ -110,15 +148,20 @@ def _comparison(op: str, kinds: list[str | None]) -> str:
 def mixed(what: str, left: str | None, right: str | None) -> Refusal:
     return refuse(
         "TypeError",
-        f"{what} mixes {_WORDS[left or 'number']} with {_WORDS[right or 'number']}",
+        f"{what} mixes {WORDS[left or 'number']} with {WORDS[right or 'number']}",
         help="the description of the source says which columns are text: `{…}` and `text` are, `a..b` is a number",
     )
+
+
+def value_kind(value: float | str | bool) -> str:
+    """The kind of a constant."""
+    return "boolean" if isinstance(value, bool) else "text" if isinstance(value, str) else "number"
 
 
 def domain_kind(domain: Domain) -> str:
     """The kind of a column's values."""
     if isinstance(domain, Categories):
-        return "text" if domain.values and isinstance(domain.values[0], str) else "number"
+        return value_kind(domain.values[0]) if domain.values else "number"
     if isinstance(domain, Open):
         return domain.kind if domain.kind in ("text", "boolean") else "number"
     return "number"

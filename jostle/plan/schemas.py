@@ -6,7 +6,6 @@ anew for every plan: a column that is redefined has the facts of its new definit
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -15,12 +14,12 @@ from jostle.diagnostics import refuse
 from jostle.plan.bounds import bounds_of, is_integral
 from jostle.plan.domains import Categories, Domain, Integer, Open, Real
 from jostle.plan.kinds import DEPTH, Schema, domain_kind, domain_of, kind_of, mixed
+from jostle.plan.listing import listed_values
 from jostle.plan.persons import has_persons
 from jostle.plan.plan import (
     Apply,
     Bound,
     Column,
-    Constant,
     Count,
     Derive,
     Extreme,
@@ -39,16 +38,8 @@ from jostle.plan.plan import (
 
 def text_values(expr: RowExpr, schema: Schema) -> tuple[str, ...] | None:
     """Every text an expression can be, in order of appearance; None where a column of it is open."""
-    if isinstance(expr, Constant):
-        return (expr.value,) if isinstance(expr.value, str) else ()
-    if isinstance(expr, Column):
-        domain = domain_of(expr.name, schema)
-        if not isinstance(domain, Categories):
-            return None
-        return tuple(dict.fromkeys(value for value in domain.values if isinstance(value, str)))
-    parts = [text_values(arg, schema) for arg in expr.args[1:]]
-    listed = [part for part in parts if part is not None]
-    return None if len(listed) < len(parts) else tuple(dict.fromkeys(itertools.chain(*listed)))
+    values = listed_values(expr, schema)
+    return None if values is None else tuple(value for value in values if isinstance(value, str))
 
 
 def schema_of(plan: Plan) -> dict[str, Domain]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
 from jostle.doubles import total
-from jostle.language.operations import ROW_FUNCTIONS
+from jostle.language.operations import ROW_FUNCTIONS, texts
 from jostle.plan.domains import Categories, Integer
 from jostle.privacy.kernel.handles import ColumnHandle, Handle, handles_in
 from jostle.run.faults import private_value
@@ -214,11 +214,9 @@ def _values(value: Any) -> list[Any]:
 def _number(value: Any) -> float:
     if is_number(value):
         return float(value)
-    if isinstance(value, str):
-        try:
-            return float(value)
-        except ValueError:
-            pass
+    spelled = texts.number(value) if isinstance(value, str) else None
+    if spelled is not None:
+        return spelled
     raise refuse("TypeError", f"{kind_name(value)} is not written as a number")
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.language.operations import ROW_FUNCTIONS
 from jostle.plan.domains import Domain
+from jostle.plan.kinds import applied
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
 from jostle.privacy.kernel.handles import ColumnHandle, handles_in
 from jostle.run.scope import MISSING, Scope
@@ -116,7 +117,7 @@ class RowCompiler:
         parts = [self._compile(o) for o in nodes]
         if all(p is None for p in parts):
             return None
-        return Apply(op, tuple(p or self._outside(o) for p, o in zip(parts, nodes, strict=True)))
+        return applied(op, tuple(p or self._outside(o) for p, o in zip(parts, nodes, strict=True)), self._schema)
 
     def _member(self, node: n.Binary) -> RowExpr | None:
         left = self._compile(node.left)
@@ -138,16 +139,20 @@ class RowCompiler:
             return None
         name = node.function.id if isinstance(node.function, n.Name) else ""
         value = self._scope.find(name)
-        if name not in ROW_FUNCTIONS or not (isinstance(value, Builtin) or value is MISSING):
+        own = kind_name(value) == "a function" and not isinstance(value, Builtin)
+        if name not in ROW_FUNCTIONS or own:
             names = ", ".join(ROW_FUNCTIONS)
             raise refuse(
                 "TypeError", f"`{name or 'this function'}` cannot be called on rows", node.span,
                 help=f"the functions of rows are {names}, and `a if c else b`",
             )  # fmt: skip
-        arity = ROW_FUNCTIONS[name].arity
-        if len(node.args) != arity or node.keywords:
-            raise refuse("TypeError", f"`{name}` takes {arity} arguments here", node.span)
-        return Apply(name, tuple(p or self._outside(o) for p, o in zip(args, node.args, strict=True)))
+        row = ROW_FUNCTIONS[name]
+        several = row.name == "coalesce" and bool(node.args)
+        if (len(node.args) != row.arity and not several) or node.keywords:
+            many = f"{row.arity} argument{'s' if row.arity > 1 else ''}"
+            raise refuse("TypeError", f"`{name}` takes {many} here", node.span, help=f"{name}({row.signature})")
+        filled = tuple(p or self._outside(o) for p, o in zip(args, node.args, strict=True))
+        return applied(name, filled, self._schema)
 
     def _outside(self, node: n.Expr) -> RowExpr:
         return self._constant(self._evaluate(node, self._scope), node)

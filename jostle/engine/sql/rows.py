@@ -143,17 +143,20 @@ class RowSql:
             return self._among(expr)
         if expr.op == "if":
             return self._if(expr, kind)
-        if expr.op == "missing":
-            return self._missing(expr.args[0])
+        if expr.op == "coalesce":
+            return self._coalesce(expr, kind)
         if expr.op == "bucket":
             return self._bucket(expr)
-        piece = self._number(expr)
+        piece = self._operation(expr)
         bounded = piece.wild and bounds_of(expr, self.schema) is not None
         return _Piece(piece.text, False, piece.stage) if bounded else piece
 
-    def _number(self, expr: Apply) -> _Piece:
+    def _operation(self, expr: Apply) -> _Piece:
         operation = OPERATIONS[expr.op]
-        args = [self._emit(arg, "number") for arg in expr.args]
+        args = [
+            self._tame(self._emit(arg, kind_of(arg, self.schema))) if kind == "any" else self._emit(arg, kind)
+            for arg, kind in zip(expr.args, operation.kinds, strict=True)
+        ]
         if expr.op == "/":
             return self._divide(args[0], args[1], expr.args[1])
         if operation.operands is Operands.FINITE:
@@ -165,11 +168,15 @@ class RowSql:
         if expr.op == "%":
             return self._remainder(*args)
         wild = operation.finite is Finite.NO or any(arg.wild for arg in args)
-        return _Piece(
-            self.dialect.operations.get(expr.op, operation.sql).format(*[arg.text for arg in args]),
-            wild,
-            max(arg.stage for arg in args),
-        )
+        sql = self.dialect.operations.get(expr.op, operation.sql)
+        if not isinstance(sql, str):
+            constants = expr.args[len(args) - operation.constants :]
+            sql = sql(*(constant.value for constant in constants if isinstance(constant, Constant)))
+        return _Piece(sql.format(*[arg.text for arg in args]), wild, max(arg.stage for arg in args))
+
+    def _coalesce(self, expr: Apply, kind: str) -> _Piece:
+        args = [self._tame(self._emit(arg, kind)) for arg in expr.args]
+        return _Piece(f"coalesce({', '.join(arg.text for arg in args)})", False, max(arg.stage for arg in args))
 
     def _divide(self, x: _Piece, y: _Piece, divisor: RowExpr) -> _Piece:
         if isinstance(divisor, Constant) and isinstance(divisor.value, float | int) and divisor.value:
@@ -226,7 +233,8 @@ class RowSql:
         """A missing value is in no set and not outside it: NULL. With a `none` among the constants it is in the set."""
         if Constant(None) in expr.args[1:]:
             rest = tuple(arg for arg in expr.args[1:] if arg != Constant(None))
-            test, among = self._missing(expr.args[0]), self._among(Apply("in", (expr.args[0], *rest)))
+            test = self._operation(Apply("missing", expr.args[:1]))
+            among = self._among(Apply("in", (expr.args[0], *rest)))
             return _Piece(f"({test.text} OR coalesce({among.text}, FALSE))", False, max(test.stage, among.stage))
         x = expr.args[0]
         kinds = [kind_of(arg, self.schema) for arg in expr.args if arg != Constant(None)]
@@ -242,10 +250,6 @@ class RowSql:
         tests = " OR ".join(f"coalesce({value.text} = {other.text}, FALSE)" for other in others)
         stage = max(stage, value.stage)
         return _Piece(f"CASE WHEN {value.text} IS NOT NULL THEN ({tests}) END", False, stage)
-
-    def _missing(self, operand: RowExpr) -> _Piece:
-        value = self._tame(self._emit(operand, kind_of(operand, self.schema)))
-        return _Piece(f"({value.text} IS NULL)", False, value.stage)
 
     def _bucket(self, expr: Apply) -> _Piece:
         """48 bits of the SHA-256 of the salt and the values' own texts, by the remainder of the number of buckets."""

@@ -1,78 +1,15 @@
-"""The operations on numbers that rows can be put through, one row of the table each.
-
-A row says everything that a pass needs: how many operands there are, what the operation gives between bounds and on
-whole numbers, its SQL, what it is on columns of NumPy, and its value in a program. The operations are total on rows:
-what has no value is missing there, and a refusal in a program.
-"""
+"""The operations on numbers. They are total on rows: what has no value is missing there, a refusal in a program."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
 from jostle.language import intervals
-from jostle.language.intervals import Interval
-
-COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
-LOGIC = frozenset({"and", "or", "not"})
-FOLDS = ("max", "min", "sum", "argmax", "argmin")
-"""What may stand before `over`."""
-
-
-class Whole(Enum):
-    """When a result is a whole number."""
-
-    ALWAYS = "always"
-    FROM_WHOLE = "where all operands are"
-    NEVER = "not known to be"
-
-
-class Operands(Enum):
-    """How the SQL of an operation takes its operands; what may be NaN or infinite is carried on where it can be."""
-
-    PLAIN = "as they are, each once"
-    NAMED = "under names, so that they may be said several times"
-    FINITE = "finite or missing, under names"
-
-
-class Finite(Enum):
-    """Whether the SQL of an operation may give NaN or an infinity."""
-
-    ALWAYS = "never"
-    FROM_FINITE = "where an operand is one"
-    NO = "also of finite operands"
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Operation:
-    """An operation on numbers.
-
-    `bounds`: of what it gives for operands within bounds; None where there are none. `columns`: on columns of
-    doubles, given NumPy first. `number`: in a program, where it may raise ValueError or OverflowError. `rises`: it
-    grows with each operand. `about` is for people, and only functions have it: what a program calls by name.
-    """
-
-    name: str
-    arity: int
-    bounds: Callable[..., Interval | None]
-    sql: str  # with the operands as {0}, {1}, …; empty where the emitter has its own way
-    columns: Callable[..., Any]
-    operands: Operands = Operands.PLAIN
-    finite: Finite = Finite.FROM_FINITE
-    whole: Whole = Whole.NEVER
-    number: Callable[..., float] | None = None
-    rises: bool = False
-    about: str = ""
-    signature: str = "value"
-    each: bool = False  # a program may apply it to each number of a list
-    many: bool = False  # a program may apply it to several numbers, or to a list
-
+from jostle.language.operations.operation import Finite, Operands, Operation, Whole
 
 _AT_LEAST_ZERO = "CASE WHEN {0} >= 0 THEN {0} END"
-_ROWS = (
+NUMBERS = (
     Operation("+", 2, intervals.add, "({0} + {1})", lambda np, x, y: np.add(x, y), finite=Finite.NO,
               whole=Whole.FROM_WHOLE),
     Operation("-", 2, intervals.subtract, "({0} - {1})", lambda np, x, y: np.subtract(x, y), finite=Finite.NO,
@@ -118,10 +55,6 @@ _ROWS = (
               number=lambda *numbers: max(numbers), rises=True,
               about="The largest of a list, or of several numbers.", signature="*values", many=True),
 )  # fmt: skip
-
-OPERATIONS = {operation.name: operation for operation in _ROWS}
-ROW_FUNCTIONS = {name: operation for name, operation in OPERATIONS.items() if operation.about}
-"""Those that a program calls by name."""
 
 
 def _remainder(np: Any, x: Any, y: Any) -> Any:

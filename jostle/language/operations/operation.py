@@ -1,0 +1,80 @@
+"""What a row of the table of operations says. Everything that any pass needs stands in the row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from jostle.language.intervals import Interval
+
+NUMBER, TEXT, BOOLEAN, ANY = "number", "text", "boolean", "any"
+"""The kinds of values in a row; `ANY` is any of them."""
+
+
+class Whole(Enum):
+    """When a result is a whole number."""
+
+    ALWAYS = "always"
+    FROM_WHOLE = "where all operands are"
+    NEVER = "not known to be"
+
+
+class Operands(Enum):
+    """How the SQL of an operation takes its operands; what may be NaN or infinite is carried on where it can be."""
+
+    PLAIN = "as they are, each once"
+    NAMED = "under names, so that they may be said several times"
+    FINITE = "finite or missing, under names"
+
+
+class Finite(Enum):
+    """Whether the SQL of an operation may give NaN or an infinity."""
+
+    ALWAYS = "never"
+    FROM_FINITE = "where an operand is one"
+    NO = "also of finite operands"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Operation:
+    """An operation on the values of a row.
+
+    `takes`: the kinds of its operands, numbers where nothing is said; `gives`: the kind of what it gives. The last
+    `constants` operands are public constants, which `check` may refuse before anything runs; where `sql` is a
+    function, it makes the SQL from them. What it is: for numbers `columns`, on columns of doubles, given NumPy first,
+    and in a program `number`, which may raise ValueError or OverflowError; for other kinds `value`, on values that are
+    not missing, where None is missing. `bounds`: of numbers that it gives for operands within bounds; None where there
+    are none. `rises`: it grows with each operand. `about` is for people, and only functions have it: what a program
+    calls by name.
+    """
+
+    name: str
+    arity: int
+    bounds: Callable[..., Interval | None]
+    sql: str | Callable[..., str]  # with the operands as {0}, {1}, …; empty where the emitter has its own way
+    columns: Callable[..., Any] | None = None
+    operands: Operands = Operands.PLAIN
+    finite: Finite = Finite.FROM_FINITE
+    whole: Whole = Whole.NEVER
+    number: Callable[..., float] | None = None
+    rises: bool = False
+    about: str = ""
+    signature: str = "value"
+    each: bool = False  # a program may apply it to each number of a list
+    many: bool = False  # a program may apply it to several numbers, or to a list
+    takes: tuple[str, ...] = ()
+    gives: str = NUMBER
+    constants: int = 0
+    check: Callable[..., None] | None = None  # raises ValueError with what is wrong
+    value: Callable[..., Any] | None = None
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of its operands."""
+        return self.takes or (NUMBER,) * self.arity
+
+
+def unbounded(*_: object) -> None:
+    """No bounds, whatever the operands are."""

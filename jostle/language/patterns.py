@@ -1,0 +1,330 @@
+r"""Patterns of texts: a small regular language whose meaning no engine decides, matched in linear time.
+
+`a|b`, `(…)`, `* + ? {m} {m,n} {m,}`, `.` (any character but a line feed), classes `[a-z_]` and `[^…]`, `^` and `$`
+(the start and the end of the text, nowhere else), the escapes `\d \w \s \D \W \S \n \t \r`, and a backslash before what
+is no letter or digit. Letters, digits and blanks of classes are those of ASCII. There are no references back, no
+looking around and no modes; what is not in this list is refused.
+
+`parse` gives the pattern as a tree, `spelling` the same in the syntax of RE2, which spells out every character as a
+number, and `matches` is what a pattern means: whether it matches somewhere in a text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+MOST = 1000
+"""Steps of a pattern, with its repetitions written out."""
+_REPEATS = 100
+_LAST = 0x10FFFF
+_CLASSES = {
+    "d": ((0x30, 0x39),),
+    "w": ((0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)),
+    "s": ((0x09, 0x0D), (0x20, 0x20)),
+}
+_ESCAPES = {"n": 0x0A, "t": 0x09, "r": 0x0D}
+
+Ranges = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Characters:
+    """One character of these ranges, or with `outside` one that is in none of them."""
+
+    ranges: Ranges
+    outside: bool = False
+
+    def holds(self, code: int) -> bool:
+        return any(first <= code <= last for first, last in self.ranges) != self.outside
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """The start or the end of the text."""
+
+    start: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    parts: tuple[Pattern, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    ways: tuple[Pattern, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """From `least` to `most` times; without an end where `most` is None."""
+
+    part: Pattern
+    least: int
+    most: int | None
+
+
+Pattern = Characters | Edge | Sequence | Either | Repeat
+
+
+@lru_cache(256)
+def parse(text: str) -> Pattern:
+    """The tree of a pattern; `ValueError` with what is wrong where it is none."""
+    reader = _Reader(text)
+    pattern = reader.either(0)
+    if reader.at < len(text):
+        raise ValueError("a `)` closes nothing")
+    if _steps(pattern) > MOST:
+        raise ValueError(f"it is too long: more than {MOST} steps with its repetitions written out")
+    return pattern
+
+
+@dataclass(slots=True)
+class _Reader:
+    text: str
+    at: int = 0
+
+    def peek(self) -> str:
+        return self.text[self.at : self.at + 1]
+
+    def take(self) -> str:
+        character = self.peek()
+        if not character:
+            raise ValueError("it ends too early")
+        self.at += 1
+        return character
+
+    def either(self, depth: int) -> Pattern:
+        if depth > 50:
+            raise ValueError("its brackets are nested too deeply")
+        ways = [self.sequence(depth)]
+        while self.peek() == "|":
+            self.at += 1
+            ways.append(self.sequence(depth))
+        return ways[0] if len(ways) == 1 else Either(tuple(ways))
+
+    def sequence(self, depth: int) -> Pattern:
+        parts: list[Pattern] = []
+        while self.peek() not in ("", "|", ")"):
+            parts.append(self.repeated(depth))
+        if not parts:
+            raise ValueError("a part of it is empty: write `(a)?` for what may be missing")
+        return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
+
+    def repeated(self, depth: int) -> Pattern:
+        part = self.single(depth)
+        sign = self.peek()
+        if sign not in ("*", "+", "?", "{"):
+            return part
+        if isinstance(part, Edge):
+            raise ValueError("`^` and `$` are not repeated")
+        least, most = self.counts()
+        if self.peek() in ("*", "+", "?", "{"):
+            raise ValueError("a repetition is repeated: put brackets around it (there are no lazy repetitions)")
+        return Repeat(part, least, most)
+
+    def counts(self) -> tuple[int, int | None]:
+        sign = self.take()
+        if sign != "{":
+            return (1 if sign == "+" else 0), (1 if sign == "?" else None)
+        end = self.text.find("}", self.at)
+        first, comma, last = self.text[self.at : max(end, self.at)].partition(",")
+        if end < 0 or not _whole(first) or (last and not _whole(last)):
+            raise ValueError("`{` repeats, `{3}`, `{1,3}` or `{2,}`: write `\\{` for the character")
+        self.at = end + 1
+        least = int(first)
+        most = int(last) if last else None if comma else least
+        if max(least, most or 0) > _REPEATS or (most is not None and most < max(least, 1)):
+            raise ValueError(f"it repeats 1 to {_REPEATS} times, the smaller number first")
+        return least, most
+
+    def single(self, depth: int) -> Pattern:
+        character = self.take()
+        if character == "(":
+            if self.peek() == "?":
+                raise ValueError("`(?` starts a mode or looks around, which patterns cannot")
+            inner = self.either(depth + 1)
+            if self.peek() != ")":
+                raise ValueError("a `(` is not closed")
+            self.at += 1
+            return inner
+        if character in "*+?{":
+            raise ValueError(f"`{character}` repeats nothing: write `\\{character}` for the character")
+        if character == "[":
+            return self.bracket()
+        if character == ".":
+            return Characters(((0x0A, 0x0A),), outside=True)
+        if character in "^$":
+            return Edge(character == "^")
+        if character == "\\":
+            return self.escape()
+        return Characters((_point(character),))
+
+    def escape(self) -> Characters:
+        character = self.take()
+        if character.lower() in _CLASSES:
+            return Characters(_CLASSES[character.lower()], character.isupper())
+        if character in _ESCAPES:
+            return Characters(((_ESCAPES[character],) * 2,))
+        if character.isalnum():
+            raise ValueError(f"`\\{character}` is not known: there are `\\d \\w \\s \\D \\W \\S \\n \\t \\r`")
+        return Characters((_point(character),))
+
+    def bracket(self) -> Characters:
+        outside = self.peek() == "^"
+        self.at += outside
+        ranges: list[tuple[int, int]] = []
+        while self.peek() != "]":
+            first = self.member()
+            if self.peek() == "-" and self.text[self.at + 1 : self.at + 2] not in ("]", ""):
+                self.at += 1
+                last = self.member()
+                several = len(first) > 1 or len(last) > 1 or last[0][0] != last[0][1]
+                if several or first[0][0] != first[0][1] or first[0][0] > last[0][0]:
+                    raise ValueError("a range of characters goes from a smaller to a larger one: `[a-z]`")
+                first = ((first[0][0], last[0][1]),)
+            ranges.extend(first)
+        self.at += 1
+        if not ranges:
+            raise ValueError("`[]` holds no character")
+        return Characters(tuple(sorted(set(ranges))), outside)
+
+    def member(self) -> Ranges:
+        character = self.take()
+        if character == "[":
+            raise ValueError("a `[` stands in brackets: write `\\[` for the character")
+        if character != "\\":
+            return (_point(character),)
+        escaped = self.escape()
+        if escaped.outside:
+            raise ValueError("`\\D \\W \\S` cannot stand in brackets: write `[^…]`")
+        return escaped.ranges
+
+
+def _whole(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 6
+
+
+def _point(character: str) -> tuple[int, int]:
+    if 0xD800 <= ord(character) <= 0xDFFF:
+        raise ValueError("it has a character that no text can have")
+    return ord(character), ord(character)
+
+
+def _steps(pattern: Pattern) -> int:
+    match pattern:
+        case Sequence(parts=parts):
+            return sum(map(_steps, parts))
+        case Either(ways=ways):
+            return len(ways) + sum(map(_steps, ways))
+        case Repeat(part=part, least=least, most=most):
+            return (_steps(part) + 1) * max(least + 1 if most is None else most, 1)
+    return 1
+
+
+def like(pattern: str) -> str:
+    """The pattern for SQL's `like`: `%` is any text, `_` any character, the rest stands for itself; the whole text."""
+    parts = {"%": "(.|\\n)*", "_": "(.|\\n)"}
+    inner = "".join(parts.get(c) or (c if c.isalnum() or ord(c) > 127 else "\\" + c) for c in pattern)
+    return f"^{inner}$"
+
+
+# RE2 ---------------------------------------------------------------------------------------------------
+
+
+def spelling(pattern: Pattern) -> str:
+    """The pattern in the syntax of RE2, in letters, digits and signs of ASCII that need no quotes."""
+    match pattern:
+        case Characters(ranges=ranges, outside=outside):
+            inner = "".join(f"\\x{{{a:X}}}" if a == b else f"\\x{{{a:X}}}-\\x{{{b:X}}}" for a, b in ranges)
+            return f"[{'^' if outside else ''}{inner}]"
+        case Edge(start=start):
+            return "\\A" if start else "\\z"
+        case Sequence(parts=parts):
+            return "".join(map(spelling, parts)) if len(parts) > 1 else spelling(parts[0])
+        case Either(ways=ways):
+            return "(?:" + "|".join(map(spelling, ways)) + ")"
+        case Repeat(part=part, least=least, most=most):
+            signs = {(0, None): "*", (1, None): "+", (0, 1): "?"}
+            many = f"{{{least}}}" if least == most else f"{{{least},{'' if most is None else most}}}"
+            return f"(?:{spelling(part)}){signs.get((least, most), many)}"
+
+
+# Meaning -----------------------------------------------------------------------------------------------
+
+_Step = tuple[str, Characters | None, tuple[int, ...]]  # what it does, what it reads, where it goes on
+
+
+def matches(text: str, pattern: str) -> bool:
+    """Whether a pattern matches somewhere in a text: all ways at once, a step a character."""
+    program = _program(pattern)
+    here: set[int] = set()
+    for at in range(len(text) + 1):
+        edges = (at == 0, at == len(text))
+        here = _reached(program, here | {0}, edges)
+        if len(program) in here:
+            return True
+        if at < len(text):
+            code = ord(text[at])
+            read = [program[i] for i in here if i < len(program)]
+            here = {then[0] for _, characters, then in read if characters is not None and characters.holds(code)}
+    return False
+
+
+def _reached(program: tuple[_Step, ...], starts: set[int], edges: tuple[bool, bool]) -> set[int]:
+    """The steps that can be reached without reading a character."""
+    reached: set[int] = set()
+    waiting = list(starts)
+    while waiting:
+        at = waiting.pop()
+        if at in reached:
+            continue
+        reached.add(at)
+        if at < len(program):
+            kind, characters, then = program[at]
+            if characters is None and (kind == "go" or edges[kind == "end"]):
+                waiting.extend(then)
+    return reached
+
+
+@lru_cache(256)
+def _program(text: str) -> tuple[_Step, ...]:
+    program: list[_Step] = []
+    _write(parse(text), program)
+    return tuple(program)
+
+
+def _write(pattern: Pattern, program: list[_Step]) -> None:
+    match pattern:
+        case Characters():
+            program.append(("read", pattern, (len(program) + 1,)))
+        case Edge(start=start):
+            program.append(("start" if start else "end", None, (len(program) + 1,)))
+        case Sequence(parts=parts):
+            for part in parts:
+                _write(part, program)
+        case Either(ways=ways):
+            jumps = []
+            for i, way in enumerate(ways):
+                fork = len(program)
+                program.append(("go", None, ()))
+                _write(way, program)
+                jumps.append(len(program))
+                program.append(("go", None, ()))
+                later = (len(program),) if i < len(ways) - 1 else ()
+                program[fork] = ("go", None, (fork + 1, *later))
+            for jump in jumps:
+                program[jump] = ("go", None, (len(program),))
+        case Repeat(part=part, least=least, most=most):
+            for _ in range(least):
+                _write(part, program)
+            forks = []
+            for _ in range(1 if most is None else most - least):
+                forks.append(len(program))
+                program.append(("go", None, ()))
+                _write(part, program)
+            if most is None:
+                program.append(("go", None, (forks[0],)))
+            for fork in forks:
+                program[fork] = ("go", None, (fork + 1, len(program)))

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.version import __version__
 
-__all__ = ["PrivateClassifier", "Refusal", "Session", "__version__", "evaluate"]
+__all__ = ["PrivateClassifier", "Refusal", "Session", "__version__", "describe", "evaluate"]
 
 if TYPE_CHECKING:
     from jostle.diagnostics import Refusal
+    from jostle.tools.draft import describe
     from jostle.tools.estimators import PrivateClassifier
     from jostle.tools.evaluation import evaluate
     from jostle.tools.session import Session
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "PrivateClassifier": "tools.estimators", "Refusal": "diagnostics", "Session": "tools.session",
-    "evaluate": "tools.evaluation",
+    "describe": "tools.draft", "evaluate": "tools.evaluation",
 }  # fmt: skip
 
 

@@ -6,6 +6,7 @@ statement that does nothing, and a `return` outside a function.
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 from lark import Token
@@ -23,6 +24,9 @@ RESERVED = {
     "_DEF", "_RETURN", "_ASSERT", "_IF", "_ELSE", "_FOR", "_IN", "_AND", "_OR", "_NOT", "_LAMBDA", "CONST", "KIND",
     "MKCHOICE", "_SELECT",
 }  # fmt: skip
+
+_UNFILLED = re.compile(r"""(\w+|"(?:[^"\\\n]|\\.)*")\s*:\s*(?:[-+.\w]*\.\.)?\?""")
+_MOST_NAMED = 12
 
 
 def same_level(place: ErrorPlace) -> list[Token]:
@@ -243,6 +247,26 @@ def reserved(place: ErrorPlace) -> Diagnostic | None:
                        help="names need another word")  # fmt: skip
 
 
+def unfilled(place: ErrorPlace) -> Diagnostic | None:
+    """A `?` of a drafted description: which columns it stands for."""
+    previous = place.previous
+    if place.text != "?" or previous is None:
+        return None
+    if previous.type in ("_PROTECTING", "_BUDGET"):
+        help = "`rows`, or `person up to 5 rows`" if previous.type == "_PROTECTING" else "`epsilon 1`"
+        return place.error(f"`{previous} ?` is to be filled in", label="what is not known", help=f"write {help}")
+    if previous.type not in ("COLON", "_DOTS") or place.frame.opener is None:
+        return None
+    text = place.source.text[place.frame.opener.end_pos or 0 :]
+    names = [name.strip('"') for name in _UNFILLED.findall(re.sub(r"#[^\n]*", "", text).partition("protecting")[0])]
+    listed = ", ".join(f"`{name}`" for name in names[:_MOST_NAMED])
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return place.error(
+        f"the description is to be filled in: {listed}{more}", label="what is not known",
+        help="a range `0..99`, categories `{\"a\", \"b\"}`, or `text`, `integer`, `real`",
+    )  # fmt: skip
+
+
 COMMON_MISTAKES = (
     open_bracket, foreign_letter, formatted_text, clause_of_a_select, equal_sign, several_names, number_with_commas,
     chained, colon, select_star, spend_after_sum, loose_select, lonely_else,
@@ -252,7 +276,7 @@ COMMON_MISTAKES = (
 
 def explain(place: ErrorPlace) -> Diagnostic:
     """The diagnostic of a place where the parser stopped."""
-    for look in (by_sign, by_word, *COMMON_MISTAKES):
+    for look in (unfilled, by_sign, by_word, *COMMON_MISTAKES):
         diagnostic = look(place)
         if diagnostic is not None:
             return diagnostic

@@ -119,6 +119,12 @@ def _parser() -> argparse.ArgumentParser:
     fits = verbs.add_parser("check", help="how many rows and cells do not fit a schema (private: for the owner's eyes)")
     fits.add_argument("file", metavar="FILE")
     fits.add_argument("--schema", metavar="SCHEMA", required=True, help=_SCHEMA)
+    draft = verbs.add_parser("draft", help="a first description, from a schema, a codebook or a header: reads no rows")
+    draft.add_argument("source", metavar="FILE", help="codebook or data in CSV, Parquet, SQL, Table Schema in JSON")
+    draft.add_argument("--table", metavar="NAME", help="which table of a data package")
+    draft.add_argument("--program", action="store_true", help="a whole program")
+    draft.add_argument("--protecting", metavar="UNIT", help="of the program, such as 'rows', 'person up to 5 rows'")
+    draft.add_argument("--budget", metavar="BUDGET", help="of the program, such as 'epsilon 3', 'rho 0.5'")
 
     _ledger_verbs(verbs)
 

@@ -248,11 +248,16 @@ def explain(options: Namespace) -> int:
 
 
 def data(options: Namespace) -> int:
-    """For owners: how a file fits a schema (exact, and so private), and what stands in the ledger."""
+    """For owners: how a file fits a schema (exact, and so private), a draft of one, and what stands in the ledger."""
     if options.verb == "check":
         from jostle.tools.datacheck import report
 
         sys.stdout.write(report(Path(options.file), options.schema))
+        return 0
+    if options.verb == "draft":
+        from jostle.tools.draft.command import draft
+
+        sys.stdout.write(draft(options))
         return 0
     from jostle.tools.data import VERBS
 

@@ -1,0 +1,123 @@
+"""A column as it is drafted, and the text of a description: one column a line, with what is known of it beside."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from jostle.diagnostics import refuse
+
+UNKNOWN = "?"
+_PLAIN = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_WORDS = frozenset({
+    "def", "return", "assert", "if", "else", "for", "lambda", "in", "and", "or", "not", "true", "false", "none",
+    "select", "feature", "option", "utility", "mkchoicemaker",
+})  # fmt: skip
+HINTS = {
+    "integer": "whole numbers: a range such as 0..99, or integer",
+    "real": "numbers: a range such as 0.0..99.0, or real",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column's name, its domain as a program writes it or `?`, and what is known of it otherwise."""
+
+    name: str
+    domain: str = UNKNOWN
+    note: str = ""
+
+    @classmethod
+    def of(
+        cls, name: str, kind: str = "", low: float | None = None, high: float | None = None,
+        values: Sequence[object] = (), note: str = "",
+    ) -> Column:  # fmt: skip
+        """A column of a `kind` (integer, real, text, boolean or nothing), with its range or its categories."""
+        if values:
+            return cls(name, categories(values, kind), note)
+        if kind == "boolean":
+            return cls(name, "0..1", note or "true is 1")
+        if kind == "text":
+            return cls(name, "text", note or "categories, where they are public, can be grouped by")
+        if low is None or high is None or not low <= high:
+            ends = [
+                f"from {number(low)}" if low is not None else "",
+                f"up to {number(high)}" if high is not None else "",
+            ]
+            known = " ".join(end for end in ends if end)
+            return cls(name, UNKNOWN, "; ".join(part for part in (note, known, HINTS.get(kind, "")) if part))
+        whole = kind == "integer" and float(low).is_integer() and float(high).is_integer()
+        return cls(name, f"{number(low, whole)}..{number(high, whole)}", note)
+
+
+def number(value: float, whole: bool = True) -> str:
+    """A number as a program writes it: without a point where it is whole, unless a real is wanted."""
+    if not math.isfinite(value):
+        raise refuse("DataError", "an end of a range is a finite number")
+    if float(value).is_integer() and abs(value) < 2**53:
+        return str(int(value)) if whole else f"{int(value)}.0"
+    text = repr(float(value))
+    return text if "e" not in text or "." in text else text.replace("e", ".0e")
+
+
+def categories(values: Sequence[object], kind: str = "") -> str:
+    """Public values in braces, each once: numbers where all are, or are written so for a number."""
+    parsed = [as_number(value) for value in values]
+    numeric = kind in ("integer", "real") or all(isinstance(v, int | float) for v in values)
+    if numeric and all(v is not None for v in parsed):
+        return "{" + ", ".join(dict.fromkeys(number(v) for v in parsed if v is not None)) + "}"
+    return "{" + ", ".join(dict.fromkeys(quoted(str(v)) for v in values)) + "}"
+
+
+def as_number(value: object) -> float | None:
+    """The finite number that a cell of a codebook says."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        parsed = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return parsed if math.isfinite(parsed) else None
+
+
+def quoted(text: str) -> str:
+    """A text as a program writes it."""
+    escaped = (
+        "\\" + c if c in '"\\' else c if c.isprintable() else f"\\u{ord(c):04x}" if ord(c) < 0x10000 else "\ufffd"
+        for c in text
+    )
+    return '"' + "".join(escaped) + '"'
+
+
+def name_of(column: str) -> str:
+    """A column's name as a description writes it."""
+    return column if _PLAIN.fullmatch(column) and column.lower() not in _WORDS else quoted(column)
+
+
+def clause(columns: Iterable[Column]) -> str:
+    """`described by {…}`, ready to paste, with notes as comments."""
+    listed = list(columns)
+    if not listed:
+        raise refuse("DataError", "there are no columns to describe")
+    names = [column.name for column in listed]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise refuse("DataError", f"two columns are named {quoted(twice)}", help="give each a name of its own")
+    lines = []
+    for at, column in enumerate(listed):
+        note = "".join(c if c.isprintable() else " " for c in column.note)
+        text = f"    {name_of(column.name)}: {column.domain}" + ("," if at < len(listed) - 1 else "")
+        lines.append(f"{text.ljust(32)}  # {note}" if note else text)
+    return "described by {\n" + "\n".join(lines) + "\n}\n"
+
+
+def program(columns: Iterable[Column], path: str, protecting: str = UNKNOWN, budget: str = UNKNOWN) -> str:
+    """A whole program: the declaration of `data`, and a first count."""
+    described = "".join(f"    {line}\n" for line in clause(columns).splitlines()).rstrip()
+    count = "{{ select count(*) from data with epsilon 0.1 }}"
+    return (
+        f"private data = table({quoted(path)})\n{described} protecting {protecting} budget {budget}\n\n"
+        f"release rows = {count}\n"
+    )

@@ -1,0 +1,175 @@
+"""Columns from a file: which kind of file it is, and what each kind says of columns. Of data, no row is read."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from jostle.diagnostics import refuse
+from jostle.tools.draft.columns import Column, as_number
+from jostle.tools.draft.ddl import columns_of_sql
+from jostle.tools.draft.frames import columns_of_arrow, typed
+
+_NAMES = ("name", "variable", "column", "field")
+_WORDS = {
+    "type": ("type", "kind", "dtype"), "low": ("min", "minimum", "low", "lower"),
+    "high": ("max", "maximum", "high", "upper"), "values": ("values", "categories", "levels", "codes", "enum"),
+    "note": ("label", "description", "note", "unit", "units", "title", "comment"),
+}  # fmt: skip
+_KINDS = {
+    "integer": "integer", "int": "integer", "int32": "integer", "int64": "integer", "whole": "integer",
+    "number": "real", "real": "real", "float": "real", "float64": "real", "double": "real", "numeric": "real",
+    "decimal": "real", "continuous": "real", "text": "text", "string": "text", "str": "text", "char": "text",
+    "character": "text", "object": "text", "boolean": "boolean", "bool": "boolean", "date": "date", "datetime": "date",
+    "time": "date", "timestamp": "date", "year": "integer", "category": "", "categorical": "", "factor": "", "": "",
+}  # fmt: skip
+_MOST = 1 << 24  # bytes of a codebook or schema
+
+
+def columns_of(source: str, table: str | None = None) -> list[Column]:
+    """The columns that a file or a `CREATE TABLE` statement tells of.
+
+    A codebook (a CSV file whose columns are `name`, `type`, `min`, `max`, `values` and notes), a Parquet file, SQL, a
+    Table Schema or data package in JSON (`table` names one of several), or a CSV file, of which only the header counts.
+    Raises `Refusal(DataError)`.
+    """
+    if "create" in source.lower() and "(" in source and not Path(source[:255]).exists():
+        return columns_of_sql(source)
+    suffix = Path(source).suffix.lower()
+    if suffix in (".parquet", ".pq"):
+        return _parquet(source)
+    if suffix == ".json":
+        return _json(_text(source), table)
+    if suffix in (".sql", ".ddl"):
+        return columns_of_sql(_text(source))
+    return _csv(source)
+
+
+def _text(path: str) -> str:
+    from jostle.engine.files import open_file
+
+    with open_file(path).reader() as reader:
+        data = reader.read(_MOST + 1)
+    if len(data) > _MOST:
+        raise refuse("DataError", f"`{path}` is too long for a schema or a codebook")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise refuse("DataError", f"`{path}` is not UTF-8 text", help="save it as UTF-8") from None
+
+
+def _parquet(path: str) -> list[Column]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from jostle.engine.files import open_file
+
+    try:
+        with open_file(path).reader() as reader:
+            return columns_of_arrow(pq.read_schema(reader))
+    except (pa.ArrowException, OSError):
+        raise refuse("DataError", f"`{path}` is no Parquet file that can be read") from None
+
+
+def _csv(path: str) -> list[Column]:
+    """The header alone, unless every column of the file is one of a codebook."""
+    from jostle.engine.duckdb.csvfile import header
+    from jostle.engine.files import open_file
+
+    names = header(open_file(path), f"`{path}`")
+    places = _codebook(names)
+    if places is None:
+        return [Column.of(name) for name in names]
+    rows = list(csv.reader(StringIO(_text(path), newline="")))[1:]
+    return [
+        _of_row({what: row[at].strip() for what, at in places.items() if at < len(row)}) for row in rows if any(row)
+    ]
+
+
+def _codebook(names: tuple[str, ...]) -> dict[str, int] | None:
+    """Where a codebook says what; None for the header of anything that might be data, whose rows are not to be read.
+
+    It has names, types, and ranges or values, each once, and nothing else but a note.
+    """
+    meanings = {word: what for what, words in _WORDS.items() for word in words} | dict.fromkeys(_NAMES, "name")
+    said = [meanings.get(name.lower()) for name in names]
+    ranges = {"low", "high"} <= set(said) or "values" in said
+    if None in said or len(set(said)) < len(said) or not ({"name", "type"} <= set(said) and ranges):
+        return None
+    return {what: at for at, what in enumerate(said) if what is not None}
+
+
+def _of_row(cells: Mapping[str, str]) -> Column:
+    kind = _kind(cells.get("type", ""))
+    values = [v.partition("=")[0].strip() for v in cells.get("values", "").replace("|", ";").split(";") if v.strip()]
+    low, high = as_number(cells.get("low", "")), as_number(cells.get("high", ""))
+    return _column(cells.get("name", ""), kind, low, high, values, cells.get("note", ""))
+
+
+def _kind(word: Any) -> str:
+    kind = _KINDS.get(str(word or "").strip().lower().partition("(")[0].strip())
+    if kind is None:
+        raise refuse(
+            "DataError", "a type of this codebook is not known", help="integer, number, text, boolean, date or category"
+        )
+    return kind
+
+
+def _column(
+    name: str, kind: str, low: float | None, high: float | None, values: list[Any], note: str = ""
+) -> Column:  # fmt: skip
+    if kind == "date" and not values:
+        return typed(name, "date")
+    if not kind and low is not None and high is not None:
+        kind = "integer" if low.is_integer() and high.is_integer() else "real"
+    return Column.of(name, kind, low, high, values, note)
+
+
+# Table Schema and data packages ------------------------------------------------------------------------
+
+
+def _json(text: str, table: str | None) -> list[Column]:
+    from jostle.jsontext import loads
+
+    try:
+        document = loads(text)
+    except ValueError:
+        raise refuse("DataError", "this is no JSON") from None
+    fields = _schema(document, table).get("fields")
+    if not isinstance(fields, list) or not all(
+        isinstance(f, Mapping) and isinstance(f.get("name"), str) for f in fields
+    ):
+        raise refuse(
+            "DataError", "a Table Schema has `fields`, each with a `name`", help='{"fields": [{"name": "age"}]}'
+        )
+    return [_of_field(field) for field in fields]
+
+
+def _schema(document: Any, table: str | None) -> Mapping[str, Any]:
+    if isinstance(document, Mapping) and isinstance(document.get("resources"), list):
+        tables = {str(r.get("name", "")): r.get("schema") for r in document["resources"] if isinstance(r, Mapping)}
+        if table is None and len(tables) == 1:
+            table = next(iter(tables))
+        if table not in tables:
+            raise refuse("DataError", "say which table of the package", help=f"--table {' or '.join(tables)}")
+        document = tables[table]
+    if isinstance(document, Mapping) and isinstance(document.get("schema"), Mapping):
+        document = document["schema"]
+    if not isinstance(document, Mapping):
+        raise refuse("DataError", "this is neither a Table Schema nor a data package")
+    return document
+
+
+def _of_field(field: Mapping[str, Any]) -> Column:
+    given = field.get("constraints")
+    limits: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
+    listed = limits.get("enum", field.get("categories"))
+    values = [v.get("value") if isinstance(v, Mapping) else v for v in listed] if isinstance(listed, list) else []
+    word = str(field.get("type", "")).lower()
+    kind = _KINDS.get(word, "")
+    low, high = as_number(limits.get("minimum")), as_number(limits.get("maximum"))
+    note = field.get("title") or field.get("description") or ("" if kind or word in _KINDS else f"of type {word}")
+    return _column(field["name"], kind, low, high, values, str(note))

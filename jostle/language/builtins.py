@@ -60,6 +60,7 @@ row("binned", "@table, column, edges", "The table with a numeric column as the n
     Gives.BINNED, HANDLES, TRANSFORMS)  # fmt: skip
 row("split_rows", "@table, parts, salt = 0", "Disjoint parts of a table, by a hash of what is protected.",
     Gives.SHARES, HANDLES, TRANSFORMS)  # fmt: skip
+row("explode", "@table, **lists", "A row for each item of a list that is not none.", Gives.EXPLODED, ROWS, TRANSFORMS)
 row("union", "*@parts, weights = none", "All rows of several tables; or the answers of workloads, with weights.",
     Gives.UNION, HANDLES, TRANSFORMS)  # fmt: skip
 row("limited", "@handle, amount", "The same table or cube under a smaller budget of its own.", Gives.LIMITED, HANDLES,

@@ -58,6 +58,7 @@ class Gives(Enum):
     DERIVED = "a table with more columns"
     PICKED = "a table with some of the columns"
     BINNED = "a table in which one column is binned"
+    EXPLODED = "a table with more columns, and a row for each of their items"
     UNION = "a table of all rows of several, or a workload"
     LIMITED = "the same table under a smaller budget"
     PARTS = "pairs of a key and a part of a table"

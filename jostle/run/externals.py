@@ -45,6 +45,7 @@ _BY_MODULE = {
     "ising.models": "ising_fit ising_independent_fit ising_model ising_of_nodes ring_with_chords",
     "ising.pairfit": "pairwise_fit pairwise_independent_fit pairwise_room",
     "ising.pairwise": "alphabets node_start node_step pairwise_of_nodes pairwise_ring",
+    "linear_algebra": "det dot eigen inverse matmul solve svd transpose",
     "mixtures.centres": (
         "cells_like centres_moved centres_of_cells centres_of_sums centres_start centres_view round_mixture"
     ),

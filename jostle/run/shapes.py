@@ -1,15 +1,20 @@
-"""Tables made of other tables and of values: `union(a, b)`."""
+"""Tables made of other tables and of values: `union(a, b)`, `explode(t, item = [a, b, c])`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from jostle.diagnostics import refuse
+from jostle.diagnostics import Refusal, refuse
+from jostle.plan.plan import RowExpr
 from jostle.privacy.kernel.handles import Table
+from jostle.privacy.transformations.flatmap import explode
 from jostle.privacy.transformations.union import union
 from jostle.run.registry import builtin
+from jostle.run.rows import RowCompiler
+from jostle.run.scope import Scope
 from jostle.run.values import is_sequence, kind_name
 from jostle.run.workloads import union_of_workloads
+from jostle.syntax import nodes as n
 
 
 @builtin
@@ -27,3 +32,36 @@ def _union(*parts: Any, weights: Any = None) -> Any:
         if not isinstance(part, Table):
             raise refuse("TypeError", f"a union is of tables, and this is {kind_name(part)}")
     return union(listed)
+
+
+@builtin
+def _explode(interp: Any, node: n.Call, scope: Scope) -> Table:
+    """`explode(t, item = [a, b, c])`: a row for each item that is not none."""
+    usage = "`explode(t, item = [first, second, third])`"
+    if len(node.args) != 1 or not node.keywords:
+        raise refuse("TypeError", "`explode` takes a table and named lists", node.span, help=usage)
+    table = interp.eval(node.args[0], scope)
+    if not isinstance(table, Table):
+        raise refuse("TypeError", f"`explode` takes a table, not {kind_name(table)}", node.args[0].span)
+    columns = [(k.name, _row_items(interp, k.value, table, scope)) for k in node.keywords]
+    try:
+        return explode(table, columns)
+    except Refusal as refusal:
+        raise refusal.at(node.span) from None
+
+
+def _row_items(interp: Any, node: n.Expr, table: Table, scope: Scope) -> list[RowExpr]:
+    """The items of a list, each an expression on rows; a comprehension walks through something public."""
+    if isinstance(node, n.ListOf):
+        compiler = RowCompiler(table.domains, interp.eval, scope)
+        return [compiler.column_position(item)[0] for item in node.items]
+    if isinstance(node, n.Comprehension) and node.kind == "list" and not node.flat:
+        items: list[RowExpr] = []
+        for value in interp.walk(interp.eval(node.source, scope), node.source.span):
+            inner = Scope(scope)
+            interp.bind(node.names, value, inner, node.source.span)
+            if node.condition is None or interp.truth(interp.eval(node.condition, inner), node.condition):
+                items.append(RowCompiler(table.domains, interp.eval, inner).column_position(node.item)[0])
+        return items
+    raise refuse("TypeError", "`explode` takes lists that are written out", node.span,
+                 help="`explode(t, item = [a, b, c])`, or `[part(tags, \";\", i) for i in 1..3]`")  # fmt: skip

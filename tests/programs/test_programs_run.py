@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from jostle.source import Source
 from jostle.tools.session import Result, Session
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,6 +31,19 @@ def test_first(tmp_path: Path) -> None:
     assert result.budget == {"people": {"epsilon": {"total": "1", "spent": "0.8"}}}
     assert result.output[-1] == "spent 0.8 left 0.2"
     assert abs(result["over40"] - 1731) < 200  # Laplace noise of scale 10: outside once in 10⁸ runs
+
+
+def test_regression(tmp_path: Path) -> None:
+    """Near the fit without noise, which the same program finds where the people are public."""
+    result = run("regression.jst", tmp_path, share=2.0)
+    text = (PROGRAMS / "regression.jst").read_text().replace("private people", "people")
+    public = text.replace("    protecting rows\n    budget epsilon 2.0\n", "").replace(" with epsilon share", "")
+    exact = Session(cwd=PROGRAMS).attempt(Source("exact.jst", public))
+    assert exact.ok, exact.diagnostics
+    fit, truth = result["fit"], exact["fit"]
+    assert abs(fit["slopes"]["hours"] - truth["slopes"]["hours"]) < 600  # twenty deviations
+    assert abs(fit["slopes"]["age"] - truth["slopes"]["age"]) < 600  # twenty deviations
+    assert result.budget["people"]["epsilon"]["spent"] == "2"
 
 
 @pytest.fixture

@@ -169,7 +169,10 @@ def _result(w: Interpreter, call: Arguments, node: n.Expr) -> Any:
             return call.first
         case Gives.SORTED:
             return _sorted_items(w, call, node)
-        case Gives.CUBE | Gives.VECTORS | Gives.FILTERED | Gives.DERIVED | Gives.PICKED | Gives.PARTS | Gives.COLUMNS:
+        case (
+            Gives.CUBE | Gives.VECTORS | Gives.FILTERED | Gives.DERIVED | Gives.EXPLODED | Gives.PICKED | Gives.PARTS
+            | Gives.COLUMNS
+        ):  # fmt: skip
             return widened([*call.args, *call.keywords.values()])
         case (
             Gives.LENGTH | Gives.ITEMS | Gives.FIELDS | Gives.REVERSED | Gives.DISTINCT | Gives.NUMBERED

@@ -35,6 +35,7 @@ from jostle.language import facts
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.facts import Effect, Gives
 from jostle.language.forms import DIMENSIONS, aggregates
+from jostle.language.operations import ROW_FUNCTIONS
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
 
@@ -192,6 +193,8 @@ def row_form(w: Interpreter, row: facts.Builtin, node: n.Call, scope: Scope) -> 
     for keyword in node.keywords:
         if keyword.name == "over":
             over = w.eval(keyword.value, scope)
+        elif row.gives is Gives.EXPLODED:
+            _items_of_rows(w, keyword.value, schema, scope)
         else:
             w.rows(keyword.value, schema, scope)
     result = _formed(w, row, table, node, over, scope)
@@ -210,6 +213,28 @@ def _conditions(w: Interpreter, node: n.Expr, schema: dict[str, Any] | None, sco
             w.too_long("it calls functions for each of many conditions", node.span)
     else:
         w.rows(node, schema, scope)
+
+
+def _items_of_rows(w: Interpreter, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> None:
+    """The items of a list that are expressions on rows; in a comprehension its names are as good as columns."""
+    if isinstance(node, n.ListOf):
+        for item in node.items:
+            w.rows(item, schema, scope)
+    elif isinstance(node, n.Comprehension):
+        w.eval(node.source, scope)
+        inside = [node.item, *([node.condition] if node.condition is not None else [])]
+        called = [part for item in inside for part in every(item) if isinstance(part, n.Call | n.Query | n.Lambda)]
+        if not all(map(_is_of_rows, called)):
+            w.too_long("it calls functions for each of many items", node.span)
+            return
+        known = schema | dict.fromkeys(node.names, PUBLIC) if schema is not None else None
+        for item in inside if known is not None else []:
+            w.rows(item, known, scope)
+
+
+def _is_of_rows(node: n.Node) -> bool:
+    """Whether a call is of a function of a row, which cannot charge."""
+    return isinstance(node, n.Call) and isinstance(node.function, n.Name) and node.function.id in ROW_FUNCTIONS
 
 
 def _formed(w: Interpreter, row: facts.Builtin, table: Any, node: n.Call, over: Any, scope: Scope) -> Any:
@@ -238,7 +263,7 @@ def _formed(w: Interpreter, row: facts.Builtin, table: Any, node: n.Call, over: 
             unsure = any(isinstance(arg, n.Name) and column is None for arg, column in named_by)
             dims = dict.fromkeys((*named, *(k.name for k in node.keywords)), PUBLIC)
             return Handle("cube", exposures, None if unsure else dims)
-        case Gives.DERIVED:
+        case Gives.DERIVED | Gives.EXPLODED:
             result = {k.name: PUBLIC for k in node.keywords}
             return Handle("table", exposures, {**schema, **result} if schema is not None else None)
         case Gives.PICKED:

@@ -1,0 +1,38 @@
+"""A row for each item of a list: what others call flat map, explode or unnest.
+
+*Argument.* The table is the union of as many tables as the lists have items: the i-th is each row with the i-th item
+of every list as a column, where none of these is missing. Adding a column and leaving out rows by themselves give at
+most a row for a row, and stabilities of a union add up (`union`): a list of m items gives m·k rows for k. m stands in
+the program, so that no row decides how many rows it may give. What a row gives depends on that row alone, and it is of
+the same person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jostle.diagnostics import refuse
+from jostle.plan.plan import Apply, Column, RowExpr
+from jostle.privacy.kernel.handles import Table
+from jostle.privacy.transformations.transform import derive, where
+from jostle.privacy.transformations.union import union
+
+MOST_ITEMS = 1000
+
+
+def explode(table: Table, columns: Sequence[tuple[str, Sequence[RowExpr]]]) -> Table:
+    """A row for each place of lists of one length, with the items there as columns, where none of them is missing."""
+    lengths = {len(items) for _, items in columns}
+    if len(lengths) != 1 or not 1 <= max(lengths) <= MOST_ITEMS:
+        raise refuse(
+            "ValueError", f"`explode` takes lists of one length, 1 to {MOST_ITEMS:,} items",
+            help="`explode(t, item = [first, second, third])`",
+        )  # fmt: skip
+    parts = []
+    for i in range(max(lengths)):
+        part: Table = derive(table, [(name, items[i]) for name, items in columns])
+        for name, _ in columns:
+            there = where(part, Apply("not", (Apply("missing", (Column(name),)),)))
+            part = there if isinstance(there, Table) else part
+        parts.append(part)
+    return union(parts)

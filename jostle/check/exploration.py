@@ -17,7 +17,7 @@ from jostle.check import queries
 from jostle.check.abstract.declarations import World, universe
 from jostle.check.abstract.interpreter import Bounds, Interpreter
 from jostle.check.abstract.joins import join_all, joined_names, uniform, walked
-from jostle.check.abstract.rows import columns_of, joined_tables
+from jostle.check.abstract.rows import columns_of, grouped_rows, joined_tables, limited
 from jostle.check.abstract.values import (
     MISSING,
     PUBLIC,
@@ -255,6 +255,8 @@ class Exploration(Interpreter):
         wrong = sure and queries.check_select(
             node, columns_of(table), owner, self.delta > 0, self.is_variable(scope), self.labels.report
         )
+        if node.per is not None:
+            return grouped_rows(limited(self, table, node, scope), node)
         if node.spend is not None and not wrong:
             self.amount_bounds(node.spend.amount, scope, ReachedSources(()))
         elif not wrong and owner is not None and not (self.paid or self.called or self.defining):

@@ -103,6 +103,8 @@ class Names:
         if stmt.described is not None:
             self._expr(stmt.described, scope, domains=True)
         if stmt.protecting is not None:
+            if stmt.protecting.linked:
+                self._look_up(stmt.protecting.linked, stmt.protecting.span, scope)
             for bound in (stmt.protecting.at_most, stmt.protecting.up_to):
                 if bound is not None:
                     self._expr(bound, scope)
@@ -226,10 +228,16 @@ class Names:
             self._expr(column.value, scope, rows=True)
         if select.where is not None:
             self._expr(select.where, scope, rows=True)
-        for key in select.keys:
+        for key in (*(select.per or ()), *select.keys):
             self._expr(key.value, scope, rows=True)
             if key.over is not None:
                 self._expr(key.over, scope)
+        if select.limit is not None:
+            for number in (select.limit.groups, select.limit.rows):
+                if number is not None:
+                    self._expr(number, scope)
+            if select.limit.order is not None:
+                self._expr(select.limit.order, scope, rows=True)
         if select.spend is not None:
             self._spend(select.spend, scope)
 

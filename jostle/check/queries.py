@@ -13,6 +13,7 @@ from jostle.check.abstract.values import Domain, Handle
 from jostle.check.report import Report
 from jostle.diagnostics import Note, did_you_mean
 from jostle.language.aggregates import AGGREGATES, BOUNDED
+from jostle.language.forms import PERSON
 from jostle.language.operations import ROW_FUNCTIONS
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import children, every
@@ -26,6 +27,7 @@ def check_select(
     return (
         (columns is not None and _check_columns(select, columns, is_variable, report))
         or _check_result_names(select, report)
+        or select.per is not None  # rows that cost nothing
         or (owner is not None and _check_bare(select, owner, report))
         or (owner is not None and not has_delta and _check_keys(select, owner, columns or {}, report))
         or (owner is not None and _check_bounds(select, columns or {}, report))
@@ -37,7 +39,9 @@ def _row_expressions(select: n.Select) -> Iterator[n.Expr]:
     yield from (column.value for column in select.columns)
     if select.where is not None:
         yield select.where
-    yield from (key.value for key in select.keys)
+    yield from (key.value for key in (*(select.per or ()), *select.keys))
+    if select.limit is not None and select.limit.order is not None:
+        yield select.limit.order
 
 
 def _row_names(expr: n.Expr) -> Iterator[n.Name]:
@@ -48,6 +52,8 @@ def _row_names(expr: n.Expr) -> Iterator[n.Name]:
         match node:
             case n.Name():
                 yield node
+            case n.Call(function=n.Name(id="count"), args=(n.Distinct(value=n.Name(id=name)),)) if name == PERSON:
+                continue
             case n.Call(function=n.Name(), args=args, keywords=keywords):
                 waiting.extend((*args, *keywords))
             case n.Query() | n.Select() | n.Lambda() | n.Comprehension() | n.Over():
@@ -60,10 +66,11 @@ def _check_columns(
     select: n.Select, columns: Collection[str], is_variable: Callable[[str], bool], report: Report
 ) -> bool:
     """Names that are neither a column nor a variable."""
-    wrong = check_rows(_row_expressions(select), columns, is_variable, report)
+    per = {key.value.id for key in select.per or () if isinstance(key.value, n.Name)}
+    wrong = check_rows(_row_expressions(select), {*columns, *(per & {PERSON})}, is_variable, report)
     for join in select.joins:
         for name in (name for match in join.on for name in (match.column, match.theirs)):
-            if name not in columns:
+            if name not in columns and name != PERSON:
                 wrong = True
                 report.add("NameError", f"there is no column `{name}` to join on", join.span, help=_columns(columns))
                 break

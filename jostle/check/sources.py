@@ -56,7 +56,12 @@ def _complete(private: n.Private, report: Report) -> None:
         )
     if source.function.id not in SOURCES:
         return
-    needs = there if source.function.id == "table" else ("protecting", "budget")
+    if private.protecting is not None and private.protecting.linked:
+        if private.budget is not None:
+            message = f"`{private.name}` has the budget of `{private.protecting.linked}`, whose persons it is of"
+            report.add("DataError", message, private.budget.span, help="leave the `budget` clause out")
+        del there["budget"]
+    needs = there if source.function.id == "table" else [clause for clause in there if clause != "described by"]
     missing = [clause for clause in needs if there[clause] is None]
     if missing:
         message = f"the private source `{private.name}` has no " + " and no ".join(f"`{clause}`" for clause in missing)

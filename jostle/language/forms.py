@@ -29,7 +29,7 @@ def aggregates(node: n.Node) -> Iterator[n.Call]:
 
 def bare_selects(node: n.Node) -> int:
     """How many selects of a query say no amount of their own: they share what is left."""
-    own = 1 if isinstance(node, n.Select) and node.spend is None else 0
+    own = 1 if isinstance(node, n.Select) and node.spend is None and node.per is None else 0
     return own + sum(bare_selects(child) for child in children(node))
 
 
@@ -38,6 +38,10 @@ def is_real(node: n.Expr) -> bool:
     while isinstance(node, n.Unary):
         node = node.operand
     return isinstance(node, n.Number) and node.real
+
+
+PERSON = "person"
+"""What a select calls the one whose rows they are, where no column has this name."""
 
 
 def source_kind(node: n.Expr) -> str:

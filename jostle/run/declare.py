@@ -23,7 +23,7 @@ from jostle.run.origins import (
     refuse_private,
 )
 from jostle.run.scope import Scope
-from jostle.run.simulated import simulated
+from jostle.run.simulated import simulated, simulated_rows
 from jostle.run.values import is_number, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
@@ -40,6 +40,8 @@ def private(interp: Any, node: n.Private, scope: Scope) -> Handle:
         )  # fmt: skip
     if kind == "dataset":
         return registered(interp, node, call, scope)
+    if node.protecting is not None and node.protecting.linked:
+        return _linked(interp, node, call, kind, scope)
     if node.protecting is None or node.budget is None:
         missing = "protecting" if node.protecting is None else "budget"
         clause = "protecting rows" if node.protecting is None else "budget epsilon 1.0"
@@ -65,6 +67,47 @@ def private(interp: Any, node: n.Private, scope: Scope) -> Handle:
         check_columns([(column, None) for column in unit.columns], data.columns, node.protecting.span, private=True)
     announce(interp, source, node, [name for name, _ in schema])
     return private_table(source, data.key, schema)
+
+
+def _linked(interp: Any, node: n.Private, call: n.Call, kind: str, scope: Scope) -> Table:
+    """`protecting people.id`: another table of the persons of `people`, under the same budget."""
+    protecting = node.protecting
+    assert protecting is not None
+    owner = scope.find(protecting.linked)
+    if not (isinstance(owner, Table) and len(owner.exposures) == 1 and owner.origin is not None):
+        raise refuse(
+            "NameError", f"`{protecting.linked}` is no private table that was declared above", protecting.span,
+            help=f"declare it first: `private {protecting.linked} = table(…) … protecting {protecting.key}`",
+        )  # fmt: skip
+    source = owner.exposures[0].source
+    if owner.exposures[0].unit.columns != (protecting.key,):
+        raise refuse(
+            "DataError", f"the persons of `{protecting.linked}` are not told by `{protecting.key}`", protecting.span,
+            help=f"`{protecting.linked}` is declared `protecting {owner.exposures[0].unit}`",
+        )  # fmt: skip
+    if node.budget is not None:
+        raise refuse(
+            "DataError", f"`{node.name}` has the budget of `{source.name}`, whose persons it is of", node.budget.span,
+            help="leave the `budget` clause out",
+        )  # fmt: skip
+    if node.described is None or kind == "counts":
+        raise refuse("DataError", f"`{node.name}` is not described", node.span, help="add `described by {…}`")
+    unit = unit_of(interp, protecting, scope)
+    schema = schema_of(interp.eval(node.described, scope), node.described.span)
+    if interp.simulate is not None:
+        key = simulated_rows(interp, node, schema, unit, interp.simulate + len(interp.kernel.register.names))
+        interp.kernel.register.link(node.name, ("simulated", node.name), source, unit, node.span)
+    else:
+        origin = origin_of(interp, call, scope)
+        if is_array(origin):
+            raise refuse("DataError", "counts have no columns to protect", node.span, help="link a table")
+        data = open_origin(interp, origin, node.source.span, public=False)
+        check_columns(schema, data.columns, node.described.span, private=True)
+        check_columns([(unit.columns[0], None)], data.columns, protecting.span, private=True)
+        interp.kernel.register.link(node.name, data.identity, source, unit, node.span)
+        key = data.key
+    announce(interp, source, node, [name for name, _ in schema], unit=str(unit))
+    return private_table(source, key, schema, unit)
 
 
 def _private_counts(interp: Any, node: n.Private, origin: Any, measure: Measure, unit: Unit) -> Cube:

@@ -28,9 +28,8 @@ def announce(interp: Any, source: Source, node: n.Private, columns: list[str], *
         more["same_as"] = source.name
     elif before:
         more["before"] = as_text(before)
-    interp.kernel.events.emit(
-        "source", node.name, node.span, unit=str(source.unit), budget=str(source.measure.limit), schema=columns, **more
-    )
+    fields = {"unit": str(source.unit), "budget": str(source.measure.limit), "schema": columns} | more
+    interp.kernel.events.emit("source", node.name, node.span, **fields)
 
 
 def origin_of(interp: Any, call: n.Call, scope: Scope) -> Any:

@@ -27,10 +27,14 @@ Evaluate = Callable[[n.Expr, Scope], Any]
 class RowCompiler:
     """Compiles expressions over the columns of one table or the dimensions of one cube."""
 
-    def __init__(self, schema: Mapping[str, Domain], evaluate: Evaluate, scope: Scope) -> None:
+    def __init__(
+        self, schema: Mapping[str, Domain], evaluate: Evaluate, scope: Scope, given: Mapping[int, RowExpr] | None = None
+    ) -> None:
+        """`given` are the values of some nodes, by their ids: of aggregates over groups of rows."""
         self._schema = schema
         self._evaluate = evaluate
         self._scope = scope
+        self._given = given or {}
 
     def expression(self, node: n.Expr) -> RowExpr:
         return self._compile(node) or self._outside(node)
@@ -70,6 +74,8 @@ class RowCompiler:
 
     # Returns None for an expression without columns: it is public, and its parent decides what to do with it.
     def _compile(self, node: n.Expr) -> RowExpr | None:
+        if id(node) in self._given:
+            return self._given[id(node)]
         match node:
             case n.Name():
                 if node.id in self._schema:

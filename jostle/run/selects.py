@@ -13,8 +13,9 @@ from typing import Any
 from jostle.accounting.amounts import Amount, as_float, quanta
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.language.aggregates import AGGREGATES, DISTINCT
-from jostle.language.forms import aggregates
+from jostle.language.forms import PERSON, aggregates
 from jostle.plan.domains import Open
+from jostle.plan.persons import person_columns
 from jostle.plan.plan import Column, Constant
 from jostle.privacy.kernel.handles import VALUES, ColumnHandle, Cube, Exposures, Handle, Table, handles_in
 from jostle.privacy.kernel.kernel import Kernel
@@ -25,6 +26,8 @@ from jostle.privacy.measurements.cubes import prepare_cube
 from jostle.privacy.measurements.query import Answer, GroupKey, prepare
 from jostle.privacy.transformations import transform
 from jostle.privacy.transformations.joins import join
+from jostle.privacy.transformations.persons import join_own_rows
+from jostle.run import persons
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import MISSING, Scope
 from jostle.run.values import Grouped, Interval, JSet, Record, is_number, is_sequence, kind_name, need_room
@@ -118,11 +121,29 @@ def select(interp: Any, node: n.Select, scope: Scope) -> Any:
                 table = transform.where(table, where)
             except Refusal as refusal:
                 raise refusal.at(node.where.span) from None
+    if node.per is not None:
+        return _stage(interp, node, table, compiler, scope)
     keys = [_key(interp, k, i, compiler, scope) for i, k in enumerate(node.keys)]
+    if node.limit is not None and isinstance(table, Cube):
+        raise refuse("TypeError", "a cube has no rows of persons to limit", node.limit.span)
+    table = persons.limited(interp, table, keys, node.limit, scope)
     outputs = [_output(c, table, schema) for c in node.columns]
     _distinct_names([*(k.name for k in keys), *(o.name for o in outputs)], node)
     calls = [call for o in outputs for call in o.calls]
-    measured = [_aggregate(interp, call, table, compiler, scope) for call in calls]
+    counted = [call for call in calls if isinstance(table, Table) and _counts_persons(call, table)]
+    if counted and len(calls) > 1 and _names_person(counted[0]):
+        raise refuse(
+            "TypeError", "persons are counted apart from rows, by which they weigh differently", counted[0].span,
+            help="give `count(distinct person)` a select of its own",
+        )  # fmt: skip
+    if counted and len(calls) == 1 and (keys or node.limit is not None or _names_person(counted[0])):
+        try:
+            table, keys = persons.persons_in_groups(interp, table, keys, node.limit, scope)
+        except Refusal as refusal:
+            raise refusal.at(counted[0].span) from None
+        measured = [registry.AGGREGATES["count"]()]
+    else:
+        measured = [_aggregate(interp, call, table, compiler, scope) for call in calls]
     try:
         request: Any = (
             prepare_cube(table, where, keys, measured) if isinstance(table, Cube) else prepare(table, keys, measured)
@@ -150,6 +171,40 @@ def select(interp: Any, node: n.Select, scope: Scope) -> Any:
     return _result(interp, keys, outputs, calls, answer, scope)
 
 
+def _stage(interp: Any, node: n.Select, table: Any, compiler: RowCompiler, scope: Scope) -> Table:
+    """`per person`: a table, and nothing that is measured."""
+    if not isinstance(table, Table):
+        raise refuse("TypeError", "a cube has no rows to group", node.span)
+    if node.spend is not None:
+        raise refuse(
+            "TypeError", "`per` gives rows, which cost nothing until they are measured", node.spend.span,
+            help="select from it: `select avg(total) from (select … per person) with epsilon 0.1`",
+        )  # fmt: skip
+    written = (*(node.per or ()), *node.keys)
+    own = [key for key in written if table.private and persons.is_person(key.value, table)]
+    numbered = [(key, _key(interp, key, i, compiler, scope)) for i, key in enumerate(written) if _is_key(key, table)]
+    table = persons.limited(interp, table, [key for it, key in numbered if it not in own], node.limit, scope)
+    return persons.stage(interp, node, table, bool(own), [key for _, key in numbered], scope)
+
+
+def _is_key(key: n.GroupKey, table: Table) -> bool:
+    """Whether it is more than the word `person`."""
+    return not (isinstance(key.value, n.Name) and key.value.id == PERSON and key.value.id not in table.domains)
+
+
+def _counts_persons(call: n.Call, table: Table) -> bool:
+    """`count(distinct person)`."""
+    if not (isinstance(call.function, n.Name) and call.function.id == "count" and len(call.args) == 1):
+        return False
+    (arg,) = call.args
+    return table.private and isinstance(arg, n.Distinct) and persons.is_person(arg.value, table)
+
+
+def _names_person(call: n.Call) -> bool:
+    arg = call.args[0]
+    return isinstance(arg, n.Distinct) and isinstance(arg.value, n.Name) and arg.value.id == PERSON
+
+
 def _is_cube(table: Any) -> bool:
     return isinstance(table, Cube)
 
@@ -165,11 +220,21 @@ def _join(interp: Any, left: Any, joined: n.Join, scope: Scope) -> Table:
         if not is_number(value) or value < 1 or value != int(value):
             raise refuse("ValueError", "`up to` takes a whole number of rows, at least 1", joined.up_to.span)
         most = int(value)
+    on = [(match.column, match.theirs) for match in joined.on if not _is_word(match.column, left, right)]
+    own = len(on) < len(joined.on) or any(
+        mine in person_columns(left.plan) and theirs in person_columns(right.plan) for mine, theirs in on
+    )
     try:
-        on = [(match.column, match.theirs) for match in joined.on]
+        if own and most is None and left.private and right.private:
+            return join_own_rows(left, right, on, joined.kind)
         return join(interp.kernel, left, right, on, most, joined.kind)
     except Refusal as refusal:
         raise refusal.at(joined.span) from None
+
+
+def _is_word(name: str, left: Table, right: Table) -> bool:
+    """Whether a name in `on` is `person`, and no column."""
+    return name == PERSON and name not in left.domains and name not in right.domains
 
 
 def _key(interp: Any, key: n.GroupKey, at: int, compiler: RowCompiler, scope: Scope) -> GroupKey:

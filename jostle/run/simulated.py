@@ -9,7 +9,7 @@ from jostle.accounting.units import Unit
 from jostle.diagnostics import refuse
 from jostle.language.builtins import OPENERS
 from jostle.language.forms import DIMENSIONS
-from jostle.plan.domains import Categories, Domain, Integer, Real
+from jostle.plan.domains import Categories, Domain, Integer, Open, Real
 from jostle.privacy.kernel.handles import Handle
 from jostle.privacy.kernel.minting import private_cube, private_table
 from jostle.run.clauses import schema_of
@@ -26,11 +26,12 @@ from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
 
 MADE_UP_ROWS = 1000
+Schema = tuple[tuple[str, Domain], ...]
 
 
 def simulated(interp: Any, node: n.Private, kind: str, measure: Measure, unit: Unit, scope: Scope) -> Handle:
     """The handle of a source that stands in for a private one, which is not opened. Noise is seeded."""
-    from jostle.simulate import SeededNoise, counts_of, rows_of
+    from jostle.simulate import SeededNoise, counts_of
 
     seed = interp.simulate + len(interp.kernel.register.names)
     source = interp.kernel.register.declare(
@@ -47,11 +48,23 @@ def simulated(interp: Any, node: n.Private, kind: str, measure: Measure, unit: U
     if node.described is None:
         raise refuse("DataError", f"`{node.name}` is not described", node.span, help="add `described by {…}`")
     schema = schema_of(interp.eval(node.described, scope), node.described.span)
-    rows = public if public is not None else rows_of({name: _wish(d) for name, d in schema}, MADE_UP_ROWS, seed)
-    opened = open_origin(interp, rows, node.source.span, public=False)
-    check_columns(schema, opened.columns, node.described.span)
+    key = simulated_rows(interp, node, schema, unit, seed)
     announce(interp, source, node, [name for name, _ in schema])
-    return private_table(source, opened.key, schema)
+    return private_table(source, key, schema)
+
+
+def simulated_rows(interp: Any, node: n.Private, schema: Schema, unit: Unit, seed: int) -> str:
+    """The engine's key of rows that stand in for those of a private table: what is bound to its name, or made up."""
+    from jostle.simulate import rows_of
+
+    public = interp.bound.get(node.name)
+    rows = file_of(interp, public, node.source.span) if isinstance(public, str) else public
+    if rows is None:
+        hidden = {name: _wish(Open("text")) for name in unit.columns}  # what is protected need not be described
+        rows = rows_of(hidden | {name: _wish(d) for name, d in schema}, MADE_UP_ROWS, seed)
+    opened = open_origin(interp, rows, node.source.span, public=False)
+    check_columns(schema, opened.columns, node.described.span if node.described is not None else None)
+    return str(opened.key)
 
 
 def _program_counts(interp: Any, node: n.Private, scope: Scope) -> Any:

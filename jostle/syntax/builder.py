@@ -157,17 +157,26 @@ class Builder(Transformer):  # type: ignore[type-arg]
     def protecting_rows(self, word: Token, what: Token, *more: Any) -> n.Protecting:
         span = self._span(word, what, *more)
         if what != "rows":
-            help = "write `protecting rows`, or `protecting " + str(what) + " up to 5 rows` for all rows of one value"
-            raise refuse("SyntaxError", f"`protecting {what}` does not say how many rows", span, help=help)
+            if more:
+                help = f"write `protecting rows`, or `protecting {what} up to 5 rows`"
+                raise refuse("SyntaxError", f"`protecting {what}` is followed by a number of rows", span, help=help)
+            return n.Protecting(False, columns=(str(what),), span=span)
         if len(more) > 3:
             return n.Protecting(True, at_most=more[3], span=span)
         return n.Protecting(True, public_size=bool(more), span=span)
 
     def protecting_columns(self, word: Token, *children: Any) -> n.Protecting:
         columns = tuple(str(t) for t in children if isinstance(t, Token) and t.type == "NAME")
-        (up_to,) = _only(n.Expression, children)
-        weighted = children[-1] is not None
+        up_to = next(iter(_only(n.Expression, children)), None)
+        weighted = any(isinstance(t, Token) and t.type == "_WEIGHTED" for t in children)
         return n.Protecting(False, columns=columns, up_to=up_to, weighted=weighted, span=self._span(word, *children))
+
+    def protecting_linked(self, word: Token, source: Token, _dot: Token, key: Token, *more: Any) -> n.Protecting:
+        own, up_to = more[1], next(iter(_only(n.Expression, more)), None)
+        return n.Protecting(
+            False, columns=(str(own or key),), up_to=up_to, linked=str(source), key=str(key),
+            span=self._span(word, source, key, *more),
+        )  # fmt: skip
 
     def budget(self, word: Token, amount: n.Amount, _counted: Any, _by: Any, by: Token | None) -> n.Budget:
         return n.Budget(amount, str(by) if by is not None else None, span=self._span(word, amount, by))
@@ -339,10 +348,10 @@ class Builder(Transformer):  # type: ignore[type-arg]
     def select(self, word: Token, *rest: Any) -> n.Select:
         columns, joins = _only(n.Column, rest), _only(n.Join, rest)
         (table,) = _only(n.Expression, rest)[:1]
-        where, keys, spend = rest[-3:]
+        where, per, keys, limit, spend = rest[-5:]
         return n.Select(
-            columns, table, joins, where, keys or (), spend,
-            span=self._span(word, *filter(_placed, rest), *(keys or ())[-1:], spend),
+            columns, table, joins, where, keys or (), spend, per, limit,
+            span=self._span(word, *filter(_placed, rest[:-3]), *(per or ())[-1:], *(keys or ())[-1:], limit, spend),
         )  # fmt: skip
 
     def column(self, value: n.Expr, _as: Token | None, name: Token | None) -> n.Column:
@@ -390,6 +399,27 @@ class Builder(Transformer):  # type: ignore[type-arg]
 
     def groupby(self, *children: Any) -> tuple[n.GroupKey, ...]:
         return _only(n.GroupKey, children)
+
+    def per(self, *children: Any) -> tuple[n.GroupKey, ...]:
+        return _only(n.GroupKey, children)
+
+    def limit_groups(self, word: Token, groups: n.Expr, *more: Any) -> n.Limit:
+        return self._limit(word, groups, next(iter(_only(n.Expression, more)), None), True, groups, *more)
+
+    def limit_rows(self, word: Token, rows: n.Expr, *more: Any) -> n.Limit:
+        each = any(isinstance(child, Token) and child.type == "_EACH" for child in more)
+        return self._limit(word, None, rows, each, rows, *more)
+
+    def _limit(
+        self, word: Token, groups: n.Expr | None, rows: n.Expr | None, each: bool, *children: Any
+    ) -> n.Limit:
+        *_, order = children
+        value, descending = order or (None, False)
+        ends = [child for child in children if not isinstance(child, tuple)]
+        return n.Limit(groups, rows, each, value, descending, span=self._span(word, *ends, value))
+
+    def order(self, _by: Token, value: n.Expr, direction: Token | None) -> tuple[n.Expr, bool]:
+        return value, str(direction).lower() == "desc"
 
     def key(
         self, value: n.Expr, _as: Token | None, name: Token | None, _over: Token | None, over: n.Expr | None

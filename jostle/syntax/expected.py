@@ -22,7 +22,8 @@ _WORD = re.compile(r"[A-Za-z_]\w*$")
 _GOES_ON = re.compile(r"[\s)\]}#]|else\b|predict\b|//|$")
 # Terminals that are words, by what they are called in the grammar.
 _SPELLED = {"_DOTS": "", "KIND": "Feature Option Utility", "MKCHOICE": "MkChoiceMaker", "CONST": "true false none",
-            "_ROWS": "rows", "_GROUPBY": "groupby", "_GROUP": ""}  # fmt: skip
+            "_ROWS": "rows", "_GROUPBY": "groupby", "_GROUP": "", "_UPTO": "up", "_GROUPS": "groups",
+            "DIRECTION": "asc desc"}  # fmt: skip
 # Those with which a statement goes on in a new line.
 _CLAUSES = frozenset({
     "_DESCRIBED", "_PROTECTING", "_BUDGET", "_COUNTED", "_AMONG", "_INFORMED", "_TRAINED", "_USING", "_SPENDING",

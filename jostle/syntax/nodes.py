@@ -264,13 +264,28 @@ class GroupKey(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Limit(Node):
+    """`up to 5 groups, 2 rows each by date desc`: what is read of each person."""
+
+    groups: Expr | None
+    rows: Expr | None
+    each: bool = False
+    order: Expr | None = None
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Select(Expression):
+    """With `per` its rows are those of a table that is as private: one for each person or group."""
+
     columns: tuple[Column, ...]
     table: Expr
     joins: tuple[Join, ...] = ()
     where: Expr | None = None
     keys: tuple[GroupKey, ...] = ()
     spend: Spend | None = None
+    per: tuple[GroupKey, ...] | None = None
+    limit: Limit | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,7 +387,10 @@ class With(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Protecting(Node):
-    """`rows`, `rows, at most N rows`, `rows, public size`, `COL[, COL] up to k rows [weighted]`."""
+    """`rows[, at most N rows]`, `rows, public size`, `COL[, COL] [up to k rows [weighted]]`, `people.COL [on COL]`.
+
+    `linked` is the name of the source whose persons these are, and `key` its protected column.
+    """
 
     rows: bool
     public_size: bool = False
@@ -380,6 +398,8 @@ class Protecting(Node):
     columns: tuple[str, ...] = ()
     up_to: Expr | None = None
     weighted: bool = False
+    linked: str = ""
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,9 +42,8 @@ def describe(name: str, value: Any) -> str:
         for exposure in value.exposures:
             source = exposure.source
             steps = f", on a part of {len(exposure.path)} partitions" if exposure.path else ""
-            lines.append(
-                f"  private to {source.name} (protecting {source.unit}), stability {exposure.stability}{steps}"
-            )
+            stability = "without bound" if exposure.rows is None else exposure.rows
+            lines.append(f"  private to {source.name} (protecting {exposure.unit}), stability {stability}{steps}")
         if isinstance(value, Table):
             for column, domain in value.schema:
                 match domain:

@@ -72,7 +72,7 @@ COMMON_MISTAKES = [
     ("return 3", (1, 1), "outside a function", "release"),
     ("with 0.5 { f() }", (1, 1), "names its unit", "with epsilon"),
     ("f(x = 1, 2)", (1, 10), "without a name after", "first"),
-    ("private p = table('a') protecting person budget epsilon 1", (1, 24), "how many rows", "up to"),
+    ("private p = table('a') protecting person, public size budget epsilon 1", (1, 24), "number of rows", "up to"),
     ("in = 3", (1, 1), "word of the language", ""),
     ("x = é", (1, 5), "no meaning", "a–z"),
     ("x = 3 z", (1, 7), "cannot stand", "operator"),

@@ -109,6 +109,8 @@ def declared_source(w: Interpreter, node: n.Private, scope: Scope) -> Any:
     counted = (node.budget.counted_by or "") if node.budget is not None else ""
     public_size = node.protecting is not None and node.protecting.public_size
     identity = w.world.identity(kind, args)
+    if node.protecting is not None and node.protecting.linked:
+        return _linked(w, node, schema, identity, scope)
     source = next((old for old, other in w.identities if identity is None or other in (identity, None)), None)
     if source is None:
         rows = node.protecting is not None and not node.protecting.columns and not public_size
@@ -128,6 +130,18 @@ def declared_source(w: Interpreter, node: n.Private, scope: Scope) -> Any:
         dimensions = dict.fromkeys(DIMENSIONS[:sides], PUBLIC) if 1 <= sides <= 3 else None
         return Handle("cube", (Exposure(source),), dimensions, object(), True, trail=trail)
     return Handle("table", (Exposure(source),), schema, object(), True, trail=trail)
+
+
+def _linked(w: Interpreter, node: n.Private, schema: dict[str, Any] | None, identity: Hashable, scope: Scope) -> Any:
+    """Another table of the persons of a source, under its budget."""
+    owner = w.look_up(scope, node.protecting.linked) if node.protecting is not None else None
+    if not (isinstance(owner, Handle) and len(owner.exposures) == 1):
+        return TOP
+    source = owner.exposures[0].source
+    w.identities.append((source, identity))
+    source.single = False
+    source.names += [node.name] if node.name not in source.names else []
+    return Handle("table", (Exposure(source),), schema, object(), True, trail=w.labels.trail(node))
 
 
 def _sides(value: Any) -> int:

@@ -34,7 +34,7 @@ from jostle.doubles import place
 from jostle.language import facts
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.facts import Effect, Gives
-from jostle.language.forms import DIMENSIONS, aggregates
+from jostle.language.forms import DIMENSIONS, PERSON, aggregates
 from jostle.language.operations import ROW_FUNCTIONS
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
@@ -54,11 +54,17 @@ def transfer_select(w: Interpreter, node: n.Select, scope: Scope) -> Any:
     schema = table.schema if isinstance(table, Handle) else None
     if node.where is not None:
         w.rows(node.where, columns_of(table), scope)
-    for key in node.keys:
-        w.rows(key.value, schema, scope)
+    for key in (*(node.per or ()), *node.keys):
+        if not (isinstance(key.value, n.Name) and key.value.id == PERSON):
+            w.rows(key.value, schema, scope)
         if key.over is not None:
             w.eval(key.over, scope)
+    table = limited(w, table, node, scope)
     outputs = [(column.value, list(aggregates(column.value))) for column in node.columns]
+    if node.per is not None:
+        for call in (call for _, inside in outputs for call in inside):
+            _arguments(w, call, schema, scope)
+        return grouped_rows(table, node)
     inside_calls = [call for _, inside in outputs for call in inside]
     for call in inside_calls:
         _arguments(w, call, schema, scope)
@@ -75,6 +81,43 @@ def transfer_select(w: Interpreter, node: n.Select, scope: Scope) -> Any:
         if not (len(inside) == 1 and value is inside[0]):
             _after(w, value, inside, bool(node.keys), scope)
     return PUBLIC
+
+
+def limited(w: Interpreter, table: Any, node: n.Select, scope: Scope) -> Any:
+    """The table that a select reads within its `up to`; what is bounded anew is charged to the whole."""
+    if node.limit is None and node.per is None:
+        return table
+    if node.limit is not None:
+        for number in (node.limit.groups, node.limit.rows):
+            if number is not None:
+                w.eval(number, scope)
+    if not isinstance(table, Handle):
+        return table
+    for exposure in table.exposures:
+        exposure.source.inexact = exposure.source.inexact or bool(exposure.path)
+    exposures = tuple(replace(e, path=(), joined=True) for e in table.exposures)
+    return Handle("table", exposures, table.schema, trail=table.trail)
+
+
+def grouped_rows(table: Any, node: n.Select) -> Any:
+    """`per person`: a table that is as private, with a row for each person or group."""
+    if not isinstance(table, Handle):
+        return TOP if table is TOP else PUBLIC
+    written = [key for key in (*(node.per or ()), *node.keys) if _own_name(key.value) != PERSON]
+    keys = [key.name or key.value.id for key in written if isinstance(key.value, n.Name)]
+    names = [column.name or _own_name(column.value) for column in node.columns]
+    certain = all(names) and len(keys) == len(written)
+    columns = dict.fromkeys([name for name in (*keys, *names) if name], PUBLIC)
+    if table.schema is not None:
+        columns |= {key: table.schema[key] for key in keys if key in table.schema}
+    return Handle("table", table.exposures, columns if certain else None, trail=table.trail)
+
+
+def _own_name(value: n.Expr) -> str | None:
+    match value:
+        case n.Name(id=name) | n.Call(function=n.Name(id=name)):
+            return name
+    return None
 
 
 def _after(w: Interpreter, value: n.Expr, inside: list[n.Call], grouped: bool, scope: Scope) -> None:
@@ -100,6 +143,8 @@ def _arguments(w: Interpreter, call: n.Call, schema: dict[str, Any] | None, scop
         if at >= expressions:
             w.eval(arg, scope)
         elif isinstance(arg, n.Distinct):
+            if isinstance(arg.value, n.Name) and arg.value.id == PERSON:
+                continue
             w.rows(arg.value, schema, scope)
         elif not isinstance(arg, n.Star):
             w.rows(arg, schema, scope)

@@ -48,7 +48,7 @@ def join(
 
     `kind` is `inner`, or says of which side rows without a partner are kept: `left`, `right` or `full`.
     """
-    _check_keys(left, right, on)
+    check_keys(left, right, on)
     names = ", ".join(mine if mine == theirs else f"{mine} = {theirs}" for mine, theirs in on)
     if left.private and right.private and most is None:
         help = f"write `join … on {names} up to 3`"
@@ -77,7 +77,8 @@ def join(
     return Table(exposures, plan, tuple(schema_of(plan).items()))
 
 
-def _check_keys(left: Table, right: Table, on: Sequence[tuple[str, str]]) -> None:
+def check_keys(left: Table, right: Table, on: Sequence[tuple[str, str]]) -> None:
+    """Refuses key columns that are not there, or of two kinds."""
     for mine, theirs in on:
         need_column(left, mine)
         need_column(right, theirs)

@@ -8,7 +8,8 @@ no other. The stability is then how many rows such a result has of one person.
 * `truncate`: of each person at most `groups` groups and `rows` rows in each: groups · rows, and no more than before.
 * `group_rows` by person: one row of each person and key. Without keys 1; with keys as many as a person has groups: at
   most the number of public keys, and no more than the rows before.
-* `join_own_rows`: each person's rows of one table meet the same person's rows of the other: k·k′.
+* `join_own_rows`: each person's rows of one table meet the same person's rows of the other: k·k′. A row that meets
+  none may stay, once, which is no more where a person may have a row on the other side.
 * `group_rows` by keys alone mixes persons. A changed row takes a group's row away and may put another in its place:
   2k, and whose a row is cannot be told any more.
 
@@ -29,6 +30,7 @@ from jostle.plan.persons import has_persons
 from jostle.plan.plan import Apply, Constant, Filter, GroupRows, GroupTerm, Join, Key, RowExpr, Truncate
 from jostle.plan.schemas import group_key_value, schema_of
 from jostle.privacy.kernel.handles import Exposure, Table, join_exposures
+from jostle.privacy.transformations.joins import check_keys
 
 
 def truncate(
@@ -38,8 +40,10 @@ def truncate(
     rows: int | None,
     order: RowExpr | None = None,
     descending: bool = False,
+    *,
+    in_all: bool = False,
 ) -> Table:
-    """Of each person at most `groups` of the groups by the keys, and `rows` rows in each.
+    """Of each person at most `groups` of the groups by the keys, and `rows` rows in each, or else `in_all`.
 
     Rows that are in no group of public keys are left out first, so that none of them takes the place of another. A
     bare expression is a key whose values are not public.
@@ -51,19 +55,27 @@ def truncate(
         plan = Filter(plan, _listed(key, table))
     if order is not None and kind_of(order, table.domains) == "boolean":
         raise refuse("TypeError", "rows are put in order by numbers or texts", help="`up to 1 row by date`")
-    there = _least(groups, math.prod(len(key.values) for key in public) if len(public) == len(keys) else None)
+    if in_all:
+        exprs, groups = (), None
+    listed = math.prod(len(key.values) for key in public) if len(public) == len(keys) else None
+    there = 1 if in_all else _least(groups, listed)
     most = None if there is None or rows is None else there * rows
     exposures = tuple(_bounded(e, most, rows) for e in table.exposures)
-    plan = Truncate(plan, exprs, groups if keys else None, rows, order, descending)
+    plan = Truncate(plan, exprs, groups if exprs else None, rows, order, descending)
     return replace(table, exposures=exposures, plan=plan, origin=None)
 
 
 def group_rows(
-    table: Table, person: bool, keys: Sequence[tuple[str, RowExpr, int | None]], terms: Sequence[tuple[str, GroupTerm]]
+    table: Table,
+    person: bool,
+    keys: Sequence[tuple[str, RowExpr, int | None]],
+    terms: Sequence[tuple[str, GroupTerm]],
+    most_groups: int | None = None,
 ) -> Table:
     """A row for each group of rows, of each person where `person` is true.
 
-    Of a key its name, its expression, and how many public values it has, if that is known.
+    Of a key its name, its expression, and how many public values it has, if that is known. `most_groups` is how many
+    groups a person was limited to.
     """
     exprs = tuple((name, expr) for name, expr, _ in keys)
     if person and table.private:
@@ -72,6 +84,7 @@ def group_rows(
         raise refuse("TypeError", "rows that have weights are not grouped into rows", help="declare without `weighted`")
     counts = [many for _, _, many in keys]
     groups = math.prod(many for many in counts if many is not None) if None not in counts else None
+    groups = _least(groups, most_groups)
     exposures = tuple(_bounded(e, groups, 1) for e in table.exposures)
     if not person:
         exposures = tuple(replace(e, rows=None if e.rows is None else 2 * e.rows, each=None) for e in table.exposures)
@@ -80,8 +93,17 @@ def group_rows(
     return Table(exposures, plan, tuple(schema_of(plan).items()))
 
 
-def join_own_rows(left: Table, right: Table, on: Sequence[str]) -> Table:
-    """Rows of two tables of the same persons that are one person's, and agree on the named columns."""
+def join_own_rows(left: Table, right: Table, on: Sequence[tuple[str, str]], kind: str = "inner") -> Table:
+    """Rows of two tables of the same persons that are one person's, and agree on pairs of columns.
+
+    `kind` is `inner`, or `left` where rows of the left side stay that meet none.
+    """
+    if kind not in ("inner", "left"):
+        raise refuse(
+            "TypeError", f"persons' own rows are not joined by a {kind} join",
+            help="put the table whose rows all stay first: `left join`",
+        )  # fmt: skip
+    check_keys(left, right, on)
     for side in (left, right):
         _need_persons(side, "rows are joined person by person")
     if left.exposures[0].source is not right.exposures[0].source:
@@ -90,7 +112,9 @@ def join_own_rows(left: Table, right: Table, on: Sequence[str]) -> Table:
             help=f"declare the second one `protecting {left.exposures[0].source.name}.…`, "
             "or join them on a column `up to 3`",
         )  # fmt: skip
-    plan = Join(left.plan, right.plan, tuple(on), person=True)
+    mine, theirs = tuple(name for name, _ in on), tuple(name for _, name in on)
+    names = () if mine == theirs else theirs
+    plan = Join(left.plan, right.plan, mine, person=True, theirs=names, kind=kind)
     schema = tuple(schema_of(plan).items())
     (joined,) = join_exposures([left.exposures, right.exposures], [1, 1])
     rows = [side.exposures[0].rows for side in (left, right)]

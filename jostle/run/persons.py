@@ -1,0 +1,138 @@
+"""Selects and persons: what is read of each person, and `per person`, which makes a table with one row of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from jostle.diagnostics import Refusal, refuse
+from jostle.language.aggregates import AGGREGATES
+from jostle.language.forms import PERSON, aggregates
+from jostle.plan.keys import MOST_KEYS, key_of
+from jostle.plan.persons import person_columns
+from jostle.plan.plan import Column, GroupTerm, RowExpr
+from jostle.privacy.kernel.handles import Table
+from jostle.privacy.measurements.query import GroupKey
+from jostle.privacy.transformations import persons, transform
+from jostle.privacy.transformations.summaries import summary
+from jostle.run.rows import RowCompiler
+from jostle.run.scope import Scope
+from jostle.run.values import is_number
+from jostle.syntax import nodes as n
+
+
+def is_person(node: n.Expr, table: Table) -> bool:
+    """Whether an expression stands for whose a row is: `person`, or the protected column."""
+    if not isinstance(node, n.Name):
+        return False
+    return (node.id == PERSON and PERSON not in table.domains) or node.id in person_columns(table.plan)
+
+
+def limited(interp: Any, table: Table, keys: Sequence[GroupKey], limit: n.Limit | None, scope: Scope) -> Table:
+    """The rows of a table within a select's `up to 5 groups, 2 rows each`."""
+    if limit is None:
+        return table
+    groups, rows = (_whole(interp, value, scope) for value in (limit.groups, limit.rows))
+    if groups is not None and not keys:
+        raise refuse(
+            "TypeError", "this select has no groups", limit.span, help="write `up to 5 rows`, or add `groupby …`"
+        )
+    order = None
+    if limit.order is not None:
+        order = RowCompiler(table.domains, interp.eval, scope).column_position(limit.order)[0]
+    listed = [key_of(key.expr, key.over, table.domains, MOST_KEYS) or key.expr for key in keys]
+    try:
+        return persons.truncate(table, listed, groups, rows, order, limit.descending, in_all=not limit.each)
+    except Refusal as refusal:
+        raise refusal.at(limit.span) from None
+
+
+def _whole(interp: Any, node: n.Expr | None, scope: Scope) -> int | None:
+    if node is None:
+        return None
+    value = interp.eval(node, scope)
+    if not is_number(value) or value < 1 or value != int(value):
+        raise refuse("ValueError", "`up to` takes a whole number, at least 1", node.span)
+    return int(value)
+
+
+def stage(
+    interp: Any, node: n.Select, table: Table, person: bool, keys: Sequence[GroupKey], scope: Scope
+) -> Table:
+    """`select sum(amount) as total from orders per person groupby month`: a table with a row for each, as private."""
+    compiler = RowCompiler(table.domains, interp.eval, scope)
+    listed = []
+    for key in keys:
+        public = key_of(key.expr, key.over, table.domains, MOST_KEYS)
+        many = 1 if isinstance(key.expr, Column) and key.expr.name in person_columns(table.plan) else None
+        listed.append((key.name, key.expr, many if public is None else len(public.values)))
+    terms: list[tuple[str, GroupTerm]] = []
+    given: dict[int, RowExpr] = {}
+    for call in (call for column in node.columns for call in aggregates(column.value)):
+        expr, distinct = _argument(call, compiler)
+        try:
+            wanted = summary(call.function.id, expr, distinct, table)  # type: ignore[union-attr]
+        except Refusal as refusal:
+            raise refusal.at(call.span) from None
+        names = [f"\u00b7{len(terms) + i}" for i in range(len(wanted.terms))]
+        terms += zip(names, wanted.terms, strict=True)
+        given[id(call)] = wanted.value(tuple(Column(name) for name in names))
+    most = _whole(interp, node.limit.groups, scope) if node.limit is not None else None
+    try:
+        grouped = persons.group_rows(table, person, listed, terms, most)
+    except Refusal as refusal:
+        raise refusal.at(node.span) from None
+    outputs = RowCompiler(grouped.domains, interp.eval, scope, given)
+    columns = {key.name: Column(key.name) for key in keys}
+    for i, column in enumerate(node.columns):
+        name = column.name or _own_name(column.value) or f"value{i + 1}"
+        if name in columns and not isinstance(column.value, n.Name):
+            raise refuse(
+                "NameError", f"two columns of this select are named `{name}`", column.span, help="name one: `… as n`"
+            )
+        columns[name] = outputs.expression(column.value)  # type: ignore[assignment]
+    try:
+        return transform.pick(transform.derive(grouped, tuple(columns.items())), tuple(columns))
+    except Refusal as refusal:
+        raise refusal.at(node.span) from None
+
+
+def _own_name(value: n.Expr) -> str | None:
+    if isinstance(value, n.Name):
+        return value.id
+    return value.function.id if isinstance(value, n.Call) and isinstance(value.function, n.Name) else None
+
+
+def _argument(call: n.Call, compiler: RowCompiler) -> tuple[RowExpr | None, bool]:
+    """The expression that is summed up, and whether different values of it are."""
+    name = call.function.id  # type: ignore[union-attr]
+    row = AGGREGATES[name]
+    if name == "count" and len(call.args) == 1 and isinstance(call.args[0], n.Star):
+        return None, False
+    if len(call.args) != 1 or call.keywords or row.numbers or row.expressions != 1:
+        raise refuse(
+            "TypeError", f"`{name}` is not taken of each person or group", call.span,
+            help="there are `count(*)`, `count(E)`, `count(distinct E)`, `sum`, `avg`, `min` and `max`",
+        )  # fmt: skip
+    (arg,) = call.args
+    if isinstance(arg, n.Distinct):
+        if name != "count":
+            raise refuse("TypeError", "`distinct` stands only in `count`", call.span)
+        return compiler.column_position(arg.value)[0], True
+    if isinstance(arg, n.Star):
+        raise refuse("TypeError", "`*` stands only in `count`", call.span)
+    return compiler.column_position(arg)[0], False
+
+
+def persons_in_groups(
+    interp: Any, table: Table, keys: Sequence[GroupKey], limit: n.Limit | None, scope: Scope
+) -> tuple[Table, list[GroupKey]]:
+    """A table whose rows are the persons of each group, once each, and the keys of its groups."""
+    listed = []
+    for key in keys:
+        public = key_of(key.expr, key.over, table.domains, MOST_KEYS)
+        listed.append((key.name, key.expr, None if public is None else len(public.values)))
+    most = _whole(interp, limit.groups, scope) if limit is not None else None
+    grouped = persons.group_rows(table, True, listed, (), most)
+    return grouped, [replace(key, expr=Column(key.name)) for key in keys]

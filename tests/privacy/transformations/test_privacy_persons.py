@@ -14,7 +14,7 @@ from recording import Bench, Record, worst_losses
 
 TABLES = """
 private t = table("t.csv") described by {who: text, v: -1..2, c: {"x", "y"}} protecting who budget epsilon 1000
-private u = table("u.csv") described by {w: 0..9, r: -0.7..2.0, c: {"x", "y"}} protecting t.who on owner
+private u = table("u.csv") described by {owner: text, w: 0..9, r: -0.7..2.0, c: {"x", "y"}} protecting t.who on owner
 public = table("k.csv") described by {c: {"x", "y"}, z: 0..9}
 """
 QUERIES = {
@@ -47,6 +47,7 @@ g = {{ select sum(n) from (select count(*) as n from u per person up to 2 rows b
     "two tables": """
 few = {{ select sum(w) as total from u per person }}
 a = {{ select count(*) as n, sum(v) as s from t join u on person up to 2 rows with epsilon 2 }}
+e = {{ select count(*) as n, count(w) as s from t left join u on who = owner up to 2 rows with epsilon 2 }}
 b = {{ select sum(clamp(total, 0, 9)) from t join few on person groupby c up to 1 row with epsilon 1 }}
 c = {{ select count(*) from t join u on person, c groupby c up to 1 group, 1 row each with epsilon 1 }}
 d = {{ select count(distinct person) from t join u on person groupby v up to 2 groups with epsilon 1 }}

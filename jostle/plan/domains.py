@@ -36,3 +36,12 @@ class Open:
 
 
 Domain = Integer | Real | Categories | Open
+
+
+def listed(domain: Domain) -> tuple[str | float, ...] | None:
+    """The public values of a column, where there are finitely many: numbers as doubles."""
+    if isinstance(domain, Categories):
+        return tuple(domain.values)
+    if isinstance(domain, Integer):
+        return tuple(float(value) for value in range(domain.low, domain.high + 1))
+    return None

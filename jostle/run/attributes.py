@@ -7,10 +7,10 @@ from typing import Any
 
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.doubles import place
-from jostle.plan.domains import Integer, Open, Real
+from jostle.plan.domains import Integer, Open, Real, listed
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table, Vectors, handles_in
 from jostle.privacy.scores.splits import promised_rows
-from jostle.run.externals import of_kernel
+from jostle.run.externals import of_kernel, vectors_facts
 from jostle.run.faults import private_value
 from jostle.run.values import (
     Grouped,
@@ -63,11 +63,11 @@ def fields_of(value: Any) -> Mapping[str, Any] | None:
         promised = promised_rows(value)
         return {"columns": list(value.domains), "at_most": None if promised is None else float(promised)}
     if isinstance(value, Vectors):
-        return value.facts
+        return vectors_facts(value)
     if isinstance(value, ColumnHandle):
         if isinstance(value.domain, Integer):
             need_room(value.domain.high - value.domain.low + 1)
-        finite = value.categories
+        finite = listed(value.domain)
         return {"name": value.name} | ({"categories": list(finite)} if finite is not None else {}) | _bounds(value)
     if isinstance(value, Interval):
         return {"low": value.low, "high": value.high}

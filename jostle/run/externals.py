@@ -113,11 +113,19 @@ def of_kernel(name: str, function: Callable[..., Any]) -> Builtin:
     return Builtin(name, body, sees_handles=True)
 
 
+def vectors_facts(vectors: Vectors) -> dict[str, object]:
+    """What is public of rows as vectors."""
+    return {
+        "size": float(len(vectors.names)), "columns": list(vectors.names), "centres": list(vectors.centres),
+        "scales": list(vectors.scales), "radius": vectors.radius, "norm": vectors.norm,
+    }  # fmt: skip
+
+
 def _to_python(value: Any) -> Any:
     if isinstance(value, Cube):
         return value.shape
     if isinstance(value, Vectors):
-        return value.facts
+        return vectors_facts(value)
     if is_number(value):
         return int(value) if float(value).is_integer() and abs(value) < 2**53 else float(value)
     if isinstance(value, Interval):

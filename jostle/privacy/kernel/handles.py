@@ -16,7 +16,7 @@ from jostle.accounting.budget_tree import Path
 from jostle.accounting.definitions import Measure
 from jostle.accounting.units import Unit
 from jostle.diagnostics import refuse
-from jostle.plan.domains import Categories, Domain, Integer
+from jostle.plan.domains import Domain, Integer
 from jostle.plan.plan import WEIGHT_BITS, Key, Plan, RowExpr
 
 if TYPE_CHECKING:
@@ -218,15 +218,6 @@ class ColumnHandle(Handle):
     def domain(self) -> Domain:
         return next(domain for name, domain in self.table.schema if name == self.name)
 
-    @property
-    def categories(self) -> tuple[str | float, ...] | None:
-        """The public values, where there are finitely many."""
-        if isinstance(self.domain, Categories):
-            return tuple(self.domain.values)
-        if isinstance(self.domain, Integer):
-            return tuple(float(v) for v in range(self.domain.low, self.domain.high + 1))
-        return None
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Vectors(Handle):
@@ -247,14 +238,6 @@ class Vectors(Handle):
     def place(self) -> tuple[Plan, tuple[RowExpr, ...], float, str]:
         """What decides the rows' whole numbers."""
         return (self.plan, self.exprs, self.radius, self.norm)
-
-    @property
-    def facts(self) -> dict[str, object]:
-        """What is public of it."""
-        return {
-            "size": float(len(self.names)), "columns": list(self.names), "centres": list(self.centres),
-            "scales": list(self.scales), "radius": self.radius, "norm": self.norm,
-        }  # fmt: skip
 
 
 def handles_in(value: object) -> list[Handle]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from jostle.diagnostics import refuse
 from jostle.plan.plan import Column, Exact
-from jostle.privacy.kernel.handles import Cube, Table, Vectors
+from jostle.privacy.kernel.handles import Cube, Handle, Table, Vectors
 from jostle.privacy.kernel.kernel import Kernel
 
 if TYPE_CHECKING:
@@ -24,9 +24,7 @@ def public_rows(
 
     Kept, as training looks often at few tables: give one `code` always.
     """
-    if table.private:
-        name = table.exposures[0].source.name
-        raise refuse("PrivateValue", f"rows of `{name}` are private and cannot be read", help="measure them")
+    _need_public(table, "rows", "measure them")
     rows = kernel.vault.public.get(table.plan)
     if rows is None:
         import numpy as np
@@ -41,9 +39,7 @@ def public_rows(
 
 def public_cells(kernel: Kernel, cube: Cube) -> NDArray[np.int64]:
     """The exact counts of a public cube, in its shape; of a private one nothing but a refusal."""
-    if cube.private:
-        name = cube.exposures[0].source.name
-        raise refuse("PrivateValue", f"counts of `{name}` are private and cannot be read", help="measure them")
+    _need_public(cube, "counts", "measure them")
     return kernel.vault.cells(cube)
 
 
@@ -51,9 +47,13 @@ def public_vectors(kernel: Kernel, rows: Vectors) -> NDArray[np.float64]:
     """The rows of public vectors (n, d), as the columns have them; of private ones nothing but a refusal."""
     import numpy as np
 
-    if rows.private:
-        name = rows.exposures[0].source.name
-        raise refuse("PrivateValue", f"rows of `{name}` are private and cannot be read", help="sum them with noise")
+    _need_public(rows, "rows", "sum them with noise")
     read = list(kernel.engine.vectors(rows.plan, rows.exprs, 2**16))
     points = np.concatenate(read) if read else np.zeros((0, len(rows.names)))
     return np.asarray(points * np.array(rows.scales) + np.array(rows.centres))
+
+
+def _need_public(handle: Handle, what: str, help: str) -> None:
+    if handle.private:
+        name = handle.exposures[0].source.name
+        raise refuse("PrivateValue", f"{what} of `{name}` are private and cannot be read", help=help)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from jostle.accounting.budget_tree import Meter
 from jostle.accounting.definitions import Measure
 from jostle.accounting.units import Unit
-from jostle.diagnostics import Refusal, refuse
+from jostle.diagnostics import refuse
 from jostle.privacy.mechanisms.noise import Noise, SecureNoise
 from jostle.source import Span
 
@@ -53,11 +53,13 @@ class Source:
 
 
 class Register:
-    """The sources of a session by identity, and which identities were read as public."""
+    """The sources of a session by identity, and which identities were read as public.
+
+    A table of a source's persons has an identity of its own, and its own unit.
+    """
 
     def __init__(self) -> None:
-        self._private: dict[Hashable, Source] = {}
-        self._units: dict[Hashable, Unit] = {}  # of the tables of linked persons, by identity
+        self._private: dict[Hashable, tuple[Source, Unit]] = {}
         self._public: set[Hashable] = set()
         self.names: dict[str, Source] = {}
 
@@ -65,43 +67,36 @@ class Register:
         self, name: str, identity: Hashable, measure: Measure, unit: Unit, span: Span | None, noise: Noise | None = None
     ) -> Source:
         """The source of `identity`, new or as it was first declared; seeded `noise` makes it a simulated one."""
-        if identity in self._public:
-            raise _public_before(name, span)
-        source = self._private.get(identity)
-        if source is None:
+        if identity not in self._private:
             source = Source(name, measure, unit, span, noise or SecureNoise(), simulated=noise is not None)
-            self._private[identity] = source
-        elif self._differs(identity, source, measure, unit):
+            return self.link(name, identity, source, unit, span)
+        source, before = self._private[identity]
+        if before != unit or source.measure.kind != measure.kind or source.measure.unit != measure.unit:
             raise refuse(
                 "DataError", f"`{name}` and `{source.name}` are the same data with another unit or measure", span,
-                help=f"declare both `protecting {self._unit(identity, source)}` with a budget in {source.measure.unit}",
+                help=f"declare both `protecting {before}` with a budget in {source.measure.unit}",
             )  # fmt: skip
         self.names[name] = source
         return source
 
-    def _unit(self, identity: Hashable, source: Source) -> Unit:
-        return self._units.get(identity, source.unit)
-
-    def _differs(self, identity: Hashable, source: Source, measure: Measure, unit: Unit) -> bool:
-        """Whether the data of a source are declared again in another way."""
-        same = source.measure.kind == measure.kind and source.measure.unit == measure.unit
-        return not same or self._unit(identity, source) != unit
-
-    def link(self, name: str, identity: Hashable, source: Source, unit: Unit, span: Span | None) -> None:
-        """Makes `identity` another table of the persons of a source, under its budget."""
+    def link(self, name: str, identity: Hashable, source: Source, unit: Unit, span: Span | None) -> Source:
+        """Makes `identity` a table of a source, under its budget."""
         if identity in self._public:
-            raise _public_before(name, span)
-        owner = self._private.setdefault(identity, source)
-        if owner is not source or self._units.setdefault(identity, unit) != unit:
             raise refuse(
-                "DataError", f"the data of `{name}` are private already, as others than these rows of `{source.name}`",
+                "PrivateValue", f"`{name}` is declared private, yet the same data were read as public before", span,
+                help="declare it private before its first use, and use only the private name",
+            )  # fmt: skip
+        if self._private.setdefault(identity, (source, unit)) != (source, unit):
+            raise refuse(
+                "DataError", f"the data of `{name}` are private already, and not as these rows of `{source.name}`",
                 span, help="declare a file once, or in the same way each time",
             )  # fmt: skip
         self.names[name] = source
+        return source
 
     def read_publicly(self, identity: Hashable, span: Span | None) -> None:
-        private = self._private.get(identity)
-        if private is not None:
+        if identity in self._private:
+            private, _ = self._private[identity]
             raise refuse(
                 "PrivateValue", f"these data are private (`{private.name}`) and cannot be read as public too", span,
                 help=f"use `{private.name}`",
@@ -111,10 +106,3 @@ class Register:
     def accounts(self) -> list[Account]:
         """Those of registered sources."""
         return [source.account for source in self.names.values() if source.account is not None]
-
-
-def _public_before(name: str, span: Span | None) -> Refusal:
-    return refuse(
-        "PrivateValue", f"`{name}` is declared private, yet the same data were read as public before", span,
-        help="declare it private before its first use, and use only the private name",
-    )  # fmt: skip

@@ -15,7 +15,7 @@ from jostle.plan.plan import Apply, Column, Constant
 from jostle.privacy.kernel import sources
 from jostle.privacy.measurements.choices import NoisyArgmax
 from jostle.privacy.scores import cells
-from jostle.privacy.transformations import transform
+from jostle.privacy.joins, transformations import transform
 from jostle.source import Source
 from jostle.tools.session import Result, Session
 from jostle.trace.costs import Costs
@@ -123,8 +123,8 @@ def test_two_joins_of_one_source_part_by_the_sum(tmp_path: Path, monkeypatch: py
             'budget epsilon 10\np = table("p.csv")\nq = table("q.csv")\n'
         )))  # fmt: skip
         names, kernel = session.names(), session._interp.kernel
-        one = transform.join(kernel, names["people"], names["p"], ["b"], None)
-        two = transform.join(kernel, names["people"], names["q"], ["a"], 6)
+        one = joins.join(kernel, names["people"], names["p"], [("b", "b")], None)
+        two = joins.join(kernel, names["people"], names["q"], [("a", "a")], 6)
         two = transform.where(two, Apply("in", (Column("tag"), *(Constant(r[2]) for r in old))))
         pair = [cells.size(one), cells.size(two)]
         kernel.measure(NoisyArgmax.of(pair, Amount("epsilon", 10**12)))

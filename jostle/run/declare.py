@@ -41,7 +41,7 @@ def private(interp: Any, node: n.Private, scope: Scope) -> Handle:
     if kind == "dataset":
         return registered(interp, node, call, scope)
     if node.protecting is not None and node.protecting.linked:
-        return _linked(interp, node, call, kind, scope)
+        return _linked(interp, node, call, kind, node.protecting, scope)
     if node.protecting is None or node.budget is None:
         missing = "protecting" if node.protecting is None else "budget"
         clause = "protecting rows" if node.protecting is None else "budget epsilon 1.0"
@@ -69,10 +69,10 @@ def private(interp: Any, node: n.Private, scope: Scope) -> Handle:
     return private_table(source, data.key, schema)
 
 
-def _linked(interp: Any, node: n.Private, call: n.Call, kind: str, scope: Scope) -> Table:
+def _linked(
+    interp: Any, node: n.Private, call: n.Call, kind: str, protecting: n.Protecting, scope: Scope
+) -> Table:
     """`protecting people.id`: another table of the persons of `people`, under the same budget."""
-    protecting = node.protecting
-    assert protecting is not None
     owner = scope.find(protecting.linked)
     if not (isinstance(owner, Table) and len(owner.exposures) == 1 and owner.origin is not None):
         raise refuse(

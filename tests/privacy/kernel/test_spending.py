@@ -15,7 +15,7 @@ from jostle.plan.plan import Apply, Column, Constant
 from jostle.privacy.kernel import sources
 from jostle.privacy.measurements.choices import NoisyArgmax
 from jostle.privacy.scores import cells
-from jostle.privacy.joins, transformations import transform
+from jostle.privacy.transformations import joins, transform
 from jostle.source import Source
 from jostle.tools.session import Result, Session
 from jostle.trace.costs import Costs

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_DOWN, Decimal
+from fractions import Fraction
 
 from jostle.diagnostics import refuse
 
@@ -44,6 +45,30 @@ def quanta(value: object, what: str = "epsilon") -> int:
             "BadAmount", f"{what} {value:g} is below the smallest amount that is counted, 1e-12", help="ask for more"
         )
     return whole
+
+
+def share_of(whole: Amount, share: object) -> Amount:
+    """A share of an amount and of its delta, rounded down: shares that add up to 1 at most fit into the whole.
+
+    Refused (`BadAmount`) unless it is a number above 0 and at most 1 that leaves a quantum.
+    """
+    number = isinstance(share, (int, float)) and not isinstance(share, bool)
+    if not number or not 0 < share <= 1:  # type: ignore[operator]
+        raise refuse(
+            "BadAmount", f"a share lies above 0 and up to 1, and this is {share if number else 'no number'}",
+            help=f"write `with 1/4`, or an amount with its unit: `with {whole.unit} 0.1`",
+        )  # fmt: skip
+    value, delta = part_of(whole.value, share), part_of(whole.delta, share)  # type: ignore[arg-type]
+    if value == 0:
+        raise refuse("BadAmount", f"this share of {whole} is below the smallest amount, 1e-12", help="ask for more")
+    return Amount(whole.unit, value, delta)
+
+
+def part_of(quanta: int, share: float) -> int:
+    """`share` is taken for the simplest fraction that reads back as the double: three times `1/3` are all."""
+    exact = Fraction(repr(float(share)))
+    simple = exact.limit_denominator(1_000_000)
+    return math.floor(quanta * (simple if float(simple) == share else exact))
 
 
 def rounded_up(value: float) -> int:

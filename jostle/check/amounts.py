@@ -14,6 +14,15 @@ from jostle.syntax import nodes as n
 
 def check_amount(amount: n.Amount, report: Report) -> bool:
     """Reports a bad amount; whether it was one."""
+    if amount.unit == "share":
+        value = literal(amount.value)
+        words = isinstance(amount.value, n.String | n.Constant | n.ListOf | n.SetOf | n.RecordOf | n.Range)
+        if words or (value is not None and not 0 < value <= 1):
+            message = "a share of an allotment lies above 0 and up to 1"
+            help = "write `with 1/4`, or an amount with its unit: `with epsilon 0.1`"
+            report.add("BadAmount", message, amount.value.span, label="no share", help=help)
+            return True
+        return False
     wrong = _wrong(amount.value, amount.unit)
     if wrong:
         help = f"write a positive number, such as `{amount.unit} 0.1`"

@@ -217,7 +217,7 @@ class Exploration(Interpreter):
     def allotted(self, spend: n.Spend, scope: Scope, reached: ReachedSources, body: Callable[[], Any],
                  ruined: Callable[[], Any]) -> Any:  # fmt: skip
         self.amount_bounds(spend.amount, scope, reached)
-        with_delta = spend.amount.delta is not None
+        with_delta = spend.amount.delta is not None or spend.amount.unit == "share"
         self.paid += 1
         self.delta += with_delta
         result = body()
@@ -227,6 +227,9 @@ class Exploration(Interpreter):
 
     def left_amount(self, scope: Scope, unit: str, reached: ReachedSources) -> Any:
         return MISSING
+
+    def share_bounds(self, share: Any, reached: ReachedSources) -> Bounds:
+        return ANY_AMOUNT
 
     def bare(self, reached: ReachedSources, shares: int) -> Bounds:
         return ANY_AMOUNT

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from jostle.accounting.amounts import Amount, as_float, quanta
+from jostle.accounting.amounts import QUANTA, Amount, as_float, quanta, share_of
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.language.aggregates import AGGREGATES, DISTINCT
 from jostle.language.forms import PERSON, aggregates
@@ -64,6 +64,8 @@ def amount_of(interp: Any, node: n.Amount, scope: Scope, exposures: Exposures) -
 
     In a choice called on public data ε is infinite, and a part of it is without limit too: `None`.
     """
+    if node.unit == "share":
+        return _share_of(interp, node, scope, exposures)
     inner, opened = Scope(scope), interp.kernel.allotment
     if opened is not None and scope.find(node.unit) is MISSING and opened.unit in (None, node.unit):
         inner.set(node.unit, interp.kernel.left_of_allotment(exposures, node.unit))
@@ -77,6 +79,19 @@ def amount_of(interp: Any, node: n.Amount, scope: Scope, exposures: Exposures) -
         return Amount(node.unit, quanta(value, node.unit), quanta(delta, "delta") if delta is not None else 0)
     except Refusal as refusal:
         raise refusal.at(node.span) from None
+
+
+def _share_of(interp: Any, node: n.Amount, scope: Scope, exposures: Exposures) -> Amount | None:
+    """A share of the innermost allotment as it was when it opened; outside any, of the budget of what is measured."""
+    share = interp.eval(node.value, scope)
+    for handle in handles_in(share):
+        raise _private_amount(handle, node)
+    try:
+        whole = interp.kernel.whole_amount(exposures)
+        part = share_of(whole if whole is not None else Amount("epsilon", QUANTA), share)  # checked on public data too
+    except Refusal as refusal:
+        raise refusal.at(node.span) from None
+    return part if whole is not None else None
 
 
 def _private_amount(handle: Handle, node: n.Amount) -> Refusal:

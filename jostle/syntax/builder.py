@@ -187,6 +187,9 @@ class Builder(Transformer):  # type: ignore[type-arg]
 
     share = amount
 
+    def portion(self, value: n.Expr) -> n.Amount:
+        return n.Amount("share", value, span=value.span)
+
     def spend(self, word: Token, amount: n.Amount, _via: Token | None, via: n.Expr | None) -> n.Spend:
         return n.Spend(amount, via, span=self._span(word, amount, via))
 

@@ -207,14 +207,16 @@ class Index(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Amount(Node):
-    unit: str  # "epsilon" | "rho"
+    """`epsilon e [delta d]`, `rho r`, or a share of what is around it, which has no unit."""
+
+    unit: str  # "epsilon" | "rho" | "share"
     value: Expr
     delta: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Spend(Node):
-    """`with epsilon e [delta d] [via MECHANISM]`."""
+    """`with epsilon e [delta d] [via MECHANISM]`, `with 1/4 [via MECHANISM]`."""
 
     amount: Amount
     via: Expr | None = None

@@ -70,7 +70,7 @@ COMMON_MISTAKES = [
     ("x == 1", (1, 1), "does nothing", "`=` gives"),
     ("break", (1, 1), "`break`", "return"),
     ("return 3", (1, 1), "outside a function", "release"),
-    ("with 0.5 { f() }", (1, 1), "names its unit", "with epsilon"),
+    ("with x { f() }", (1, 1), "names its unit", "with epsilon"),
     ("f(x = 1, 2)", (1, 10), "without a name after", "first"),
     ("private p = table('a') protecting person, public size budget epsilon 1", (1, 24), "number of rows", "up to"),
     ("in = 3", (1, 1), "word of the language", ""),

@@ -107,6 +107,10 @@ class Interpreter(ABC):
         """What the name of a unit stands for where no variable has it, or `MISSING`."""
 
     @abstractmethod
+    def share_bounds(self, share: Any, reached: ReachedSources) -> Bounds:
+        """A share of what the allotment around held when it opened, or of the budget where there is none."""
+
+    @abstractmethod
     def bare(self, reached: ReachedSources, shares: int) -> Bounds:
         """What a measurement without an amount spends: an equal share of what is left."""
 
@@ -227,6 +231,10 @@ class Interpreter(ABC):
 
     def amount_bounds(self, node: n.Amount, scope: Scope, reached: ReachedSources) -> Bounds:
         """Bounds of an amount that is written in the program."""
+        if node.unit == "share":
+            value = self.eval(node.value, scope)
+            self.labels.amount(node, value, None)
+            return self.share_bounds(value, reached)
         left = self.left_amount(scope, node.unit, reached)
         inner = scope if left is MISSING else Scope(scope, {node.unit: left})
         value = self.eval(node.value, inner)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
-from jostle.accounting.amounts import QUANTA
+from jostle.accounting.amounts import QUANTA, part_of
 from jostle.check.abstract.calls import transfer_apply
 from jostle.check.abstract.declarations import World
 from jostle.check.abstract.interpreter import NO_SOURCES, Bounds, Interpreter
@@ -36,6 +36,7 @@ from jostle.check.abstract.values import (
     Scope,
     Set,
     SourceFact,
+    ends,
     leaves,
     reached_sources,
     widened,
@@ -228,7 +229,7 @@ class Explorer(Spending, Interpreter):
             most = self.left_of(opened, reached)[1]
 
         def followed(part: Any, apart: bool) -> Callable[[], Any]:
-            inner = Opened(0, most, 0, "", node.span, reached if private else NO_SOURCES, boundless=not private)
+            inner = Opened(0, most, 0, node.span, reached if private else NO_SOURCES, boundless=not private)
             call = lambda: transfer_apply(self, part, [data], {}, node)  # noqa: E731
             return (lambda: self.inside(inner, call, lambda: TOP)) if apart or not private else call
 
@@ -258,7 +259,13 @@ class Explorer(Spending, Interpreter):
     def allotted(self, spend: n.Spend, scope: Scope, reached: ReachedSources, body: Callable[[], Any],
                  ruined: Callable[[], Any]) -> Any:  # fmt: skip
         least, most, delta = self.amount_bounds(spend.amount, scope, reached)
-        return self.inside(Opened(least, most, delta, spend.amount.unit, spend.span, reached), body, ruined)
+        return self.inside(Opened(least, most, delta, spend.span, reached), body, ruined)
+
+    def share_bounds(self, share: Any, reached: ReachedSources) -> Bounds:
+        least, most, delta = self.whole_of(reached)
+        low, high = (min(max(end, 0.0), 1.0) for end in ends(share))
+        parts = [math.inf if whole == math.inf else part_of(int(whole), high) for whole in (most, delta)]
+        return part_of(least, low), parts[0], parts[1]
 
     def inside(self, opened: Opened, body: Callable[[], Any], ruined: Callable[[], Any]) -> Any:
         """Follows what stands in an allotment; where that takes too long, it may spend all of it on any source."""
@@ -309,7 +316,7 @@ class Explorer(Spending, Interpreter):
             self.ledger = before.copy()
             del self.returns[mark:]
             once = Generic() if source.part_of is not None else None
-            recorder = self.open(Opened(0, math.inf, 0, "", span, NO_SOURCES, recorder=True))
+            recorder = self.open(Opened(0, math.inf, 0, span, NO_SOURCES, recorder=True))
             for charged in wide:
                 self.widen(charged)
             if once is not None:

@@ -28,7 +28,6 @@ class Opened:
     least: int
     most: Most
     delta: Most
-    unit: str
     span: Span | None
     reached: ReachedSources
     recorder: bool = False
@@ -149,6 +148,19 @@ class Spending:
             low = min(low, int(max(0, opened.least - most)) if most < math.inf else 0)
             high = min(high, max(0, opened.most - (0 if exposure.source.inexact else least)))
         return (low, high) if reached.certain and opened.reached.certain else (0, opened.most)
+
+    def whole_of(self, reached: ReachedSources) -> tuple[int, Most, Most]:
+        """What a share is of: the amount and the delta of the allotment around, or of the budgets met outside any."""
+        opened = self.allotment
+        if opened is not None:
+            return (0, math.inf, math.inf) if opened.boundless else (opened.least, opened.most, opened.delta)
+        limits = [e.source.limit for e in reached.exposures]
+        known = [limit for limit in limits if limit is not None]
+        if reached.open or len(known) < len(limits) or not limits:
+            return 0, math.inf, math.inf
+        certain = reached.certain and not any(e.agents for e in reached.exposures)
+        deltas = [e.source.delta or 0 for e in reached.exposures]
+        return min(known) if certain else 0, max(known), max(deltas)
 
     def bare(self, reached: ReachedSources, shares: int) -> tuple[int, Most, Most]:
         """What a measurement without an amount spends: an equal share of what is left."""

@@ -18,7 +18,7 @@ from jostle.plan.domains import Open
 from jostle.plan.persons import person_columns
 from jostle.plan.plan import Column, Constant
 from jostle.privacy.kernel.handles import VALUES, ColumnHandle, Cube, Exposures, Handle, Table, handles_in
-from jostle.privacy.kernel.kernel import Kernel
+from jostle.privacy.kernel.kernel import Kernel, check_unit
 from jostle.privacy.measurements import replay
 from jostle.privacy.measurements.aggregates import registry
 from jostle.privacy.measurements.aggregates.aggregate import Aggregate
@@ -87,11 +87,31 @@ def _share_of(interp: Any, node: n.Amount, scope: Scope, exposures: Exposures) -
     for handle in handles_in(share):
         raise _private_amount(handle, node)
     try:
-        whole = interp.kernel.whole_amount(exposures)
+        whole = _whole_amount(interp.kernel, exposures)
         part = share_of(whole if whole is not None else Amount("epsilon", QUANTA), share)  # checked on public data too
     except Refusal as refusal:
         raise refusal.at(node.span) from None
     return part if whole is not None else None
+
+
+def _whole_amount(kernel: Kernel, exposures: Exposures) -> Amount | None:
+    """What a share is of: all that the innermost allotment held when it opened; outside any, the budget met.
+
+    Without limit (`None`) in a call on public data.
+    """
+    if kernel.allotment is not None:
+        return kernel.allotment.amount
+    if not exposures:
+        raise refuse(
+            "NoEpsilon", "a share without a unit stands outside any allotment",
+            help="name a unit, `with epsilon 0.5`, or put it in a `with epsilon … { }` block",
+        )  # fmt: skip
+    limits = [e.source.measure.limit for e in exposures]
+    limits += [agent.amount for e in exposures for agent in e.agents if agent.amount is not None]
+    for exposure in exposures:
+        check_unit(Amount(limits[0].unit, limits[0].value), exposure.source)
+    deltas = [limit.delta for limit in limits if limit.delta]
+    return Amount(limits[0].unit, min(limit.value for limit in limits), min(deltas, default=0))
 
 
 def _private_amount(handle: Handle, node: n.Amount) -> Refusal:

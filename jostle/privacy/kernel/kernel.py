@@ -147,26 +147,6 @@ class Kernel:
             paths = [(source, ()) for source, _ in inner.meters.values()]
         return as_float(max(0, min((inner.left(*at) for at in paths), default=inner.amount.value)))
 
-    def whole_amount(self, exposures: Exposures) -> Amount | None:
-        """What a share is of: all that the innermost allotment held when it opened; outside any, the budget met.
-
-        Without limit (`None`) in a call on public data.
-        """
-        inner = self.allotment
-        if inner is not None:
-            return inner.amount
-        if not exposures:
-            raise refuse(
-                "NoEpsilon", "a share without a unit stands outside any allotment",
-                help="name a unit, `with epsilon 0.5`, or put it in a `with epsilon … { }` block",
-            )  # fmt: skip
-        limits = [e.source.measure.limit for e in exposures]
-        limits += [agent.amount for e in exposures for agent in e.agents if agent.amount is not None]
-        for exposure in exposures:
-            check_unit(Amount(limits[0].unit, limits[0].value), exposure.source)
-        deltas = [limit.delta for limit in limits if limit.delta]
-        return Amount(limits[0].unit, min(limit.value for limit in limits), min(deltas, default=0))
-
     def bare_amount(self, exposures: Exposures, shares: int = 1) -> Amount | None:
         """What a query without an amount of its own spends: an equal share of all that is left on its paths."""
         if not exposures:
@@ -403,10 +383,7 @@ def _charges_of(source: Source | None) -> tuple[Note, ...]:
 
 
 def _charged_path(exposure: Exposure, price: Price) -> Path:
-    """Where a charge counts: what spends a δ, for the source as a whole where one unit's rows can be in several parts.
-
-    That parts count as their largest is argued for losses that are linear in the number of rows; δ is not.
-    """
+    """Where a charge counts: with a δ₀ as a whole, since δ is not linear in how many of a unit's rows a part has."""
     measure = exposure.source.measure
     has_delta = measure.width > 1 and measure.cost(price, True)[1] > 0
     return () if has_delta and exposure.stability > 1 else exposure.path

@@ -121,6 +121,8 @@ def _figure(title: str, fields: Mapping[str, Any], ink: str) -> Figure:
         and any(isinstance(v, str) for v in x)
     ):
         _name_places(axes, list(dict.fromkeys(map(str, x))))
+    elif not isinstance(x, Mapping) and not fields.get("log_x") and all(float(v).is_integer() for v in _numbers(x)):
+        axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set_title(title, color=ink, fontsize=11, loc="left")
     axes.set_xlabel(str(fields.get("x_label") or ""), color=ink)
     axes.set_ylabel(str(fields.get("y_label") or ""), color=ink)

@@ -38,7 +38,8 @@ row("pi", None, "The ratio of a circle's circumference to its diameter.", Gives.
 
 # Sources ---------------------------------------------------------------------------------------------
 
-row("table", "path", "Opens a CSV or Parquet file as a table.", reads=SOURCE, effect=DECLARES)
+row("table", "path", "Opens a CSV or Parquet file as a table, or makes one of records or of a released result.",
+    reads=SOURCE, effect=DECLARES)  # fmt: skip
 row("counts", "cells", "Takes counts, or a file of them, as a cube.", reads=SOURCE, effect=DECLARES)
 row("bound", "name", "Takes what Python or the command line bound to a name.", reads=SOURCE, effect=DECLARES)
 row("dataset", "name", "Opens a dataset that its owner has registered.", reads=SOURCE, effect=DECLARES)
@@ -171,6 +172,8 @@ row("accounting", "*, epsilon = none, sigma = none, times = 1, delta = 1e-06",
 # Containers and texts --------------------------------------------------------------------------------
 
 row("len", "value", "How many items, letters, queries or listed values there are.", Gives.LENGTH, CONTAINERS)
+row("sample", "items, count, seed = 0", "So many items of a list, or rows of a public table, by a public hash.",
+    reads=CONTAINERS)  # fmt: skip
 row("append", "items, item", "The list with one more item.", Gives.APPENDED, HANDLES)
 row("list", "value/v", "The items as a list.", Gives.ITEMS, HANDLES)
 row("set", "value/v", "The items as a set.", Gives.DISTINCT)

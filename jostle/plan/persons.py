@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jostle.plan.plan import Bound, Column, Derive, Filter, GroupRows, Join, Known, Plan, Scan, Truncate, Union
+from jostle.plan.plan import Bound, Column, Derive, Filter, GroupRows, Join, Known, Listed, Plan, Scan, Truncate, Union
 
 
 def has_persons(plan: Plan) -> bool:
@@ -25,7 +25,7 @@ def has_persons(plan: Plan) -> bool:
             return plan.person
         case Union(sources=sources):
             return all(map(has_persons, sources))
-        case Scan() | Known():
+        case Scan() | Known() | Listed():
             return False
     return False
 

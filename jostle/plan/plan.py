@@ -155,6 +155,14 @@ class Union:
 
 
 @dataclass(frozen=True, slots=True)
+class Listed:
+    """Public rows that stand in the plan itself: each cell a finite number, a text, or none."""
+
+    columns: tuple[tuple[str, Domain], ...]
+    rows: tuple[tuple[float | str | None, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Known:
     """The rows of a public source, of whose columns more is known than it says: facts that were read from its rows."""
 
@@ -162,13 +170,13 @@ class Known:
     columns: tuple[tuple[str, Domain], ...]
 
 
-Plan = Scan | Bound | Filter | Derive | Join | Truncate | GroupRows | Union | Known
+Plan = Scan | Bound | Filter | Derive | Join | Truncate | GroupRows | Union | Known | Listed
 
 
 def inputs(plan: Plan) -> tuple[Plan, ...]:
     """The plans that a plan is made from; none of a data set."""
     match plan:
-        case Scan():
+        case Scan() | Listed():
             return ()
         case Bound(scan=scan):
             return (scan,)

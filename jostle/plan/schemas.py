@@ -28,6 +28,7 @@ from jostle.plan.plan import (
     GroupTerm,
     Join,
     Known,
+    Listed,
     Plan,
     RowExpr,
     Scan,
@@ -62,7 +63,7 @@ def _schema(plan: Plan, depth: int) -> dict[str, Domain]:
         return {name: derived_domain(expr, inner) for name, expr in plan.columns}
     if isinstance(plan, Union):
         return united_schema([_schema(source, depth + 1) for source in plan.sources])
-    if isinstance(plan, Known):
+    if isinstance(plan, Known | Listed):
         return dict(plan.columns)
     return join_schema(plan, _schema(plan.left, depth + 1), _schema(plan.right, depth + 1))
 

@@ -13,9 +13,11 @@ from jostle.diagnostics import Refusal, refuse
 from jostle.doubles import total
 from jostle.language.operations import ROW_FUNCTIONS, texts
 from jostle.plan.domains import Categories, Integer
-from jostle.privacy.kernel.handles import ColumnHandle, Handle, handles_in
+from jostle.privacy.kernel.handles import ColumnHandle, Handle, Table, handles_in
+from jostle.privacy.transformations.literal import count_of
 from jostle.run.faults import private_value
 from jostle.run.operators import need_number
+from jostle.run.publictables import records
 from jostle.run.registry import builtin, implement
 from jostle.run.values import (
     Grouped,
@@ -181,7 +183,13 @@ def _sorted(value: Any, by: Any = None, *, at: Any) -> list[Any]:
 
 
 @builtin
-def _list(value: Any) -> list[Any]:
+def _list(value: Any, *, at: Any) -> list[Any]:
+    interp, span = at
+    return list(records(interp, value, span)) if isinstance(value, Table) else listed(value)
+
+
+def listed(value: Any) -> list[Any]:
+    """The items of a public container."""
     if isinstance(value, Handle) or not isinstance(value, Iterable) or isinstance(value, str):
         raise refuse("TypeError", f"{kind_name(value)} has no items")
     if isinstance(value, Interval):
@@ -192,22 +200,22 @@ def _list(value: Any) -> list[Any]:
 
 @builtin
 def _set(value: Any) -> JSet:
-    return JSet(_list(value))
+    return JSet(listed(value))
 
 
 @builtin
 def _reversed(value: Any) -> list[Any]:
-    return _list(value)[::-1]
+    return listed(value)[::-1]
 
 
 @builtin
 def _enumerate(value: Any) -> list[Any]:
-    return [[float(i), item] for i, item in enumerate(_list(value))]
+    return [[float(i), item] for i, item in enumerate(listed(value))]
 
 
 @builtin
 def _values(value: Any) -> list[Any]:
-    return list(value.values()) if isinstance(value, dict) else _list(value)
+    return list(value.values()) if isinstance(value, dict) else listed(value)
 
 
 @builtin
@@ -222,7 +230,7 @@ def _number(value: Any) -> float:
 
 @builtin
 def _zip(*columns: Any) -> list[list[Any]]:
-    return [list(row) for row in zip(*[_list(c) for c in columns], strict=False)]
+    return [list(row) for row in zip(*[listed(c) for c in columns], strict=False)]
 
 
 @builtin
@@ -236,7 +244,7 @@ def _keys(value: Any) -> list[str]:
 def _record(pairs: Any) -> Record:
     """A record of [name, value] pairs."""
     fields = Record()
-    for pair in _list(pairs):
+    for pair in listed(pairs):
         if not is_sequence(pair) or len(pair) != 2 or not isinstance(pair[0], str):
             raise refuse("TypeError", "`record` takes pairs of a name and a value", help='`record([["a", 1]])`')
         fields[pair[0]] = pair[1]
@@ -310,7 +318,9 @@ def _print(*values: Any, at: Any) -> None:
 
 
 @builtin
-def _len(value: Any) -> float:
+def _len(value: Any, *, at: Any) -> float:
+    if isinstance(value, Table) and not value.private:
+        return float(count_of(at[0].kernel, value))
     if isinstance(value, ColumnHandle):
         many = listed_values(value)
         if many is None:

@@ -22,6 +22,7 @@ from jostle.run.origins import (
     origin_of,
     refuse_private,
 )
+from jostle.run.publictables import is_rows, table_of_rows
 from jostle.run.scope import Scope
 from jostle.run.simulated import simulated, simulated_rows
 from jostle.run.values import is_number, kind_name
@@ -55,6 +56,8 @@ def private(interp: Any, node: n.Private, scope: Scope) -> Handle:
     if interp.simulate is not None:
         return simulated(interp, node, kind, measure, unit, scope)
     origin = origin_of(interp, call, scope)
+    if kind == "table" and is_rows(origin):
+        raise refuse("DataError", "rows that a program gives are public", call.span, help="declare a file as private")
     if kind == "counts" or is_array(origin):
         return _private_counts(interp, node, origin, measure, unit)
     if node.described is None:
@@ -184,6 +187,11 @@ def open_public(interp: Any, origin: Any, domains: Any, span: Span | None, domai
     """Opens a public table or cube; its identity may not be private in this session."""
     if is_array(origin):
         return public_counts(interp, origin, span)
+    if is_rows(origin):
+        if domains is not None:
+            raise refuse("TypeError", "rows that a program gives are described by their values", domains_span,
+                         help="leave `described by` out")  # fmt: skip
+        return table_of_rows(origin, span)
     refuse_private(interp, origin, span)
     data = open_origin(interp, origin, span, public=True)
     interp.kernel.register.read_publicly(data.identity, span)  # before anything of it is looked at

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import Refusal, refuse
 from jostle.language.forms import bare_selects, is_real
-from jostle.privacy.kernel.handles import Handle, handles_in
+from jostle.privacy.kernel.handles import Handle, Table, handles_in
 from jostle.run import declare, operators, selects
 from jostle.run.attributes import attribute, index
 from jostle.run.faults import private_value
+from jostle.run.publictables import records
 from jostle.run.scope import MISSING, Scope
 from jostle.run.values import REQUIRED, Function, Interval, JSet, Part, Record, kind_name, need_room
 from jostle.syntax import nodes as n
@@ -141,6 +142,8 @@ def _attribute(interp: Interpreter, node: n.Attribute, scope: Scope) -> Any:
 
 def _index(interp: Interpreter, node: n.Index, scope: Scope) -> Any:
     value = interp.eval(node.value, scope)
+    if isinstance(value, Table) and not value.private and len(node.args) == 1 and isinstance(node.args[0], n.Number):
+        return index(records(interp, value, node.span), interp.eval(node.args[0], scope))
     if isinstance(value, Handle):
         return selects.rows_of(interp, value, node, scope)
     if node.keywords or len(node.args) != 1:

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
-from jostle.privacy.kernel.handles import Exposures, Handle, handles_in
+from jostle.privacy.kernel.handles import Exposures, Handle, Table, handles_in
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.run import calls, selects
 from jostle.run.expressions import EXPRESSIONS
 from jostle.run.faults import private_value
+from jostle.run.publictables import records
 from jostle.run.scope import Scope
 from jostle.run.statements import STATEMENTS, Returned
 from jostle.run.values import REQUIRED, Grouped, Interval, JSet, Module, is_sequence, kind_name
@@ -96,6 +97,8 @@ class Interpreter:
         """The items of a public container."""
         if isinstance(value, Handle) and value.private:
             raise private_value(value, "cannot be walked through row by row").at(span)
+        if isinstance(value, Table):
+            return records(self, value, span)
         if isinstance(value, dict):
             return list(value)
         if isinstance(value, (JSet, Interval, Grouped)):

@@ -8,6 +8,7 @@ from jostle.run import (  # noqa: F401 (they enter what they implement)
     forms,
     measured,
     pictures,
+    publictables,
     rowfunctions,
     rowsums,
     sampled,

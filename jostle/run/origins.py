@@ -15,6 +15,7 @@ from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.engine.files import OpenFile
 from jostle.privacy.kernel.handles import Handle, handles_in
 from jostle.privacy.kernel.sources import Source
+from jostle.run.publictables import is_rows
 from jostle.run.scope import Scope
 from jostle.run.values import Record, is_sequence, kind_name
 from jostle.source import Span
@@ -50,7 +51,7 @@ def origin_of(interp: Any, call: n.Call, scope: Scope) -> Any:
             )
         value = interp.bound[value]
         return file_of(interp, value, call.span) if isinstance(value, str) else value
-    if name == "table" and not isinstance(value, str):
+    if name == "table" and not isinstance(value, str) and not is_rows(value):
         raise refuse("TypeError", f"`table` takes the path of a file, not {kind_name(value)}", call.span)
     return file_of(interp, value, call.span) if isinstance(value, str) and name != "dataset" else value
 

@@ -28,6 +28,7 @@ from jostle.privacy.transformations import transform
 from jostle.privacy.transformations.joins import join
 from jostle.privacy.transformations.persons import join_own_rows
 from jostle.run import persons
+from jostle.run.keysets import column_of_keys, together
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import MISSING, Scope
 from jostle.run.values import Grouped, Interval, JSet, Record, is_number, is_sequence, kind_name, need_room
@@ -158,12 +159,21 @@ def select(interp: Any, node: n.Select, scope: Scope) -> Any:
                 raise refusal.at(node.where.span) from None
     if node.per is not None:
         return _stage(interp, node, table, compiler, scope)
-    keys = [_key(interp, k, i, compiler, scope) for i, k in enumerate(node.keys)]
+    keys = []
+    for i, key in enumerate(node.keys):
+        if isinstance(key.value, n.ListOf):
+            table, group_key = together(interp, key, table, compiler, scope)
+        else:
+            group_key = _key(interp, key, i, compiler, scope)
+        keys.append(group_key)
+    if len([key for key in keys if key.names]) > 1:
+        raise refuse("TypeError", "a select lists the combinations of its keys once", node.span)
     if node.limit is not None and isinstance(table, Cube):
         raise refuse("TypeError", "a cube has no rows of persons to limit", node.limit.span)
     table = persons.limited(interp, table, keys, node.limit, scope)
     outputs = [_output(c, table, schema) for c in node.columns]
-    _distinct_names([*(k.name for k in keys), *(o.name for o in outputs)], node)
+    named = [name for key in keys for name in key.names or (key.name,)]
+    _distinct_names([*named, *(o.name for o in outputs)], node)
     calls = [call for o in outputs for call in o.calls]
     counted = [call for call in calls if isinstance(table, Table) and _counts_persons(call, table)]
     if counted and len(calls) > 1 and _names_person(counted[0]):
@@ -202,8 +212,8 @@ def select(interp: Any, node: n.Select, scope: Scope) -> Any:
         else:
             answer = request.exact(interp.kernel)
             event["public"] = True
-        event.update(aggregates=[a.name for a in measured], keys=[k.name for k in keys])
-    return _result(interp, keys, outputs, calls, answer, scope)
+        event.update(aggregates=[a.name for a in measured], keys=named)
+    return _result(interp, named, outputs, calls, answer, scope)
 
 
 def _stage(interp: Any, node: n.Select, table: Any, compiler: RowCompiler, scope: Scope) -> Table:
@@ -275,8 +285,10 @@ def _is_word(name: str, left: Table, right: Table) -> bool:
 def _key(interp: Any, key: n.GroupKey, at: int, compiler: RowCompiler, scope: Scope) -> GroupKey:
     expr, column = compiler.column_position(key.value)
     name = key.name or column or (key.value.id if isinstance(key.value, n.Name) else f"key{at + 1}")
-    over = public_keys(interp.eval(key.over, scope), key.over.span) if key.over is not None else None
-    return GroupKey(name, expr, over)
+    if key.over is None:
+        return GroupKey(name, expr)
+    listed = column_of_keys(interp, interp.eval(key.over, scope), name, key.over.span)
+    return GroupKey(name, expr, public_keys(listed, key.over.span))
 
 
 def public_keys(value: Any, span: Span) -> tuple[Any, ...] | range:
@@ -353,11 +365,11 @@ def _located(refusal: Refusal, calls: list[n.Call], node: n.Select) -> Refusal:
 
 
 def _result(
-    interp: Any, keys: list[GroupKey], outputs: list[Output], calls: list[n.Call], answer: Answer, scope: Scope
+    interp: Any, keys: list[str], outputs: list[Output], calls: list[n.Call], answer: Answer, scope: Scope
 ) -> Any:
     groups = len(answer.values[0]) if answer.values else 0
     columns: dict[str, list[Any]] = {
-        key.name: [_plain_key(v) for v in values] for key, values in zip(keys, answer.keys, strict=True)
+        key: [_plain_key(v) for v in values] for key, values in zip(keys, answer.keys, strict=True)
     }
     simple = {id(call): list(map(_plain, values)) for call, values in zip(calls, answer.values, strict=True)}
     for output in outputs:

@@ -25,7 +25,7 @@ MAY_DRAW = {
     "jostle/kernels/workloads/boxes.py",  # seeded: which ranges a random workload asks
 }
 # What of the engine and the vault gives exact numbers of rows.
-EXACT = {"cells", "units", "group", "exact", "tally", "fetch", "survey"}
+EXACT = {"cells", "units", "group", "exact", "tally", "fetch", "survey", "tuples", "records"}
 MAY_ASK = {
     "jostle/choice/bootstrap.py": {"keep"},  # released cells go in
     "jostle/choice/fingerprint.py": {"stamp"},  # when a public file was written

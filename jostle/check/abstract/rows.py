@@ -55,8 +55,9 @@ def transfer_select(w: Interpreter, node: n.Select, scope: Scope) -> Any:
     if node.where is not None:
         w.rows(node.where, columns_of(table), scope)
     for key in (*(node.per or ()), *node.keys):
-        if not (isinstance(key.value, n.Name) and key.value.id == PERSON):
-            w.rows(key.value, schema, scope)
+        for part in key.value.items if isinstance(key.value, n.ListOf) else (key.value,):
+            if not (isinstance(part, n.Name) and part.id == PERSON):
+                w.rows(part, schema, scope)
         if key.over is not None:
             w.eval(key.over, scope)
     table = limited(w, table, node, scope)

@@ -115,6 +115,20 @@ class SqlEngine(ABC):
             return np.asarray(values, dtype=np.float64) + 0.0, np.asarray(counts, dtype=np.int64)
         return np.asarray(values, dtype=bool if kind == "boolean" else object), np.asarray(counts, dtype=np.int64)
 
+    def tuples(self, plan: Plan, exprs: tuple[RowExpr, ...]) -> tuple[list[tuple[Any, ...]], NDArray[Any]]:
+        """The different combinations of values of several expressions, none of them missing, and how many rows have
+        each (int64), in order."""
+        import numpy as np
+
+        rows = self.fetch(relations.tuples(relations.relation(plan, self.base), exprs))
+        return [tuple(map(groups.plain, row[:-1])) for row in rows], np.array([r[-1] for r in rows], dtype=np.int64)
+
+    def records(self, plan: Plan) -> list[tuple[Any, ...]]:
+        """The rows of a **public** relation: numbers as doubles, texts, None. In the order of their numbers, where they
+        have some, else of their values."""
+        rows = self.fetch(relations.records(relations.relation(plan, self.base)))
+        return [tuple(map(groups.plain, row)) for row in rows]
+
     def exact(
         self, plan: Plan, keys: tuple[Key | RowExpr, ...], terms: tuple[Exact, ...]
     ) -> tuple[list[list[Any]], list[list[Any]]]:

@@ -16,7 +16,7 @@ from jostle.engine.sql.dialect import DUCKDB, Dialect
 from jostle.engine.sql.rows import Physical, RowSql, constant_literal, number_literal
 from jostle.engine.sql.terms import check_number, fixed_term
 from jostle.plan.domains import Integer
-from jostle.plan.kinds import Schema, kind_of
+from jostle.plan.kinds import Schema, domain_kind, kind_of
 from jostle.plan.plan import (
     STATISTICS,
     WEIGHT_BITS,
@@ -30,6 +30,7 @@ from jostle.plan.plan import (
     Join,
     Key,
     Known,
+    Listed,
     Plan,
     RowExpr,
     Scan,
@@ -76,11 +77,27 @@ def relation(plan: Plan, base: Base, depth: int = 0) -> Relation:
         return _truncate(plan, relation(plan.source, base, depth + 1))
     if isinstance(plan, GroupRows):
         return _group_rows(plan, relation(plan.source, base, depth + 1))
+    if isinstance(plan, Listed):
+        return _listed(plan)
     if isinstance(plan, Known):
         return replace(relation(plan.source, base, depth + 1), schema=dict(plan.columns))
     if isinstance(plan, Union):
         return _union([relation(source, base, depth + 1) for source in plan.sources])
     return _join(plan, relation(plan.left, base, depth + 1), relation(plan.right, base, depth + 1))
+
+
+def _listed(plan: Listed) -> Relation:
+    """Rows as literals, numbered in their order."""
+    kinds = [domain_kind(domain) for _, domain in plan.columns]
+    names = [f"c{i}" for i in range(len(kinds))]
+    rows = [
+        ", ".join([*(constant_literal(cell, kind) for cell, kind in zip(row, kinds, strict=True)), f"{n}"])
+        for n, row in enumerate(plan.rows or ((None,) * len(kinds),))
+    ]  # fmt: skip
+    sql = f"SELECT * FROM (VALUES ({'), ('.join(rows)})) AS v({', '.join([*names, 'n'])})"
+    columns = {name: Physical(f"c{i}") for i, (name, _) in enumerate(plan.columns)}
+    sql += "" if plan.rows else " WHERE FALSE"
+    return Relation(sql, columns, dict(plan.columns), len(plan.rows), numbered=True)
 
 
 def _filter(plan: Filter, base: Base, depth: int) -> Relation:
@@ -336,6 +353,25 @@ def vectors(source: Relation, exprs: tuple[RowExpr, ...]) -> str:
     inner = [f"CAST({rows.value(expr)} AS DOUBLE) AS v{i}" for i, expr in enumerate(exprs)]
     tests = " AND ".join(f"v{i} IS NOT NULL" for i in range(len(exprs)))
     return f"SELECT * FROM (SELECT {', '.join(inner)} FROM ({rows.over(source.sql)})) WHERE {tests}"
+
+
+def tuples(source: Relation, exprs: tuple[RowExpr, ...]) -> str:
+    """The different combinations of values, none of them missing, and how many rows have each, in order."""
+    rows = source.rows()
+    names = [f"v{i}" for i in range(len(exprs))]
+    inner = [f"{rows.value(expr)} AS {name}" for expr, name in zip(exprs, names, strict=True)]
+    tests = [f"{name} IS NOT NULL" for name in names]
+    counted = _aggregate(names, ["count(*) AS n"], inner, tests, rows.over(source.sql))
+    return f"{counted} ORDER BY {', '.join(names)}"
+
+
+def records(source: Relation) -> str:
+    """The rows of a relation in the order of their numbers, else of their values."""
+    names = [physical.alias for physical in source.columns.values()]
+    items = [f"CAST({p.alias} AS DOUBLE) AS {p.alias}" if p.whole else p.alias for p in source.columns.values()]
+    order = "n" if source.numbered else ", ".join(f"{name} NULLS LAST" for name in names)
+    inner = f"SELECT {', '.join([*items, *['n'] * source.numbered])} FROM ({source.sql})"
+    return f"SELECT {', '.join(names)} FROM ({inner}) ORDER BY {order}"
 
 
 def tally(source: Relation, expr: RowExpr, *, weighted: bool = False) -> str:

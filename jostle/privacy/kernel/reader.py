@@ -62,6 +62,10 @@ class Reader:
         """The different values of an expression in order, and how many rows have each."""
         return self._engine.tally(plan, expr, weighted=weighted)
 
+    def tuples(self, plan: Plan, exprs: tuple[RowExpr, ...]) -> tuple[list[tuple[Any, ...]], Ints]:
+        """The different combinations of values of several expressions, and how many rows have each."""
+        return self._engine.tuples(plan, exprs)
+
     def codes(self, plan: Plan, keys: tuple[Key, ...]) -> list[NDArray[Any]]:
         """For each key where every row stands among its values, −1 where it is none of them."""
         coded: list[NDArray[Any]] | None = self.vault.parts.codes(plan, keys)

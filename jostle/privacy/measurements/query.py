@@ -16,7 +16,8 @@ from typing import Any
 
 from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
-from jostle.plan.keys import MOST_KEYS, key_of, need_unicode, open_keys
+from jostle.plan.keys import MOST_KEYS, key_of, need_unicode
+from jostle.plan.keys import open_keys as refuse_open_keys
 from jostle.plan.plan import Key, RowExpr, Scan
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.kernel import Kernel
@@ -28,11 +29,21 @@ MOST_SELECTED = 1000  # groups of a selection: each is chosen by itself
 
 @dataclass(frozen=True, slots=True)
 class GroupKey:
-    """A group key as the program wrote it; `over` are its public values where it gives them."""
+    """A group key as the program wrote it; `over` are its public values where it gives them.
+
+    Of a key that stands for several, `names` are what these are called, and `rows` their values at each place of
+    `over`.
+    """
 
     name: str
     expr: RowExpr
     over: tuple[Any, ...] | range | None = None
+    names: tuple[str, ...] = ()
+    rows: tuple[tuple[Any, ...], ...] = ()
+
+    def spread(self, column: list[Any]) -> list[list[Any]]:
+        """The columns of what the key stands for."""
+        return [[self.rows[int(v)][i] for v in column] for i in range(len(self.names))] if self.names else [column]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +60,7 @@ class Request:
 
     table: Table
     keys: tuple[Key, ...]
-    open_key: RowExpr | None
+    open_keys: tuple[RowExpr, ...]
     group_keys: tuple[GroupKey, ...]
     aggregates: tuple[Aggregate, ...]
 
@@ -60,7 +71,7 @@ class Request:
     @property
     def undivided(self) -> bool:
         """Whether it has no groups."""
-        return not self.keys and self.open_key is None
+        return not self.keys and not self.open_keys
 
     def purpose(self, mechanisms: Sequence[Mechanism]) -> ChargePurpose:
         return ChargePurpose(", ".join(dict.fromkeys(m.mechanism for m in mechanisms)), self)
@@ -74,7 +85,11 @@ class Request:
         rest = iter(values)
         groups = [zip(*islice(rest, len(some)), strict=True) for some in statistics]
         pairs = zip(self.aggregates, groups, strict=True)
-        return Answer(columns, [[a.of_statistics(group) for group in some] for a, some in pairs])
+        return Answer(self.shown(columns), [[a.of_statistics(group) for group in some] for a, some in pairs])
+
+    def shown(self, columns: list[list[Any]]) -> list[list[Any]]:
+        """The key columns of an answer, a column for each that a key stands for."""
+        return [shown for key, column in zip(self.group_keys, columns, strict=True) for shown in key.spread(column)]
 
     @property
     def free(self) -> bool:
@@ -92,19 +107,22 @@ def prepare(table: Table, group_keys: Sequence[GroupKey], aggregates: Sequence[A
     for aggregate in aggregates:
         aggregate.check(table)
     if not table.private:
-        return Request(table, (), None, tuple(group_keys), tuple(aggregates))
-    keys, open_key = [], None
+        return Request(table, (), (), tuple(group_keys), tuple(aggregates))
+    keys: list[Key] = []
+    open_keys: tuple[RowExpr, ...] = ()
     for group_key in group_keys:
         key = key_of(group_key.expr, group_key.over, table.domains, MOST_KEYS)
         if key is None:
-            if len(group_keys) > 1 or not any(e.source.measure.width > 1 for e in table.exposures):
-                raise open_keys(group_key.name)
-            open_key = group_key.expr
-            continue
+            if not any(e.source.measure.width > 1 for e in table.exposures):
+                raise refuse_open_keys(group_key.name)
+            open_keys = tuple(k.expr for k in group_keys)
+            break
         if not isinstance(key.values, range):
             for value in key.values:
                 need_unicode(value)
         keys.append(key)
+    keys = [] if open_keys else keys
+    _check_together(group_keys, open_keys)
     groups = math.prod(len(key.values) for key in keys)
     if groups > MOST_KEYS:
         raise refuse("DataError", f"{groups:,} groups are too many", help=f"at most {MOST_KEYS:,}: group more coarsely")
@@ -115,7 +133,18 @@ def prepare(table: Table, group_keys: Sequence[GroupKey], aggregates: Sequence[A
                 help=f"at most {MOST_SELECTED:,} groups: group more coarsely",
             )  # fmt: skip
         aggregate.check_private(table)
-    return Request(table, tuple(keys), open_key, tuple(group_keys), tuple(aggregates))
+    return Request(table, tuple(keys), open_keys, tuple(group_keys), tuple(aggregates))
+
+
+def _check_together(group_keys: Sequence[GroupKey], open_keys: Sequence[RowExpr]) -> None:
+    """Where one of several keys is open, their combinations are measured: none of them may be listed."""
+    for key in group_keys if open_keys and len(group_keys) > 1 else ():
+        if key.over is not None:
+            raise refuse(
+                "OpenKeys", f"the key `{key.name}` is listed and another is not: their combinations are not public",
+                help="list all keys, or their combinations, `groupby (a, b) over [(1, 2), …]`; or none: those with "
+                "enough rows are then found, with a delta",
+            )  # fmt: skip
 
 
 def key_columns(columns: list[list[Any]]) -> list[list[Any]]:

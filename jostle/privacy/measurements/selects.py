@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -11,15 +11,16 @@ from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.definitions import ChargePurpose, Price, stability_price
 from jostle.noise_laws import Laplace
 from jostle.plan.keys import holds, open_keys
-from jostle.plan.plan import Filter, Key, Plan, RowExpr
+from jostle.plan.plan import Column, Filter, Key, Plan
 from jostle.privacy.kernel.handles import Exposures
 from jostle.privacy.kernel.measurement import E, Measured, Measurement, Release, needed_noise, stability_of
 from jostle.privacy.measurements.aggregates.aggregate import GroupAggregate, Mechanism
 from jostle.privacy.measurements.aggregates.count import Count
-from jostle.privacy.measurements.query import Answer, Request, key_columns
+from jostle.privacy.measurements.query import Answer, GroupKey, Request, key_columns
 from jostle.privacy.mechanisms.additive import Additive, share, sum_prices
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.stability import select_keys
+from jostle.privacy.transformations.keysets import PLACE, with_place
 
 if TYPE_CHECKING:
     from jostle.privacy.kernel.reader import Reader
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 
 def select(request: Request, amount: Amount, via: str | None) -> Select | OpenSelect:
     """A prepared select at an amount, of which each aggregate has an equal share."""
-    if request.open_key is not None:
-        return OpenSelect.of(request, request.open_key, amount, via)
+    if request.open_keys:
+        return OpenSelect.of(request, amount, via)
     mechanisms, prices = _shared(request, amount, via)
     return Select(request, mechanisms, sum_prices(amount, prices), request.keys)
 
@@ -111,38 +112,40 @@ class Select(_OfTable["list[Any]"]):
             column, measured = aggregate.release(mechanism, numbers, needed_noise(noise), table, self.request.undivided)
             columns.append(column)
             events += measured
-        return Release(Answer(self._columns(), columns), tuple(events))
+        return Release(Answer(self.request.shown(self._columns()), columns), tuple(events))
 
 
 @dataclass(frozen=True, eq=False)
 class OpenSelect(_OfTable["tuple[Any, Any]"]):
-    """A select by a key whose values are private: first the keys (`mechanisms.stability`), then the aggregates of them.
+    """A select by keys whose values are private: first the keys (`mechanisms.stability`), then the aggregates of them.
 
-    One price covers both. Without mechanisms, the noisy counts of the keys are the answer.
+    Of several keys the combinations are what is shown or not: a person with k rows has at most k of them, which is all
+    that the argument needs. One price covers both steps. Without mechanisms, the noisy counts of the keys are the
+    answer.
     """
 
-    key: RowExpr
     key_mechanism: Additive
 
     @classmethod
-    def of(cls, request: Request, key: RowExpr, amount: Amount, via: str | None) -> OpenSelect:
+    def of(cls, request: Request, amount: Amount, via: str | None) -> OpenSelect:
         if not amount.delta:
             raise open_keys(request.group_keys[0].name)
         # keys are counted by rows, of which a person has k; where rows have weights, their count is another number
         if request.aggregates == (Count(),) and not request.table.weighted:
             how = Additive.of(amount, Laplace.name, request.table.measures)
-            return cls(request, (), sum_prices(amount, [stability_price(amount)]), key, how)
+            return cls(request, (), sum_prices(amount, [stability_price(amount)]), how)
         half = Amount(amount.unit, amount.value // 2, amount.delta)
         mechanisms, prices = _shared(request, Amount(amount.unit, amount.value - half.value, 0), via)
         price = sum_prices(amount, [stability_price(half), *prices])
-        return cls(request, mechanisms, price, key, Additive.of(half, Laplace.name, request.table.measures))
+        return cls(request, mechanisms, price, Additive.of(half, Laplace.name, request.table.measures))
 
     @property
     def purpose(self) -> ChargePurpose:
         return self.request.purpose([self.key_mechanism, *self.mechanisms])
 
     def read(self, reader: Reader) -> tuple[Any, Any]:
-        return reader.tally(self.request.table.plan, self.key)
+        plan, keys = self.request.table.plan, self.request.open_keys
+        return reader.tally(plan, keys[0]) if len(keys) == 1 else reader.tuples(plan, keys)
 
     def empty(self) -> tuple[Any, Any]:
         return [], []
@@ -152,9 +155,21 @@ class OpenSelect(_OfTable["tuple[Any, Any]"]):
         how = self.key_mechanism
         keys, counts, law = select_keys(exact, as_float(how.amount.value), how.delta, needed_noise(noise), stability)
         events = (Measured("keys", law, self.key_mechanism, 1, stability, direct=not self.mechanisms),)
-        if not self.mechanisms:
-            return Release(Answer([keys], [counts]), events)
         if not keys:
-            return Release(Answer([[]], [[] for _ in self.mechanisms]), events)
-        rest = Select(self.request, self.mechanisms, self.total, (Key(self.key, tuple(keys)),))
-        return Release(Answer([keys], []), events, rest)
+            return Release(Answer([[] for _ in self.request.open_keys], [[] for _ in self.request.aggregates]), events)
+        several = len(self.request.open_keys) > 1
+        columns = [list(column) for column in zip(*keys, strict=True)] if several else [keys]
+        if not self.mechanisms:
+            return Release(Answer(columns, [counts]), events)
+        return Release(Answer(columns, []), events, self._of_keys(keys))
+
+    def _of_keys(self, keys: list[Any]) -> Select:
+        """The aggregates of the groups of keys that are shown."""
+        request, exprs = self.request, self.request.open_keys
+        if len(exprs) == 1:
+            return Select(request, self.mechanisms, self.total, (Key(exprs[0], tuple(keys)),))
+        place = Key(Column(PLACE), range(len(keys)))
+        names = tuple(key.name for key in request.group_keys)
+        group_key = GroupKey(", ".join(names), place.expr, place.values, names, tuple(keys))
+        placed = replace(request, table=with_place(request.table, exprs, keys), group_keys=(group_key,))
+        return Select(placed, self.mechanisms, self.total, (place,))

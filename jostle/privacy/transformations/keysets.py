@@ -1,0 +1,48 @@
+"""Groups by listed combinations of keys: each row beside the place of its combination in a public list.
+
+*Argument.* The rows are joined with the list, in which a combination stands once: a row meets at most one, and k
+changed rows stay k (`joins`). So groups by the place cost what groups by one key cost. The list is public: it stands in
+the program, comes from a public table, or was measured and paid for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from jostle.plan.domains import Domain, Integer, Open
+from jostle.plan.keys import need_unicode
+from jostle.plan.kinds import kind_of, mixed
+from jostle.plan.plan import Column, Derive, Join, Listed, RowExpr
+from jostle.plan.schemas import schema_of
+from jostle.privacy.kernel.handles import Table
+from jostle.privacy.transformations.transform import as_column
+
+PLACE = "\0place"
+"""The column of places; no program can write its name."""
+
+
+def with_place(table: Table, exprs: Sequence[RowExpr], rows: Sequence[tuple[Any, ...]]) -> Table:
+    """The rows whose values of the expressions are listed, with the place of these in the list as a further column.
+
+    `rows` are all different; values are compared as they are. Stability is the table's.
+    """
+    for i, expr in enumerate(exprs):
+        for value in {type(row[i]): row[i] for row in rows}.values():
+            kind = "boolean" if isinstance(value, bool) else "text" if isinstance(value, str) else "number"
+            if kind != kind_of(expr, table.domains):
+                raise mixed("`over`", kind_of(expr, table.domains), kind)
+    names = tuple(f"\0key{i}" for i in range(len(exprs)))
+    own: list[tuple[str, RowExpr]] = [(name, Column(name)) for name in table.domains]
+    keys = [(name, as_column(expr, table)) for name, expr in zip(names, exprs, strict=True)]
+    kinds: list[Domain] = [Open("text" if kind_of(e, table.domains) == "text" else "real") for e in exprs]
+    cells = tuple((*map(_cell, row), float(place)) for place, row in enumerate(rows))
+    columns = (*zip(names, kinds, strict=True), (PLACE, Integer(0, max(0, len(rows) - 1))))
+    plan = Join(Derive(table.plan, (*own, *keys)), Listed(columns, cells), names)
+    return replace(table, plan=plan, schema=tuple(schema_of(plan).items()), origin=None)
+
+
+def _cell(value: Any) -> Any:
+    need_unicode(value)
+    return value if isinstance(value, str) else float(value)

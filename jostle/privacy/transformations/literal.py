@@ -1,0 +1,62 @@
+"""Public tables of rows that a program gives, and the rows of public tables.
+
+Both are public through and through: no source is read, and a private table gives nothing but a refusal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from jostle.diagnostics import refuse
+from jostle.plan.domains import Categories, Domain, Integer, Open, Real
+from jostle.plan.plan import Listed
+from jostle.privacy.kernel.handles import Table
+from jostle.privacy.kernel.kernel import Kernel
+
+MOST_ROWS = 2**16
+"""Rows that a program gives; more are a file, or what Python binds."""
+MOST_LISTED = 4096
+
+
+def literal_table(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> Table:
+    """A public table of columns of numbers or of texts, some missing; what is known of them are their values."""
+    if columns and len(columns[0]) > MOST_ROWS:
+        raise refuse(
+            "DataError", f"a table of {len(columns[0]):,} rows is too long to be written out",
+            help=f"at most {MOST_ROWS:,}: put them into a file, or bind a frame from Python",
+        )  # fmt: skip
+    schema = tuple((name, _domain(name, column)) for name, column in zip(names, columns, strict=True))
+    return Table((), Listed(schema, tuple(zip(*columns, strict=True))), schema)
+
+
+def _domain(name: str, column: Sequence[Any]) -> Domain:
+    known = [cell for cell in column if cell is not None]
+    texts = [cell for cell in known if isinstance(cell, str)]
+    if texts and len(texts) < len(known):
+        help = "`str(x)` makes a text of a number"
+        raise refuse("TypeError", f"the column `{name}` has numbers and texts", help=help)
+    if texts:
+        different = tuple(dict.fromkeys(texts))
+        return Categories(different) if len(different) <= MOST_LISTED else Open("text")
+    if not known:
+        return Open("real")
+    whole = all(float(cell).is_integer() for cell in known)
+    return Integer(int(min(known)), int(max(known))) if whole else Real(float(min(known)), float(max(known)))
+
+
+def rows_of(kernel: Kernel, table: Table) -> list[tuple[Any, ...]]:
+    """The rows of a public table, in their order: numbers, texts, None."""
+    if table.private:
+        name = table.exposures[0].source.name
+        raise refuse("PrivateValue", f"rows of `{name}` are private and cannot be read", help="measure them")
+    rows: list[tuple[Any, ...]] = kernel.engine.records(table.plan)
+    return rows
+
+
+def count_of(kernel: Kernel, table: Table) -> int:
+    """How many rows a public table has."""
+    if table.private:
+        name = table.exposures[0].source.name
+        raise refuse("PrivateValue", f"how many rows `{name}` has is private", help="count them: `select count(*)`")
+    return int(kernel.engine.rows(table.plan))

@@ -1,0 +1,86 @@
+"""Group keys of a select: each by itself, or several together over a list of their combinations.
+
+`groupby sex over {"F", "M"}`, `groupby (sex, city) over [("F", "Cork"), ("M", "Ames")]`, and over the rows of a public
+table or of a released result, whose columns are found by the keys' names.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from jostle.diagnostics import Refusal, refuse
+from jostle.plan.plan import Apply, Column, RowExpr
+from jostle.privacy.kernel.handles import Cube, Table
+from jostle.privacy.measurements.query import GroupKey
+from jostle.privacy.transformations.keysets import PLACE, with_place
+from jostle.run.publictables import records
+from jostle.run.rows import RowCompiler
+from jostle.run.scope import Scope
+from jostle.run.values import Grouped, JSet, is_number, is_sequence, kind_name
+from jostle.source import Span
+from jostle.syntax import nodes as n
+
+MOST_LISTED = 2**16
+"""Combinations of keys that a program lists at most."""
+
+
+def together(
+    interp: Any, key: n.GroupKey, table: Any, compiler: RowCompiler, scope: Scope
+) -> tuple[Table, GroupKey]:
+    """The table with the place of each row's combination among those that are listed, and the key of places."""
+    if not isinstance(key.value, n.ListOf) or isinstance(table, Cube):
+        raise refuse("TypeError", "several keys together are columns of a table", key.span)
+    if key.over is None or key.name is not None:
+        raise refuse(
+            "TypeError", "keys in parentheses are listed together", key.span,
+            help='write `groupby sex, city`, or list them: `groupby (sex, city) over [("F", "Cork")]`',
+        )  # fmt: skip
+    named = [compiler.column_position(item) for item in key.value.items]
+    names = tuple(column or f"key{i + 1}" for i, (_, column) in enumerate(named))
+    rows = _rows(interp, interp.eval(key.over, scope), names, key.over.span)
+    whole = [all(not is_number(row[i]) or float(row[i]).is_integer() for row in rows) for i in range(len(names))]
+    exprs: list[RowExpr] = [
+        Apply("floor", (expr,)) if rows and is_number(rows[0][i]) and whole[i] else expr
+        for i, (expr, _) in enumerate(named)
+    ]  # fmt: skip
+    try:
+        placed = with_place(table, exprs, rows)
+    except Refusal as refusal:
+        raise refusal.at(key.span) from None
+    return placed, GroupKey(", ".join(names), Column(PLACE), range(len(rows)), names, rows)
+
+
+def column_of_keys(interp: Any, value: Any, name: str, span: Span) -> Any:
+    """What `over` lists for one key: the column of its name, where that is a public table or a released result."""
+    return [row[0] for row in _rows(interp, value, (name,), span)] if isinstance(value, Table | Grouped) else value
+
+
+def _rows(interp: Any, value: Any, names: tuple[str, ...], span: Span) -> tuple[tuple[Any, ...], ...]:
+    if isinstance(value, Table):
+        value = records(interp, value, span)
+    if isinstance(value, Grouped) or (is_sequence(value) and value and isinstance(value[0], dict)):
+        items = list(value)
+        for name in names:
+            if any(not isinstance(item, dict) or name not in item for item in items):
+                raise refuse("NameError", f"the keys have no column `{name}`", span, help="`derive` gives it that name")
+        value = [[item[name] for name in names] for item in items]
+    if not (is_sequence(value) or isinstance(value, JSet)):
+        raise refuse("TypeError", f"`over` takes a list of combinations, not {kind_name(value)}", span)
+    rows = [tuple(item) if is_sequence(item) else (item,) for item in value]
+    for row in rows:
+        if len(row) != len(names):
+            raise refuse("ValueError", f"each combination has {len(names)} keys, and one has {len(row)}", span)
+        for cell in row:
+            if not (is_number(cell) or isinstance(cell, (str, bool)) or cell is None):
+                raise refuse("TypeError", f"a key is a number or a text, not {kind_name(cell)}", span)
+            if is_number(cell) and not math.isfinite(cell):
+                raise refuse("ValueError", "a key is a finite number", span)
+    if len(rows) > MOST_LISTED:
+        message = f"a list of {len(rows):,} combinations of keys is too long"
+        raise refuse("DataError", message, span, help=f"at most {MOST_LISTED:,}: group more coarsely")
+    known = [row for row in rows if None not in row]  # a row with a missing key is in no group
+    for i in range(len(names)):
+        if len({bool if isinstance(r[i], bool) else str if isinstance(r[i], str) else float for r in known}) > 1:
+            raise refuse("TypeError", f"the keys of `{names[i]}` are all numbers or all texts", span)
+    return tuple(dict.fromkeys(tuple(float(c) + 0.0 if is_number(c) else c for c in row) for row in known))

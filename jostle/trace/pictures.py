@@ -110,6 +110,7 @@ def _matplotlib() -> Any:
 def _figure(title: str, fields: Mapping[str, Any], ink: str) -> Figure:
     _matplotlib()
     from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
 
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
     axes = figure.add_subplot()
@@ -122,7 +123,7 @@ def _figure(title: str, fields: Mapping[str, Any], ink: str) -> Figure:
     ):
         _name_places(axes, list(dict.fromkeys(map(str, x))))
     elif not isinstance(x, Mapping) and not fields.get("log_x") and all(float(v).is_integer() for v in _numbers(x)):
-        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 2.5, 5, 10], integer=True))
     axes.set_title(title, color=ink, fontsize=11, loc="left")
     axes.set_xlabel(str(fields.get("x_label") or ""), color=ink)
     axes.set_ylabel(str(fields.get("y_label") or ""), color=ink)

@@ -11,7 +11,7 @@ from jostle.plan.domains import Categories, Integer, Open, Real
 from jostle.tools import datacheck
 
 SCHEMA = (("age", Integer(0, 99)), ("sex", Categories(("F", "M"))), ("gain", Real(0.0, 1.5)), ("note", Open("text")))
-ROWS = ["age,sex,gain,note", "12,F,1.0,x", "120,M,nan,", "abc,X,,y", "7,F", "-3,M,0.5,z,extra"]
+ROWS = ["age,sex,gain,note", "12,F,1.0,x", "120,M,nan,", "abc,X,,y", "7.5,F", "-3,M,0.5,z,extra"]
 
 
 def test_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,8 +22,8 @@ def test_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert lines[0].endswith("people.csv: 6 records")
     assert lines[1].startswith("  2 with missing or extra cells") and lines[2].startswith("  1 with bytes")
     assert [line.split() for line in lines[4:9]] == [
-        ["column", "described", "as", "empty", "no", "number", "outside", "unlisted"],
-        ["age", "0..99", "0", "1", "2"],
+        ["column", "described", "as", "empty", "no", "number", "outside", "not", "whole", "unlisted"],
+        ["age", "0..99", "0", "1", "2", "1"],
         ["sex", '{"F",', '"M"}', "0", "1"],
         ["gain", "0.0..1.5", "2", "1", "0"],
         ["note", "text", "2"],

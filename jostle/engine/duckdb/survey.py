@@ -16,19 +16,21 @@ from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.files import OpenFile
 from jostle.engine.sql.rows import number_literal, text_literal
 from jostle.plan.bounds import as_double
-from jostle.plan.domains import Categories, Domain, Integer, Real
+from jostle.plan.domains import Categories, Domain, Integer, Open, Real
 from jostle.plan.kinds import domain_kind
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnSurvey:
     """Cells of a described column: `empty` ones, those that are `not_numbers` where numbers are described, numbers
-    `outside` the domain (which are clamped), and values that are not in the list of categories (`unlisted`)."""
+    `outside` the domain (which are clamped) or `not_whole` where whole ones are described (which are taken down), and
+    values that are not in the list of categories (`unlisted`)."""
 
     name: str
     empty: int
     not_numbers: int
     outside: int
+    not_whole: int
     unlisted: int
 
 
@@ -56,17 +58,19 @@ def survey(file: OpenFile | str | os.PathLike[str], schema: Sequence[tuple[str, 
         (row,) = engine.fetch(f"SELECT {counts} FROM {table}", raw.label)
     finally:
         engine.close()
-    parts = [tuple(int(n) for n in row[1 + 4 * i : 5 + 4 * i]) for i in range(len(schema))]
+    parts = [tuple(int(n) for n in row[1 + 5 * i : 6 + 5 * i]) for i in range(len(schema))]
     columns = tuple(ColumnSurvey(name, *part) for (name, _), part in zip(schema, parts, strict=True))
     return Survey(int(row[0]), raw.irregular.ragged, raw.irregular.undecodable, columns)
 
 
-def _tests(cell: str, kind: str, domain: Domain) -> tuple[str, str, str, str]:
-    """Conditions on a raw cell for the four counts of a column."""
+def _tests(cell: str, kind: str, domain: Domain) -> tuple[str, str, str, str, str]:
+    """Conditions on a raw cell for the five counts of a column."""
     empty, value = f"{text(cell, kind)} IS NULL", number(cell, kind)
     numeric = domain_kind(domain) == "number"
     not_number = f"{text(cell, kind)} IS NOT NULL AND {value} IS NULL" if numeric else "FALSE"
-    outside = unlisted = "FALSE"
+    outside = fraction = unlisted = "FALSE"
+    if isinstance(domain, Integer) or domain == Open("integer"):
+        fraction = f"floor({value}) <> {value}"
     if isinstance(domain, Integer | Real):
         low, high = number_literal(as_double(domain.low)), number_literal(as_double(domain.high))
         compared = f"floor({value})" if isinstance(domain, Integer) else value
@@ -75,4 +79,4 @@ def _tests(cell: str, kind: str, domain: Domain) -> tuple[str, str, str, str]:
         literals = [text_literal(v) if isinstance(v, str) else number_literal(v) for v in domain.values]
         reading = value if numeric else text(cell, kind)
         unlisted = f"{reading} NOT IN ({', '.join(literals)})" if literals else "TRUE"
-    return empty, not_number, outside, unlisted
+    return empty, not_number, outside, fraction, unlisted

@@ -33,6 +33,7 @@ from jostle.check.abstract.values import (
     private_handle,
 )  # fmt: skip
 from jostle.check.labels import Labels, source_text
+from jostle.check.meanings import Meanings
 from jostle.check.report import Report
 from jostle.check.scopes import UseNames, returns_inside, times_bound
 from jostle.source import Span
@@ -242,9 +243,24 @@ class Exploration(Interpreter):
         times = self.top.times
         return lambda name: scope.look_up(name) is not MISSING or (times is not None and name in times)
 
-    def rows(self, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> None:
-        if schema is not None and self.labels.sure:
-            queries.check_rows([node], schema, self.is_variable(scope), self.labels.report)
+    def variable(self, scope: Scope) -> Callable[[str], Any]:
+        """What the program's own variable of a name holds, or `MISSING`: not what is built in."""
+
+        def value(name: str) -> Any:
+            home: Scope | None = scope
+            while home is not None and name not in home.names:
+                home = home.parent
+            return MISSING if home is None or home.parent is None else self.look_up(scope, name)
+
+        return value
+
+    def rows(self, node: n.Expr, schema: dict[str, Any] | None, scope: Scope, how: str = "expression",
+             tables: Sequence[str] = ()) -> None:  # fmt: skip
+        if schema is None or not self.labels.sure:
+            return
+        if not queries.check_rows([node], schema, self.is_variable(scope), self.labels.report):
+            meanings = Meanings(schema, self.variable(scope), tables, self.labels.report)
+            getattr(meanings, how)(node)
 
     def select_query(self, node: n.Select, scope: Scope) -> Any:
         self.paid += node.spend is not None
@@ -256,8 +272,9 @@ class Exploration(Interpreter):
         owner = next((side for side in sides if isinstance(side, Handle) and side.trail), None)
         sure = self.labels.sure
         wrong = sure and queries.check_select(
-            node, columns_of(table), owner, self.delta > 0, self.is_variable(scope), self.labels.report
-        )
+            node, columns_of(table), owner, self.delta > 0, self.is_variable(scope), self.variable(scope),
+            self.labels.report,
+        )  # fmt: skip
         if node.per is not None:
             return grouped_rows(limited(self, table, node, scope), node)
         if node.spend is not None and not wrong:

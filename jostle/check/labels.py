@@ -70,7 +70,7 @@ class Labels:
         self._refuse(value, expr, f"cannot be {verb}")
 
     def compared(self, link: n.Binary, left: Any, right: Any) -> None:
-        if link.op in COMPARISONS:
+        if link.op in COMPARISONS or link.op.endswith(("between", "like")):
             self._refuse(left, link.left, "cannot be compared")
             self._refuse(right, link.right, "cannot be compared")
 

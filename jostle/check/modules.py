@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 
 from jostle.check.report import Report
 from jostle.check.scopes import bound_in
 from jostle.diagnostics import Refusal, did_you_mean
+from jostle.language.builtins import BUILTINS
 from jostle.syntax import nodes as n
 
 LoadModule = Callable[[tuple[str, ...]], n.Program | None]
@@ -27,6 +28,31 @@ class Modules:
             self._names[path] = frozenset()  # for modules that use each other
             self._names[path] = frozenset(self._top_level(use)) | {path[0], path[-1]}
         return self._names[path]
+
+    def clashes(self, uses: Iterable[n.Use]) -> dict[str, tuple[str, ...]]:
+        """The names that two modules define, or a module and the language (an empty text), with these modules."""
+        homes: dict[str, dict[object, str]] = {}
+        for use in uses:
+            for name, home in self._homes(use).items():
+                own = name in BUILTINS and ".".join(use.path) not in self._paths
+                homes.setdefault(name, {"": ""} if own else {}).setdefault(home, use.path[-1])
+        return {name: tuple(found.values()) for name, found in homes.items() if len(found) > 1}
+
+    def _homes(self, use: n.Use, around: tuple[n.Use, ...] = ()) -> dict[str, object]:
+        """Where each name of a module is defined: in itself, in one that it uses, or as a kernel."""
+        program = self._load(use.path) if not self.failed and use not in around else None
+        if program is None:
+            return {}
+        homes: dict[str, object] = {}
+        for stmt in program.body:
+            if isinstance(stmt, n.Use):
+                homes = self._homes(stmt, (*around, use)) | homes
+        for stmt in program.body:
+            if isinstance(stmt, n.External):
+                homes[stmt.name] = f"kernel {stmt.name}"
+            elif not isinstance(stmt, n.Use):
+                homes |= dict.fromkeys(bound_in([stmt], self.names), ".".join(use.path))
+        return {name: home for name, home in homes.items() if not name.startswith("_")}
 
     def _top_level(self, use: n.Use) -> set[str]:
         path_text = ".".join(use.path)

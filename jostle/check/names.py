@@ -16,6 +16,7 @@ from jostle.check.scopes import Scope, blocks, bound_in
 from jostle.diagnostics import did_you_mean
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import DOMAINS, over_rows
+from jostle.language.forms import ambiguity
 from jostle.language.operations import COMPARISONS, ROW_FUNCTIONS
 from jostle.resources import folder
 from jostle.source import Span
@@ -25,7 +26,11 @@ from jostle.syntax.walk import every, expressions
 OTHER_LANGUAGES = {
     "null": "`none`", "nil": "`none`", "None": "`none`", "NULL": "`none`", "True": "`true`", "False": "`false`",
     "self": "a parameter", "mean": "`avg`", "average": "`avg`", "length": "`len`", "float": "`number`",
-    "int": "`floor`",
+    "int": "`floor`", "range": "`0..4` for the numbers from 0 to 4", "map": "`[f(x) for x in xs]`",
+    "filter": "`[x for x in xs if x > 1]`", "reduce": "a `for` loop, or `sum over x in xs of f(x)`",
+    "isnull": "`x is missing`", "isna": "`x is missing`", "dict": "`{a: 1}`, or `record(pairs)`", "pow": "`x ^ 2`",
+    "any": "`len([x for x in xs if x > 1]) > 0`", "all": "`len([x for x in xs if not x > 1]) == 0`",
+    "exit": "nothing more: a program ends with its text", "quit": "nothing more: a program ends with its text",
 }  # fmt: skip
 
 
@@ -45,6 +50,7 @@ class Names:
         self._ready: set[str] | None = set()
         self._unknown: list[tuple[str, Span, str]] = []
         self._mine: Collection[str] = ()
+        self._clashes: dict[str, tuple[str, ...]] = {}
         self._used: dict[str, Collection[str]] = {}  # the names of each module that is used, by the module's own
         self._library: Collection[str] = ()  # all of those
         self.former: dict[Span, tuple[str, str]] = {}
@@ -58,6 +64,7 @@ class Names:
         used = [use for use in nodes if isinstance(use, n.Use)]
         self._used = {name: self._modules.names(use) for use in used for name in use.path if name not in own}
         self._library = names - own
+        self._clashes = {name: found for name, found in self._modules.clashes(used).items() if name not in own}
         self._released = {s.name for s in nodes if isinstance(s, n.Release) and s.value is not None}
         self._block(program.body, Scope(names, self._always))
         if self._modules.failed:  # an unknown name may be one of the missing module
@@ -135,6 +142,11 @@ class Names:
             case n.Name(id=name):
                 if not (rows or (domains and name in DOMAINS)):
                     self._look_up(name, expr.span, scope)
+            case n.Variable(id=name):
+                if not rows:
+                    message, help = f"`@{name}` stands only where rows are read", f"write `{name}`"
+                    self._report.add("NameError", message, expr.span, help=help)
+                self._look_up(name, expr.span, scope)
             case n.Lambda(params=params, body=body):
                 ready, self._ready = self._ready, None
                 self._expr(body, Scope(params, scope), rows=rows)
@@ -184,7 +196,7 @@ class Names:
         if isinstance(call.function, n.Name):
             name = call.function.id
             on_rows = over_rows(name)
-            if not (rows and (name in AGGREGATES or name in ROW_FUNCTIONS)):
+            if not (rows and (name in AGGREGATES or name in ROW_FUNCTIONS or name == "column")):
                 self._look_up(name, call.function.span, scope, more=(*AGGREGATES, *ROW_FUNCTIONS) if rows else ())
         else:
             self._expr(call.function, scope, rows=rows)
@@ -228,6 +240,11 @@ class Names:
             self._expr(column.value, scope, rows=True)
         if select.where is not None:
             self._expr(select.where, scope, rows=True)
+        for released in (select.having, *(rank.value for rank in select.ranking)):
+            if released is not None:
+                self._expr(released, scope, rows=True)
+        if select.first is not None:
+            self._expr(select.first, scope)
         for key in (*(select.per or ()), *select.keys):
             self._expr(key.value, scope, rows=True)
             if key.over is not None:
@@ -261,6 +278,9 @@ class Names:
             help = f"write `{name} = …` and then `release {name}`" if name in self._released else _way_out(name, names)
             self._unknown.append((name, span, help))
             return
+        if name in self._clashes and _innermost(name, scope) is _top(scope, self._always):
+            message, help = ambiguity(name, self._clashes[name])
+            self._report.add("NameError", message, span, label="which one is meant?", help=help)
         early = self._ready is not None and name in self._mine and name not in self._ready
         if early and not self._always.holds(name) and _innermost(name, scope) is _top(scope, self._always):
             self._unknown.append((name, span, "it is given a value further down; move that line up"))
@@ -302,7 +322,7 @@ def _is_condition(expr: n.Expr) -> bool:
     """Whether `D[expr]` can only mean the rows for which `expr` is true."""
     match expr:
         case n.Binary(op=op):
-            return op in COMPARISONS or op in ("in", "not in")
+            return op in COMPARISONS or op in ("in", "not in", "between", "not between", "like", "not like")
         case n.Logic() | n.Unary(op="not"):
             return True
     return False

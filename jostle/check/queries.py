@@ -10,10 +10,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from jostle.check.abstract.values import Domain, Handle
+from jostle.check.meanings import Meanings, Variable, aggregated, known_of
 from jostle.check.report import Report
 from jostle.diagnostics import Note, did_you_mean
 from jostle.language.aggregates import AGGREGATES, BOUNDED
-from jostle.language.forms import PERSON
+from jostle.language.described import Listed
+from jostle.language.forms import PERSON, aggregates
 from jostle.language.operations import ROW_FUNCTIONS
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import children, every
@@ -21,13 +23,16 @@ from jostle.syntax.walk import children, every
 
 def check_select(
     select: n.Select, columns: Mapping[str, Any] | None, owner: Handle | None, has_delta: bool,
-    is_variable: Callable[[str], bool], report: Report,
+    is_variable: Callable[[str], bool], variable: Variable, report: Report,
 ) -> bool:  # fmt: skip
     """All that is wrong with a select over `columns` (None where they are not known) of the private `owner`."""
     return (
         (columns is not None and _check_columns(select, columns, is_variable, report))
+        or (columns is not None and _check_meanings(select, columns, variable, report))
         or _check_result_names(select, report)
         or select.per is not None  # rows that cost nothing
+        or _check_released(select, is_variable, report)
+        or _check_keys_of_columns(select, report)
         or (owner is not None and _check_bare(select, owner, report))
         or (owner is not None and not has_delta and _check_keys(select, owner, columns or {}, report))
         or (owner is not None and _check_bounds(select, columns or {}, report))
@@ -44,7 +49,7 @@ def _row_expressions(select: n.Select) -> Iterator[n.Expr]:
         yield select.limit.order
 
 
-def _row_names(expr: n.Expr) -> Iterator[n.Name]:
+def _row_names(expr: n.Expr, tables: Collection[str] = ()) -> Iterator[n.Name]:
     """The names in a row expression that may be columns: not those of functions, not those of inner queries."""
     waiting: list[n.Node] = [expr]
     while waiting:
@@ -56,6 +61,8 @@ def _row_names(expr: n.Expr) -> Iterator[n.Name]:
                 continue
             case n.Call(function=n.Name(), args=args, keywords=keywords):
                 waiting.extend((*args, *keywords))
+            case n.Attribute(value=n.Name(id=table)) if table in tables:
+                continue
             case n.Query() | n.Select() | n.Lambda() | n.Comprehension() | n.Over():
                 continue
             case _:
@@ -63,11 +70,12 @@ def _row_names(expr: n.Expr) -> Iterator[n.Name]:
 
 
 def _check_columns(
-    select: n.Select, columns: Collection[str], is_variable: Callable[[str], bool], report: Report
+    select: n.Select, columns: Mapping[str, Any], is_variable: Callable[[str], bool], report: Report
 ) -> bool:
     """Names that are neither a column nor a variable."""
     per = {key.value.id for key in select.per or () if isinstance(key.value, n.Name)}
-    wrong = check_rows(_row_expressions(select), {*columns, *(per & {PERSON})}, is_variable, report)
+    listed = {**columns, **dict.fromkeys(per & {PERSON})}
+    wrong = check_rows(_row_expressions(select), listed, is_variable, report, _tables(select))
     for join in select.joins:
         for name in (name for match in join.on for name in (match.column, match.theirs)):
             if name not in columns and name != PERSON:
@@ -78,18 +86,82 @@ def _check_columns(
 
 
 def check_rows(
-    rows: Iterable[n.Expr], columns: Collection[str], is_variable: Callable[[str], bool], report: Report
-) -> bool:
+    rows: Iterable[n.Expr], columns: Mapping[str, Any], is_variable: Callable[[str], bool], report: Report,
+    tables: Collection[str] = (),
+) -> bool:  # fmt: skip
     """Names in row expressions that are neither a column nor a variable."""
     wrong = False
     for expr in rows:
-        for name in _row_names(expr):
+        for name in _row_names(expr, tables):
             if name.id not in columns and not is_variable(name.id):
                 wrong = True
-                help = did_you_mean(name.id, columns) or _columns(columns)
+                help = _value_of(name.id, columns) or did_you_mean(name.id, columns) or _columns(columns)
                 message = f"there is no column `{name.id}`: only described columns exist"
                 report.add("NameError", message, name.span, label="no such column", help=help)
     return wrong
+
+
+def _value_of(name: str, columns: Mapping[str, Any]) -> str:
+    """The way out where a text was written without its quotes."""
+    for column, domain in columns.items():
+        known = known_of(domain)
+        if isinstance(known, Listed) and name in known.values:
+            return f'it is a value of `{column}`: write `"{name}"`'
+    return ""
+
+
+def _tables(select: n.Select) -> list[str]:
+    """What the tables of a select are called in it."""
+    pairs = [(select.alias, select.table), *((joined.alias, joined.table) for joined in select.joins)]
+    named = (alias or (table.id if isinstance(table, n.Name) else None) for alias, table in pairs)
+    return [name for name in named if name is not None]
+
+
+def _check_meanings(select: n.Select, columns: Mapping[str, Any], variable: Variable, report: Report) -> bool:
+    meanings = Meanings(columns, variable, _tables(select), report)
+    wrong = select.where is not None and meanings.condition(select.where)
+    for key in select.keys:
+        wrong = meanings.position(key.value) or wrong
+    for column in select.columns:
+        for expr, _ in aggregated(column.value):
+            wrong = meanings.position(expr) or wrong
+    return wrong
+
+
+def _check_released(select: n.Select, is_variable: Callable[[str], bool], report: Report) -> bool:
+    """What `having` and `order by` look at, which is what the select releases."""
+    named = [key.name or _own_name(key.value) or f"key{i + 1}" for i, key in enumerate(select.keys)]
+    named += [column.name or _own_name(column.value) or "value" for column in select.columns]
+    measured = [call for column in select.columns for call in aggregates(column.value)]
+    having = (select.having,) if select.having is not None else ()
+    for expr in (*having, *(rank.value for rank in select.ranking)):
+        calls = list(aggregates(expr))
+        for call in calls:
+            if call not in measured:
+                help = "`having` and `order by` look at what is released: add it to the columns, `… as n`, and use `n`"
+                report.add("NameError", "this aggregate is not measured by the select", call.span, help=help)
+                return True
+        of_calls = {id(node) for call in calls for node in every(call)}
+        for name in _row_names(expr):
+            if id(name) not in of_calls and name.id not in named and not is_variable(name.id):
+                help = did_you_mean(name.id, named) or f"the select releases {', '.join(named)}"
+                report.add("NameError", f"there is no `{name.id}` in what is released", name.span, help=help)
+                return True
+    return False
+
+
+def _check_keys_of_columns(select: n.Select, report: Report) -> bool:
+    """A bare column beside aggregates, by which the groups are not."""
+    if not any(_has_aggregate(column.value) for column in select.columns):
+        return False
+    for column in select.columns:
+        if isinstance(column.value, n.Name):
+            keys = [*(key.value.id for key in select.keys if isinstance(key.value, n.Name)), column.value.id]
+            message = f"`{column.value.id}` is no aggregate, and the groups are not by it"
+            help = f"add it to the keys: `groupby {', '.join(keys)}`"
+            report.add("TypeError", message, column.value.span, help=help)
+            return True
+    return False
 
 
 def _columns(columns: Collection[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import SOURCES
@@ -42,6 +42,17 @@ def is_real(node: n.Expr) -> bool:
 
 PERSON = "person"
 """What a select calls the one whose rows they are, where no column has this name."""
+
+
+def ambiguity(name: str, modules: Sequence[str]) -> tuple[str, str]:
+    """The message and the way out for a name that several modules have; an empty one stands for the language itself."""
+    of_modules = [module for module in modules if module]
+    listed = " and ".join(f"`{module}`" for module in of_modules)
+    ways = " or ".join(f"`{module}.{name}`" for module in of_modules)
+    if len(of_modules) < len(modules):
+        help = f"write {ways}; `own = {name}` before the `use` gives the built-in one another name"
+        return f"`{name}` is built in, and {listed} has one too", help
+    return f"`{name}` is in {listed}", f"write {ways}"
 
 
 def source_kind(node: n.Expr) -> str:

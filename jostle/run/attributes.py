@@ -91,6 +91,8 @@ def index(value: Any, at: Any) -> Any:
         if not isinstance(at, str):
             raise refuse("TypeError", f"a record is indexed by a name, not {kind_name(at)}")
         return attribute(value, at)
+    if isinstance(value, Grouped) and isinstance(at, str):
+        return attribute(value, at)
     if isinstance(value, Grouped):
         rows = list(value)
         return rows[_place(at, len(rows))]

@@ -33,6 +33,10 @@ def _name(interp: Interpreter, node: n.Name, scope: Scope) -> Any:
     return scope.get(node.id)
 
 
+def _variable(interp: Interpreter, node: n.Variable, scope: Scope) -> Any:
+    return scope.outside_rows().get(node.id)
+
+
 def _list(interp: Interpreter, node: n.ListOf, scope: Scope) -> list[Any]:
     return [interp.eval(item, scope) for item in node.items]
 
@@ -172,7 +176,8 @@ def _star(interp: Interpreter, node: n.Expr, scope: Scope) -> Any:
 
 
 EXPRESSIONS: dict[type, Callable[..., Any]] = {
-    n.Name: _name, n.Number: _literal, n.String: _literal, n.Constant: _literal, n.ListOf: _list, n.SetOf: _set,
+    n.Name: _name, n.Variable: _variable, n.Number: _literal, n.String: _literal, n.Constant: _literal,
+    n.ListOf: _list, n.SetOf: _set,
     n.RecordOf: _record, n.Comprehension: _comprehension, n.Range: _range, n.Unary: _unary, n.Binary: _binary,
     n.Logic: _logic, n.Conditional: _conditional, n.Over: _over, n.Lambda: _lambda, n.Part: _part, n.Choice: _choice,
     n.Attribute: _attribute, n.Index: _index, n.Query: _query, n.Select: _select, n.Described: _described,

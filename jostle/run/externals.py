@@ -75,13 +75,20 @@ def external(node: n.External) -> Builtin:
     params = tuple((p.name, REQUIRED if p.default is None else LEFT_OUT) for p in node.params)
     if name not in KERNELS:
         raise refuse("NameError", f"there is no kernel `{name}`", help=f"the kernels are {', '.join(KERNELS)}")
+    made = _DECLARED.get((name, params))
+    if made is not None:
+        return made
 
     def body(*args: Any, **keywords: Any) -> Any:
         function = kernel(node)
         values = {k: v for k, v in bound(name, params, args, keywords).items() if v is not LEFT_OUT}
         return stored(name, function, (), values) if name in STORED else function(**values)
 
-    return of_kernel(name, body)
+    return _DECLARED.setdefault((name, params), of_kernel(name, body))
+
+
+_DECLARED: dict[tuple[str, Any], Builtin] = {}
+"""Two modules that declare one kernel have one thing."""
 
 
 def kernel(node: n.External) -> Callable[..., Any]:

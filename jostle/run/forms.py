@@ -15,6 +15,7 @@ from jostle.plan.keys import key_values
 from jostle.privacy.kernel.handles import Cube, Handle, Table
 from jostle.privacy.transformations import transform
 from jostle.run import declare
+from jostle.run.qualifiers import Qualifiers
 from jostle.run.registry import builtin, implement
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Scope
@@ -34,18 +35,18 @@ def _first(interp: Any, node: n.Call, scope: Scope, kinds: tuple[type, ...] = (T
     return value
 
 
-def _compiler(interp: Any, handle: Any, scope: Scope) -> RowCompiler:
-    return RowCompiler(dict(handle.schema), interp.eval, scope)
+def _compiler(interp: Any, handle: Any, node: n.Call, scope: Scope) -> RowCompiler:
+    schema = dict(handle.schema)
+    return RowCompiler(schema, interp.eval, scope, Qualifiers.of(node.args[0], schema))
 
 
 @builtin
 def _histogram(interp: Any, node: n.Call, scope: Scope) -> Cube:
     table = _first(interp, node, scope, (Table,))
-    compiler = _compiler(interp, table, scope)
-    dims = []
-    for i, arg in enumerate(node.args[1:]):
-        expr, column = compiler.column_position(arg)
-        dims.append((column or DIMENSIONS[min(i, 2)], expr, None))
+    compiler = _compiler(interp, table, node, scope)
+    dims: list[tuple[str, Any, Any]] = []
+    for expr, column in (pair for arg in node.args[1:] for pair in compiler.columns_at(arg)):
+        dims.append((column or DIMENSIONS[min(len(dims), 2)], expr, None))
     for keyword in node.keywords:
         dims.append((keyword.name, compiler.column_position(keyword.value)[0], None))
     if not dims:
@@ -63,7 +64,7 @@ def _partition(interp: Any, node: n.Call, scope: Scope) -> list[list[Any]]:
     handle = _first(interp, node, scope)
     if len(node.args) != 2 or any(k.name != "over" for k in node.keywords):
         raise refuse("TypeError", "`partition` takes a table and a key", node.span, help="`partition(people, sex)`")
-    expr, column = _compiler(interp, handle, scope).column_position(node.args[1])
+    expr, column = _compiler(interp, handle, node, scope).column_position(node.args[1])
     over = None
     for keyword in node.keywords:
         over = public_keys(interp.eval(keyword.value, scope), keyword.span)
@@ -82,7 +83,7 @@ def _where(interp: Any, node: n.Call, scope: Scope) -> Handle:
     handle = _first(interp, node, scope)
     if len(node.args) != 2 or node.keywords:
         raise refuse("TypeError", "`where` takes a table and a condition", node.span, help="`where(people, age > 40)`")
-    return transform.where(handle, _compiler(interp, handle, scope).expression(node.args[1]))
+    return transform.where(handle, _compiler(interp, handle, node, scope).condition(node.args[1]))
 
 
 @builtin
@@ -92,15 +93,16 @@ def _derive(interp: Any, node: n.Call, scope: Scope) -> Table:
         raise refuse(
             "TypeError", "`derive` takes a table and named columns", node.span, help="`derive(t, decade = age / 10)`"
         )
-    compiler = _compiler(interp, table, scope)
-    return transform.derive(table, [(k.name, compiler.column_position(k.value)[0]) for k in node.keywords])
+    compiler = _compiler(interp, table, node, scope)
+    added = [(k.name, compiler.column_position(k.value, constant=True)[0]) for k in node.keywords]
+    return transform.derive(table, added)
 
 
 @builtin
 def _pick(interp: Any, node: n.Call, scope: Scope) -> Table:
     table = _first(interp, node, scope, (Table,))
-    compiler = _compiler(interp, table, scope)
-    names = [compiler.column_position(arg)[1] for arg in node.args[1:]]
+    compiler = _compiler(interp, table, node, scope)
+    names = [name for arg in node.args[1:] for _, name in compiler.columns_at(arg)]
     if not names or None in names or node.keywords:
         raise refuse("TypeError", "`pick` takes a table and columns of it", node.span, help="`pick(people, age, sex)`")
     return transform.pick(table, [name for name in names if name is not None])

@@ -80,8 +80,12 @@ class Modules:
             interp.block(tree.body, scope)
         finally:
             self._loading.discard(name)
-        public = {k: v for k, v in scope.names.items() if not k.startswith("_") and not isinstance(v, Module)}
-        self._loaded[name] = Module(name, public)
+        brought = scope.modules or {}
+        public = {
+            k: v for k, v in scope.names.items()
+            if not k.startswith("_") and not isinstance(v, Module) and len(brought.get(k, ())) < 2
+        }  # fmt: skip
+        self._loaded[name] = Module(name, public, name in self.library())
         return self._loaded[name]
 
 

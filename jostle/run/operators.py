@@ -8,6 +8,7 @@ from typing import Any
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.doubles import arithmetic, folded, ordered
 from jostle.kernels.errors import KernelError
+from jostle.language import patterns
 from jostle.privacy.kernel.handles import handles_in
 from jostle.run.faults import private_value
 from jostle.run.values import (
@@ -48,6 +49,12 @@ def binary(op: str, left: Any, right: Any) -> Any:
             return contains(right, left) == (op == "in")
         case "<" | "<=" | ">" | ">=":
             return _compare(op, left, right)
+        case "like" | "not like":
+            if not (isinstance(left, str) and isinstance(right, str)):
+                raise refuse("TypeError", f"`like` takes texts, not {kind_name(left)} and {kind_name(right)}")
+            return patterns.matches(left, patterns.like(right)) == (op == "like")
+        case "between" | "not between":
+            return (_compare(">=", left, right[0]) and _compare("<=", left, right[1])) == (op == "between")
     if isinstance(left, JSet) and op in "+-":
         return _sets(op, left, right)
     if op == "+" and isinstance(left, str) and isinstance(right, str):

@@ -83,7 +83,7 @@ def stage(
         grouped = persons.group_rows(table, person, listed, terms, most)
     except Refusal as refusal:
         raise refusal.at(node.span) from None
-    outputs = RowCompiler(grouped.domains, interp.eval, scope, given)
+    outputs = RowCompiler(grouped.domains, interp.eval, scope, given=given)
     columns = {key.name: Column(key.name) for key in keys}
     for i, column in enumerate(node.columns):
         name = column.name or _own_name(column.value) or f"value{i + 1}"
@@ -122,7 +122,7 @@ def _argument(call: n.Call, compiler: RowCompiler) -> tuple[RowExpr | None, bool
         return compiler.column_position(arg.value)[0], True
     if isinstance(arg, n.Star):
         raise refuse("TypeError", "`*` stands only in `count`", call.span)
-    return compiler.column_position(arg)[0], False
+    return compiler.column_position(arg, constant=isinstance(arg, n.Number))[0], False
 
 
 def persons_in_groups(

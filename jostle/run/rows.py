@@ -1,8 +1,9 @@
 """From an expression of the program to an expression on rows.
 
-Columns come before variables. A part of the expression that names no column is evaluated once, outside, and enters
+A name that is a column means the column; one that is a variable too is refused, since either could be meant: `t.sex` is
+the column and `@sex` the variable. A part of the expression that names no column is evaluated once, outside, and enters
 as a constant; every name is resolved on the way, also in a branch that no row will take. The row language is total
-and closed: user functions and anything that could loop or fail do not enter it.
+and closed: functions of the program enter it as the one expression that they are (`inlined`).
 """
 
 from __future__ import annotations
@@ -11,52 +12,141 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jostle.diagnostics import did_you_mean, refuse
-from jostle.language.operations import ROW_FUNCTIONS
-from jostle.plan.domains import Domain
+from jostle.language import described, patterns
+from jostle.language.operations import COMPARISONS, ROW_FUNCTIONS
+from jostle.plan.domains import Categories, Domain, Integer, Real
 from jostle.plan.kinds import applied
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
-from jostle.privacy.kernel.handles import ColumnHandle, handles_in
+from jostle.privacy.kernel.handles import ColumnHandle, Handle, handles_in
+from jostle.run.inlined import Body, inlined
+from jostle.run.qualifiers import Qualifiers
 from jostle.run.scope import MISSING, Scope
-from jostle.run.values import Builtin, Interval, JSet, is_number, is_sequence, kind_name
+from jostle.run.values import (
+    Builtin,
+    Function,
+    Interval,
+    JSet,
+    Module,
+    Part,
+    RowForm,
+    is_number,
+    is_sequence,
+    kind_name,
+)
 from jostle.syntax import nodes as n
 
 MEASURE = "measure it first, with an amount of its own, and use the number"
+CALLED = (Function, Builtin, RowForm, Part, Module)
 Evaluate = Callable[[n.Expr, Scope], Any]
 
 
 class RowCompiler:
-    """Compiles expressions over the columns of one table or the dimensions of one cube."""
+    """Compiles expressions over the columns of one table or the dimensions of one cube.
+
+    `tables`: the names that the table has where the expression stands. `body`: of a function that is being inlined.
+    `given` are the values of some nodes, by their ids: of aggregates over groups of rows.
+    """
 
     def __init__(
-        self, schema: Mapping[str, Domain], evaluate: Evaluate, scope: Scope, given: Mapping[int, RowExpr] | None = None
-    ) -> None:
-        """`given` are the values of some nodes, by their ids: of aggregates over groups of rows."""
+        self, schema: Mapping[str, Domain], evaluate: Evaluate, scope: Scope, tables: Qualifiers | None = None,
+        body: Body | None = None, given: Mapping[int, RowExpr] | None = None,
+    ) -> None:  # fmt: skip
         self._schema = schema
         self._evaluate = evaluate
         self._scope = scope
+        self._tables = tables or Qualifiers()
+        self._body = body
         self._given = given or {}
 
     def expression(self, node: n.Expr) -> RowExpr:
         return self._compile(node) or self._outside(node)
 
-    def column_position(self, node: n.Expr) -> tuple[RowExpr, str | None]:
-        """Where a column is expected: a variable that holds a column's name stands for it. Also the column's name."""
-        if isinstance(node, n.Name):
-            if node.id in self._schema:
-                return Column(node.id), node.id
-            named = self._scope.find(node.id)
-            if isinstance(named, ColumnHandle):
-                named = named.name
-            if isinstance(named, str):
-                self._need(named, node)
-                return Column(named), named
-            if named is MISSING:
-                raise self._unknown(node)
-        expr = self.expression(node)
-        if isinstance(expr, Constant) and expr.value in self._schema and not isinstance(node, n.String):
-            named = str(expr.value)  # `data.class` where that is a text that names a column
-            return Column(named), named
+    def condition(self, node: n.Expr) -> RowExpr:
+        """A condition that reads a column: one that reads none would hold for all rows, or for none."""
+        expr = self._compile(node)
+        if expr is not None:
+            return expr
+        if isinstance(node, (n.Binary, n.Logic, n.String, n.Number, n.Unary)):
+            raise self._reads_nothing(node, "this condition")
+        return self._outside(node)
+
+    def column_position(self, node: n.Expr, *, constant: bool = False) -> tuple[RowExpr, str | None]:
+        """Where a column is expected: a text, or a variable that holds a column's name, stands for it.
+
+        Also the column's name. Anything else must read a column, unless a `constant` may stand there.
+        """
+        if isinstance(node, n.Name) and self._is_column(node.id):
+            other = self._named(self._variable(node.id))
+            if other is not None and other != node.id and other in self._schema:
+                raise self._two_meanings(node)
+            return self._column(node.id), node.id
+        if isinstance(node, n.Name) and self._scope.find(node.id) is MISSING:
+            raise self._unknown(node)
+        if isinstance(node, n.String) and (not constant or node.value in self._schema):
+            self._need(node.value, node)
+            return self._column(node.value), node.value
+        expr = self._compile(node)
+        if isinstance(expr, Column) and isinstance(node, n.Attribute | n.Call):
+            return expr, expr.name
+        if expr is not None:
+            return expr, None
+        value = self._evaluate(node, self._scope)
+        named = self._named(value)
+        if named is not None and (not constant or named in self._schema):
+            self._need(named, node)
+            return self._column(named), named
+        expr = self._constant(value, node)
+        if not constant:
+            raise self._reads_nothing(node, "this")
         return expr, None
+
+    def columns_at(self, node: n.Expr) -> list[tuple[RowExpr, str | None]]:
+        """The same of a list of columns."""
+        if isinstance(node, n.ListOf):
+            return [pair for item in node.items for pair in self.columns_at(item)]
+        if isinstance(node, n.Name) and self._is_column(node.id):
+            return [self.column_position(node)]
+        if isinstance(node, n.Comprehension) or (
+            isinstance(node, n.Name | n.Variable | n.Attribute | n.Index | n.Call) and self._compile_known(node) is None
+        ):
+            value = self._evaluate(node, self._scope)
+            if is_sequence(value) or isinstance(value, JSet):
+                names = [self._named(item) for item in value]
+                if None in names:
+                    raise refuse("TypeError", "a list of columns holds their names, or columns", node.span)
+                for name in names:
+                    self._need(str(name), node)
+                return [(self._column(str(name)), name) for name in names]
+        return [self.column_position(node)]
+
+    def _compile_known(self, node: n.Expr) -> RowExpr | None:
+        if isinstance(node, n.Name) and self._scope.find(node.id) is MISSING:
+            raise self._unknown(node)
+        return self._compile(node)
+
+    # Names ---------------------------------------------------------------------------------------
+
+    def _is_column(self, name: str) -> bool:
+        return name in self._schema if self._body is None else name in self._body.bound
+
+    def _column(self, name: str) -> RowExpr:
+        return Column(name) if self._body is None else self._body.bound[name]
+
+    def _variable(self, name: str) -> Any:
+        """What the program's variable holds that could be meant instead of a column, or `MISSING`."""
+        value = self._scope.variable(name) if self._body is None else MISSING
+        called = isinstance(value, CALLED) or hasattr(value, "jostle_call")
+        tables = isinstance(value, Handle) and not isinstance(value, ColumnHandle)
+        return MISSING if called or tables else value
+
+    @staticmethod
+    def _named(value: Any) -> str | None:
+        return value.name if isinstance(value, ColumnHandle) else value if isinstance(value, str) else None
+
+    def _two_meanings(self, node: n.Name) -> Exception:
+        help = described.ways(node.id, self._tables.owner(node.id))
+        message = f"`{node.id}` is a column and a variable"
+        return refuse("NameError", message, node.span, label="which one is meant?", help=help)
 
     def _need(self, name: str, node: n.Expr) -> None:
         if name not in self._schema:
@@ -66,11 +156,25 @@ class RowCompiler:
     def _unknown(self, node: n.Name) -> Exception:
         names = [*self._schema, *self._scope.visible()]
         help = did_you_mean(node.id, names) or self._listed
+        for column, domain in self._schema.items():
+            if isinstance(domain, Categories) and node.id in domain.values:
+                help = f'it is a value of `{column}`: write `"{node.id}"`'
         return refuse("NameError", f"no column `{node.id}`", node.span, help=help)
+
+    def _no_such(self, table: str, name: str, node: n.Expr) -> Exception:
+        help = did_you_mean(name, self._schema) or self._listed
+        return refuse("NameError", f"`{table}` has no column `{name}`", node.span, help=help)
+
+    def _reads_nothing(self, node: n.Expr, what: str) -> Exception:
+        named = next((name for name in _names(node) if self._named(self._scope.find(name)) in self._schema), "")
+        help = f"`{named}` holds the name of a column: write `column({named})`" if named else self._listed
+        return refuse("TypeError", f"{what} reads no column of the table", node.span, label="no column", help=help)
 
     @property
     def _listed(self) -> str:
         return f"the columns are {', '.join(self._schema)}"
+
+    # Expressions ---------------------------------------------------------------------------------
 
     # Returns None for an expression without columns: it is public, and its parent decides what to do with it.
     def _compile(self, node: n.Expr) -> RowExpr | None:
@@ -78,17 +182,7 @@ class RowCompiler:
             return self._given[id(node)]
         match node:
             case n.Name():
-                if node.id in self._schema:
-                    return Column(node.id)
-                value = self._scope.find(node.id)
-                if value is MISSING:
-                    raise self._unknown(node)
-                if node.id == "values" and isinstance(value, Builtin):
-                    raise refuse(
-                        "TypeError", "`values` cannot be grouped by or calculated with", node.span,
-                        help="counts are summed, `sum(values)`, counted, `count(values) where values > 5`, or measured",
-                    )  # fmt: skip
-                return None
+                return self._name(node)
             case n.Unary():
                 operand = self._compile(node.operand)
                 if operand is None or node.op == "+":
@@ -96,6 +190,12 @@ class RowCompiler:
                 return Apply("neg" if node.op == "-" else "not", (operand,))
             case n.Binary() if node.op in ("in", "not in"):
                 return self._member(node)
+            case n.Binary() if node.op in ("between", "not between"):
+                return self._between(node)
+            case n.Binary() if node.op in ("like", "not like"):
+                return self._like(node)
+            case n.Binary() if node.op in COMPARISONS:
+                return self._comparison(node)
             case n.Binary():
                 return self._apply(node.op, (node.left, node.right))
             case n.Logic():
@@ -111,12 +211,37 @@ class RowCompiler:
                 return self._apply("if", (node.test, node.then, node.other))
             case n.Call():
                 return self._call(node)
+            case n.Attribute(value=n.Name(id=table), name=name) if self._tables.has(table, name):
+                self._tables.need_visible(table, name, node.span)
+                return Column(name)
+            case n.Attribute(value=n.Name(id=table), name=name) if self._tables.lacks(table, self._scope):
+                raise self._no_such(table, name, node)
             case n.Attribute() | n.Index():
                 if self._compile(node.value) is not None:
-                    raise refuse("TypeError", "a column has no fields or elements in a query", node.span)
+                    help = ""
+                    if isinstance(node.value, n.Name) and self._scope.find(node.value.id) is not MISSING:
+                        help = f"write `@{node.value.id}` for the variable"
+                    raise refuse("TypeError", "a column has no fields or elements in a query", node.span, help=help)
                 return None
             case n.Range() | n.ListOf() | n.SetOf() if any(self._compile(c) is not None for c in _children(node)):
                 raise refuse("TypeError", "columns cannot stand in a list or range", node.span)
+        if self._body is not None:
+            self._body.need_quiet(node)
+        return None
+
+    def _name(self, node: n.Name) -> RowExpr | None:
+        if self._is_column(node.id):
+            if self._variable(node.id) is not MISSING:
+                raise self._two_meanings(node)
+            return self._column(node.id)
+        value = self._scope.find(node.id)
+        if value is MISSING:
+            raise self._unknown(node)
+        if node.id == "values" and isinstance(value, Builtin):
+            raise refuse(
+                "TypeError", "`values` cannot be grouped by or calculated with", node.span,
+                help="counts are summed, `sum(values)`, counted, `count(values) where values > 5`, or measured",
+            )  # fmt: skip
         return None
 
     def _apply(self, op: str, nodes: tuple[n.Expr, ...]) -> RowExpr | None:
@@ -125,11 +250,51 @@ class RowCompiler:
             return None
         return applied(op, tuple(p or self._outside(o) for p, o in zip(parts, nodes, strict=True)), self._schema)
 
+    def _comparison(self, node: n.Binary) -> RowExpr | None:
+        compared = self._apply(node.op, (node.left, node.right))
+        if compared is None:
+            self._need_no_column_meant(node)
+            return None
+        self._need_described(node)
+        if node.op in ("==", "!=") and isinstance(compared, Apply):
+            columns = [arg for arg in compared.args if not (isinstance(arg, Constant) and arg.value is None)]
+            if len(columns) == 1:  # what is compared with `none` is tested for being missing
+                missing = Apply("missing", (columns[0],))
+                return missing if node.op == "==" else Apply("not", (missing,))
+        return compared
+
+    def _between(self, node: n.Binary) -> RowExpr | None:
+        low, high = _children(node.right)
+        parts = [self._compile(part) for part in (node.left, low, high)]
+        if all(part is None for part in parts):
+            return None
+        value, least, most = (p or self._outside(o) for p, o in zip(parts, (node.left, low, high), strict=True))
+        self._need_described(node)
+        inside = Apply("and", (Apply(">=", (value, least)), Apply("<=", (value, most))))
+        return Apply("not", (inside,)) if node.op.startswith("not") else inside
+
+    def _like(self, node: n.Binary) -> RowExpr | None:
+        value = self._compile(node.left)
+        if value is None:
+            return None
+        pattern = self._evaluate_public(node.right)
+        if not isinstance(pattern, str):
+            raise refuse("TypeError", f"`like` takes a text, not {kind_name(pattern)}", node.right.span)
+        plain = pattern[:-1]
+        if pattern[-1:] == "%" and not set(plain) & {"%", "_"}:
+            found = applied("starts_with", (value, Constant(plain)), self._schema)
+        else:
+            found = applied("matches", (value, Constant(patterns.like(pattern))), self._schema)
+        return Apply("not", (found,)) if node.op == "not like" else found
+
     def _member(self, node: n.Binary) -> RowExpr | None:
         left = self._compile(node.left)
         if left is None:
             return None
-        value = self._evaluate(node.right, self._scope)
+        self._need_described(node)
+        value = self._evaluate_public(node.right)
+        if isinstance(value, (str, float, int)) and _in_brackets(node.right):
+            value = [value]  # SQL's `in ("a")`
         if isinstance(value, Interval):
             inside = Apply("and", (Apply(">=", (left, Constant(value.low))), Apply("<=", (left, Constant(value.high)))))
         elif isinstance(value, JSet) or is_sequence(value):
@@ -139,13 +304,20 @@ class RowCompiler:
         return Apply("not", (inside,)) if node.op == "not in" else inside
 
     def _call(self, node: n.Call) -> RowExpr | None:
+        name = node.function.id if isinstance(node.function, n.Name) else ""
+        value = self._scope.find(name)
+        if name == "column" and not isinstance(value, Function):
+            return self._named_column(node)
         args = [self._compile(a) for a in node.args]
         args += [self._compile(k.value) for k in node.keywords]
         if all(a is None for a in args):
+            if self._body is not None:
+                self._body.need_quiet(node)
             return None
-        name = node.function.id if isinstance(node.function, n.Name) else ""
-        value = self._scope.find(name)
-        own = kind_name(value) == "a function" and not isinstance(value, Builtin)
+        function = value if name else self._evaluate(node.function, self._scope)
+        if isinstance(function, Function):
+            return self._inlined(function, node, args)
+        own = kind_name(function) == "a function" and not isinstance(function, Builtin)
         if name not in ROW_FUNCTIONS or own:
             names = ", ".join(ROW_FUNCTIONS)
             raise refuse(
@@ -160,8 +332,36 @@ class RowCompiler:
         filled = tuple(p or self._outside(o) for p, o in zip(args, node.args, strict=True))
         return applied(name, filled, self._schema)
 
+    def _named_column(self, node: n.Call) -> RowExpr:
+        """`column(c)`: the column of which c is the name."""
+        if len(node.args) != 1 or node.keywords:
+            raise refuse("TypeError", "`column` takes the name of a column", node.span, help="`column(c) == 1`")
+        value = self._evaluate_public(node.args[0])
+        named = self._named(value)
+        if named is None:
+            message = f"`column` takes the name of a column, not {kind_name(value)}"
+            raise refuse("TypeError", message, node.args[0].span)
+        self._need(named, node.args[0])
+        return Column(named)
+
+    def _inlined(self, function: Function, node: n.Call, args: list[RowExpr | None]) -> RowExpr:
+        """A call of a function of the program: its one expression, over what the call gives it."""
+        values = [*node.args, *(k.value for k in node.keywords)]
+        given = [
+            expr if expr is not None else self._evaluate_public(value) for expr, value in zip(args, values, strict=True)
+        ]
+        keywords = {k.name: given[len(node.args) + i] for i, k in enumerate(node.keywords)}
+        body, scope = inlined(function, given[: len(node.args)], keywords, node, self._body)
+        inner = RowCompiler(self._schema, self._evaluate, scope, None, body)
+        return inner.expression(body.value)
+
+    # Constants -----------------------------------------------------------------------------------
+
     def _outside(self, node: n.Expr) -> RowExpr:
-        return self._constant(self._evaluate(node, self._scope), node)
+        return self._constant(self._evaluate_public(node), node)
+
+    def _evaluate_public(self, node: n.Expr) -> Any:
+        return self._evaluate(node, self._scope)
 
     def _constant(self, value: Any, node: n.Expr) -> RowExpr:
         if isinstance(value, ColumnHandle):
@@ -175,6 +375,54 @@ class RowCompiler:
         if is_number(value):
             return Constant(float(value))
         raise refuse("TypeError", f"{kind_name(value)} cannot stand in an expression on rows", node.span)
+
+    # What cannot be meant ------------------------------------------------------------------------
+
+    def _need_described(self, node: n.Binary) -> None:
+        """Refuses a constant of the text that the description of a column rules out."""
+        if self._body is not None:
+            return
+        for side, op, place, value in described.compared(node):
+            expr = Column(side.id) if isinstance(side, n.Name) and side.id in self._schema else self._compile(side)
+            known = known_of(self._schema[expr.name]) if isinstance(expr, Column) else None
+            fault = described.ruled_out(expr.name, op, value, known) if isinstance(expr, Column) and known else None
+            if fault:
+                label = "holds for no row" if op != "!=" else "holds for every row"
+                raise refuse("ValueError", fault[0], place.span, label=label, help=fault[1])
+
+    def need_described(self, column: str, node: n.Expr) -> None:
+        """The same of `D[a = v]`."""
+        self._need_described(n.Binary("==", n.Name(column, span=node.span), node, span=node.span))
+
+    def _need_no_column_meant(self, node: n.Binary) -> None:
+        """Refuses `c == 1` where c is the name of a column."""
+        for side, other in ((node.left, node.right), (node.right, node.left)):
+            value = described.literal(other)
+            named = isinstance(side, n.Name | n.Variable) and self._body is None
+            if named and value is not None and value not in self._schema and self._holds_a_column(side):
+                raise self._reads_nothing(node, "this comparison")
+
+    def _holds_a_column(self, node: n.Expr) -> bool:
+        return isinstance(node, n.Name | n.Variable) and self._named(self._scope.find(node.id)) in self._schema
+
+
+def known_of(domain: Domain) -> described.Listed | described.Bounded | None:
+    """What a domain lists or bounds."""
+    if isinstance(domain, Categories):
+        return described.Listed(domain.values)
+    if isinstance(domain, Integer | Real):
+        return described.Bounded(domain.low, domain.high, isinstance(domain, Integer))
+    return None
+
+
+def _in_brackets(node: n.Expr) -> bool:
+    return node.span.source.line(node.span.line)[node.span.column - 1 : node.span.column] == "("
+
+
+def _names(node: n.Expr) -> list[str]:
+    from jostle.syntax.walk import every
+
+    return [part.id for part in every(node) if isinstance(part, n.Name | n.Variable)]
 
 
 def _children(node: n.Expr) -> tuple[n.Expr, ...]:

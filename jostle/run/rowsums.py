@@ -23,6 +23,7 @@ from jostle.privacy.measurements.vectors import Moments, VectorSum, check_moment
 from jostle.privacy.scores import vectorsums
 from jostle.run.arguments import amount_for
 from jostle.run.faults import private_value
+from jostle.run.qualifiers import Qualifiers
 from jostle.run.registry import builtin
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Scope
@@ -57,8 +58,9 @@ def _vectors(interp: Any, node: n.Call, scope: Scope) -> Vectors:
         raise refuse("TypeError", f"`vectors` takes a table, not {kind_name(table)}", node.args[0].span)
     if table.weighted:
         raise refuse("TypeError", "vectors of a weighted source cannot be summed", node.span, help="`up to k rows`")
-    compiler = RowCompiler(table.domains, interp.eval, scope)
-    chosen = [compiler.column_position(arg) for arg in node.args[1:]]
+    tables = Qualifiers.of(node.args[0], table.domains)
+    compiler = RowCompiler(table.domains, interp.eval, scope, tables)
+    chosen = [pair for arg in node.args[1:] for pair in compiler.columns_at(arg)]
     named = [(expr, name or f"column {i + 1}") for i, (expr, name) in enumerate(chosen)]
     if not named:
         named = [(Column(name), name) for name, domain in table.schema if _numeric(domain)]

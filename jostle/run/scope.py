@@ -5,23 +5,46 @@ from __future__ import annotations
 from typing import Any
 
 from jostle.diagnostics import did_you_mean, refuse
+from jostle.language.forms import ambiguity
 
 
 class Scope:
-    __slots__ = ("names", "parent")
+    """`modules`: of the names that came by `use`, the modules that have them. `groups`: names of a select's results."""
+
+    __slots__ = ("groups", "modules", "names", "parent")
 
     def __init__(self, parent: Scope | None = None, names: dict[str, Any] | None = None) -> None:
         self.parent = parent
         self.names: dict[str, Any] = {} if names is None else names
+        self.groups = False
+        self.modules: dict[str, tuple[str, ...]] | None = None
 
     def find(self, name: str) -> Any:
-        """The value, or `MISSING`."""
+        """The value, or `MISSING`. Refuses a name that several modules have."""
         scope: Scope | None = self
         while scope is not None:
             if name in scope.names:
+                if scope.modules is not None and len(scope.modules.get(name, ())) > 1:
+                    raise several(name, scope.modules[name])
                 return scope.names[name]
             scope = scope.parent
         return MISSING
+
+    def variable(self, name: str) -> Any:
+        """The same of what the program itself gave a value: not built in, and no module's."""
+        scope: Scope | None = self
+        while scope is not None and name not in scope.names:
+            scope = scope.parent
+        if scope is None or scope.parent is None or (scope.modules is not None and name in scope.modules):
+            return MISSING
+        return scope.names[name]
+
+    def outside_rows(self) -> Scope:
+        """This scope without the names of the groups of a select."""
+        scope = self
+        while scope.groups and scope.parent is not None:
+            scope = scope.parent
+        return scope
 
     def get(self, name: str) -> Any:
         value = self.find(name)
@@ -31,6 +54,19 @@ class Scope:
 
     def set(self, name: str, value: Any) -> None:
         self.names[name] = value
+        if self.modules is not None:
+            self.modules.pop(name, None)
+
+    def bring(self, name: str, value: Any, module: str, *, built_in: bool) -> None:
+        """Gives a name of a module, unless the program has one; what two bring is refused where it is used."""
+        if self.modules is None:
+            self.modules = {}
+        if name in self.names and name not in self.modules:
+            return
+        before = self.modules.get(name, ("",) if built_in else ())
+        same = self.names.get(name) is value
+        self.modules[name] = (module,) if same and len(before) < 2 else tuple(dict.fromkeys((*before, module)))
+        self.names[name] = value
 
     def visible(self) -> list[str]:
         scope: Scope | None = self
@@ -39,6 +75,12 @@ class Scope:
             out.extend(scope.names)
             scope = scope.parent
         return out
+
+
+def several(name: str, modules: tuple[str, ...]) -> Exception:
+    """The refusal of a name that several modules have."""
+    message, help = ambiguity(name, modules)
+    return refuse("NameError", message, help=help)
 
 
 class Missing:

@@ -27,8 +27,9 @@ from jostle.privacy.measurements.query import Answer, GroupKey, prepare
 from jostle.privacy.transformations import transform
 from jostle.privacy.transformations.joins import join
 from jostle.privacy.transformations.persons import join_own_rows
-from jostle.run import persons
+from jostle.run import groups, persons
 from jostle.run.keysets import column_of_keys, together
+from jostle.run.qualifiers import Qualifiers
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import MISSING, Scope
 from jostle.run.values import Grouped, Interval, JSet, Record, is_number, is_sequence, kind_name, need_room
@@ -144,14 +145,16 @@ def select(interp: Any, node: n.Select, scope: Scope) -> Any:
     table = interp.eval(node.table, scope)
     if isinstance(table, ColumnHandle) or not isinstance(table, (Table, Cube)):
         raise refuse("TypeError", f"a select reads a table or a cube, and this is {kind_name(table)}", node.table.span)
+    tables = Qualifiers.of(node.table, dict(table.schema), node.alias)
     for joined in node.joins:
-        table = _join(interp, table, joined, scope)
+        table = _join(interp, table, joined, scope, tables)
     schema = dict(table.schema)
-    compiler = RowCompiler(schema, interp.eval, scope)
+    compiler = RowCompiler(schema, interp.eval, scope, tables)
     where = None
     if node.where is not None:
-        inner = RowCompiler({**schema, VALUES: Open("real")}, interp.eval, scope) if _is_cube(table) else compiler
-        where = inner.expression(node.where)
+        counts = {**schema, VALUES: Open("real")}
+        inner = RowCompiler(counts, interp.eval, scope, tables) if _is_cube(table) else compiler
+        where = inner.condition(node.where)
         if isinstance(table, Table):
             try:
                 table = transform.where(table, where)
@@ -171,7 +174,7 @@ def select(interp: Any, node: n.Select, scope: Scope) -> Any:
     if node.limit is not None and isinstance(table, Cube):
         raise refuse("TypeError", "a cube has no rows of persons to limit", node.limit.span)
     table = persons.limited(interp, table, keys, node.limit, scope)
-    outputs = [_output(c, table, schema) for c in node.columns]
+    outputs = [_output(c, table, node) for c in node.columns]
     named = [name for key in keys for name in key.names or (key.name,)]
     _distinct_names([*named, *(o.name for o in outputs)], node)
     calls = [call for o in outputs for call in o.calls]
@@ -195,6 +198,7 @@ def select(interp: Any, node: n.Select, scope: Scope) -> Any:
         )
     except Refusal as refusal:
         raise _located(refusal, calls, node) from None
+    arrangement = groups.Arrangement.of(interp, node, named, outputs, scope)
     own = amount_of(interp, node.spend.amount, scope, table.exposures) if node.spend is not None else None
     via = mechanism_of(interp, node.spend) if node.spend is not None else None
     with interp.kernel.events.within("query", request.title, node.span) as event:
@@ -213,7 +217,7 @@ def select(interp: Any, node: n.Select, scope: Scope) -> Any:
             answer = request.exact(interp.kernel)
             event["public"] = True
         event.update(aggregates=[a.name for a in measured], keys=named)
-    return _result(interp, named, outputs, calls, answer, scope)
+    return _result(interp, named, outputs, calls, answer, arrangement, scope)
 
 
 def _stage(interp: Any, node: n.Select, table: Any, compiler: RowCompiler, scope: Scope) -> Table:
@@ -254,7 +258,7 @@ def _is_cube(table: Any) -> bool:
     return isinstance(table, Cube)
 
 
-def _join(interp: Any, left: Any, joined: n.Join, scope: Scope) -> Table:
+def _join(interp: Any, left: Any, joined: n.Join, scope: Scope, tables: Qualifiers) -> Table:
     right = interp.eval(joined.table, scope)
     for side in (left, right):
         if not isinstance(side, Table):
@@ -265,6 +269,8 @@ def _join(interp: Any, left: Any, joined: n.Join, scope: Scope) -> Table:
         if not is_number(value) or value < 1 or value != int(value):
             raise refuse("ValueError", "`up to` takes a whole number of rows, at least 1", joined.up_to.span)
         most = int(value)
+    shared = [match.column for match in joined.on if match.column == match.theirs]
+    tables.add(joined.table, dict(right.schema), joined.alias, shared)
     on = [(match.column, match.theirs) for match in joined.on if not _is_word(match.column, left, right)]
     own = len(on) < len(joined.on) or any(
         mine in person_columns(left.plan) and theirs in person_columns(right.plan) for mine, theirs in on
@@ -310,8 +316,13 @@ def public_keys(value: Any, span: Span) -> tuple[Any, ...] | range:
     return tuple(dict.fromkeys(keys))
 
 
-def _output(column: n.Column, table: Any, schema: dict[str, Any]) -> Output:
+def _output(column: n.Column, table: Any, node: n.Select) -> Output:
     calls = list(aggregates(column.value))
+    others = any(True for other in node.columns for _ in aggregates(other.value))
+    if not calls and isinstance(column.value, n.Name) and others:
+        keys = [*(key.value.id for key in node.keys if isinstance(key.value, n.Name)), column.value.id]
+        message = f"`{column.value.id}` is no aggregate, and the groups are not by it"
+        raise refuse("TypeError", message, column.value.span, help=f"add it to the keys: `groupby {', '.join(keys)}`")
     if not calls:
         if table.private:
             name = table.exposures[0].source.name
@@ -352,7 +363,8 @@ def _aggregate(interp: Any, call: n.Call, table: Any, compiler: RowCompiler, sco
         if isinstance(arg, n.Distinct):
             row, arg = DISTINCT[row.name], arg.value
         cells = isinstance(table, Cube) and isinstance(arg, n.Name) and arg.id == VALUES
-        expressions.append(Column(VALUES) if cells else compiler.column_position(arg)[0])
+        constant = isinstance(arg, n.Number)
+        expressions.append(Column(VALUES) if cells else compiler.column_position(arg, constant=constant)[0])
     return registry.AGGREGATES[row.name](tuple(expressions), tuple(numbers))
 
 
@@ -365,9 +377,10 @@ def _located(refusal: Refusal, calls: list[n.Call], node: n.Select) -> Refusal:
 
 
 def _result(
-    interp: Any, keys: list[str], outputs: list[Output], calls: list[n.Call], answer: Answer, scope: Scope
-) -> Any:
-    groups = len(answer.values[0]) if answer.values else 0
+    interp: Any, keys: list[str], outputs: list[Output], calls: list[n.Call], answer: Answer,
+    arrangement: groups.Arrangement, scope: Scope,
+) -> Any:  # fmt: skip
+    many = len(answer.values[0]) if answer.values else 0
     columns: dict[str, list[Any]] = {
         key: [_plain_key(v) for v in values] for key, values in zip(keys, answer.keys, strict=True)
     }
@@ -377,7 +390,7 @@ def _result(
             columns[output.name] = simple[id(output.value)]
             continue
         column, outer = [], interp.given
-        for g in range(groups):
+        for g in range(many):
             interp.given = {**outer, **{key: values[g] for key, values in simple.items()}}
             try:
                 column.append(interp.eval(output.value, scope))
@@ -385,7 +398,7 @@ def _result(
                 interp.given = outer
         columns[output.name] = column
     if keys:
-        return Grouped(columns, len(keys))
+        return Grouped(arrangement.arranged(interp, columns, calls, answer.values), len(keys))
     record = Record((name, values[0]) for name, values in columns.items())
     return next(iter(record.values())) if len(record) == 1 else record
 
@@ -407,7 +420,7 @@ def rows_of(interp: Any, handle: Handle, node: n.Index, scope: Scope) -> Handle:
         raise refuse("TypeError", f"{kind_name(handle)} has no rows to select", node.span)
     rows: Any = handle
     for condition in node.args:
-        compiler = RowCompiler(dict(rows.schema), interp.eval, scope)
+        compiler = _compiler(interp, rows, node, scope)
         expr = compiler.expression(condition)
         if isinstance(expr, Constant) or isinstance(condition, n.Number):
             raise _by_value(handle, condition)
@@ -422,11 +435,16 @@ def rows_of(interp: Any, handle: Handle, node: n.Index, scope: Scope) -> Handle:
             raise refuse(
                 "TypeError", f"a column is compared with a number or text, not {kind_name(value)}", keyword.span
             )
+        _compiler(interp, rows, node, scope).need_described(name, keyword.value)
         try:
             rows = transform.rows_where(rows, name, value)
         except Refusal as refusal:
             raise refusal.at(keyword.span) from None
     return rows  # type: ignore[no-any-return]
+
+
+def _compiler(interp: Any, rows: Any, node: n.Index, scope: Scope) -> RowCompiler:
+    return RowCompiler(dict(rows.schema), interp.eval, scope, Qualifiers.of(node.value, dict(rows.schema)))
 
 
 def _by_value(handle: Handle, node: n.Expr) -> Refusal:

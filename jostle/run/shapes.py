@@ -54,14 +54,15 @@ def _row_items(interp: Any, node: n.Expr, table: Table, scope: Scope) -> list[Ro
     """The items of a list, each an expression on rows; a comprehension walks through something public."""
     if isinstance(node, n.ListOf):
         compiler = RowCompiler(table.domains, interp.eval, scope)
-        return [compiler.column_position(item)[0] for item in node.items]
+        return [compiler.column_position(item, constant=True)[0] for item in node.items]
     if isinstance(node, n.Comprehension) and node.kind == "list" and not node.flat:
         items: list[RowExpr] = []
         for value in interp.walk(interp.eval(node.source, scope), node.source.span):
             inner = Scope(scope)
             interp.bind(node.names, value, inner, node.source.span)
             if node.condition is None or interp.truth(interp.eval(node.condition, inner), node.condition):
-                items.append(RowCompiler(table.domains, interp.eval, inner).column_position(node.item)[0])
+                compiler = RowCompiler(table.domains, interp.eval, inner)
+                items.append(compiler.column_position(node.item, constant=True)[0])
         return items
     raise refuse("TypeError", "`explode` takes lists that are written out", node.span,
                  help="`explode(t, item = [a, b, c])`, or `[part(tags, \";\", i) for i in 1..3]`")  # fmt: skip

@@ -11,6 +11,7 @@ from jostle.privacy.measurements.choices import NoisyScore
 from jostle.privacy.scores import splits
 from jostle.privacy.transformations import disjoint, transform
 from jostle.run.faults import private_value
+from jostle.run.qualifiers import Qualifiers
 from jostle.run.registry import builtin, implement
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Scope
@@ -31,7 +32,7 @@ def _score(name: str) -> Any:
         table = interp.eval(node.args[0], scope)
         if not isinstance(table, Table):
             raise refuse("TypeError", f"`{name}` takes a table, not {kind_name(table)}", node.args[0].span)
-        compiler = RowCompiler(dict(table.schema), interp.eval, scope)
+        compiler = RowCompiler(table.domains, interp.eval, scope, Qualifiers.of(node.args[0], table.domains))
         by, label = (_column(compiler, table, arg) for arg in node.args[1:])
         most = None
         for keyword in node.keywords:
@@ -45,8 +46,6 @@ def _score(name: str) -> Any:
 def _column(compiler: RowCompiler, table: Table, node: n.Expr) -> tuple[str, RowExpr]:
     """A column by its name, its handle or a text, or an expression on rows."""
     expr, name = compiler.column_position(node)
-    if isinstance(expr, Constant) and expr.value in table.domains:
-        expr = Column(str(expr.value))
     return (name or (expr.name if isinstance(expr, Column) else "this split")), expr
 
 

@@ -44,9 +44,12 @@ def _return(interp: Interpreter, node: n.Return, scope: Scope) -> Returned:
 def _use(interp: Interpreter, node: n.Use, scope: Scope) -> None:
     module = interp.load_module(node.path, node.span)
     scope.set(node.path[-1], module)
+    built_in = not module.of_library  # the library's own names are the language's, and may stand for others of its
     for name, value in module.names.items():
-        if name not in scope.names or isinstance(scope.names[name], Module):
+        if isinstance(scope.names.get(name), Module):
             scope.set(name, value)
+        else:
+            scope.bring(name, value, node.path[-1], built_in=built_in and name in interp.base.names)
 
 
 def _param(interp: Interpreter, node: n.ParamDecl, scope: Scope) -> None:

@@ -145,6 +145,7 @@ class Module:
 
     name: str
     names: dict[str, Any] = field(default_factory=dict)
+    of_library: bool = False
 
 
 class Required:

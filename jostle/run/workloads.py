@@ -10,6 +10,7 @@ from typing import Any
 
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.privacy.kernel.handles import Cube
+from jostle.run.qualifiers import Qualifiers
 from jostle.run.registry import builtin
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Scope
@@ -84,7 +85,7 @@ def _predicates(interp: Any, node: n.Call, scope: Scope) -> Any:
     columns = dict(zip(cube.names, places, strict=True))
     conditions: list[Any] = []
     for expr, inner in (pair for arg in node.args[1:] for pair in _conditions(interp, arg, scope)):
-        condition = RowCompiler(schema, interp.eval, inner).expression(expr)
+        condition = RowCompiler(schema, interp.eval, inner, Qualifiers.of(node.args[0], schema)).condition(expr)
         if kind_of(condition, schema) != "boolean":
             raise refuse("TypeError", "a condition must be true or false", expr.span, help="compare: `x > 3`")
         if (len(conditions) + 1) * cube.size > MOST_HELD:

@@ -18,6 +18,7 @@ from lark import Token, Transformer, v_args
 from jostle.diagnostics import refuse
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n
+from jostle.syntax.messages import entries
 
 Children = Sequence[Any]
 _inline: Any = v_args(inline=True)
@@ -98,6 +99,12 @@ class Builder(Transformer):  # type: ignore[type-arg]
 
     def def_(self, word: Token, name: Token, params: tuple[tuple[n.Param, ...], Span], body: n.Block) -> n.Def:
         return n.Def(str(name), params[0], body, span=self._span(word, body))
+
+    def def_expression(
+        self, word: Token, name: Token, params: tuple[tuple[n.Param, ...], Span], _equal: Token, value: n.Expr
+    ) -> n.Def:
+        body = n.Block((n.Return(value, span=value.span),), span=value.span)
+        return n.Def(str(name), params[0], body, span=self._span(word, value))
 
     def if_(self, word: Token, test: n.Expr, then: n.Block, _else: Token | None, other: Any) -> n.If:
         if isinstance(other, n.If):
@@ -238,10 +245,40 @@ class Builder(Transformer):  # type: ignore[type-arg]
         return n.Unary(str(op).lower(), operand, span=self._span(op, operand))
 
     def binary(self, left: n.Expr, op: Token, right: n.Expr) -> n.Binary:
-        return n.Binary(str(op).lower(), left, right, span=self._span(left, right))
+        spelled = {"=": "==", "<>": "!="}.get(str(op), str(op).lower())
+        return n.Binary(spelled, left, right, span=self._span(left, right))
 
     def not_member(self, left: n.Expr, _not: Token, _in: Token, right: n.Expr) -> n.Binary:
         return n.Binary("not in", left, right, span=self._span(left, right))
+
+    def missing_test(self, left: n.Expr, _is: Token, negated: Token | None, word: Token) -> n.Binary:
+        span = self._span(left, word)
+        if word.type == "CONST" and word.lower() != "none":
+            raise refuse("SyntaxError", "`is` only tests for a missing value", self._at(word), help="compare with `==`")
+        missing = n.Constant(None, span=self._at(word))
+        return n.Binary("!=" if negated is not None else "==", left, missing, span=span)
+
+    def like_test(self, value: n.Expr, negated: Token | None, _like: Token, pattern: n.Expr) -> n.Binary:
+        return n.Binary("not like" if negated is not None else "like", value, pattern, span=self._span(value, pattern))
+
+    def between_test(
+        self, value: n.Expr, negated: Token | None, _between: Token, low: n.Expr, _and: Token, high: n.Expr
+    ) -> n.Binary:
+        ends = n.ListOf((low, high), span=self._span(low, high))
+        return n.Binary("not between" if negated is not None else "between", value, ends, span=self._span(value, high))
+
+    def case(self, word: Token, value: n.Expr | None, *rest: Any) -> n.Expr:
+        """A chain of `a if c else b`; without an `else` it ends in `none`."""
+        whole = self._span(word, rest[-1])
+        other = rest[-2] if rest[-3] is not None else n.Constant(None, span=self._at(rest[-1]))
+        for test, then in reversed(rest[:-3]):
+            if value is not None:
+                test = n.Binary("==", value, test, span=test.span)
+            other = n.Conditional(test, then, other, span=whole)
+        return cast(n.Expr, other)
+
+    def when(self, _when: Token, test: n.Expr, _then: Token, then: n.Expr) -> tuple[n.Expr, n.Expr]:
+        return test, then
 
     def between(self, low: n.Expr, _dots: Token, high: n.Expr) -> n.Range:
         return n.Range(low, high, span=self._span(low, high))
@@ -295,6 +332,9 @@ class Builder(Transformer):  # type: ignore[type-arg]
 
     def name(self, token: Token) -> n.Name:
         return n.Name(str(token), span=self._at(token))
+
+    def variable(self, mark: Token, name: Token) -> n.Variable:
+        return n.Variable(str(name), span=self._span(mark, name))
 
     def number(self, token: Token) -> n.Number:
         return n.Number(float(token), "." in token, span=self._at(token))
@@ -351,25 +391,36 @@ class Builder(Transformer):  # type: ignore[type-arg]
     def select(self, word: Token, *rest: Any) -> n.Select:
         columns, joins = _only(n.Column, rest), _only(n.Join, rest)
         (table,) = _only(n.Expression, rest)[:1]
-        where, per, keys, limit, spend = rest[-5:]
+        alias = rest[rest.index(table) + 1]
+        where, per, keys, limit, having, ranking, first, spend = rest[-8:]
+        of_groups = having or (ranking[-1] if ranking else None) or first
+        if of_groups is not None and (not keys or per is not None):
+            message = "`having`, `order by` and `limit` are of groups that are released, and this select has none"
+            raise refuse("SyntaxError", message, of_groups.span, help="add `groupby …` before it")
+        columns, keys = _without_keys(columns, keys or ())
+        placed = filter(_placed, rest[: rest.index(table) + 1 + len(joins)])
         return n.Select(
-            columns, table, joins, where, keys or (), spend, per, limit,
-            span=self._span(word, *filter(_placed, rest[:-3]), *(per or ())[-1:], *(keys or ())[-1:], limit, spend),
+            columns, table, joins, where, keys, spend, per, limit, str(alias) if alias is not None else None, having,
+            ranking or (), first,
+            span=self._span(word, *placed, where, *(per or ())[-1:], *keys[-1:], limit, having, *(ranking or ())[-1:],
+                            first, spend),
         )  # fmt: skip
 
-    def column(self, value: n.Expr, _as: Token | None, name: Token | None) -> n.Column:
+    def column(self, value: n.Expr, name: Token | None) -> n.Column:
         return n.Column(value, str(name) if name is not None else None, span=self._span(value, name))
 
     def join(
-        self, side: Token | None, outer: Token | None, word: Token, table: n.Expr, _on: Token, *rest: Any
-    ) -> n.Join:
+        self, side: Token | None, outer: Token | None, word: Token, table: n.Expr, alias: Token | None,
+        _on: Token, *rest: Any,
+    ) -> n.Join:  # fmt: skip
         kind = str(side).lower() if side is not None else "inner"
         if outer is not None and kind == "inner":
             span = self._span(side, word)
             raise refuse("SyntaxError", "an inner join keeps no rows without a partner", span, help="write `join`")
-        joined = table.id if isinstance(table, n.Name) else None
+        name = str(alias) if alias is not None else None
+        joined = name or (table.id if isinstance(table, n.Name) else None)
         on = tuple(self._match(match, joined) for match in _only(_Places, rest))
-        return n.Join(table, on, rest[-1], kind, span=self._span(side, word, table, *on, *rest[-1:]))
+        return n.Join(table, on, rest[-1], kind, name, span=self._span(side, word, table, *on, *rest[-1:]))
 
     def place(self, first: Token, _dot: Token | None, second: Token | None) -> _Place:
         if second is None:
@@ -397,8 +448,28 @@ class Builder(Transformer):  # type: ignore[type-arg]
             )  # fmt: skip
         return n.Match(left.column, right.column, left.owner, span=span)
 
+    def alias(self, word: Token | None, name: Token) -> Token:
+        """Without `as`, a word of SQL is no name: `from a left join b` is no join of `a as left`."""
+        known = entries()["word"].get(name.lower()) if word is None else None
+        if known is not None:
+            raise refuse("SyntaxError", known["message"], self._at(name), help=known["help"])
+        return name
+
     def where(self, _where: Token, condition: n.Expr) -> n.Expr:
         return condition
+
+    def having(self, _having: Token, condition: n.Expr) -> n.Expr:
+        return condition
+
+    def ranking(self, *children: Any) -> tuple[n.Rank, ...]:
+        return _only(n.Rank, children)
+
+    def rank(self, value: n.Expr, direction: Token | None) -> n.Rank:
+        descending = direction is not None and direction.lower() == "desc"
+        return n.Rank(value, descending, span=self._span(value, direction))
+
+    def first(self, _limit: Token, most: n.Expr) -> n.Expr:
+        return most
 
     def groupby(self, *children: Any) -> tuple[n.GroupKey, ...]:
         return _only(n.GroupKey, children)
@@ -429,6 +500,29 @@ class Builder(Transformer):  # type: ignore[type-arg]
     ) -> n.GroupKey:
         span = self._span(value, name, over)
         return n.GroupKey(value, str(name) if name is not None else None, over, span=span)
+
+
+def _without_keys(
+    columns: tuple[n.Column, ...], keys: tuple[n.GroupKey, ...]
+) -> tuple[tuple[n.Column, ...], tuple[n.GroupKey, ...]]:
+    """`select sex as s, count(*) … groupby sex`: a column that is a key stands in the result anyhow, and names it."""
+    names: dict[int, str | None] = {}
+    left = []
+    for column in columns:
+        at = next((i for i, key in enumerate(keys) if _is_key(column, key) and i not in names), None)
+        if at is None:
+            left.append(column)
+        else:
+            names[at] = column.name
+    if not left:
+        return columns, keys
+    named = (replace(key, name=key.name or names.get(i)) for i, key in enumerate(keys))
+    return tuple(left), tuple(named)
+
+
+def _is_key(column: n.Column, key: n.GroupKey) -> bool:
+    by_name = isinstance(column.value, n.Name) and column.value.id == key.name
+    return by_name or (column.value == key.value and (column.name is None or key.name in (None, column.name)))
 
 
 def _placed(child: Any) -> bool:

@@ -1,7 +1,7 @@
 """Mistakes that are recognised by what surrounds a place: each is one small function from a place to a message.
 
-`COMMON_MISTAKES` is the order in which they are tried. `after_parsing` refuses two things that the grammar accepts: a
-statement that does nothing, and a `return` outside a function.
+`COMMON_MISTAKES` is the order in which they are tried. `after_parsing` refuses what the grammar accepts and nobody
+means: a statement that does nothing, a `return` outside a function, `select distinct a`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from jostle.syntax.walk import children
 OPENING = {"LPAR", "LSQB", "LBRACE", "_LQUERY"}
 CLOSING = {"RPAR", "RSQB", "_RBRACE", "_RQUERY"}
 STATEMENT_WORDS = ("assert", "def", "external", "for", "if", "param", "private", "release", "return", "use", "with")
+CLAUSES = {"_JOIN": 1, "_WHERE": 2, "_GROUPBY": 3, "_GROUP": 3, "_HAVING": 4, "_ORDER": 5, "_LIMIT": 6, "_WITH": 7}
 RESERVED = {
     "_DEF", "_RETURN", "_ASSERT", "_IF", "_ELSE", "_FOR", "_IN", "_AND", "_OR", "_NOT", "_LAMBDA", "CONST", "KIND",
     "MKCHOICE", "_SELECT",
@@ -127,13 +128,34 @@ def clause_of_a_select(place: ErrorPlace) -> Diagnostic | None:
         return place.error("a select names its table before it says what it spends", help=help)
     if place.type == "_WITH" and "_JOIN" in words and "_ON" not in words:
         return place.error("a join says on which columns", help="write `join towns on city`")
-    if place.type == "_WHERE" and words & {"_GROUPBY", "_GROUP"}:
-        return place.error("`where` stands before `groupby`", help="write `select … from … where … groupby …`")
+    late = [word for word in CLAUSES if CLAUSES.get(place.type, 9) < CLAUSES[word] and word in words]
+    if late:
+        help = "write `select … from … where … groupby … having … order by … limit … with epsilon …`"
+        return place.error(f"`{place.word}` stands before `{late[-1].strip('_').lower()}`", help=help)
     if place.previous == "with" and place.previous.type == "NAME":
         at = token_span(place.previous, place.source)
         return place.error("the select ends too early", span=at, label="something is missing before it",
                            help="write `groupby city with epsilon 0.1`")  # fmt: skip
     return None
+
+
+def missing_test(place: ErrorPlace) -> Diagnostic | None:
+    """`x is 5`."""
+    if place.previous is None or place.previous.type != "_IS":
+        return None
+    return place.error("`is` only tests for a missing value", help="write `x is missing`, or `==` to compare")
+
+
+def misspelt_clause(place: ErrorPlace) -> Diagnostic | None:
+    """`from people whre age > 3`: the word was taken as another name of the table."""
+    previous = place.previous
+    if not place.in_query or previous is None or previous.type != "NAME" or len(place.statement) < 2:
+        return None
+    if place.type not in ("NAME", "NUMBER", "STRING") or place.statement[-2].type not in ENDS_AN_EXPRESSION:
+        return None
+    at, words = token_span(previous, place.source), ("from", "where", "groupby", "join", "having", "order by", "with")
+    help = did_you_mean(previous, words) or "clauses begin with `join where groupby having order limit with`"
+    return place.error(f"`{previous}` begins no clause of a select", span=at, label="unknown here", help=help)
 
 
 def chained(place: ErrorPlace) -> Diagnostic | None:
@@ -268,7 +290,8 @@ def unfilled(place: ErrorPlace) -> Diagnostic | None:
 
 
 COMMON_MISTAKES = (
-    open_bracket, foreign_letter, formatted_text, clause_of_a_select, equal_sign, several_names, number_with_commas,
+    open_bracket, foreign_letter, formatted_text, clause_of_a_select, missing_test, misspelt_clause,
+    equal_sign, several_names, number_with_commas,
     chained, colon, select_star, spend_after_sum, loose_select, lonely_else,
     missing_block, unknown_statement, reserved,
 )  # fmt: skip
@@ -284,7 +307,7 @@ def explain(place: ErrorPlace) -> Diagnostic:
 
 
 def after_parsing(program: n.Program, *, interactive: bool) -> None:
-    """Refuses a statement that does nothing (unless `interactive`) and a `return` outside a function."""
+    """Refuses a statement that does nothing (unless `interactive`), a stray `return`, and `select distinct a`."""
     waiting: list[tuple[n.Node, bool]] = [(program, False)]
     while waiting:
         node, in_function = waiting.pop()
@@ -292,6 +315,9 @@ def after_parsing(program: n.Program, *, interactive: bool) -> None:
             raise refuse("SyntaxError", "a `return` outside a function", node.span, help="write `release x = …`")
         if isinstance(node, n.Bare) and not (interactive and not in_function):
             _does_something(node.value)
+        if isinstance(node, n.Column) and isinstance(node.value, n.Name) and node.value.id.lower() == "distinct":
+            word = entries()["after"]["distinct"]
+            raise refuse("SyntaxError", word["message"], node.value.span, help=word["help"])
         inside = in_function or isinstance(node, n.Def | n.Part)
         waiting.extend((child, inside) for child in reversed([*children(node)]))
 
@@ -301,8 +327,12 @@ def _does_something(value: n.Expr) -> None:
         value = value.value
     if isinstance(value, n.Call | n.Query):
         return
-    word = entries()["alone"].get(value.id) if isinstance(value, n.Name) else None
-    if word is not None:
+    if isinstance(value, n.Variable):
+        word = entries()["sign"]["@"]
+        raise refuse("SyntaxError", word["message"], value.span, help=word["help"])
+    known = entries()["alone"].get(value.id) if isinstance(value, n.Name) else None
+    if known is not None:
+        word = known
         raise refuse("SyntaxError", word["message"], value.span, help=word["help"])
     help = "give it a name, `x = …`, or show it with `print(…)`"
     if isinstance(value, n.Binary) and value.op == "==":

@@ -3,7 +3,8 @@
 Line breaks inside brackets, literals and comments stay as they were written. Spaces, indentation, empty lines and the
 spelling of blocks do not: braces for Feature, Option and Utility, colons for `def`, `if`, `for` and `with`. Columns of
 `=` that were lined up stay lined up, and comments of neighbouring lines are. What comes out parses to the same tree,
-which is checked each time, and formatting it again changes nothing.
+which is checked each time, and formatting it again changes nothing. What SQL spells in other
+ways becomes the language's: small letters in queries, `groupby`, `==`, `!=`, `is missing`.
 """
 
 from __future__ import annotations
@@ -180,7 +181,7 @@ class _Writer:
         else:
             if piece.closes:
                 self._stack.pop()
-            if line.text and before is not None and space_between(before, piece, self._pieces):
+            if piece.text and line.text and before is not None and space_between(before, piece, self._pieces):
                 line.text += " "
             if piece.kind == "EQUAL" and line.equal < 0 and self._stack[-1].kind == "block":
                 line.equal, line.column = len(line.text), piece.column

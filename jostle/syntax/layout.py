@@ -1,7 +1,8 @@
 """From raw tokens to laid-out tokens: newlines, indentation and closing braces.
 
 Stands between the lexer and the parser (Lark calls it a postlex). It drops newlines inside brackets, turns
-indentation after `:` into _INDENT and _DEDENT, and splits a run of `}` by what each one closes. It also counts
+indentation after `:` into _INDENT and _DEDENT, and splits a run of `}` by what each one closes. Names lose their
+backquotes here; in a query, names of functions lose their capitals, and `=` compares in a condition. It also counts
 what is open, so that too many nested brackets, an unclosed bracket, a query without a `select` and a `select`
 outside a query are found here, with the place where the bracket was opened. It knows no grammar and builds nothing.
 """
@@ -16,7 +17,8 @@ from lark.lark import PostLex
 
 MOST_NESTED = 200  # brackets and indented blocks, together
 
-ENDS_AN_EXPRESSION = {"NAME", "MKCHOICE", "NUMBER", "STRING", "CONST", "RPAR", "RSQB", "_RBRACE", "_RQUERY"}
+ENDS_AN_EXPRESSION = {"NAME", "MKCHOICE", "NUMBER", "STRING", "CONST", "RPAR", "RSQB", "_RBRACE", "_RQUERY", "_END",
+                      "NULL"}  # fmt: skip
 ENDS_A_LINE = ENDS_AN_EXPRESSION | {"_RETURN", "COLON", "LBRACE", "_ROWS", "_SIZE", "_WEIGHTED"}
 STARTS_A_STATEMENT = {None, "_NL", "_INDENT", "_DEDENT", "LBRACE"}
 OPENS_A_BLOCK = {"_IF", "_ELSE", "_FOR", "_DEF", "_WITH"}
@@ -61,24 +63,27 @@ class Frame:
     lambdas: int = 0  # lambdas that wait for their `:`
     lambda_colon: bool = False  # was the last `:` of a lambda?
     conditional_else: bool = False  # was the last `else` of an expression?
+    condition: bool = False  # is it in `where`, `having` or `when`?
 
     def fresh(self) -> None:
         self.ifs = self.lambdas = 0
+        self.condition = False
 
 
 class Layout(PostLex):
     """One text at a time: `frames`, `statement` and `before` describe how far it got, for messages."""
 
     finishes = True  # whether the end of the text ends a statement
-    always_accept = ("_NL", "_NL_ELSE", "_NL_WITH", "_BRACES", "_LQUERY")
+    always_accept = ("_NL", "_NL_ELSE", "_NL_WITH", "_BRACES", "_LQUERY", "CAPITALS", "EQUAL")
 
     def __init__(self) -> None:
         self.frames: list[Frame] = [Frame("block")]
         self.statement: list[Token] = []  # the laid-out tokens of the innermost statement so far
         self.before: str | None = None
+        self._functions: set[str] = set()  # that the text defines so far
 
     def process(self, stream: Iterator[Token]) -> Iterator[Token]:
-        self.frames, self.statement, self.before = [Frame("block")], [], None
+        self.frames, self.statement, self.before, self._functions = [Frame("block")], [], None, set()
         last: Token | None = None
         for raw in stream:
             if last is None and not raw.type.startswith("_NL"):
@@ -105,6 +110,8 @@ class Layout(PostLex):
         frame = self.frames[-1]
         if self.before == "LBRACE" and frame.kind == "block" and not token.type.startswith("_NL"):
             frame.columns[0] = (token.column or 1) - 1
+        if token.type in ("NAME", "CAPITALS"):
+            token = self._name(token)
         match token.type:
             case "_NL" | "_NL_ELSE" | "_NL_WITH":
                 yield from self._newline(token, frame)
@@ -123,6 +130,14 @@ class Layout(PostLex):
                 self._select(token)
             case "_IF" if self.before not in STARTS_A_STATEMENT | {"_ELSE"}:
                 frame.ifs += 1
+            case "_CASE":
+                frame.ifs += 1
+            case "_WHERE" | "_HAVING" | "_WHEN":
+                frame.condition = True
+            case "_END":
+                frame.condition = False
+            case "EQUAL" if frame.condition:
+                token = _typed("CMP", token)
             case "_LAMBDA":
                 frame.lambdas += 1
             case "_ELSE":
@@ -133,8 +148,19 @@ class Layout(PostLex):
                 frame.lambdas = max(0, frame.lambdas - 1)
         yield token
 
+    def _name(self, token: Token) -> Token:
+        """A name without its backquotes; SQL's functions in small letters, unless the text defines such a name."""
+        if self.before == "_DEF":
+            self._functions.add(str(token))
+        if token.startswith("`"):
+            return Token.new_borrow_pos("NAME", token[1:-1], token)
+        in_query = any(frame.kind == "query" for frame in self.frames)
+        small = token.type == "CAPITALS" and in_query and str(token) not in self._functions
+        return Token.new_borrow_pos("NAME", token.lower() if small else str(token), token)
+
     def _open(self, kind: str, token: Token) -> None:
-        self.frames.append(Frame(kind, token))
+        group = token.type == "LPAR" and self.before not in ENDS_AN_EXPRESSION
+        self.frames.append(Frame(kind, token, condition=group and self.frames[-1].condition))
         if self.depth() > MOST_NESTED:
             raise TooDeep(token)
 

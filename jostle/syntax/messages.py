@@ -140,6 +140,9 @@ def by_word(place: ErrorPlace) -> Diagnostic | None:
         return _entry_diagnostic(statement[place.word], place.span)
     if place.type not in ("STRING", "_WITH") and place.word in word and previous is not None:
         return _entry_diagnostic(word[place.word], place.span)
+    taken_for_a_name = previous is not None and previous.type == "NAME" and place.in_query
+    if previous is not None and taken_for_a_name and previous.lower() in word:
+        return _entry_diagnostic(word[previous.lower()], token_span(previous, place.source))
     if previous is not None and previous.type == "NAME" and previous.lower() in after:
         return _entry_diagnostic(after[previous.lower()], token_span(previous, place.source))
     return None
@@ -181,9 +184,9 @@ STARTS_AN_EXPRESSION = {"NAME", "NUMBER", "STRING", "CONST", "LPAR", "LSQB", "LB
 
 def readable(expected: frozenset[str]) -> list[str]:
     """The tokens that could follow, in a person's words."""
-    left = set(expected) - {*Layout.always_accept, "_DEDENT"}
+    left = set(expected) - {*Layout.always_accept, "_DEDENT"} or set(expected) & {"EQUAL"}
     words: list[str] = []
     if left >= STARTS_AN_EXPRESSION:
         words = ["an expression"]
-        left -= STARTS_AN_EXPRESSION | {"ADD", "_NOT", "KIND", "_LAMBDA", "_SELECT"}
+        left -= STARTS_AN_EXPRESSION | {"ADD", "_NOT", "KIND", "_LAMBDA", "_SELECT", "MARK", "_CASE"}
     return words + [SIGNS.get(name) or f"`{name.strip('_').lower()}`" for name in sorted(left)]

@@ -37,6 +37,13 @@ class Name(Expression):
 
 
 @dataclass(frozen=True, slots=True)
+class Variable(Expression):
+    """`@x`: the program's variable, where a column may have its name."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
 class Number(Expression):
     value: float  # always a double; `1e400` is infinite
     real: bool = field(default=False, compare=False)  # written with a point or an exponent: `0.0..1.0` is real
@@ -94,7 +101,8 @@ class Unary(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Binary(Expression):
-    op: str  # + - * / % ^ == != < <= > >= in "not in"
+    op: str  # + - * / % ^ == != < <= > >= in "not in" between "not between" (of a ListOf of both ends)
+    # like "not like"
     left: Expr
     right: Expr
 
@@ -256,6 +264,7 @@ class Join(Node):
     on: tuple[Match, ...]
     up_to: Expr | None
     kind: str = "inner"
+    alias: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,8 +286,19 @@ class Limit(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Rank(Node):
+    """One of the things that groups are put in order by."""
+
+    value: Expr
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Select(Expression):
-    """With `per` its rows are those of a table that is as private: one for each person or group."""
+    """With `per` its rows are those of a table that is as private: one for each person or group.
+
+    `alias` names the table in its own row expressions; `having`, `ranking` and `first` are of the released groups.
+    """
 
     columns: tuple[Column, ...]
     table: Expr
@@ -288,6 +308,10 @@ class Select(Expression):
     spend: Spend | None = None
     per: tuple[GroupKey, ...] | None = None
     limit: Limit | None = None
+    alias: str | None = None
+    having: Expr | None = None
+    ranking: tuple[Rank, ...] = ()
+    first: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -428,7 +452,7 @@ class Program(Node):
 # All of them, so that a type checker names each place that does not handle a new one ------------------
 
 Expr = (
-    Name | Number | String | Constant | ListOf | SetOf | RecordOf | Comprehension | Range | Unary | Binary
+    Name | Variable | Number | String | Constant | ListOf | SetOf | RecordOf | Comprehension | Range | Unary | Binary
     | Logic | Conditional | Over | Lambda | Part | Choice | Star | Distinct | Call | Attribute | Index | Spending
     | Select | Query | Described
 )  # fmt: skip

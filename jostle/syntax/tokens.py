@@ -15,6 +15,7 @@ from jostle.source import Source
 from jostle.syntax.layout import ENDS_AN_EXPRESSION, Layout
 from jostle.syntax.parser import parse_with
 
+SPELLED = {"_GROUP": "groupby", "NULL": "missing"}
 MARKS = ("_NL", "_INDENT", "_DEDENT")
 # Where a `{` belongs to a Feature, an Option or a Utility, this word stands before the bracket before it.
 _PARTS = ("KIND", "_PREDICT")
@@ -61,9 +62,15 @@ class _Recorder(Layout):
         if token.type in MARKS:
             self.tail.append(token.type)
             return
-        start = token.start_pos or 0
-        at = len(self.pieces)
-        piece = Piece(token.type, str(token), start, start + len(token), (token.column or 1) - 1, self.tail)
+        start, end = token.start_pos or 0, (token.start_pos or 0) + len(token)
+        text, at = _canonical(token), len(self.pieces)
+        if token.type == "NAME" and token.end_pos is not None and token.end_pos > end:  # it stood in backquotes
+            text, end = f"`{token}`", token.end_pos
+        if token.type == "CONST" and self._in_missing_test():
+            text = "missing"
+        if token.type == "_BY" and at and self.pieces[-1].kind == "_GROUP":
+            text = ""  # `groupby` says it
+        piece = Piece(token.type, text, start, end, (token.column or 1) - 1, self.tail)
         self.tail = []
         if token.type in ("LPAR", "LSQB", "LBRACE", "_LQUERY"):
             piece.opens = self.frames[-1].kind
@@ -81,11 +88,26 @@ class _Recorder(Layout):
             piece.unary = not at or self.pieces[-1].kind not in ENDS_AN_EXPRESSION
         self.pieces.append(piece)
 
+    def _in_missing_test(self) -> bool:
+        """Whether `is` or `is not` stands right before."""
+        kinds = [piece.kind for piece in self.pieces[-2:]]
+        return kinds[-1:] == ["_IS"] or kinds == ["_IS", "_NOT"]
+
     def _is_part(self, at: int) -> bool:
         before = self.pieces[at - 1] if at else None
         if before is None or before.kind != "RPAR" or before.mate < 1:
             return False
         return self.pieces[before.mate - 1].kind in _PARTS
+
+
+def _canonical(token: Token) -> str:
+    """The one spelling of what may be written in several ways."""
+    if token.type in SPELLED:
+        return SPELLED[token.type]
+    if token.type == "CMP":
+        return {"=": "==", "<>": "!="}.get(token, str(token))
+    word = token.type.startswith("_") or token.type in ("CONST", "DIRECTION", "DISTINCT")
+    return token.lower() if word else str(token)
 
 
 def pieces(source: Source) -> tuple[list[Piece], list[str]]:

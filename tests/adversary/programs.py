@@ -140,7 +140,7 @@ use features
 use histograms
 h = histogram(t, x = age)
 data = {database: h, queries: prefixes(h)}
-for f in [cells, questions, reach, rows, occupied, unevenness, height]: print(f(data) with epsilon 1)
+for f in [cell_count, questions, reach, rows, occupied, unevenness, height]: print(f(data) with epsilon 1)
 """,
     "joins": ROWS
     + """

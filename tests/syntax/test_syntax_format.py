@@ -62,6 +62,13 @@ CASES = {
     "comments of a brace that goes": (
         "def f(x) { # one\n  return x # two\n} # three\n", "def f(x):  # one\n    return x  # two\n# three\n",
     ),
+    "the spellings of SQL": (
+        "g = {{ SELECT sex,COUNT( * ) AS n FROM t o WHERE NOT a=1 AND o.b<>2 AND c IS NULL\nGROUP BY sex\n"
+        "ORDER BY n DESC LIMIT 3 }}\nx = {{ select avg(CASE WHEN a IS NOT NONE THEN @b ELSE 0 END) from t }}\n",
+        'g = {{ select sex, count(*) as n from t o where not a == 1 and o.b != 2 and c is missing\n    groupby sex\n'
+        "    order by n desc limit 3 }}\nx = {{ select avg(case when a is not missing then @b else 0 end) from t }}\n",
+    ),
+    "names in backquotes": ("a = t.`City Name`+ `b`\n", "a = t.`City Name` + `b`\n"),
     "nothing": ("", ""),
     "only a comment": ("  # hello", "# hello\n"),
 }  # fmt: skip

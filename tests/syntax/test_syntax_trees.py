@@ -37,7 +37,20 @@ SPELLINGS = [
         "private p = counts([1]) protecting rows budget rho 1",
     ),
     ("x = {{ SELECT count(*) AS n FROM t GROUP BY a }}", "x = {{ select count(*) as n from t groupby a }}"),
-    ("// one\nx = 1  # two", "x = 1"),
+    (
+        "x = {{ SELECT sex, AVG(age) a FROM t AS p WHERE (a = 1 OR b <> 2) AND c IS NOT NULL GROUP BY sex "
+        "HAVING a > 1 ORDER BY a DESC LIMIT 3 }}",
+        "x = {{ select avg(age) as a from t p where (a == 1 or b != 2) and c is not missing groupby sex "
+        "having a > 1 order by a desc limit 3 }}",
+    ),
+    ("x = {{ select sex as s, count(*) from t group by sex }}", "x = {{ select count(*) from t groupby sex as s }}"),
+    ("x = CASE WHEN a = 1 THEN 2 WHEN b THEN 3 ELSE 4 END", "x = 2 if a == 1 else (3 if b else 4)"),
+    ("x = case a when 1 then 2 end\ny = 3", "x = 2 if a == 1 else none\ny = 3"),
+    ("x = a is none and b is not missing", "x = a == none and b != none"),
+    ("def f(a) = a + 1\nx = 2", "def f(a): return a + 1\nx = 2"),
+    ("x = `age` + r.`size`", "x = age + r.size"),
+    ("def MIN(x) = x\nx = {{ select SUM(MIN(a)) from t }}", "def MIN(x) = x\nx = {{ select sum(MIN(a)) from t }}"),
+    ("// one\n-- two\nx = 1  # two", "x = 1"),
     ("x = not (a AND b)", "x = NOT (a and b)"),
     ("f(x)\n    with epsilon 1", "f(x) with epsilon 1"),
     ("o = Option (d) { return 1 }\npredict (F) { return 2 }", "o = Option(d) {\n  return 1\n} predict(F) { return 2 }"),
@@ -96,7 +109,7 @@ def test_calls_of_queries() -> None:
                   "groupby d / 2 as half over 0..3 with epsilon 1 delta 1e-6 via gaussian) }}")  # fmt: skip
     select = next(node for node in every(query) if isinstance(node, n.Select))
     assert [column.name for column in select.columns] == ["n", None]
-    assert select.joins[0].on == ("k", "l") and isinstance(select.joins[0].up_to, n.Number)
+    assert [match.column for match in select.joins[0].on] == ["k", "l"] and isinstance(select.joins[0].up_to, n.Number)
     assert select.keys[0].name == "half" and isinstance(select.keys[0].over, n.Range)
     assert isinstance(select.where, n.Binary)
     assert select.spend is not None and select.spend.amount.unit == "epsilon"

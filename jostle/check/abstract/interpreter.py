@@ -123,8 +123,9 @@ class Interpreter(ABC):
         """What comes here is not followed."""
 
     @abstractmethod
-    def rows(self, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> None:
-        """An expression on rows."""
+    def rows(self, node: n.Expr, schema: dict[str, Any] | None, scope: Scope, how: str = "expression",
+             tables: Sequence[str] = ()) -> None:  # fmt: skip
+        """An expression on rows; `how` it is meant: `expression`, `condition` or `position` of a column."""
 
     @abstractmethod
     def use_module(self, node: n.Use, scope: Scope) -> None:
@@ -251,6 +252,9 @@ class Interpreter(ABC):
                 value = self.look_up(scope, name)
                 if value is MISSING and name in ("epsilon", "rho"):
                     value = self.left_amount(scope, name, NO_SOURCES)
+                return PUBLIC if value is MISSING else value
+            case n.Variable(id=name):
+                value = self.look_up(scope, name)
                 return PUBLIC if value is MISSING else value
             case n.Number() | n.String() | n.Constant():
                 return node.value

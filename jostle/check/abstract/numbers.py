@@ -55,6 +55,8 @@ def transfer_binary(op: str, left: Any, right: Any) -> Any:
         return PUBLIC if answer is None else answer == (op == "in")
     if op in ("<", "<=", ">", ">="):
         return _ordered(op, left, right)
+    if op in ("between", "not between", "like", "not like"):
+        return PUBLIC
     if isinstance(left, (float, NumberInterval)) and isinstance(right, (float, NumberInterval)):
         return _arithmetic(op, left, right)
     if op == "+" and isinstance(left, str) and isinstance(right, str):

@@ -7,7 +7,7 @@ counted as one that overlaps with all others, so that what is spent on it adds t
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,7 @@ from jostle.check.abstract.values import (
     widened,
 )  # fmt: skip
 from jostle.doubles import place
-from jostle.language import facts
+from jostle.language import described, facts
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.facts import Effect, Gives
 from jostle.language.forms import DIMENSIONS, PERSON, aggregates
@@ -53,7 +53,7 @@ def transfer_select(w: Interpreter, node: n.Select, scope: Scope) -> Any:
         table = joined_tables(table, other)
     schema = table.schema if isinstance(table, Handle) else None
     if node.where is not None:
-        w.rows(node.where, columns_of(table), scope)
+        w.rows(node.where, columns_of(table), scope, "condition")
     for key in (*(node.per or ()), *node.keys):
         for part in key.value.items if isinstance(key.value, n.ListOf) else (key.value,):
             if not (isinstance(part, n.Name) and part.id == PERSON):
@@ -81,7 +81,9 @@ def transfer_select(w: Interpreter, node: n.Select, scope: Scope) -> Any:
     for value, inside in outputs:
         if not (len(inside) == 1 and value is inside[0]):
             _after(w, value, inside, bool(node.keys), scope)
-    return PUBLIC
+    if node.first is not None:
+        w.eval(node.first, scope)
+    return PUBLIC  # `having` and `order by` only calculate with what is released
 
 
 def limited(w: Interpreter, table: Any, node: n.Select, scope: Scope) -> Any:
@@ -212,17 +214,26 @@ def _operands(node: n.Expr) -> list[n.Expr]:
 
 def _column_name(w: Interpreter, node: n.Expr, handle: Handle, scope: Scope) -> str | None:
     """The column that an expression names, or None where it is none or not known."""
-    if not isinstance(node, n.Name) or handle.schema is None:
+    if handle.schema is None:
         return None
-    if node.id in handle.schema:
+    if isinstance(node, n.Name) and node.id in handle.schema:
         return node.id
-    named = w.look_up(scope, node.id)
+    match node:
+        case n.Name(id=name) | n.Variable(id=name):
+            named = w.look_up(scope, name)
+        case n.String(value=named):
+            pass
+        case _:
+            return None
     if isinstance(named, Handle) and named.kind == "column":
         named = named.name
     return named if isinstance(named, str) and named in handle.schema else None
 
 
 # Forms -------------------------------------------------------------------------------------------
+
+
+CALCULATED = (n.Binary, n.Unary, n.Logic, n.Conditional)
 
 
 def row_form(w: Interpreter, row: facts.Builtin, node: n.Call, scope: Scope) -> Any:
@@ -233,8 +244,9 @@ def row_form(w: Interpreter, row: facts.Builtin, node: n.Call, scope: Scope) -> 
         for arg in node.args[1:]:
             _conditions(w, arg, schema, scope)
         return PUBLIC
-    for arg in node.args[1:]:
-        w.rows(arg, schema, scope)
+    tables = [node.args[0].id] if node.args and isinstance(node.args[0], n.Name) else []
+    for arg in _listed(node.args[1:]):
+        w.rows(arg, schema, scope, "condition" if row.gives is Gives.FILTERED else "position", tables)
     over = MISSING
     for keyword in node.keywords:
         if keyword.name == "over":
@@ -242,10 +254,16 @@ def row_form(w: Interpreter, row: facts.Builtin, node: n.Call, scope: Scope) -> 
         elif row.gives is Gives.EXPLODED:
             _items_of_rows(w, keyword.value, schema, scope)
         else:
-            w.rows(keyword.value, schema, scope)
+            column = row.gives is Gives.CUBE or (row.gives is Gives.DERIVED and not isinstance(keyword.value, n.String))
+            w.rows(keyword.value, schema, scope, "position" if column else "expression", tables)
     result = _formed(w, row, table, node, over, scope)
     text = "its parts are private too" if row.gives is Gives.PARTS else f"`{row.name}` of it is private too"
     return w.labels.derived(result, table, node.span, text)
+
+
+def _listed(args: Sequence[n.Expr]) -> list[n.Expr]:
+    """The columns that are given one by one or in a list."""
+    return [item for arg in args for item in (_listed(arg.items) if isinstance(arg, n.ListOf) else [arg])]
 
 
 def _conditions(w: Interpreter, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> None:
@@ -258,7 +276,7 @@ def _conditions(w: Interpreter, node: n.Expr, schema: dict[str, Any] | None, sco
         if any(isinstance(inside, n.Call | n.Query) for inside in every(node.item)):
             w.too_long("it calls functions for each of many conditions", node.span)
     else:
-        w.rows(node, schema, scope)
+        w.rows(node, schema, scope, "condition")
 
 
 def _items_of_rows(w: Interpreter, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> None:
@@ -303,17 +321,18 @@ def _formed(w: Interpreter, row: facts.Builtin, table: Any, node: n.Call, over: 
         case Gives.SCORE | Gives.VECTORS:
             return Handle("score" if row.gives is Gives.SCORE else "vectors", exposures) if exposures else PUBLIC
         case Gives.CUBE:
-            columns = [_column_name(w, arg, table, scope) for arg in node.args[1:]]
+            args = _listed(node.args[1:])
+            columns = [_column_name(w, arg, table, scope) for arg in args]
             named = [column or DIMENSIONS[min(i, 2)] for i, column in enumerate(columns)]
-            named_by = zip(node.args[1:], columns, strict=True)
-            unsure = any(isinstance(arg, n.Name) and column is None for arg, column in named_by)
+            named_by = zip(args, columns, strict=True)
+            unsure = any(column is None and not isinstance(arg, CALCULATED) for arg, column in named_by)
             dims = dict.fromkeys((*named, *(k.name for k in node.keywords)), PUBLIC)
             return Handle("cube", exposures, None if unsure else dims)
         case Gives.DERIVED | Gives.EXPLODED:
             result = {k.name: PUBLIC for k in node.keywords}
             return Handle("table", exposures, {**schema, **result} if schema is not None else None)
         case Gives.PICKED:
-            picked = [_column_name(w, arg, table, scope) for arg in node.args[1:]]
+            picked = [_column_name(w, arg, table, scope) for arg in _listed(node.args[1:])]
             certain = [column for column in picked if column is not None]
             whole = schema is not None and len(certain) == len(picked)
             return Handle("table", exposures, {c: schema[c] for c in certain} if schema is not None and whole else None)
@@ -408,6 +427,10 @@ def _rows_where(w: Interpreter, value: Any, node: n.Index, scope: Scope) -> Any:
     for condition in node.args:
         w.rows(condition, schema, scope)
     conditions = [(keyword.name, w.eval(keyword.value, scope)) for keyword in node.keywords]
+    for keyword in node.keywords:
+        if schema is not None and keyword.name in schema and described.literal(keyword.value) is not None:
+            column = n.Name(keyword.name, span=keyword.span)
+            w.rows(n.Binary("==", column, keyword.value, span=keyword.span), schema, scope, "described")
     if isinstance(value, OneOf):
         # A list among the ways would be indexed by value; any of its items then.
         return join_all([

@@ -185,7 +185,8 @@ class Explorer(Spending, Interpreter):
             if name not in scope.names or isinstance(scope.names[name], Module):
                 scope.names[name] = value
 
-    def rows(self, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> None:
+    def rows(self, node: n.Expr, schema: dict[str, Any] | None, scope: Scope, how: str = "expression",
+             tables: Sequence[str] = ()) -> None:  # fmt: skip
         if schema is None:
             self.optionally(lambda: row_parts(self, node, None, scope))
         else:

@@ -9,67 +9,30 @@ no row) is refused here. It looks up no names and knows no values.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
-from lark import Token, Transformer, v_args
+from lark import Token
 
 from jostle.diagnostics import refuse
-from jostle.source import Source, Span
+from jostle.source import Span
 from jostle.syntax import nodes as n
-from jostle.syntax.messages import entries
-
-Children = Sequence[Any]
-_inline: Any = v_args(inline=True)
+from jostle.syntax.querybuilder import QueryBuilder, inline, only
 
 ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", '"': '"', "'": "'", "0": "\0"}
 
 
-class _Place(NamedTuple):
-    """A column in a join, with the name of its table where the program gives it."""
-
-    owner: str | None
-    column: str
-    span: Span
-
-
-class _Places(NamedTuple):
-    """The two columns that a join compares, or one that both sides have."""
-
-    left: _Place
-    sign: Token | None
-    right: _Place | None
-
-
-@_inline
-class Builder(Transformer):  # type: ignore[type-arg]
+@inline
+class Builder(QueryBuilder):
     """Builds the nodes of one source at a time; set `source` before parsing."""
-
-    source: Source = Source("", "")
-
-    # Places ------------------------------------------------------------------------------------
-
-    def _at(self, child: Any) -> Span:
-        """The span of a token or a node."""
-        if isinstance(child, Token):
-            line, column = child.line or 1, child.column or 1
-            return Span(self.source, line, column, child.end_line or line, child.end_column or column)
-        span: Span = child.span
-        return span
-
-    def _span(self, *children: Any) -> Span:
-        """From the first child that is there to the last."""
-        there = [child for child in children if child is not None]
-        return self._at(there[0]).to(self._at(there[-1]))
 
     # Statements --------------------------------------------------------------------------------
 
     def start(self, *body: Any) -> n.Program:
         lines = self.source.text.split("\n")
         whole = Span(self.source, 1, 1, len(lines), len(lines[-1]) + 1)
-        return n.Program(_only(n.Statement, body), span=whole)
+        return n.Program(only(n.Statement, body), span=whole)
 
     def bare(self, value: n.Expr) -> n.Bare:
         return n.Bare(value, span=value.span)
@@ -121,7 +84,7 @@ class Builder(Transformer):  # type: ignore[type-arg]
         return n.Block((stmt,), span=self._span(colon, stmt))
 
     def block(self, *children: Any) -> n.Block:
-        body = _only(n.Statement, children)
+        body = only(n.Statement, children)
         braces = children[0].type == "LBRACE"
         return n.Block(body, span=self._span(children[0], children[-1] if braces else body[-1]))
 
@@ -129,7 +92,7 @@ class Builder(Transformer):  # type: ignore[type-arg]
         return tuple(str(t) for t in children if t.type == "NAME")
 
     def params(self, *children: Any) -> tuple[tuple[n.Param, ...], Span]:
-        params = _only(n.Param, children)
+        params = only(n.Param, children)
         names_so_far: set[str] = set()
         for before, param in zip((None, *params), params, strict=False):
             if param.name in names_so_far:
@@ -174,12 +137,12 @@ class Builder(Transformer):  # type: ignore[type-arg]
 
     def protecting_columns(self, word: Token, *children: Any) -> n.Protecting:
         columns = tuple(str(t) for t in children if isinstance(t, Token) and t.type == "NAME")
-        up_to = next(iter(_only(n.Expression, children)), None)
+        up_to = next(iter(only(n.Expression, children)), None)
         weighted = any(isinstance(t, Token) and t.type == "_WEIGHTED" for t in children)
         return n.Protecting(False, columns=columns, up_to=up_to, weighted=weighted, span=self._span(word, *children))
 
     def protecting_linked(self, word: Token, source: Token, _dot: Token, key: Token, *more: Any) -> n.Protecting:
-        own, up_to = more[1], next(iter(_only(n.Expression, more)), None)
+        own, up_to = more[1], next(iter(only(n.Expression, more)), None)
         return n.Protecting(
             False, columns=(str(own or key),), up_to=up_to, linked=str(source), key=str(key),
             span=self._span(word, source, key, *more),
@@ -239,7 +202,7 @@ class Builder(Transformer):  # type: ignore[type-arg]
         return n.Conditional(test, then, other, span=self._span(then, other))
 
     def logic(self, *children: Any) -> n.Logic:
-        return n.Logic(str(children[1]).lower(), _only(n.Expression, children), span=self._span(*children))
+        return n.Logic(str(children[1]).lower(), only(n.Expression, children), span=self._span(*children))
 
     def unary(self, op: Token, operand: n.Expr) -> n.Unary:
         return n.Unary(str(op).lower(), operand, span=self._span(op, operand))
@@ -320,7 +283,7 @@ class Builder(Transformer):  # type: ignore[type-arg]
                 help = "put the arguments without a name first"
                 raise refuse("SyntaxError", "an argument without a name after one with a name", child.span, help=help)
         trailing = isinstance(children[-1], Token)
-        return _only(n.Expression, children), _only(n.Keyword, children), trailing
+        return only(n.Expression, children), only(n.Keyword, children), trailing
 
     def keyword(self, name: Token, _equal: Token, value: n.Expr) -> n.Keyword:
         return n.Keyword(str(name), value, span=self._span(name, value))
@@ -350,13 +313,13 @@ class Builder(Transformer):  # type: ignore[type-arg]
         return replace(value, span=self._span(open, close))
 
     def list_literal(self, open: Token, *rest: Any) -> n.ListOf:
-        return n.ListOf(_only(n.Expression, rest), span=self._span(open, rest[-1]))
+        return n.ListOf(only(n.Expression, rest), span=self._span(open, rest[-1]))
 
     def list_of(self, open: Token, item: n.Expr, *rest: Any) -> n.Comprehension:
         return self._comprehension("list", item, rest[:-1], self._span(open, rest[-1]))
 
     def set_literal(self, open: Token, *rest: Any) -> n.SetOf:
-        return n.SetOf(_only(n.Expression, rest), span=self._span(open, rest[-1]))
+        return n.SetOf(only(n.Expression, rest), span=self._span(open, rest[-1]))
 
     def set_of(self, open: Token, item: n.Expr, *rest: Any) -> n.Comprehension:
         return self._comprehension("set", item, rest[:-1], self._span(open, rest[-1]))
@@ -382,155 +345,6 @@ class Builder(Transformer):  # type: ignore[type-arg]
                 kind if place == 0 else "list", expression, names, source, condition, flat, span=span
             )
         return cast(n.Comprehension, expression)
-
-    # Queries -----------------------------------------------------------------------------------
-
-    def query(self, open: Token, body: n.Expr, close: Token) -> n.Query:
-        return n.Query(body, span=self._span(open, close))
-
-    def select(self, word: Token, *rest: Any) -> n.Select:
-        columns, joins = _only(n.Column, rest), _only(n.Join, rest)
-        (table,) = _only(n.Expression, rest)[:1]
-        alias = rest[rest.index(table) + 1]
-        where, per, keys, limit, having, ranking, first, spend = rest[-8:]
-        of_groups = having or (ranking[-1] if ranking else None) or first
-        if of_groups is not None and (not keys or per is not None):
-            message = "`having`, `order by` and `limit` are of groups that are released, and this select has none"
-            raise refuse("SyntaxError", message, of_groups.span, help="add `groupby …` before it")
-        columns, keys = _without_keys(columns, keys or ())
-        placed = filter(_placed, rest[: rest.index(table) + 1 + len(joins)])
-        return n.Select(
-            columns, table, joins, where, keys, spend, per, limit, str(alias) if alias is not None else None, having,
-            ranking or (), first,
-            span=self._span(word, *placed, where, *(per or ())[-1:], *keys[-1:], limit, having, *(ranking or ())[-1:],
-                            first, spend),
-        )  # fmt: skip
-
-    def column(self, value: n.Expr, name: Token | None) -> n.Column:
-        return n.Column(value, str(name) if name is not None else None, span=self._span(value, name))
-
-    def join(
-        self, side: Token | None, outer: Token | None, word: Token, table: n.Expr, alias: Token | None,
-        _on: Token, *rest: Any,
-    ) -> n.Join:  # fmt: skip
-        kind = str(side).lower() if side is not None else "inner"
-        if outer is not None and kind == "inner":
-            span = self._span(side, word)
-            raise refuse("SyntaxError", "an inner join keeps no rows without a partner", span, help="write `join`")
-        name = str(alias) if alias is not None else None
-        joined = name or (table.id if isinstance(table, n.Name) else None)
-        on = tuple(self._match(match, joined) for match in _only(_Places, rest))
-        return n.Join(table, on, rest[-1], kind, name, span=self._span(side, word, table, *on, *rest[-1:]))
-
-    def place(self, first: Token, _dot: Token | None, second: Token | None) -> _Place:
-        if second is None:
-            return _Place(None, str(first), self._at(first))
-        return _Place(str(first), str(second), self._span(first, second))
-
-    def match(self, left: _Place, sign: Token | None, right: _Place | None) -> _Places:
-        return _Places(left, sign, right)
-
-    def _match(self, places: _Places, joined: str | None) -> n.Match:
-        """Of `a.x = b.y` the side of the joined table is told by its name; of `x = y` it is the second."""
-        left, sign, right = places
-        if right is None:
-            owner = None if left.owner == joined else left.owner
-            return n.Match(left.column, left.column, owner, span=left.span)
-        span = self._span(left, right)
-        if sign is not None and str(sign) not in ("=", "=="):
-            raise refuse("SyntaxError", f"a join is on columns that are equal, not `{sign}`", span, help="`on x = y`")
-        if left.owner is not None and left.owner == joined != right.owner:
-            left, right = right, left
-        if right.owner not in (None, joined) or (left.owner is not None and left.owner == joined):
-            raise refuse(
-                "SyntaxError", "a join compares a column of the joined table with one of the tables before", span,
-                help="write `from a join b on a.x = b.y`",
-            )  # fmt: skip
-        return n.Match(left.column, right.column, left.owner, span=span)
-
-    def alias(self, word: Token | None, name: Token) -> Token:
-        """Without `as`, a word of SQL is no name: `from a left join b` is no join of `a as left`."""
-        known = entries()["word"].get(name.lower()) if word is None else None
-        if known is not None:
-            raise refuse("SyntaxError", known["message"], self._at(name), help=known["help"])
-        return name
-
-    def where(self, _where: Token, condition: n.Expr) -> n.Expr:
-        return condition
-
-    def having(self, _having: Token, condition: n.Expr) -> n.Expr:
-        return condition
-
-    def ranking(self, *children: Any) -> tuple[n.Rank, ...]:
-        return _only(n.Rank, children)
-
-    def rank(self, value: n.Expr, direction: Token | None) -> n.Rank:
-        descending = direction is not None and direction.lower() == "desc"
-        return n.Rank(value, descending, span=self._span(value, direction))
-
-    def first(self, _limit: Token, most: n.Expr) -> n.Expr:
-        return most
-
-    def groupby(self, *children: Any) -> tuple[n.GroupKey, ...]:
-        return _only(n.GroupKey, children)
-
-    def per(self, *children: Any) -> tuple[n.GroupKey, ...]:
-        return _only(n.GroupKey, children)
-
-    def limit_groups(self, word: Token, groups: n.Expr, *more: Any) -> n.Limit:
-        return self._limit(word, groups, next(iter(_only(n.Expression, more)), None), True, groups, *more)
-
-    def limit_rows(self, word: Token, rows: n.Expr, *more: Any) -> n.Limit:
-        each = any(isinstance(child, Token) and child.type == "_EACH" for child in more)
-        return self._limit(word, None, rows, each, rows, *more)
-
-    def _limit(
-        self, word: Token, groups: n.Expr | None, rows: n.Expr | None, each: bool, *children: Any
-    ) -> n.Limit:
-        *_, order = children
-        value, descending = order or (None, False)
-        ends = [child for child in children if not isinstance(child, tuple)]
-        return n.Limit(groups, rows, each, value, descending, span=self._span(word, *ends, value))
-
-    def order(self, _by: Token, value: n.Expr, direction: Token | None) -> tuple[n.Expr, bool]:
-        return value, str(direction).lower() == "desc"
-
-    def key(
-        self, value: n.Expr, _as: Token | None, name: Token | None, _over: Token | None, over: n.Expr | None
-    ) -> n.GroupKey:
-        span = self._span(value, name, over)
-        return n.GroupKey(value, str(name) if name is not None else None, over, span=span)
-
-
-def _without_keys(
-    columns: tuple[n.Column, ...], keys: tuple[n.GroupKey, ...]
-) -> tuple[tuple[n.Column, ...], tuple[n.GroupKey, ...]]:
-    """`select sex as s, count(*) … groupby sex`: a column that is a key stands in the result anyhow, and names it."""
-    names: dict[int, str | None] = {}
-    left = []
-    for column in columns:
-        at = next((i for i, key in enumerate(keys) if _is_key(column, key) and i not in names), None)
-        if at is None:
-            left.append(column)
-        else:
-            names[at] = column.name
-    if not left:
-        return columns, keys
-    named = (replace(key, name=key.name or names.get(i)) for i, key in enumerate(keys))
-    return tuple(left), tuple(named)
-
-
-def _is_key(column: n.Column, key: n.GroupKey) -> bool:
-    by_name = isinstance(column.value, n.Name) and column.value.id == key.name
-    return by_name or (column.value == key.value and (column.name is None or key.name in (None, column.name)))
-
-
-def _placed(child: Any) -> bool:
-    return child is not None and not isinstance(child, tuple)
-
-
-def _only(kind: type[Any], children: Children) -> tuple[Any, ...]:
-    return tuple(child for child in children if isinstance(child, kind))
 
 
 def _escaped(match: re.Match[str]) -> str:

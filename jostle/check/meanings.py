@@ -47,6 +47,8 @@ class Meanings:
 
     def position(self, node: n.Expr) -> bool:
         """The same where a column is expected: there a variable means a column only where it holds the name of one."""
+        if isinstance(node, n.ListOf):
+            return any(self.position(item) for item in node.items)
         if isinstance(node, n.String):
             return node.value not in self._columns and self._no_column(node.value, node)
         if not isinstance(node, n.Name):

@@ -130,7 +130,8 @@ def _check_meanings(select: n.Select, columns: Mapping[str, Any], variable: Vari
 
 def _check_released(select: n.Select, is_variable: Callable[[str], bool], report: Report) -> bool:
     """What `having` and `order by` look at, which is what the select releases."""
-    named = [key.name or _own_name(key.value) or f"key{i + 1}" for i, key in enumerate(select.keys)]
+    keys = [part for key in select.keys for part in _parts(key)]
+    named = [name or _own_name(value) or f"key{i + 1}" for i, (value, name) in enumerate(keys)]
     named += [column.name or _own_name(column.value) or "value" for column in select.columns]
     measured = [call for column in select.columns for call in aggregates(column.value)]
     having = (select.having,) if select.having is not None else ()
@@ -148,6 +149,11 @@ def _check_released(select: n.Select, is_variable: Callable[[str], bool], report
                 report.add("NameError", f"there is no `{name.id}` in what is released", name.span, help=help)
                 return True
     return False
+
+
+def _parts(key: n.GroupKey) -> list[tuple[n.Expr, str | None]]:
+    """The columns of a key, of which `(sex, city) over …` has several."""
+    return [(item, None) for item in key.value.items] if isinstance(key.value, n.ListOf) else [(key.value, key.name)]
 
 
 def _check_keys_of_columns(select: n.Select, report: Report) -> bool:

@@ -11,7 +11,8 @@ class Unit:
 
     A value of `columns` is one person; of persons with several tables, in each. `rows` is None where a person may have
     any number of rows. `weighted`: the rows of one value have weights that add up to 1. `linked` names the source
-    whose persons these are, where another declared them.
+    whose persons these are, where another declared them. With `groups` a row that is replaced and the one in its
+    place have the same cells in these columns, as they stand in the data: how many rows each group has is public.
     """
 
     columns: tuple[str, ...] = ()
@@ -20,6 +21,7 @@ class Unit:
     at_most: int | None = None
     weighted: bool = False
     linked: str = ""
+    groups: tuple[str, ...] = ()
 
     @property
     def distance(self) -> int | None:
@@ -30,5 +32,6 @@ class Unit:
         if self.columns:
             bound = "" if self.rows is None else f" up to {self.rows} rows{' weighted' if self.weighted else ''}"
             return (f"{self.linked} on " if self.linked else "") + ", ".join(self.columns) + bound
-        tail = ", public size" if self.public_size else f", at most {self.at_most} rows" if self.at_most else ""
+        by = f" by {', '.join(self.groups)}" if self.groups else ""
+        tail = f", public size{by}" if self.public_size else f", at most {self.at_most} rows" if self.at_most else ""
         return f"rows{tail}"

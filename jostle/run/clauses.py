@@ -93,7 +93,7 @@ def measure_of(interp: Any, budget: n.Budget, scope: Scope) -> Measure:
 def unit_of(interp: Any, node: n.Protecting, scope: Scope) -> Unit:
     rows = _whole(interp, node.up_to, scope) if node.up_to is not None else None if node.columns else 1
     most = _whole(interp, node.at_most, scope) if node.at_most is not None else None
-    return Unit(node.columns, rows, node.public_size, most, node.weighted, node.linked)
+    return Unit(node.columns, rows, node.public_size, most, node.weighted, node.linked, node.groups)
 
 
 def _whole(interp: Any, node: n.Expr, scope: Scope) -> int:

@@ -65,6 +65,10 @@ def private(interp: Any, node: n.Private, scope: Scope) -> Handle:
     schema = schema_of(interp.eval(node.described, scope), node.described.span)
     data = open_origin(interp, origin, call.span, public=False)
     check_columns(schema, data.columns, node.described.span, private=True)
+    for column in unit.groups:
+        if column not in dict(schema):
+            raise refuse("DataError", f"`{column}` is not described, and its groups have no public sizes",
+                         node.protecting.span, help=f"describe it: `{column}: {{…}}`")  # fmt: skip
     source = interp.kernel.register.declare(node.name, data.identity, measure, unit, node.span)
     if unit.columns:
         check_columns([(column, None) for column in unit.columns], data.columns, node.protecting.span, private=True)

@@ -135,6 +135,14 @@ class Builder(QueryBuilder):
             return n.Protecting(True, at_most=more[3], span=span)
         return n.Protecting(True, public_size=bool(more), span=span)
 
+    def protecting_groups(self, word: Token, what: Token, *children: Any) -> n.Protecting:
+        groups = tuple(str(t) for t in children if isinstance(t, Token) and t.type == "NAME")
+        span = self._span(word, *children)
+        if what != "rows":
+            help = "sizes are public where single rows are protected: `protecting rows, public size by state`"
+            raise refuse("SyntaxError", f"`protecting {what}` is followed by a number of rows", span, help=help)
+        return n.Protecting(True, public_size=True, groups=groups, span=span)
+
     def protecting_columns(self, word: Token, *children: Any) -> n.Protecting:
         columns = tuple(str(t) for t in children if isinstance(t, Token) and t.type == "NAME")
         up_to = next(iter(only(n.Expression, children)), None)

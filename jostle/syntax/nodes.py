@@ -413,13 +413,15 @@ class With(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Protecting(Node):
-    """`rows[, at most N rows]`, `rows, public size`, `COL[, COL] [up to k rows [weighted]]`, `people.COL [on COL]`.
+    """`rows[, at most N rows]`, `rows, public size [by COL, …]`, `COL[, COL] [up to k rows [weighted]]`,
+    `people.COL [on COL]`.
 
     `linked` is the name of the source whose persons these are, and `key` its protected column.
     """
 
     rows: bool
     public_size: bool = False
+    groups: tuple[str, ...] = ()
     at_most: Expr | None = None
     columns: tuple[str, ...] = ()
     up_to: Expr | None = None

@@ -109,7 +109,8 @@ def test_calls_of_queries() -> None:
                   "groupby d / 2 as half over 0..3 with epsilon 1 delta 1e-6 via gaussian) }}")  # fmt: skip
     select = next(node for node in every(query) if isinstance(node, n.Select))
     assert [column.name for column in select.columns] == ["n", None]
-    assert [match.column for match in select.joins[0].on] == ["k", "l"] and isinstance(select.joins[0].up_to, n.Number)
+    assert [(m.column, m.theirs) for m in select.joins[0].on] == [("k", "k"), ("l", "l")]
+    assert isinstance(select.joins[0].up_to, n.Number)
     assert select.keys[0].name == "half" and isinstance(select.keys[0].over, n.Range)
     assert isinstance(select.where, n.Binary)
     assert select.spend is not None and select.spend.amount.unit == "epsilon"
@@ -122,6 +123,7 @@ def test_calls_of_queries() -> None:
     [
         ("rows", {"rows": True}),
         ("rows, public size", {"rows": True, "public_size": True}),
+        ("rows, public size by a, b", {"rows": True, "public_size": True, "groups": ("a", "b")}),
         ("rows, at most 100 rows", {"rows": True, "at_most": 100.0}),
         ("person up to 2 rows", {"rows": False, "columns": ("person",), "up_to": 2.0}),
         ("person, day up to 1 row weighted", {"columns": ("person", "day"), "up_to": 1.0, "weighted": True}),

@@ -23,6 +23,7 @@ from jostle.check.abstract.values import (
     Items,
     OneOf,
     Range,
+    ReachedSources,
     Scope,
     Set,
     cannot_charge,
@@ -71,19 +72,29 @@ def transfer_select(w: Interpreter, node: n.Select, scope: Scope) -> Any:
         _arguments(w, call, schema, scope)
     reached = reached_sources(table)
     own = w.amount_bounds(node.spend.amount, scope, reached) if node.spend is not None else None
-    free = whole and not node.keys and len(inside_calls) == len(node.columns) == 1 and _is_count_all(inside_calls[0])
+    free = whole and len(inside_calls) == len(node.columns) == 1 and _is_count_all(inside_calls[0])
     free = free and bool(reached.exposures) and all(e.source.public_size for e in reached.exposures)
-    if (reached.exposures or reached.open) and not free:
+    certain = free and all(_is_public_group(key, schema or {}, reached) for key in node.keys)
+    if (reached.exposures or reached.open) and not certain:
         if own is None:
             own = w.bare(reached, max(1, w.bare_left))
             w.bare_left = max(0, w.bare_left - 1)
-        w.charge(reached, own, node.span)
+        w.charge(reached, (0, *own[1:]) if free else own, node.span)
     for value, inside in outputs:
         if not (len(inside) == 1 and value is inside[0]):
             _after(w, value, inside, bool(node.keys), scope)
     if node.first is not None:
         w.eval(node.first, scope)
     return PUBLIC  # `having` and `order by` only calculate with what is released
+
+
+def _is_public_group(key: n.GroupKey, schema: dict[str, Any], reached: ReachedSources) -> bool:
+    """Whether a key is certainly a listed column by which the sizes of groups are public."""
+    if not isinstance(key.value, n.Name) or keys_of(schema.get(key.value.id)) is None:
+        return False
+    sources = [e.source for e in reached.exposures]
+    protecting = [None if source.inexact else source.declared.protecting for source in sources]
+    return all(p is not None and key.value.id in p.groups for p in protecting)
 
 
 def limited(w: Interpreter, table: Any, node: n.Select, scope: Scope) -> Any:

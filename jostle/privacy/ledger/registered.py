@@ -56,6 +56,7 @@ class Terms:
         """Raises KeyError, TypeError or ValueError where `data` is something else."""
         unit, measure = dict(data["unit"]), data["measure"]
         unit["columns"] = tuple(unit["columns"])
+        unit["groups"] = tuple(unit.get("groups", ()))
         schema = tuple((str(name), _domain(domain)) for name, domain in data["schema"])
         limit = Amount(**measure["limit"])
         return cls(data["name"], data["kind"], data["path"], schema, Unit(**unit), Measure(measure["kind"], limit))
@@ -122,9 +123,13 @@ def file_digest(file: OpenFile) -> str:
     return digest.hexdigest()
 
 
+LATER = ("weighted", "linked", "groups")
+"""Facts of a unit that older ledgers do not have: written down where there is something to say."""
+
+
 def _unit_json(unit: Unit) -> dict[str, Any]:
     """Without `weighted` where it is not said: seals of ledgers that are older than the word still hold."""
-    return {name: value for name, value in asdict(unit).items() if name != "weighted" or value}
+    return {name: value for name, value in asdict(unit).items() if value or name not in LATER}
 
 
 def _domain_json(domain: Domain) -> dict[str, Any]:

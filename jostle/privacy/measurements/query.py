@@ -18,7 +18,8 @@ from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
 from jostle.plan.keys import MOST_KEYS, key_of, need_unicode
 from jostle.plan.keys import open_keys as refuse_open_keys
-from jostle.plan.plan import Key, RowExpr, Scan
+from jostle.plan.plan import Column, Key, RowExpr, Scan
+from jostle.plan.plan import Count as Counted
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.measurements.aggregates.aggregate import Aggregate, GroupAggregate, Mechanism
@@ -93,13 +94,22 @@ class Request:
 
     @property
     def free(self) -> bool:
-        """Whether this is the undivided count of a source whose size is public: all that such a source gives away."""
-        whole = isinstance(self.table.plan, Scan) and not self.group_keys and self.aggregates == (Count(),)
-        return whole and self.table.private and all(e.unit.public_size for e in self.table.exposures)
+        """Whether this counts the rows of a source whose size is public, all of them or by columns whose groups are.
+
+        *Argument.* Neighbours differ in one row, and the row in its place has the same cells in these columns: its
+        values of them, which follow from the cells, are the same under any description, and so is every count of rows
+        by some of these values. Nothing else of such a source is given away: rows that were filtered or joined, and
+        groups by anything that is calculated, may differ in number.
+        """
+        whole = isinstance(self.table.plan, Scan) and not self.open_keys and self.aggregates == (Count(),)
+        by = [key.expr.name if isinstance(key.expr, Column) and not key.names else None for key in self.group_keys]
+        units = [e.unit for e in self.table.exposures]
+        return whole and self.table.private and all(u.public_size and set(by) <= set(u.groups) for u in units)
 
     def size(self, kernel: Kernel) -> Answer:
         kernel.need_open(self.table.exposures)
-        return Answer([], [[float(kernel.engine.rows(self.table.plan))]])
+        (counts,) = kernel.engine.group(self.table.plan, self.keys, (Counted(),))
+        return Answer(key_columns([list(k.values) for k in self.keys]), [[float(n) for n in counts.ravel()]])
 
 
 def prepare(table: Table, group_keys: Sequence[GroupKey], aggregates: Sequence[Aggregate]) -> Request:

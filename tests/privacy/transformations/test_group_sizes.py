@@ -1,0 +1,87 @@
+"""Public sizes of groups: a row is replaced within its group, and only counts by these columns are free."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+from recording import Bench, worst_losses
+
+from jostle.accounting.units import Unit
+from jostle.tools.session import Result
+
+HEADER = ("state", "sex", "v")
+KINDS = (("MD", "F", "0"), ("MD", "M", "2"), ("VA", "F", "7"), ("VA", "M", ""), ("nowhere", "F", "1"))
+SOURCE = """private t = table("t.csv") described by {state: {"MD", "VA", "DC"}, sex: {"F", "M"}, v: 0..2}
+    protecting rows, public size by state budget epsilon 1000
+"""
+FREE = """
+release n = {{ select count(*) from t }}
+release g = {{ select count(*) as n from t groupby state }}
+release h = {{ select count(*) as n from t groupby state over {"VA", "nowhere"} }}
+assert spent(t) == 0
+"""
+PAID = """
+a = {{ select count(*) as n, sum(v) as s, count(distinct v) as d from t groupby state with epsilon 1 }}
+b = {{ select count(*) as n from t groupby state, sex with epsilon 1 }}
+c = {{ select count(*) from t where state == "MD" with epsilon 1 }}
+for k, p in partition(t, state) { x = {{ select avg(v) from p with epsilon 1 }} }
+d = noisy_max([size(t[sex = "F"]), size(t[sex = "M"])]) with epsilon 1
+e = {{ select mode(v) as m, median(v) as q from t groupby state with epsilon 1 }}
+f = laplace(histogram(t, x = state, y = sex)) with epsilon 1
+"""
+
+
+def neighbours(rows: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """All pairs of contents that differ in one row, which is of one state in both."""
+    pairs = []
+    for one, other in itertools.combinations(itertools.combinations_with_replacement(range(len(KINDS)), rows), 2):
+        a, b = Counter(one) - Counter(other), Counter(other) - Counter(one)
+        if sum(a.values()) == 1 and [KINDS[i][0] for i in a] == [KINDS[i][0] for i in b]:
+            pairs.append((one, other))
+    return pairs
+
+
+def test_free_counts_are_alike_and_paid_ones_are_paid_for(bench: Bench) -> None:
+    pairs, seen = neighbours(3), {}
+    for some in {some for pair in pairs for some in pair}:
+        bench.table((KINDS[i] for i in some), HEADER)
+        seen[some] = bench.run(SOURCE + FREE + PAID)
+    tight: Counter[str] = Counter()
+    for one, other in pairs:
+        a, b = seen[one], seen[other]
+        assert [str(a.result[k]) for k in "ngh"] == [str(b.result[k]) for k in "ngh"]
+        assert a.result["n"] == 3 and sum(a.result["g"]["n"]) == sum(KINDS[i][0] != "nowhere" for i in one)
+        for title, lost, charged in worst_losses(a, b):
+            assert lost <= charged * (1 + 1e-9), title
+            tight[title] += lost > 0.99 * charged
+    assert sum(tight.values())
+
+
+@pytest.mark.parametrize("query", [
+    'count(*) as n from t groupby sex', "count(*) as n from t groupby state, sex",
+    'count(*) from t where state == "MD"', 'count(v) as n from t groupby state', "sum(v) as n from t groupby state",
+    'count(*) as n from derive(t, state = sex) groupby state', 'count(*) as n from union(t, t) groupby state',
+    'count(*) as n from t groupby (state, sex) over [("MD", "F")]', 'count(*) as n from t[sex = "F"] groupby state',
+    'count(*) as n from t groupby state == "MD"', 'count(*) as n, count(v) as m from t groupby state',
+])  # fmt: skip
+def test_nothing_else_is_free(attempt: Callable[..., Result], query: str) -> None:
+    result = attempt(SOURCE + f"with epsilon 0.5 {{ x = {{{{ select {query} }}}} }}", t="state,sex,v\nMD,F,1\n")
+    assert result.ok, result.diagnostics
+    assert result.budget["t"]["epsilon"]["spent"] == "0.5"
+
+
+def test_columns_of_groups_are_described(attempt: Callable[..., Result]) -> None:
+    (said,) = attempt(SOURCE.replace("by state", "by county"), t="state,sex,v,county\n").diagnostics
+    assert said.kind == "DataError" and "county" in said.message
+    (said,) = attempt(SOURCE.replace("protecting rows", "protecting sex"), t="state,sex,v\n").diagnostics
+    assert said.kind == "SyntaxError"
+
+
+def test_two_declarations_have_the_same_groups(attempt: Callable[..., Result]) -> None:
+    again = SOURCE.replace("private t", "private u").replace(" by state", "")
+    (said,) = attempt(SOURCE + again, t="state,sex,v\n").diagnostics
+    assert said.kind == "DataError" and "same `protecting` clause" in said.message
+    assert str(Unit(public_size=True, groups=("state", "sex"))) == "rows, public size by state, sex"

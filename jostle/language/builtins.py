@@ -199,6 +199,7 @@ row("bootstrap", "option, cells, queries, *, epsilon = none, rho = none, runs = 
     "The error of an option, by running it on released cells.", reads=HANDLES)  # fmt: skip
 row("spent", "value", "What a private source has lost.", Gives.BALANCE, HANDLES)
 row("left", "value", "What a private source has left.", Gives.BALANCE, HANDLES)
+row("as_epsilon", "", "What is left of the allotment as an ε; in ρ, that of a pure mechanism which costs it.")
 
 # Choices ---------------------------------------------------------------------------------------------
 

@@ -376,6 +376,17 @@ def _left(value: Any, *, at: Any) -> Any:
     return left if exposure.source.measure.width == 1 else Record(epsilon=left, delta=delta)
 
 
+@builtin
+def _as_epsilon(*, at: Any) -> float:
+    """For numbers that tune what is public, such as how many rounds pay."""
+    from jostle.accounting.conversions import pure_epsilon
+
+    interp, _ = at
+    inner = interp.kernel.allotment
+    left: float = interp.kernel.left_of_allotment((), inner.unit if inner is not None and inner.unit else "epsilon")
+    return pure_epsilon(left) if inner.unit == "rho" else left
+
+
 def _source_of(value: Any, what: str) -> Any:
     if isinstance(value, Handle) and len(value.exposures) == 1:
         return value.exposures[0]

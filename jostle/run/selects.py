@@ -84,7 +84,7 @@ def amount_of(interp: Any, node: n.Amount, scope: Scope, exposures: Exposures) -
 
 
 def _share_of(interp: Any, node: n.Amount, scope: Scope, exposures: Exposures) -> Amount | None:
-    """A share of the innermost allotment as it was when it opened; outside any, of the budget of what is measured."""
+    """A share of the innermost allotment; outside any, of the budget of what is measured."""
     share = interp.eval(node.value, scope)
     for handle in handles_in(share):
         raise _private_amount(handle, node)
@@ -97,12 +97,19 @@ def _share_of(interp: Any, node: n.Amount, scope: Scope, exposures: Exposures) -
 
 
 def _whole_amount(kernel: Kernel, exposures: Exposures) -> Amount | None:
-    """What a share is of: all that the innermost allotment held when it opened; outside any, the budget met.
+    """What a share is of: what the innermost allotment had when the first share of it was asked for.
 
-    Without limit (`None`) in a call on public data.
+    Outside any, the budget of what is measured. Without limit (`None`) in a call on public data.
     """
-    if kernel.allotment is not None:
-        return kernel.allotment.amount
+    inner = kernel.allotment
+    if inner is not None:
+        if inner.amount is not None and inner.shared_out is None:
+            value = kernel.left_of_allotment(exposures, inner.amount.unit)
+            if value == 0:
+                raise refuse("BudgetExceeded", f"nothing is left of the allotment of {inner.amount} to share")
+            deltas = [inner.amount.delta - meter.spent[1] for _, meter in inner.meters.values()]
+            inner.shared_out = Amount(inner.amount.unit, quanta(value), max(0, min(deltas, default=inner.amount.delta)))
+        return inner.shared_out
     if not exposures:
         raise refuse(
             "NoEpsilon", "a share without a unit stands outside any allotment",

@@ -62,6 +62,16 @@ def test_each_spends_its_allotment_and_is_right(option: str) -> None:
 
 
 @pytest.mark.parametrize("option", OPTIONS)
+@pytest.mark.parametrize(("budget", "amount"), [("rho 4", "rho 2"), ("epsilon 8, delta 1e-5", "epsilon 4 delta 1e-6")])
+def test_each_runs_under_every_budget(option: str, budget: str, amount: str) -> None:
+    result = attempt(f"m = {option} with {amount}\nrelease right = accuracy(m, P, k)", budget)
+    assert result.ok, result.diagnostics
+    assert abs(result["right"] - 0.64) < 0.05 if option.startswith("majority") else result["right"] > 0.85
+    if budget.startswith("rho"):
+        assert 1.999 < float(result.budget["t"]["rho"]["spent"]) <= 2
+
+
+@pytest.mark.parametrize("option", OPTIONS)
 def test_on_public_rows_each_is_exact(option: str) -> None:
     program = f"m = {option.replace('(D', '(P')}\nrelease m"
     first, second = (attempt(f"with epsilon 1 {{\n{program}\n}}") for _ in range(2))

@@ -38,27 +38,30 @@ class Opened:
 
 
 Key = tuple[int, int]  # (meter, source)
+Whole = tuple[int, Most, Most]  # an amount of at least, at most; its delta at most
 
 
 class Ledger:
-    """Tallies by meter and source."""
+    """Tallies by meter and source; and of allotments, what shares of them are of, where one was asked for."""
 
-    __slots__ = ("tallies",)
+    __slots__ = ("shared_out", "tallies")
 
-    def __init__(self, tallies: dict[Key, Tally] | None = None) -> None:
+    def __init__(self, tallies: dict[Key, Tally] | None = None, shared_out: dict[int, Whole] | None = None) -> None:
         self.tallies: dict[Key, Tally] = {} if tallies is None else tallies
+        self.shared_out: dict[int, Whole] = {} if shared_out is None else shared_out
 
     def copy(self) -> Ledger:
-        return Ledger(dict(self.tallies))
+        return Ledger(dict(self.tallies), dict(self.shared_out))
 
     def tally(self, meter: int, source: SourceFact) -> Tally:
         return self.tallies.get((meter, id(source)), EMPTY)
 
     def join(self, other: Ledger) -> Ledger:
-        if other is self or other.tallies == self.tallies:
+        if other is self or (other.tallies == self.tallies and other.shared_out == self.shared_out):
             return self
+        both = {key: whole for key, whole in self.shared_out.items() if other.shared_out.get(key) == whole}
         keys = dict.fromkeys((*self.tallies, *other.tallies))
-        return Ledger({k: self.tallies.get(k, EMPTY).join(other.tallies.get(k, EMPTY)) for k in keys})
+        return Ledger({k: self.tallies.get(k, EMPTY).join(other.tallies.get(k, EMPTY)) for k in keys}, both)
 
     def add(self, stack: Iterable[Opened], source: SourceFact, place: Place, own: Own, delta: Most) -> None:
         for meter in (SOURCE, *(opened.key for opened in stack)):
@@ -149,11 +152,18 @@ class Spending:
             high = min(high, max(0, opened.most - (0 if exposure.source.inexact else least)))
         return (low, high) if reached.certain and opened.reached.certain else (0, opened.most)
 
-    def whole_of(self, reached: ReachedSources) -> tuple[int, Most, Most]:
-        """What a share is of: the amount and the delta of the allotment around, or of the budgets met outside any."""
+    def whole_of(self, reached: ReachedSources) -> Whole:
+        """What a share is of: what the allotment around had at the first of them, or the budgets met outside any."""
         opened = self.allotment
         if opened is not None:
-            return (0, math.inf, math.inf) if opened.boundless else (opened.least, opened.most, opened.delta)
+            if opened.boundless:
+                return 0, math.inf, math.inf
+            if opened.key not in self.ledger.shared_out:
+                whole = (opened.least, opened.most, opened.delta)
+                if any(meter == opened.key for meter, _ in self.ledger.tallies):  # it was spent from: now, or before
+                    whole = (self.left_of(opened, reached)[0], opened.most, opened.delta)
+                self.ledger.shared_out[opened.key] = whole
+            return self.ledger.shared_out[opened.key]
         limits = [e.source.limit for e in reached.exposures]
         known = [limit for limit in limits if limit is not None]
         if reached.open or len(known) < len(limits) or not limits:

@@ -49,6 +49,7 @@ class Allotment:
     span: Span | None
     opened_for: Exposures = ()
     meters: dict[int, tuple[Source, Meter]] = field(default_factory=dict)
+    shared_out: Amount | None = None  # what shares of it are of: what was left at the first of them
 
     @property
     def unit(self) -> str | None:
@@ -64,9 +65,10 @@ class Allotment:
             self.meters[id(source)] = (source, Meter(2, admits))
         return self.meters[id(source)][1]
 
-    def left(self, source: Source, path: Path) -> int:
-        meter = self.meter(source)
-        return 0 if self.amount is None else self.amount.value - meter.spent[0] + meter.slack(path)[0]
+    def left(self, source: Source, path: Path, place: int = 0) -> int:
+        """In quanta of the unit, or (place 1) of δ."""
+        meter, whole = self.meter(source), self.amount
+        return 0 if whole is None else (whole.value, whole.delta)[place] - meter.spent[place] + meter.slack(path)[place]
 
 
 @dataclass(slots=True)
@@ -166,7 +168,8 @@ class Kernel:
                 notes=(Note(inner.span, "the allotment"),) if inner.span else (),
                 help="allot more, or give the queries before it amounts of their own",
             )  # fmt: skip
-        return Amount(inner.amount.unit, left // shares, inner.amount.delta // shares)
+        delta = max(0, min(inner.left(e.source, () if e.stability > 1 else e.path, 1) for e in exposures))
+        return Amount(inner.amount.unit, left // shares, delta // shares)
 
     def _test_opening(self, amount: Amount, span: Span | None, opened_for: Exposures) -> None:
         outer = self.allotment
@@ -340,7 +343,7 @@ class Kernel:
         for agent in exposure.agents:
             value = min(value, max(0, agent.left(source, path)))
             if agent.amount is not None and agent.amount.delta:
-                delta = min(delta, max(0, agent.amount.delta - agent.meter(source).spent[1]))
+                delta = min(delta, max(0, agent.left(source, path, 1)))
         return value, delta
 
     def _over_budget(self, exposure: Exposure, price: Price, span: Span | None) -> Refusal:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import Amount, as_float
+from jostle.accounting.conversions import pure_epsilon
 from jostle.accounting.definitions import ChargePurpose, Price, pure_price
 from jostle.diagnostics import refuse
 from jostle.noise_laws import Laplace
@@ -58,8 +59,6 @@ class CellPartition(Measurement["Ints", "Ints"]):
         if not cube.private:
             return cls(cube, by, tuning, axis, tree, None)
         asked = needed(amount)
-        if asked.unit != "epsilon":
-            raise refuse("TypeError", "this partition is an ε-DP mechanism", help="give it epsilon")
         _check_tuning(tuning)
         need_counts(cube)
         partition = cls(cube, by, tuning, axis, tree, Additive(Amount(asked.unit, asked.value), Laplace))
@@ -72,7 +71,8 @@ class CellPartition(Measurement["Ints", "Ints"]):
 
     @property
     def price(self) -> Price:
-        return pure_price(needed(self.how.amount if self.how else None))
+        amount = needed(self.how.amount if self.how else None)
+        return Price(amount, amount.value) if amount.unit == "rho" else pure_price(amount)
 
     @property
     def purpose(self) -> ChargePurpose:
@@ -82,8 +82,11 @@ class CellPartition(Measurement["Ints", "Ints"]):
 
     @property
     def epsilon(self) -> float:
-        """Of the walk, for one changed row."""
-        return as_float(self.how.amount.value) / stability_of(self.cube) if self.how else 0.0
+        """Of the walk, for one changed row; in ρ, the ε of which every ε-DP mechanism costs at most that."""
+        if self.how is None:
+            return 0.0
+        value = as_float(self.how.amount.value)
+        return (pure_epsilon(value) if self.how.amount.unit == "rho" else value) / stability_of(self.cube)
 
     @property
     def decay(self) -> float:

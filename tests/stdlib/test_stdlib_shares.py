@@ -1,0 +1,74 @@
+"""The library divides amounts by shares, which have no unit: every option runs under ρ, and under ε and δ."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jostle.source import Source
+from jostle.tools.session import Result, Session
+
+ROOT = Path(__file__).resolve().parents[2]
+MODULES = ("histograms", "hierarchies", "grids", "clusters", "cuts")
+OPTIONS = [
+    name for module in MODULES
+    for name in re.findall(r"(?m)^def (\w+)_cells\(db, queries", (ROOT / "stdlib" / f"{module}.jst").read_text())
+]  # fmt: skip
+ALONG_A_LINE = ("php", "sf")
+USES = "".join(f"use {module}\n" for module in (*MODULES, "features"))
+BUDGETS = {"rho 40": "rho 20", "epsilon 40, delta 1e-5": "epsilon 30 delta 1e-6"}
+TRUTH = np.random.default_rng(0).integers(0, 500, 64)
+
+
+def run(program: str, budget: str, cells: np.ndarray) -> Result:
+    session = Session()
+    session.bind("c", cells)
+    declared = f'private c = bound("c") protecting rows budget {budget}\nq = ranges(c, 50)\n'
+    return session.attempt(Source("p.jst", USES + declared + program))
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("name", OPTIONS)
+def test_an_option_runs_under_every_budget(name: str, budget: str) -> None:
+    """With little noise its answers are near, and it spends its allotment and no more."""
+    for cells in (TRUTH, TRUTH.reshape(8, 8))[: 1 if name in ALONG_A_LINE else 2]:
+        program = f"release a = {name}(c, q) with {BUDGETS[budget]}\nrelease now = spent(c)\n"
+        program += f"release q = exact(q, counts({cells.tolist()}))"
+        result = run(program, budget, cells)
+        assert result.ok, result.diagnostics
+        if budget.startswith("rho"):
+            assert 19.99 < result["now"] <= 20
+        else:
+            assert 0 < result["now"]["epsilon"] <= 30 and result["now"]["delta"] <= 1e-6
+        if name not in ("uniform", "mwem"):
+            exact = np.asarray(result["q"])
+            assert np.abs(np.asarray(result["a"]) - exact).mean() < 0.1 * exact.mean()
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("name", ["rows", "strength", "occupied", "unevenness", "height"])
+def test_a_feature_runs_under_every_budget(name: str, budget: str) -> None:
+    result = run(f"release f = {name}({{database: c, queries: q}}) with {BUDGETS[budget]}", budget, TRUTH)
+    assert result.ok, result.diagnostics
+    assert np.isfinite(result["f"])
+
+
+def test_no_option_names_a_unit() -> None:
+    assert not {
+        f"{path.stem}: {line.strip()}"
+        for path in (ROOT / "stdlib").glob("*.jst") if path.stem in (*MODULES, "features", "classifiers", "classify")
+        for line in path.read_text().splitlines() if re.search(r"^[^#]*\b(with epsilon|epsilon =|= epsilon)", line)
+    }  # fmt: skip
+
+
+def test_as_epsilon_is_what_is_left_and_in_rho_the_epsilon_of_a_pure_mechanism() -> None:
+    program = "with epsilon 2 { n = laplace(total(c)) with 1/4\n e = as_epsilon() }\nrelease x = e"
+    assert run(program.replace("{ n", "{\n n").replace(" }", "\n}"), "epsilon 4", TRUTH)["x"] == 1.5
+    within = "with rho 0.5 {\n e = as_epsilon()\n}\nrelease x = e"
+    value = run(within, "rho 1", TRUTH)["x"]
+    assert value * np.tanh(value / 2) == pytest.approx(0.5)
+    outside = run("release x = as_epsilon()", "rho 1", TRUTH)
+    assert not outside.ok and outside.diagnostics[0].kind == "NoEpsilon"

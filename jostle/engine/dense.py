@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import did_you_mean, refuse
+from jostle.language.moments import number_of
 from jostle.language.operations import OPERATIONS, Operation
 from jostle.plan.plan import Column, Constant, RowExpr
 
@@ -106,9 +108,10 @@ def _column(name: str, columns: Mapping[str, NDArray[Any]]) -> Values:
     return values, np.isfinite(values)
 
 
-def _constant(value: float | str | bool | None) -> Values:
+def _constant(value: float | str | bool | date | None) -> Values:
     import numpy as np
 
+    value = float(number_of(value)) if isinstance(value, date) else value
     if value is None:
         return np.float64(0.0), np.bool_(False)
     if isinstance(value, bool):

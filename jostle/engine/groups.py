@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import itertools
 import math
+from datetime import date
 from typing import Any
 
 from jostle.diagnostics import refuse
+from jostle.language.moments import number_of
 from jostle.plan.plan import Key, RowExpr
 
 CELLS = 2**26  # that a grouped result may have
@@ -38,7 +40,7 @@ def positions(keys: tuple[Key, ...], columns: list[Any], shape: tuple[int, ...])
         if isinstance(key.values, range):
             code = np.ma.getdata(column).astype(np.int64) - (key.values[0] if key.values else 0)
         else:
-            place = {value: i for i, value in reversed(list(enumerate(key.values)))}
+            place = {plain(value): i for i, value in reversed(list(enumerate(key.values)))}
             cells = np.ma.getdata(column).tolist()
             code = np.fromiter((place.get(value, -1) for value in cells), dtype=np.int64, count=len(cells))
         inside &= (code >= 0) & (code < len(key.values))
@@ -47,10 +49,10 @@ def positions(keys: tuple[Key, ...], columns: list[Any], shape: tuple[int, ...])
 
 
 def plain(value: Any) -> Any:
-    """A double, a text, a truth value, or None for what is missing or not finite."""
+    """A double (also for dates and times), a text, a truth value, or None for what is missing or not finite."""
     if value is None or isinstance(value, str | bool):
         return value
-    number = float(value)
+    number = float(number_of(value) if isinstance(value, date) else value)
     return number + 0.0 if math.isfinite(number) else None
 
 

@@ -265,8 +265,9 @@ def _by_value(condition: RowExpr, schema: Schema) -> tuple[Key, int] | None:
     if key is None or isinstance(value, bool) or value is None:
         return None
     if isinstance(key.values, range):
-        whole = isinstance(value, (int, float)) and float(value).is_integer() and int(value) in key.values
-        return key, key.values.index(int(value)) if whole else -1
+        if isinstance(value, int | float) and float(value).is_integer() and int(value) in key.values:
+            return key, key.values.index(int(value))
+        return key, -1
     return key, key.values.index(value) if value in key.values else -1
 
 

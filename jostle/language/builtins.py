@@ -34,6 +34,8 @@ def row(
 row("text", None, "The domain of any text.", Gives.DOMAIN, NOTHING)
 row("integer", None, "The domain of any whole number.", Gives.DOMAIN, NOTHING)
 row("real", None, "The domain of any number.", Gives.DOMAIN, NOTHING)
+row("date", None, "The domain of any date.", Gives.DOMAIN, NOTHING)
+row("time", None, "The domain of any time of a date.", Gives.DOMAIN, NOTHING)
 row("pi", None, "The ratio of a circle's circumference to its diameter.", Gives.CONSTANT, NOTHING)
 
 # Sources ---------------------------------------------------------------------------------------------

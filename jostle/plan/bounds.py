@@ -7,10 +7,12 @@ private rests on a bound alone: rows whose key falls outside are in no group, an
 from __future__ import annotations
 
 import math
+from datetime import date
 
 from jostle.language.intervals import Interval, remainder
+from jostle.language.moments import number_of
 from jostle.language.operations import OPERATIONS, Whole
-from jostle.plan.domains import Categories, Integer, Open, Real
+from jostle.plan.domains import Categories, Integer, Moments, Open, Real
 from jostle.plan.kinds import Schema, check_depth, domain_of
 from jostle.plan.listing import listed_values
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
@@ -31,12 +33,14 @@ def as_double(value: float) -> float:
 def _bounds(expr: RowExpr, schema: Schema) -> Interval | None:
     if isinstance(expr, Constant):
         value = expr.value
+        if isinstance(value, date):
+            return float(number_of(value)), float(number_of(value))
         if isinstance(value, bool | str) or value is None or not math.isfinite(value):
             return None
         return float(value), float(value)
     if isinstance(expr, Column):
         domain = domain_of(expr.name, schema)
-        if isinstance(domain, Integer | Real):
+        if isinstance(domain, Integer | Real | Moments):
             return as_double(domain.low), as_double(domain.high)
         if isinstance(domain, Categories) and domain.values and not isinstance(domain.values[0], str):
             numbers = [float(value) for value in domain.values]
@@ -57,9 +61,10 @@ def _applied(expr: Apply, schema: Schema) -> Interval | None:
         return None if parts is None else (0.0, parts[1] - 1)
     if op == "coalesce":
         return _applied(Apply("if", (Constant(None), *expr.args)), schema)
-    if op in OPERATIONS and set(OPERATIONS[op].kinds) != {"number"}:
+    if op in OPERATIONS and {"text", "any"} & {*OPERATIONS[op].kinds[: len(expr.args) - OPERATIONS[op].constants]}:
         return _listed(expr, schema)
-    args = [_bounds(arg, schema) for arg in expr.args]
+    measured = expr.args[: len(expr.args) - (OPERATIONS[op].constants if op in OPERATIONS else 0)]
+    args = [_bounds(arg, schema) for arg in measured]
     if op == "clamp" and args[0] is None:
         args[0] = (-math.inf, math.inf)
     operands = [arg for arg in args if arg is not None]
@@ -96,12 +101,17 @@ def is_integral(expr: RowExpr, schema: Schema) -> bool:
 def _integral(expr: RowExpr, schema: Schema) -> bool:
     if isinstance(expr, Constant):
         value = expr.value
-        return value is None or (not isinstance(value, bool | str) and float(value).is_integer())
+        return (
+            value is None
+            or isinstance(value, date)
+            or (not isinstance(value, bool | str) and float(value).is_integer())
+        )
     if isinstance(expr, Column):
         domain = domain_of(expr.name, schema)
         if isinstance(domain, Categories):
             return all(not isinstance(value, str) and float(value).is_integer() for value in domain.values)
-        return isinstance(domain, Integer) or (isinstance(domain, Open) and domain.kind == "integer")
+        open_whole = isinstance(domain, Open) and domain.kind in ("integer", "date", "time")
+        return open_whole or isinstance(domain, Integer | Moments)
     if expr.op in ("if", "coalesce"):
         return all(_integral(arg, schema) for arg in expr.args[expr.op == "if" :])
     whole = OPERATIONS[expr.op].whole if expr.op in OPERATIONS else Whole.NEVER

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
+from datetime import date
 from typing import Any
 
 from jostle.jsontext import digest
@@ -41,6 +42,8 @@ class _Reader:
             return value
         if isinstance(value, float):
             return ["float", float(value).hex()]
+        if isinstance(value, date):
+            return ["moment", value.isoformat()]
         if isinstance(value, Scan):
             self.closed &= value.data in self._names
             return ["Scan", self._names.get(value.data, ""), self.plain(value.columns)]

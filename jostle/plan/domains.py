@@ -29,13 +29,27 @@ class Categories:
 
 
 @dataclass(frozen=True, slots=True)
+class Moments:
+    """Dates or times between two, both included, as whole days or microseconds since 1 January 1970.
+
+    Values are clamped, then taken down to the first one of their `unit`: a day for dates and nothing for times where
+    it is empty. Both ends are such first ones.
+    """
+
+    kind: str  # `date` or `time`
+    low: int
+    high: int
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Open:
-    """No public bound: `text`, `integer` or `real`; a derived column may be `boolean` too."""
+    """No public bound: `text`, `integer`, `real`, `date` or `time`; a derived column may be `boolean` too."""
 
     kind: str
 
 
-Domain = Integer | Real | Categories | Open
+Domain = Integer | Real | Categories | Moments | Open
 
 
 def listed(domain: Domain) -> tuple[str | float, ...] | None:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import math
+from datetime import date
 from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
+from jostle.language.moments import DAY, DAYS, SPANS, moment_of, starts
 from jostle.plan.bounds import as_double, bounds_of
 from jostle.plan.domains import Categories, Integer
-from jostle.plan.kinds import Schema, kind_of, mixed
+from jostle.plan.kinds import Schema, kind_of, mixed, value_kind
 from jostle.plan.plan import Apply, Column, Constant, Key, RowExpr
-from jostle.plan.schemas import text_values
+from jostle.plan.schemas import text_values, unit_of
+
+KeyValue = str | float | bool | date
 
 MOST_KEYS = 2**20
 """Values that the group keys of a select, or the parts of a table, have at most."""
 
 
-def key_values(expr: RowExpr, schema: Schema, limit: int) -> range | tuple[str | float | bool, ...] | None:
+def key_values(expr: RowExpr, schema: Schema, limit: int) -> range | tuple[KeyValue, ...] | None:
     """The public values of a group key, in order; None for an open one.
 
     Numbers: every integer between the floors of the bounds. Booleans: false, true. A bare column of categories: its
@@ -25,7 +29,7 @@ def key_values(expr: RowExpr, schema: Schema, limit: int) -> range | tuple[str |
     kind = kind_of(expr, schema)
     if kind == "boolean":
         return (False, True)
-    listed: tuple[str | float | bool, ...] | None = None
+    listed: tuple[KeyValue, ...] | None = None
     if kind == "text":
         listed = text_values(expr, schema)
     elif isinstance(expr, Column) and isinstance(domain := schema[expr.name], Categories):
@@ -33,6 +37,8 @@ def key_values(expr: RowExpr, schema: Schema, limit: int) -> range | tuple[str |
     if kind == "text" or listed is not None:
         _check_count(0 if listed is None else len(listed), limit)
         return listed
+    if kind in ("date", "time"):
+        return _moments(expr, kind, schema, limit)
     if isinstance(expr, Column) and isinstance(domain := schema[expr.name], Integer):
         low, high = domain.low, domain.high
     else:
@@ -44,9 +50,20 @@ def key_values(expr: RowExpr, schema: Schema, limit: int) -> range | tuple[str |
     return range(low, high + 1)
 
 
-def key_of(
-    expr: RowExpr, over: range | tuple[str | float | bool, ...] | None, schema: Schema, limit: int
-) -> Key | None:
+def _moments(expr: RowExpr, kind: str, schema: Schema, limit: int) -> tuple[date, ...] | None:
+    """The first days or moments of the units between the bounds; a time that can be any has no list."""
+    bounds = bounds_of(expr, schema)
+    unit = unit_of(expr, schema) or ("day" if kind == "date" else "")
+    if bounds is None or not unit:
+        return None
+    low, high = int(bounds[0]), int(bounds[1])
+    step = (1 if kind == "date" else DAY) if unit in DAYS else SPANS[unit]
+    shortest = {"year": 365, "quarter": 90, "month": 28, "week": 7}.get(unit, 1)
+    _check_count((high - low) // (step * shortest), limit)
+    return tuple(moment_of(kind, number) for number in starts(kind, low, high, unit))
+
+
+def key_of(expr: RowExpr, over: range | tuple[KeyValue, ...] | None, schema: Schema, limit: int) -> Key | None:
     """A group key over the values that a program lists, or else over its own (`key_values`); None for an open one.
 
     Listed values of another kind than the expression are a `TypeError`, whatever the rows hold.
@@ -56,9 +73,8 @@ def key_of(
         return None if values is None else Key(expr, values)
     kind = kind_of(expr, schema)
     for value in () if isinstance(over, range) else over[:1]:  # they are all of one kind
-        listed_kind = "boolean" if isinstance(value, bool) else "text" if isinstance(value, str) else "number"
-        if listed_kind != kind:
-            raise mixed("`over`", kind, listed_kind)
+        if value_kind(value) != kind:
+            raise mixed("`over`", kind, value_kind(value))
     return Key(expr, over)
 
 
@@ -77,7 +93,11 @@ def holds(key: Key, value: Any) -> RowExpr:
     """The condition of one group: numeric keys are taken down to integers first."""
     need_unicode(value)
     numeric = isinstance(value, (int, float)) and not isinstance(value, bool)
-    whole = isinstance(key.values, range) or all(float(v).is_integer() for v in key.values) if numeric else False
+    whole = (
+        isinstance(key.values, range) or all(float(v).is_integer() for v in key.values if not isinstance(v, date))
+        if numeric
+        else False
+    )
     left = Apply("floor", (key.expr,)) if whole else key.expr
     return Apply("==", (left, Constant(float(value) if numeric else value)))
 

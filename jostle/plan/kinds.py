@@ -1,4 +1,4 @@
-"""The kinds of row expressions: number, text, boolean.
+"""The kinds of row expressions: number, text, boolean, date, time.
 
 A function of the expression and of the public schema alone, so its refusals may be shown. This module knows
 nothing of bounds or of SQL.
@@ -9,10 +9,12 @@ nothing of bounds or of SQL.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 
 from jostle.diagnostics import Refusal, did_you_mean, refuse
+from jostle.language.moments import kind_of_moment
 from jostle.language.operations import COMPARISONS, LOGIC, OPERATIONS, OVERLOADS, Operation
-from jostle.plan.domains import Categories, Domain, Open
+from jostle.plan.domains import Categories, Domain, Moments, Open
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
 
 Schema = Mapping[str, Domain]
@@ -24,11 +26,16 @@ ARITY = {
     **dict.fromkeys(COMPARISONS, 2), "not": 1, "if": 3,
 }  # fmt: skip
 _OVERLOADED = frozenset(spelling[0] for spelling in OVERLOADS)
-WORDS = {"number": "a number", "text": "text", "boolean": "true or false"}
+_MIXED = frozenset({*COMPARISONS, "in", "if", "coalesce", "-", "days_between", "seconds_between"})
+_TAKES_MOMENTS = frozenset(op.name for op in OPERATIONS.values() if {"date", "time"} & {*op.kinds})
+WORDS = {"number": "a number", "text": "text", "boolean": "true or false", "date": "a date", "time": "a time"}
+
+
+_DATES = "a date is written without quotes, `2024-03-01`, and read from a text by `date(x)`"
 
 
 def kind_of(expr: RowExpr, schema: Schema) -> str:
-    """`number`, `text` or `boolean`; `none` alone counts as a number.
+    """`number`, `text`, `boolean`, `date` or `time`; `none` alone counts as a number.
 
     Refuses with `TypeError` what mixes kinds, with `NameError` a column that is not there, and with
     `RecursionLimit` what is nested deeper than `DEPTH`.
@@ -38,11 +45,35 @@ def kind_of(expr: RowExpr, schema: Schema) -> str:
 
 
 def applied(op: str, args: tuple[RowExpr, ...], schema: Schema) -> Apply:
-    """An operation as a program spells it: the one of that name for operands of these kinds."""
-    if op in _OVERLOADED:
-        kinds = tuple(_safe_kind(arg, schema) for arg in args)
-        op = OVERLOADS.get((op, *kinds), op)
+    """An operation as a program spells it: the one of that name for operands of these kinds.
+
+    Where a time meets a date, the date is its beginning; where a date is needed, a time is its date.
+    """
+    if op not in _OVERLOADED | _MIXED | _TAKES_MOMENTS:
+        return Apply(op, args)
+    kinds = [_safe_kind(arg, schema) for arg in args]
+    if not {"date", "time"} & {*kinds}:
+        return Apply(OVERLOADS.get((op, *kinds), op), args)
+    if op == "-" and kinds[1:] == ["number"]:
+        op, args = "+", (args[0], Apply("neg", args[1:]))
+    if op in _MIXED and {"date", "time"} <= {*kinds}:
+        args = tuple(_as_moment(arg, kind, "time") for arg, kind in zip(args, kinds, strict=True))
+        kinds = ["time" if kind == "date" else kind for kind in kinds]
+    op = OVERLOADS.get((op, *kinds), op)
+    needed = OPERATIONS[op].kinds if op in _TAKES_MOMENTS else ()
+    if len(needed) == len(args):
+        args = tuple(_as_moment(*three) for three in zip(args, kinds, needed, strict=True))
     return Apply(op, args)
+
+
+def _as_moment(expr: RowExpr, kind: str | None, needed: str) -> RowExpr:
+    """A date as the time of its beginning, a time as its date; anything else as it is."""
+    if {kind, needed} != {"date", "time"} or kind == needed:
+        return expr
+    if isinstance(expr, Constant) and isinstance(expr.value, date):
+        value = OPERATIONS[needed].value
+        return Constant(value(expr.value)) if value is not None else expr
+    return Apply(needed, (expr,))
 
 
 def _safe_kind(expr: RowExpr, schema: Schema) -> str | None:
@@ -149,12 +180,16 @@ def mixed(what: str, left: str | None, right: str | None) -> Refusal:
     return refuse(
         "TypeError",
         f"{what} mixes {WORDS[left or 'number']} with {WORDS[right or 'number']}",
-        help="the description of the source says which columns are text: `{…}` and `text` are, `a..b` is a number",
+        help=_DATES
+        if {"date", "time"} & {left, right}
+        else "the description of the source says which columns are text: `{…}` and `text` are, `a..b` is a number",
     )
 
 
-def value_kind(value: float | str | bool) -> str:
+def value_kind(value: float | str | bool | date) -> str:
     """The kind of a constant."""
+    if isinstance(value, date):
+        return kind_of_moment(value)
     return "boolean" if isinstance(value, bool) else "text" if isinstance(value, str) else "number"
 
 
@@ -162,6 +197,8 @@ def domain_kind(domain: Domain) -> str:
     """The kind of a column's values."""
     if isinstance(domain, Categories):
         return value_kind(domain.values[0]) if domain.values else "number"
+    if isinstance(domain, Moments):
+        return domain.kind
     if isinstance(domain, Open):
-        return domain.kind if domain.kind in ("text", "boolean") else "number"
+        return "number" if domain.kind in ("integer", "real") else domain.kind
     return "number"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from datetime import date
 
 from jostle.language.operations import OPERATIONS
 from jostle.plan.domains import Categories, Integer
@@ -16,14 +17,14 @@ from jostle.plan.plan import Column, Constant, RowExpr
 MOST_COMBINATIONS = 2**17
 """Combinations of operands that are worked out, and whole numbers of a range that are listed, at most."""
 
-Value = float | str | bool
+Value = float | str | bool | date
 
 
 def listed_values(expr: RowExpr, schema: Schema) -> tuple[Value, ...] | None:
     """The values that are not missing, each once, in the order in which they are listed; None where they are open."""
     if isinstance(expr, Constant):
         value = expr.value
-        missing = value is None or (not isinstance(value, bool | str) and not math.isfinite(value))
+        missing = value is None or (isinstance(value, float | int) and not math.isfinite(value))
         return () if missing or value is None else (value,)
     if isinstance(expr, Column):
         domain = domain_of(expr.name, schema)

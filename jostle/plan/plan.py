@@ -8,6 +8,7 @@ comparison, logic with nulls, `if`, `clamp`; division by zero, NaN and infinitie
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 from typing import assert_never
 
 from jostle.plan.domains import Domain
@@ -22,7 +23,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    value: float | str | bool | None
+    value: float | str | bool | date | None  # a `datetime` is a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +201,7 @@ class Key:
     """A group key with its public values: consecutive integers (the expression is floored) or listed values."""
 
     expr: RowExpr
-    values: range | tuple[str | float | bool, ...]
+    values: range | tuple[str | float | bool | date, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Any
 
 from jostle.diagnostics import refuse
 from jostle.plan.bounds import bounds_of, is_integral
-from jostle.plan.domains import Categories, Domain, Integer, Open, Real
+from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
 from jostle.plan.kinds import DEPTH, Schema, domain_kind, domain_of, kind_of, mixed
 from jostle.plan.listing import listed_values
 from jostle.plan.persons import has_persons
@@ -20,6 +20,7 @@ from jostle.plan.plan import (
     Apply,
     Bound,
     Column,
+    Constant,
     Count,
     Derive,
     Extreme,
@@ -41,6 +42,18 @@ def text_values(expr: RowExpr, schema: Schema) -> tuple[str, ...] | None:
     """Every text an expression can be, in order of appearance; None where a column of it is open."""
     values = listed_values(expr, schema)
     return None if values is None else tuple(value for value in values if isinstance(value, str))
+
+
+def unit_of(expr: RowExpr, schema: Schema) -> str:
+    """The unit whose first days or moments alone a date or time can be; empty where it can be any."""
+    if isinstance(expr, Column):
+        domain = domain_of(expr.name, schema)
+        return domain.unit if isinstance(domain, Moments) else ""
+    if isinstance(expr, Apply) and expr.op in ("trunc", "trunc time") and isinstance(expr.args[1], Constant):
+        return str(expr.args[1].value)
+    if isinstance(expr, Apply) and expr.op == "time":
+        return unit_of(expr.args[0], schema) or "day"
+    return ""
 
 
 def schema_of(plan: Plan) -> dict[str, Domain]:
@@ -140,6 +153,8 @@ def derived_domain(expr: RowExpr, schema: Schema) -> Domain:
     if kind == "boolean":
         return Open("boolean")
     bounds = bounds_of(expr, schema)
+    if kind in ("date", "time"):
+        return Moments(kind, int(bounds[0]), int(bounds[1]), unit_of(expr, schema)) if bounds else Open(kind)
     if bounds is None:
         return Open("integer" if is_integral(expr, schema) else "real")
     if is_integral(expr, schema):

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from jostle.diagnostics import refuse
 from jostle.engine.duckdb.survey import ColumnSurvey, survey
-from jostle.plan.domains import Categories, Domain, Integer, Open, Real
+from jostle.language.moments import moment_of
+from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
 from jostle.source import Source
 from jostle.tools.render import clean
 from jostle.trace.text import align, number, plural
@@ -53,14 +54,18 @@ def report(path: Path, described: str) -> str:
 
 
 def _row(column: ColumnSurvey, domain: Domain) -> list[str]:
-    numeric = isinstance(domain, Integer | Real) or (isinstance(domain, Open) and domain.kind != "text")
+    numeric = (
+        isinstance(domain, Integer | Real)
+        or (isinstance(domain, Open) and domain.kind != "text")
+        or isinstance(domain, Moments)
+    )
     numeric = numeric or (isinstance(domain, Categories) and not isinstance(domain.values[0], str))
     return [
         clean(column.name),
         domain_text(domain),
         str(column.empty),
         str(column.not_numbers) if numeric else "",
-        str(column.outside) if isinstance(domain, Integer | Real) else "",
+        str(column.outside) if isinstance(domain, Integer | Real | Moments) else "",
         str(column.not_whole) if isinstance(domain, Integer) or domain == Open("integer") else "",
         str(column.unlisted) if isinstance(domain, Categories) else "",
     ]
@@ -72,6 +77,9 @@ def domain_text(domain: Domain) -> str:
         return f"{domain.low}..{domain.high}"
     if isinstance(domain, Real):
         return f"{domain.low!r}..{domain.high!r}"
+    if isinstance(domain, Moments):
+        low, high = (moment_of(domain.kind, end).isoformat() for end in (domain.low, domain.high))
+        return f"from {low} to {high} by {domain.unit}" if domain.unit else f"{low}..{high}"
     if isinstance(domain, Open):
         return domain.kind
     examples = [f'"{clean(v)}"' if isinstance(v, str) else number(v) for v in domain.values[:3]]

@@ -12,8 +12,10 @@ The kind of a cell is a type of DuckDB whose values it can hold all, or a date o
 from __future__ import annotations
 
 from jostle.engine.sql.rows import number_literal, text_literal
+from jostle.language.operations import OPERATIONS
+from jostle.language.operations.moments import known_time, truncation
 from jostle.plan.bounds import as_double
-from jostle.plan.domains import Categories, Domain, Integer, Open
+from jostle.plan.domains import Categories, Domain, Integer, Moments, Open
 
 WHOLE = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"})
 NONE = "NONE"  # the kind of cells that have no value whatever stands in the file
@@ -48,6 +50,18 @@ def text(cell: str, kind: str) -> str:
     return f"CAST({_moment(cell, kind)} AS VARCHAR)" + (" || '+00'" if kind.endswith(" UTC") else "")
 
 
+def moment(cell: str, kind: str, wanted: str) -> str:
+    """The number of a `date` or a `time` as a DOUBLE, or NULL: of a text that spells one, or of a date or time."""
+    if kind == "VARCHAR":
+        return f"({str(OPERATIONS[f'{wanted} of text'].sql).format(cell)})"
+    if not kind.startswith(("DATE", "TIMESTAMP")):
+        return "CAST(NULL AS DOUBLE)"
+    value = _moment(cell, kind)
+    if wanted == "date":
+        return f"CAST(CAST({value} AS DATE) - DATE '1970-01-01' AS DOUBLE)"
+    return known_time(f"epoch_us(CAST({value} AS TIMESTAMP))")
+
+
 _DAY = 86_400
 _FIRST, _LAST = -62_135_596_800, 253_402_300_799  # seconds from 1970 to the years 1 and 9999
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -76,8 +90,15 @@ def clean(cell: str, kind: str, domain: Domain) -> tuple[str, bool]:
     if isinstance(domain, Open):
         if domain.kind == "text":
             return text(cell, kind), False
+        if domain.kind in ("date", "time"):
+            return moment(cell, kind, domain.kind), False
         value = number(cell, kind)
         return (f"floor({value})" if domain.kind == "integer" and kind not in WHOLE else value), False
+    if isinstance(domain, Moments):
+        value = moment(cell, kind, domain.kind)
+        clamped = f"greatest({number_literal(domain.low)}, least({number_literal(domain.high)}, {value}))"
+        unit = truncation(domain.kind, domain.unit, clamped) if domain.unit else clamped
+        return f"CAST(CASE WHEN {value} IS NOT NULL THEN {unit} END AS BIGINT)", True
     if isinstance(domain, Integer) and max(abs(domain.low), abs(domain.high)) <= _EXACT:
         return _integer(cell, kind, domain), True
     value = number(cell, kind)

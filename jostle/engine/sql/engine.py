@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from jostle.engine import groups
 from jostle.engine.base import Capabilities
 from jostle.engine.sql import relations
+from jostle.language.moments import moment_of
 from jostle.plan.kinds import kind_of
 from jostle.plan.plan import Bound, Count, Exact, Key, Plan, RowExpr, Scan, Term
 
@@ -111,6 +112,9 @@ class SqlEngine(ABC):
         relation = relations.relation(plan, self.base)
         values, counts = self.columns(relations.tally(relation, expr, weighted=weighted))
         kind = kind_of(expr, relation.schema)
+        if kind in ("date", "time"):
+            moments = np.array([moment_of(kind, value) for value in np.asarray(values).tolist()], dtype=object)
+            return moments, np.asarray(counts, dtype=np.int64)
         if kind == "number":
             return np.asarray(values, dtype=np.float64) + 0.0, np.asarray(counts, dtype=np.int64)
         return np.asarray(values, dtype=bool if kind == "boolean" else object), np.asarray(counts, dtype=np.int64)
@@ -150,4 +154,18 @@ class SqlEngine(ABC):
         empty = [0.0 if term.function in ("count", "count_distinct", "sum") else None for term in terms]
         order = groups.order(keys, by_place)
         rows = [by_place.get(place, empty) for place in order]
-        return [[p[i] for p in order] for i in range(len(keys))], [[r[i] for r in rows] for i in range(len(terms))]
+        exprs = [*(key.expr if isinstance(key, Key) else key for key in keys), *(term.expr for term in terms)]
+        kinds = [None if expr is None else kind_of(expr, relation.schema) for expr in exprs]
+        kinds[len(keys) :] = [
+            kind if term.function in ("min", "max", "mode") else None
+            for term, kind in zip(terms, kinds[len(keys) :], strict=True)
+        ]
+        columns = [_shown([p[i] for p in order], kinds[i]) for i in range(len(keys))]
+        return columns, [_shown([r[i] for r in rows], kinds[len(keys) + i]) for i in range(len(terms))]
+
+
+def _shown(values: list[Any], kind: str | None) -> list[Any]:
+    """Dates and times for the numbers that stand for them."""
+    if kind not in ("date", "time"):
+        return values
+    return [None if value is None else moment_of(kind, value) for value in values]

@@ -318,7 +318,7 @@ def _aggregate(keys: list[str], outer: list[str], inner: list[str], tests: list[
 def floors(key: Key) -> bool:
     """Whether a numeric key is taken down to its integer part: unless its listed values are not whole themselves."""
     return isinstance(key.values, range) or all(
-        not isinstance(value, str) and float(value).is_integer() for value in key.values
+        isinstance(value, float | int) and float(value).is_integer() for value in key.values
     )
 
 

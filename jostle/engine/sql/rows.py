@@ -14,14 +14,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date
 
 from jostle.engine.sql.dialect import Dialect
+from jostle.language.moments import number_of
 from jostle.language.operations import COMPARISONS, OPERATIONS, Finite, Operands
 from jostle.plan.bounds import bounds_of
 from jostle.plan.kinds import Schema, domain_of, kind_of
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
 
-TYPES = {"number": "DOUBLE", "text": "VARCHAR", "boolean": "BOOLEAN"}
+TYPES = {"number": "DOUBLE", "text": "VARCHAR", "boolean": "BOOLEAN", "date": "DOUBLE", "time": "DOUBLE"}
 _SHORT = 60  # characters that may be said twice
 _EXACT = 2**53
 
@@ -58,7 +60,9 @@ def text_literal(value: str) -> str:
     return parts[0] if len(parts) == 1 else "(" + " || chr(0) || ".join(parts) + ")"
 
 
-def constant_literal(value: float | str | bool | None, kind: str) -> str:
+def constant_literal(value: float | str | bool | date | None, kind: str) -> str:
+    if isinstance(value, date):
+        return number_literal(number_of(value))
     if value is None:
         return f"CAST(NULL AS {TYPES[kind]})"
     if isinstance(value, bool):
@@ -88,7 +92,7 @@ class RowSql:
     _names: int = 0
 
     def value(self, expr: RowExpr) -> str:
-        """A finite DOUBLE, a VARCHAR or a BOOLEAN, or NULL."""
+        """A finite DOUBLE, a VARCHAR or a BOOLEAN, or NULL; of dates and times the numbers that stand for them."""
         return self._tame(self._emit(expr, kind_of(expr, self.schema))).text
 
     def short(self, expr: RowExpr) -> str:
@@ -214,6 +218,8 @@ class RowSql:
             name = self.whole_column(arg)
             if name is not None:
                 texts.append(name)
+            elif isinstance(arg, Constant) and isinstance(arg.value, date):
+                texts.append(f"({number_of(arg.value)})")
             elif isinstance(arg, Constant) and isinstance(arg.value, float | int) and not isinstance(arg.value, bool):
                 if not (abs(arg.value) < _EXACT and float(arg.value).is_integer()):
                     return None

@@ -1,4 +1,4 @@
-"""The operations on the values of a row, one row of a table each: numbers, texts.
+"""The operations on the values of a row, one row of a table each: numbers, texts, dates and times.
 
 The operations are total on rows: what has no value is missing there, and a refusal in a program. They are the same on
 every engine: what one is stands in its row as plain Python too, against which the engine's SQL is tested.
@@ -7,8 +7,9 @@ every engine: what one is stands in its row as plain Python too, against which t
 from __future__ import annotations
 
 from jostle.language.operations.absence import ABSENCE
+from jostle.language.operations.moments import MOMENTS
 from jostle.language.operations.numbers import NUMBERS
-from jostle.language.operations.operation import TEXT, Finite, Operands, Operation, Whole
+from jostle.language.operations.operation import DATE, NUMBER, TEXT, TIME, Finite, Operands, Operation, Whole
 from jostle.language.operations.texts import TEXTS
 
 __all__ = [
@@ -21,10 +22,14 @@ LOGIC = frozenset({"and", "or", "not"})
 FOLDS = ("max", "min", "sum", "argmax", "argmin")
 """What may stand before `over`."""
 
-OPERATIONS = {operation.name: operation for operation in (*NUMBERS, *TEXTS, *ABSENCE)}
+OPERATIONS = {operation.name: operation for operation in (*NUMBERS, *TEXTS, *MOMENTS, *ABSENCE)}
 ROW_FUNCTIONS = {name: operation for name, operation in OPERATIONS.items() if operation.about}
 """Those that a program calls by name."""
 OVERLOADS: dict[tuple[str | None, ...], str] = {
     ("+", TEXT, TEXT): "concat",
+    ("+", DATE, NUMBER): "shift", ("+", TIME, NUMBER): "shift time",
+    ("-", DATE, DATE): "apart", ("-", TIME, TIME): "time apart",
+    ("trunc", TIME, TEXT): "trunc time",
+    ("date", TEXT): "date of text", ("time", TEXT): "time of text",
 }
 """Operations that a program spells with the name of another one, by the kinds of their operands."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from jostle.language.intervals import Interval
 
-NUMBER, TEXT, BOOLEAN, ANY = "number", "text", "boolean", "any"
+NUMBER, TEXT, BOOLEAN, DATE, TIME, ANY = "number", "text", "boolean", "date", "time", "any"
 """The kinds of values in a row; `ANY` is any of them."""
 
 

@@ -157,6 +157,6 @@ def _listed(key: Key, table: Table) -> RowExpr:
     if isinstance(key.values, range):
         first, last = (key.values[0], key.values[-1]) if key.values else (1, 0)
         return Apply("and", (Apply(">=", (value, Constant(float(first)))), Apply("<=", (value, Constant(float(last))))))
-    whole = all(not isinstance(v, str) and float(v).is_integer() for v in key.values)
+    whole = all(isinstance(v, float | int) and float(v).is_integer() for v in key.values)
     values = [Constant(float(v) if isinstance(v, int) and not isinstance(v, bool) else v) for v in key.values]
     return Apply("in", (value if whole else key.expr, *values))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from jostle.diagnostics import refuse
 from jostle.language.aggregates import AGGREGATES
 from jostle.noise_laws import Selected
-from jostle.plan.keys import key_values
+from jostle.plan.keys import KeyValue, key_values
 from jostle.plan.plan import WEIGHT_BITS, Count, Key, Plan
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import weighted_stability_of
@@ -33,7 +33,7 @@ MOST = 2**20  # candidates
 class Mode(SelectionAggregate):
     row = AGGREGATES["mode"]
 
-    def candidates(self, table: Table) -> range | tuple[str | float | bool, ...]:
+    def candidates(self, table: Table) -> range | tuple[KeyValue, ...]:
         values = key_values(self.expr, table.domains, MOST)
         if values is None:
             raise refuse(
@@ -59,5 +59,6 @@ class Mode(SelectionAggregate):
         scale = mechanism.scale(weighted_stability_of(table) * unit, monotone)
         listed = self.candidates(table)
         answer = listed[mechanism.choose(noise, np.asarray(exact, dtype=np.int64), scale)]
-        number = isinstance(answer, int) and not isinstance(answer, bool)
-        return (float(answer) if number else answer), Selected(scale / unit, len(listed))
+        if isinstance(answer, int) and not isinstance(answer, bool):
+            answer = float(answer)
+        return answer, Selected(scale / unit, len(listed))

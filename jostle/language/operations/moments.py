@@ -1,0 +1,179 @@
+"""The operations on dates and times, which are whole numbers in rows: days and microseconds since 1 January 1970.
+
+An engine calculates with numbers; what it knows of the calendar is tested on every day of the years 1 to 9999.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from datetime import date, datetime
+
+from jostle.language import moments
+from jostle.language.intervals import Interval
+from jostle.language.moments import DAY, DAYS, FIRST_DAY, FIRST_TIME, LAST_DAY, LAST_TIME, SPANS, moment_of, number_of
+from jostle.language.operations.operation import DATE, NUMBER, TEXT, TIME, Operands, Operation, Whole, unbounded
+
+_DAY_OF = "(DATE '1970-01-01' + TRY_CAST({0} AS INTEGER))"
+_READ = "trim({0}, ' \t')"
+_DAYS = f"(TRY_CAST(substring({_READ}, 1, 10) AS DATE) - DATE '1970-01-01')"
+_CLOCK = f"replace(replace(substring({_READ}, 1, 26), 'T', ' '), 'Z', '')"
+_MICROS = f"epoch_us(TRY_CAST({_CLOCK} AS TIMESTAMP))"
+_MOVED = f"({{0}} + round_even({{1}} * {DAY}e0, 0))"
+
+
+def known_time(micros: str) -> str:
+    """SQL for microseconds, a BIGINT, as a double that holds them."""
+    seconds = f"{micros} - ({micros} % 1000000 + 1000000) % 1000000"
+    return f"CAST(CASE WHEN abs({micros}) <= {moments.EXACT} THEN {micros} ELSE {seconds} END AS DOUBLE)"
+
+
+def truncation(kind: str, unit: str, number: str) -> str:
+    """SQL for the first day or microsecond of the unit that a moment lies in."""
+    if unit in SPANS:
+        return f"(floor({number} / {SPANS[unit]}e0) * {SPANS[unit]}e0)"
+    if kind == TIME:
+        return f"({truncation(DATE, unit, f'floor({number} / {DAY}e0)')} * {DAY}e0)"
+    if unit == "day":
+        return number
+    if unit == "week":
+        return f"({number} - ({number} - ({FIRST_DAY}) - 7 * floor(({number} - ({FIRST_DAY})) / 7e0)))"
+    first = f"CAST(date_trunc('{unit}', {_DAY_OF.format(number)}) AS DATE)"
+    return f"CAST({first} - DATE '1970-01-01' AS DOUBLE)"
+
+
+def _part(name: str) -> str:
+    return f"CAST(EXTRACT({name} FROM {_DAY_OF}) AS DOUBLE)"
+
+
+def _of_days(part: Callable[[date], int], most: int) -> Callable[[Interval], Interval]:
+    """The bounds of a part of the days between two: 1 to `most` where there is a year of them."""
+
+    def bounds(days: Interval) -> Interval:
+        low, high = (int(min(max(end, FIRST_DAY), LAST_DAY)) for end in days)
+        if high - low >= 366:
+            return 1.0, float(most)
+        values = [float(part(moment_of(DATE, day))) for day in range(low, high + 1)]
+        return min(values), max(values)
+
+    return bounds
+
+
+def _years(days: Interval) -> Interval:
+    low, high = (int(min(max(end, FIRST_DAY), LAST_DAY)) for end in days)
+    return float(moment_of(DATE, low).year), float(moment_of(DATE, high).year)
+
+
+def _between(low: float, high: float) -> Callable[..., Interval]:
+    return lambda *_: (low, high)
+
+
+def _shifted(day: date, many: float) -> date | None:
+    number = number_of(day) + math.floor(many)
+    return moment_of(DATE, number) if FIRST_DAY <= number <= LAST_DAY else None
+
+
+def _shifted_time(time: datetime, many: float) -> date | None:
+    number = float(number_of(time)) + float(round(many * DAY) if abs(many) < 1e8 else math.copysign(1e300, many))
+    if not FIRST_TIME <= number <= LAST_TIME:
+        return None
+    return moment_of(TIME, moments.rounded_time(int(number)))
+
+
+def _truncated(moment: date, unit: str) -> date:
+    kind = moments.kind_of_moment(moment)
+    return moment_of(kind, moments.truncated(kind, number_of(moment), unit))
+
+
+def _check_unit(unit: str, units: tuple[str, ...]) -> None:
+    if unit not in units:
+        raise ValueError(f"`trunc` takes down to one of {', '.join(units)}")
+
+
+def _time_of(day: date) -> datetime:
+    return datetime(day.year, day.month, day.day)
+
+
+def _days(kind: str) -> Callable[..., Interval]:
+    """The bounds of a moment that was moved by so many days."""
+    unit, first, last = (1, FIRST_DAY, LAST_DAY) if kind == DATE else (DAY, FIRST_TIME, LAST_TIME)
+
+    def bounds(moment: Interval, many: Interval) -> Interval:
+        low, high = moment[0] + math.floor(many[0] * unit), moment[1] + math.ceil(many[1] * unit)
+        return max(low, first), min(high, last)
+
+    return bounds
+
+
+def _truncations(kind: str) -> Callable[..., Interval]:
+    """Bounds that hold for every unit: a year is the longest."""
+    unit, first = (1, FIRST_DAY) if kind == DATE else (DAY, FIRST_TIME)
+    return lambda moment, *_: (max(moment[0] - 366 * unit, first), moment[1])
+
+
+def _apart(unit: float) -> Callable[[Interval, Interval], Interval]:
+    return lambda x, y: ((x[0] - y[1]) / unit, (x[1] - y[0]) / unit)
+
+
+MOMENTS = (
+    Operation("year", 1, _years, _part("year"), takes=(DATE,), whole=Whole.ALWAYS,
+              value=lambda day: float(day.year), about="The year of a date or time."),
+    Operation("quarter", 1, _of_days(lambda day: (day.month + 2) // 3, 4), _part("quarter"), takes=(DATE,),
+              whole=Whole.ALWAYS, value=lambda day: float((day.month + 2) // 3),
+              about="The quarter of the year, 1 to 4, of a date or time."),
+    Operation("month", 1, _of_days(lambda day: day.month, 12), _part("month"), takes=(DATE,), whole=Whole.ALWAYS,
+              value=lambda day: float(day.month), about="The month, 1 to 12, of a date or time."),
+    Operation("week", 1, _of_days(lambda day: day.isocalendar().week, 53), _part("week"), takes=(DATE,),
+              whole=Whole.ALWAYS, value=lambda day: float(day.isocalendar().week),
+              about="The week of the year, 1 to 53, of a date or time, as ISO counts them."),
+    Operation("day", 1, _of_days(lambda day: day.day, 31), _part("day"), takes=(DATE,), whole=Whole.ALWAYS,
+              value=lambda day: float(day.day), about="The day of the month, 1 to 31, of a date or time."),
+    Operation("weekday", 1, _of_days(lambda day: day.isoweekday(), 7), _part("isodow"), takes=(DATE,),
+              whole=Whole.ALWAYS,
+              value=lambda day: float(day.isoweekday()),
+              about="The day of the week of a date or time, 1 for Monday to 7 for Sunday."),
+    Operation("hour", 1, _between(0, 23), f"(floor({{0}} / 3600e6) - 24 * floor({{0}} / {DAY}e0))", takes=(TIME,),
+              whole=Whole.ALWAYS, value=lambda time: float(time.hour), about="The hour, 0 to 23, of a time."),
+    Operation("minute", 1, _between(0, 59), "(floor({0} / 60e6) - 60 * floor({0} / 3600e6))", takes=(TIME,),
+              whole=Whole.ALWAYS, value=lambda time: float(time.minute), about="The minute, 0 to 59, of a time."),
+    Operation("second", 1, _between(0, 59), "(floor({0} / 1e6) - 60 * floor({0} / 60e6))", takes=(TIME,),
+              whole=Whole.ALWAYS, value=lambda time: float(time.second), about="The whole second, 0 to 59, of a time."),
+    Operation("date", 1, lambda time: (time[0] // DAY, time[1] // DAY), f"floor({{0}} / {DAY}e0)", takes=(TIME,),
+              gives=DATE, whole=Whole.ALWAYS, value=lambda time: time.date(),
+              about="The date of a time, or the one that a text spells."),
+    Operation("time", 1, lambda day: (day[0] * DAY, day[1] * DAY), f"({{0}} * {DAY}e0)", takes=(DATE,), gives=TIME,
+              whole=Whole.ALWAYS, value=_time_of, about="The beginning of a date, or the time that a text spells."),
+    Operation("date of text", 1, unbounded,
+              f"CASE WHEN regexp_matches({{0}}, '{moments.TEXT}') AND {_DAYS} >= {FIRST_DAY} "
+              f"THEN CAST({_DAYS} AS DOUBLE) END", operands=Operands.NAMED, takes=(TEXT,), gives=DATE,
+              whole=Whole.ALWAYS, value=lambda text: moments.read(text, DATE)),
+    Operation("time of text", 1, unbounded,
+              f"CASE WHEN regexp_matches({{0}}, '{moments.TEXT}') AND {_MICROS} >= {FIRST_TIME} "
+              f"THEN {known_time(_MICROS)} END", operands=Operands.NAMED, takes=(TEXT,),
+              gives=TIME, whole=Whole.ALWAYS, value=lambda text: moments.read(text, TIME)),
+    Operation("trunc", 2, _truncations(DATE), lambda unit: truncation(DATE, unit, "{0}"), operands=Operands.NAMED,
+              takes=(DATE, TEXT), gives=DATE, constants=1, check=lambda unit: _check_unit(unit, DAYS),
+              whole=Whole.ALWAYS, value=_truncated, signature="value, unit",
+              about='The first day or moment of the "year", "quarter", "month", "week", … of a date or time.'),
+    Operation("trunc time", 2, _truncations(TIME), lambda unit: truncation(TIME, unit, "{0}"), operands=Operands.NAMED,
+              takes=(TIME, TEXT), gives=TIME, constants=1, check=lambda unit: _check_unit(unit, (*DAYS, *SPANS)),
+              whole=Whole.ALWAYS, value=_truncated),
+    Operation("shift", 2, _days(DATE),
+              f"CASE WHEN {{0}} + floor({{1}}) BETWEEN {FIRST_DAY} AND {LAST_DAY} THEN {{0}} + floor({{1}}) END",
+              operands=Operands.FINITE, takes=(DATE, NUMBER), gives=DATE, whole=Whole.ALWAYS, value=_shifted),
+    Operation("shift time", 2, _days(TIME),
+              f"CASE WHEN {_MOVED} BETWEEN {FIRST_TIME} AND {LAST_TIME} THEN "
+              + known_time(f"TRY_CAST({_MOVED} AS BIGINT)") + " END",
+              operands=Operands.FINITE, takes=(TIME, NUMBER), gives=TIME, whole=Whole.ALWAYS, value=_shifted_time),
+    Operation("apart", 2, _apart(1), "({0} - {1})", takes=(DATE, DATE), whole=Whole.ALWAYS,
+              value=lambda x, y: float((x - y).days)),
+    Operation("time apart", 2, _apart(DAY), f"(({{0}} - {{1}}) / {DAY}e0)", takes=(TIME, TIME),
+              value=lambda x, y: (float(number_of(x)) - float(number_of(y))) / DAY),
+    Operation("days_between", 2, lambda x, y: _apart(1)(y, x), "({1} - {0})", takes=(DATE, DATE), whole=Whole.ALWAYS,
+              value=lambda x, y: float((y - x).days), signature="first, last",
+              about="How many days the second date is after the first."),
+    Operation("seconds_between", 2, lambda x, y: _apart(10**6)(y, x), "(({1} - {0}) / 1e6)", takes=(TIME, TIME),
+              value=lambda x, y: (float(number_of(y)) - float(number_of(x))) / 1e6, signature="first, last",
+              about="How many seconds the second time is after the first."),
+)  # fmt: skip
+

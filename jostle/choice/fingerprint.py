@@ -6,11 +6,13 @@ A function is its tree without places, and what its free names mean; public data
 from __future__ import annotations
 
 import hashlib
+from datetime import date
 from typing import Any
 
 from jostle.plan.plan import Plan, Scan, inputs
 from jostle.privacy.kernel.handles import Cube, Handle, Table, Vectors
 from jostle.privacy.kernel.public_rows import public_cells
+from jostle.run.periods import Period
 from jostle.run.scope import MISSING
 from jostle.run.values import (
     REQUIRED,
@@ -39,7 +41,7 @@ class _FingerprintReader:
         self._visited: set[int] = set()
 
     def read(self, value: Any) -> str:
-        if value is REQUIRED or value is None or isinstance(value, (bool, int, float, str, Interval)):
+        if value is REQUIRED or value is None or isinstance(value, (bool, int, float, str, date, Period, Interval)):
             return f"{type(value).__name__}:{value if value is not REQUIRED else ''}"
         if isinstance(value, (Builtin, RowForm, Module)):
             return f"{type(value).__name__}:{value.name}"

@@ -10,12 +10,14 @@ import math
 from datetime import date
 
 from jostle.language.intervals import Interval, remainder
-from jostle.language.moments import number_of
-from jostle.language.operations import OPERATIONS, Whole
+from jostle.language.moments import FIRST_DAY, FIRST_TIME, LAST_DAY, LAST_TIME, number_of
+from jostle.language.operations import OPERATIONS, PARTS, Whole
 from jostle.plan.domains import Categories, Integer, Moments, Open, Real
 from jostle.plan.kinds import Schema, check_depth, domain_of
 from jostle.plan.listing import listed_values
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
+
+_CALENDAR = {"date": (FIRST_DAY, LAST_DAY), "time": (FIRST_TIME, LAST_TIME)}
 
 
 def bounds_of(expr: RowExpr, schema: Schema) -> Interval | None:
@@ -63,8 +65,10 @@ def _applied(expr: Apply, schema: Schema) -> Interval | None:
         return _applied(Apply("if", (Constant(None), *expr.args)), schema)
     if op in OPERATIONS and {"text", "any"} & {*OPERATIONS[op].kinds[: len(expr.args) - OPERATIONS[op].constants]}:
         return _listed(expr, schema)
-    measured = expr.args[: len(expr.args) - (OPERATIONS[op].constants if op in OPERATIONS else 0)]
-    args = [_bounds(arg, schema) for arg in measured]
+    many = len(expr.args) - (OPERATIONS[op].constants if op in OPERATIONS else 0)
+    args = [_bounds(arg, schema) for arg in expr.args[:many]]
+    if op in PARTS and args[0] is None:
+        args[0] = _CALENDAR[OPERATIONS[op].kinds[0]]
     if op == "clamp" and args[0] is None:
         args[0] = (-math.inf, math.inf)
     operands = [arg for arg in args if arg is not None]
@@ -72,7 +76,8 @@ def _applied(expr: Apply, schema: Schema) -> Interval | None:
         return None
     if op == "%":
         return remainder(operands[0], operands[1], all(_integral(arg, schema) for arg in expr.args))
-    return OPERATIONS[op].bounds(*operands)
+    constants = (arg.value for arg in expr.args[many:] if isinstance(arg, Constant))
+    return OPERATIONS[op].bounds(*operands, *constants)
 
 
 def _listed(expr: Apply, schema: Schema) -> Interval | None:

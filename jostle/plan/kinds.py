@@ -55,7 +55,10 @@ def applied(op: str, args: tuple[RowExpr, ...], schema: Schema) -> Apply:
     if not {"date", "time"} & {*kinds}:
         return Apply(OVERLOADS.get((op, *kinds), op), args)
     if op == "-" and kinds[1:] == ["number"]:
-        op, args = "+", (args[0], Apply("neg", args[1:]))
+        many = args[1]
+        numeric = isinstance(many, Constant) and isinstance(many.value, float | int)
+        back = Constant(-many.value) if numeric else Apply("neg", (many,))  # type: ignore[union-attr,operator]
+        op, args = "+", (args[0], back)
     if op in _MIXED and {"date", "time"} <= {*kinds}:
         args = tuple(_as_moment(arg, kind, "time") for arg, kind in zip(args, kinds, strict=True))
         kinds = ["time" if kind == "date" else kind for kind in kinds]

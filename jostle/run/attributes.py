@@ -7,11 +7,13 @@ from typing import Any
 
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.doubles import place
-from jostle.plan.domains import Integer, Open, Real, listed
+from jostle.language.moments import moment_of
+from jostle.plan.domains import Integer, Moments, Open, Real, listed
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table, Vectors, handles_in
 from jostle.privacy.scores.splits import promised_rows
 from jostle.run.externals import of_kernel, vectors_facts
 from jostle.run.faults import private_value
+from jostle.run.periods import Period
 from jostle.run.values import (
     Grouped,
     Interval,
@@ -69,7 +71,7 @@ def fields_of(value: Any) -> Mapping[str, Any] | None:
             need_room(value.domain.high - value.domain.low + 1)
         finite = listed(value.domain)
         return {"name": value.name} | ({"categories": list(finite)} if finite is not None else {}) | _bounds(value)
-    if isinstance(value, Interval):
+    if isinstance(value, Interval | Period):
         return {"low": value.low, "high": value.high}
     if is_workload(value):
         return {"kind": value.kind, "size": float(value.size), "mean_length": float(value.mean_length)}
@@ -82,6 +84,9 @@ def _bounds(column: ColumnHandle) -> dict[str, Any]:
     if isinstance(domain, Integer | Real):
         kind = "integer" if isinstance(domain, Integer) else "real"
         return {"kind": kind, "low": float(domain.low), "high": float(domain.high)}
+    if isinstance(domain, Moments):
+        low, high = (moment_of(domain.kind, end) for end in (domain.low, domain.high))
+        return {"kind": domain.kind, "low": low, "high": high}
     return {"kind": "open" if isinstance(domain, Open) else "listed"}
 
 

@@ -17,6 +17,7 @@ from jostle.privacy.kernel.handles import ColumnHandle, Handle, Table, handles_i
 from jostle.privacy.transformations.literal import count_of
 from jostle.run.faults import private_value
 from jostle.run.operators import need_number
+from jostle.run.periods import Period
 from jostle.run.publictables import records
 from jostle.run.registry import builtin, implement
 from jostle.run.values import (
@@ -192,7 +193,7 @@ def listed(value: Any) -> list[Any]:
     """The items of a public container."""
     if isinstance(value, Handle) or not isinstance(value, Iterable) or isinstance(value, str):
         raise refuse("TypeError", f"{kind_name(value)} has no items")
-    if isinstance(value, Interval):
+    if isinstance(value, Interval | Period):
         need_room(value.count)
     items = list(value)
     return [float(v) for v in items] if is_vector(value) and items and not is_vector(items[0]) else items
@@ -336,6 +337,8 @@ def _len(value: Any, *, at: Any) -> float:
         )
     if isinstance(value, Interval):
         return value.count
+    if isinstance(value, Period):
+        return float(len(listed(value)))
     size = getattr(value, "size", None) if not is_vector(value) else len(value)
     if isinstance(value, (str, dict, JSet, Grouped)) or is_sequence(value):
         return float(len(value))

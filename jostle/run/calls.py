@@ -6,8 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import Refusal, refuse
+from jostle.language.operations import ROW_FUNCTIONS
+from jostle.plan.domains import Open
 from jostle.privacy.kernel.handles import handles_in
 from jostle.run import operators, selects
+from jostle.run.applied import apply
 from jostle.run.faults import exposures_of, in_the_users_program, private_value
 from jostle.run.scope import Scope
 from jostle.run.values import Builtin, Function, Part, RowForm, kind_name
@@ -43,6 +46,8 @@ def call(
         if function.kind == "Utility" and handles_in(list(args)):
             raise private_value(handles_in(list(args))[0], "cannot be valued: a Utility is for public data")
         return interp.call(function.run, args, keywords, span)
+    if isinstance(function, Open) and function.kind in ROW_FUNCTIONS and not handles_in(list(args)):
+        return apply(function.kind, args)  # `date("2024-03-01")`: a domain is also what reads its values
     called = getattr(function, "jostle_call", None)
     if called is not None:
         return called(interp, args, span)

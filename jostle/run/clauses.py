@@ -16,6 +16,7 @@ from jostle.language.forms import source_kind
 from jostle.plan.domains import Categories, Domain, Integer, Open, Real
 from jostle.privacy.kernel.handles import handles_in
 from jostle.privacy.ledger.registered import Clauses
+from jostle.run.periods import Period
 from jostle.run.scope import Scope
 from jostle.run.values import Interval, JSet, is_number, is_sequence, kind_name
 from jostle.source import Span
@@ -49,6 +50,11 @@ def schema_of(value: Any, span: Span | None) -> tuple[tuple[str, Domain], ...]:
 def _domain(name: str, wish: Any, span: Span | None) -> Domain:
     if isinstance(wish, Open):
         return wish
+    if isinstance(wish, Period):
+        domain = wish.domain()
+        if domain.low > domain.high:
+            raise refuse("DataError", f"`{name}` has no values: the earlier date comes first", span)
+        return domain
     if isinstance(wish, Interval):
         if not (math.isfinite(wish.low) and math.isfinite(wish.high)) or wish.low > wish.high:
             help = f"the lower end comes first: `{name}: {wish.high:g}..{wish.low:g}`" if wish.low > wish.high else ""

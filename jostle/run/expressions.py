@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import Refusal, refuse
@@ -11,6 +12,7 @@ from jostle.privacy.kernel.handles import Handle, Table, handles_in
 from jostle.run import declare, operators, selects
 from jostle.run.attributes import attribute, index
 from jostle.run.faults import private_value
+from jostle.run.periods import Period, period
 from jostle.run.publictables import records
 from jostle.run.scope import MISSING, Scope
 from jostle.run.values import REQUIRED, Function, Interval, JSet, Part, Record, kind_name, need_room
@@ -64,8 +66,10 @@ def _comprehension(interp: Interpreter, node: n.Comprehension, scope: Scope) -> 
     return JSet(out) if node.kind == "set" else out
 
 
-def _range(interp: Interpreter, node: n.Range, scope: Scope) -> Interval:
+def _range(interp: Interpreter, node: n.Range, scope: Scope) -> Interval | Period:
     low, high = interp.eval(node.low, scope), interp.eval(node.high, scope)
+    if isinstance(low, date) or isinstance(high, date):
+        return period(low, high)
     for value in (low, high):
         operators.need_number(value, "a range")
     real = is_real(node.low) or is_real(node.high)

@@ -15,10 +15,11 @@ from jostle.privacy.kernel.kernel import Kernel
 from jostle.run import calls, selects
 from jostle.run.expressions import EXPRESSIONS
 from jostle.run.faults import private_value
+from jostle.run.periods import Period
 from jostle.run.publictables import records
 from jostle.run.scope import Scope
 from jostle.run.statements import STATEMENTS, Returned
-from jostle.run.values import REQUIRED, Grouped, Interval, JSet, Module, is_sequence, kind_name
+from jostle.run.values import REQUIRED, Grouped, Interval, JSet, Module, is_sequence, kind_name, need_room
 from jostle.source import Span
 from jostle.syntax import nodes as n
 
@@ -103,6 +104,9 @@ class Interpreter:
             return list(value)
         if isinstance(value, (JSet, Interval, Grouped)):
             return value
+        if isinstance(value, Period):
+            need_room(value.count)
+            return list(value)
         if is_sequence(value):
             return (
                 [float(v) for v in value] if not isinstance(value, (list, tuple)) and value.ndim == 1 else list(value)

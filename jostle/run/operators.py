@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import date
 from typing import Any
 
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.doubles import arithmetic, folded, ordered
 from jostle.kernels.errors import KernelError
 from jostle.language import patterns
+from jostle.language.moments import number_of
 from jostle.privacy.kernel.handles import handles_in
+from jostle.run.applied import apply
 from jostle.run.faults import private_value
+from jostle.run.periods import Period, period
 from jostle.run.values import (
     REQUIRED,
     Interval,
@@ -55,6 +59,8 @@ def binary(op: str, left: Any, right: Any) -> Any:
             return patterns.matches(left, patterns.like(right)) == (op == "like")
         case "between" | "not between":
             return (_compare(">=", left, right[0]) and _compare("<=", left, right[1])) == (op == "between")
+    if isinstance(left, date) and (isinstance(right, date) or is_number(right)):
+        return apply(op, (left, right))
     if isinstance(left, JSet) and op in "+-":
         return _sets(op, left, right)
     if op == "+" and isinstance(left, str) and isinstance(right, str):
@@ -93,6 +99,8 @@ def _instead(op: str, left: Any, right: Any) -> str:
 
 
 def _compare(op: str, left: Any, right: Any) -> bool:
+    if isinstance(left, date) and isinstance(right, date):
+        return ordered(op, *(number_of(end) for end in (period(left, right).low, period(left, right).high)))
     texts = isinstance(left, str) and isinstance(right, str)
     if not texts and not (is_number(left) and is_number(right)):
         raise refuse("TypeError", f"`{op}` compares numbers or texts, not {kind_name(left)} and {kind_name(right)}")
@@ -106,6 +114,8 @@ def contains(container: Any, item: Any) -> bool:
         return isinstance(item, str) and item in container
     if isinstance(container, str) and isinstance(item, str):
         return item in container
+    if isinstance(container, Period):
+        return container.holds(item)
     if isinstance(container, Interval):
         return is_number(item) and container.low <= item <= container.high
     if is_sequence(container):

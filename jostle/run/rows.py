@@ -9,6 +9,7 @@ and closed: functions of the program enter it as the one expression that they ar
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import date
 from typing import Any
 
 from jostle.diagnostics import did_you_mean, refuse
@@ -19,6 +20,7 @@ from jostle.plan.kinds import applied
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
 from jostle.privacy.kernel.handles import ColumnHandle, Handle, handles_in
 from jostle.run.inlined import Body, inlined
+from jostle.run.periods import Period
 from jostle.run.qualifiers import Qualifiers
 from jostle.run.scope import MISSING, Scope
 from jostle.run.values import (
@@ -297,8 +299,13 @@ class RowCompiler:
             value = [value]  # SQL's `in ("a")`
         if isinstance(value, Interval):
             inside = Apply("and", (Apply(">=", (left, Constant(value.low))), Apply("<=", (left, Constant(value.high)))))
+        elif isinstance(value, Period):
+            ends = (">=", value.low), ("<=", value.high)
+            first, last = (applied(op, (left, Constant(end)), self._schema) for op, end in ends)
+            inside = Apply("and", (first, last))
         elif isinstance(value, JSet) or is_sequence(value):
-            inside = Apply("in", (left, *(self._constant(v, node.right) for v in value)))
+            listed = (left, *(self._constant(v, node.right) for v in value))
+            inside = applied("in", listed, self._schema)
         else:
             raise refuse("TypeError", f"`in` takes a set, a list or a range, not {kind_name(value)}", node.right.span)
         return Apply("not", (inside,)) if node.op == "not in" else inside
@@ -370,7 +377,7 @@ class RowCompiler:
         if handles_in(value):
             message = "a private value cannot stand in a condition or a key"
             raise refuse("PrivateValue", message, node.span, help=MEASURE)
-        if value is None or isinstance(value, (bool, str)):
+        if value is None or isinstance(value, (bool, str, date)):
             return Constant(value)
         if is_number(value):
             return Constant(float(value))

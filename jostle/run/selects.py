@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 from jostle.accounting.amounts import QUANTA, Amount, as_float, quanta, share_of
@@ -29,6 +30,7 @@ from jostle.privacy.transformations.joins import join
 from jostle.privacy.transformations.persons import join_own_rows
 from jostle.run import groups, persons
 from jostle.run.keysets import column_of_keys, together
+from jostle.run.periods import Period
 from jostle.run.qualifiers import Qualifiers
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import MISSING, Scope
@@ -309,11 +311,13 @@ def public_keys(value: Any, span: Span) -> tuple[Any, ...] | range:
     if isinstance(value, Interval):
         need_room(value.count, "a list of keys")
         return tuple([float(v) for v in value])
-    if not (isinstance(value, JSet) or is_sequence(value)):
+    if isinstance(value, Period):
+        need_room(value.count, "a list of keys")
+    elif not (isinstance(value, JSet) or is_sequence(value)):
         raise refuse("TypeError", f"`over` takes a set of keys, not {kind_name(value)}", span)
     keys: list[Any] = []
     for item in value:
-        if not (is_number(item) or isinstance(item, (str, bool))):
+        if not (is_number(item) or isinstance(item, (str, bool, date))):
             raise refuse("TypeError", f"a key is a number or a text, not {kind_name(item)}", span)
         if is_number(item) and not math.isfinite(item):
             raise refuse("ValueError", "a key is a finite number", span)
@@ -438,7 +442,7 @@ def rows_of(interp: Any, handle: Handle, node: n.Index, scope: Scope) -> Handle:
         if handles_in(value):
             message = "rows are selected by a public value, and this is private"
             raise refuse("PrivateValue", message, keyword.value.span, help="compare with a number or a text")
-        if not (is_number(value) or isinstance(value, (str, bool))):
+        if not (is_number(value) or isinstance(value, (str, bool, date))):
             raise refuse(
                 "TypeError", f"a column is compared with a number or text, not {kind_name(value)}", keyword.span
             )

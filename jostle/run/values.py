@@ -10,12 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
 from jostle.plan.domains import Open
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Handle, Table, Vectors
 from jostle.privacy.scores.rule import Score
+from jostle.run.periods import Period
 from jostle.syntax.nodes import Block, Expr
 
 if TYPE_CHECKING:
@@ -213,7 +215,7 @@ def identity(value: Any) -> Any:
 
 
 def _key(value: Any) -> Any:
-    if isinstance(value, bool) or value is None or isinstance(value, (str, Interval)):
+    if isinstance(value, bool) or value is None or isinstance(value, (str, date, Period, Interval)):
         return (type(value).__name__, value)
     if isinstance(value, (int, float)):
         return float(value) if value == value else object()
@@ -226,6 +228,9 @@ def _key(value: Any) -> Any:
     if isinstance(value, JSet):
         return ("set", frozenset([_key(item) for item in value]))
     return ("one", id(value))
+
+
+_PLAIN = (str, type(None), date, Period, Interval)
 
 
 def same(a: Any, b: Any) -> bool:
@@ -242,7 +247,7 @@ def same(a: Any, b: Any) -> bool:
         return a.keys() == b.keys() and all(same(v, b[k]) for k, v in a.items())
     if is_sequence(a) and is_sequence(b):
         return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
-    if isinstance(a, (str, type(None), Interval)) or isinstance(b, (str, type(None), Interval)):
+    if isinstance(a, _PLAIN) or isinstance(b, _PLAIN):
         return type(a) is type(b) and bool(a == b)
     return a is b
 
@@ -285,8 +290,12 @@ def kind_name(value: Any) -> str:
             return "a set"
         case dict():
             return "a record"
-        case Interval():
+        case Interval() | Period():
             return "a range"
+        case datetime():
+            return "a time"
+        case date():
+            return "a date"
         case Grouped():
             return "a grouped result"
         case Function() | Builtin() | RowForm():
@@ -344,6 +353,10 @@ def _show(value: Any, depth: int) -> str:
         return "{" + _items(value.items, depth) + "}"
     if isinstance(value, Grouped):
         return _show_table(value)
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Period):
+        return f"{value.low.isoformat()}..{value.high.isoformat()}"
     if isinstance(value, Interval):
         return f"{show_number(value.low)}..{show_number(value.high)}"
     if is_sequence(value):
@@ -392,6 +405,8 @@ def plain(value: Any) -> Any:
 def _plain(value: Any) -> Any:
     if value is None or isinstance(value, (bool, str)):
         return value
+    if isinstance(value, date):
+        return value.isoformat()
     if is_number(value):
         number = float(value)
         if not math.isfinite(number):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from datetime import date, datetime
 from typing import Any, cast
 
 from lark import Token
@@ -309,6 +310,15 @@ class Builder(QueryBuilder):
 
     def number(self, token: Token) -> n.Number:
         return n.Number(float(token), "." in token, span=self._at(token))
+
+    def date(self, token: Token) -> n.Constant:
+        try:
+            moment = datetime.fromisoformat(token) if "T" in token else date.fromisoformat(token)
+        except ValueError:
+            message = f"there is no day or time `{token}`"
+            help = "write a day of the calendar, `2024-03-01`; a subtraction has blanks or no zeros"
+            raise refuse("SyntaxError", message, self._at(token), help=help) from None
+        return n.Constant(moment, span=self._at(token))
 
     def string(self, token: Token) -> n.String:
         return n.String(ESCAPE.sub(_escaped, token[1:-1]), span=self._at(token))

@@ -245,7 +245,7 @@ def unknown_statement(place: ErrorPlace) -> Diagnostic | None:
     first = place.first
     if first is None or len(place.statement) != 1 or first.type != "NAME" or place.frame.kind != "block":
         return None
-    if place.type not in ("NAME", "NUMBER", "STRING", "CONST") and not place.text[:1].isalpha():
+    if place.type not in ("NAME", "NUMBER", "DATE", "STRING", "CONST") and not place.text[:1].isalpha():
         return None
     forms = {"release": "release NAME", "use": "use MODULE", "param": "param NAME = default"}
     if first in STATEMENT_WORDS:

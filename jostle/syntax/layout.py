@@ -17,8 +17,8 @@ from lark.lark import PostLex
 
 MOST_NESTED = 200  # brackets and indented blocks, together
 
-ENDS_AN_EXPRESSION = {"NAME", "MKCHOICE", "NUMBER", "STRING", "CONST", "RPAR", "RSQB", "_RBRACE", "_RQUERY", "_END",
-                      "NULL"}  # fmt: skip
+ENDS_AN_EXPRESSION = {"NAME", "MKCHOICE", "NUMBER", "DATE", "STRING", "CONST", "RPAR", "RSQB", "_RBRACE",
+                      "_RQUERY", "_END", "NULL"}  # fmt: skip
 ENDS_A_LINE = ENDS_AN_EXPRESSION | {"_RETURN", "COLON", "LBRACE", "_ROWS", "_SIZE", "_WEIGHTED"}
 STARTS_A_STATEMENT = {None, "_NL", "_INDENT", "_DEDENT", "LBRACE"}
 OPENS_A_BLOCK = {"_IF", "_ELSE", "_FOR", "_DEF", "_WITH"}

@@ -115,7 +115,7 @@ def from_layout(error: LayoutError, source: Source) -> Diagnostic:
 
 def by_sign(place: ErrorPlace) -> Diagnostic | None:
     """A sign of another language, such as `**`, that covers the place."""
-    if not place.text or place.type in ("STRING", "NAME", "NUMBER"):
+    if not place.text or place.type in ("STRING", "NAME", "NUMBER", "DATE"):
         return None
     for sign, entry in entries()["sign"].items():
         for start in range(place.position - len(sign) + 1, place.position + 1):
@@ -176,10 +176,10 @@ SIGNS = {
     "LPAR": "`(`", "RPAR": "`)`", "LSQB": "`[`", "RSQB": "`]`", "LBRACE": "`{`", "_RBRACE": "`}`", "_LQUERY": "`{{`",
     "_RQUERY": "`}}`", "COMMA": "`,`", "COLON": "`:`", "EQUAL": "`=`", "DOT": "`.`", "_DOTS": "`..`", "NAME": "a name",
     "_NL": "a new line", "_INDENT": "an indented block", "CMP": "a comparison", "ADD": "`+`", "STAR": "`*`",
-    "SLASH": "`/`", "CARET": "`^`", "NUMBER": "a number", "STRING": "a string", "KIND": "`Feature`",
+    "SLASH": "`/`", "CARET": "`^`", "NUMBER": "a number", "DATE": "a date", "STRING": "a string", "KIND": "`Feature`",
     "$END": "the end of the program",
 }  # fmt: skip
-STARTS_AN_EXPRESSION = {"NAME", "NUMBER", "STRING", "CONST", "LPAR", "LSQB", "LBRACE", "MKCHOICE"}
+STARTS_AN_EXPRESSION = {"NAME", "NUMBER", "DATE", "STRING", "CONST", "LPAR", "LSQB", "LBRACE", "MKCHOICE"}
 
 
 def readable(expected: frozenset[str]) -> list[str]:

@@ -7,6 +7,7 @@ Optional parts are `None`; sequences are tuples.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import date
 from typing import ClassVar
 
 from jostle.source import Span
@@ -56,7 +57,7 @@ class String(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Constant(Expression):
-    value: bool | None  # true, false, none
+    value: bool | date | None  # true, false, none, a date, or a time of a date
 
 
 @dataclass(frozen=True, slots=True)

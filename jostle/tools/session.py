@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import date, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -393,7 +394,7 @@ def to_python(value: Any) -> Any:
     if isinstance(value, Grouped):
         import pandas
 
-        return pandas.DataFrame(value.columns)
+        return pandas.DataFrame({name: _column(values) for name, values in value.columns.items()})
     if isinstance(value, dict):
         return {name: to_python(item) for name, item in value.items()}
     if isinstance(value, (JSet, Interval)) or (is_sequence(value) and isinstance(value, (list, tuple))):
@@ -417,3 +418,12 @@ def deep() -> Iterator[None]:
         raise refuse("RecursionLimit", "the program is nested too deeply", help="does the recursion end?") from None
     finally:
         sys.setrecursionlimit(before)
+
+
+def _column(values: list[Any]) -> Any:
+    """A column of a frame: dates and times as NumPy has them, of any year."""
+    if not values or not all(isinstance(value, date) for value in values):
+        return values
+    import numpy as np
+
+    return np.array(values, dtype=f"datetime64[{'us' if isinstance(values[0], datetime) else 's'}]")

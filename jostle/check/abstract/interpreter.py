@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Sequence
+from datetime import date
 from typing import Any, assert_never
 
 from jostle.check.abstract import calls, numbers, rows
@@ -256,8 +257,10 @@ class Interpreter(ABC):
             case n.Variable(id=name):
                 value = self.look_up(scope, name)
                 return PUBLIC if value is MISSING else value
-            case n.Number() | n.String() | n.Constant():
+            case n.Number() | n.String():
                 return node.value
+            case n.Constant():
+                return PUBLIC if isinstance(node.value, date) else node.value
             case n.Binary():
                 return self._chain(node, scope)
             case n.Call():

@@ -13,7 +13,7 @@ from jostle.language.operations.operation import DATE, NUMBER, TEXT, TIME, Finit
 from jostle.language.operations.texts import TEXTS
 
 __all__ = [
-    "COMPARISONS", "FOLDS", "LOGIC", "OPERATIONS", "OVERLOADS", "ROW_FUNCTIONS",
+    "COMPARISONS", "FOLDS", "LOGIC", "OPERATIONS", "OVERLOADS", "PARTS", "ROW_FUNCTIONS",
     "Finite", "Operands", "Operation", "Whole",
 ]  # fmt: skip
 
@@ -25,6 +25,8 @@ FOLDS = ("max", "min", "sum", "argmax", "argmin")
 OPERATIONS = {operation.name: operation for operation in (*NUMBERS, *TEXTS, *MOMENTS, *ABSENCE)}
 ROW_FUNCTIONS = {name: operation for name, operation in OPERATIONS.items() if operation.about}
 """Those that a program calls by name."""
+PARTS = frozenset(op.name for op in MOMENTS if op.gives == NUMBER and len(op.kinds) == 1 and op.name != "year")
+"""Parts of dates and times that have few values, whatever the date is."""
 OVERLOADS: dict[tuple[str | None, ...], str] = {
     ("+", TEXT, TEXT): "concat",
     ("+", DATE, NUMBER): "shift", ("+", TIME, NUMBER): "shift time",

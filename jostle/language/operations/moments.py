@@ -105,10 +105,12 @@ def _days(kind: str) -> Callable[..., Interval]:
     return bounds
 
 
-def _truncations(kind: str) -> Callable[..., Interval]:
-    """Bounds that hold for every unit: a year is the longest."""
-    unit, first = (1, FIRST_DAY) if kind == DATE else (DAY, FIRST_TIME)
-    return lambda moment, *_: (max(moment[0] - 366 * unit, first), moment[1])
+def _truncations(kind: str) -> Callable[[Interval, str], Interval]:
+    def bounds(moment: Interval, unit: str) -> Interval:
+        low, high = (moments.truncated(kind, int(end), unit) for end in moment)
+        return low, high
+
+    return bounds
 
 
 def _apart(unit: float) -> Callable[[Interval, Interval], Interval]:

@@ -18,7 +18,7 @@ from jostle.accounting.definitions import Measure
 from jostle.accounting.units import Unit
 from jostle.diagnostics import refuse
 from jostle.engine.files import OpenFile
-from jostle.plan.domains import Categories, Domain, Integer, Open, Real
+from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
 
 Schema = tuple[tuple[str, Domain], ...]
 
@@ -139,6 +139,8 @@ def _domain_json(domain: Domain) -> dict[str, Any]:
         return {"real": [domain.low, domain.high]}
     if isinstance(domain, Categories):
         return {"categories": list(domain.values)}
+    if isinstance(domain, Moments):
+        return {domain.kind: [domain.low, domain.high, domain.unit]}
     return {"open": domain.kind}
 
 
@@ -150,6 +152,8 @@ def _domain(data: Mapping[str, Any]) -> Domain:
         return Real(*map(float, value))
     if kind == "categories":
         return Categories(tuple(value))
+    if kind in ("date", "time"):
+        return Moments(kind, int(value[0]), int(value[1]), str(value[2]))
     if kind == "open":
         return Open(value)
     raise ValueError(kind)

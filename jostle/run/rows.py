@@ -272,7 +272,8 @@ class RowCompiler:
             return None
         value, least, most = (p or self._outside(o) for p, o in zip(parts, (node.left, low, high), strict=True))
         self._need_described(node)
-        inside = Apply("and", (Apply(">=", (value, least)), Apply("<=", (value, most))))
+        first, last = (applied(op, (value, end), self._schema) for op, end in ((">=", least), ("<=", most)))
+        inside = Apply("and", (first, last))
         return Apply("not", (inside,)) if node.op.startswith("not") else inside
 
     def _like(self, node: n.Binary) -> RowExpr | None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
-from jostle.plan.plan import RowExpr
+from jostle.plan.plan import Constant, RowExpr
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.transformations.flatmap import explode
 from jostle.privacy.transformations.union import union
 from jostle.run.registry import builtin
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Scope
-from jostle.run.values import is_sequence, kind_name
+from jostle.run.values import is_number, is_sequence, kind_name
 from jostle.run.workloads import union_of_workloads
 from jostle.syntax import nodes as n
 
@@ -54,7 +54,7 @@ def _row_items(interp: Any, node: n.Expr, table: Table, scope: Scope) -> list[Ro
     """The items of a list, each an expression on rows; a comprehension walks through something public."""
     if isinstance(node, n.ListOf):
         compiler = RowCompiler(table.domains, interp.eval, scope)
-        return [compiler.column_position(item, constant=True)[0] for item in node.items]
+        return [compiler.expression(item) for item in node.items]
     if isinstance(node, n.Comprehension) and node.kind == "list" and not node.flat:
         items: list[RowExpr] = []
         for value in interp.walk(interp.eval(node.source, scope), node.source.span):
@@ -62,7 +62,11 @@ def _row_items(interp: Any, node: n.Expr, table: Table, scope: Scope) -> list[Ro
             interp.bind(node.names, value, inner, node.source.span)
             if node.condition is None or interp.truth(interp.eval(node.condition, inner), node.condition):
                 compiler = RowCompiler(table.domains, interp.eval, inner)
-                items.append(compiler.column_position(node.item, constant=True)[0])
+                items.append(compiler.expression(node.item))
         return items
-    raise refuse("TypeError", "`explode` takes lists that are written out", node.span,
+    named = isinstance(node, n.Name) and node.id not in table.domains
+    listed: Any = interp.eval(node, scope) if named else None
+    if is_sequence(listed) and all(v is None or isinstance(v, (str, bool)) or is_number(v) for v in listed):
+        return [Constant(float(v) if is_number(v) else v) for v in listed]
+    raise refuse("TypeError", "`explode` takes lists that are written out, or of public values", node.span,
                  help="`explode(t, item = [a, b, c])`, or `[part(tags, \";\", i) for i in 1..3]`")  # fmt: skip

@@ -154,6 +154,28 @@ d = {{ select sum(hours) from t join cities on city groupby region over {"north"
 print(a, b, c, d)
 print(spent(t), spent(u))
 """,
+    "tables of other shapes": ROWS
+    + """
+private u = table("t.csv") described by {id: integer, age: 0..99, city: {"Ames", "Cork"}}
+    protecting rows budget epsilon 50
+cities = table("cities.csv")
+both = union(pick(t, age, city), pick(u, city, age))
+a = {{ select count(*) as n, sum(age) as s from both groupby city with epsilon 2 }}
+b = {{ select count(*) as n, count(region) as r from t left join cities on city with epsilon 2 }}
+c = {{ select count(*) as n, sum(age) as s from cities left join t on city groupby region with epsilon 2 }}
+d = {{ select count(*) from pick(t, id, hours) full join derive(u, who = id) on id = who up to 2 with epsilon 2 }}
+e = explode(t, item = [age, hours, income / hours], what = ["age", "hours", "pay"])
+f = {{ select count(*) as n, sum(clamp(item, -9, 99)) as s from e groupby what with epsilon 2 }}
+g = {{ select count(*) as n, median(age) as m from t
+       groupby (city, sex) over [("Ames", "Female"), ("Cork", "Male"), ("Nowhere", "Male")] with epsilon 2 }}
+h = {{ select count(*) as n from t groupby (city, hours > 20) over [("Ames", true), ("Ames", false)] with epsilon 2 }}
+print(a, b, c, d, f, g, h, spent(t), spent(u), e.columns)
+""",
+    "combinations that are found": DELTA
+    + """
+print({{ select count(*) as n from t groupby city, sex, born with epsilon 0.5 delta 1e-7 }})
+print({{ select count(*) as n, avg(age) as a from t groupby note, age with epsilon 0.5 delta 1e-7 }})
+""",
     "agents, closures and recursion": ROWS
     + """
 use pinq

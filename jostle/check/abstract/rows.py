@@ -18,6 +18,7 @@ from jostle.check.abstract.values import (
     MISSING,
     PUBLIC,
     TOP,
+    Builtin,
     Exposure,
     Handle,
     Items,
@@ -299,7 +300,7 @@ def _items_of_rows(w: Interpreter, node: n.Expr, schema: dict[str, Any] | None, 
         w.eval(node.source, scope)
         inside = [node.item, *([node.condition] if node.condition is not None else [])]
         called = [part for item in inside for part in every(item) if isinstance(part, n.Call | n.Query | n.Lambda)]
-        if not all(map(_is_of_rows, called)):
+        if not all(_is_of_rows(w, part, scope) for part in called):
             w.too_long("it calls functions for each of many items", node.span)
             return
         known = schema | dict.fromkeys(node.names, PUBLIC) if schema is not None else None
@@ -307,9 +308,14 @@ def _items_of_rows(w: Interpreter, node: n.Expr, schema: dict[str, Any] | None, 
             w.rows(item, known, scope)
 
 
-def _is_of_rows(node: n.Node) -> bool:
-    """Whether a call is of a function of a row, which cannot charge."""
-    return isinstance(node, n.Call) and isinstance(node.function, n.Name) and node.function.id in ROW_FUNCTIONS
+def _is_of_rows(w: Interpreter, node: n.Node, scope: Scope) -> bool:
+    """Whether a call is of a function of a row or of public values, which cannot charge."""
+    if not (isinstance(node, n.Call) and isinstance(node.function, n.Name)):
+        return False
+    value = w.look_up(scope, node.function.id)
+    return (isinstance(value, Builtin) and value.row.cannot_charge) or (
+        value is MISSING and node.function.id in ROW_FUNCTIONS
+    )
 
 
 def _formed(w: Interpreter, row: facts.Builtin, table: Any, node: n.Call, over: Any, scope: Scope) -> Any:

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jostle.diagnostics import refuse
-from jostle.plan.plan import Apply, Column, RowExpr
+from jostle.plan.kinds import kind_of
+from jostle.plan.plan import Apply, Column, Constant, RowExpr
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.transformations.transform import derive, where
 from jostle.privacy.transformations.union import union
@@ -28,6 +29,10 @@ def explode(table: Table, columns: Sequence[tuple[str, Sequence[RowExpr]]]) -> T
             "ValueError", f"`explode` takes lists of one length, 1 to {MOST_ITEMS:,} items",
             help="`explode(t, item = [first, second, third])`",
         )  # fmt: skip
+    for name, items in columns:
+        kinds = {kind_of(item, table.domains) for item in items if item != Constant(None)}
+        if "text" in kinds and len(kinds) > 1:
+            raise refuse("TypeError", f"the items of `{name}` are numbers and texts", help="give all of one kind")
     parts = []
     for i in range(max(lengths)):
         part: Table = derive(table, [(name, items[i]) for name, items in columns])

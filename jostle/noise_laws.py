@@ -42,8 +42,8 @@ class AdditiveLaw(ABC):
         """The same from above for a weighted sum of such noises, in deviations of the sum."""
 
     @abstractmethod
-    def in_one(self, steps: float) -> Self:
-        """The law whose log density is this one's over `steps`: a proximal step of it is as long as so many."""
+    def power(self, exponent: float) -> Self:
+        """The law whose density is proportional to this one's to that power: a proximal step of it is so many long."""
 
     def times(self, factor: float) -> Self:
         """The law of so many times this noise."""
@@ -72,8 +72,8 @@ class Laplace(AdditiveLaw):
         """A sum of Laplace noises lies between one of them and a Gaussian: the larger quantile of the two."""
         return max(Gaussian.sum_quantile(level), -math.log1p(-level) / math.sqrt(2))
 
-    def in_one(self, steps: float) -> Laplace:
-        return Laplace(self.scale / steps)
+    def power(self, exponent: float) -> Laplace:
+        return Laplace(self.scale / exponent)
 
 
 class Gaussian(AdditiveLaw):
@@ -99,8 +99,8 @@ class Gaussian(AdditiveLaw):
 
         return NormalDist().inv_cdf((1 + level) / 2)
 
-    def in_one(self, steps: float) -> Gaussian:
-        return Gaussian(self.scale / math.sqrt(steps))
+    def power(self, exponent: float) -> Gaussian:
+        return Gaussian(self.scale / math.sqrt(exponent))
 
 
 @dataclass(frozen=True, slots=True)

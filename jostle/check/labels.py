@@ -28,6 +28,7 @@ from jostle.diagnostics import Note
 from jostle.language import facts
 from jostle.language.facts import Gives, Parameter, Reads
 from jostle.language.operations import COMPARISONS, FOLDS
+from jostle.noise_laws import ADDITIVE
 from jostle.source import Span
 from jostle.syntax import nodes as n
 
@@ -161,6 +162,11 @@ class Labels:
             return True
         wrong = _arity_error(name, params, len(node.args), [keyword.name for keyword in node.keywords])
         if wrong and self.sure:
+            other = {"rho", "delta"} & {keyword.name for keyword in node.keywords}
+            if other and any(param.name == "epsilon" for param in params):
+                tail = "; amounts in rho draw Gaussian noise" if "rho" in other and name in ADDITIVE else ""
+                amount = "rho 0.1" if "rho" in other else "epsilon 0.1 delta 1e-6"
+                help = f"write the amount after the call, `{name}(…) with {amount}`{tail}"
             self.report.add("TypeError", wrong, node.span, label="does not fit", help=help)
         return not wrong
 

@@ -26,10 +26,10 @@ _SAY = "`error` takes numbers straight from a measurement, or the answers of an 
 
 def with_noise(values: Any, amount: Amount | None, law: Laplace | Gaussian | None, strategy: Any = None) -> Any:
     """Noisy answers that carry the law of their noise; cells, the strategy that measures each of them too."""
-    from jostle.kernels.noisy_array import NoiseModel, with_noise
+    from jostle.kernels import noisy_array
 
     spent, shape = 0.0 if amount is None else as_float(amount.value), () if strategy is None else tuple(values.shape)
-    return with_noise(values, NoiseModel(law or Laplace(0.0), strategy, shape, spent))
+    return noisy_array.with_noise(values, noisy_array.NoiseModel(law or Laplace(0.0), strategy, shape, spent))
 
 
 @builtin

@@ -40,9 +40,9 @@ class CellNoise:
     def scale(self) -> float:
         return self.law.scale
 
-    def in_one(self, steps: float) -> CellNoise:
-        """The noise with which one E-step is as long as so many."""
-        return CellNoise(self.law.in_one(steps), self.relative)
+    def power(self, steps: float) -> CellNoise:
+        """The noise with which one E-step is as long as so many: its density to that power."""
+        return CellNoise(self.law.power(steps), self.relative)
 
 
 def e_step(
@@ -105,7 +105,7 @@ def early_stopped(
     nearly where they do and takes a fraction of the time.
     """
     rounds = max(1, min(rounds, int(steps)))
-    long = noise.in_one(steps / rounds)
+    long = noise.power(steps / rounds)
     theta, step = np.zeros_like(noisy), None
     for _ in range(rounds):
         step, _ = e_step(structure, theta, noisy, rows, long, step, tolerance=1e-7, loose=True)
@@ -129,7 +129,7 @@ def posterior_mode(
     (docs/experiments/graphical.md).
     """
     many = max(1.0, REACH * noise.scale * signal_share(noise.law.laplace_scale, rows, cells))
-    long = noise.in_one(many)
+    long = noise.power(many)
     ridge, clear = many / (2 * VARIANCE * rows), rows / (noise.scale * cells)
     theta, step = start, None
     for _ in range(next(steps for above, steps in LONG_STEPS if clear > above)):

@@ -270,13 +270,16 @@ class Exploration(Interpreter):
         for side in sides[1:]:
             table = joined_tables(table, side)
         owner = next((side for side in sides if isinstance(side, Handle) and side.trail), None)
-        sure = self.labels.sure
-        wrong = sure and queries.check_select(
-            node, columns_of(table), owner, self.delta > 0, self.is_variable(scope), self.variable(scope),
-            self.labels.report,
+        sure, table = self.labels.sure, limited(self, table, node, scope)
+        wrong = sure and (
+            queries.check_select(
+                node, columns_of(table), owner, self.delta > 0, self.is_variable(scope), self.variable(scope),
+                self.labels.report,
+            )
+            or queries.check_rows_of_persons(node, table, self.labels.report)
         )  # fmt: skip
         if node.per is not None:
-            return grouped_rows(limited(self, table, node, scope), node)
+            return grouped_rows(table, node)
         if node.spend is not None and not wrong:
             self.amount_bounds(node.spend.amount, scope, ReachedSources(()))
         elif not wrong and owner is not None and not (self.paid or self.called or self.defining):

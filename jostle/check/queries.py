@@ -39,6 +39,22 @@ def check_select(
     )
 
 
+def check_rows_of_persons(select: n.Select, table: Any, report: Report) -> bool:
+    """A select of rows of which a person may have any number."""
+    if select.per is not None or not isinstance(table, Handle) or not any(e.unbounded for e in table.exposures):
+        return False
+    counted = [call for column in select.columns for call in every(column.value) if isinstance(call, n.Distinct)]
+    if counted:  # of persons, perhaps, each of whom counts once
+        return False
+    report.add(
+        "UnboundedSum",
+        f"a person may have any number of rows of `{table.declared.name}`, and one person must not decide an answer",
+        select.span,
+        help="say how many count: `… up to 3 rows`, `… up to 5 groups, 2 rows each`; or make one, `per person`",
+    )
+    return True
+
+
 def _row_expressions(select: n.Select) -> Iterator[n.Expr]:
     """The expressions that are evaluated row by row."""
     yield from (column.value for column in select.columns)

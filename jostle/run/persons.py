@@ -134,5 +134,5 @@ def persons_in_groups(
         public = key_of(key.expr, key.over, table.domains, MOST_KEYS)
         listed.append((key.name, key.expr, None if public is None else len(public.values)))
     most = _whole(interp, limit.groups, scope) if limit is not None else None
-    grouped = persons.group_rows(table, True, listed, (), most)
+    grouped = persons.persons_of_groups(table, listed, most)
     return grouped, [replace(key, expr=Column(key.name)) for key in keys]

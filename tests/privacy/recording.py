@@ -87,10 +87,12 @@ class Bench:
         writer.writerows(rows)
         (self.folder / "t.csv").write_text(text.getvalue())
 
+    def attempt(self, program: str) -> Result:
+        return Session(cwd=self.folder).attempt(Source("p.jst", program))
+
     def run(self, program: str) -> Record:
         self._recorder.charges = []
-        session = Session(cwd=self.folder)
-        result = session.attempt(Source("p.jst", program))
+        result = self.attempt(program)
         assert result.ok, result.diagnostics
         (budget,) = (b for name, b in result.budget.items() if name == "t")
         (unit,) = (u for u in budget if u != "delta")

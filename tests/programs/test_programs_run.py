@@ -33,6 +33,30 @@ def test_first(tmp_path: Path) -> None:
     assert abs(result["over40"] - 1731) < 200  # Laplace noise of scale 10: outside once in 10⁸ runs
 
 
+def test_orders(tmp_path: Path) -> None:
+    """Near what is counted in the open; the noise of a kind is of scale 2/0.3, outside ± 150 once in 10⁹ runs."""
+    result = run("orders.jst", tmp_path)
+    orders = [line.split(",") for line in (PROGRAMS / "data" / "orders.csv").read_text().splitlines()[1:]]
+    kinds: dict[str, set[str]] = {}
+    for customer, _, kind, _ in orders:
+        kinds.setdefault(customer, set()).add(kind)
+    most = sum(min(2, len(some)) for some in kinds.values())
+    buyers = dict(zip(result["buyers"]["kind"], result["buyers"]["customers"], strict=True))
+    assert abs(sum(buyers.values()) - most) < 600
+    assert all(count < sum(kind in some for some in kinds.values()) + 150 for kind, count in buyers.items())
+    assert result.budget["orders"] == result.budget["customers"]
+
+
+def test_the_orders_are_made_as_is_said(tmp_path: Path) -> None:
+    spec = importlib.util.spec_from_file_location("make_orders", PROGRAMS / "data" / "make_orders.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.write(tmp_path)
+    for name in ("customers.csv", "orders.csv"):
+        assert (tmp_path / name).read_bytes() == (PROGRAMS / "data" / name).read_bytes()
+
+
 def test_regression(tmp_path: Path) -> None:
     """Near the fit without noise, which the same program finds where the people are public."""
     result = run("regression.jst", tmp_path, share=2.0)

@@ -129,7 +129,7 @@ def declared_source(w: Interpreter, node: n.Private, scope: Scope) -> Any:
         sides = _sides(args[0]) if len(args) == 1 else 0
         dimensions = dict.fromkeys(DIMENSIONS[:sides], PUBLIC) if 1 <= sides <= 3 else None
         return Handle("cube", (Exposure(source),), dimensions, object(), True, trail=trail)
-    return Handle("table", (Exposure(source),), schema, object(), True, trail=trail)
+    return Handle("table", (_exposure(source, node),), schema, object(), True, trail=trail)
 
 
 def _linked(w: Interpreter, node: n.Private, schema: dict[str, Any] | None, identity: Hashable, scope: Scope) -> Any:
@@ -141,7 +141,12 @@ def _linked(w: Interpreter, node: n.Private, schema: dict[str, Any] | None, iden
     w.identities.append((source, identity))
     source.single = False
     source.names += [node.name] if node.name not in source.names else []
-    return Handle("table", (Exposure(source),), schema, object(), True, trail=w.labels.trail(node))
+    return Handle("table", (_exposure(source, node),), schema, object(), True, trail=w.labels.trail(node))
+
+
+def _exposure(source: SourceFact, node: n.Private) -> Exposure:
+    persons = node.protecting is not None and bool(node.protecting.columns)
+    return Exposure(source, unbounded=persons and node.protecting is not None and node.protecting.up_to is None)
 
 
 def _sides(value: Any) -> int:

@@ -110,7 +110,8 @@ def limited(w: Interpreter, table: Any, node: n.Select, scope: Scope) -> Any:
         return table
     for exposure in table.exposures:
         exposure.source.inexact = exposure.source.inexact or bool(exposure.path)
-    exposures = tuple(replace(e, path=(), joined=True) for e in table.exposures)
+    free = node.per is None and (node.limit is None or node.limit.rows is None)
+    exposures = tuple(replace(e, path=(), joined=True, unbounded=e.unbounded and free) for e in table.exposures)
     return Handle("table", exposures, table.schema, trail=table.trail)
 
 

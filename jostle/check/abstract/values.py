@@ -68,12 +68,14 @@ class SourceFact:
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """`agents` are (key, cap) pairs. `joined`: several of its rows may come from one."""
+    """`agents` are (key, cap) pairs. `joined`: several of its rows may come from one; `unbounded`: a person is known to
+    have any number of them."""
 
     source: SourceFact
     path: Path = ()
     agents: tuple[tuple[int, int], ...] = ()
     joined: bool = False
+    unbounded: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -22,6 +22,7 @@ from jostle.plan.plan import WEIGHT_BITS, Key, Plan, RowExpr
 if TYPE_CHECKING:
     from jostle.privacy.kernel.kernel import Allotment
     from jostle.privacy.kernel.sources import Source
+    from jostle.source import Span
 
 
 VALUES = "values"
@@ -32,10 +33,9 @@ VALUES = "values"
 class Exposure:
     """`agents` are smaller budgets of their own that a charge must fit too (PINQ's agents).
 
-    `rows` is how many rows of the handle can change when one protected unit changes, always; None where a person may
-    have any number of them, and nothing can be measured. Where rows have weights, `weight` is how much weight they can
-    have in all, a smaller number as a rule, and what counts weights instead of rows may go by it. Of the groups of one
-    select `each` bounds the rows that a person has in one. `unit` is that of the table as it was declared.
+    `rows` is how many rows of the handle can change when one protected unit changes, always; None where that has no
+    bound, and nothing can be measured. Where rows have weights, `weight` is how much weight they can have in all, and
+    what counts weights may go by it. Of the groups of one select `each` bounds the rows that a person has in one.
     """
 
     source: Source
@@ -59,11 +59,13 @@ class Exposure:
     @property
     def stability(self) -> int:
         """The rows that can change, where they are bounded; refused elsewhere."""
+        return self.bounded()
+
+    def bounded(self, span: Span | None = None) -> int:
         if self.rows is None:
             raise refuse(
                 "UnboundedSum", "a person may have any number of rows here, and one person must not decide an answer",
-                help="say how many count: `select … up to 3 rows with …`, or of groups `up to 5 groups, 2 rows each`; "
-                "`protecting … up to 10 rows` bounds them in every query, and `… per person` makes one row of them",
+                span, help="say how many count: `… up to 3 rows`, `… up to 5 groups, 2 rows each`, or `per person`",
             )  # fmt: skip
         return self.rows
 

@@ -221,6 +221,8 @@ class Kernel:
         """Charges the price, or takes it from a prepaid amount; refused before anything is read."""
         payment, exposures = measurement.paid_by(), measurement.exposures
         self.need_open(exposures, span)
+        for exposure in exposures:
+            exposure.bounded(span)
         with self._lock:
             if payment is not None:
                 self._withdraw(payment, exposures, span)

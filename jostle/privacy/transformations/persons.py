@@ -85,12 +85,20 @@ def group_rows(
     counts = [many for _, _, many in keys]
     groups = math.prod(many for many in counts if many is not None) if None not in counts else None
     groups = _least(groups, most_groups)
-    exposures = tuple(_bounded(e, groups, 1) for e in table.exposures)
+    exposures = tuple(replace(_bounded(e, groups, None), each=None) for e in table.exposures)
     if not person:
         exposures = tuple(replace(e, rows=None if e.rows is None else 2 * e.rows, each=None) for e in table.exposures)
     most = max((e.rows for e in table.exposures if e.rows is not None), default=None) if person else None
     plan = GroupRows(table.plan, person, exprs, tuple(terms), most)
     return Table(exposures, plan, tuple(schema_of(plan).items()))
+
+
+def persons_of_groups(
+    table: Table, keys: Sequence[tuple[str, RowExpr, int | None]], most_groups: int | None = None
+) -> Table:
+    """A row for each person and group, to be counted by the same keys: in a group a person has one."""
+    grouped = group_rows(table, True, keys, (), most_groups)
+    return replace(grouped, exposures=tuple(replace(e, each=1) for e in grouped.exposures))
 
 
 def join_own_rows(left: Table, right: Table, on: Sequence[tuple[str, str]], kind: str = "inner") -> Table:

@@ -108,3 +108,71 @@ def test_all_rows_of_a_person_in_both_tables(bench: Bench, name: str) -> None:
             assert sum(lost for _, lost, _ in losses) <= more.spent * (1 + 1e-9), (in_t, in_u)
     least = 0.3 if name == "groups of several persons" else 0.99  # a row may go and another come, seldom both
     assert tight > least, "no database uses up a charge: the noise is larger than it needs to be"
+
+
+GAUSSIAN = """
+a = {{ select count(*) as n, sum(w) as s from u groupby c up to 2 groups, 1 row each with rho 0.3 }}
+b = {{ select count(*) from u groupby w % 3 up to 2 groups, 2 rows each by r with rho 0.1 }}
+d = {{ select count(distinct person) from u groupby w with rho 0.2 }}
+e = {{ select count(*) from u groupby c up to 3 rows with rho 0.2 }}
+f = {{ select sum(n) from (select count(*) as n from u per person, c up to 2 groups, 1 row each) with rho 0.2 }}
+"""
+
+
+def test_gaussian_noise_of_limited_groups(bench: Bench) -> None:
+    """In ℓ₂ rows in several groups count by the root of their number."""
+    program, tight = TABLES.replace("epsilon 1000", "rho 1000") + GAUSSIAN, 0.0
+    for others in OTHERS:
+        there = written(bench, list(others[0]), list(others[1]), program)
+        for in_u in SOME:
+            more = written(bench, list(others[0]), [*others[1], *(("Cem", *U_ROWS[i]) for i in in_u)], program)
+            for title, lost, charged in worst_losses(there, more):
+                assert lost <= charged * (1 + 1e-9), (title, in_u)
+                tight = max(tight, lost / charged)
+    assert tight > 0.99
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("select count(*) from u with epsilon 1", "any number of rows"),
+        ("select median(w) from u with epsilon 1", "any number of rows"),
+        ("select count(*) from u groupby c up to 2 groups with epsilon 1", "any number of rows"),
+        ("select count(*) from u groupby c up to 2 rows by c == \"x\" with epsilon 1", "numbers or texts"),
+        ("select count(*) from u up to 2 groups, 1 row each with epsilon 1", "no groups"),
+        ("select count(*) from u up to 0 rows with epsilon 1", "at least 1"),
+        ("select count(*) from public up to 2 rows with epsilon 1", "no persons"),
+        ("select count(distinct person), sum(w) from u up to 2 rows with epsilon 1", "apart from rows"),
+        ("select sum(n) from (select median(w) as n from u per person) with epsilon 1", "not taken of each person"),
+        ("select sum(n) from (select sum(r * 9^99) as n from u per person) with epsilon 1", "no known bound"),
+        ("select count(*) from t join u on c up to 2 with epsilon 1", "any number of rows"),
+        ("select sum(w) from (select sum(w) as w from u per person) with epsilon 1", "no known bound"),
+    ],
+)
+def test_what_is_refused_before_anything_is_charged(bench: Bench, query: str, message: str) -> None:
+    (bench.folder / "u.csv").write_text("owner,w,r,c\nAnn,1,1,x\n")
+    (bench.folder / "k.csv").write_text("c,z\nx,1\n")
+    bench.table([("Ann", "1", "x")], ("who", "v", "c"))
+    result = bench.attempt(f"{TABLES}a = {{{{ {query} }}}}")
+    assert not result.ok and message in result.diagnostics[0].message, result.diagnostics
+    assert not result.budget or all(float(unit["spent"]) == 0 for unit in result.budget["t"].values())
+
+
+@pytest.mark.parametrize(
+    ("declaration", "message"),
+    [
+        ('private x = table("x.csv") described by {w: 0..9} protecting t.who budget epsilon 1', "has the budget of"),
+        ('private x = table("x.csv") described by {w: 0..9} protecting t.w on who', "are not told by"),
+        ('private x = table("x.csv") described by {w: 0..9} protecting public.c on who', "no private table"),
+        ('private x = table("x.csv") described by {w: 0..9} protecting t.who on nobody', "no column"),
+        ('private x = table("u.csv") described by {w: 0..9} protecting t.who on w', "one file"),
+        ('private x = table("t.csv") described by {v: 0..9} protecting rows budget epsilon 9', "one file"),
+    ],
+)
+def test_what_is_no_table_of_these_persons(bench: Bench, declaration: str, message: str) -> None:
+    (bench.folder / "u.csv").write_text("owner,w,r,c\nAnn,1,1,x\n")
+    (bench.folder / "x.csv").write_text("who,w\nAnn,1\n")
+    (bench.folder / "k.csv").write_text("c,z\nx,1\n")
+    bench.table([("Ann", "1", "x")], ("who", "v", "c"))
+    result = bench.attempt(f"{TABLES}{declaration}\n")
+    assert not result.ok and message in result.diagnostics[0].message, result.diagnostics

@@ -22,7 +22,7 @@ from jostle.plan.kinds import kind_of
 from jostle.plan.plan import Exact, Plan, RowExpr, Term
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import Measured, weighted_stability_of
-from jostle.privacy.measurements.aggregates.terms import grid_of, sensitivity_of, stability_of_term
+from jostle.privacy.measurements.aggregates.terms import grid_of, reach_of, sensitivity_of, stability_of_term
 from jostle.privacy.mechanisms.additive import Additive, share, sum_prices
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.released import Noised
@@ -124,7 +124,9 @@ class AdditiveAggregate(Aggregate):
                 kind_of(term.expr, table.domains)
 
     def mechanism(self, amount: Amount, via: str | None, table: Table) -> Additive:
-        return Additive.fitted(share(amount, len(self.terms(table))), via, table.measures)
+        terms = self.terms(table)
+        l1, l2 = max(((reach_of(t, table, True)) for t in terms), default=(1, 1))
+        return Additive.fitted(share(amount, len(terms)), via, table.measures, l1, l2)
 
     def price(self, mechanism: Additive, table: Table) -> Price:
         return sum_prices(mechanism.amount, [mechanism.price] * len(self.terms(table)))
@@ -137,10 +139,10 @@ class AdditiveAggregate(Aggregate):
         noisy, events = [], []
         for term, numbers in zip(self.terms(table), exact, strict=True):
             sensitivity, stability = sensitivity_of(term, table), stability_of_term(term, table, undivided)
-            bits, reach = grid_of(term), sensitivity * stability
-            values = mechanism.draw(noise, np.asarray(numbers), reach, reach) if sensitivity else np.asarray(numbers)
+            bits, reach = grid_of(term), reach_of(term, table, undivided)
+            values = mechanism.draw(noise, np.asarray(numbers), *reach) if sensitivity else np.asarray(numbers)
             noisy.append(np.ldexp(values.astype(float).ravel(), -bits))
-            law = mechanism.law(reach, reach).times(2.0**-bits)
+            law = mechanism.law(*reach).times(2.0**-bits)
             events.append(Measured(self.name, law, mechanism, sensitivity / 2.0**bits, stability, direct=self.direct))
         return self.answers(table, noisy, events), events
 

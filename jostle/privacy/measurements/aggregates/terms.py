@@ -48,6 +48,22 @@ def stability_of_term(term: Term, table: Table, undivided: bool) -> int:
     return max(e.stability for e in table.exposures)
 
 
+def reach_of(term: Term, table: Table, undivided: bool) -> tuple[int, int]:
+    """How far a protected unit moves a term over all groups, in ℓ₁ and (rounded up) in ℓ₂, in units of its grid.
+
+    Of k rows that a person has, at most r in each group, the groups change by at most r each and by k in all. The sum
+    of their squares is largest where ⌊k/r⌋ of them change by r and one by what is left.
+    """
+    one, stability = sensitivity_of(term, table), stability_of_term(term, table, undivided)
+    limits = [e.each for e in table.exposures]
+    if term.weighted or None in limits or not limits:
+        return one * stability, one * stability
+    each = max(1, min(stability, max(limit for limit in limits if limit is not None)))
+    full, rest = divmod(stability, each)
+    square = one * one * (full * each * each + rest * rest)
+    return one * stability, math.isqrt(square - 1) + 1 if square else 0
+
+
 def _counts_persons(expr: RowExpr | None, table: Table) -> bool:
     """Whether the values of `expr` are those of the one protected column, undivided.
 

@@ -47,9 +47,8 @@ class Exposure:
     declared: Unit | None = None
 
     @classmethod
-    def of(cls, source: Source, unit: Unit | None = None) -> Exposure:
-        """That of a table of a source as it was declared, by default of the table that declared the source."""
-        unit = unit or source.unit
+    def of(cls, source: Source, unit: Unit) -> Exposure:
+        """That of a table of a source as it was declared."""
         return cls(source, (), unit.distance, weight=1 if unit.weighted else None, declared=unit)
 
     @property

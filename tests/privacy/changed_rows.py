@@ -60,7 +60,7 @@ class Tables:
         """A table with these rows, private to a source where one is named."""
         columns = {name: np.array([row[i] for row in rows], dtype=object) for i, (name, _) in enumerate(schema)}
         plan = Scan(self.engine.open(columns, public=not source).key, schema)
-        return Table((Exposure.of(self.source(source)),) if source else (), plan, schema)
+        return Table((Exposure.of(self.source(source), self.source(source).unit),) if source else (), plan, schema)
 
     def rows(self, table: Table) -> Counter[Row]:
         """The rows of a table, with their columns and hidden weights, and how often each occurs."""

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from jostle.source import Span
 
 
-VALUES = "values"
-"""What a program calls the cells of a cube."""
+VALUES = "values"  # what a program calls the cells of a cube
 
 
 @dataclass(frozen=True, slots=True)

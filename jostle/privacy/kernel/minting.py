@@ -45,7 +45,8 @@ def private_cube(
     kernel: Kernel, source: Source, cells: NDArray[np.int64], names: Sequence[str], identity: object
 ) -> Cube:
     """Private counts."""
-    return Cube((Exposure.of(source, source.unit),), kernel.vault.keep(cells), tuple(names), cells.shape, origin=identity)
+    exposures = (Exposure.of(source, source.unit),)
+    return Cube(exposures, kernel.vault.keep(cells), tuple(names), cells.shape, origin=identity)
 
 
 def public_table(kernel: Kernel, key: str, schema: Schema, identity: object, span: Span | None) -> Table:

@@ -193,7 +193,8 @@ def select(interp: Any, node: n.Select, scope: Scope) -> Any:
             "TypeError", "persons are counted apart from rows, by which they weigh differently", counted[0].span,
             help="give `count(distinct person)` a select of its own",
         )  # fmt: skip
-    if counted and len(calls) == 1 and (keys or node.limit is not None or _names_person(counted[0])):
+    unbounded = any(exposure.rows is None for exposure in table.exposures)
+    if counted and len(calls) == 1 and (keys or node.limit is not None or unbounded or _names_person(counted[0])):
         try:
             table, keys = persons.persons_in_groups(interp, table, keys, node.limit, scope)
         except Refusal as refusal:

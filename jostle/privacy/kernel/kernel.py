@@ -221,8 +221,6 @@ class Kernel:
         """Charges the price, or takes it from a prepaid amount; refused before anything is read."""
         payment, exposures = measurement.paid_by(), measurement.exposures
         self.need_open(exposures, span)
-        for exposure in exposures:
-            exposure.bounded(span)
         with self._lock:
             if payment is not None:
                 self._withdraw(payment, exposures, span)
@@ -264,11 +262,12 @@ class Kernel:
                 meter.add(_charged_path(exposure, price), (price.amount.value, price.amount.delta))
 
     def need_open(self, exposures: Exposures, span: Span | None = None) -> None:
-        """Refuses private sources while training, and in any process but the kernel's, whoever paid for what.
+        """Refuses private sources while training, and in any process but the kernel's, and rows without a bound.
 
         Every charge asks this first, and so does everything that holds exact private values.
         """
         for exposure in exposures:
+            exposure.bounded(span)
             if exposure.source.simulated:
                 continue
             if self._training:

@@ -32,10 +32,7 @@ Schema = tuple[tuple[str, Domain], ...]
 
 
 def private_table(source: Source, key: str, schema: Schema, unit: Unit | None = None) -> Table:
-    """A private table of a source's persons or rows: its described columns, the rows of each person bounded.
-
-    `unit` says which rows of this table are one person's, where it is not the table that declared the source.
-    """
+    """A private table: its described columns. `unit` is its own, where another table declared the source's persons."""
     unit, scan = unit or source.unit, Scan(key, schema)
     plan: Plan = Bound(scan, unit.columns, unit.rows, unit.weighted) if unit.columns else scan
     return Table((Exposure.of(source, unit),), plan, schema, origin=Origin(key, schema, unit))

@@ -23,7 +23,9 @@ SPANS = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}
 _BLANK = "[ \t]*"
 _DATE = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
 _TIME = "([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]+)?)?"
-TEXT = f"^{_BLANK}{_DATE}([T ]{_TIME}Z?)?{_BLANK}$"
+OFFSET = "[+-][0-9][0-9]:[0-5][0-9]"
+"""How far the clock of a text is ahead of UTC."""
+TEXT = f"^{_BLANK}{_DATE}([T ]{_TIME}(Z|{OFFSET})?)?{_BLANK}$"
 """How dates and times are written in texts, as a pattern of SQL and of Python alike."""
 
 _EPOCH_DAY, _EPOCH = date(1970, 1, 1), datetime(1970, 1, 1)
@@ -53,21 +55,26 @@ def moment_of(kind: str, number: float) -> Moment:
 
 
 def read(text: str, kind: str) -> Moment | None:
-    """The date or time that a text spells: `2024-03-01`, with `T12:30:00.5` or ` 12:30` after it, and a `Z`."""
+    """The date or time that a text spells: `2024-03-01`, with `T12:30:00.5` or ` 12:30` after it, and a `Z`, or an
+    offset such as `+02:00`, by which it is taken back to UTC."""
     if not re.fullmatch(TEXT[1:-1], text):
         return None
-    day, _, rest = text.strip(" \t").rstrip("Z").replace("T", " ").partition(" ")
+    bare, ahead = text.strip(" \t"), 0
+    if re.search(f"{OFFSET}$", bare):
+        ahead = (1 if bare[-6] == "+" else -1) * (int(bare[-5:-3]) * 60 + int(bare[-2:])) * 60_000_000
+        bare = bare[:-6]
+    day, _, rest = bare.rstrip("Z").replace("T", " ").partition(" ")
     try:
         read_day = date.fromisoformat(day)
     except ValueError:
         return None
-    if kind == "date":
-        return read_day
     hours, minutes, seconds, *_ = [*(rest or "0:0").split(":"), "0"]
     whole, _, fraction = seconds.partition(".")
-    micros = int((fraction + "000000")[:6])
-    time = datetime(read_day.year, read_day.month, read_day.day, int(hours), int(minutes), int(whole), micros)
-    return moment_of("time", number_of(time))
+    clock = (int(hours) * 60 + int(minutes)) * 60 + int(whole)
+    micros = number_of(read_day) * DAY + clock * 1_000_000 + int((fraction + "000000")[:6]) - ahead
+    if not FIRST_TIME <= micros < LAST_TIME + 1_000_000:
+        return None
+    return moment_of(kind, micros // DAY if kind == "date" else rounded_time(micros))
 
 
 def truncated(kind: str, number: int, unit: str) -> int:

@@ -16,9 +16,15 @@ from jostle.language.operations.operation import DATE, NUMBER, TEXT, TIME, Opera
 
 _DAY_OF = "(DATE '1970-01-01' + TRY_CAST({0} AS INTEGER))"
 _READ = "trim({0}, ' \t')"
-_DAYS = f"(TRY_CAST(substring({_READ}, 1, 10) AS DATE) - DATE '1970-01-01')"
-_CLOCK = f"replace(replace(substring({_READ}, 1, 26), 'T', ' '), 'Z', '')"
-_MICROS = f"epoch_us(TRY_CAST({_CLOCK} AS TIMESTAMP))"
+_AHEAD = f"regexp_matches({{0}}, '{moments.OFFSET}[ \t]*$')"
+_SIGN = f"CASE WHEN left(right({_READ}, 6), 1) = '-' THEN -1 ELSE 1 END"
+_MINUTES = f"(TRY_CAST(left(right({_READ}, 5), 2) AS BIGINT) * 60 + TRY_CAST(right({_READ}, 2) AS BIGINT))"
+_OFFSET = f"CASE WHEN {_AHEAD} THEN {_SIGN} * {_MINUTES} * 60000000 ELSE 0 END"
+_BARE = f"CASE WHEN {_AHEAD} THEN left({_READ}, length({_READ}) - 6) ELSE {_READ} END"
+_CLOCK = f"replace(replace(substring({_BARE}, 1, 26), 'T', ' '), 'Z', '')"
+_MICROS = f"(epoch_us(TRY_CAST({_CLOCK} AS TIMESTAMP)) - {_OFFSET})"
+_DAYS = f"(({_MICROS} - ({FIRST_TIME})) // {DAY} + ({FIRST_DAY}))"
+_INSIDE = f"{_MICROS} BETWEEN {FIRST_TIME} AND {LAST_TIME + 999_999}"
 _MOVED = f"({{0}} + round_even({{1}} * {DAY}e0, 0))"
 
 
@@ -146,11 +152,11 @@ MOMENTS = (
     Operation("time", 1, lambda day: (day[0] * DAY, day[1] * DAY), f"({{0}} * {DAY}e0)", takes=(DATE,), gives=TIME,
               whole=Whole.ALWAYS, value=_time_of, about="The beginning of a date, or the time that a text spells."),
     Operation("date of text", 1, unbounded,
-              f"CASE WHEN regexp_matches({{0}}, '{moments.TEXT}') AND {_DAYS} >= {FIRST_DAY} "
+              f"CASE WHEN regexp_matches({{0}}, '{moments.TEXT}') AND {_INSIDE} "
               f"THEN CAST({_DAYS} AS DOUBLE) END", operands=Operands.NAMED, takes=(TEXT,), gives=DATE,
               whole=Whole.ALWAYS, value=lambda text: moments.read(text, DATE)),
     Operation("time of text", 1, unbounded,
-              f"CASE WHEN regexp_matches({{0}}, '{moments.TEXT}') AND {_MICROS} >= {FIRST_TIME} "
+              f"CASE WHEN regexp_matches({{0}}, '{moments.TEXT}') AND {_INSIDE} "
               f"THEN {known_time(_MICROS)} END", operands=Operands.NAMED, takes=(TEXT,),
               gives=TIME, whole=Whole.ALWAYS, value=lambda text: moments.read(text, TIME)),
     Operation("trunc", 2, _truncations(DATE), lambda unit: truncation(DATE, unit, "{0}"), operands=Operands.NAMED,

@@ -66,7 +66,7 @@ class Cost:
             line = f"may be refused: it asks for up to {asked}{whole}"
         if self.plain_sum and self.asked:
             tail = f" and delta {as_text(int(self.delta))}" if self.delta and self.delta < math.inf else ""
-            line += f"{tail}, as a plain sum; the budget is counted in zCDP"
+            line += f"{tail}, as a plain sum; zCDP may say less"
         return line
 
     def as_json(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.language.forms import aggregates
-from jostle.language.operations import ROW_FUNCTIONS
+from jostle.run.inlined import calculates as built_in
 from jostle.run.scope import MISSING, Scope
 from jostle.run.values import is_number, kind_name
 from jostle.syntax import nodes as n
@@ -107,8 +107,7 @@ def _need_released(expr: n.Expr, names: Sequence[str], measured: Sequence[n.Call
             help = did_you_mean(part.id, names) or f"the select releases {', '.join(names)}"
             raise refuse("NameError", f"no column `{part.id}` in what is released", part.span, help=help)
         calculates = not isinstance(part, n.Query | n.Select | n.Spending | n.Call | n.Choice)
-        own = isinstance(part, n.Call) and isinstance(part.function, n.Name) and part.function.id in ROW_FUNCTIONS
-        if not calculates and not own:
+        if not calculates and not (isinstance(part, n.Call) and built_in(part, scope)):
             raise refuse(
                 "TypeError", "`having` and `order by` only calculate with what is released", part.span,
                 help="work this out before the query, and give it a name",

@@ -15,8 +15,8 @@ from jostle.diagnostics import Refusal, refuse
 from jostle.language.operations import ROW_FUNCTIONS
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
 from jostle.run import operators
-from jostle.run.scope import Scope
-from jostle.run.values import Function
+from jostle.run.scope import MISSING, Scope
+from jostle.run.values import Builtin, Function
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
 
@@ -32,12 +32,13 @@ class Body:
     name: str
     value: n.Expr
     bound: Mapping[str, RowExpr]
+    scope: Scope
     outer: Body | None
 
     def need_quiet(self, node: n.Expr) -> None:
         """Refuses what does more than calculate: it would be done as often as the query is compiled."""
         for part in every(node):
-            if isinstance(part, n.Call) and isinstance(part.function, n.Name) and part.function.id in ROW_FUNCTIONS:
+            if isinstance(part, n.Call) and calculates(part, self.scope):
                 continue
             if isinstance(part, n.Name) and part.id in self.bound:
                 raise refuse("TypeError", "columns cannot stand in a list or range", part.span)
@@ -73,7 +74,16 @@ def inlined(
         message = f"`{function.name}` makes an expression of more than {LARGEST:,} operations here"
         raise refuse("RecursionLimit", message, node.span, help="`derive` columns in several steps")
     public = {name: value for name, value in given.items() if name not in bound}
-    return Body(function.name, value, bound, outer), Scope(function.scope, public)
+    scope = Scope(function.scope, public)
+    return Body(function.name, value, bound, scope, outer), scope
+
+
+def calculates(call: n.Call, scope: Scope) -> bool:
+    """Whether a call is of a function of rows that is built in, and not of one that a program calls like it."""
+    if not (isinstance(call.function, n.Name) and call.function.id in ROW_FUNCTIONS):
+        return False
+    value = scope.find(call.function.id)
+    return value is MISSING or isinstance(value, Builtin)
 
 
 def _expression(function: Function) -> n.Expr | None:

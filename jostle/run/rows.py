@@ -322,7 +322,8 @@ class RowCompiler:
             if self._body is not None:
                 self._body.need_quiet(node)
             return None
-        function = value if name else self._evaluate(node.function, self._scope)
+        by_value = isinstance(node.function, n.Lambda | n.Attribute)  # what else is called might measure first
+        function = self._evaluate(node.function, self._scope) if by_value else value
         if isinstance(function, Function):
             return self._inlined(function, node, args)
         own = kind_name(function) == "a function" and not isinstance(function, Builtin)
@@ -369,6 +370,8 @@ class RowCompiler:
         return self._constant(self._evaluate_public(node), node)
 
     def _evaluate_public(self, node: n.Expr) -> Any:
+        if self._body is not None:
+            self._body.need_quiet(node)
         return self._evaluate(node, self._scope)
 
     def _constant(self, value: Any, node: n.Expr) -> RowExpr:

@@ -196,7 +196,7 @@ class Names:
         if isinstance(call.function, n.Name):
             name = call.function.id
             on_rows = over_rows(name)
-            if not (rows and (name in AGGREGATES or name in ROW_FUNCTIONS)):
+            if not (rows and (name in AGGREGATES or name in ROW_FUNCTIONS or name == "column")):
                 self._look_up(name, call.function.span, scope, more=(*AGGREGATES, *ROW_FUNCTIONS) if rows else ())
         else:
             self._expr(call.function, scope, rows=rows)

@@ -56,7 +56,6 @@ row("partition", "@table, key, *, over = none", "Parts of a table by a public ke
 row("where", "@table, condition", "The rows for which a condition holds.", Gives.FILTERED, ROWS, TRANSFORMS)
 row("derive", "@table, **columns", "The table with further columns.", Gives.DERIVED, ROWS, TRANSFORMS)
 row("pick", "@table, *columns", "The table with these columns alone.", Gives.PICKED, ROWS, TRANSFORMS)
-row("column", "name", "In an expression on rows, the column of this name.", reads=HANDLES)
 row("columns", "@table", "The columns of a table, to choose among.", Gives.COLUMNS, ROWS, TRANSFORMS)
 row("vectors", "@table, *columns, radius, scaled = true, norm = \"l2\", low, high",
     "Rows as vectors of numeric columns, clipped to a norm.", Gives.VECTORS, ROWS, TRANSFORMS)  # fmt: skip

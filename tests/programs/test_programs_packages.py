@@ -34,7 +34,8 @@ def made_up_flights(rows: int = 30_000) -> dict[str, pd.DataFrame]:
     draw = np.random.default_rng(1)
     codes = ["AA", "DL", "UA"]
     flights = pd.DataFrame({
-        "year": 2013, "month": draw.integers(1, 13, rows), "hour": draw.integers(5, 24, rows),
+        "flew": draw.choice(pd.date_range("2013-01-01", "2013-12-31").strftime("%Y-%m-%d"), rows),
+        "hour": draw.integers(5, 24, rows),
         "carrier": draw.choice(codes, rows), "origin": draw.choice(["EWR", "JFK", "LGA"], rows),
         "dest": draw.choice(["AAA", "BBB", "CCC", "DDD", "EEE", "not listed"], rows),
         "tailnum": draw.choice(["N1", "N2", "N3"], rows),

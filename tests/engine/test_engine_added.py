@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from jostle.engine.base import Capabilities, Engine, Opened
-from jostle.engine.duckdb.cells import clean, text
+from jostle.engine.duckdb.cells import clean, whole_or_text
 from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.files import OpenFile, open_file
 from jostle.engine.sql.dialect import DUCKDB
@@ -84,9 +84,10 @@ class Toy(SqlEngine):
         kinds = dict(self._database.execute(f"SELECT column_name, column_type FROM (DESCRIBE {scan.data})").fetchall())
         source = f"SELECT * FROM {scan.data}"
         if isinstance(plan, Bound):
-            texts = [text(f"c{(at := names.index(name))}", kinds[f"c{at}"]) for name in sorted(dict(scan.columns))]
+            hashed = [f"c{names.index(name)}" for name in sorted(dict(scan.columns))]
+            hashed = [whole_or_text(column, kinds[column]) for column in hashed]
             by = [f"c{names.index(name)}" for name in plan.by]
-            source = rows_per_key("*", source, by, texts, plan.most, dialect=DIALECT)
+            source = rows_per_key("*", source, by, hashed, plan.most, dialect=DIALECT)
         cells = [clean(f"c{(at := names.index(name))}", kinds[f"c{at}"], domain) for name, domain in scan.columns]
         items = ", ".join(f"{cell} AS c{i}" for i, (cell, _) in enumerate(cells))
         columns = {name: Physical(f"c{i}", cells[i][1]) for i, (name, _) in enumerate(scan.columns)}

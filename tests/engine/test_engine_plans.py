@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from portable_hash import row_hash
 
 from jostle.diagnostics import Refusal
 from jostle.engine.duckdb.engine import DuckDb
@@ -65,13 +65,9 @@ def contents(engine: DuckDb, plan: Plan, names: list[str]) -> Counter[Row]:
 def portable(rows: list[Row], most: int) -> Counter[Row]:
     """The rule as its documentation states it, in plain Python."""
 
-    def encoded(row: Row) -> str:
-        age, n, who = row[1], row[2], row[0]
-        return "".join(f"{len(cell.encode())}:{cell}" if cell else "-" for cell in (age, n, who))
-
     kept: Counter[Row] = Counter()
     for who in {row[0] for row in rows if row[0]}:
-        mine = sorted((r for r in rows if r[0] == who), key=lambda r: hashlib.sha256(encoded(r).encode()).hexdigest())
+        mine = sorted((r for r in rows if r[0] == who), key=lambda r: row_hash((r[1], r[2], r[0])))
         kept.update((row[0], float(min(99, int(row[1]))), float(row[2])) for row in mine[:most])
     return kept
 

@@ -11,7 +11,7 @@ The kind of a cell is a type of DuckDB whose values it can hold all, or a date o
 
 from __future__ import annotations
 
-from jostle.engine.sql.rows import number_literal, text_literal
+from jostle.engine.sql.rows import Physical, number_literal, text_literal
 from jostle.language.operations import OPERATIONS
 from jostle.language.operations.moments import known_time, truncation
 from jostle.plan.bounds import as_double
@@ -60,6 +60,11 @@ def moment(cell: str, kind: str, wanted: str) -> str:
     if wanted == "date":
         return f"CAST(CAST({value} AS DATE) - DATE '1970-01-01' AS DOUBLE)"
     return known_time(f"epoch_us(CAST({value} AS TIMESTAMP))")
+
+
+def whole_or_text(cell: str, kind: str) -> Physical:
+    """What the cell is hashed by: a whole number that the column stores, or the cell's text."""
+    return Physical(cell, True) if kind in WHOLE else Physical(text(cell, kind))
 
 
 _DAY = 86_400

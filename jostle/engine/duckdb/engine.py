@@ -14,11 +14,12 @@ import itertools
 import os
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from jostle.diagnostics import refuse
 from jostle.engine.base import Capabilities, Opened
-from jostle.engine.duckdb.cells import NATIVE, clean, number, text
+from jostle.engine.duckdb import bounding
+from jostle.engine.duckdb.cells import NATIVE, WHOLE, clean, number, text, whole_or_text
 from jostle.engine.duckdb.csvfile import CsvFile
 from jostle.engine.duckdb.parquetfile import ParquetFile
 from jostle.engine.duckdb.raw import Raw
@@ -27,11 +28,13 @@ from jostle.engine.spill import SpillFolder
 from jostle.engine.sql import persons, relations
 from jostle.engine.sql.dialect import DUCKDB
 from jostle.engine.sql.engine import SqlEngine
+from jostle.engine.sql.hashes import BITS, hashed
 from jostle.engine.sql.rows import Physical
 from jostle.plan.domains import Domain, Open
 from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import Bound, Scan
 
+T = TypeVar("T")
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false", "autoload_known_extensions": "false", "preserve_insertion_order": "true",
 }  # fmt: skip
@@ -163,24 +166,56 @@ class DuckDb(SqlEngine):
         table = raw.table([raw.columns.index(name) for name in (*(name for name, _ in scan.columns), *by)])
         if raw.size is None:
             raw.size = int(self.fetch(f"SELECT count(*) FROM {table}", raw.label)[0][0])
-        source = f"SELECT * FROM {table}"
-        if isinstance(plan, Bound):
-            source = _bounded(plan, raw, table, cells)
         cleaned = [clean(*cell, domain) for cell, (_, domain) in zip(cells, scan.columns, strict=True)]
+        items = [f"{item} AS c{i}" for i, (item, _) in enumerate(cleaned)]
+        aliases = [f"c{i}" for i in range(len(items))]
         weighted = isinstance(plan, Bound) and plan.weighted
-        named = [f"{item} AS c{i}" for i, (item, _) in enumerate(cleaned)] + ["w"] * weighted + ["p"] * bool(by)
-        parsed = isinstance(raw, CsvFile) or any(map(_parsed, cells, (domain for _, domain in scan.columns)))
-        if isinstance(plan, Bound) or parsed:
-            table = f"kept{next(self._numbers)}"
-            self.fetch(f"CREATE TABLE {table} AS SELECT {', '.join(named) or '1 AS unused'} FROM ({source})", raw.label)
+        if isinstance(plan, Bound):
+            person, shown = _person([raw.cell(name) for name in by])
+            table = self._bounded(plan, raw, f"SELECT *, {person} AS q FROM {table}", [*items, "q"])
+            query = f"SELECT {', '.join([*aliases, *['w'] * weighted, f'{shown} AS p', 'rowid AS n'])} FROM {table}"
+        elif isinstance(raw, CsvFile) or any(map(_parsed, cells, (domain for _, domain in scan.columns))):
+            table = self._keep(f"SELECT {', '.join(items) or '1 AS unused'} FROM {table}", raw)
             query = f"SELECT *, rowid AS n FROM {table}"
         else:
-            query = f"SELECT {', '.join([*named, 'n'])} FROM {table}"
+            query = f"SELECT {', '.join([*items, 'n'])} FROM {table}"
         columns = {name: Physical(f"c{i}", cleaned[i][1]) for i, (name, _) in enumerate(scan.columns)}
         self._kept[plan] = relations.Relation(
             query, columns, dict(scan.columns), raw.size, weighted, numbered=True, personal=bool(by)
         )
         return self._kept[plan]
+
+    def _keep(self, query: str, raw: Raw) -> str:
+        """The name of a table with the rows of a query."""
+        table = f"kept{next(self._numbers)}"
+        self.fetch(f"CREATE TABLE {table} AS {query}", raw.label)
+        return table
+
+    def _bounded(self, plan: Bound, raw: Raw, source: str, items: list[str]) -> str:
+        """The name of a table with `items`, and weights, of the rows of each person that stay.
+
+        In the hash columns are by the order of names.
+        """
+        if plan.most is None:
+            return self._keep(f"SELECT {', '.join(items)} FROM ({source}){persons.known(['q'])}", raw)
+        cells = [whole_or_text(*raw.cell(name)) for name in sorted(dict(plan.scan.columns))]
+        used = {raw.cell(name) for name in (*dict(plan.scan.columns), *plan.by)}
+        if not plan.weighted and bounding.fits(
+            raw.size or 0, used, lambda query: self.fetch(query.format(f"({source})"), raw.label)
+        ):
+            rows = hashed(f"SELECT * FROM ({source}){persons.known(['q'])}", cells, DUCKDB)
+            query = f"SELECT {', '.join([*items, 'h'])} FROM ({rows})"
+            table = self._run(query, raw.label, lambda result: result.to_arrow_table(), lazily=True)
+            chosen = bounding.bounded_rows(table, plan.most, BITS)
+            if chosen is not None:
+                name = self._next()
+                self._connection.register(name, chosen)
+                try:
+                    return self._keep(f"SELECT * FROM {name}", raw)
+                finally:
+                    self._connection.unregister(name)
+        rows = persons.rows_per_key("*", source, ["q"], cells, plan.most, weighted=plan.weighted, dialect=DUCKDB)
+        return self._keep(f"SELECT {', '.join([*items, *['w'] * plan.weighted])} FROM ({rows})", raw)
 
     def fetch(self, query: str, label: str = "the data") -> list[tuple[Any, ...]]:
         """The rows of a query of our own making."""
@@ -201,9 +236,9 @@ class DuckDb(SqlEngine):
         finally:
             self._check_files(query)
 
-    def _run(self, query: str, label: str, read: Callable[[Any], list[Any]]) -> list[Any]:
+    def _run(self, query: str, label: str, read: Callable[[Any], T], *, lazily: bool = False) -> T:
         try:
-            return read(self._connection.execute(query))
+            return read(self._connection.sql(query) if lazily else self._connection.execute(query))
         except self._error:
             message = f"{label} cannot be read, or there is not enough memory for it"
             raise refuse("DataError", message) from None
@@ -236,12 +271,12 @@ def _parsed(cell: tuple[str, str], domain: Domain) -> bool:
     return (cell[1] == "VARCHAR" and domain_kind(domain) in ("number", "date", "time")) or cell[1] not in NATIVE
 
 
-def _bounded(plan: Bound, raw: Raw, table: str, cells: list[tuple[str, str]]) -> str:
-    """Raw rows and `p`, whose each is; at most `most` of each person. In the hash columns are by the order of names."""
-    place = {name: i for i, (name, _) in enumerate(plan.scan.columns)}
-    by = [text(*raw.cell(name)) for name in plan.by]
-    source = f"SELECT *, {persons.person(by, DUCKDB)} AS p FROM {table}{persons.known(by)}"
-    if plan.most is None:
-        return source
-    texts = [text(*cells[place[name]]) for name in sorted(place)]
-    return persons.rows_per_key("*", source, ["p"], texts, plan.most, weighted=plan.weighted, dialect=DUCKDB)
+def _person(cells: list[tuple[str, str]]) -> tuple[str, str]:
+    """The value `q` that tells whose a row is, a whole number or a text, and the text that it has as `p`."""
+    if len(cells) == 1 and cells[0][1] in WHOLE:
+        return f"CAST({cells[0][0]} AS BIGINT)", "CAST(q AS VARCHAR)"
+    texts = [text(*cell) for cell in cells]
+    return (
+        f"CASE WHEN {' AND '.join(f'{part} IS NOT NULL' for part in texts)} THEN {persons.person(texts, DUCKDB)} END",
+        "q",
+    )

@@ -14,6 +14,8 @@ class Dialect:
     cast: str  # {0} as a value of the type {1}, NULL where it has none
     place: str  # where {0} stands in the list of the values {1}, from 1; 0 or NULL where it does not
     quotient: str  # of whole numbers, taken down
+    xor: str  # of the bits of two integers
+    right: str  # the integer {0} shifted to the right by {1} bits
     wide: str  # an integer type of at least 127 bits
     sha256: str  # 64 hexadecimal digits of a text's UTF-8
     bytes: str  # how many bytes a text's UTF-8 has
@@ -23,6 +25,7 @@ class Dialect:
 
 DUCKDB = Dialect(
     finite="isfinite({0})", cast="TRY_CAST({0} AS {1})",
-    place="list_position([{1}], {0})", quotient="({0}) // {1}", wide="HUGEINT",
+    place="list_position([{1}], {0})", quotient="({0}) // {1}", xor="xor({0}, {1})", right="({0} >> {1})",
+    wide="HUGEINT",
     sha256="sha256({0})", bytes="strlen({0})", hexadecimal="CAST('0x' || {0} AS BIGINT)",
 )  # fmt: skip

@@ -6,9 +6,11 @@ Everything here is a function of one person's rows: no other row decides what st
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from jostle.engine.sql.dialect import Dialect
-from jostle.engine.sql.rows import RowSql, canonical, number_literal
+from jostle.engine.sql.hashes import hashed
+from jostle.engine.sql.rows import Physical, RowSql, canonical, number_literal
 from jostle.engine.sql.terms import check_number, fixed_term
 from jostle.plan.kinds import kind_of
 from jostle.plan.plan import WEIGHT_BITS, Count, Extreme, GroupRows, GroupTerm, RowExpr, Truncate
@@ -16,19 +18,29 @@ from jostle.plan.schemas import group_key_value
 
 
 def rows_per_key(
-    items: str, source: str, by: list[str], texts: list[str], most: int, *, weighted: bool = False, dialect: Dialect
+    items: str,
+    source: str,
+    by: list[str],
+    cells: list[Physical],
+    most: int,
+    *,
+    weighted: bool = False,
+    dialect: Dialect,
 ) -> str:
-    """`items` of the `most` rows of each `by` with the smallest SHA-256 of the row's canonical encoding.
+    """`items` of the `most` rows of each `by` with the smallest hash of their cells, whole numbers or texts.
 
-    With `weighted` also `w`, their shares of 2^WEIGHT_BITS.
+    Where hashes tie the cells decide, so that rows that tie are equal in all of them. With `weighted` also `w`, their
+    shares of 2^WEIGHT_BITS.
     """
     group = f"PARTITION BY {', '.join(by)}"
-    added = f"row_number() OVER ({group} ORDER BY {dialect.sha256.format(canonical(texts, dialect))}) AS place"
+    order = ", ".join(["h", *(cell.alias for cell in cells)])
+    added = f"row_number() OVER ({group} ORDER BY {order}) AS place"
     if weighted:
         added += f", least(count(*) OVER ({group}), {int(most)}) AS many"
         shares = [dialect.quotient.format(f"{place} * {2**WEIGHT_BITS}", "many") for place in ("place", "(place - 1)")]
         items += f", {shares[0]} - {shares[1]} AS w"
-    return f"SELECT {items} FROM (SELECT *, {added} FROM ({source}){known(by)}) WHERE place <= {int(most)}"
+    rows = hashed(f"SELECT * FROM ({source}){known(by)}", cells, dialect)
+    return f"SELECT {items} FROM (SELECT *, {added} FROM ({rows})) WHERE place <= {int(most)}"
 
 
 def known(values: list[str]) -> str:
@@ -41,17 +53,19 @@ def person(by: list[str], dialect: Dialect) -> str:
     return by[0] if len(by) == 1 else canonical(by, dialect)
 
 
-def truncated(plan: Truncate, rows: RowSql, source: str, columns: list[str], hidden: list[str]) -> str:
-    """The rows of a relation that stay; `columns` are all that a program can see of it, `hidden` the rest."""
+def truncated(plan: Truncate, rows: RowSql, source: str, hidden: list[str]) -> str:
+    """The rows of a relation that stay; its columns are all that a program can see of it, `hidden` the rest."""
+    columns = [physical.alias for physical in rows.columns.values()]
     keys = [f"k{i}" for i in range(len(plan.keys))]
     items = [*columns, *hidden, *(f"{_key(rows, expr)} AS k{i}" for i, expr in enumerate(plan.keys))]
     in_order = ""
     if plan.order is not None:
         items.append(f"{rows.value(plan.order)} AS o")
         in_order = f"{{}}{' DESC' if plan.descending else ''} NULLS LAST, "
-    items.append(f"{_hash(columns, rows.dialect)} AS h")
     query = f"SELECT {', '.join(items)} FROM ({rows.over(source)})"
-    group = f"PARTITION BY {', '.join(['p', *keys])} ORDER BY {in_order.format('o')}h{', n' if 'n' in hidden else ''}"
+    query = hashed(query, cells_of(rows.columns.values()), rows.dialect)
+    order = in_order.format("o") + ", ".join(["h", *columns, *(["n"] if "n" in hidden else [])])
+    group = f"PARTITION BY {', '.join(['p', *keys])} ORDER BY {order}"
     best = f", first_value(o) OVER ({group}) AS best" if in_order and keys else ""
     query = f"SELECT *, row_number() OVER ({group}) AS place{best} FROM ({query}){known(keys)}"
     tests = [f"place <= {plan.rows}"] if plan.rows is not None else []
@@ -60,6 +74,11 @@ def truncated(plan: Truncate, rows: RowSql, source: str, columns: list[str], hid
         query = f"SELECT *, dense_rank() OVER (PARTITION BY p ORDER BY {order}) AS row_group FROM ({query})"
         tests.append(f"row_group <= {plan.groups}")
     return f"SELECT {', '.join([*columns, *hidden])} FROM ({query}){_where(tests)}"
+
+
+def cells_of(columns: Iterable[Physical]) -> list[Physical]:
+    """The columns of a relation as whole numbers and texts."""
+    return [column if column.whole else Physical(f"CAST({column.alias} AS VARCHAR)") for column in columns]
 
 
 def grouped(plan: GroupRows, rows: RowSql, source: str) -> tuple[str, list[bool]]:

@@ -181,8 +181,7 @@ def _join(plan: Join, left: Relation, right: Relation) -> Relation:
 def _truncate(plan: Truncate, inner: Relation) -> Relation:
     if inner.weighted or not inner.personal:
         raise refuse("TypeError", "these rows are of no persons, or have weights")
-    columns = [physical.alias for physical in inner.columns.values()]
-    sql = persons.truncated(plan, inner.rows(), inner.sql, columns, _hidden(inner))
+    sql = persons.truncated(plan, inner.rows(), inner.sql, _hidden(inner))
     return replace(inner, sql=sql)
 
 
@@ -224,8 +223,8 @@ def _few(side: Relation, on: tuple[str, ...], most: int, *, whole: bool) -> Rela
     """
     aliases = [physical.alias for physical in side.columns.values()]
     keys = [side.columns[name].alias for name in on]
-    texts = [f"CAST({alias} AS VARCHAR)" for alias in aliases]
-    sql = persons.rows_per_key(", ".join(aliases), side.sql, keys, texts, most, dialect=side.dialect)
+    cells = persons.cells_of(side.columns.values())
+    sql = persons.rows_per_key(", ".join(aliases), side.sql, keys, cells, most, dialect=side.dialect)
     if whole:
         without = " OR ".join(f"{key} IS NULL" for key in keys)
         sql = f"{sql} UNION ALL SELECT {', '.join(aliases)} FROM ({side.sql}) WHERE {without}"

@@ -1,0 +1,45 @@
+"""A portable hash of a row's cells in whole numbers, of which every database has the arithmetic.
+
+It decides which rows of a person stay, where any choice would do that looks at no other person's row; it keeps no
+secret. 62 bits, in two halves of 31 so that no product leaves 64 bits: a Feistel network, one round a cell and three at
+the end. A cell that is written as a whole number of 64 bits counts as that number, whether a file stores it as a text
+or not; other texts count by 48 bits of their SHA-256. Different rows may have the same hash: whoever chooses by it lets
+the cells themselves decide where it ties.
+"""
+
+from __future__ import annotations
+
+from jostle.engine.sql.dialect import Dialect
+from jostle.engine.sql.rows import Physical
+
+BITS = 62
+_HALF = 2**31 - 1
+_START = (0x2545F491, 0x1B873593)
+_FACTORS = (0x5BD1E995, 0x6C8E9CF5, 0x27D4EB2F, 0x165667B1, 0x2C1B3C6D)
+_ROUNDS = 3
+_MISSING = 0x3C6EF372FE94F82B
+
+
+def hashed(source: str, cells: list[Physical], dialect: Dialect) -> str:
+    """The rows of `source` with a BIGINT `h` from 0 to 2^62 − 1; a cell is a whole number or a text, or NULL."""
+    xor, right = dialect.xor.format, dialect.right.format
+    query = f"SELECT *, {', '.join(f'{_number(cell, dialect)} AS x{i}' for i, cell in enumerate(cells)) or '0 AS x'}"
+    query += f" FROM ({source})"
+    low, high = (f"CAST({start} AS BIGINT)" for start in _START)
+    for i in range(len(cells) + _ROUNDS):
+        if i < len(cells):
+            low = xor(low, f"(x{i} & {_HALF})")
+            high = xor(high, f"({right(f'x{i}', 31)} & {_HALF})")
+        factor = _FACTORS[i % len(_FACTORS)] & _HALF | 1
+        query = f"SELECT *, ({low}) * {factor} AS u{i}, {high} AS v{i} FROM ({query})"
+        low, high = xor(f"v{i}", right(f"u{i}", 31)), f"(u{i} & {_HALF})"
+    return f"SELECT *, ({low}) * {_HALF + 1} + {high} AS h FROM ({query})"
+
+
+def _number(cell: Physical, dialect: Dialect) -> str:
+    if cell.whole:
+        return f"coalesce(CAST({cell.alias} AS BIGINT), {_MISSING})"
+    text, whole = cell.alias, dialect.cast.format(cell.alias, "BIGINT")
+    digest = dialect.hexadecimal.format(f"left({dialect.sha256.format(text)}, 12)")
+    number = f"WHEN CAST({whole} AS VARCHAR) = {text} THEN {whole}"
+    return f"CASE {number} WHEN {text} IS NULL THEN {_MISSING} ELSE {digest} END"

@@ -1,0 +1,144 @@
+"""The rows of a person that stay: the same in arrays and in SQL, from every sort of file, and by nobody else's rows."""
+
+from __future__ import annotations
+
+import csv
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from portable_hash import row_hash
+
+from jostle.engine.duckdb import bounding
+from jostle.engine.duckdb.engine import DuckDb
+from jostle.engine.sql.dialect import DUCKDB
+from jostle.engine.sql.hashes import BITS, hashed
+from jostle.engine.sql.rows import Physical
+from jostle.plan.domains import Integer, Open, Real
+from jostle.plan.plan import Bound, Scan
+
+NUMBERS = (("a", Integer(-4, 4)), ("b", Integer(-(2**50), 2**50)), ("who", Open("integer")))
+MIXED = (("a", Integer(-4, 4)), ("t", Open("text")), ("who", Open("text")), ("x", Real(-9.0, 9.0)))
+
+
+def numbers(rng: random.Random, wide: bool) -> dict[str, Any]:
+    """Few values, so that many rows are equal; whole numbers of either sign, some missing, some far apart."""
+    many = rng.randrange(0, 400)
+    persons = [rng.choice([0, 1, -5, 2**40, -(2**62), 2**63 - 1] if wide else range(-3, 40)) for _ in range(many)]
+    return {
+        "a": pa.array([rng.choice([None, *range(-9, 9)]) for _ in range(many)], pa.int16()),
+        "b": pa.array([rng.choice([0, 7, -(2**63), 2**63 - 1]) for _ in range(many)], pa.int64()),
+        "who": pa.array([None if rng.random() < 0.1 else person for person in persons], pa.int64()),
+    }
+
+
+def mixed(rng: random.Random) -> dict[str, Any]:
+    many = rng.randrange(0, 400)
+    texts = ["5", "05", "-3", "x", "é", "", None, "9223372036854775808", "-0", " 5", "5.0"]
+    return {
+        "a": pa.array([rng.choice([None, 0, -1, 10**6]) for _ in range(many)], pa.int32()),
+        "t": pa.array([rng.choice(texts) for _ in range(many)], pa.string()),
+        "who": pa.array([rng.choice(["Ann", "Bob", "7", "07", "", None, "Cy"]) for _ in range(many)], pa.string()),
+        "x": pa.array([rng.choice([0.1, -2.5, 1e300, float("nan"), None, 3.0]) for _ in range(many)], pa.float64()),
+    }
+
+
+def contents(table: Any, columns: Any, by: tuple[str, ...], most: int | None) -> Counter[Any]:
+    """The rows that stay, with how often each occurs."""
+    engine = DuckDb()
+    relation = engine.base(Bound(Scan(engine.open(table, public=False).key, columns), by, most))
+    rows = engine.fetch(f"SELECT {', '.join(c.alias for c in relation.columns.values())}, p FROM ({relation.sql})")
+    engine.close()
+    return Counter(rows)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_arrays_and_sql_keep_the_same_rows(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(seed)
+    cases = [(numbers(rng, seed % 2 == 0), NUMBERS, ("who",)), (mixed(rng), MIXED, ("who",)),
+             (mixed(rng), MIXED, ("a", "who"))]  # fmt: skip
+    for columns, domains, by in cases:
+        for most in (1, 2, 5, 40):
+            table = pa.table(columns)
+            arrays = contents(table, domains, by, most)
+            with monkeypatch.context() as patch:
+                patch.setattr(bounding, "MOST_ROWS", -1)
+                assert contents(table, domains, by, most) == arrays
+            keys = zip(*(columns[name].to_pylist() for name in by), strict=True)
+            persons = Counter(key for key in keys if None not in key and "" not in key)
+            assert arrays.total() == sum(min(most, many) for many in persons.values())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_files_of_the_same_values_keep_the_same_rows(seed: int, tmp_path: Path) -> None:
+    table = pa.table(numbers(random.Random(seed), wide=False))
+    pq.write_table(table, tmp_path / "t.parquet")
+    with open(tmp_path / "t.csv", "w", encoding="utf-8") as file:
+        csv.writer(file).writerows([table.column_names, *zip(*table.to_pydict().values(), strict=True)])
+    stays = [contents(tmp_path / name, NUMBERS, ("who",), 3) for name in ("t.parquet", "t.csv")]
+    assert stays[0] == stays[1]
+
+
+def test_the_hash_is_the_one_that_is_written_down() -> None:
+    engine = DuckDb()
+    cells = [None, "0", "-1", "07", "x", str(2**63 - 1), str(-(2**63)), str(2**63), "-0", "1.0", "é"]
+    rows = [(a, b) for a in cells for b in cells]
+    values = ", ".join("(" + ", ".join("NULL" if c is None else f"'{c}'" for c in row) + ")" for row in rows)
+    query = hashed(f"SELECT * FROM (VALUES {values}) t(a, b)", [Physical("a"), Physical("b")], DUCKDB)
+    assert [h for (h,) in engine.fetch(f"SELECT h FROM ({query})")] == [row_hash(row) for row in rows]
+    whole = hashed("SELECT * FROM (VALUES (-1), (NULL), (50)) t(a)", [Physical("a", True)], DUCKDB)
+    assert [h for (h,) in engine.fetch(f"SELECT h FROM ({whole})")] == [row_hash((a,)) for a in ("-1", None, "50")]
+    engine.close()
+
+
+def test_any_place_among_a_persons_rows_is_as_likely() -> None:
+    rows = np.arange(40_000).reshape(-1, 8)
+    ranks = np.array([[row_hash((str(i % 7), str(i))) for i in person] for person in rows]).argsort(1).argsort(1)
+    assert np.abs((ranks == 0).mean(0) - 1 / 8).max() < 6 * (7 / 64 / len(rows)) ** 0.5
+    assert np.abs(ranks.mean(0) - 3.5).max() < 6 * (5.25 / len(rows)) ** 0.5
+
+
+def rows_of(persons: list[int], hashes: list[int], cells: list[int | None]) -> pa.Table:
+    return pa.table({"c0": pa.array(cells, pa.int64()), "q": pa.array(persons, pa.int64()), "h": hashes})
+
+
+def test_equal_rows_that_tie_fill_the_bound_and_no_more() -> None:
+    chosen = bounding.bounded_rows(rows_of([4, 4, 4, 9, 4], [7, 7, 7, 1, 3], [5, 5, 5, 0, 6]), 2, BITS)
+    assert chosen is not None and sorted(chosen.to_pydict()["c0"]) == [0, 5, 6]
+
+
+def test_different_rows_with_one_hash_are_left_to_the_cells() -> None:
+    assert bounding.bounded_rows(rows_of([4, 4, 4], [7, 7, 3], [5, None, 6]), 2, BITS) is None
+    both = bounding.bounded_rows(rows_of([4, 4, 4], [7, 7, 9], [5, None, 6]), 2, BITS)  # both stay: nothing to decide
+    assert both is not None and both.to_pydict()["c0"] == [5, None]
+    persons = bounding.bounded_rows(rows_of([4, 5, 6], [7, 7, 7], [1, 2, 3]), 1, BITS)
+    assert persons is not None and len(persons) == 3
+
+
+def test_hashes_that_all_tie_change_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a hash of one value the cells decide, of each person alone, whatever order the rows stand in."""
+    monkeypatch.setattr(
+        "jostle.engine.duckdb.engine.hashed", lambda source, cells, dialect: f"SELECT *, 1 AS h FROM ({source})"
+    )
+    monkeypatch.setattr(
+        "jostle.engine.sql.persons.hashed", lambda source, cells, dialect: f"SELECT *, 1 AS h FROM ({source})"
+    )
+    rng = random.Random(3)
+    rows = [(rng.randrange(-4, 5), rng.randrange(3), rng.randrange(12)) for _ in range(200)]
+    domains = (("a", Integer(-4, 4)), ("b", Integer(0, 9)), ("who", Integer(0, 99)))
+
+    def stay(rows: list[tuple[int, int, int]]) -> Counter[Any]:
+        columns = {n: np.array([row[i] for row in rows], np.int64) for i, n in enumerate(("a", "b", "who"))}
+        return contents(columns, domains, ("who",), 3)
+
+    everyone = stay(rows)
+    assert stay(rng.sample(rows, len(rows))) == everyone
+    for person in range(12):
+        others = stay([row for row in rows if row[2] != person])
+        assert others - everyone == Counter()
+        assert {row[2] for row in everyone - others} == {person}

@@ -94,12 +94,17 @@ def opendp_grouping(frames: Frames) -> dict[str, Any]:
 def opendp_expressions(frames: Frames) -> dict[str, Any]:
     survey = frames["labour"]
     date, hours = pd.to_datetime(survey.date), survey.hours.clip(0, 98)
+    quarter = date.dt.to_period("Q").dt.start_time
     job = survey.job.str.strip().str.lower()
     classes = pd.cut(hours, [-1, 0, 34, 99], labels=["none", "part", "full"]).astype(str)
     over = (hours - survey.usual.astype("float")).clip(-20, 20)
     return {
         "years": Groups(("year",), {"n": Noisy(date.dt.year.value_counts(), 4)}, [2018, 2019]),
         "months": Groups(("month",), {"n": Noisy(date.dt.month.value_counts(), 4)}, range(1, 13)),
+        "quarters": Groups(
+            ("quarter",), {"n": Noisy(quarter.value_counts(), 4)}, [pd.Timestamp(y, 3 * q - 2, 1) for y, q in SIXES]
+        ),
+        "weekends": Noisy((date.dt.day_of_week >= 5).sum(), 4),
         "half": Noisy(((date >= "2019-01-01") & (date < "2019-07-01")).sum(), 4),
         "jobs": Groups(("job",), {"n": Noisy(job.value_counts(), 4)}, ["nurse", "teacher", "clerk"]),
         "classes": Groups(("class",), {"n": Noisy(classes.value_counts(), 4)}, ["none", "part", "full"]),
@@ -119,4 +124,40 @@ def opendp_identifiers(frames: Frames) -> dict[str, Any]:
         "totals": Noisy(survey.groupby("person").hours.sum().clip(0, 200).sum(), 200),
         "quartiles": {"low": Rank(mean, 0.25, 1, 1, 0.05), "high": Rank(mean, 0.75, 1, 1, 0.05)},
         "two_groups": Groups(("year", "quarter"), {"n": kept(survey, "person", ["year", "quarter"], 2, 1, 2)}, SIXES),
+    }
+
+
+def opendp_margins(frames: Frames) -> dict[str, Any]:
+    pums = frames["pums"]
+    income = pums.income.clip(0, 100_000)
+    by_sex = pums.groupby("sex")
+    sums = income.groupby(pums.sex).sum()
+    sizes = by_sex.size()
+    return {
+        "sizes": Groups(("sex",), {"n": Noisy(sizes, 0)}, [0, 1]),
+        "means": [Near(sums[sex] / sizes[sex], TAIL * 2 * 100_000 / sizes[sex]) for sex in (0, 1)],
+        "educ": Groups(
+            ("sex", "educ"),
+            {"n": Noisy(pums.groupby(["sex", "educ"]).size(), 2)},
+            list(itertools.product([0, 1], range(1, 17))),
+        ),
+    }
+
+
+def opendp_selection(frames: Frames) -> dict[str, Any]:
+    pums = frames["pums"]
+    by_educ, states = pums.groupby("educ").size(), pums.groupby("state").size().to_dict()
+    total = pums.income.clip(0, 50_000).groupby(pums.state).sum()
+    near = by_educ[by_educ >= by_educ.max() - 2 * (TAIL + np.log(16))]
+    return {
+        "largest": One(
+            [state for state, n in states.items() if n >= max(states.values()) - 2 * 2 * (TAIL + np.log(4))]
+        ),
+        "educ": One(near.index),
+        "of_largest": Noisy(states[max(states, key=lambda state: states[state])], 1),
+        "both": {
+            "n": Noisy(len(pums), 1 / 2),
+            "income": Noisy(total.sum(), 50_000 / 2),
+        },
+        "quarters": [Noisy((pums.age < age).sum(), 4 / 2) for age in (30, 40, 50, 60)],
     }

@@ -145,3 +145,15 @@ def wpinq_degrees(frames: Frames) -> dict[str, Any]:
         "wedges": Noisy((degree * (degree - 1) / 2).sum(), 66),
         "weighted": Groups(("city",), {"n": Near(share, 23 + 0.1)}, sorted(trips.city.unique())),
     }
+
+
+def diffprivlib_columns(frames: Frames) -> dict[str, Any]:
+    adult = frames["pums"]
+    cells = np.zeros((2, 16, 2))
+    np.add.at(cells, (adult.sex, adult.educ - 1, adult.married), 1)
+    bins = adult.age.map(lambda age: sum(age >= edge for edge in (30, 50, 70)))
+    return {
+        "cells": [[[Noisy(n, 1) for n in row] for row in plane] for plane in cells],
+        "medians": [Rank(adult.age, 0.5, 1, 1), Rank(adult.educ, 0.5, 1, 1)],
+        "above": Groups(("age",), {"n": Noisy(bins.value_counts(), 1)}, range(4)),
+    }

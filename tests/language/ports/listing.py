@@ -84,6 +84,9 @@ def table() -> str:
         "*Rows* are those of one person that an answer can depend on: noise is scaled to the rows, times what one of",
         "them can add, divided by ε. Theirs is the rule by which the other system scales its noise.",
         "",
+        "What these systems have and no program here can say: a threshold test of many queries at the price of one",
+        "(sparse vector), elastic and smooth sensitivity of joins, sample and aggregate, answers refined later.",
+        "",
     ]
     for system in dict.fromkeys(one.system for one in everything):
         lines += [f"## {system}", "", "| program | analysis | direct | theirs | here |", "|---|---|---|---|---|"]

@@ -243,7 +243,11 @@ def _stage(interp: Any, node: n.Select, table: Any, compiler: RowCompiler, scope
     own = [key for key in written if table.private and persons.is_person(key.value, table)]
     numbered = [(key, _key(interp, key, i, compiler, scope)) for i, key in enumerate(written) if _is_key(key, table)]
     table = persons.limited(interp, table, [key for it, key in numbered if it not in own], node.limit, scope)
-    return persons.stage(interp, node, table, bool(own), [key for _, key in numbered], scope)
+    grouped = persons.stage(interp, node, table, bool(own), [key for _, key in numbered], scope)
+    if node.having is None:
+        return grouped
+    condition = RowCompiler(grouped.domains, interp.eval, scope).condition(node.having)
+    return transform.where(grouped, condition)  # type: ignore[return-value]
 
 
 def _is_key(key: n.GroupKey, table: Table) -> bool:

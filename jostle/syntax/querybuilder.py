@@ -60,14 +60,14 @@ class QueryBuilder(Transformer):  # type: ignore[type-arg]
     def select(self, word: Token, *rest: Any) -> n.Select:
         columns, joins = only(n.Column, rest), only(n.Join, rest)
         (table,) = only(n.Expression, rest)[:1]
-        alias = rest[rest.index(table) + 1]
+        alias, table, from_table = rest[rest.index(table) + 1], _rows_of(table), table
         where, per, keys, limit, having, ranking, first, spend = rest[-8:]
         of_groups = having or (ranking[-1] if ranking else None) or first
         if of_groups is not None and (not keys or per is not None):
             message = "`having`, `order by` and `limit` are of groups that are released, and this select has none"
             raise refuse("SyntaxError", message, of_groups.span, help="add `groupby …` before it")
         columns, keys = _without_keys(columns, keys or ())
-        placed = filter(_placed, rest[: rest.index(table) + 1 + len(joins)])
+        placed = filter(_placed, rest[: rest.index(from_table) + 1 + len(joins)])
         return n.Select(
             columns, table, joins, where, keys, spend, per, limit, str(alias) if alias is not None else None, having,
             ranking or (), first,
@@ -200,3 +200,15 @@ def _placed(child: Any) -> bool:
 
 def only(kind: type[Any], children: Children) -> tuple[Any, ...]:
     return tuple(child for child in children if isinstance(child, kind))
+
+
+def _rows_of(table: n.Expr) -> n.Expr:
+    """What stands after `from`: a select that says no amount gives rows, one for each of its keys, as `per` does."""
+    if not isinstance(table, n.Select) or table.spend is not None or not table.keys:
+        return table
+    if table.ranking or table.first is not None:
+        raise refuse(
+            "SyntaxError", "the rows of a table have no order", table.span,
+            help="`up to 1 row by date desc` reads one of each person; `order by` and `limit` are of what is released",
+        )  # fmt: skip
+    return replace(table, per=(*(table.per or ()), *table.keys), keys=())

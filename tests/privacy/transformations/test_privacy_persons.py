@@ -44,6 +44,10 @@ e = {{ select count(*) as n, sum(clamp(n, 0, 2)) as s from by_c groupby c up to 
 f = {{ select sum(clamp(s, 0, 9)) from by_c groupby c with epsilon 1 }}
 g = {{ select sum(n) from (select count(*) as n from u per person up to 2 rows by w) with epsilon 1 }}
 """,
+    "as SQL says it": """
+a = {{ SELECT SUM(CLAMP(s, 0, 9)) FROM (SELECT owner, SUM(w) AS s FROM u GROUP BY owner HAVING s > 3) WITH EPSILON 1 }}
+b = {{ select c, count(*) as many from (select c, count(*) as n from u group by owner, c) group by c with epsilon 1 }}
+""",
     "two tables": """
 few = {{ select sum(w) as total from u per person }}
 a = {{ select count(*) as n, sum(v) as s from t join u on person up to 2 rows with epsilon 2 }}

@@ -72,7 +72,8 @@ def resample(counts: NDArray[np.int64], rows: int, seed: int) -> NDArray[np.int6
     return sample.reshape(counts.shape).astype(np.int64)
 
 
-ColumnLaw = tuple[str, Any, Any]  # ("integer" | "real", low, high) or ("listed", values, None)
+ColumnLaw = tuple[str, Any, Any]
+"""`integer` or `real`, low, high; `date` or `time`, low, high in days or microseconds from 1970; `listed`, values."""
 
 
 def rows_of(columns: dict[str, ColumnLaw], rows: int, seed: int) -> dict[str, object]:
@@ -86,6 +87,9 @@ def rows_of(columns: dict[str, ColumnLaw], rows: int, seed: int) -> dict[str, ob
             table[name] = rng.integers(low, high, rows, endpoint=True)
         elif kind == "real":
             table[name] = rng.uniform(low, high, rows)
+        elif kind in ("date", "time"):
+            unit = "D" if kind == "date" else "us"
+            table[name] = rng.integers(low, high, rows, endpoint=True).astype(f"datetime64[{unit}]")
         else:
             table[name] = np.array(low)[rng.integers(0, len(low), rows)]
     return table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime
 from typing import Any
 
 from jostle.accounting.definitions import Measure
@@ -9,7 +10,8 @@ from jostle.accounting.units import Unit
 from jostle.diagnostics import refuse
 from jostle.language.builtins import OPENERS
 from jostle.language.forms import DIMENSIONS
-from jostle.plan.domains import Categories, Domain, Integer, Open, Real
+from jostle.language.moments import number_of
+from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
 from jostle.privacy.kernel.handles import Handle
 from jostle.privacy.kernel.minting import private_cube, private_table
 from jostle.run.clauses import schema_of
@@ -26,6 +28,10 @@ from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
 
 MADE_UP_ROWS = 1000
+_MADE_UP_DAYS: dict[str, tuple[date, date]] = {
+    "date": (date(2020, 1, 1), date(2024, 12, 31)),
+    "time": (datetime(2020, 1, 1), datetime(2024, 12, 31, 23, 59, 59)),
+}
 Schema = tuple[tuple[str, Domain], ...]
 
 
@@ -94,6 +100,11 @@ def _wish(domain: Domain) -> tuple[str, Any, Any]:
         return ("real", domain.low, domain.high)
     if isinstance(domain, Categories):
         return ("listed", list(domain.values), None)
+    if isinstance(domain, Moments):
+        return (domain.kind, domain.low, domain.high)
+    if domain.kind in ("date", "time"):
+        first, last = _MADE_UP_DAYS[domain.kind]
+        return (domain.kind, number_of(first), number_of(last))
     return {"integer": ("integer", 0, 99), "real": ("real", 0.0, 1.0)}.get(
         domain.kind, ("listed", [f"made up {i}" for i in range(20)], None)
     )

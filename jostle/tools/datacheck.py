@@ -31,7 +31,7 @@ def schema(text: str) -> tuple[tuple[str, Domain], ...]:
 
 
 def report(path: Path, described: str) -> str:
-    """A table of what does not fit, a row a column. Raises `Refusal` for a bad schema or an unreadable file."""
+    """A table of what does not fit, a row a column. Raises `Refusal` for a bad schema or an unreadableable file."""
     domains = schema(described)
     survey_of_file = survey(path, domains)
     records = plural(survey_of_file.rows, "record")
@@ -42,11 +42,12 @@ def report(path: Path, described: str) -> str:
         )
     if survey_of_file.undecodable:
         lines.append(f"  {survey_of_file.undecodable} with bytes that are not UTF-8 (each such byte is replaced)")
-    rows = [["column", "described as", "empty", "no number", "outside", "not whole", "unlisted"]]
+    rows = [["column", "described as", "empty", "unreadable", "outside", "not whole", "unlisted"]]
     rows += [_row(column, domain) for column, (_, domain) in zip(survey_of_file.columns, domains, strict=True)]
     lines += ["", *align(rows, [False, False, True, True, True, True, True]), ""]
     lines.append(
-        "empty, no number, unlisted: such cells count as `none`; outside: such cells are moved to the nearest end; "
+        "empty, unreadable (no number, date or time where one is described), unlisted: such cells count as `none`; "
+        "outside: such cells are moved to the nearest end; "
         "not whole: such cells are taken down, so describe them as real, `0.0..9.0`"
     )
     lines.append("these counts are exact, so they are as private as the file: for its owner only")
@@ -64,7 +65,7 @@ def _row(column: ColumnSurvey, domain: Domain) -> list[str]:
         clean(column.name),
         domain_text(domain),
         str(column.empty),
-        str(column.not_numbers) if numeric else "",
+        str(column.unreadable) if numeric else "",
         str(column.outside) if isinstance(domain, Integer | Real | Moments) else "",
         str(column.not_whole) if isinstance(domain, Integer) or domain == Open("integer") else "",
         str(column.unlisted) if isinstance(domain, Categories) else "",

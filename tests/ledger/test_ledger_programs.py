@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import date, datetime
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +38,21 @@ def test_schema_unit_budget_and_file_come_from_the_ledger(owned: Place) -> None:
     assert made.budget == {"people": {"epsilon": {"total": "3", "spent": "1.5"}}}
     again = owned.run(DATASET + "release gone = spent(people)\n")
     assert again.values["gone"] == 1.5
+
+
+def test_groups_by_dates_are_given_again(owned: Place) -> None:
+    program = DATASET + """
+by = {{ select count(*) as n from people groupby trunc(2024-01-01 + age, "month") as month with epsilon 1 }}
+times = {{ select count(*) as n from people groupby trunc(time(2024-01-01 + age), "year") as year with epsilon 1 }}
+release by
+release times
+"""
+    first, again = owned.run(program), owned.run(program)
+    assert first.ok and again.ok and spent(owned) == "epsilon 2"
+    assert first.values["by"].columns == again.values["by"].columns
+    assert first.values["times"].columns == again.values["times"].columns
+    assert type(again.values["by"].columns["month"][0]) is date
+    assert again.values["times"].columns["year"] == [datetime(2024, 1, 1)]
 
 
 def test_runs_cannot_overspend_together(owned: Place) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 
 import pytest
 
 from jostle.diagnostics import Refusal
-from jostle.plan.domains import Categories, Integer, Open, Real
+from jostle.engine.duckdb.survey import survey
+from jostle.language.moments import number_of
+from jostle.plan.domains import Categories, Integer, Moments, Open, Real
 from jostle.tools import datacheck
 
 SCHEMA = (("age", Integer(0, 99)), ("sex", Categories(("F", "M"))), ("gain", Real(0.0, 1.5)), ("note", Open("text")))
@@ -22,13 +25,25 @@ def test_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert lines[0].endswith("people.csv: 6 records")
     assert lines[1].startswith("  2 with missing or extra cells") and lines[2].startswith("  1 with bytes")
     assert [line.split() for line in lines[4:9]] == [
-        ["column", "described", "as", "empty", "no", "number", "outside", "not", "whole", "unlisted"],
+        ["column", "described", "as", "empty", "unreadable", "outside", "not", "whole", "unlisted"],
         ["age", "0..99", "0", "1", "2", "1"],
         ["sex", '{"F",', '"M"}', "0", "1"],
         ["gain", "0.0..1.5", "2", "1", "0"],
         ["note", "text", "2"],
     ]
     assert "as private as the file" in lines[-1]
+
+
+def test_dates_and_times(tmp_path: Path) -> None:
+    path = tmp_path / "visits.csv"
+    path.write_text("day,at,month\n2024-03-01,2024-03-01T12:30:00,2024-12-15\n2024-13-01,noon,2025-01-01\n1999-01-01,,x\n")
+    described = "{day: 2020-01-01..2024-12-31, at: time, month: 2020-01-01..2024-12-31}"
+    lines = [line.split() for line in datacheck.report(path, described).splitlines()]
+    assert lines[3] == ["day", "2020-01-01..2024-12-31", "0", "1", "1"]
+    assert lines[4] == ["at", "time", "1", "1"]
+    assert lines[5] == ["month", "2020-01-01..2024-12-31", "0", "1", "1"]
+    by_month = Moments("date", 18262, number_of(date(2024, 12, 1)), "month")
+    assert [survey(str(path), [("month", by_month)]).columns[0].outside] == [1]
 
 
 def test_domains_are_shown_as_they_are_written() -> None:

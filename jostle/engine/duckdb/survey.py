@@ -11,24 +11,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jostle.diagnostics import refuse
-from jostle.engine.duckdb.cells import number, text
+from jostle.engine.duckdb.cells import moment, number, text
 from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.files import OpenFile
 from jostle.engine.sql.rows import number_literal, text_literal
+from jostle.language.operations.moments import truncation
 from jostle.plan.bounds import as_double
-from jostle.plan.domains import Categories, Domain, Integer, Open, Real
+from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
 from jostle.plan.kinds import domain_kind
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnSurvey:
-    """Cells of a described column: `empty` ones, those that are `not_numbers` where numbers are described, numbers
-    `outside` the domain (which are clamped) or `not_whole` where whole ones are described (which are taken down), and
-    values that are not in the list of categories (`unlisted`)."""
+    """Cells of a described column: `empty` ones, those that are `unreadable` as the number, date or time that is
+    described, those `outside` the domain (which are clamped) or `not_whole` where whole ones are described (which are
+    taken down), and values that are not in the list of categories (`unlisted`)."""
 
     name: str
     empty: int
-    not_numbers: int
+    unreadable: int
     outside: int
     not_whole: int
     unlisted: int
@@ -65,18 +66,21 @@ def survey(file: OpenFile | str | os.PathLike[str], schema: Sequence[tuple[str, 
 
 def _tests(cell: str, kind: str, domain: Domain) -> tuple[str, str, str, str, str]:
     """Conditions on a raw cell for the five counts of a column."""
-    empty, value = f"{text(cell, kind)} IS NULL", number(cell, kind)
-    numeric = domain_kind(domain) == "number"
-    not_number = f"{text(cell, kind)} IS NOT NULL AND {value} IS NULL" if numeric else "FALSE"
+    wanted = domain_kind(domain)
+    numeric, temporal = wanted == "number", wanted in ("date", "time")
+    empty, value = f"{text(cell, kind)} IS NULL", moment(cell, kind, wanted) if temporal else number(cell, kind)
+    unreadable = f"{text(cell, kind)} IS NOT NULL AND {value} IS NULL" if numeric or temporal else "FALSE"
     outside = fraction = unlisted = "FALSE"
     if isinstance(domain, Integer) or domain == Open("integer"):
         fraction = f"floor({value}) <> {value}"
-    if isinstance(domain, Integer | Real):
+    if isinstance(domain, Integer | Real | Moments):
         low, high = number_literal(as_double(domain.low)), number_literal(as_double(domain.high))
         compared = f"floor({value})" if isinstance(domain, Integer) else value
+        if isinstance(domain, Moments) and domain.unit:
+            compared = truncation(domain.kind, domain.unit, value)
         outside = f"{compared} < {low} OR {compared} > {high}"
     if isinstance(domain, Categories):
         literals = [text_literal(v) if isinstance(v, str) else number_literal(v) for v in domain.values]
         reading = value if numeric else text(cell, kind)
         unlisted = f"{reading} NOT IN ({', '.join(literals)})" if literals else "TRUE"
-    return empty, not_number, outside, fraction, unlisted
+    return empty, unreadable, outside, fraction, unlisted

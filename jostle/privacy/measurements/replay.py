@@ -12,11 +12,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 from jostle.accounting.amounts import Amount
 from jostle.diagnostics import Refusal
 from jostle.jsontext import digest
+from jostle.language.moments import kind_of_moment, moment_of, number_of
 from jostle.noise_laws import ADDITIVE, law_named
 from jostle.plan.digest import plan_digest
 from jostle.privacy.kernel.handles import Cube, Handle
@@ -117,18 +119,23 @@ class _StoredRequest:
 
 
 def _as_json(answer: Answer) -> Any:
-    return {"keys": answer.keys, "values": [[_cell(v) for v in column] for column in answer.values]}
+    return {what: [list(map(_cell, column)) for column in columns]
+            for what, columns in (("keys", answer.keys), ("values", answer.values))}  # fmt: skip
 
 
 def _cell(value: Any) -> Any:
+    if isinstance(value, date):
+        return {kind_of_moment(value): number_of(value)}
     if not isinstance(value, Noised):
         return value
     return [float(value), value.law.name, value.law.scale, getattr(value.law, "candidates", 1)]
 
 
 def _from_json(said: Any) -> Answer:
-    return Answer(said["keys"], [[_value(cell) for cell in column] for column in said["values"]])
+    return Answer([list(map(_value, keys)) for keys in said["keys"]], [list(map(_value, v)) for v in said["values"]])
 
 
 def _value(cell: Any) -> Any:
+    if isinstance(cell, dict) and len(cell) == 1 and (kind := next(iter(cell))) in ("date", "time"):
+        return moment_of(kind, cell[kind])
     return Noised(cell[0], law_named(*cell[1:])) if isinstance(cell, list) else cell

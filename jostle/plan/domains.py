@@ -44,7 +44,7 @@ class Moments:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """No public bound: `text`, `integer`, `real`, `date` or `time`; a derived column may be `boolean` too."""
+    """No public bound: `text`, `integer`, `real`, `date` or `time`; or `boolean`, true and false, which are public."""
 
     kind: str
 

@@ -65,11 +65,13 @@ def _domain(name: str, wish: Any, span: Span | None) -> Domain:
         values = list(wish)
         if values and all(isinstance(v, str) for v in values):
             return Categories(tuple(values))
+        if {*map(repr, values)} == {"True", "False"}:
+            return Open("boolean")
         if values and all(is_number(v) for v in values):
             return Categories(tuple(float(v) for v in values))
     raise refuse(
         "DataError", f"`{name}` needs a domain, and this is {kind_name(wish)}", span,
-        help="a range `0..99`, categories `{\"a\", \"b\"}`, or `text`, `integer`, `real`",
+        help="a range `0..99`, categories `{\"a\", \"b\"}`, `{true, false}`, or `text integer real date time`",
     )  # fmt: skip
 
 

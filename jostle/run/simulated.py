@@ -102,6 +102,8 @@ def _wish(domain: Domain) -> tuple[str, Any, Any]:
         return ("listed", list(domain.values), None)
     if isinstance(domain, Moments):
         return (domain.kind, domain.low, domain.high)
+    if domain.kind == "boolean":
+        return ("listed", [False, True], None)
     if domain.kind in ("date", "time"):
         first, last = _MADE_UP_DAYS[domain.kind]
         return (domain.kind, number_of(first), number_of(last))

@@ -82,7 +82,7 @@ def domain_text(domain: Domain) -> str:
         low, high = (moment_of(domain.kind, end).isoformat() for end in (domain.low, domain.high))
         return f"from {low} to {high} by {domain.unit}" if domain.unit else f"{low}..{high}"
     if isinstance(domain, Open):
-        return domain.kind
+        return "{true, false}" if domain.kind == "boolean" else domain.kind
     examples = [f'"{clean(v)}"' if isinstance(v, str) else number(v) for v in domain.values[:3]]
     more = f", … {len(domain.values)} in all" if len(domain.values) > 3 else ""
     return "{" + ", ".join(examples) + more + "}"

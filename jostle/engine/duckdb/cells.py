@@ -23,6 +23,7 @@ NATIVE = WHOLE | {"UBIGINT", "FLOAT", "DOUBLE", "BOOLEAN", "VARCHAR", "DATE"}
 _FLOATS = frozenset({"FLOAT", "DOUBLE"})
 _NUMBER = r"^[ \t]*[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?[ \t]*$"
 _EXACT = 2**53
+_TRUTHS = ((("true", "t", "yes", "y"), 1), (("false", "f", "no", "n"), 0))
 
 
 def number(cell: str, kind: str) -> str:
@@ -88,13 +89,27 @@ def _moment(cell: str, kind: str) -> str:
     return moment if sort == "TIMESTAMP" else f"CAST({moment} AS {sort})"
 
 
+def truth(cell: str, kind: str) -> str:
+    """A BOOLEAN or NULL: `true t yes y` and 1, `false f no n` and 0, in any case."""
+    if kind == "BOOLEAN":
+        return cell
+    value = number(cell, kind)
+    if kind != "VARCHAR":
+        return f"CASE {value} WHEN 1 THEN TRUE WHEN 0 THEN FALSE END"
+    word = f"lower(trim({cell}, ' \t'))"
+    true, false = (f"{word} IN ({', '.join(map(text_literal, words))}) OR {value} = {n}" for words, n in _TRUTHS)
+    return f"CASE WHEN {true} THEN TRUE WHEN {false} THEN FALSE END"
+
+
 def clean(cell: str, kind: str, domain: Domain) -> tuple[str, bool]:
-    """The cell as a value of its domain, and whether it is an integer in SQL (a DOUBLE or a VARCHAR otherwise)."""
+    """The cell as a value of its domain, and whether it is an integer in SQL (else a DOUBLE, VARCHAR or BOOLEAN)."""
     if isinstance(domain, Categories):
         return _category(cell, kind, domain), False
     if isinstance(domain, Open):
         if domain.kind == "text":
             return text(cell, kind), False
+        if domain.kind == "boolean":
+            return truth(cell, kind), False
         if domain.kind in ("date", "time"):
             return moment(cell, kind, domain.kind), False
         value = number(cell, kind)

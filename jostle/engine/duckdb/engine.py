@@ -268,7 +268,7 @@ def _is_parquet(file: OpenFile) -> bool:
 
 def _parsed(cell: tuple[str, str], domain: Domain) -> bool:
     """Whether cleaning reads numbers from text, or makes texts of times, which is worth doing once."""
-    return (cell[1] == "VARCHAR" and domain_kind(domain) in ("number", "date", "time")) or cell[1] not in NATIVE
+    return (cell[1] == "VARCHAR" and domain_kind(domain) != "text") or cell[1] not in NATIVE
 
 
 def _person(cells: list[tuple[str, str]]) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jostle.diagnostics import refuse
-from jostle.engine.duckdb.cells import moment, number, text
+from jostle.engine.duckdb.cells import moment, number, text, truth
 from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.files import OpenFile
 from jostle.engine.sql.rows import number_literal, text_literal
@@ -69,7 +69,8 @@ def _tests(cell: str, kind: str, domain: Domain) -> tuple[str, str, str, str, st
     wanted = domain_kind(domain)
     numeric, temporal = wanted == "number", wanted in ("date", "time")
     empty, value = f"{text(cell, kind)} IS NULL", moment(cell, kind, wanted) if temporal else number(cell, kind)
-    unreadable = f"{text(cell, kind)} IS NOT NULL AND {value} IS NULL" if numeric or temporal else "FALSE"
+    read = truth(cell, kind) if wanted == "boolean" else value
+    unreadable = f"{text(cell, kind)} IS NOT NULL AND {read} IS NULL" if wanted != "text" else "FALSE"
     outside = fraction = unlisted = "FALSE"
     if isinstance(domain, Integer) or domain == Open("integer"):
         fraction = f"floor({value}) <> {value}"

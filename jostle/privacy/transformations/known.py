@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from jostle.plan.domains import Categories, Domain, Integer, Open, Real
+from jostle.language.moments import number_of
+from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
 from jostle.plan.plan import Apply, Column, Constant, Exact, Known
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.kernel import Kernel
@@ -40,6 +41,9 @@ def _known_domain(kernel: Kernel, table: Table, name: str, domain: Domain) -> Do
     if domain.kind == "text":
         texts = _values(kernel, table, column)
         return Categories(texts) if texts else domain
+    if domain.kind in ("date", "time"):
+        (low,), (high,) = kernel.engine.exact(table.plan, (), (Exact("min", column), Exact("max", column)))[1]
+        return domain if low is None else Moments(domain.kind, number_of(low), number_of(high))
     whole = Apply("if", (Apply("==", (column, Apply("floor", (column,)))), column, Constant(None)))
     statistics = (Exact("min", column), Exact("max", column), Exact("count", column), Exact("count", whole))
     (low,), (high,), (many,), (integral,) = kernel.engine.exact(table.plan, (), statistics)[1]

@@ -68,8 +68,8 @@ def _comprehension(interp: Interpreter, node: n.Comprehension, scope: Scope) -> 
 
 def _range(interp: Interpreter, node: n.Range, scope: Scope) -> Interval | Period:
     low, high = interp.eval(node.low, scope), interp.eval(node.high, scope)
-    if isinstance(low, date) or isinstance(high, date):
-        return period(low, high)
+    if isinstance(low, date) or isinstance(high, date) or node.unit:
+        return period(low, high, node.unit)
     for value in (low, high):
         operators.need_number(value, "a range")
     real = is_real(node.low) or is_real(node.high)

@@ -255,6 +255,9 @@ class Builder(QueryBuilder):
     def between(self, low: n.Expr, _dots: Token, high: n.Expr) -> n.Range:
         return n.Range(low, high, span=self._span(low, high))
 
+    def period(self, word: Token, low: n.Expr, _to: Token, high: n.Expr, _by: Token, unit: Token) -> n.Range:
+        return n.Range(low, high, str(unit), span=self._span(word, unit))
+
     # Calls -------------------------------------------------------------------------------------
 
     def attribute(self, value: n.Expr, _dot: Token, name: Token) -> n.Attribute:

@@ -87,8 +87,11 @@ class Comprehension(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Range(Expression):
+    """`low..high`, or `from low to high by unit`."""
+
     low: Expr
     high: Expr
+    unit: str = ""
 
 
 # Operators ---------------------------------------------------------------------------------------

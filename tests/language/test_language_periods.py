@@ -1,0 +1,38 @@
+"""`from … to … by unit` in a description: cells are taken down to the first day or moment of their unit."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from pathlib import Path
+
+import pytest
+
+from jostle.source import Source
+from jostle.tools.session import Session
+
+DECLARED = 'private t = table("{}") described by {{day: {}}} protecting rows budget epsilon 1e9\n'
+BY = "by = {{ select count(*) as n from t groupby day with epsilon 1e7 }}\n"
+
+
+@pytest.mark.parametrize(("domain", "keys", "counts"), [
+    ("from 2024-01-15 to 2024-03-31 by month", [date(2024, month, 1) for month in (1, 2, 3)], [2, 1, 2]),
+    ("from 2023-06-01 to 2024-12-31 by year", [date(2023, 1, 1), date(2024, 1, 1)], [1, 4]),
+    ("from 2024-02-28 to 2024-02-29 by hour", [datetime(2024, 2, 28 + d, h) for d in (0, 1) for h in range(24)],
+     [2, *[0] * 29, 1, *[0] * 16, 2]),
+])  # fmt: skip
+def test_keys_and_cells(domain: str, keys: list[date], counts: list[int], tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("day\n1999-01-01\n2024-01-31\n2024-02-29T06:59\n2024-03-01\n2025-01-01\n2024-13-01\n")
+    session = Session()
+    session.execute(Source("p.jst", DECLARED.format(path, domain) + BY))
+    by = session.names()["by"].columns
+    assert by["day"] == keys and by["n"] == counts
+
+
+@pytest.mark.parametrize(("domain", "kind"), [
+    ("from 1 to 5 by month", "TypeError"), ("from 2024-01-01 to 2024-03-01 by fortnight", "ValueError"),
+    ("from 2024-03-01 to 2024-01-01 by month", "DataError"), ("from 2024-01-01 to 2024-03-01", "SyntaxError"),
+])  # fmt: skip
+def test_what_is_no_period_is_refused(domain: str, kind: str) -> None:
+    session, source = Session(simulate=1), Source("p.jst", DECLARED.format("t.csv", domain))
+    assert [d.kind for d in session.attempt(source, {}).diagnostics] == [kind]

@@ -47,7 +47,7 @@ REFUSED = {
     "state: rows in place of aggregates": ("PrivateValue", "x = {{ select name from t with epsilon 0.1 }}"),
     "state: a private answer as an answer of a query": (
         "PrivateValue",
-        "x = {{ select count(*) from t where size(t) > 3 with epsilon 0.1 }}",
+        "x = {{ select count(*) from t where age > size(t) with epsilon 0.1 }}",
     ),
     "state: a score in an amount": (
         "PrivateValue",

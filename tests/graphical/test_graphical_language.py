@@ -78,7 +78,7 @@ def test_all_cliques_are_one_measurement() -> None:
     one = attempt("x = laplace(histogram(t, v)) with rho 0.25\nrelease s = standard_error(x)[0]", "rho 1")
     assert one["s"] == pytest.approx(math.sqrt(1 / (2 * 0.25)))  # two of these are ρ = 0.5 and have this σ = √2
     both = attempt(program.format("epsilon 0.5 delta 0.000001"), "epsilon 1, delta 0.00001")
-    assert both["s"] == pytest.approx(math.sqrt(2 / (2 * rho_of(0.5, 1e-6))) / math.sqrt(2), rel=1e-6)
+    assert both["s"] == pytest.approx(math.sqrt(2 / (2 * rho_of(0.5, 1e-6 / 3))) / math.sqrt(2), rel=1e-6)
 
 
 def test_a_model_is_a_value() -> None:

@@ -40,7 +40,7 @@ def test_budgets_are_read_as_in_a_program(place: Place, budget: str, kind: str, 
 REFUSED = [
     ("{age: 17..90}", "rows", "epsilon 0", "BadAmount"),
     ("{age: 17..90}", "rows", "epsilon", "SyntaxError"),
-    ("{age: 17..90}", "persons", "epsilon 1", "SyntaxError"),
+    ("{age: 17..90}", "persons", "epsilon 1", "DataError"),
     ("{age: 17..90}", "person up to 3 rows", "epsilon 1", "DataError"),
     ("{age: 17..90}", "rows, at most 399 rows", "epsilon 1", "DataError"),
     ("{height: 17..90}", "rows", "epsilon 1", "DataError"),

@@ -19,7 +19,7 @@ def test_ising(tmp_path: Path) -> None:
     (picture,) = [event for event in result.trace if event.kind == "picture"]
     series = picture.fields["series"]
     assert len(series) == 7
-    assert result.output[0].startswith("without noise:") and result.output[-1].endswith("0.0237473")
+    assert result.output[0].startswith("without noise:") and result.output[-1].endswith("0.022179")
 
 
 def test_choose_ising(tmp_path: Path) -> None:

@@ -23,8 +23,7 @@ from jostle.language.aggregates import AggregateRow, Kinds
 from jostle.plan.domains import Integer
 from jostle.plan.plan import Column, Scan
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.measurements.aggregates import aggregate as base
-from jostle.privacy.measurements.aggregates import registry
+from jostle.privacy.measurements.aggregates import registry, terms
 from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -101,8 +100,8 @@ def test_no_neighbour_loses_more_than_is_charged(bench: Bench, unit: str) -> Non
 
 
 def test_it_would_see_half_the_noise(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    half = base.sensitivity_of
-    monkeypatch.setattr(base, "sensitivity_of", lambda term, table: -(-half(term, table) // 2))
+    half = terms.sensitivity_of
+    monkeypatch.setattr(terms, "sensitivity_of", lambda term, table: -(-half(term, table) // 2))
     with pytest.raises(AssertionError, match="covariance"):
         worst(bench, ["covariance"], "rows")
 

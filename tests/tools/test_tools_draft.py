@@ -14,9 +14,11 @@ import pytest
 
 import jostle
 from jostle.diagnostics import Refusal
+from jostle.plan.domains import Open
 from jostle.tools.datacheck import schema
 from jostle.tools.draft import Column, clause, columns_of, describe
 from jostle.tools.draft.command import asked, draft
+from jostle.tools.draft.frames import columns_of_arrow
 from jostle.tools.entry import main
 
 
@@ -50,7 +52,7 @@ SQL = {
         "a": "?", "b": "?", "c": "?",
     },
     "-- old\n/* CREATE TABLE no (x INT) */ CREATE TABLE t (seen TIMESTAMP, ok BOOLEAN, j JSONB, -- z\n n INT)": {
-        "seen": "text", "ok": "0..1", "j": "?", "n": "?",
+        "seen": "time", "ok": "0..1", "j": "?", "n": "?",
     },
     "CREATE TABLE t (k INT DEFAULT 3 CHECK ((k IN (1, 2, 5))), m TINYINT UNSIGNED COMMENT 'a, b (c)')": {
         "k": "{1, 2, 5}", "m": "?",
@@ -85,7 +87,7 @@ x,number,3,,,
 """
     assert of(tmp_path, "book.csv", text) == {
         "age": "17..90", "pay": "0.0..100000.0", "sex": '{"F", "M"}', "grade": "{1, 2, 3}", "city name": "text",
-        "born": "text", "x": "?",
+        "born": "date", "x": "?",
     }  # fmt: skip
 
 
@@ -119,7 +121,7 @@ def test_parquet(tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "t.parquet")
     columns = columns_of(str(tmp_path / "t.parquet"))
     assert drafted(columns) == {
-        "age": "?", "pay": "?", "name": "text", "ok": "0..1", "d": "text", "c": "text", "l": "?", "City Name": "text",
+        "age": "?", "pay": "?", "name": "text", "ok": "0..1", "d": "time", "c": "text", "l": "?", "City Name": "text",
     }  # fmt: skip
     assert "Secret" not in clause(columns) and "41" not in clause(columns)
     assert describe(table) == clause(columns).replace("element: ", "item: ")
@@ -140,7 +142,7 @@ FIELDS = {
     ]
 }  # fmt: skip
 SAID = {
-    "age": "0..99", "sex": '{"F", "M"}', "pay": "0.0..1000.5", "on": "text", "ok": "0..1", "geo": "?", "n": "?",
+    "age": "0..99", "sex": '{"F", "M"}', "pay": "0.0..1000.5", "on": "date", "ok": "0..1", "geo": "?", "n": "?",
     "k": "{1, 2}", "anything": "?",
 }  # fmt: skip
 
@@ -179,6 +181,15 @@ def test_a_frame_by_its_types() -> None:
     for wrong in (None, [1], {"a": [1]}, 3):
         with pytest.raises(Refusal, match="no table"):
             describe(wrong)
+
+
+def test_dates_and_times() -> None:
+    table = "CREATE TABLE t (a DATE, b TIMESTAMP WITH TIME ZONE, c DATETIME, d TIME, e YEAR)"
+    assert drafted(columns_of(table)) == {"a": "date", "b": "time", "c": "time", "d": "text", "e": "?"}
+    types = {"a": pa.date32(), "b": pa.timestamp("ns", "UTC"), "c": pa.time64("us"), "d": pa.duration("s")}
+    columns = columns_of_arrow(pa.schema(types))
+    assert drafted(columns) == {"a": "date", "b": "time", "c": "text", "d": "?"}
+    assert dict(schema(clause(columns[:2]).removeprefix("described by "))) == {"a": Open("date"), "b": Open("time")}
 
 
 def test_names_that_are_no_plain_names() -> None:

@@ -17,7 +17,7 @@ _TOKEN = re.compile(
 _INTEGERS = re.compile(r"(TINY|SMALL|MEDIUM|BIG|HUGE)?INT(EGER|\d+)?|U?INT\d+|(SMALL|BIG)?SERIAL|LONG", re.IGNORECASE)
 _REALS = {"REAL", "FLOAT", "FLOAT4", "FLOAT8", "DOUBLE", "NUMERIC", "DECIMAL", "NUMBER", "MONEY"}
 _TEXTS = {"CHAR", "VARCHAR", "VARCHAR2", "NVARCHAR", "NCHAR", "TEXT", "CLOB", "STRING", "CHARACTER", "UUID", "CITEXT"}
-_DATES = {"DATE", "TIME", "TIMESTAMP", "TIMESTAMPTZ", "DATETIME", "YEAR"}
+_MOMENTS = {"DATE": "date", "TIMESTAMP": "time", "TIMESTAMPTZ": "time", "DATETIME": "time", "TIME": "clock"}
 _CONSTRAINTS = {"PRIMARY", "FOREIGN", "UNIQUE", "CHECK", "CONSTRAINT", "KEY", "INDEX", "EXCLUDE", "LIKE"}
 
 
@@ -70,8 +70,8 @@ def columns_of_sql(text: str) -> list[Column]:
 
 
 def _column(name: str, facts: Facts) -> Column:
-    if facts.kind == "date":
-        return typed(name, "date")
+    if facts.kind in _MOMENTS.values():
+        return typed(name, facts.kind)
     return Column.of(name, facts.kind, facts.low, facts.high, facts.values, facts.note)
 
 
@@ -130,7 +130,9 @@ def _type(tokens: list[Token]) -> Facts:
         return Facts("real" if places else "integer", -most, most, note="what its digits can hold")
     if name in _TEXTS:
         return Facts("text")
-    return Facts("date") if name in _DATES else Facts(note=f"of type {name}" if name else "")
+    if name == "YEAR":
+        return Facts("integer")
+    return Facts(_MOMENTS[name]) if name in _MOMENTS else Facts(note=f"of type {name}" if name else "")
 
 
 def _learn(check: list[Token], columns: dict[str, Facts]) -> None:

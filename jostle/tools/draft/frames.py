@@ -8,7 +8,8 @@ from jostle.diagnostics import refuse
 from jostle.tools.draft.columns import Column, clause
 
 LEVELS = "the levels of its type: keep those that are public"
-_KINDS = {"b": "boolean", "i": "integer", "u": "integer", "f": "real", "U": "text", "S": "text", "M": "date", "m": ""}
+BOUNDED = "between public ends, 2020-01-01..2024-12-31, it can be grouped by"
+_KINDS = {"b": "boolean", "i": "integer", "u": "integer", "f": "real", "U": "text", "S": "text", "M": "time", "m": ""}
 
 
 def describe(frame: Any) -> str:
@@ -43,7 +44,8 @@ def columns_of_arrow(schema: Any) -> list[Column]:
         elif pa.types.is_floating(type_):
             kind = "real"
         elif pa.types.is_temporal(type_):
-            kind = "" if pa.types.is_duration(type_) else "date"
+            kind = "date" if pa.types.is_date(type_) else "time" if pa.types.is_timestamp(type_) else ""
+            kind = "clock" if pa.types.is_time(type_) else kind
         else:
             texts = pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_dictionary(type_)
             kind = "text" if texts else ""
@@ -52,10 +54,12 @@ def columns_of_arrow(schema: Any) -> list[Column]:
 
 
 def typed(name: str, kind: str, note: str = "") -> Column:
-    """A column of which the type is known; a date is a text, in the order of time."""
-    return (
-        Column.of(name, "text", note="a date or time, as text") if kind == "date" else Column.of(name, kind, note=note)
-    )
+    """A column of which the type is known: `date`, `time`, `clock` (a time of day, as text), …"""
+    if kind in ("date", "time"):
+        return Column(name, kind, note or BOUNDED)
+    if kind == "clock":
+        return Column.of(name, "text", note="a time of day, as text")
+    return Column.of(name, kind, note=note)
 
 
 def _of_dtype(name: str, dtype: Any) -> Column:
@@ -66,7 +70,7 @@ def _of_dtype(name: str, dtype: Any) -> Column:
         if levels and all(isinstance(level, str | int | float) for level in levels):
             return Column.of(name, values=levels, note=LEVELS)
     if isinstance(dtype, pd.DatetimeTZDtype):
-        return typed(name, "date")
+        return typed(name, "time")
     kind = _KINDS.get(getattr(dtype, "kind", "O"), "")
     if not kind and (isinstance(dtype, pd.StringDtype) or str(dtype) == "str"):
         kind = "text"

@@ -23,8 +23,8 @@ _KINDS = {
     "integer": "integer", "int": "integer", "int32": "integer", "int64": "integer", "whole": "integer",
     "number": "real", "real": "real", "float": "real", "float64": "real", "double": "real", "numeric": "real",
     "decimal": "real", "continuous": "real", "text": "text", "string": "text", "str": "text", "char": "text",
-    "character": "text", "object": "text", "boolean": "boolean", "bool": "boolean", "date": "date", "datetime": "date",
-    "time": "date", "timestamp": "date", "year": "integer", "category": "", "categorical": "", "factor": "", "": "",
+    "character": "text", "object": "text", "boolean": "boolean", "bool": "boolean", "date": "date", "datetime": "time",
+    "time": "clock", "timestamp": "time", "year": "integer", "category": "", "categorical": "", "factor": "", "": "",
 }  # fmt: skip
 _MOST = 1 << 24  # bytes of a codebook or schema
 
@@ -121,8 +121,8 @@ def _kind(word: Any) -> str:
 def _column(
     name: str, kind: str, low: float | None, high: float | None, values: list[Any], note: str = ""
 ) -> Column:  # fmt: skip
-    if kind == "date" and not values:
-        return typed(name, "date")
+    if kind in ("date", "time", "clock") and not values:
+        return typed(name, kind)
     if not kind and low is not None and high is not None:
         kind = "integer" if low.is_integer() and high.is_integer() else "real"
     return Column.of(name, kind, low, high, values, note)

@@ -54,6 +54,10 @@ class QueryBuilder(Transformer):  # type: ignore[type-arg]
         there = [child for child in children if child is not None]
         return self._at(there[0]).to(self._at(there[-1]))
 
+    def of_groups(self, *clauses: Any) -> tuple[Any, ...]:
+        """Keys, limit, `having`, `order by` and `limit`, None where they are missing."""
+        return (None,) * (5 - len(clauses)) + clauses
+
     def query(self, open: Token, body: n.Expr, close: Token) -> n.Query:
         return n.Query(body, span=self._span(open, close))
 
@@ -61,11 +65,12 @@ class QueryBuilder(Transformer):  # type: ignore[type-arg]
         columns, joins = only(n.Column, rest), only(n.Join, rest)
         (table,) = only(n.Expression, rest)[:1]
         alias, table, from_table = rest[rest.index(table) + 1], _rows_of(table), table
-        where, per, keys, limit, having, ranking, first, spend = rest[-8:]
-        of_groups = having or (ranking[-1] if ranking else None) or first
-        if of_groups is not None and (not keys or per is not None):
+        where, per, of_groups, spend = rest[-4:]
+        keys, limit, having, ranking, first = of_groups or (None,) * 5
+        released = having or (ranking[-1] if ranking else None) or first
+        if released is not None and (not keys or per is not None):
             message = "`having`, `order by` and `limit` are of groups that are released, and this select has none"
-            raise refuse("SyntaxError", message, of_groups.span, help="add `groupby …` before it")
+            raise refuse("SyntaxError", message, released.span, help="add `groupby …` before it")
         columns, keys = _without_keys(columns, keys or ())
         placed = filter(_placed, rest[: rest.index(from_table) + 1 + len(joins)])
         return n.Select(

@@ -62,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     _pairs(run, "--bind", "NAME=PATH", 'the file behind bound("NAME")')
     run.add_argument("--trace", metavar="PATH", help="write the event stream, one JSON object a line, as it happens")
     run.add_argument("--pictures", metavar="FOLDER", help="draw what the program plots, as files in a folder")
-    _pairs(run, "--save", "NAME=PATH", "write what the program releases as NAME, rows or columns, as a CSV file")
+    _pairs(run, "--save", "NAME=PATH", "write what the program releases as NAME: .csv .tsv .json .jsonl .parquet")
     run.add_argument("--overwrite", action="store_true", help="let --save write over files that are there")
     run.add_argument("--format", choices=["text", "json"], default="text", help="json: one object on standard output")
     run.add_argument(

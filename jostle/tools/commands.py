@@ -50,9 +50,9 @@ def run(options: Namespace) -> int:
         )  # fmt: skip
         export = None
         if options.save:
-            from jostle.tools.csv_export import CsvExport
+            from jostle.tools.export import Export
 
-            export = CsvExport(options.save, session.releases(source), overwrite=options.overwrite)
+            export = Export(options.save, session.releases(source), overwrite=options.overwrite)
             stack.callback(export.close)
         if simulate is not None and not as_json:
             say("nothing private is opened; rows are made up from the described domains")

@@ -1,4 +1,4 @@
-"""`jostle run FILE --save NAME=PATH` writes what a program releases as a CSV file.
+"""`jostle run FILE --save NAME=PATH` writes what a program releases as a file, of the format that its name ends in.
 
 A saved file is whole or not there: rows go to a file beside it, which takes its name at the end. Whether that can be
 is found out first, before anything is spent: that the program releases such a name, that the file's folder takes files,
@@ -7,37 +7,19 @@ and that nothing is overwritten which nobody said could be.
 
 from __future__ import annotations
 
-import csv
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from jostle.diagnostics import Diagnostic, Refusal, did_you_mean, refuse, unwritable
+from jostle.tools.formats import WRITERS, Sheet, scalar
 
 _FOLDER = "name a file in a folder that takes files"
 
 
-@dataclass(frozen=True)
-class Sheet:
-    """Columns of public values, by name and of equal length."""
-
-    columns: Mapping[str, Sequence[Any]]
-
-    @property
-    def rows(self) -> int:
-        return len(next(iter(self.columns.values()), ()))
-
-    def lines(self) -> Iterator[list[str]]:
-        """The header, then the rows as texts; what is none, or no finite number, is an empty cell."""
-        yield list(self.columns)
-        for row in zip(*self.columns.values(), strict=True):
-            yield [_cell(value) for value in row]
-
-
-class CsvExport:
+class Export:
     """Writes released values. It is made before a run, `save`d after it, and `close`d in any case."""
 
     def __init__(self, targets: Sequence[tuple[str, str]], released: Sequence[str] | None, *, overwrite: bool) -> None:
@@ -62,8 +44,10 @@ class CsvExport:
         if released is not None and name not in released:
             hint = did_you_mean(name, released) or (f"it releases {', '.join(released)}" if released else "")
             raise refuse("NameError", f"the program never releases `{name}`", help=hint or f"write `release {name}`")
-        if path.suffix.lower() != ".csv":
-            raise refuse("DataError", f"`{path}` would be a CSV file", help="give it a name that ends in .csv")
+        if path.suffix.lower() not in WRITERS:
+            raise refuse(
+                "DataError", f"`{path}` does not say of what format it is to be", help=f"end it in {', '.join(WRITERS)}"
+            )
         if path.resolve() in [place.resolve() for place in self._places.values()]:
             raise refuse("DataError", f"`{path}` cannot hold two releases", help="give each a file of its own")
         self._places[name] = path
@@ -96,10 +80,10 @@ class CsvExport:
                 if name in values:
                     table = sheet(name, values[name])
                     if simulated:
-                        notes.append(f"a simulation saves nothing: {path} would have {_size(table)}")
+                        notes.append(f"a simulation saves nothing: {path} would have {table.size}")
                     else:
                         self._write(name, table)
-                        notes.append(f"saved  {path}  ({_size(table)})")
+                        notes.append(f"saved  {path}  ({table.size})")
                 elif ok:
                     raise refuse("DataError", f"this run did not release `{name}`: `{path}` was not written")
             except Refusal as refusal:
@@ -110,8 +94,7 @@ class CsvExport:
         path, part = self._places[name], self._parts[name]
         self._look(path)  # again: a run can be long
         try:
-            with part.open("w", encoding="utf-8", newline="") as file:
-                csv.writer(file, lineterminator="\n").writerows(table.lines())
+            WRITERS[path.suffix.lower()](table, part)
             part.chmod(0o666 & ~_umask())
             part.replace(path)
         except OSError as fault:
@@ -136,7 +119,7 @@ def sheet(name: str, value: Any) -> Sheet:
         from jostle.run.values import kind_name
 
         raise refuse(
-            "DataError", f"`{name}` is {kind_name(value)} and no table: it cannot be saved as CSV",
+            "DataError", f"`{name}` is {kind_name(value)} and no table: it cannot be saved",
             help="rows, a grouped result, a list, or a record of lists of equal length can; --format json prints all",
         )  # fmt: skip
     return Sheet(columns)
@@ -172,25 +155,7 @@ def _columns(name: str, value: Any) -> dict[str, Sequence[Any]] | None:
 
 def _simple(values: Any) -> bool:
     """Whether each is one cell: a number, a text, a boolean or none."""
-    return all(v is None or isinstance(v, (bool, int, float, str)) or _scalar(v) for v in values)
-
-
-def _scalar(value: Any) -> bool:
-    return type(value).__module__ == "numpy" and not getattr(value, "shape", (1,))
-
-
-def _cell(value: Any) -> str:
-    from jostle.run.values import plain
-
-    cell = plain(value.item() if _scalar(value) else value)
-    if cell is None:
-        return ""
-    return str(cell).lower() if isinstance(cell, bool) else str(cell)
-
-
-def _size(table: Sheet) -> str:
-    rows, columns = table.rows, len(table.columns)
-    return f"{rows:,} row{'s' * (rows != 1)}, {columns} column{'s' * (columns != 1)}"
+    return all(v is None or isinstance(v, (bool, int, float, str)) or scalar(v) for v in values)
 
 
 def _umask() -> int:

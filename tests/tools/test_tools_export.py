@@ -1,4 +1,4 @@
-"""`jostle run --save NAME=PATH`: a release as CSV, whole or not at all, and refused before anything is spent."""
+"""`jostle run --save NAME=PATH`: a release as a file, whole or not at all, and refused before anything is spent."""
 
 from __future__ import annotations
 
@@ -7,17 +7,20 @@ import io
 import json
 import sys
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from jostle.diagnostics import Refusal
 from jostle.kernels.graphical.domain import Domain
 from jostle.kernels.graphical.rows import SyntheticRows
 from jostle.run.values import Grouped, JSet, Record
-from jostle.tools.csv_export import CsvExport, sheet
+from jostle.tools.export import Export, sheet
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -68,7 +71,7 @@ def spent(out: str) -> float:
 
 @pytest.mark.parametrize(("words", "kind", "said"), [
     (["--save", "bysex=a.csv"], "NameError", "never releases `bysex`"),
-    (["--save", "by_sex=a.txt"], "DataError", "would be a CSV file"),
+    (["--save", "by_sex=a.txt"], "DataError", "does not say of what format"),
     (["--save", "by_sex=no/where/a.csv"], "DataError", "cannot be written: no such file or directory"),
     (["--save", "by_sex=people.csv"], "DataError", "there already"),
     (["--save", "by_sex=folder.csv"], "DataError", "is a folder"),
@@ -142,7 +145,7 @@ def test_a_simulation_saves_nothing(run: Call) -> None:
 
 
 def test_a_file_that_came_meanwhile_is_kept(tmp_path: Path) -> None:
-    saving = CsvExport([("x", str(tmp_path / "a.csv"))], ["x"], overwrite=False)
+    saving = Export([("x", str(tmp_path / "a.csv"))], ["x"], overwrite=False)
     (tmp_path / "a.csv").write_text("another's\n")
     told, wrong = saving.save({"x": [1.0]}, ok=True)
     saving.close()
@@ -152,7 +155,7 @@ def test_a_file_that_came_meanwhile_is_kept(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a full disk is made by /dev/full")
 def test_a_disk_that_is_full(tmp_path: Path) -> None:
-    saving = CsvExport([("x", str(tmp_path / "a.csv"))], ["x"], overwrite=False)
+    saving = Export([("x", str(tmp_path / "a.csv"))], ["x"], overwrite=False)
     (part,) = tmp_path.iterdir()
     part.unlink()
     part.symlink_to("/dev/full")
@@ -175,6 +178,37 @@ def test_values_as_columns(value: Any, text: str) -> None:
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows(sheet("v", value).lines())
     assert out.getvalue() == text
+
+
+@pytest.mark.parametrize("ending", ["tsv", "json", "jsonl", "parquet", "arrow", "feather"])
+def test_other_formats_hold_the_same_table(tmp_path: Path, ending: str) -> None:
+    """As pandas reads them: whole numbers, numbers, truths, texts, and none in each."""
+    values = Grouped({
+        "n": [1.0, None, 3.0], "x": [0.5, np.inf, 2.0], "ok": [True, False, None], "s": ["a\t,\"", None, "é"],
+        "mixed": [1.0, "a", None], "day": [date(2024, 2, 29), None, date(1, 1, 1)],
+    }, 1)  # fmt: skip
+    path = tmp_path / f"a.{ending}"
+    export = Export([("v", str(path))], ["v"], overwrite=False)
+    notes, wrong = export.save({"v": values}, ok=True)
+    assert not wrong and "3 rows, 6 columns" in notes[0] and [p.name for p in tmp_path.iterdir()] == [path.name]
+    if ending in ("json", "jsonl"):
+        text = path.read_text()
+        rows = json.loads(text) if ending == "json" else [json.loads(line) for line in text.split("\n")[:-1]]
+        columns = {name: [row[name] for row in rows] for name in rows[0]}
+    elif ending == "tsv":
+        (_, first, second, _) = csv.reader(path.open(newline=""), delimiter="\t")
+        assert first == ["1", "0.5", "true", 'a\t,"', "1", "2024-02-29"] and second == ["", "", "false", "", "a", ""]
+        return
+    else:
+        read = pq.read_table(path) if ending == "parquet" else pa.ipc.open_file(path.read_bytes()).read_all()
+        columns = read.to_pydict()
+        assert [str(t) for t in read.schema.types] == ["int64", "double", "bool", "string", "string", "date32[day]"]
+        columns["day"] = [day and day.isoformat() for day in columns["day"]]
+        columns["mixed"][0] = int(columns["mixed"][0])
+    assert columns == {
+        "n": [1, None, 3], "x": [0.5, None, 2], "ok": [True, False, None], "s": ["a\t,\"", None, "é"],
+        "mixed": [1, "a", None], "day": ["2024-02-29", None, "0001-01-01"],
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("value", [

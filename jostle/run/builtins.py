@@ -6,7 +6,7 @@ Those that take handles are in `measured` (measurements, scores) and `forms` (ro
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
@@ -15,6 +15,7 @@ from jostle.language.operations import ROW_FUNCTIONS, texts
 from jostle.plan.domains import Categories, Integer
 from jostle.privacy.kernel.handles import ColumnHandle, Handle, Table, handles_in
 from jostle.privacy.transformations.literal import count_of
+from jostle.run.columns import NumberColumn, element_by_element
 from jostle.run.faults import private_value
 from jostle.run.operators import need_number
 from jostle.run.periods import Period
@@ -62,14 +63,20 @@ def _some(value: Any, what: str) -> list[float]:
 
 
 def _elementwise(name: str, function: Any) -> Any:
-    def body(value: Any) -> Any:
-        if is_vector(value) or isinstance(value, list):
-            import numpy as np
+    return lambda value: _of_each(lambda x: _defined(name, function, need_number(x, f"`{name}`")), value)
 
-            return np.array([_defined(name, function, need_number(v, f"`{name}`")) for v in value])
-        return _defined(name, function, need_number(value, f"`{name}`"))
 
-    return body
+def _of_each(function: Callable[[Any], float], value: Any) -> Any:
+    """A function of a number, of every element of a column, a vector or a list."""
+    if isinstance(value, NumberColumn):
+        return element_by_element(function, value)
+    if is_vector(value) or isinstance(value, list):
+        import numpy as np
+
+        if is_vector(value) and value.ndim > 1:
+            return np.array([function(v) for v in value.ravel()]).reshape(value.shape)
+        return np.array([function(v) for v in value])
+    return function(value)
 
 
 def _defined(name: str, function: Any, value: float) -> float:
@@ -139,17 +146,21 @@ def _quantile(value: Any, q: float) -> float:
 
 
 @builtin
-def _round(value: Any, digits: float = 0) -> float:
-    number, places = need_number(value, "`round`"), need_number(digits, "`round`")
+def _round(value: Any, digits: float = 0) -> Any:
+    places = need_number(digits, "`round`")
     if not places.is_integer() or abs(places) > 400:
         raise refuse("ValueError", "`round` takes a whole number of digits", help="`round(x, 2)`")
-    return float(round(number, int(places))) if math.isfinite(number) else number
+    return _of_each(lambda x: _rounded(need_number(x, "`round`"), int(places)), value)
+
+
+def _rounded(number: float, places: int) -> float:
+    return float(round(number, places)) if math.isfinite(number) else number
 
 
 @builtin
-def _clamp(value: Any, low: float, high: float) -> float:
+def _clamp(value: Any, low: float, high: float) -> Any:
     least, most = need_number(low, "`clamp`"), need_number(high, "`clamp`")
-    return min(max(need_number(value, "`clamp`"), least), most)
+    return _of_each(lambda x: min(max(need_number(x, "`clamp`"), least), most), value)
 
 
 @builtin

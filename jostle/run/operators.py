@@ -13,6 +13,7 @@ from jostle.language import patterns
 from jostle.language.moments import number_of
 from jostle.privacy.kernel.handles import handles_in
 from jostle.run.applied import apply
+from jostle.run.columns import NumberColumn, element_by_element
 from jostle.run.faults import private_value
 from jostle.run.periods import Period, period
 from jostle.run.values import (
@@ -38,6 +39,8 @@ def need_number(value: Any, what: str) -> float:
 
 
 def unary(op: str, value: Any) -> Any:
+    if isinstance(value, NumberColumn):
+        return element_by_element(lambda x: unary(op, x), value)
     if is_vector(value):
         return -value if op == "-" else value
     number = need_number(value, f"`{op}`")
@@ -66,6 +69,8 @@ def binary(op: str, left: Any, right: Any) -> Any:
     if op == "+" and isinstance(left, str) and isinstance(right, str):
         need_room(len(left) + len(right), "a text")
         return left + right
+    if isinstance(left, NumberColumn) or isinstance(right, NumberColumn):
+        return _columns(op, left, right)
     if op == "+" and isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
         need_room(len(left) + len(right))
         return [*left, *right]
@@ -74,6 +79,10 @@ def binary(op: str, left: Any, right: Any) -> Any:
         return [item for item in left if item not in gone]
     if is_vector(left) or is_vector(right):
         return _vectors(op, left, right)
+    return _numbers(op, left, right)
+
+
+def _numbers(op: str, left: Any, right: Any) -> float:
     for handle in handles_in([left, right]):
         raise private_value(handle, "cannot be calculated with")
     if not (is_number(left) and is_number(right)):
@@ -151,9 +160,20 @@ def _vectors(op: str, left: Any, right: Any) -> Any:
     return result
 
 
+def _columns(op: str, left: Any, right: Any) -> NumberColumn:
+    """Of columns of a grouped result, with numbers, and with lists and vectors of their length."""
+    sides = [value.tolist() if is_vector(value) else value for value in (left, right)]
+    try:
+        return element_by_element(lambda a, b: None if op in "/%" and b == 0 else _numbers(op, a, b), *sides)
+    except ValueError:
+        raise refuse("ValueError", f"{_sized(left)} and {_sized(right)} do not fit together") from None
+
+
 def _sized(value: Any) -> str:
     if is_number(value):
         return "a number"
+    if isinstance(value, NumberColumn):
+        return f"a column of {len(value)}"
     numbers = is_vector(value) or all(is_number(v) for v in value)
     return f"a vector of {len(value)}" if numbers else "a list that is not of numbers"
 

@@ -17,6 +17,7 @@ from jostle.diagnostics import refuse
 from jostle.plan.domains import Open
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Handle, Table, Vectors
 from jostle.privacy.scores.rule import Score
+from jostle.run.columns import column_of
 from jostle.run.periods import Period
 from jostle.syntax.nodes import Block, Expr
 
@@ -86,6 +87,11 @@ class Grouped:
 
     columns: dict[str, list[Any]]
     keys: int
+
+    def __post_init__(self) -> None:
+        self.columns = {
+            name: column_of(values, of_numbers=i >= self.keys) for i, (name, values) in enumerate(self.columns.items())
+        }
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()), []))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from harness import Case, audit
 from recording import Bench, worst_losses
 
 from jostle.accounting.conversions import rho_of
+from jostle.kernels.graphical import selecting
 from jostle.source import Source
 from jostle.tools.session import Result, Session
 
@@ -68,6 +70,27 @@ def test_learning_spends_its_allotment_and_finds_the_truth(name: str, unit: str)
     data = frame()
     assert result["p"] == pytest.approx((data["c"][data["v"] == 2] == "x").mean(), abs=0.02)
     assert result["a"].frame(10).shape == (10, 3)
+
+
+def test_a_tree_scores_every_pair_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that many columns take no longer than their pairs: 7 columns have 21."""
+    asked = []
+    expected = selecting.expected_counts
+
+    @wraps(expected)
+    def counted(model: Any, names: Any, rows: float) -> Any:
+        asked.append(names)
+        return expected(model, names, rows)
+
+    monkeypatch.setattr(selecting, "expected_counts", counted)
+    rng = np.random.default_rng(3)
+    session = Session()
+    session.bind("t", pd.DataFrame({f"c{i}": rng.integers(0, 2, 200) for i in range(7)}))
+    schema = ", ".join(f"c{i}: 0..1" for i in range(7))
+    text = f'use graphical\nprivate t = bound("t") described by {{{schema}}} protecting rows budget epsilon 9\n'
+    result = session.attempt(Source("g.jst", text + "m = learn_tree(t) with epsilon 9\nrelease c = m.cliques"))
+    assert result.ok, result.diagnostics
+    assert len(asked) == 21 and len([c for c in result["c"] if len(c) == 2]) == 6
 
 
 def test_all_cliques_are_one_measurement() -> None:

@@ -55,6 +55,14 @@ def test_the_fit_solves_its_equations(case: tuple) -> None:
     np.testing.assert_allclose(structure.infer(theta)[1], target, atol=1e-3)
 
 
+def test_variables_that_nothing_connects_are_independent() -> None:
+    """The table of a and d is a product, as calibrating over it says, too; that of a and c is none."""
+    m = random_model(graphical_model({"a": 3, "b": 2, "c": 2, "d": 4}, [["a", "b"], ["b", "c"], ["d"]]), 5)
+    for names in (["a", "d"], ["d", "c"], ["a", "c"], ["c", "a", "d"]):
+        clique = m.domain.clique(names)
+        np.testing.assert_allclose(m.marginal(names), m._with({}, clique).marginals()[-1], atol=1e-14)
+
+
 def test_projection_on_the_simplex() -> None:
     rng = np.random.default_rng(2)
     for _ in range(20):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import pairwise
 from typing import Any
 
@@ -203,7 +203,19 @@ class GraphicalModel:
     def _over(self, clique: tuple[int, ...]) -> Floats:
         if clique in self.structure.cliques:
             return self.tables[self.structure.cliques.index(clique)]
+        parts = [self._component[v] for v in clique]
+        if len(clique) > 1 and len(set(parts)) == len(clique):  # no two of them are connected
+            return np.asarray(reduce(np.multiply.outer, [self._over((v,)) for v in clique]))
         return self._with({}, clique).marginals()[-1]
+
+    @cached_property
+    def _component(self) -> dict[int, int]:
+        """For each variable, a number that it shares with those it is connected with by cliques."""
+        part = {v: v for v in range(len(self.domain.names))}
+        for clique in self.structure.cliques:
+            joined = {part[v] for v in clique}
+            part = {v: min(joined) if at in joined else at for v, at in part.items()}
+        return part
 
 
 def encode_frame(domain: Domain, frame: Any) -> SyntheticRows:

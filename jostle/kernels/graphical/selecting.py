@@ -19,6 +19,14 @@ def joining_pairs(names: Sequence[str], chosen: Sequence[Sequence[str]]) -> list
     return [[a, b] for a, b in combinations(names, 2) if part[a] != part[b]]
 
 
+def joining_places(
+    names: Sequence[str], chosen: Sequence[Sequence[str]], pairs: Sequence[Sequence[str]]
+) -> list[float]:
+    """The places in `pairs` of those that `joining_pairs` lists."""
+    joining = {(a, b) for a, b in joining_pairs(names, chosen)}
+    return [float(place) for place, (a, b) in enumerate(pairs) if (a, b) in joining]
+
+
 def fitting_pairs(model: GraphicalModel, most: float = 2e6, largest: float = 1e5) -> list[list[str]]:
     """The pairs that are no clique yet and leave exact inference `most` cells at most when added, in order.
 

@@ -7,6 +7,7 @@ the table of runs: nothing is run here.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -188,7 +189,7 @@ def decide(table: RunTable, model: AnyModel, predicts: Predicts) -> Policy:
             sized.append(by_size(table, view, regret))
             error = float(per.std(ddof=1) / np.sqrt(len(per)))
             standings.append(Standing(candidate.name, candidate.share, float(per.mean()), error))
-        number, why = _winner(all_, losses, sized)
+        number, why = _winner(all_, losses, sized, scale)
     else:
         number, why = _unvalidated(all_)
     winner = all_[number]
@@ -206,23 +207,33 @@ def decide(table: RunTable, model: AnyModel, predicts: Predicts) -> Policy:
     )
 
 
-def _winner(all_: list[Candidate], losses: list[Array], sized: list[Array]) -> tuple[int, str]:
-    """Returns the best policy and the reason; `losses` by data set and `sized` by size of data, for each policy."""
+def _winner(
+    all_: list[Candidate], losses: list[Array], sized: list[Array], scale: UtilityScale
+) -> tuple[int, str]:  # fmt: skip
+    """Returns the best policy and what decided it; `losses` by data set and `sized` by size of data, for each policy."""
+    loss = [_loss(float(one.mean()), scale) for one in losses]
     free = [k for k, candidate in enumerate(all_) if candidate.share == 0]
     safe = [k for k, c in enumerate(all_) if c.share > 0 and (sized[k] <= sized[0] + max(NO_WORSE, 2 * c.share)).all()]
     left, cheap = [*free, *safe], [k for k in safe if all_[k].share <= CHEAP]
     best = min(left, key=lambda k: (float(losses[k].mean()), k))
-    name = all_[best].name
     for k in (k for k in left if k < best):
         if not is_significant_gain(losses[k], losses[best], all_[k].share < all_[best].share):
             if cheap and not all_[k].learned:
-                return cheap[0], "looking costs next to nothing, and it is no worse at any size of data"
-            than = "cheaper" if all_[k].share < all_[best].share else "simpler"
-            return k, f"within chance of the least mean regret ({name}), and {than}"
-    why = "the least mean regret by cross-validation"
-    shares = [c.share < all_[best].share for c in all_[:best]]
-    plainer = " or ".join(["cheaper"] * any(shares) + ["simpler"] * (not all(shares)))
-    return best, f"{why}, beyond chance for all {plainer} ones" if best else f"{why}, and nothing is cheaper"
+                least = cheap[0]
+                return least, f"it costs next to nothing, and is no worse at any size of data: {loss[least]}, for {loss[k]}"
+            than = "and costs more" if all_[k].share < all_[best].share else "and is less simple"
+            return k, f"{loss[k]}; {all_[best].name} has {loss[best]}, within chance of it, {than}"
+    why = f"{loss[best]} on data sets left out; the {SINGLE_BEST} option has {loss[0]}, which is more than chance"
+    if best == 0:
+        why = f"{loss[0]}, and no way of looking has less" if len(all_) > 1 else "there is nothing to look at"
+    first = min(range(len(all_)), key=lambda k: (float(losses[k].mean()), k))
+    if first not in left:
+        why = f"{loss[best]}; {all_[first].name} has {loss[first]}, and is worse at some size of data"
+    return best, why
+
+
+def _loss(regret: float, scale: UtilityScale) -> str:
+    return f"{math.exp(regret):.3g} times the least error" if scale.logarithmic else f"a regret of {regret:.3g}"
 
 
 def is_significant_gain(plain: Array, better: Array, dearer: bool) -> bool:

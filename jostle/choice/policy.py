@@ -39,7 +39,8 @@ class Decision:
     """The option of a call and the reason for it. `predictions`, `spread` and `margin` are in units of the utility.
 
     `path` holds the tests that led to the prediction for the chosen option (none for a forest or a user's model),
-    `paths` those for each option; `margin` is how far the chosen option's prediction is above the next one's.
+    `paths` those for each option; `margin` is how far the chosen option's prediction is above the next one's. `errors`:
+    utilities are negative errors, which are compared by their ratios.
     """
 
     chosen: str
@@ -49,6 +50,7 @@ class Decision:
     path: tuple[Step, ...]
     paths: dict[str, tuple[Step, ...]]
     margin: float
+    errors: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """Fields of a `choice` event."""
@@ -56,7 +58,7 @@ class Decision:
             "chosen": self.chosen, "predictions": self.predictions, "spread": self.spread,
             "path": [s.as_json() for s in self.path],
             "paths": {o: [s.as_json() for s in steps] for o, steps in self.paths.items()},
-            "margin": self.margin,
+            "margin": self.margin, "errors": self.errors,
         }  # fmt: skip
 
 
@@ -109,6 +111,7 @@ class Policy:
             path=paths[options[best]],
             paths=paths,
             margin=predictions[best][0] - rest,
+            errors=self.table.scale.logarithmic,
         )
 
     def own(self, option: int) -> bool:

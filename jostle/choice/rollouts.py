@@ -219,9 +219,10 @@ class Study:
         )
         best = min(range(len(ways)), key=lambda w: float(lost[w].mean()))
         if len(learned) > 1 and is_significant_gain(lost[best], lost[-1], False):
-            why = "less regret on data sets that were left out than the best fixed way, beyond chance"
+            gain = f"a regret of {lost[-1].mean():.3g} on data sets left out"
+            why = f"{gain}; the best fixed way has {lost[best].mean():.3g}, which is more than chance"
             return StudyResult(ways[best], self._fit(), standings, why)
-        why = f"within chance of the learned way, and simpler: always {self._name_of(ways[best])}"
+        why = f"a regret of {lost[best].mean():.3g}; the learned way has {lost[-1].mean():.3g}, no less beyond chance"
         return StudyResult(ways[best], None, standings, why)
 
     def _by_database(self, runs: Sequence[WholeRun]) -> Array:

@@ -1,4 +1,4 @@
-"""A progress bar on standard error, for training that takes long, where standard error is a terminal.
+"""Progress of long training on standard error: a bar where that is a terminal, else a line every few seconds.
 
 Counts steps and nothing else: no names of data, no values, no estimates that private work could move.
 """
@@ -15,6 +15,7 @@ from jostle.trace.text import bar
 Progress = Callable[[str, int, int], None]
 _EVERY = 0.1  # seconds between two drawings
 _SILENT = 0.4  # seconds before the first one, so that short work leaves no trace
+_LINES = 3.0  # seconds to the first line of a log, and between two
 
 
 class Bar:
@@ -46,6 +47,33 @@ class Bar:
             self._width = 0
 
 
+class Log:
+    """Called as a `Bar` is; writes whole lines, for a file or a pipe, and a last one where there was a first."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._began: dict[str, float] = {}
+        self._lines: dict[str, float] = {}  # by label: when the last line was written
+
+    def __call__(self, label: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        began = self._began.setdefault(label, now)
+        if done >= total:
+            del self._began[label]
+            if self._lines.pop(label, None) is not None:
+                self._say(f"{label}: {total} of {total}, {now - began:.0f} s in all")
+        elif now - self._lines.get(label, began) >= _LINES:
+            self._lines[label] = now
+            self._say(f"{label}: {done} of {total}{_left(now - began, done, total)}")
+
+    def close(self) -> None:
+        """Leaves what was written as it is."""
+
+    def _say(self, line: str) -> None:
+        self._stream.write(line + "\n")
+        self._stream.flush()
+
+
 def _left(passed: float, done: int, total: int) -> str:
     """`, about 2 min left`, if it goes on as it did."""
     if not done:
@@ -55,11 +83,10 @@ def _left(passed: float, done: int, total: int) -> str:
 
 
 @contextmanager
-def progress_on(stream: TextIO) -> Iterator[Bar | None]:
-    """Gives a bar for a terminal, which is wiped at the end; none for anything else."""
-    bar = Bar(stream) if stream.isatty() else None
+def progress_on(stream: TextIO) -> Iterator[Bar | Log]:
+    """Gives a bar for a terminal, which is wiped at the end, and a log for anything else."""
+    progress = Bar(stream) if stream.isatty() else Log(stream)
     try:
-        yield bar
+        yield progress
     finally:
-        if bar is not None:
-            bar.close()
+        progress.close()

@@ -5,7 +5,6 @@ Pure functions of events; the same events always give the same text.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 from jostle.events import Event
 from jostle.trace.costs import Costs, price
 from jostle.trace.forest import Forest, mapping, place, records
+from jostle.trace.predictions import figures, heading, margin
 from jostle.trace.text import Twig, align, amount, number, plural
 
 _DEEPEST = 12
@@ -43,8 +43,8 @@ def _choice(forest: Forest, costs: Costs, event: Event, depth: int = 0) -> Twig:
     _features(twig, fields)
     _predictions(twig, fields)
     _path(twig, fields)
-    if (margin := _margin(fields)) is not None:
-        twig.add(margin)
+    if (ahead := margin(fields)) is not None:
+        twig.add(ahead)
     ran = [c for c in forest.children(event) if c.kind != "feature"]
     for child in ran:
         _ran(forest, costs, twig, child, depth)
@@ -61,7 +61,7 @@ def brief(event: Event, total: str) -> list[str]:
     others = [o for o in mapping(fields.get("predictions")) if o != option]
     lines = [f"{event.name} chose {option}" + (f" over {', '.join(others)}" if others else "")]
     why = [f"policy: {fields['policy']}"] if fields.get("policy") else []
-    why += [", ".join(_step(s) for s in records(fields.get("path"))), _margin(fields) or ""]
+    why += [", ".join(_step(s) for s in records(fields.get("path"))), margin(fields) or ""]
     if any(why):
         lines.append("  because: " + "; ".join(w for w in why if w))
     costs = [price(feature) for feature in records(fields.get("features"))]
@@ -88,16 +88,14 @@ def cost_text(feature: Mapping[str, Any]) -> str:
 
 
 def _predictions(twig: Twig, fields: Mapping[str, Any]) -> None:
-    predictions = mapping(fields.get("predictions"))
-    if not predictions:
+    rows = [
+        (("▶ " if option == fields.get("chosen") else "  ") + option, figure, spread)
+        for option, (figure, spread) in figures(fields).items()
+    ]
+    if not rows:
         return
     model = fields.get("model")
-    under = twig.add("predicted, larger is better" + (f" ({model})" if isinstance(model, str) and model else ""))
-    spread = mapping(fields.get("spread"))
-    rows = []
-    for option, score in predictions.items():
-        mark = "▶ " if option == fields.get("chosen") else "  "
-        rows.append((mark + option, number(score), f"± {number(spread[option], 2)}" if option in spread else ""))
+    under = twig.add(heading(fields) + (f" ({model})" if isinstance(model, str) and model else ""))
     for line in align(rows, (False, True, False)):
         under.add(line)
 
@@ -123,22 +121,6 @@ def _path(twig: Twig, fields: Mapping[str, Any]) -> None:
 def _step(step: Mapping[str, Any]) -> str:
     sign = "≤" if step["went"] == "<=" else step["went"]
     return f"{step['feature']} = {number(step['value'])} {sign} {number(step['threshold'])}"
-
-
-def _margin(fields: Mapping[str, Any]) -> str | None:
-    """The margin over the next best option, and whether the predictions are surer than that."""
-    margin, predictions = fields.get("margin"), mapping(fields.get("predictions"))
-    if margin is None or not predictions:
-        return None
-    text, chosen = f"margin {number(margin)}", str(fields.get("chosen"))
-    others = {option: score for option, score in predictions.items() if option != chosen}
-    if not others:
-        return text
-    second = max(others, key=lambda option: float(others[option]))
-    spread = mapping(fields.get("spread"))
-    if {chosen, second} <= spread.keys() and margin < math.hypot(spread[chosen], spread[second]):
-        return f"{text} over {second}, within the uncertainty of the predictions"
-    return f"{text} over {second}"
 
 
 def _ran(forest: Forest, costs: Costs, twig: Twig, event: Event, depth: int) -> None:

@@ -1,4 +1,4 @@
-"""Writes people.csv: made-up people, drawn from a seeded generator. Nobody in the file exists.
+"""Writes people.csv and village.csv: made-up people, drawn from a seeded generator. Nobody in the file exists.
 
 Run it in this folder: `python make_people.py`. The standard library alone, so that anybody gets the same bytes.
 """
@@ -30,13 +30,18 @@ def people(rows: int = ROWS, seed: int = 2024) -> list[list[object]]:
     return made
 
 
-def write(path: Path) -> None:
-    """Writes the file: a header, then one record a line."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        out = csv.writer(file, lineterminator="\n")
-        out.writerow(["age", "sex", "city", "hours", "income"])
-        out.writerows(people())
+def write(folder: Path) -> None:
+    """Writes both files: a header, then one record a line."""
+    files = {
+        "people.csv": (["age", "sex", "city", "hours", "income"], people()),
+        "village.csv": (["age"], [row[:1] for row in people(140, 2025)]),
+    }
+    for name, (header, rows) in files.items():
+        with (folder / name).open("w", newline="", encoding="utf-8") as file:
+            out = csv.writer(file, lineterminator="\n")
+            out.writerow(header)
+            out.writerows(rows)
 
 
 if __name__ == "__main__":
-    write(Path(__file__).with_name("people.csv"))
+    write(Path(__file__).parent)

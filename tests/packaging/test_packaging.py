@@ -71,7 +71,7 @@ def test_the_wheel_holds_the_language_and_its_library(built: dict[str, Path]) ->
 @pytest.mark.parametrize("kind", ["wheel", "sdist"])
 def test_the_main_program_runs_where_it_is_installed(kind: str, built: dict[str, Path], tmp_path: Path) -> None:
     scripts = installed(built[kind], tmp_path)
-    said = command(scripts / "jostle", "run", ROOT / "programs" / "figure_1_2.jst", cwd=tmp_path)
-    assert "answered 500 range queries" in said
-    assert "noisyHistChoice chose " in said
-    assert said.rstrip().splitlines()[-1].strip() == "└─ spent ε 1 of 1"
+    said = command(scripts / "jostle", "run", ROOT / "programs" / "choose.jst", cwd=tmp_path)
+    assert "town: " in said and "village: " in said
+    assert "choose chose Each " in said, "noise on every age is best for 4,000 people"
+    assert said.count("└─ spent ε 0.3 of 0.3") == 2

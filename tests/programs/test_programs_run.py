@@ -104,6 +104,14 @@ def test_a_stored_choice_is_not_trained_again(vectors: Path, tmp_path: Path, mon
     assert choices(first)[0]["policy"] == choices(second)[0]["policy"]
 
 
+def test_choose_decides_by_what_it_bought(tmp_path: Path) -> None:
+    """A rough count has noise of scale 67: that of 4,000 people is below 2,500 once in 10⁹ runs."""
+    town, village = choices(run("choose.jst", tmp_path))
+    assert town["chosen"] == "Each" and town["features"][0]["epsilon"] == 0.015
+    rough_count = village["features"][0]["value"]
+    assert (village["chosen"] == "Even") == (rough_count < 700) or 600 < rough_count < 900
+
+
 def test_choose_1d(tmp_path: Path) -> None:
     result = run("choose_1d.jst", tmp_path)
     (choice,) = choices(result)
@@ -117,8 +125,9 @@ def test_the_people_are_made_as_is_said(tmp_path: Path) -> None:
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    module.write(tmp_path / "people.csv")
-    assert (tmp_path / "people.csv").read_bytes() == (PROGRAMS / "data" / "people.csv").read_bytes()
+    module.write(tmp_path)
+    for name in ("people.csv", "village.csv"):
+        assert (tmp_path / name).read_bytes() == (PROGRAMS / "data" / name).read_bytes()
 
 
 @pytest.mark.parametrize("path", sorted(PROGRAMS.glob("*.jst")), ids=lambda p: p.name)
@@ -145,7 +154,7 @@ def fences() -> list[str]:
 def test_the_first_two_blocks_of_the_readme_are_one_command_each() -> None:
     main, tests = fences()[:2]
     assert main.count("\n") == tests.count("\n") == 1
-    assert "programs/figure_1_2.jst" in main
+    assert "programs/choose.jst" in main
     assert "pytest" in tests
 
 

@@ -1,4 +1,4 @@
-"""The progress bar: counts only, drawn late, wiped at the end, and absent where there is no terminal."""
+"""Progress: counts only; a bar that is drawn late and wiped on a terminal, lines every few seconds elsewhere."""
 
 from __future__ import annotations
 
@@ -14,9 +14,22 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_no_bar_without_a_terminal() -> None:
-    with progress.progress_on(io.StringIO()) as none, progress.progress_on(Terminal()) as bar:
-        assert none is None and bar is not None
+def test_a_pipe_has_lines_where_a_terminal_has_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
+    stream = io.StringIO()
+    with progress.progress_on(stream) as log, progress.progress_on(Terminal()) as bar:
+        assert isinstance(bar, progress.Bar)
+        log("short", 1, 2)
+        now = 2.0
+        log("short", 2, 2)
+        assert stream.getvalue() == ""
+        for done in range(1, 11):
+            log("training", done, 10)
+            now += 1.0
+    assert stream.getvalue().splitlines() == [
+        "training: 4 of 10, about 4 s left", "training: 7 of 10, about 3 s left", "training: 10 of 10, 9 s in all",
+    ]  # fmt: skip
 
 
 def test_short_work_leaves_no_trace_and_long_work_is_wiped(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from jostle.trace.html.trees import decision_tree
 from jostle.trace.html.values import draw, table
 from jostle.trace.nested_choices import ChoiceNode, nested_choices, option_counts, why
 from jostle.trace.pictures import Picture
+from jostle.trace.predictions import figures, heading, margin
 from jostle.trace.text import number
 from jostle.trace.tree import cost_text
 
@@ -53,19 +54,24 @@ def _features(fields: Mapping[str, Any]) -> Html | None:
 
 
 def _predictions(fields: Mapping[str, Any]) -> Html | None:
-    predictions, spread = mapping(fields.get("predictions")), mapping(fields.get("spread"))
+    """A row an option, the best first, with a bar; and the margin. Errors have bars of their logarithms."""
+    predictions = mapping(fields.get("predictions"))
     if not predictions:
         return None
-    best, low = max(predictions.values()), min(predictions.values())
+    lengths = _lengths(predictions, bool(fields.get("errors")))
     rows = []
-    for option, score in sorted(predictions.items(), key=lambda item: -item[1]):
-        share = (score - low) / (best - low) if best > low else 1.0
+    for option, (figure, spread) in sorted(figures(fields).items(), key=lambda item: -predictions[item[0]]):
         name = tag("b", f"▶ {option}") if option == fields.get("chosen") else join(f"  {option}")
-        about = f"± {number(spread[option], 2)}" if option in spread else ""
-        rows.append([name, number(score), about, tag("span", class_="meter", style=f"width:{4 + 96 * share:.3g}px")])
-    margin = fields.get("margin")
-    foot = tag("p", f"margin {number(margin)}") if margin is not None else None
-    return join(table(["option", "predicted (larger is better)", "", ""], rows, class_="data"), foot)
+        rows.append([name, figure, spread, tag("span", class_="meter", style=f"width:{lengths[option]:.3g}px")])
+    ahead = margin(fields)
+    return join(table(["option", heading(fields), "", ""], rows, class_="data"), tag("p", ahead) if ahead else None)
+
+
+def _lengths(predictions: Mapping[str, float], errors: bool) -> dict[str, float]:
+    """The lengths of the options' bars in pixels: of errors a larger one is longer, elsewhere a better one."""
+    sizes = {o: math.log(max(-u, 1e-12)) if errors else float(u) for o, u in predictions.items()}
+    low, high = min(sizes.values()), max(sizes.values())
+    return {o: 8 + 92 * (size - low) / (high - low) if high > low else 100.0 for o, size in sizes.items()}
 
 
 def _first_of_each(events: Sequence[Event], costs: Costs) -> list[Html]:

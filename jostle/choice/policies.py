@@ -210,7 +210,7 @@ def decide(table: RunTable, model: AnyModel, predicts: Predicts) -> Policy:
 def _winner(
     all_: list[Candidate], losses: list[Array], sized: list[Array], scale: UtilityScale
 ) -> tuple[int, str]:  # fmt: skip
-    """Returns the best policy and what decided it; `losses` by data set and `sized` by size of data, for each policy."""
+    """Returns the best policy and what decided it; `losses` by data set, `sized` by size of data, for each policy."""
     loss = [_loss(float(one.mean()), scale) for one in losses]
     free = [k for k, candidate in enumerate(all_) if candidate.share == 0]
     safe = [k for k, c in enumerate(all_) if c.share > 0 and (sized[k] <= sized[0] + max(NO_WORSE, 2 * c.share)).all()]
@@ -219,8 +219,8 @@ def _winner(
     for k in (k for k in left if k < best):
         if not is_significant_gain(losses[k], losses[best], all_[k].share < all_[best].share):
             if cheap and not all_[k].learned:
-                least = cheap[0]
-                return least, f"it costs next to nothing, and is no worse at any size of data: {loss[least]}, for {loss[k]}"
+                why = f"it costs next to nothing, and is no worse at any size of data: {loss[cheap[0]]}, for {loss[k]}"
+                return cheap[0], why
             than = "and costs more" if all_[k].share < all_[best].share else "and is less simple"
             return k, f"{loss[k]}; {all_[best].name} has {loss[best]}, within chance of it, {than}"
     why = f"{loss[best]} on data sets left out; the {SINGLE_BEST} option has {loss[0]}, which is more than chance"

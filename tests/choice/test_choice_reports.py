@@ -17,7 +17,8 @@ from jostle.diagnostics import Refusal
 
 LEARNED = """\
 policy: features at 20 %, by tree(depth = 3)
-why: 1 times the least error on data sets left out; the single best option has 2.24 times the least error, which is more than chance
+why: 1 times the least error on data sets left out; the single best option has 2.24 times the least error, \
+which is more than chance
 reads size (paid); features take 20 % of epsilon
 
 trained on 14 data sets at 1 scale, epsilon 1: 14 rows, 6 runs of each option in each

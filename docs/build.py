@@ -71,10 +71,16 @@ def _comment(block: str) -> str:
 
 def library_page(path: Path) -> str:
     """The reference of one module."""
+    from jostle.language.builtins import BUILTINS, brought
+
     opening, parts = module_parts(path.read_text(encoding="utf-8"))
     out = [f"# `use {path.stem}`", "", _plain(opening), ""]
     for part in parts:
         out += ["```jostle", *part.signatures, "```", "", _plain(part.words), ""]
+    of_language = [BUILTINS[name] for name in brought((path.stem,))]
+    if of_language:
+        out += ["## Built-ins that `use` brings", "", "| | |", "|---|---|"]
+        out += [f"| `{row.usage}` | {row.about} |" for row in of_language]
     return "\n".join(out)
 
 
@@ -88,14 +94,15 @@ def builtins_page() -> str:
     from jostle.language.aggregates import AGGREGATES, DISTINCT
     from jostle.language.builtins import BUILTINS
 
-    opening = "Known without `use`; the last column is where they are explained."
-    out = ["# Built-in functions", "", opening, "", "| | | effect | |", "|---|---|---|---|"]
+    opening = "Known without `use`, but for those of a module; the last column is where they are explained."
+    out = ["# Built-in functions", "", opening, "", "| | | effect | `use` | |", "|---|---|---|---|---|"]
     sections = [*_sections("language.md"), *_sections("stdlib.md")]
     for name in sorted(BUILTINS, key=str.lower):
         row = BUILTINS[name]
         said = next(((page, head) for page, head, text in sections if re.search(rf"`[^`\n]*\b{name}\b", text)), None)
         where = f"[{said[1]}](../{said[0]}#{_anchor(said[1])})" if said else f"`jostle/privacy/{row.file}`"
-        out.append(f"| `{row.usage}` | {row.about} | {row.effect.value} | {where} |")
+        module = f"`{row.module}`" if row.module else ""
+        out.append(f"| `{row.usage}` | {row.about} | {row.effect.value} | {module} | {where} |")
     out += ["", "## Aggregates of a select", "", "| | | |", "|---|---|---|"]
     for entry in (*AGGREGATES.values(), *DISTINCT.values()):
         out.append(f"| `{entry.usage}` | {entry.about} | [measured](../privacy/aggregates.md) |")

@@ -42,9 +42,9 @@ def check(
     report = Report()
     used = Modules(load_module, modules, report)
     with _deep_enough():
-        Names(report, used, frozenset(builtins) | frozenset(predefined)).program(program)
+        Names(report, used, builtins, predefined).program(program)
         check_sources(program, report)
-        Exploration(report, builtins, predefined, used.names).program(program)
+        Exploration(report, builtins, predefined, used).program(program)
     if not library:
         for node in every(program):
             if isinstance(node, n.External):
@@ -63,10 +63,12 @@ def in_words_of_today(
         return program, []
     unused = Report()
     with _deep_enough():
-        names = Names(unused, Modules(load_module, (), unused), frozenset(builtins) | frozenset(predefined))
+        names = Names(unused, Modules(load_module, (), unused), builtins, predefined)
         names.program(program)
         words = names.former
-        return former.renamed(program, words), [former.hint(span, *both) for span, both in words.items()]
+        hints = [former.hint(span, *both) for span, both in words.items()]
+        hints += [former.module_hint(span, name) for name, span in names.unbrought.items()]
+        return former.renamed(program, words), hints
 
 
 @contextmanager

@@ -26,6 +26,7 @@ from jostle.check.abstract.values import (
     Handle,
     Items,
     Maker,
+    Module,
     Range,
     ReachedSources,
     Scope,
@@ -34,6 +35,7 @@ from jostle.check.abstract.values import (
 )  # fmt: skip
 from jostle.check.labels import Labels, source_text
 from jostle.check.meanings import Meanings
+from jostle.check.modules import Modules
 from jostle.check.report import Report
 from jostle.check.scopes import UseNames, returns_inside, times_bound
 from jostle.source import Span
@@ -64,11 +66,11 @@ class Exploration(Interpreter):
 
     most_parts = 0
 
-    def __init__(self, report: Report, builtins: Collection[str], predefined: Collection[str], names: UseNames) -> None:
-        super().__init__(AnyWorld(names), Labels(report))
-        base = universe(builtins)
-        base.names |= dict.fromkeys(predefined, TOP)
-        self.top = Scope(base)
+    def __init__(self, report: Report, builtins: Collection[str], predefined: Collection[str], used: Modules) -> None:
+        super().__init__(AnyWorld(used.names), Labels(report))
+        self._built_in = used.built_in
+        self.base = universe(builtins)
+        self.top = Scope(Scope(self.base, dict.fromkeys(predefined, TOP)))
         self.called: list[n.Node] = []  # bodies of the functions that are being walked because they were called
         self.paid = self.delta = 0  # allotments open, and those with delta
         self.defining = False  # inside a function that nobody called, with unknown arguments
@@ -170,7 +172,10 @@ class Exploration(Interpreter):
         return TOP if some_moment else home.names[name]
 
     def use_module(self, node: n.Use, scope: Scope) -> None:
-        scope.names |= dict.fromkeys(self.world.names(node), TOP)
+        of_language = {name: self.look_up(self.base, name) for name in self._built_in(node)}
+        module = dict.fromkeys(self.world.names(node), TOP) | of_language
+        own = dict.fromkeys((name for name in of_language if name in scope.names), TOP)  # the program's, perhaps
+        scope.names |= module | own | {node.path[-1]: Module(module)}
 
     def created(self, function: Closure) -> Closure:
         """It is walked with unknown arguments at the end."""

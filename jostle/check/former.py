@@ -2,7 +2,7 @@
 
 A former word is put into today's before anything else looks at the tree, so that every pass knows one word. Of a
 built-in the row of its name says it, of the library the tables here. A name that a program has defined, or a column,
-is its own.
+is its own. What has gone into a module of the library is still known without `use`, with a hint.
 """
 
 from __future__ import annotations
@@ -36,10 +36,13 @@ PARAMETERS = {
 }  # fmt: skip
 """Parameters of its functions."""
 
+OF_MODULES = {row.name for row in BUILTINS.values() if row.module}
+"""Built-ins that a program has by `use` of their module, and had without in the version before."""
+
 NAMES = LIBRARY | {row.former: row.name for row in BUILTINS.values() if row.former}
 PARAMETERS |= {(row.name, p.former): p.name for row in BUILTINS.values() for p in row.parameters if p.former}
 _PARAMETERS = {former for _, former in PARAMETERS}
-_WORDS = re.compile(rf"\b(?:{'|'.join({*NAMES, *_PARAMETERS})})\b")
+_WORDS = re.compile(rf"\b(?:{'|'.join({*NAMES, *_PARAMETERS, *OF_MODULES})})\b")
 
 
 def may_be_in(program: n.Program) -> bool:
@@ -50,7 +53,7 @@ def may_be_in(program: n.Program) -> bool:
 def _may_be(node: n.Node) -> bool:
     match node:
         case n.Name(id=name) | n.Attribute(name=name):
-            return name in NAMES
+            return name in NAMES or name in OF_MODULES
         case n.Keyword(name=name):
             return name in _PARAMETERS
     return False
@@ -60,6 +63,13 @@ def hint(span: Span, former: str, today: str) -> Diagnostic:
     """What a person is told of a former word that works."""
     help = f"write `{today}`; the next version will not know `{former}`"
     return Diagnostic(KIND, f"`{former}` is called `{today}` now", span, "a former name", help)
+
+
+def module_hint(span: Span, name: str) -> Diagnostic:
+    """What a person is told of a built-in whose module the program does not use."""
+    module = BUILTINS[name].module
+    help = f"write `use {module}` above; the next version will not know `{name}` without"
+    return Diagnostic(KIND, f"`{name}` is of the module `{module}`", span, "without its module", help)
 
 
 def renamed(node: Any, words: Mapping[Span, tuple[str, str]]) -> Any:

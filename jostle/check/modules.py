@@ -7,10 +7,12 @@ from collections.abc import Callable, Collection, Iterable
 from jostle.check.report import Report
 from jostle.check.scopes import bound_in
 from jostle.diagnostics import Refusal, did_you_mean
-from jostle.language.builtins import BUILTINS
+from jostle.language.builtins import EVERYWHERE, brought
 from jostle.syntax import nodes as n
 
 LoadModule = Callable[[tuple[str, ...]], n.Program | None]
+
+_LANGUAGE = object()  # the home of what is built in
 
 
 class Modules:
@@ -34,16 +36,20 @@ class Modules:
         homes: dict[str, dict[object, str]] = {}
         for use in uses:
             for name, home in self._homes(use).items():
-                own = name in BUILTINS and ".".join(use.path) not in self._paths
+                own = name in EVERYWHERE and ".".join(use.path) not in self._paths
                 homes.setdefault(name, {"": ""} if own else {}).setdefault(home, use.path[-1])
         return {name: tuple(found.values()) for name, found in homes.items() if len(found) > 1}
 
+    def built_in(self, use: n.Use) -> Collection[str]:
+        """The built-ins that a `use` brings: those of the module, and of modules that it uses itself."""
+        return [name for name, home in self._homes(use).items() if home == _LANGUAGE]
+
     def _homes(self, use: n.Use, around: tuple[n.Use, ...] = ()) -> dict[str, object]:
-        """Where each name of a module is defined: in itself, in one that it uses, or as a kernel."""
+        """Where each name of a module is defined: in itself, in one that it uses, as a kernel, or in the language."""
         program = self._load(use.path) if not self.failed and use not in around else None
         if program is None:
             return {}
-        homes: dict[str, object] = {}
+        homes: dict[str, object] = dict.fromkeys(brought(use.path), _LANGUAGE)
         for stmt in program.body:
             if isinstance(stmt, n.Use):
                 homes = self._homes(stmt, (*around, use)) | homes
@@ -67,7 +73,7 @@ class Modules:
             help = did_you_mean(path_text, self._paths) or _list(self._paths)
             self._report.add("ImportError", f"there is no module `{path_text}`", use.span, label="unknown", help=help)
             return set()
-        return set(bound_in(program.body, self.names))
+        return {*bound_in(program.body, self.names), *brought(use.path)}
 
 
 def _list(paths: Collection[str]) -> str:

@@ -15,7 +15,7 @@ from jostle.check.report import Report
 from jostle.check.scopes import Scope, blocks, bound_in
 from jostle.diagnostics import did_you_mean
 from jostle.language.aggregates import AGGREGATES
-from jostle.language.builtins import DOMAINS, over_rows
+from jostle.language.builtins import BUILTINS, DOMAINS
 from jostle.language.forms import ambiguity
 from jostle.language.operations import COMPARISONS, ROW_FUNCTIONS
 from jostle.resources import folder
@@ -41,19 +41,24 @@ ALWAYS = frozenset({"epsilon", "rho"})
 class Names:
     """The walk; `ready` holds the top-level names that may be bound so far, or None inside a function.
 
-    `former` gathers words of the version before with today's, by place.
+    `former` gathers words of the version before with today's, by place; `unbrought` the first places of built-ins whose
+    module is not used.
     """
 
-    def __init__(self, report: Report, modules: Modules, names: Collection[str]) -> None:
-        self._report, self._modules = report, modules
-        self._always = Scope(frozenset(names) | ALWAYS)
+    def __init__(
+        self, report: Report, modules: Modules, names: Collection[str], predefined: Collection[str] = ()
+    ) -> None:
+        self._report, self._modules, self._predefined = report, modules, predefined
+        self._always = Scope(frozenset(names) | frozenset(predefined) | ALWAYS)
         self._ready: set[str] | None = set()
         self._unknown: list[tuple[str, Span, str]] = []
         self._mine: Collection[str] = ()
         self._clashes: dict[str, tuple[str, ...]] = {}
         self._used: dict[str, Collection[str]] = {}  # the names of each module that is used, by the module's own
         self._library: Collection[str] = ()  # all of those
+        self._built_in: dict[str, Collection[str]] = {}  # the built-ins that each module brings, by the module's name
         self.former: dict[Span, tuple[str, str]] = {}
+        self.unbrought: dict[str, Span] = {}
         self._released: Collection[str] = ()  # by `release NAME = E`, which gives the program no such name
 
     def program(self, program: n.Program) -> None:
@@ -63,6 +68,7 @@ class Names:
         own = set(bound_in(program.body, lambda _: ()))
         used = [use for use in nodes if isinstance(use, n.Use)]
         self._used = {name: self._modules.names(use) for use in used for name in use.path if name not in own}
+        self._built_in = {use.path[-1]: self._modules.built_in(use) for use in used if use.path[-1] not in own}
         self._library = names - own
         self._clashes = {name: found for name, found in self._modules.clashes(used).items() if name not in own}
         self._released = {s.name for s in nodes if isinstance(s, n.Release) and s.value is not None}
@@ -192,10 +198,10 @@ class Names:
         return Scope(names, scope)
 
     def _visit_call(self, call: n.Call, scope: Scope, rows: bool) -> None:
-        on_rows = False
+        row = BUILTINS.get(self._built_in_function(call.function, scope))
+        on_rows = row is not None and row.over_rows
         if isinstance(call.function, n.Name):
             name = call.function.id
-            on_rows = over_rows(name)
             if not (rows and (name in AGGREGATES or name in ROW_FUNCTIONS or name == "column")):
                 self._look_up(name, call.function.span, scope, more=(*AGGREGATES, *ROW_FUNCTIONS) if rows else ())
         else:
@@ -207,6 +213,17 @@ class Names:
             if (function, keyword.name) in PARAMETERS:
                 self.former[keyword.span] = keyword.name, PARAMETERS[function, keyword.name]
             self._expr(keyword.value, scope, rows=rows or on_rows)
+
+    def _built_in_function(self, function: n.Expr, scope: Scope) -> str:
+        """The built-in that is called, or an empty text."""
+        match function:
+            case n.Name(id=name):
+                place = _innermost(name, scope)
+                brought = any(name in names for names in self._built_in.values())
+                return name if place in (None, self._always) or (brought and name in self._library) else ""
+            case n.Attribute(value=n.Name(id=module), name=name) if name in self._built_in.get(module, ()):
+                return name
+        return ""
 
     def _function_of_language(self, function: n.Expr, scope: Scope) -> str:
         """Today's name of the built-in or of the library's function that is called, or an empty text."""
@@ -278,6 +295,9 @@ class Names:
             help = f"write `{name} = …` and then `release {name}`" if name in self._released else _way_out(name, names)
             self._unknown.append((name, span, help))
             return
+        row = BUILTINS.get(name)
+        if row is not None and row.module and name not in self._predefined and _innermost(name, scope) is self._always:
+            self.unbrought.setdefault(name, span)
         if name in self._clashes and _innermost(name, scope) is _top(scope, self._always):
             message, help = ambiguity(name, self._clashes[name])
             self._report.add("NameError", message, span, label="which one is meant?", help=help)

@@ -3,7 +3,7 @@
 A row says a name's parameters, its effect on private data, how it reads its arguments, what it gives, and one line for
 people. `@` marks the parameter whose handles are measured, scored or transformed; one that stands after `*` is given
 by name. `former` is its name in the version before, which programs may still write (`check.former`); that of a
-parameter stands after `/`. The run looks up a row for whatever it implements, so that a name without a row is an import
+parameter stands after `/`. What serves one module of the library alone is of that module: `use` brings it (`MODULES`). The run looks up a row for whatever it implements, so that a name without a row is an import
 error; whatever a check before the run does not find here may charge anything.
 """
 
@@ -14,6 +14,20 @@ from jostle.language.operations import ROW_FUNCTIONS
 
 BUILTINS: dict[str, Builtin] = {}
 """The rows by name."""
+
+MODULES = {
+    "workloads": ("identity", "prefixes", "ranges", "rectangles", "marginals", "predicates", "answer", "exact"),
+    "features": ("nonzero", "largest_cell", "largest_marginal", "l2", "l1_to_uniform", "total_variation"),
+    "histograms": ("least_cost_partition", "misfit", "scaled_error", "bootstrap"),
+    "cuts": ("count_partition", "bisection_costs", "boundaries", "tail_energy"),
+    "classifiers": ("binned", "correct_count", "accuracy", "simulated_tables"),
+    "trees": ("entropy", "gini", "max_class", "split_rows"),
+    "row_vectors": ("vectors", "prepaid", "noisy_moments", "noisy_sum", "coordinate_scores"),
+    "graphical": ("noisy_samples", "perturbed_optimum", "distance"),
+}
+"""The names that a program has by `use`, by module of the library. Modules of the library know all of them."""
+
+_HOMES = {name: module for module, names in MODULES.items() for name in names}
 
 PURE, MEASURES, TRANSFORMS, SCORES, DECLARES = Effect
 PUBLIC, HANDLES, CONTAINERS, PRINTS, DRAWS, ROWS, SOURCE, NOTHING = Reads
@@ -26,7 +40,7 @@ def row(
     """Enters a row; a name has one."""
     if name in BUILTINS:
         raise ImportError(f"the built-in `{name}` has two rows")
-    BUILTINS[name] = Builtin(name, signature, effect, reads, gives, about, former, function)
+    BUILTINS[name] = Builtin(name, signature, effect, reads, gives, about, former, function, _HOMES.get(name, ""))
 
 
 # Words of descriptions, and constants ----------------------------------------------------------------
@@ -225,7 +239,10 @@ OPENERS = tuple(name for name, entry in BUILTINS.items() if entry.effect is DECL
 DOMAINS = frozenset(name for name, entry in BUILTINS.items() if entry.gives is Gives.DOMAIN)
 """The words of a description that list no values."""
 
+EVERYWHERE = tuple(name for name, entry in BUILTINS.items() if not entry.module)
+"""The names that every program knows without `use`."""
 
-def over_rows(name: str) -> bool:
-    """Whether a built-in of this name takes expressions on rows."""
-    return name in BUILTINS and BUILTINS[name].over_rows
+
+def brought(path: tuple[str, ...]) -> tuple[str, ...]:
+    """The built-ins that `use` of a module brings, beside what the module defines and what those it uses bring."""
+    return MODULES.get(".".join(path), ())

@@ -93,6 +93,7 @@ class Builtin:
     about: str
     former: str = ""
     function: str = ""  # where in `privacy` it stands, `module:name`; empty where `run` implements it
+    module: str = ""  # of the library, whose `use` brings it; empty where every program knows it
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:

@@ -1,7 +1,7 @@
 """Modules: the standard library's files, and `.jst` files beside the program.
 
-A module runs once a session, in a scope of its own on top of the builtins. Only modules of the standard library
-may name external kernels.
+A module runs once a session, in a scope of its own on top of the builtins. One of the standard library may name external
+kernels, and has the built-ins that the language keeps for it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle import resources
 from jostle.diagnostics import did_you_mean, refuse
+from jostle.language.builtins import brought
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.syntax import parse
@@ -80,12 +81,13 @@ class Modules:
             interp.block(tree.body, scope)
         finally:
             self._loading.discard(name)
-        brought = scope.modules or {}
+        homes = scope.modules or {}
         public = {
             k: v for k, v in scope.names.items()
-            if not k.startswith("_") and not isinstance(v, Module) and len(brought.get(k, ())) < 2
+            if not k.startswith("_") and not isinstance(v, Module) and len(homes.get(k, ())) < 2
         }  # fmt: skip
-        self._loaded[name] = Module(name, public, name in self.library())
+        of_language = {k: interp.base.names[k] for k in brought(path)}
+        self._loaded[name] = Module(name, of_language | public, name in self.library())
         return self._loaded[name]
 
 

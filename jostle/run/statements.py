@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
+from jostle.language.builtins import EVERYWHERE
 from jostle.privacy.kernel.handles import Handle, handles_in
 from jostle.run import declare, selects
 from jostle.run.faults import private_value
@@ -49,7 +50,7 @@ def _use(interp: Interpreter, node: n.Use, scope: Scope) -> None:
         if isinstance(scope.names.get(name), Module):
             scope.set(name, value)
         else:
-            scope.bring(name, value, node.path[-1], built_in=built_in and name in interp.base.names)
+            scope.bring(name, value, node.path[-1], built_in=built_in and name in EVERYWHERE)
 
 
 def _param(interp: Interpreter, node: n.ParamDecl, scope: Scope) -> None:

@@ -70,10 +70,10 @@ class Repl:
 
     def vocabulary(self) -> Vocabulary:
         """The names, columns and fields that completion offers."""
-        from jostle.language.builtins import BUILTINS
+        from jostle.language.builtins import EVERYWHERE
         from jostle.tools.completion import vocabulary_of
 
-        return vocabulary_of(self._session.names(), BUILTINS)
+        return vocabulary_of(self._session.names(), EVERYWHERE)
 
     def handle(self, entry: str) -> bool:
         """Runs an entry or a command; False after `:quit`."""

@@ -268,6 +268,15 @@ class Session:
             raise refuse("SyntaxError", "a dataset is described by one clause of each kind, and nothing else")
         return clauses(self._interp, tree.body[0], self._scope)
 
+    def brought(self, tree: n.Program) -> list[str]:
+        """The names that a program's modules bring, as far as these can be read."""
+        from jostle.check.modules import Modules
+        from jostle.check.report import Report
+
+        modules = Modules(lambda path: self._modules.tree(path, self._folders), (), Report())
+        uses = [statement for statement in tree.body if isinstance(statement, n.Use)]
+        return sorted({name for use in uses for name in modules.names(use) if not name.startswith("_")})
+
     def names(self) -> dict[str, Any]:
         return dict(self._scope.names)
 

@@ -82,6 +82,53 @@ def test_every_former_parameter_works(parameter: tuple[str, str]) -> None:
         assert not any("has no parameter" in d.message or "takes no" in d.message for d in result.diagnostics)
 
 
+BY_ROWS = "\nprivate t = table(\"t.csv\") described by {v: 0..3, c: {\"x\", \"y\"}} protecting rows budget epsilon 9\n"
+MODULES = [  # a program, and the built-ins that it is told the module of
+    ("x = identity(counts([1]))\ny = prefixes(counts([1]))\nz = identity(counts([2]))\n", ["identity", "prefixes"]),
+    ("use workloads\nx = identity(counts([1]))\ny = workloads.prefixes(counts([1]))\n", []),
+    ("use clusters\nx = identity(counts([1]))\n", []),  # by way of `histograms`
+    ("identity = 3\ndef gini(x): return x\nx = gini(identity) + 1\n", []),
+    ("def gini(t, age): return age\nage = 4\nx = gini(1, age)\n", []),  # it takes values, whatever the built-in takes
+    ("use trees\ndef gini(t, age): return age\nage = 4\nx = gini(1, age)\n", []),
+    ("use trees\ngini = 3" + BY_ROWS + "x = laplace(trees.gini(t, v, c)) with epsilon 1\n", []),
+    ("use trees" + BY_ROWS + "def best(gini): return laplace(gini(t, v, c)) with epsilon 1\nx = best(gini)\n", []),
+    ("n = lambda cube: len(marginals(cube))\nx = n(counts([1]))\n", ["marginals"]),
+    ("use features\nx = exact(identity(counts([1])), counts([1]))\n", ["exact", "identity"]),
+]
+
+
+@pytest.mark.parametrize(("text", "names"), MODULES, ids=[text.split("\n")[0] for text, _ in MODULES])
+def test_what_is_of_a_module_is_known_without_it_for_one_version(text: str, names: list[str]) -> None:
+    session = Session()
+    session.run(Source("test.jst", text))
+    homes = [f"`{name}` is of the module `{BUILTINS[name].module}`" for name in names]
+    assert sorted(h.message for h in session.hints) == sorted(homes)
+    assert all(f"`use {BUILTINS[n].module}`" in str(h.help) for n, h in zip(names, session.hints, strict=True))
+
+
+def test_what_is_of_a_module_is_checked_and_priced_by_either_name() -> None:
+    for word in ("noisy_moments", "row_vectors.noisy_moments"):
+        text = f"use row_vectors{BY_ROWS}m = {word}(vectors(t, v)) with epsilon 2\n"
+        assert [cost.asked for cost in Session().costs(Source("test.jst", text))] == [2 * 10**12], word
+    for word in ("vectors", "row_vectors.vectors"):
+        text = f"use row_vectors{BY_ROWS}print({word}(t, v))\n"
+        assert [d.kind for d in Session().check(Source("test.jst", text))] == ["PrivateValue"], word
+
+
+def test_a_module_of_the_program_may_have_its_words() -> None:
+    Path("mine.jst").write_text("def gini(x): return x + 1\n")
+    session = Session()
+    assert session.run(Source("test.jst", "use mine\nrelease y = gini(1)\n"))["y"] == 2 and session.hints == []
+    (fault,) = Session().check(Source("test.jst", "use mine\nuse trees\ny = gini(1)\n"))
+    assert fault.kind == "NameError" and {"`mine.gini`", "`trees.gini`"} <= {*str(fault.help).split()}
+
+
+def test_an_entry_knows_what_an_earlier_one_brought() -> None:
+    session = Session()
+    session.execute(Source("entry 1", "use workloads\n"))
+    assert session.execute(Source("entry 2", "len(identity(counts([1, 2])))\n")) == 2 and session.hints == []
+
+
 OWN = [
     ("spread = 1\ny = spread + 1\n", []),
     ("def f(peak): return peak + 1\nx = f(1)\n", []),

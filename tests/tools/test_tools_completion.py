@@ -8,7 +8,7 @@ import pytest
 
 from jostle.diagnostics import Refusal
 from jostle.events import Event
-from jostle.language.builtins import BUILTINS
+from jostle.language.builtins import EVERYWHERE
 from jostle.source import Source
 from jostle.syntax.expected import expected, last_statement
 from jostle.syntax.lexicon import colour_tokens, lexicon
@@ -116,7 +116,7 @@ def test_types_say_what_is_public(session: Session) -> None:
         "  sex: {F, M}",
     ]  # fmt: skip
     assert describe("h", names["h"]).endswith("  x (10)") and describe("n", names["n"]) == "n: a number\n  public"
-    known = vocabulary_of(names, BUILTINS)
+    known = vocabulary_of(names, EVERYWHERE)
     assert known.columns["people"] == ("age", "sex") and "x_range" in known.fields["h"]
 
 

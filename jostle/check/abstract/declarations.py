@@ -24,7 +24,7 @@ from jostle.check.abstract.values import (
     quanta,
 )  # fmt: skip
 from jostle.check.scopes import bound_in
-from jostle.language.builtins import BUILTINS
+from jostle.language.builtins import BUILTINS, brought
 from jostle.language.facts import Gives
 from jostle.language.forms import DIMENSIONS, source_kind
 from jostle.syntax import nodes as n
@@ -54,7 +54,7 @@ class World:
     def names(self, use: n.Use) -> Collection[str]:
         """The names that a `use` binds."""
         if use.path not in self._names:
-            self._names[use.path] = {use.path[-1]}  # for modules that use each other
+            self._names[use.path] = {use.path[-1], *brought(use.path)}  # for modules that use each other
             tree = self.load_module(use.path)
             if tree is not None:
                 self._names[use.path] |= set(bound_in(tree.body, self.names))

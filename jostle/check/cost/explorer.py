@@ -45,6 +45,7 @@ from jostle.check.cost.ledger import Ledger, Opened, Spending, current
 from jostle.check.cost.purity import Purity
 from jostle.check.cost.tally import Why
 from jostle.check.labels import Labels
+from jostle.language.builtins import brought
 from jostle.source import Span
 from jostle.syntax import nodes as n
 
@@ -176,7 +177,8 @@ class Explorer(Spending, Interpreter):
                 inner = Scope(self.base)
                 self.block(tree.body, inner)
                 names = {k: v for k, v in inner.names.items() if not k.startswith("_") and not isinstance(v, Module)}
-                self.modules[node.path] = Module(names)
+                of_language = {name: self.base.look_up(name) for name in brought(node.path)}
+                self.modules[node.path] = Module(of_language | names)
         module = self.modules[node.path]
         if self.ledger.tallies != before or len(self.sources) != sources:
             del self.modules[node.path]  # it spends: on another way it would spend again

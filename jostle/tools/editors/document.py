@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from jostle.diagnostics import Diagnostic, Refusal
 from jostle.language.aggregates import AGGREGATES
-from jostle.language.builtins import BUILTINS
-from jostle.language.facts import Effect
+from jostle.language.builtins import BUILTINS, EVERYWHERE
+from jostle.language.facts import Builtin, Effect
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.syntax import parse
@@ -43,6 +43,7 @@ class Document:
     _tree: n.Program | None = field(default=None, repr=False)
     _faults: list[Diagnostic] = field(default_factory=list, repr=False)
     _definitions: dict[str, Definition] = field(default_factory=dict, repr=False)
+    _brought: list[str] = field(default_factory=list, repr=False)
     _session: Session = field(default_factory=Session, repr=False)
 
     def change(self, text: str) -> list[Diagnostic]:
@@ -54,6 +55,7 @@ class Document:
         try:
             self._tree = parse(source)
             self._definitions = dict(_definitions(self._tree))
+            self._brought = self._session.brought(self._tree)
         except Refusal:
             pass  # the last good tree still serves
         return [*self._faults, *self._session.hints]
@@ -76,7 +78,8 @@ class Document:
         target = self._definitions.get(name)
         if target is None:
             row = BUILTINS.get(name) or AGGREGATES.get(name)
-            return f"`{row.usage}`: {row.about}" if row is not None else ""
+            home = f" Of the module `{row.module}`." if isinstance(row, Builtin) and row.module else ""
+            return f"`{row.usage}`: {row.about}{home}" if row is not None else ""
         text = f"`{name}`: {target.kind}"
         if target.columns:
             text += "\n\ncolumns: " + ", ".join(target.columns)
@@ -90,7 +93,8 @@ class Document:
         lines[-1:] = [lines[-1][:column]] if lines else [""]
         names = {name: definition.kind for name, definition in self._definitions.items()}
         columns = {name: definition.columns for name, definition in self._definitions.items() if definition.columns}
-        vocabulary = Vocabulary({**names, **{b: "a function" for b in BUILTINS if b not in names}}, columns)
+        known = dict.fromkeys([*EVERYWHERE, *self._brought], "a function")
+        vocabulary = Vocabulary({**names, **{name: kind for name, kind in known.items() if name not in names}}, columns)
         return complete("\n".join(lines), vocabulary)
 
     def format(self) -> str | None:

@@ -56,7 +56,7 @@ class Notebook:
 
     def _hand_over(self, source: Source) -> None:
         """Python's values under the names that the cell uses and Jostle does not know; tables by `bound`."""
-        from jostle.language.builtins import BUILTINS
+        from jostle.language.builtins import EVERYWHERE
         from jostle.syntax import nodes as n
         from jostle.syntax import parse
         from jostle.syntax.walk import every
@@ -66,7 +66,7 @@ class Notebook:
             match node:
                 case n.Call(function=n.Name(id="bound"), args=(n.String(value=name),)) if name in self._names:
                     self.session.bind(name, self._names[name])
-                case n.Name(id=name) if name in self._names and name not in BUILTINS and name not in names:
+                case n.Name(id=name) if name in self._names and name not in EVERYWHERE and name not in names:
                     value = from_python(self._names[name])
                     if value is not None:
                         self.session.define(name, value)

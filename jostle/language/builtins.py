@@ -1,10 +1,11 @@
 """The built-in names of the language: one row a name, which every pass reads.
 
-A row says a name's parameters, its effect on private data, how it reads its arguments, what it gives, and one line for
-people. `@` marks the parameter whose handles are measured, scored or transformed; one that stands after `*` is given
-by name. `former` is its name in the version before, which programs may still write (`check.former`); that of a
-parameter stands after `/`. What serves one module of the library alone is of that module: `use` brings it (`MODULES`). The run looks up a row for whatever it implements, so that a name without a row is an import
-error; whatever a check before the run does not find here may charge anything.
+A row says a name's parameters, its effect on private data, how it reads its arguments, what it gives, and one line
+for people. `@` marks the parameter whose handles are measured, scored or transformed; one that stands after `*` is
+given by name. `former` is its name in the version before, which programs may still write (`check.former`); that of
+a parameter stands after `/`. What serves one module of the library alone is of that module: `use` brings it
+(`MODULES`). The run looks up a row for whatever it implements, so that a name without a row is an import error;
+whatever a check before the run does not find here may charge anything.
 """
 
 from __future__ import annotations

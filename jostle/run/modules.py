@@ -1,7 +1,7 @@
 """Modules: the standard library's files, and `.jst` files beside the program.
 
-A module runs once a session, in a scope of its own on top of the builtins. One of the standard library may name external
-kernels, and has the built-ins that the language keeps for it.
+A module runs once a session, in a scope of its own on top of the builtins. One of the standard library may name
+external kernels, and has the built-ins that the language keeps for it.
 """
 
 from __future__ import annotations

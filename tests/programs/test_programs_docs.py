@@ -40,7 +40,7 @@ def test_links_lead_somewhere() -> None:
 
 
 def test_the_list_of_builtins_is_whole() -> None:
-    """Every built-in stands in the language reference, that of a module in the library's, or where its argument stands."""
+    """Every built-in stands in the reference of the language or of its module, or where its argument stands."""
     from docs.build import builtins_page, library_page
     from jostle.language.builtins import BUILTINS
 

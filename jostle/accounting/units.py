@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+ANY_ROWS = "a person may have any number of rows {}, and one person must not decide an answer"
+"""Why rows of persons are not measured where nothing bounds them; `{}` says where."""
+BOUNDS = "say how many count: `… up to 3 rows`, `… up to 5 groups, 2 rows each`; or make one, `per person`"
+
 
 @dataclass(frozen=True, slots=True)
 class Unit:
     """What neighbours differ by: one row, one row replaced, or all (up to `rows`) rows of one value of `columns`.
 
     A value of `columns` is one person; of persons with several tables, in each. `rows` is None where a person may have
-    any number of rows. `weighted`: the rows of one value have weights that add up to 1. `linked` names the source
-    whose persons these are, where another declared them. With `groups` a row that is replaced and the one in its
-    place have the same cells in these columns, as they stand in the data: how many rows each group has is public.
+    any number of rows. `weighted`: the rows of one value have weights that add up to 1. `linked` names the column of
+    another table, `people.id`, whose persons these are: those who have the value of `columns` there. With `groups` a
+    row that is replaced and the one in its place have the same cells in these columns, as they stand in the data: how
+    many rows each group has is public.
     """
 
     columns: tuple[str, ...] = ()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+from jostle.accounting.units import ANY_ROWS, BOUNDS
 from jostle.check.abstract.values import Domain, Handle
 from jostle.check.meanings import Meanings, Variable, aggregated, known_of
 from jostle.check.report import Report
@@ -46,12 +47,7 @@ def check_rows_of_persons(select: n.Select, table: Any, report: Report) -> bool:
     counted = [call for column in select.columns for call in every(column.value) if isinstance(call, n.Distinct)]
     if counted:  # of persons, perhaps, each of whom counts once
         return False
-    report.add(
-        "UnboundedSum",
-        f"a person may have any number of rows of `{table.declared.name}`, and one person must not decide an answer",
-        select.span,
-        help="say how many count: `… up to 3 rows`, `… up to 5 groups, 2 rows each`; or make one, `per person`",
-    )
+    report.add("UnboundedSum", ANY_ROWS.format(f"of `{table.declared.name}`"), select.span, help=BOUNDS)
     return True
 
 

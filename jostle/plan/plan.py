@@ -66,12 +66,26 @@ class Bound:
     kept of one value also have weights: whole multiples of 2^-WEIGHT_BITS that add up to exactly 1, as equal as that
     allows (the j-th of m, in the order of the hash, has ⌊jG/m⌋ − ⌊(j−1)G/m⌋ of G = 2^WEIGHT_BITS). Where hashes
     are equal the cells decide, so that it does not matter which of two rows that tie comes first.
+
+    With `owners`, and without `by`, a row is of the persons who are found there: once of each of them, and where there
+    is none it is dropped.
     """
 
     scan: Scan
     by: tuple[str, ...]
     most: int | None
     weighted: bool = False
+    owners: Owners | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Owners:
+    """Whose a row is by a look-up: the persons of the rows of `table` (all of them, whatever its bound) whose raw cell
+    `key` is the row's own raw cell `on`, as the same whole number or the same text."""
+
+    table: Bound
+    key: str
+    on: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +193,8 @@ def inputs(plan: Plan) -> tuple[Plan, ...]:
     match plan:
         case Scan() | Listed():
             return ()
-        case Bound(scan=scan):
-            return (scan,)
+        case Bound(scan=scan, owners=owners):
+            return (scan,) if owners is None else (scan, owners.table)
         case Filter() | Derive() | Truncate() | GroupRows() | Known():
             return (plan.source,)
         case Join(left=left, right=right):

@@ -25,10 +25,11 @@ from jostle.syntax import nodes as n
 
 def clauses(interp: Any, node: n.Private, scope: Scope) -> Clauses:
     """What a declaration's clauses say, for an owner who registers a dataset with them."""
-    if node.protecting is None or node.budget is None:
+    if node.protecting is None or (node.budget is None and not node.protecting.linked):
         raise refuse("DataError", "a dataset needs `protecting` and `budget`", node.span)
     is_counts = source_kind(node.source) == "counts"
-    measure, unit = measure_of(interp, node.budget, scope), unit_of(interp, node.protecting, scope)
+    measure = measure_of(interp, node.budget, scope) if node.budget is not None else None
+    unit = unit_of(interp, node.protecting, scope)
     if is_counts != (node.described is None):
         raise refuse(
             "DataError", "tables are described, and counts are not", node.span, help="add --schema, or leave it"
@@ -99,13 +100,15 @@ def measure_of(interp: Any, budget: n.Budget, scope: Scope) -> Measure:
 
 
 def unit_of(interp: Any, node: n.Protecting, scope: Scope) -> Unit:
-    rows = _whole(interp, node.up_to, scope) if node.up_to is not None else None if node.columns else 1
-    most = _whole(interp, node.at_most, scope) if node.at_most is not None else None
-    return Unit(node.columns, rows, node.public_size, most, node.weighted, node.linked, node.groups)
+    rows = whole(interp, node.up_to, scope) if node.up_to is not None else None if node.columns else 1
+    most = whole(interp, node.at_most, scope) if node.at_most is not None else None
+    linked = f"{node.linked}.{node.key}" if node.linked else ""
+    return Unit(node.columns, rows, node.public_size, most, node.weighted, linked, node.groups)
 
 
-def _whole(interp: Any, node: n.Expr, scope: Scope) -> int:
+def whole(interp: Any, node: n.Expr, scope: Scope) -> int:
+    """How many rows or groups an expression says, at least one."""
     value = interp.eval(node, scope)
     if not is_number(value) or value < 1 or value != int(value):
-        raise refuse("ValueError", "a number of rows is a whole number, at least 1", node.span)
+        raise refuse("ValueError", "a number of rows or groups is whole, and at least 1", node.span)
     return int(value)

@@ -11,6 +11,7 @@ from jostle.language.forms import DIMENSIONS, source_kind
 from jostle.privacy.kernel.handles import Cube, Handle, Table
 from jostle.privacy.kernel.minting import private_cube, private_table, public_cube, public_table
 from jostle.run.clauses import measure_of, schema_of, unit_of
+from jostle.run.linked import linked, owners_by
 from jostle.run.origins import (
     announce,
     array_of,
@@ -24,7 +25,7 @@ from jostle.run.origins import (
 )
 from jostle.run.publictables import is_rows, table_of_rows
 from jostle.run.scope import Scope
-from jostle.run.simulated import simulated, simulated_rows
+from jostle.run.simulated import simulated
 from jostle.run.values import is_number, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
@@ -42,7 +43,7 @@ def private(interp: Any, node: n.Private, scope: Scope) -> Handle:
     if kind == "dataset":
         return registered(interp, node, call, scope)
     if node.protecting is not None and node.protecting.linked:
-        return _linked(interp, node, call, kind, node.protecting, scope)
+        return linked(interp, node, call, kind, node.protecting, scope)
     if node.protecting is None or node.budget is None:
         missing = "protecting" if node.protecting is None else "budget"
         clause = "protecting rows" if node.protecting is None else "budget epsilon 1.0"
@@ -76,47 +77,6 @@ def private(interp: Any, node: n.Private, scope: Scope) -> Handle:
     return private_table(source, data.key, schema)
 
 
-def _linked(
-    interp: Any, node: n.Private, call: n.Call, kind: str, protecting: n.Protecting, scope: Scope
-) -> Table:
-    """`protecting people.id`: another table of the persons of `people`, under the same budget."""
-    owner = scope.find(protecting.linked)
-    if not (isinstance(owner, Table) and len(owner.exposures) == 1 and owner.origin is not None):
-        raise refuse(
-            "NameError", f"`{protecting.linked}` is no private table that was declared above", protecting.span,
-            help=f"declare it first: `private {protecting.linked} = table(…) … protecting {protecting.key}`",
-        )  # fmt: skip
-    source = owner.exposures[0].source
-    if owner.exposures[0].unit.columns != (protecting.key,):
-        raise refuse(
-            "DataError", f"the persons of `{protecting.linked}` are not told by `{protecting.key}`", protecting.span,
-            help=f"`{protecting.linked}` is declared `protecting {owner.exposures[0].unit}`",
-        )  # fmt: skip
-    if node.budget is not None:
-        raise refuse(
-            "DataError", f"`{node.name}` has the budget of `{source.name}`, whose persons it is of", node.budget.span,
-            help="leave the `budget` clause out",
-        )  # fmt: skip
-    if node.described is None or kind == "counts":
-        raise refuse("DataError", f"`{node.name}` is not described", node.span, help="add `described by {…}`")
-    unit = unit_of(interp, protecting, scope)
-    schema = schema_of(interp.eval(node.described, scope), node.described.span)
-    if interp.simulate is not None:
-        key = simulated_rows(interp, node, schema, unit, interp.simulate + len(interp.kernel.register.names))
-        interp.kernel.register.link(node.name, ("simulated", node.name), source, unit, node.span)
-    else:
-        origin = origin_of(interp, call, scope)
-        if is_array(origin):
-            raise refuse("DataError", "counts have no columns to protect", node.span, help="link a table")
-        data = open_origin(interp, origin, node.source.span, public=False)
-        check_columns(schema, data.columns, node.described.span, private=True)
-        check_columns([(unit.columns[0], None)], data.columns, protecting.span, private=True)
-        interp.kernel.register.link(node.name, data.identity, source, unit, node.span)
-        key = data.key
-    announce(interp, source, node, [name for name, _ in schema], unit=str(unit))
-    return private_table(source, key, schema, unit)
-
-
 def _private_counts(interp: Any, node: n.Private, origin: Any, measure: Measure, unit: Unit) -> Cube:
     if unit.columns:
         raise refuse("DataError", "counts have no columns to protect", node.span, help="write `protecting rows`")
@@ -128,9 +88,6 @@ def _private_counts(interp: Any, node: n.Private, origin: Any, measure: Measure,
 
 def registered(interp: Any, node: n.Private, call: n.Call, scope: Scope) -> Handle:
     """`dataset("name")`: schema, unit, budget and file are the owner's, from the ledger; a program adds nothing."""
-    from jostle.engine.counts import load_counts
-    from jostle.privacy.ledger.account import Account
-
     if interp.simulate is not None:
         raise refuse(
             "LedgerError", "a registered dataset is not opened in a simulation", call.span,
@@ -139,35 +96,47 @@ def registered(interp: Any, node: n.Private, call: n.Call, scope: Scope) -> Hand
     name = origin_of(interp, call, scope)
     if not isinstance(name, str):
         raise refuse("TypeError", f"`dataset` takes a name, not {kind_name(name)}", call.span)
-    try:
-        dataset, file = interp.kernel.ledger.open(name)
-    except Refusal as refusal:
-        raise refusal.at(call.span) from None
     for what, clause in (("described by", node.described), ("protecting", node.protecting), ("budget", node.budget)):
         if clause is not None:
             raise refuse(
                 "DataError", f"`{name}` is registered, and its owner has said what `{what}` says", clause.span,
                 help=f'leave the clauses out: `private {node.name} = dataset("{name}")`',
             )  # fmt: skip
-    terms = dataset.terms
-    array, key = None, ""
+    handle = _open_dataset(interp, name, node, call.span)
+    announce(interp, handle.exposures[0].source, node, [column for column, _ in handle.schema], dataset=name)
+    return handle
+
+
+def _open_dataset(interp: Any, name: str, node: n.Private, span: Span) -> Table | Cube:
+    """The handle of a registered dataset, under the name that a program gives it.
+
+    Of one whose persons another dataset has, that one is opened too: its source is what is charged.
+    """
+    from jostle.engine.counts import load_counts
+    from jostle.privacy.ledger.account import Account
+
+    try:
+        dataset, file = interp.kernel.ledger.open(name)
+    except Refusal as refusal:
+        raise refusal.at(span) from None
+    terms, register = dataset.terms, interp.kernel.register
     if terms.kind == "counts":
         array = load_counts(file, private=True)
-    else:
-        data = opened(interp, file, call.span, public=False)
-        key = data.key
-        check_columns(terms.schema, data.columns, call.span, private=True)
-    source = interp.kernel.register.declare(node.name, file.identity, terms.measure, terms.unit, node.span)
-    source.join(Account(interp.kernel.ledger, dataset, key), call.span)
-    handle: Table | Cube
-    if array is not None:
-        handle = private_cube(interp.kernel, source, array, DIMENSIONS[: array.ndim], file.identity)
-        names = handle.names
-    else:
-        handle = private_table(source, key, terms.schema)
-        names = tuple(column for column, _ in terms.schema)
-    announce(interp, source, node, list(names), dataset=name)
-    return handle
+        source = register.declare(node.name, file.identity, terms.measure, terms.unit, node.span)
+        source.join(Account(interp.kernel.ledger, dataset), span)
+        return private_cube(interp.kernel, source, array, DIMENSIONS[: array.ndim], file.identity)
+    data = opened(interp, file, span, public=False)
+    check_columns(terms.schema, data.columns, span, private=True)
+    if not terms.unit.linked:
+        source = register.declare(node.name, file.identity, terms.measure, terms.unit, node.span)
+        source.join(Account(interp.kernel.ledger, dataset, data.key), span)
+        return private_table(source, data.key, terms.schema)
+    table, _, key = terms.unit.linked.partition(".")
+    owner = _open_dataset(interp, table, node, span)
+    owners = owners_by(owner, key, terms.unit.columns[0], span)
+    source = register.link(node.name, file.identity, owner.exposures[0].source, terms.unit, node.span)
+    source.account.linked[name] = dataset
+    return private_table(source, data.key, terms.schema, terms.unit, owners)
 
 
 def public(interp: Any, source: n.Expr, described: n.Expr | None, scope: Scope) -> Handle:

@@ -16,9 +16,9 @@ from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.query import GroupKey
 from jostle.privacy.transformations import persons, transform
 from jostle.privacy.transformations.summaries import summary
+from jostle.run.clauses import whole
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Scope
-from jostle.run.values import is_number
 from jostle.syntax import nodes as n
 
 
@@ -33,7 +33,7 @@ def limited(interp: Any, table: Table, keys: Sequence[GroupKey], limit: n.Limit 
     """The rows of a table within a select's `up to 5 groups, 2 rows each`."""
     if limit is None:
         return table
-    groups, rows = (_whole(interp, value, scope) for value in (limit.groups, limit.rows))
+    groups, rows = (None if value is None else whole(interp, value, scope) for value in (limit.groups, limit.rows))
     if groups is not None and not keys:
         raise refuse(
             "TypeError", "this select has no groups", limit.span, help="write `up to 5 rows`, or add `groupby …`"
@@ -48,13 +48,8 @@ def limited(interp: Any, table: Table, keys: Sequence[GroupKey], limit: n.Limit 
         raise refusal.at(limit.span) from None
 
 
-def _whole(interp: Any, node: n.Expr | None, scope: Scope) -> int | None:
-    if node is None:
-        return None
-    value = interp.eval(node, scope)
-    if not is_number(value) or value < 1 or value != int(value):
-        raise refuse("ValueError", "`up to` takes a whole number, at least 1", node.span)
-    return int(value)
+def _most_groups(interp: Any, limit: n.Limit | None, scope: Scope) -> int | None:
+    return whole(interp, limit.groups, scope) if limit is not None and limit.groups is not None else None
 
 
 def stage(
@@ -78,7 +73,7 @@ def stage(
         names = [f"\u00b7{len(terms) + i}" for i in range(len(wanted.terms))]
         terms += zip(names, wanted.terms, strict=True)
         given[id(call)] = wanted.value(tuple(Column(name) for name in names))
-    most = _whole(interp, node.limit.groups, scope) if node.limit is not None else None
+    most = _most_groups(interp, node.limit, scope)
     try:
         grouped = persons.group_rows(table, person, listed, terms, most)
     except Refusal as refusal:
@@ -133,6 +128,6 @@ def persons_in_groups(
     for key in keys:
         public = key_of(key.expr, key.over, table.domains, MOST_KEYS)
         listed.append((key.name, key.expr, None if public is None else len(public.values)))
-    most = _whole(interp, limit.groups, scope) if limit is not None else None
+    most = _most_groups(interp, limit, scope)
     grouped = persons.persons_of_groups(table, listed, most)
     return grouped, [replace(key, expr=Column(key.name)) for key in keys]

@@ -29,6 +29,7 @@ from jostle.privacy.transformations import transform
 from jostle.privacy.transformations.joins import join
 from jostle.privacy.transformations.persons import join_own_rows
 from jostle.run import groups, persons
+from jostle.run.clauses import whole
 from jostle.run.keysets import column_of_keys, together
 from jostle.run.periods import Period
 from jostle.run.qualifiers import Qualifiers
@@ -277,12 +278,7 @@ def _join(interp: Any, left: Any, joined: n.Join, scope: Scope, tables: Qualifie
     for side in (left, right):
         if not isinstance(side, Table):
             raise refuse("TypeError", f"a join takes tables, and this is {kind_name(side)}", joined.span)
-    most = None
-    if joined.up_to is not None:
-        value = interp.eval(joined.up_to, scope)
-        if not is_number(value) or value < 1 or value != int(value):
-            raise refuse("ValueError", "`up to` takes a whole number of rows, at least 1", joined.up_to.span)
-        most = int(value)
+    most = whole(interp, joined.up_to, scope) if joined.up_to is not None else None
     shared = [match.column for match in joined.on if match.column == match.theirs]
     tables.add(joined.table, dict(right.schema), joined.alias, shared)
     on = [(match.column, match.theirs) for match in joined.on if not _is_word(match.column, left, right)]

@@ -54,20 +54,23 @@ def simulated(interp: Any, node: n.Private, kind: str, measure: Measure, unit: U
     if node.described is None:
         raise refuse("DataError", f"`{node.name}` is not described", node.span, help="add `described by {…}`")
     schema = schema_of(interp.eval(node.described, scope), node.described.span)
-    key = simulated_rows(interp, node, schema, unit, seed)
+    told: dict[str, Domain] = dict.fromkeys(unit.columns, Open("text"))  # what is protected need not be described
+    key = simulated_rows(interp, node, schema, told, seed)
     announce(interp, source, node, [name for name, _ in schema])
     return private_table(source, key, schema)
 
 
-def simulated_rows(interp: Any, node: n.Private, schema: Schema, unit: Unit, seed: int) -> str:
-    """The engine's key of rows that stand in for those of a private table: what is bound to its name, or made up."""
+def simulated_rows(interp: Any, node: n.Private, schema: Schema, told: dict[str, Domain], seed: int) -> str:
+    """The engine's key of rows that stand in for those of a private table: what is bound to its name, or made up.
+
+    `told` are the columns that tell whose a row is.
+    """
     from jostle.simulate import rows_of
 
     public = interp.bound.get(node.name)
     rows = file_of(interp, public, node.source.span) if isinstance(public, str) else public
     if rows is None:
-        hidden = {name: _wish(Open("text")) for name in unit.columns}  # what is protected need not be described
-        rows = rows_of(hidden | {name: _wish(d) for name, d in schema}, MADE_UP_ROWS, seed)
+        rows = rows_of({name: _wish(d) for name, d in (told | dict(schema)).items()}, MADE_UP_ROWS, seed)
     opened = open_origin(interp, rows, node.source.span, public=False)
     check_columns(schema, opened.columns, node.described.span if node.described is not None else None)
     return str(opened.key)

@@ -146,8 +146,9 @@ def _ledger_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     register = verb("register", "put a file under a budget that lasts for ever")
     register.add_argument("file", metavar="FILE", help="CSV, Parquet, or counts in a .npy file (which need no schema)")
     register.add_argument("--schema", metavar="SCHEMA", help=_SCHEMA)
-    register.add_argument("--protecting", metavar="UNIT", required=True, help="such as 'rows', 'person up to 5 rows'")
-    register.add_argument("--budget", metavar="BUDGET", required=True, help="such as 'epsilon 3', 'rho 0.5'")
+    unit = "such as 'rows', 'person up to 5 rows'; of persons that a dataset has already, 'people.id on customer'"
+    register.add_argument("--protecting", metavar="UNIT", required=True, help=unit)
+    register.add_argument("--budget", metavar="BUDGET", help="such as 'epsilon 3', 'rho 0.5'; of linked persons none")
     verb("list", "every dataset, its budget and what was spent", dataset=False)
     verb("show", "what was registered of a dataset")
     verb("update", "take the file as it is now; what was spent stays spent")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from jostle.accounting.amounts import as_text
+from jostle.accounting.definitions import Measure
 from jostle.diagnostics import refuse, unwritable
 from jostle.engine.files import OpenFile
 from jostle.plan.domains import Open
@@ -31,13 +32,34 @@ def register(options: Namespace) -> str:
     path = Path(options.file)
     kind = "counts" if path.suffix == ".npy" else "table"
     clauses = parse_clauses(options.name, kind, options.schema, options.protecting, options.budget)
-    terms = Terms(options.name, kind, os.path.realpath(path), clauses.schema, clauses.unit, clauses.measure)
     ledger = Ledger(options.ledger)
+    measure = _measure(ledger, clauses)
+    terms = Terms(options.name, kind, os.path.realpath(path), clauses.schema, clauses.unit, measure)
     ledger.register(terms, check_promises)
+    whose = f", that of `{_owner(terms)}`" if terms.unit.linked else ""
     return (
-        f"registered `{options.name}` with budget {clauses.measure.limit}, in {clean(str(ledger.file.path))}\n"
+        f"registered `{options.name}` with budget {measure.limit}{whose}, in {clean(str(ledger.file.path))}\n"
         f'a program says: private {options.name} = dataset("{options.name}")\n'
     )
+
+
+def _owner(terms: Terms) -> str:
+    """The dataset whose persons, or whose rows of persons, those of a linked one are found in."""
+    return terms.unit.linked.partition(".")[0]
+
+
+def _measure(ledger: Ledger, clauses: Clauses) -> Measure:
+    """How a dataset is counted: by its budget, or by that of the dataset of its persons, where it fits that."""
+    if clauses.measure is not None:
+        return clauses.measure
+    name, _, key = clauses.unit.linked.partition(".")
+    owner = ledger.dataset(name).terms
+    if owner.unit.columns != (key,) and (not owner.unit.columns or key not in dict(owner.schema)):
+        raise refuse(
+            "DataError", f"`{key}` is no described column of the rows of persons of `{name}`",
+            help=f"it is registered `protecting {owner.unit}`",
+        )  # fmt: skip
+    return owner.measure
 
 
 def update(options: Namespace) -> str:
@@ -50,10 +72,8 @@ def list_datasets(options: Namespace) -> str:
     """One line a dataset."""
     rows = [["dataset", "budget", "spent", "charges", "version"]]
     for dataset in Ledger(options.ledger).datasets():
-        state, measure = dataset.state, dataset.terms.measure
-        rows.append(
-            [dataset.terms.name, str(measure.limit), spent(dataset), str(state.entries - 1), str(state.version)]
-        )
+        state = dataset.state
+        rows.append([dataset.terms.name, *_budget(dataset), str(state.entries - 1), str(state.version)])
     return _lines(rows, [False, False, False, True, True])
 
 
@@ -64,8 +84,8 @@ def show(options: Namespace) -> str:
     rows = [
         ["file", clean(terms.path)],
         ["protecting", str(terms.unit)],
-        ["budget", f"{terms.measure.limit}, counted {terms.measure.kind}"],
-        ["spent", spent(dataset)],
+        ["budget", f"{_budget(dataset)[0]}, counted {terms.measure.kind}"],
+        ["spent", _budget(dataset)[1]],
         ["version", str(dataset.state.version)],
         ["history", f"{dataset.state.entries} entries, the last {dataset.state.head[:16]}"],
         *([f"  {clean(name)}", domain_text(domain)] for name, domain in terms.schema),
@@ -121,12 +141,13 @@ VERBS = {
 }
 
 
-def parse_clauses(name: str, kind: str, schema: str | None, protecting: str, budget: str) -> Clauses:
+def parse_clauses(name: str, kind: str, schema: str | None, protecting: str, budget: str | None) -> Clauses:
     """The clauses as the language reads them, which checks them as in a program."""
     from jostle.tools.session import Session
 
     described = f"    described by {schema}\n" if schema is not None else ""
-    text = f'private {name} = {kind}("file")\n{described}    protecting {protecting}\n    budget {budget}\n'
+    budgeted = f"    budget {budget}\n" if budget is not None else ""
+    text = f'private {name} = {kind}("file")\n{described}    protecting {protecting}\n{budgeted}'
     return Session().clauses(Source("jostle data register", text))
 
 
@@ -144,6 +165,13 @@ def check_promises(terms: Terms, file: OpenFile) -> None:
     most = terms.unit.at_most
     if most is not None and rows > most:
         raise refuse("DataError", f"the file has {rows:,} rows, and at most {most:,} were promised")
+
+
+def _budget(dataset: Dataset) -> tuple[str, str]:
+    """A dataset's budget and what was spent of it; of a linked one, only whose budget it has."""
+    if dataset.terms.unit.linked:
+        return f"that of `{_owner(dataset.terms)}`", f"see `{_owner(dataset.terms)}`"
+    return str(dataset.terms.measure.limit), spent(dataset)
 
 
 def spent(dataset: Dataset) -> str:

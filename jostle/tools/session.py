@@ -260,10 +260,13 @@ class Session:
         return dict(scope.names), calls or [], interp
 
     def clauses(self, source: Source) -> Clauses:
-        """Reads the clauses of one declaration; its source is not opened. Raises `Refusal`."""
+        """Reads the clauses of one declaration; neither it nor what it is linked to is opened. Raises `Refusal`."""
         from jostle.run.clauses import clauses
 
-        tree = self._checked(source)
+        tree = self._parsed(source)
+        protecting = [node.protecting for node in tree.body if isinstance(node, n.Private)]
+        if faults := self._check(tree, {clause.linked: None for clause in protecting if clause is not None}):
+            raise Refusal(*faults)
         if len(tree.body) != 1 or not isinstance(tree.body[0], n.Private):
             raise refuse("SyntaxError", "a dataset is described by one clause of each kind, and nothing else")
         return clauses(self._interp, tree.body[0], self._scope)

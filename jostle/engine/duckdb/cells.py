@@ -51,6 +51,14 @@ def text(cell: str, kind: str) -> str:
     return f"CAST({_moment(cell, kind)} AS VARCHAR)" + (" || '+00'" if kind.endswith(" UTC") else "")
 
 
+def identity(cell: str, kind: str) -> str:
+    """The text that tells whose a row is, in every table alike: of a float that is whole that of the whole number."""
+    if kind not in _FLOATS:
+        return text(cell, kind)
+    whole = f"{cell} = floor({cell}) AND abs({cell}) < {_EXACT}"
+    return f"CASE WHEN {whole} THEN CAST(TRY_CAST({cell} AS BIGINT) AS VARCHAR) ELSE {text(cell, kind)} END"
+
+
 def moment(cell: str, kind: str, wanted: str) -> str:
     """The number of a `date` or a `time` as a DOUBLE, or NULL: of a text that spells one, or of a date or time."""
     if kind == "VARCHAR":

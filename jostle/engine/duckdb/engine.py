@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from jostle.diagnostics import refuse
 from jostle.engine.base import Capabilities, Opened
 from jostle.engine.duckdb import bounding
-from jostle.engine.duckdb.cells import NATIVE, WHOLE, clean, number, text, whole_or_text
+from jostle.engine.duckdb.cells import NATIVE, WHOLE, clean, identity, number, text, whole_or_text
 from jostle.engine.duckdb.csvfile import CsvFile
 from jostle.engine.duckdb.parquetfile import ParquetFile
 from jostle.engine.duckdb.raw import Raw
@@ -32,7 +32,7 @@ from jostle.engine.sql.hashes import BITS, hashed
 from jostle.engine.sql.rows import Physical
 from jostle.plan.domains import Domain, Open
 from jostle.plan.kinds import domain_kind
-from jostle.plan.plan import Bound, Scan
+from jostle.plan.plan import Bound, Owners, Scan
 
 T = TypeVar("T")
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
@@ -159,31 +159,59 @@ class DuckDb(SqlEngine):
             message = f"{raw.label} has no column `{missing[0]}`"
             raise refuse("DataError", message, help="the description names columns as the header does")
         cells = [raw.cell(name) for name, _ in scan.columns]
-        by = plan.by if isinstance(plan, Bound) else ()
-        for name in by:
-            if name not in raw.columns:
-                raise refuse("DataError", f"{raw.label} has no column `{name}` to protect")
-        table = raw.table([raw.columns.index(name) for name in (*(name for name, _ in scan.columns), *by)])
-        if raw.size is None:
-            raw.size = int(self.fetch(f"SELECT count(*) FROM {table}", raw.label)[0][0])
         cleaned = [clean(*cell, domain) for cell, (_, domain) in zip(cells, scan.columns, strict=True)]
         items = [f"{item} AS c{i}" for i, (item, _) in enumerate(cleaned)]
-        aliases = [f"c{i}" for i in range(len(items))]
         weighted = isinstance(plan, Bound) and plan.weighted
         if isinstance(plan, Bound):
-            person, shown = _person([raw.cell(name) for name in by])
-            table = self._bounded(plan, raw, f"SELECT *, {person} AS q FROM {table}", [*items, "q"])
-            query = f"SELECT {', '.join([*aliases, *['w'] * weighted, f'{shown} AS p', 'rowid AS n'])} FROM {table}"
-        elif isinstance(raw, CsvFile) or any(map(_parsed, cells, (domain for _, domain in scan.columns))):
-            table = self._keep(f"SELECT {', '.join(items) or '1 AS unused'} FROM {table}", raw)
-            query = f"SELECT *, rowid AS n FROM {table}"
+            source, size = self._rows_of_persons(plan)
+            table = self._bounded(plan, raw, source, size, [*items, "q"])
+            aliases = [f"c{i}" for i in range(len(items))]
+            shown = ", ".join([*aliases, *["w"] * weighted, "CAST(q AS VARCHAR) AS p", "rowid AS n"])
+            query = f"SELECT {shown} FROM {table}"
         else:
-            query = f"SELECT {', '.join([*items, 'n'])} FROM {table}"
+            table = raw.table([raw.columns.index(name) for name, _ in scan.columns])
+            size = self._size(raw, table)
+            if isinstance(raw, CsvFile) or any(map(_parsed, cells, (domain for _, domain in scan.columns))):
+                table = self._keep(f"SELECT {', '.join(items) or '1 AS unused'} FROM {table}", raw)
+                query = f"SELECT *, rowid AS n FROM {table}"
+            else:
+                query = f"SELECT {', '.join([*items, 'n'])} FROM {table}"
         columns = {name: Physical(f"c{i}", cleaned[i][1]) for i, (name, _) in enumerate(scan.columns)}
         self._kept[plan] = relations.Relation(
-            query, columns, dict(scan.columns), raw.size, weighted, numbered=True, personal=bool(by)
+            query, columns, dict(scan.columns), size, weighted, numbered=True, personal=isinstance(plan, Bound)
         )
         return self._kept[plan]
+
+    def _size(self, raw: Raw, table: str) -> int:
+        """How many rows a data set has, of which `table` has columns."""
+        if raw.size is None:
+            raw.size = int(self.fetch(f"SELECT count(*) FROM {table}", raw.label)[0][0])
+        return raw.size
+
+    def _rows_of_persons(self, plan: Bound, *more: str) -> tuple[str, int]:
+        """The raw cells of the columns of a plan, and of `more`, with `q`, whose a row is; and how many rows there are.
+
+        `q` is a whole number or a text, none where a row is nobody's. Where owners are looked up, a row is there once
+        of each; a row of an owner that is named twice is there once.
+        """
+        raw, owners = self._raw[plan.scan.data], plan.owners
+        needed = [*(name for name, _ in plan.scan.columns), *plan.by, *more, *([owners.on] if owners else [])]
+        for name in needed:
+            if name not in raw.columns:
+                raise refuse("DataError", f"{raw.label} has no column `{name}` to protect")
+        table = raw.table([raw.columns.index(name) for name in needed])
+        if owners is None:
+            person = _person([raw.cell(name) for name in plan.by])
+            return f"SELECT *, {person} AS q FROM {table}", self._size(raw, table)
+        rows = f"SELECT *, {identity(*raw.cell(owners.on))} AS k FROM {table}"
+        kept = self._keep(f"SELECT t.*, o.q FROM ({rows}) t JOIN ({self._claims(owners)}) o ON t.k = o.k", raw)
+        return f"SELECT * FROM {kept}", int(self.fetch(f"SELECT count(*) FROM {kept}", raw.label)[0][0])
+
+    def _claims(self, owners: Owners) -> str:
+        """Every person `q` with every value `k` that a row of theirs has, once."""
+        rows, _ = self._rows_of_persons(owners.table, owners.key)
+        key = identity(*self._raw[owners.table.scan.data].cell(owners.key))
+        return f"SELECT DISTINCT q, {key} AS k FROM ({rows})"
 
     def _keep(self, query: str, raw: Raw) -> str:
         """The name of a table with the rows of a query."""
@@ -191,7 +219,7 @@ class DuckDb(SqlEngine):
         self.fetch(f"CREATE TABLE {table} AS {query}", raw.label)
         return table
 
-    def _bounded(self, plan: Bound, raw: Raw, source: str, items: list[str]) -> str:
+    def _bounded(self, plan: Bound, raw: Raw, source: str, size: int, items: list[str]) -> str:
         """The name of a table with `items`, and weights, of the rows of each person that stay.
 
         In the hash columns are by the order of names.
@@ -201,7 +229,7 @@ class DuckDb(SqlEngine):
         cells = [whole_or_text(*raw.cell(name)) for name in sorted(dict(plan.scan.columns))]
         used = {raw.cell(name) for name in (*dict(plan.scan.columns), *plan.by)}
         if not plan.weighted and bounding.fits(
-            raw.size or 0, used, lambda query: self.fetch(query.format(f"({source})"), raw.label)
+            size, used, lambda query: self.fetch(query.format(f"({source})"), raw.label)
         ):
             rows = hashed(f"SELECT * FROM ({source}){persons.known(['q'])}", cells, DUCKDB)
             query = f"SELECT {', '.join([*items, 'h'])} FROM ({rows})"
@@ -271,12 +299,10 @@ def _parsed(cell: tuple[str, str], domain: Domain) -> bool:
     return (cell[1] == "VARCHAR" and domain_kind(domain) != "text") or cell[1] not in NATIVE
 
 
-def _person(cells: list[tuple[str, str]]) -> tuple[str, str]:
-    """The value `q` that tells whose a row is, a whole number or a text, and the text that it has as `p`."""
+def _person(cells: list[tuple[str, str]]) -> str:
+    """What tells whose a row is: a whole number, or a text where a cell is none or there are several."""
     if len(cells) == 1 and cells[0][1] in WHOLE:
-        return f"CAST({cells[0][0]} AS BIGINT)", "CAST(q AS VARCHAR)"
-    texts = [text(*cell) for cell in cells]
-    return (
-        f"CASE WHEN {' AND '.join(f'{part} IS NOT NULL' for part in texts)} THEN {persons.person(texts, DUCKDB)} END",
-        "q",
-    )
+        return f"CAST({cells[0][0]} AS BIGINT)"
+    texts = [identity(*cell) for cell in cells]
+    there = " AND ".join(f"{text} IS NOT NULL" for text in texts)
+    return f"CASE WHEN {there} THEN {persons.person(texts, DUCKDB)} END"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from jostle.accounting.budget_tree import Path
 from jostle.accounting.definitions import Measure
-from jostle.accounting.units import Unit
+from jostle.accounting.units import ANY_ROWS, BOUNDS, Unit
 from jostle.diagnostics import refuse
 from jostle.plan.domains import Domain, Integer
 from jostle.plan.plan import WEIGHT_BITS, Key, Plan, RowExpr
@@ -61,10 +61,7 @@ class Exposure:
 
     def bounded(self, span: Span | None = None) -> int:
         if self.rows is None:
-            raise refuse(
-                "UnboundedSum", "a person may have any number of rows here, and one person must not decide an answer",
-                span, help="say how many count: `… up to 3 rows`, `… up to 5 groups, 2 rows each`, or `per person`",
-            )  # fmt: skip
+            raise refuse("UnboundedSum", ANY_ROWS.format("here"), span, help=BOUNDS)
         return self.rows
 
     @property

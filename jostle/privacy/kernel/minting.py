@@ -16,7 +16,7 @@ from jostle.accounting.definitions import Measure
 from jostle.accounting.units import Unit
 from jostle.diagnostics import refuse
 from jostle.plan.domains import Domain
-from jostle.plan.plan import Bound, Plan, RowExpr, Scan
+from jostle.plan.plan import Bound, Owners, Plan, RowExpr, Scan
 from jostle.privacy.kernel.handles import Cube, Exposure, Exposures, Handle, Origin, Table, Vectors
 from jostle.privacy.kernel.sources import Source
 from jostle.source import Span
@@ -31,10 +31,13 @@ if TYPE_CHECKING:
 Schema = tuple[tuple[str, Domain], ...]
 
 
-def private_table(source: Source, key: str, schema: Schema, unit: Unit | None = None) -> Table:
-    """A private table: its described columns. `unit` is its own, where another table declared the source's persons."""
+def private_table(
+    source: Source, key: str, schema: Schema, unit: Unit | None = None, owners: Owners | None = None
+) -> Table:
+    """A table of a source's persons: its described columns. `unit` is its own; `owners` say whose a row is."""
     unit, scan = unit or source.unit, Scan(key, schema)
-    plan: Plan = Bound(scan, unit.columns, unit.rows, unit.weighted) if unit.columns else scan
+    by = () if owners is not None else unit.columns
+    plan: Plan = Bound(scan, by, unit.rows, unit.weighted, owners) if unit.columns else scan
     return Table((Exposure.of(source, unit),), plan, schema, origin=Origin(key, schema, unit))
 
 

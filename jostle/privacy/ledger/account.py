@@ -25,13 +25,17 @@ from jostle.source import Span
 
 @dataclass(slots=True, eq=False)
 class Account:
-    """A registered dataset as one session has opened it. `data` is the engine's key of its file."""
+    """A registered dataset as one session has opened it. `data` is the engine's key of its file.
+
+    `linked` are the datasets of its persons that were opened too: no charge is made where the file of one has changed.
+    """
 
     ledger: Ledger
     dataset: Dataset
     data: str = ""
     receipts: list[Receipt] = field(default_factory=list)
     asked: dict[str, int] = field(default_factory=dict)  # how often a request was made in this run
+    linked: dict[str, Dataset] = field(default_factory=dict)
 
     def begin(self) -> None:
         """Another program of the session begins."""
@@ -89,7 +93,8 @@ def settle(
         account, meter = charge.account, charge.meter
         growth = tuple(a - b for a, b in zip(meter.after(charge.path, charge.cost), meter.spent, strict=True))
         growths.append(Growth(account.name, account.version, growth, {**content, "protects": charge.protects}))
-        account.ledger.same_file(account.dataset)
+        for dataset in (account.dataset, *account.linked.values()):
+            account.ledger.same_file(dataset)
     outcome = charges[0].account.ledger.charge(growths)
     for charge, before in zip(charges, outcome.before, strict=True):
         charge.account.catch_up(charge.meter, before)

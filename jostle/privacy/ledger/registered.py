@@ -25,16 +25,19 @@ Schema = tuple[tuple[str, Domain], ...]
 
 @dataclass(frozen=True, slots=True)
 class Clauses:
-    """What follows a source in a declaration, understood. Counts have no schema."""
+    """What follows a source in a declaration, understood. Counts have no schema, and linked tables no budget."""
 
     schema: Schema
     unit: Unit
-    measure: Measure
+    measure: Measure | None
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """A registered dataset: `kind` is `table` or `counts`, `path` the file's real path."""
+    """A registered dataset: `kind` is `table` or `counts`, `path` the file's real path.
+
+    One whose unit is `linked` has the measure of the dataset of its persons, which is charged in its place.
+    """
 
     name: str
     kind: str

@@ -136,47 +136,44 @@ def test_gaussian_noise_of_limited_groups(bench: Bench) -> None:
     assert tight > 0.99
 
 
+def query(text: str) -> str:
+    return f"a = {{{{ {text} with epsilon 1 }}}}"
+
+
+def linked(rest: str) -> str:
+    return f"private x = {rest}"
+
+
+W = "described by {w: 0..9} protecting"
+
+
 @pytest.mark.parametrize(
-    ("query", "message"),
+    ("rest", "message"),
     [
-        ("select count(*) from u with epsilon 1", "any number of rows"),
-        ("select median(w) from u with epsilon 1", "any number of rows"),
-        ("select count(*) from u groupby c up to 2 groups with epsilon 1", "any number of rows"),
-        ("select count(*) from u groupby c up to 2 rows by c == \"x\" with epsilon 1", "numbers or texts"),
-        ("select count(*) from u up to 2 groups, 1 row each with epsilon 1", "no groups"),
-        ("select count(*) from u up to 0 rows with epsilon 1", "at least 1"),
-        ("select count(*) from public up to 2 rows with epsilon 1", "no persons"),
-        ("select count(distinct person), sum(w) from u up to 2 rows with epsilon 1", "apart from rows"),
-        ("select sum(n) from (select median(w) as n from u per person) with epsilon 1", "not taken of each person"),
-        ("select sum(n) from (select sum(r * 9^99) as n from u per person) with epsilon 1", "no known bound"),
-        ("select count(*) from t join u on c up to 2 with epsilon 1", "any number of rows"),
-        ("select sum(w) from (select sum(w) as w from u per person) with epsilon 1", "no known bound"),
+        (query("select count(*) from u"), "any number of rows"),
+        (query("select median(w) from u"), "any number of rows"),
+        (query("select count(*) from u groupby c up to 2 groups"), "any number of rows"),
+        (query('select count(*) from u groupby c up to 2 rows by c == "x"'), "numbers or texts"),
+        (query("select count(*) from u up to 2 groups, 1 row each"), "no groups"),
+        (query("select count(*) from u up to 0 rows"), "at least 1"),
+        (query("select count(*) from public up to 2 rows"), "no persons"),
+        (query("select count(distinct person), sum(w) from u up to 2 rows"), "apart from rows"),
+        (query("select sum(n) from (select median(w) as n from u per person)"), "not taken of each person"),
+        (query("select sum(n) from (select sum(r * 9^99) as n from u per person)"), "no known bound"),
+        (query("select count(*) from t join u on c up to 2"), "any number of rows"),
+        (query("select sum(w) from (select sum(w) as w from u per person)"), "no known bound"),
+        (linked(f'table("x.csv") {W} t.who budget epsilon 1'), "has the budget of"),
+        (linked(f'table("x.csv") {W} t.w on who'), "no column of persons"),
+        (linked(f'table("x.csv") {W} public.c on who'), "no private table"),
+        (linked(f'table("x.csv") {W} t.who on nobody'), "no column"),
+        (linked(f'table("u.csv") {W} t.who on w'), "one file"),
+        (linked('table("t.csv") described by {v: 0..9} protecting rows budget epsilon 9'), "one file"),
     ],
 )
-def test_what_is_refused_before_anything_is_charged(bench: Bench, query: str, message: str) -> None:
-    (bench.folder / "u.csv").write_text("owner,w,r,c\nAnn,1,1,x\n")
-    (bench.folder / "k.csv").write_text("c,z\nx,1\n")
+def test_what_is_refused_before_anything_is_charged(bench: Bench, rest: str, message: str) -> None:
+    for name, text in (("u", "owner,w,r,c\nAnn,1,1,x\n"), ("x", "who,w\nAnn,1\n"), ("k", "c,z\nx,1\n")):
+        (bench.folder / f"{name}.csv").write_text(text)
     bench.table([("Ann", "1", "x")], ("who", "v", "c"))
-    result = bench.attempt(f"{TABLES}a = {{{{ {query} }}}}")
+    result = bench.attempt(f"{TABLES}{rest}\n")
     assert not result.ok and message in result.diagnostics[0].message, result.diagnostics
     assert not result.budget or all(float(unit["spent"]) == 0 for unit in result.budget["t"].values())
-
-
-@pytest.mark.parametrize(
-    ("declaration", "message"),
-    [
-        ('private x = table("x.csv") described by {w: 0..9} protecting t.who budget epsilon 1', "has the budget of"),
-        ('private x = table("x.csv") described by {w: 0..9} protecting t.w on who', "are not told by"),
-        ('private x = table("x.csv") described by {w: 0..9} protecting public.c on who', "no private table"),
-        ('private x = table("x.csv") described by {w: 0..9} protecting t.who on nobody', "no column"),
-        ('private x = table("u.csv") described by {w: 0..9} protecting t.who on w', "one file"),
-        ('private x = table("t.csv") described by {v: 0..9} protecting rows budget epsilon 9', "one file"),
-    ],
-)
-def test_what_is_no_table_of_these_persons(bench: Bench, declaration: str, message: str) -> None:
-    (bench.folder / "u.csv").write_text("owner,w,r,c\nAnn,1,1,x\n")
-    (bench.folder / "x.csv").write_text("who,w\nAnn,1\n")
-    (bench.folder / "k.csv").write_text("c,z\nx,1\n")
-    bench.table([("Ann", "1", "x")], ("who", "v", "c"))
-    result = bench.attempt(f"{TABLES}{declaration}\n")
-    assert not result.ok and message in result.diagnostics[0].message, result.diagnostics

@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -58,6 +60,15 @@ class SeededNoise:
         """Each of `size` with probability kept/2^16."""
         selection: NDArray[np.bool_] = self._rng.integers(0, 2**16, size) < share
         return selection
+
+
+def random_orders(length: int, seed: int) -> Iterator[NDArray[np.int64]]:
+    """Orders of 0 … length − 1, one after the other, without end."""
+    import numpy as np
+
+    rng = np.random.default_rng(seed)
+    while True:
+        yield rng.permutation(length)
 
 
 def resample(counts: NDArray[np.int64], rows: int, seed: int) -> NDArray[np.int64]:

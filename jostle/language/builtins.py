@@ -209,8 +209,8 @@ row("print", "*values", "Shows public values.", reads=PRINTS)
 row("plot", "title, x = none, y = none, *, kind = \"line\", x_label = \"\", y_label = \"\", low = none, high = none, "
     "log_x = false, log_y = false", "Draws public numbers.", reads=DRAWS)  # fmt: skip
 row("explain", "value", "What a ChoiceMaker has learned, as a text.", reads=HANDLES)
-row("error", "value", "The 95 % half-width of a measured number, or of each of a vector.", reads=HANDLES)
-row("standard_error", "value", "The standard deviation of the noise in a measured number, or in each of a vector.")
+row("error", "value", "The 95 % half-width of measured numbers, and of what is calculated from them.", reads=HANDLES)
+row("standard_error", "value", "The standard error of measured numbers, and of what is calculated from them.")
 row("band", "value, level = 0.95", "The bounds between which each true value lies with a probability.")
 row("bootstrap", "option, cells, queries, *, epsilon = none, rho = none, runs = 100, seed = 0",
     "The error of an option, by running it on released cells.", reads=HANDLES)  # fmt: skip

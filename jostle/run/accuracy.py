@@ -1,27 +1,31 @@
 """How accurate released numbers are: `error(x)`, `standard_error(x)`, `band(x)`.
 
 All of it is public: mechanism and scale of the noise, and for vectors the strategy, do not depend on data. A number
-straight from a measurement carries its noise (`mechanisms.released`), and so do noisy cells, estimates by least squares
-over a strategy, and a workload's answers on them (`kernels.noisy_array`). Estimates are then projected, which
-does not increase the squared error over the whole workload; what is said here is the error before that.
+that was measured, or calculated from such numbers, carries what it comes from (`formulas`), and noisy cells, estimates
+by least squares over a strategy, and a workload's answers on them carry their noise (`kernels.noisy_array`). Estimates
+are then projected, which does not increase the squared error over the whole workload; what is said here is the error
+before that.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import as_float
 from jostle.diagnostics import refuse
-from jostle.noise_laws import LEVEL, AdditiveLaw, Gaussian, Laplace
-from jostle.privacy.mechanisms.released import Noised
+from jostle.formulas import Noised
+from jostle.noise_laws import LEVEL, Gaussian, Laplace, Selected
+from jostle.run.columns import NumberColumn
 from jostle.run.operators import need_number
+from jostle.run.propagation import Uncertainty, uncertainties
 from jostle.run.registry import builtin
-from jostle.run.values import Record, is_sequence, is_vector, kind_name
+from jostle.run.values import Grouped, Record, is_sequence, is_vector, kind_name
 
 if TYPE_CHECKING:
     from jostle.accounting.amounts import Amount
 
-_SAY = "`error` takes numbers straight from a measurement, or the answers of an option that measures a fixed strategy"
+_SAY = "`error` takes measured numbers and what is calculated from them, or the answers of a fixed strategy"
 
 
 def with_noise(values: Any, amount: Amount | None, law: Laplace | Gaussian | None, strategy: Any = None) -> Any:
@@ -34,31 +38,16 @@ def with_noise(values: Any, amount: Amount | None, law: Laplace | Gaussian | Non
 
 @builtin
 def _error(value: Any) -> Any:
-    """The 95 % half-width of a number, or of every element of a vector."""
-    return _half_width(value, LEVEL)
-
-
-def _half_width(value: Any, level: float) -> Any:
-    if not is_sequence(value):
-        return _law(value).half_width(level)
-    deviations, law = _deviations(value)
-    return law.sum_quantile(level) * deviations
-
-
-def _law(value: Any) -> Any:
-    """The law of a noised number; refuses anything else."""
-    if not isinstance(value, Noised):
-        raise refuse(
-            "TypeError", "`error` takes a number straight from one measurement",
-            help="call it on the name that the query was assigned to, before any arithmetic",
-        )  # fmt: skip
-    return value.law
+    """The 95 % half-width of a number, or of every element of a vector, a list, a record or a grouped result."""
+    if isinstance(value, Noised) and isinstance(value.law, Selected):
+        return value.law.half_width()
+    return _told(value, LEVEL, lambda one: one.error, lambda wide, _: wide)
 
 
 @builtin
 def _standard_error(value: Any) -> Any:
-    """The standard deviation of the noise in a number, or in every element of a vector."""
-    return _deviation(value) if not is_sequence(value) else _deviations(value)[0]
+    """The standard deviation of the noise in a number, or in every element of what holds several."""
+    return _told(value, LEVEL, lambda one: one.deviation, lambda _, deviations: deviations)
 
 
 @builtin
@@ -69,34 +58,59 @@ def _band(value: Any, level: Any = LEVEL) -> Record:
     probability = need_number(level, "`band`")
     if not 0 < probability < 1:
         raise refuse("ValueError", "the level of a band lies between 0 and 1", help="`band(answers, level = 0.9)`")
-    wide = _half_width(value, probability)
-    middle = np.asarray(value, dtype=float) if is_sequence(value) else float(value)
-    return Record(low=middle - wide, high=middle + wide)
+
+    def ends(sign: int, of_number: Callable[[Uncertainty], float]) -> Any:
+        return _told(value, probability, of_number, lambda wide, _: np.asarray(value, dtype=float) + sign * wide)
+
+    return Record(low=ends(-1, lambda one: one.low), high=ends(1, lambda one: one.high))
 
 
-def _deviation(value: Any) -> float:
-    law = _law(value)
-    if not isinstance(law, AdditiveLaw):
-        raise refuse("TypeError", "a selection's error is one in ranks: `error` tells its bound")
-    return law.deviation
+def _told(
+    value: Any, level: float, of_number: Callable[[Uncertainty], float], of_vector: Callable[[Any, Any], Any]
+) -> Any:
+    """What is known of a number, or of every number in a value, in its form; keys of groups are left as they are.
 
-
-def _deviations(value: Any) -> tuple[Any, type[AdditiveLaw]]:
-    """The standard error of every element, and the law whose noise it is."""
-    import numpy as np
-
+    `of_vector` is given the half-widths and the standard errors of a vector's elements.
+    """
+    if isinstance(value, Noised):
+        return of_number(uncertainties([value], level)[0])
+    if isinstance(value, Grouped):
+        keys = list(value.columns)[: value.keys]
+        columns = {k: v if k in keys else _told(v, level, of_number, of_vector) for k, v in value.columns.items()}
+        return Grouped(columns, value.keys)
+    if isinstance(value, Record):
+        return Record((name, _told(item, level, of_number, of_vector)) for name, item in value.items())
     if is_vector(value):
-        from jostle.kernels.accuracy import standard_errors
-        from jostle.kernels.noisy_array import noise_of
+        return of_vector(*_of_vector(value, level))
+    if isinstance(value, list) and value and all(v is None or isinstance(v, Noised) for v in value):
+        told = iter(uncertainties([v for v in value if v is not None], level))
+        numbers = [None if v is None else of_number(next(told)) for v in value]
+        return NumberColumn(numbers)
+    if is_sequence(value):
+        what = "a list with numbers that were not measured" if value else "an empty list"
+        raise refuse("TypeError", f"{_SAY}, not {what}")
+    what = "a number that was not measured" if isinstance(value, float) else kind_name(value)
+    raise refuse(
+        "TypeError", f"{_SAY}, not {what}",
+        help="of a model's or an option's answers, `bootstrap(option, cells, queries, epsilon = e)` tells",
+    )  # fmt: skip
 
-        noise = noise_of(value)
-        if noise is None:
-            raise refuse("TypeError", _SAY, help="for other options, `bootstrap(option, cells, queries, epsilon = e)`")
-        try:
-            return standard_errors(value), type(noise.law)
-        except OverflowError as fault:
-            raise refuse("ValueError", str(fault), help="ask it of fewer queries: `answer(few, cells)`") from None
-    if value and all(isinstance(v, Noised) for v in value):
-        all_gaussian = all(isinstance(v.law, Gaussian) for v in value)
-        return np.array([_deviation(v) for v in value]), Gaussian if all_gaussian else Laplace
-    raise refuse("TypeError", f"{_SAY}, not {kind_name(value)}")
+
+def _of_vector(value: Any, level: float) -> tuple[Any, Any]:
+    """The half-width and the standard error of every element."""
+    from jostle.kernels.accuracy import standard_errors
+    from jostle.kernels.noisy_array import noise_of
+
+    noise = noise_of(value)
+    if noise is None:
+        raise refuse(
+            "TypeError", f"{_SAY}, and of this vector nothing is known",
+            help="for other options, `bootstrap(option, cells, queries, epsilon = e)`",
+        )  # fmt: skip
+    try:
+        deviations = standard_errors(value)
+    except OverflowError as fault:
+        raise refuse("ValueError", str(fault), help="ask it of fewer queries: `answer(few, cells)`") from None
+    return type(noise.law).sum_quantile(level) * deviations, deviations
+
+

@@ -11,13 +11,14 @@ from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
 from jostle.doubles import total
+from jostle.formulas import Noised, calculated
 from jostle.language.operations import ROW_FUNCTIONS, texts
 from jostle.plan.domains import Categories, Integer
 from jostle.privacy.kernel.handles import ColumnHandle, Handle, Table, handles_in
 from jostle.privacy.transformations.literal import count_of
 from jostle.run.columns import NumberColumn, element_by_element
 from jostle.run.faults import private_value
-from jostle.run.operators import need_number
+from jostle.run.operators import need_number, of_numbers
 from jostle.run.periods import Period
 from jostle.run.publictables import records
 from jostle.run.registry import builtin, implement
@@ -63,7 +64,11 @@ def _some(value: Any, what: str) -> list[float]:
 
 
 def _elementwise(name: str, function: Any) -> Any:
-    return lambda value: _of_each(lambda x: _defined(name, function, need_number(x, f"`{name}`")), value)
+    def of_one(value: Any) -> float:
+        number = need_number(value, f"`{name}`")
+        return calculated(_defined(name, function, number), name, (number,))
+
+    return lambda value: _of_each(of_one, value)
 
 
 def _of_each(function: Callable[[Any], float], value: Any) -> Any:
@@ -93,30 +98,33 @@ def _best(name: str, choose: Any) -> Any:
         pool = numbers(values[0], name) if len(values) == 1 else [need_number(v, f"`{name}`") for v in values]
         if not pool:
             raise nothing(name)
-        return choose(pool)
+        return of_numbers(name, choose(pool), pool)
 
     return body
 
 
 @builtin
 def _sum(values: Any) -> float:
-    return total(numbers(values, "sum"))
+    pool = numbers(values, "sum")
+    return of_numbers("sum", total(pool), pool)
 
 
 @builtin
 def _avg(values: Any) -> float:
     pool = _some(values, "avg")
-    return total(pool) / len(pool)
+    return of_numbers("avg", total(pool) / len(pool), pool)
 
 
 @builtin
 def _var(values: Any) -> float:
-    return _variance(values, "var")
+    pool = numbers(values, "var")
+    return of_numbers("var", _variance(pool, "var"), pool)
 
 
 @builtin
 def _stddev(values: Any) -> float:
-    return math.sqrt(_variance(values, "stddev"))
+    pool = numbers(values, "stddev")
+    return of_numbers("stddev", math.sqrt(_variance(pool, "stddev")), pool)
 
 
 @builtin
@@ -124,8 +132,7 @@ def _median(values: Any) -> float:
     return _quantile(values, 0.5)
 
 
-def _variance(values: Any, what: str) -> float:
-    pool = numbers(values, what)
+def _variance(pool: list[float], what: str) -> float:
     if not all(map(math.isfinite, pool)):
         return math.nan
     if len(pool) < 2:
@@ -141,8 +148,10 @@ def _quantile(value: Any, q: float) -> float:
     share = need_number(q, "`quantile`")
     if not 0 <= share <= 1:
         raise refuse("ValueError", "a quantile lies between 0 and 1", help="write `quantile(xs, 0.25)`")
+    pool = _some(value, "quantile")
     with np.errstate(all="ignore"):
-        return float(np.quantile(_some(value, "quantile"), share))
+        result = float(np.quantile(pool, share))
+    return calculated(result, "quantile", (share, *pool)) if Noised in set(map(type, pool)) else result
 
 
 @builtin
@@ -150,17 +159,22 @@ def _round(value: Any, digits: float = 0) -> Any:
     places = need_number(digits, "`round`")
     if not places.is_integer() or abs(places) > 400:
         raise refuse("ValueError", "`round` takes a whole number of digits", help="`round(x, 2)`")
-    return _of_each(lambda x: _rounded(need_number(x, "`round`"), int(places)), value)
+    return _of_each(lambda x: _rounded(need_number(x, "`round`"), places), value)
 
 
-def _rounded(number: float, places: int) -> float:
-    return float(round(number, places)) if math.isfinite(number) else number
+def _rounded(number: float, places: float) -> float:
+    rounded = float(round(number, int(places))) if math.isfinite(number) else number
+    return calculated(rounded, "round", (number, places))
 
 
 @builtin
 def _clamp(value: Any, low: float, high: float) -> Any:
     least, most = need_number(low, "`clamp`"), need_number(high, "`clamp`")
-    return _of_each(lambda x: min(max(need_number(x, "`clamp`"), least), most), value)
+    return _of_each(lambda x: _clamped(need_number(x, "`clamp`"), least, most), value)
+
+
+def _clamped(number: float, least: float, most: float) -> float:
+    return calculated(min(max(number, least), most), "clamp", (number, least, most))
 
 
 @builtin
@@ -233,7 +247,7 @@ def _values(value: Any) -> list[Any]:
 @builtin
 def _number(value: Any) -> float:
     if is_number(value):
-        return float(value)
+        return need_number(value, "`number`")
     spelled = texts.number(value) if isinstance(value, str) else None
     if spelled is not None:
         return spelled

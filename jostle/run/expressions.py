@@ -91,7 +91,8 @@ def _binary(interp: Interpreter, node: n.Binary, scope: Scope) -> Any:
     value = interp.eval(at, scope)
     for link in reversed(chain):
         right = interp.eval(link.right, scope)
-        for handle in handles_in([value, right]) if link.op not in ("-", "+", "in", "not in") else ():
+        numbers = type(value) in operators.NUMBERS and type(right) in operators.NUMBERS
+        for handle in () if numbers or link.op in ("-", "+", "in", "not in") else handles_in([value, right]):
             raise private_value(handle, "cannot be compared or calculated with").at(link.span)
         try:
             value = operators.binary(link.op, value, right)

@@ -8,6 +8,7 @@ from typing import Any
 
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.doubles import arithmetic, folded, ordered
+from jostle.formulas import Noised, calculated
 from jostle.kernels.errors import KernelError
 from jostle.language import patterns
 from jostle.language.moments import number_of
@@ -35,7 +36,7 @@ def need_number(value: Any, what: str) -> float:
         for handle in handles_in(value):
             raise private_value(handle, f"cannot be a number of {what}")
         raise refuse("TypeError", f"{what} takes numbers, not {kind_name(value)}")
-    return float(value)
+    return value if isinstance(value, float) else float(value)
 
 
 def unary(op: str, value: Any) -> Any:
@@ -44,10 +45,16 @@ def unary(op: str, value: Any) -> Any:
     if is_vector(value):
         return -value if op == "-" else value
     number = need_number(value, f"`{op}`")
-    return -number if op == "-" else number
+    return calculated(-number, "-", (0.0, number)) if op == "-" else number
+
+
+NUMBERS = frozenset({float, Noised})
+_ARITHMETIC = frozenset("+-*/%^")
 
 
 def binary(op: str, left: Any, right: Any) -> Any:
+    if type(left) in NUMBERS and type(right) in NUMBERS and op in _ARITHMETIC:  # nearly always
+        return _calculated(op, left, right)
     match op:
         case "==" | "!=":
             need_room(weight(left), "a value")
@@ -90,7 +97,13 @@ def _numbers(op: str, left: Any, right: Any) -> float:
             "TypeError", f"`{op}` takes numbers, and these are {kind_name(left)} and {kind_name(right)}",
             help=_instead(op, left, right),
         )  # fmt: skip
-    return arithmetic(op, float(left), float(right))
+    return _calculated(op, left, right)
+
+
+def _calculated(op: str, left: float, right: float) -> float:
+    if type(left) is Noised or type(right) is Noised:
+        return calculated(arithmetic(op, float(left), float(right)), op, (left, right))
+    return arithmetic(op, left, right)
 
 
 def _instead(op: str, left: Any, right: Any) -> str:
@@ -184,7 +197,13 @@ def fold(name: str, items: Sequence[Any], values: Sequence[Any]) -> Any:
         need_number(value, f"`{name} over`")
     if not values and name != "sum":
         raise refuse("ValueError", f"`{name} over` nothing has no value", help="test first that there is something")
-    return folded(name, items, values)
+    result = folded(name, items, values)
+    return result if name.startswith("arg") else of_numbers(name, result, values)
+
+
+def of_numbers(name: str, result: float, numbers: Sequence[float]) -> float:
+    """The result of a function of a list of numbers; where one of them is noised, it remembers from what it comes."""
+    return calculated(result, name, numbers) if Noised in set(map(type, numbers)) else result
 
 
 def bound(

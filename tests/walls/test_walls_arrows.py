@@ -1,6 +1,6 @@
 """Imports run one way: `ORDER`, of which each part may use those before it.
 
-`resources`, `threads`, `noise_laws` and `jsontext` stand beside `source`, `doubles` beside `diagnostics`;
+`resources`, `threads`, `noise_laws`, `formulas` and `jsontext` stand beside `source`, `doubles` beside `diagnostics`;
 `simulate` and `kernels` import nothing of ours, but for the row programs that kernels build, which are data.
 """
 
@@ -11,11 +11,12 @@ from counts import Checkout
 from package_code import ROOT, Import, files, imports, shown
 
 ORDER = (
-    "version", "source", "resources", "threads", "noise_laws", "jsontext", "diagnostics", "doubles", "events", "syntax",
-    "language", "accounting", "plan", "check", "engine", "privacy", "optional", "run", "choice", "trace", "tools",
+    "version", "source", "resources", "threads", "noise_laws", "formulas", "jsontext", "diagnostics", "doubles",
+    "events", "syntax", "language", "accounting", "plan", "check", "engine", "privacy", "optional", "run", "choice",
+    "trace", "tools",
 )  # fmt: skip
 ALONE = ("kernels", "simulate")
-ROW_PROGRAMS = ("jostle.privacy.rows.", "jostle.threads", "jostle.noise_laws")
+ROW_PROGRAMS = ("jostle.privacy.rows.", "jostle.threads", "jostle.noise_laws", "jostle.formulas")
 
 
 def part_of(name: str) -> str:

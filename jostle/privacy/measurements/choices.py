@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
+from jostle.formulas import Noised
 from jostle.noise_laws import Selected
 from jostle.plan.plan import Derive, Filter, GroupRows, Join, Plan, inputs
 from jostle.privacy.kernel.handles import Cube, Exposures, Handle, Restricted, Tallied, join_exposures
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, common_noise, needed
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.mechanisms.noise import Noise, SecureNoise
-from jostle.privacy.mechanisms.released import Noised
 from jostle.privacy.mechanisms.selection import Selection
 from jostle.privacy.scores.rule import Score, Scores, check_weights, stability_of_score, values_of
 

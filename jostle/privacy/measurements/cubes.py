@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose, Price
 from jostle.diagnostics import refuse
+from jostle.formulas import Noised
 from jostle.plan.keys import MOST_KEYS, key_of, open_keys
 from jostle.plan.plan import Apply, Column, Key, RowExpr
 from jostle.privacy.kernel.handles import VALUES, Cube, Exposures
@@ -28,7 +29,6 @@ from jostle.privacy.measurements.aggregates.aggregate import Aggregate
 from jostle.privacy.measurements.query import Answer, GroupKey, key_columns
 from jostle.privacy.mechanisms.additive import Additive, share, sum_prices
 from jostle.privacy.mechanisms.noise import Noise
-from jostle.privacy.mechanisms.released import Noised
 
 if TYPE_CHECKING:
     import numpy as np

@@ -17,6 +17,7 @@ from typing import Any
 
 from jostle.accounting.amounts import Amount
 from jostle.diagnostics import Refusal
+from jostle.formulas import Formula, Noised, Source
 from jostle.jsontext import digest
 from jostle.language.moments import kind_of_moment, moment_of, number_of
 from jostle.noise_laws import ADDITIVE, law_named
@@ -29,7 +30,6 @@ from jostle.privacy.measurements.answers import Answers, StrategyAnswers
 from jostle.privacy.measurements.query import Answer, Request
 from jostle.privacy.measurements.selects import select
 from jostle.privacy.mechanisms.linear import Block
-from jostle.privacy.mechanisms.released import Noised
 from jostle.source import Span
 
 MOST_STORED = 2**14  # numbers of a vector that are kept
@@ -44,7 +44,7 @@ def run(kernel: Kernel, request: Any, amount: Amount, via: str | None, span: Spa
         return kernel.measure(measurement, span), False
     stored = stored_request.again(kernel, measurement, span)
     if stored is not None:
-        return _from_json(stored), True
+        return _from_json(stored, request), True
     answer = kernel.measure(measurement, span)
     stored_request.remember(_as_json(answer))
     return answer, False
@@ -128,11 +128,25 @@ def _cell(value: Any) -> Any:
         return {kind_of_moment(value): number_of(value)}
     if not isinstance(value, Noised):
         return value
-    return [float(value), value.law.name, value.law.scale, getattr(value.law, "candidates", 1)]
+    if isinstance(value.origin, Formula):
+        return {"terms": [_term(term) for term in value.origin.inputs]}
+    return _term(value.origin)
 
 
-def _from_json(said: Any) -> Answer:
-    return Answer([list(map(_value, keys)) for keys in said["keys"]], [list(map(_value, v)) for v in said["values"]])
+def _term(source: Source) -> list[Any]:
+    return [source.value, source.law.name, source.law.scale, getattr(source.law, "candidates", 1)]
+
+
+def _from_json(said: Any, request: Any) -> Answer:
+    keys = [list(map(_value, keys)) for keys in said["keys"]]
+    return Answer(keys, [_column(v, a, request) for v, a in zip(said["values"], request.aggregates, strict=True)])
+
+
+def _column(cells: Sequence[Any], aggregate: Any, request: Any) -> list[Any]:
+    """A column of answers; an estimate is made again of its noisy terms."""
+    terms = [[_value(term) for term in cell["terms"]] for cell in cells if isinstance(cell, dict) and "terms" in cell]
+    again = iter(aggregate.of_terms(request.table, terms) if terms else ())
+    return [next(again) if isinstance(cell, dict) and "terms" in cell else _value(cell) for cell in cells]
 
 
 def _value(cell: Any) -> Any:

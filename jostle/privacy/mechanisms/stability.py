@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from jostle.formulas import Noised
 from jostle.noise_laws import Laplace
 from jostle.privacy.mechanisms.noise import Noise
-from jostle.privacy.mechanisms.released import Noised
 
 
 def select_keys(

@@ -175,11 +175,6 @@ REFUSED = {
         "s = size(t)\nx = {{ select count(*) from t with epsilon s }}",
         "0",
     ),
-    "error after arithmetic": (
-        "TypeError",
-        "n = {{ select count(*) from t with epsilon 0.1 }}\nprint(error(n + 1))",
-        "0.1",
-    ),
     "an agent has its own limit": (
         "BudgetExceeded",
         "u = limited(t, 0.2)\nx = {{ select count(*) from u with epsilon 0.2 }}\n"

@@ -9,13 +9,14 @@ post-processing. Of a public table it is computed exactly, from statistics that 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import Price
 from jostle.diagnostics import refuse
+from jostle.formulas import Noised, calculated
 from jostle.language.aggregates import AggregateRow, Kinds
 from jostle.noise_laws import Selected
 from jostle.plan.kinds import kind_of
@@ -25,7 +26,6 @@ from jostle.privacy.kernel.measurement import Measured, weighted_stability_of
 from jostle.privacy.measurements.aggregates.terms import grid_of, reach_of, sensitivity_of, stability_of_term
 from jostle.privacy.mechanisms.additive import Additive, share, sum_prices
 from jostle.privacy.mechanisms.noise import Noise
-from jostle.privacy.mechanisms.released import Noised
 from jostle.privacy.mechanisms.selection import Selection
 
 if TYPE_CHECKING:
@@ -157,11 +157,21 @@ class Estimate(AdditiveAggregate):
     direct = False
 
     @abstractmethod
-    def estimate(self, table: Table, noisy: list[Floats]) -> Floats:
-        """The answers of all groups, kept within what the bounds allow."""
+    def estimator(self, table: Table) -> Callable[..., Floats]:
+        """A function of the noisy terms, arrays over groups, that gives the answers, within what the bounds allow."""
 
     def answers(self, table: Table, noisy: list[Floats], events: Sequence[Measured]) -> list[Any]:
-        return [float(value) for value in self.estimate(table, noisy)]
+        laws = [event.law for event in events]
+        terms = [[Noised(value, law) for value, law in zip(row, laws, strict=True)] for row in zip(*noisy, strict=True)]
+        return self.of_terms(table, terms)
+
+    def of_terms(self, table: Table, terms: Sequence[Sequence[float]]) -> list[float]:
+        """The answers of all groups from the noisy terms of each."""
+        import numpy as np
+
+        estimator = self.estimator(table)
+        values: Iterable[float] = estimator(*np.array(terms, dtype=float).T) if len(terms) else ()
+        return [calculated(value, estimator, group) for value, group in zip(values, terms, strict=True)]
 
 
 class GroupAggregate(Aggregate):

@@ -8,6 +8,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from jostle.language.aggregates import AGGREGATES
 from jostle.plan.plan import Count, Term
 from jostle.privacy.kernel.handles import Table
@@ -22,8 +24,9 @@ class Avg(Estimate):
         x = Centred.of(self.expr, table, self.name)
         return (fixed_sum(x.expr, x.half, table), Count(self.expr, weighted=table.weighted))
 
-    def estimate(self, table: Table, noisy: list[Floats]) -> Floats:
+    def estimator(self, table: Table) -> Callable[..., Floats]:
         import numpy as np
 
-        x, (total, count) = Centred.of(self.expr, table, self.name), noisy
-        return np.clip(total / np.maximum(count, 1.0), -x.half, x.half) + x.middle
+        x = Centred.of(self.expr, table, self.name)
+        half, middle = x.half, x.middle
+        return lambda total, count: np.clip(total / np.maximum(count, 1.0), -half, half) + middle

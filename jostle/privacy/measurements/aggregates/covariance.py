@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from jostle.language.aggregates import AGGREGATES
 from jostle.plan.plan import Apply, Constant, Count, Exact, RowExpr, Term
@@ -41,15 +41,21 @@ class Covariance(Estimate):
             fixed_sum(product, x.half * y.half, table),
         )
 
-    def estimate(self, table: Table, noisy: list[Floats]) -> Floats:
+    def estimator(self, table: Table) -> Callable[..., Floats]:
         import numpy as np
 
-        (x, y), (of_x, of_y, count, products) = self._centred(table), noisy
-        mean_x, mean_y = (
-            np.clip(total / np.maximum(count, 1.0), -half, half) for total, half in ((of_x, x.half), (of_y, y.half))
-        )
-        rows, most = np.maximum(count, 2.0), x.width * y.width / 2
-        covariance: Floats = np.clip((products - rows * mean_x * mean_y) / (rows - 1), -most, most)
+        x, y = self._centred(table)
+        halves, most = (x.half, y.half), x.width * y.width / 2
+
+        def covariance(of_x: Floats, of_y: Floats, count: Floats, products: Floats) -> Floats:
+            mean_x, mean_y = (
+                np.clip(total / np.maximum(count, 1.0), -half, half)
+                for total, half in zip((of_x, of_y), halves, strict=True)
+            )
+            rows = np.maximum(count, 2.0)
+            result: Floats = np.clip((products - rows * mean_x * mean_y) / (rows - 1), -most, most)
+            return result
+
         return covariance
 
 

@@ -20,6 +20,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
+from jostle.formulas import Noised
 from jostle.language.aggregates import AGGREGATES
 from jostle.noise_laws import Selected
 from jostle.plan.bounds import bounds_of, is_integral
@@ -29,7 +30,6 @@ from jostle.privacy.kernel.measurement import weighted_stability_of
 from jostle.privacy.measurements.aggregates.aggregate import SelectionAggregate
 from jostle.privacy.measurements.aggregates.intervals import intervals
 from jostle.privacy.mechanisms.noise import Noise
-from jostle.privacy.mechanisms.released import Noised
 from jostle.privacy.mechanisms.selection import Selection
 
 if TYPE_CHECKING:

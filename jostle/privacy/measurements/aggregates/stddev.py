@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from jostle.language.aggregates import AGGREGATES
 from jostle.plan.plan import Exact
@@ -27,7 +27,8 @@ class Stddev(Var):
     def of_statistics(self, values: Sequence[float | None]) -> float | None:
         return None if values[0] is None else math.sqrt(values[0])
 
-    def estimate(self, table: Table, noisy: list[Floats]) -> Floats:
+    def estimator(self, table: Table) -> Callable[..., Floats]:
         import numpy as np
 
-        return np.sqrt(super().estimate(table, noisy))
+        variance = super().estimator(table)
+        return lambda *terms: np.sqrt(variance(*terms))

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from jostle.language.aggregates import AGGREGATES
@@ -26,11 +27,16 @@ class Var(Estimate):
         squares = replace(total, bits=grid_for(x.half**2), square=True)
         return (total, Count(self.expr, weighted=table.weighted), squares)
 
-    def estimate(self, table: Table, noisy: list[Floats]) -> Floats:
+    def estimator(self, table: Table) -> Callable[..., Floats]:
         import numpy as np
 
-        x, (total, count, squares) = Centred.of(self.expr, table, self.name), noisy
-        mean = np.clip(total / np.maximum(count, 1.0), -x.half, x.half)
-        rows = np.maximum(count, 2.0)
-        variance: Floats = np.clip((squares - rows * mean**2) / (rows - 1), 0.0, x.width**2 / 2)
+        x = Centred.of(self.expr, table, self.name)
+        half, most = x.half, x.width**2 / 2
+
+        def variance(total: Floats, count: Floats, squares: Floats) -> Floats:
+            mean = np.clip(total / np.maximum(count, 1.0), -half, half)
+            rows = np.maximum(count, 2.0)
+            result: Floats = np.clip((squares - rows * mean**2) / (rows - 1), 0.0, most)
+            return result
+
         return variance

@@ -1,0 +1,78 @@
+"""What a released number was calculated from: formulas over numbers that were measured, with the laws of their noise.
+
+A number that was measured is what it would be without noise, and noise of a public law: a `Source`. A `Formula` is a
+function of such numbers, of other formulas and of constants. All of it is public, and from it follows how far off the
+number may be (`run.propagation`), also where two numbers share a source. Nothing is calculated here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from jostle.noise_laws import NoiseLaw
+
+MOST_STEPS = 10_000
+"""The longest chain of calculations that is remembered: what comes after it is a number of which nothing is known."""
+
+
+class Source:
+    """A measured number and the law of its noise, which is independent of that of every other source."""
+
+    __slots__ = ("law", "value")
+    steps = 0
+
+    def __init__(self, value: float, law: NoiseLaw) -> None:
+        self.value, self.law = value, law
+
+
+class Formula:
+    """A calculation of sources, formulas and numbers, its `inputs`.
+
+    `function` is an operator or a function of the language by name, or one that takes arrays as it takes numbers.
+    """
+
+    __slots__ = ("function", "inputs", "steps")
+
+    def __init__(self, function: str | Callable[..., Any], inputs: tuple[Any, ...], steps: int) -> None:
+        self.function, self.inputs, self.steps = function, inputs, steps
+
+
+Origin = Source | Formula
+
+
+class Noised(float):
+    """A number that was measured, or calculated from such numbers; for all else a float like any other."""
+
+    __slots__ = ("origin",)
+    origin: Origin
+
+    def __new__(cls, value: float, law: NoiseLaw) -> Noised:
+        return cls.of(value, Source(value, law))
+
+    @classmethod
+    def of(cls, value: float, origin: Origin) -> Noised:
+        """A number of this origin."""
+        number = float.__new__(cls, value)
+        number.origin = origin
+        return number
+
+    @property
+    def law(self) -> NoiseLaw | None:
+        """The law of its noise, of a number straight from one mechanism."""
+        return self.origin.law if isinstance(self.origin, Source) else None
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (float, (float(self),)) if self.law is None else (Noised, (float(self), self.law))
+
+
+def calculated(value: float, function: str | Callable[..., Any], inputs: Sequence[float]) -> float:
+    """`value`, which is `function` of these numbers; where one of them is noised, it remembers from what it comes."""
+    steps = 0
+    for number in inputs:
+        if type(number) is Noised:
+            steps = max(steps, number.origin.steps + 1)
+    if not 0 < steps <= MOST_STEPS:
+        return float(value)
+    origins = tuple([number.origin if type(number) is Noised else number for number in inputs])
+    return Noised.of(value, Formula(function, origins, steps))

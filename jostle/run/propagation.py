@@ -1,0 +1,258 @@
+"""How far off a released number may be: its noise, drawn again through all that was calculated.
+
+Let x be what was measured, x = θ + Z with noise Z of a known, symmetric law, and g what is calculated of it. Then
+x − Z′ with Z′ drawn anew is to x what θ is: the middle 95 % of g(x − Z′) are an interval for g(θ), the exact answer on
+the data, and their scatter is its standard error. For numbers straight from a mechanism, and sums and differences of
+them, the interval holds θ with a probability of exactly 95 %; for a ratio it is Fieller's as long as the divisor is
+away from 0, and where it is not the interval is as wide as what the calculation can give. The answer of an aggregate is
+calculated within what the description allows, and so are its draws.
+
+Draws are stratified (a Latin hypercube): every source takes its own quantiles, in an order of its own. They follow from
+released numbers and a fixed seed, so that the same question has the same answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from jostle.diagnostics import refuse
+from jostle.formulas import Formula, Noised, Origin, Source
+from jostle.noise_laws import LEVEL, AdditiveLaw, Gaussian
+from jostle.simulate import random_orders
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+DRAWS, FEWEST = 16_000, 200
+MOST_CELLS = 2**23  # draws that are held at a time
+LARGEST = 64  # noises of a sum that are drawn one by one; the others together are as good as normal
+
+
+@dataclass(frozen=True, slots=True)
+class Uncertainty:
+    """What is known of the noise in one number: `low` and `high` hold the exact answer with probability `level`.
+
+    The number less and plus `error` hold both. `deviation` is the standard error.
+    """
+
+    low: float
+    high: float
+    error: float
+    deviation: float
+    level: float = LEVEL
+
+
+def uncertainties(values: Sequence[Noised], level: float = LEVEL) -> list[Uncertainty]:
+    """Of each number by itself; those that share sources are drawn together. Refuses what is known in ranks only."""
+    sums = [_noises(value.origin) for value in values]
+    drawn = _outcomes([value.origin for value, noises in zip(values, sums, strict=True) if noises is None])
+    return [
+        _of_draws(value, next(drawn), level) if noises is None else _of_sum(float(value), noises, level)
+        for value, noises in zip(values, sums, strict=True)
+    ]
+
+
+# Sums of noise -----------------------------------------------------------------------------------
+
+
+def _of_sum(value: float, noises: Sequence[AdditiveLaw], level: float) -> Uncertainty:
+    deviation = math.sqrt(math.fsum(law.deviation**2 for law in noises))
+    wide = noises[0].half_width(level) if len(noises) == 1 else _half_width(noises, level)
+    return Uncertainty(value - wide, value + wide, wide, deviation, level)
+
+
+def _half_width(noises: Sequence[AdditiveLaw], level: float) -> float:
+    """h with P(|Σ noise| ≤ h) = `level`, of independent noises."""
+    import numpy as np
+
+    if not noises:
+        return 0.0
+    widest = sorted(noises, key=lambda law: -law.deviation)
+    rest = math.sqrt(math.fsum(law.deviation**2 for law in widest[LARGEST:]))
+    orders, total = random_orders(DRAWS, seed=1), np.zeros(DRAWS)
+    for law in [*widest[:LARGEST], *([Gaussian(rest)] if rest else [])]:
+        total += law.scale * _quantiles(isinstance(law, Gaussian), DRAWS)[next(orders)]
+    return _quantile(np.sort(np.abs(total)), level)
+
+
+def _noises(root: Origin) -> list[AdditiveLaw] | None:
+    """The independent noises that a number's own is the sum of; None where it was calculated in another way."""
+    weights: dict[Origin, float] = {root: 1.0}
+    noises: list[AdditiveLaw] = []
+    for node in _in_order([root]):
+        weight = weights.pop(node)
+        if isinstance(node, Source):
+            if not isinstance(node.law, AdditiveLaw):
+                raise _in_ranks()
+            noises += [node.law.times(abs(weight))] if weight else []
+            continue
+        slopes = _slopes(node)
+        if slopes is None:
+            return None
+        for part, slope in zip(node.inputs, slopes, strict=True):
+            if isinstance(part, Source | Formula):
+                weights[part] = weights.get(part, 0.0) + weight * slope
+    return noises
+
+
+def _slopes(node: Formula) -> Sequence[float] | None:
+    """How fast a sum, a difference, a multiple or a mean moves with each input; None of what is none of these."""
+    match node.function, node.inputs:
+        case "+", _:
+            return 1.0, 1.0
+        case "-", _:
+            return 1.0, -1.0
+        case "*", (float(factor), _):
+            return 0.0, factor
+        case "*", (_, float(factor)):
+            return factor, 0.0
+        case "/", (_, float(divisor)):
+            return 1.0 / divisor, 0.0
+        case "round", _:
+            return 1.0, 0.0
+        case ("sum" | "avg") as name, inputs:
+            return [1.0 if name == "sum" else 1.0 / len(inputs)] * len(inputs)
+    return None
+
+
+def _in_order(roots: Sequence[Origin], drawn: Container[Origin] = ()) -> list[Origin]:
+    """Every node once, and before all that it was calculated from; what was drawn, and what that is of, is left out."""
+    order: list[Origin] = []
+    state: dict[Origin, bool] = {}  # whether all that it was calculated from stands in the order
+    waiting = list(roots)
+    while waiting:
+        node = waiting[-1]
+        if node in state:
+            waiting.pop()
+            if not state[node]:
+                state[node] = True
+                order.append(node)
+            continue
+        state[node] = False
+        for part in node.inputs if isinstance(node, Formula) else ():
+            if isinstance(part, Source | Formula) and part not in state and part not in drawn:
+                waiting.append(part)
+    order.reverse()
+    return order
+
+
+# Other calculations ------------------------------------------------------------------------------
+
+
+def _of_draws(value: Noised, outcomes: Floats, level: float) -> Uncertainty:
+    import numpy as np
+
+    ordered = np.sort(outcomes[~np.isnan(outcomes)])
+    if not ordered.size:
+        return Uncertainty(-np.inf, np.inf, np.inf, np.inf, level)
+    low, high = (_quantile(ordered, q) for q in ((1 - level) / 2, (1 + level) / 2))
+    error = max(high - float(value), float(value) - low, 0.0)
+    with np.errstate(all="ignore"):
+        deviation = float(np.sqrt(np.mean((ordered - float(value)) ** 2)))
+    return Uncertainty(low, high, error, deviation, level)
+
+
+def _quantile(ordered: Floats, q: float) -> float:
+    return float(ordered[min(len(ordered) - 1, max(0, round(q * len(ordered) - 0.5)))])
+
+
+def _in_ranks() -> Exception:
+    return refuse(
+        "TypeError", "the error of a selection is known in ranks, not in values",
+        help="`error` of the number itself tells it; count on both sides of it for an interval in values",
+    )  # fmt: skip
+
+
+# Drawing again -----------------------------------------------------------------------------------
+
+
+def _outcomes(roots: Sequence[Origin]) -> Iterator[Floats]:
+    """For each root its values with the noise of all its sources drawn again, one array after the other.
+
+    What is drawn for a node is held until its last use.
+    """
+    import numpy as np
+
+    whole = _in_order(roots)
+    uses = Counter(roots)
+    for node in whole:
+        uses.update(part for part in getattr(node, "inputs", ()) if isinstance(part, Source | Formula))
+    draws = max(FEWEST, min(DRAWS, MOST_CELLS // max(1, sum(isinstance(node, Source) for node in whole))))
+    orders = random_orders(draws, seed=1)
+    drawn: dict[Origin, Any] = {}
+
+    def taken(node: Any) -> Any:
+        if not isinstance(node, Source | Formula):
+            return node
+        array = drawn[node]
+        uses[node] -= 1
+        if not uses[node]:
+            del drawn[node]
+        return array
+
+    for root in roots:
+        for node in reversed(_in_order([root], drawn)) if root not in drawn else ():
+            if isinstance(node, Source):
+                drawn[node] = _drawn_again(node, next(orders))
+            else:
+                with np.errstate(all="ignore"):
+                    drawn[node] = _function(node.function)(*map(taken, node.inputs))
+        yield np.broadcast_to(taken(root), draws)
+
+
+def _drawn_again(source: Source, order: NDArray[np.int64]) -> Floats:
+    law = source.law
+    if not isinstance(law, AdditiveLaw):
+        raise _in_ranks()
+    return source.value - law.scale * _quantiles(isinstance(law, Gaussian), len(order))[order]
+
+
+@lru_cache(maxsize=16)
+def _quantiles(gaussian: bool, draws: int) -> Floats:
+    """The quantiles of noise of scale 1 in the middle of `draws` parts of equal probability."""
+    import numpy as np
+
+    places = (np.arange(draws) + 0.5) / draws
+    if gaussian:
+        from scipy.special import ndtri
+
+        return np.asarray(ndtri(places))
+    return np.sign(places - 0.5) * -np.log1p(-np.abs(2 * places - 1))
+
+
+def _function(function: str | Callable[..., Any]) -> Callable[..., Any]:
+    return function if callable(function) else _functions()[function]
+
+
+@lru_cache(maxsize=1)
+def _functions() -> Mapping[str, Callable[..., Any]]:
+    """What operators and functions of the language are on arrays of draws; lists of numbers are stacked."""
+    import numpy as np
+
+    def of_list(function: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *values: function(np.stack(np.broadcast_arrays(*values)), axis=0)
+
+    def total(*values: Any) -> Any:
+        result: Any = 0.0
+        for value in values:
+            result = result + value
+        return result
+
+    return {
+        "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "%": np.mod, "^": np.power,
+        "abs": np.abs, "sqrt": np.sqrt, "exp": np.exp, "log": np.log, "floor": np.floor,
+        "ceil": np.ceil, "round": lambda x, digits: x, "clamp": np.clip,
+        "sum": total, "avg": lambda *values: total(*values) / len(values),
+        "min": of_list(np.min), "max": of_list(np.max), "median": of_list(np.median),
+        "quantile": lambda q, *values: np.quantile(np.stack(np.broadcast_arrays(*values)), q, axis=0),
+        "var": of_list(lambda stacked, axis: np.var(stacked, axis=axis, ddof=1)),
+        "stddev": of_list(lambda stacked, axis: np.std(stacked, axis=axis, ddof=1)),
+    }  # fmt: skip

@@ -1,0 +1,101 @@
+"""Errors of what is calculated from measured numbers, against laws that are known in closed form."""
+
+from __future__ import annotations
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+from jostle.diagnostics import Refusal
+from jostle.formulas import MOST_STEPS, Noised, calculated
+from jostle.noise_laws import Gaussian, Laplace, Selected
+from jostle.run.operators import binary
+from jostle.run.propagation import Uncertainty, uncertainties
+from jostle.source import Source
+from jostle.tools.session import Session
+
+
+def known(value: float, level: float = 0.95) -> Uncertainty:
+    assert isinstance(value, Noised)
+    return uncertainties([value], level)[0]
+
+
+def test_a_multiple_has_the_law_itself() -> None:
+    told = known(binary("/", binary("*", -3.0, Noised(10.0, Laplace(2.0))), 2.0), 0.9)
+    assert told.error == pytest.approx(3 * math.log(10)) and told.deviation == pytest.approx(3 * math.sqrt(2))
+    assert (told.low, told.high) == pytest.approx((-15 - told.error, -15 + told.error))
+
+
+def test_a_difference_of_two_laplace_noises_has_its_own_quantile() -> None:
+    """P(|X − Y| > x) = (1 + x/2)·exp(−x) for scales of 1."""
+    told = known(binary("-", Noised(5.0, Laplace(1.0)), Noised(3.0, Laplace(1.0))))
+    assert (1 + told.error / 2) * math.exp(-told.error) == pytest.approx(0.05, abs=0.003)
+    assert told.deviation == pytest.approx(2)
+
+
+def test_shared_noise_cancels() -> None:
+    a, b = Noised(5.0, Laplace(1.0)), Noised(3.0, Gaussian(2.0))
+    total = binary("+", a, b)
+    assert known(binary("-", total, a)).error == pytest.approx(Gaussian(2.0).half_width())
+    assert known(binary("-", binary("+", total, a), binary("+", a, total))).error == 0
+    whole = known(binary("/", total, total))
+    assert whole.low == whole.high == 1 and whole.deviation == 0
+
+
+@pytest.mark.parametrize(("a", "b"), [(100.0, 200.0), (-30.0, 60.0), (10.0, 25.0)])
+def test_a_ratio_of_gaussian_numbers_has_fiellers_interval(a: float, b: float) -> None:
+    told, z = known(binary("/", Noised(a, Gaussian(5.0)), Noised(b, Gaussian(5.0)))), Gaussian.sum_quantile()
+    g = (z * 5 / b) ** 2
+    middle, wide = (a / b) / (1 - g), z * 5 / b * math.sqrt(1 + (a / b) ** 2 - g) / (1 - g)
+    assert (told.low, told.high) == pytest.approx((middle - wide, middle + wide), abs=0.03 * wide)
+
+
+def test_a_sum_of_many_numbers() -> None:
+    terms = [Noised(1.0, Laplace(1.0)) for _ in range(5000)]
+    told = known(calculated(5000.0, "sum", terms))
+    assert told.deviation == pytest.approx(100) and told.error == pytest.approx(196, rel=0.02)
+    total = calculated(5000.0, "sum", terms)
+    shares = [known(calculated(1 / 5000, "/", (term, total))) for term in terms[:2]]
+    assert [share.deviation for share in shares] == pytest.approx([math.sqrt(2) / 5000] * 2, rel=0.1)
+
+
+def test_a_chain_without_end_is_forgotten_and_a_long_one_is_not() -> None:
+    value: float = Noised(1.0, Laplace(1.0))
+    for _ in range(MOST_STEPS):
+        value = binary("+", value, 1.0)
+    assert known(value).deviation == pytest.approx(math.sqrt(2))
+    assert type(binary("+", value, 1.0)) is float
+
+
+def test_selections_are_known_in_ranks_only() -> None:
+    with pytest.raises(Refusal, match="in ranks"):
+        uncertainties([Noised(3.0, Selected(2.0, 8))])
+    with pytest.raises(Refusal, match="in ranks"):
+        known(binary("*", Noised(3.0, Selected(2.0, 8)), Noised(3.0, Laplace(1.0))))
+
+
+def test_what_is_handed_to_another_process_keeps_its_law_or_is_a_number() -> None:
+    one = Noised(3.0, Laplace(2.0))
+    again = pickle.loads(pickle.dumps(one))
+    assert again == 3 and again.law == one.law
+    assert type(pickle.loads(pickle.dumps(binary("+", one, 1.0)))) is float
+
+
+@pytest.mark.parametrize(
+    "calculation", ["abs(0 - n)", "clamp(n, 0, 1000000)", "round(n, 2)", "max(n, 1)", "min(n, 1000000)", "sum([n, 0])",
+                    "avg([n, n])", "median([n, n, n])", "quantile([n, n], 0.25)", "sum over i in [n, 0] of i",
+                    "max over i in [n, 0] of i", "number(n)", "log(exp(n / 100)) * 100", "sqrt(n ^ 2)", "-(-n)",
+                    "floor(n) + n - floor(n)", "var([n, n + 2]) + n - 2", "stddev([n, n]) + n"],
+)  # fmt: skip
+def test_every_function_of_numbers_is_followed(calculation: str) -> None:
+    session = Session(simulate=3)
+    session.bind("t", {"x": [1] * 900})
+    program = 'private t = bound("t") described by {x: 0..1} protecting rows budget epsilon 1\n'
+    program += f"n = {{{{ select count(*) from t with epsilon 0.5 }}}}\nm = {calculation}\n"
+    session.execute(Source("p", program + "e = [error(n), error(m), standard_error(m)]\nb = band(m)\n"))
+    names = session.names()
+    assert names["e"] == pytest.approx([names["e"][0], names["e"][0], 2 * math.sqrt(2)], rel=0.02)
+    ends = names["m"] + np.array([-1, 1]) * names["e"][0]
+    np.testing.assert_allclose([names["b"]["low"], names["b"]["high"]], ends, atol=0.05)

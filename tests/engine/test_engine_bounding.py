@@ -29,11 +29,12 @@ MIXED = (("a", Integer(-4, 4)), ("t", Open("text")), ("who", Open("text")), ("x"
 def numbers(rng: random.Random, wide: bool) -> dict[str, Any]:
     """Few values, so that many rows are equal; whole numbers of either sign, some missing, some far apart."""
     many = rng.randrange(0, 400)
-    persons = [rng.choice([0, 1, -5, 2**40, -(2**62), 2**63 - 1] if wide else range(-3, 40)) for _ in range(many)]
+    who = [0, 1, -5, 2**40, -(2**62), 2**63 - 1] if wide else [-128, 127, *range(40)]
+    persons = [rng.choice(who) for _ in range(many)]
     return {
         "a": pa.array([rng.choice([None, *range(-9, 9)]) for _ in range(many)], pa.int16()),
         "b": pa.array([rng.choice([0, 7, -(2**63), 2**63 - 1]) for _ in range(many)], pa.int64()),
-        "who": pa.array([None if rng.random() < 0.1 else person for person in persons], pa.int64()),
+        "who": pa.array([None if rng.random() < 0.1 else p for p in persons], pa.int64() if wide else pa.int8()),
     }
 
 

@@ -302,7 +302,7 @@ def _parsed(cell: tuple[str, str], domain: Domain) -> bool:
 def _person(cells: list[tuple[str, str]]) -> str:
     """What tells whose a row is: a whole number, or a text where a cell is none or there are several."""
     if len(cells) == 1 and cells[0][1] in WHOLE:
-        return f"CAST({cells[0][0]} AS BIGINT)"
+        return cells[0][0]
     texts = [identity(*cell) for cell in cells]
     there = " AND ".join(f"{text} IS NOT NULL" for text in texts)
     return f"CASE WHEN {there} THEN {persons.person(texts, DUCKDB)} END"

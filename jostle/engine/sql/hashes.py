@@ -33,7 +33,7 @@ def hashed(source: str, cells: list[Physical], dialect: Dialect) -> str:
         factor = _FACTORS[i % len(_FACTORS)] & _HALF | 1
         query = f"SELECT *, ({low}) * {factor} AS u{i}, {high} AS v{i} FROM ({query})"
         low, high = xor(f"v{i}", right(f"u{i}", 31)), f"(u{i} & {_HALF})"
-    return f"SELECT *, ({low}) * {_HALF + 1} + {high} AS h FROM ({query})"
+    return f"SELECT *, {xor(f'({low}) * {_HALF + 1}', high)} AS h FROM ({query})"
 
 
 def _number(cell: Physical, dialect: Dialect) -> str:

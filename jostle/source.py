@@ -36,5 +36,12 @@ class Span:
         """From the start of this one to the end of `other`."""
         return Span(self.source, self.line, self.column, other.end_line, other.end_column)
 
+    def within(self, other: Span) -> bool:
+        """Whether it lies inside `other`."""
+        start, end = (self.line, self.column), (self.end_line, self.end_column)
+        return self.source is other.source and (other.line, other.column) <= start and end <= (
+            other.end_line, other.end_column
+        )  # fmt: skip
+
     def __str__(self) -> str:
         return f"{self.source.name}:{self.line}:{self.column}"

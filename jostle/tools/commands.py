@@ -151,19 +151,20 @@ def _indented(text: str) -> str:
 
 def check(options: Namespace) -> int:
     """Every error of a program at once, and what it can cost where that is known."""
+    from jostle.check.cost import table
     from jostle.tools.session import Session
 
     source = read_program(options.file)
     session = Session()
     faults = session.check(source)
-    costs = session.costs(source) if not faults else []
+    costs = session.costs(source) if all(fault.kind == "BudgetExceeded" for fault in faults) else []
     if options.format == "json":
         import json
 
         document: dict[str, Any] = {"ok": not faults, "errors": [d.as_json() for d in faults]}
         if faults:
             document["error"] = faults[0].as_json()
-        else:
+        if costs or not faults:
             document["cost"] = [cost.as_json() for cost in costs]
         if session.hints:
             document["hints"] = [d.as_json() for d in session.hints]
@@ -172,11 +173,9 @@ def check(options: Namespace) -> int:
     tell([*faults, *session.hints])
     if not faults:
         print(f"{clean(options.file)}: no errors")
-        if costs:
-            from jostle.check.cost import table
-
-            condition = ", its parameters as they are written" if "param " in source.text else ""
-            print(f"cost of a run that comes to its end{condition}\n{clean(table(costs))}")
+    if costs:
+        condition = ", its parameters as they are written" if "param " in source.text else ""
+        print(f"cost of a run that comes to its end{condition}\n{clean(table(costs))}")
     return 1 if faults else 0
 
 

@@ -157,6 +157,7 @@ class Session:
                     with deep():
                         tree = self._checked(source)
                         self._declared_settings(tree)
+                        self._affordable(source, settings)
                         self._interp.block(tree.body, Scope(self._interp.base))
                 finally:
                     fields["budget"] = self.budget()
@@ -192,10 +193,12 @@ class Session:
         return list(names)
 
     def check(self, source: Source) -> list[Diagnostic]:
-        """Every error that can be found before anything runs."""
+        """Every error that can be found before anything runs; without others, that no run can pay for the program."""
+        from jostle.check.cost import overspent
+
         self._look_beside(source)
         try:
-            return self._check(self._parsed(source))
+            return self._check(self._parsed(source)) or overspent(self.costs(source))
         except Refusal as refusal:
             return list(refusal.diagnostics)
 
@@ -378,6 +381,15 @@ class Session:
         if faults:
             raise Refusal(*faults)
         return tree
+
+    def _affordable(self, source: Source, settings: Mapping[str, Any] | None) -> None:
+        """Refuses a program that asks for more than it declares; of what was declared before, the kernel knows more."""
+        from jostle.check.cost import overspent
+
+        if not self._interp.kernel.register.names:
+            faults = overspent(self.costs(source, settings))
+            if faults:
+                raise Refusal(*faults)
 
     def _check(self, tree: n.Program, predefined: Mapping[str, Any] | None = None) -> list[Diagnostic]:
         from jostle.check import check

@@ -1,7 +1,8 @@
 """Random small programs, their cost as `jostle check` tells it, and what a run of each spends.
 
 The run may never spend more than the bound, nor less than the least of a run that ends well; where the bound is said
-to be exact, it spends just that. Programs run in a simulation, whose noise is seeded, so that a failure can be made
+to be exact, it spends just that. A program that would be refused for its budget is run all the same, and must not come
+to its end. Programs run in a simulation, whose noise is seeded, so that a failure can be made
 again from its number. What rows are there is not under test: unless `--rows` asks for the engine, there are none and
 every exact count is 0, which takes a fifth of the time:
 
@@ -22,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from jostle import syntax
+from jostle.check.cost import overspent
 from jostle.engine.groups import shape
 from jostle.plan.plan import Key, Plan, Term
 from jostle.run import simulated
@@ -282,18 +284,28 @@ def zeros(plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[An
     return [np.zeros(shape(keys), dtype=np.int64) for _ in terms]
 
 
+def no_codes(plan: Plan, keys: tuple[Key, ...]) -> list[Any]:
+    """The codes of the rows of a table without any."""
+    return [np.empty(0, dtype=np.int32) for _ in keys]
+
+
 def failures(seed: int, rows: bool = False) -> tuple[list[str], str]:
     """What is wrong with the cost of program number `seed`, and how its run and its cost came out."""
     source = Source(f"program {seed}", Maker(seed).program())
     session = Session(simulate=seed)
     session._modules._trees = TREES  # a module is parsed once for all programs
     if not rows:
-        session._interp.kernel.engine.group = zeros  # type: ignore[method-assign]
+        engine: Any = session._interp.kernel.engine
+        engine.group, engine.rows, engine.codes = zeros, lambda plan: 0, no_codes
+    session._affordable = lambda source, settings: None  # type: ignore[method-assign]
     costs = session.costs(source)
     result = session.attempt(source)
     if not result.budget:
         return [f"it does not run at all: {result.diagnostics[0]}"], "unwritten"
     wrong = []
+    refused = overspent(costs)
+    if refused and (result.ok or result.diagnostics[0].kind not in ("BudgetExceeded", "BadAmount")):
+        wrong.append(f"it ends otherwise than it is refused: {refused[0].message}, {result.diagnostics}")
     for cost in costs:
         spent = quanta(result.budget[cost.name]["epsilon"]["spent"]) if cost.name in result.budget else 0
         if spent > cost.most:
@@ -304,6 +316,7 @@ def failures(seed: int, rows: bool = False) -> tuple[list[str], str]:
             wrong.append(f"{cost.name}: spent {spent}, and exactly {cost.asked} was said")
     ended = "well" if result.ok else result.diagnostics[0].kind
     bound = "exact" if costs[0].exact else "boundless" if costs[0].asked == float("inf") else "bounded"
+    bound = "refused" if refused else bound
     return wrong, f"{ended}, {bound}"
 
 

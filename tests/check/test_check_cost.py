@@ -295,6 +295,61 @@ def test_the_command_says_it(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert (cost["source"], cost["asks"], cost["budget"], cost["exact"]) == ("people", "0.1", "1", True)
 
 
+TOO_MUCH = {
+    "two counts": ("a = [[people, 0.7]]\nb = [[people, 0.7]]\n", 3),
+    "a loop": (N + "for i in 1..10:\n    m = [[people, 0.1]]\n", 4),
+    "both branches": (N + "if n > 5 { m = [[people, 1]] }\nelse { for i in 1..3: m = [[people, 0.5]] }\n", 4),
+    "a call": ("def f(t): return [[t, 0.6]]\na = f(people)\nb = f(people)\n", 4),
+    "an allotment": (N + "with epsilon 0.2:\n    a = [[people, 0.1]]\n    b = [[people, 0.15]]\n", 5),
+}
+
+
+@pytest.mark.parametrize("case", TOO_MUCH)
+def test_what_no_run_can_pay_for_is_refused_before_it_pays(case: str) -> None:
+    program, line = TOO_MUCH[case]
+    source, session = Source("p.jst", about_people(program)), Session(simulate=1)
+    (fault,) = session.check(source)
+    assert (fault.kind, fault.span.line if fault.span else 0) == ("BudgetExceeded", line)
+    result = session.attempt(source)
+    assert result.diagnostics == (fault,) and result.budget == {}
+
+
+POSSIBLE = {
+    "one branch": N + "if n > 5 { m = [[people, 1]] }\n",
+    "an allotment in a branch": N + "if n > 5 { with epsilon 0.1: m = [[people, 0.2]] }\n",
+    "a loop of unknown length": N + "for i in 1..n: m = [[people, 0.1]]\n",
+    "parts that count as their largest": "for k, part in partition(people, city): n = [[part, 0.7]]\n",
+    "a lower bound by zCDP": PEOPLE.replace("people", "folk").replace("epsilon 1", "epsilon 1, delta 1e-6")
+    + "for i in 1..30: n = [[folk, 0.05]]\n",
+}
+
+
+@pytest.mark.parametrize("case", POSSIBLE)
+def test_what_is_only_possible_is_no_refusal(case: str) -> None:
+    assert Session().check(Source("p.jst", about_people(POSSIBLE[case]))) == []
+
+
+def test_what_a_session_has_declared_before_decides() -> None:
+    session = Session(simulate=1)
+    program = about_people("n = [[people, 0.7]]\nm = [[people, 0.7]]\n")
+    assert session.attempt(Source("p.jst", PEOPLE.replace("epsilon 1", "epsilon 2"))).ok
+    assert session.attempt(Source("q.jst", program)).ok
+
+
+def test_the_command_refuses_what_no_run_can_pay_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from jostle.tools.entry import main
+
+    path = tmp_path / "p.jst"
+    path.write_text(about_people(N * 12), encoding="utf-8")
+    assert main(["check", str(path)]) == 1
+    said = capsys.readouterr()
+    assert "refused before its end: it asks for epsilon 1.2 of 1" in said.out
+    assert "BudgetExceeded: at least epsilon 1.2 is asked of `people`" in said.err
+    assert main(["check", str(path), "--format", "json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert document["error"]["kind"] == "BudgetExceeded" and not document["cost"][0]["fits"]
+
+
 # Against the run ---------------------------------------------------------------------------------
 
 

@@ -2,14 +2,15 @@
 
 `costs` gives for every source the least and the most that a run can spend which comes to its end; one that is cut
 short spends no more. The bound is exact where both are equal. A source never loses more than its budget, so that is a
-bound always; where a program has no other, the place that is to blame is told. Amounts are exact decimals in the unit
-of the source; for budgets with a delta they are plain sums of what is asked, whatever the budget is counted by.
+bound always; where a program has no other, the place that is to blame is told. A program whose least is above the
+budget never comes to its end: `overspent` refuses it. Amounts are exact decimals in the unit of the source; for
+budgets with a delta they are plain sums of what is asked, whatever the budget is counted by.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,11 +18,13 @@ from jostle.accounting.amounts import as_text
 from jostle.check.abstract.declarations import Identity, World, literal_identity, universe
 from jostle.check.abstract.values import TOP, Most, Scope, SourceFact
 from jostle.check.cost.explorer import Explorer, TooLong
-from jostle.check.cost.ledger import DELTA, SOURCE
+from jostle.check.cost.ledger import DELTA, NEVER, SOURCE, Overdrawn
 from jostle.check.cost.tally import Why
+from jostle.diagnostics import Diagnostic, Note
+from jostle.source import Span
 from jostle.syntax import nodes as n
 
-__all__ = ["Cost", "costs", "literal_identity", "table"]
+__all__ = ["Cost", "costs", "literal_identity", "overspent", "table"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,8 @@ class Cost:
     exact: bool
     why: Why | None
     plain_sum: bool
+    declared: Span
+    overdrawn: Overdrawn | None = None  # where no run comes to its end
 
     @property
     def most(self) -> Most:
@@ -60,8 +65,8 @@ class Cost:
             line = f"exactly {asked}{whole}"
         elif self.fits:
             line = f"at most {asked}{whole}"
-        elif self.limit is not None and self.least > self.limit:
-            line = f"refused before its end: it asks for {self.unit} {as_text(self.least)}{whole}"
+        elif self.overdrawn is not None:
+            line = f"refused before its end: it asks for {self.unit} {as_text(self.overdrawn.least)}{whole}"
         else:
             line = f"may be refused: it asks for up to {asked}{whole}"
         if self.plain_sum and self.asked:
@@ -92,9 +97,16 @@ def costs(
     base = universe(builtins)
     walker = Explorer(World(load_module, identity, settings or {}), base)
     scope = Scope(base)
+    places: dict[int, tuple[Span, tuple[Span, ...]]] = {}
     for at, statement in enumerate(program.body):
         try:
-            if not walker.statement(statement, scope):
+            goes_on = walker.statement(statement, scope)
+            for source in walker.sources:
+                if source.limit is not None and walker.ledger.tally(SOURCE, source).total()[0] > source.limit:
+                    last, before = walker.places(source, statement.span)
+                    last = last if last.within(statement.span) else statement.span  # not in a function that it calls
+                    places.setdefault(id(source), (last, before))
+            if not goes_on:
                 break
         except (TooLong, RecursionError) as fault:
             why = fault.why if isinstance(fault, TooLong) else Why("it is nested too deeply to follow", statement.span)
@@ -102,7 +114,27 @@ def costs(
             break
     for _, ledger in walker.returns:
         walker.ledger = walker.ledger.join(ledger)
-    return [_cost(walker, source, name) for source in walker.sources for name in source.names]
+    return [_cost(walker, source, name, places.get(id(source))) for source in walker.sources for name in source.names]
+
+
+def overspent(all_costs: Sequence[Cost]) -> list[Diagnostic]:
+    """The refusals of a program that no run can pay for to its end, one a source."""
+    found: dict[Overdrawn, Diagnostic] = {}
+    for cost in all_costs:
+        over = cost.overdrawn
+        if over is None:
+            continue
+        notes = [Note(cost.declared, f"`{cost.name}` is declared here")]
+        whose = f"of `{cost.name}`, whose budget is"
+        help = "ask for less, or declare a larger budget; nothing was spent"
+        if over.allotment is not None:
+            whose, help = "in an allotment of", "ask for less, or for a share of it, `with 1/4`"
+            notes = [Note(over.allotment, "the allotment")]
+        notes += [Note(span, "charged here") for span in over.before]
+        message = f"at least {cost.unit} {as_text(over.least)} is asked {whose} {as_text(over.limit)}"
+        label = f"with this, more than {as_text(over.limit)}"
+        found.setdefault(over, Diagnostic("BudgetExceeded", message, over.span, label, help, tuple(notes)))
+    return list(found.values())
 
 
 def _give_up(walker: Explorer, rest: tuple[n.Stmt, ...], scope: Scope, why: Why) -> None:
@@ -120,14 +152,23 @@ def _give_up(walker: Explorer, rest: tuple[n.Stmt, ...], scope: Scope, why: Why)
     walker.charge_everything(math.inf, math.inf, why)
 
 
-def _cost(walker: Explorer, source: SourceFact, name: str) -> Cost:
+def _cost(
+    walker: Explorer, source: SourceFact, name: str, places: tuple[Span, tuple[Span, ...]] | None
+) -> Cost:
     tally = walker.ledger.tally(SOURCE, source)
     least, most = tally.total()
+    least = 0 if source.inexact else least
     delta = walker.ledger.tally(DELTA, source).total()[1] if source.delta is not None else None
-    exact = least == most and not source.inexact
     why = tally.why if most == math.inf else None
     plain = source.delta is not None and source.counted_by != "basic"
-    return Cost(name, source.unit, source.limit, 0 if source.inexact else least, most, delta, exact, why, plain)
+    overdrawn = None
+    if least >= NEVER:
+        overdrawn = walker.overdrawn.get(id(source))
+    elif places is not None and source.limit is not None and least > source.limit and not plain:
+        overdrawn = Overdrawn(*places, least, source.limit)
+    exact = least == most and not source.inexact
+    span = source.declared.span
+    return Cost(name, source.unit, source.limit, least, most, delta, exact, why, plain, span, overdrawn)
 
 
 def table(all_costs: list[Cost]) -> str:

@@ -247,6 +247,7 @@ class Explorer(Spending, Interpreter):
     # Amounts -------------------------------------------------------------------------------------
 
     def charge(self, reached: ReachedSources, amount: Bounds, span: Span, why: str = "an amount is not known") -> None:
+        self.charged_at(reached.exposures, span)
         self.spend(reached, *amount, Why(why, span))
 
     def left_amount(self, scope: Scope, unit: str, reached: ReachedSources) -> Any:

@@ -14,10 +14,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from jostle.check.abstract.values import EACH, Exposure, Generic, Most, Path, ReachedSources, SourceFact
-from jostle.check.cost.tally import NOTHING, Own, Place, Tally, Tree, Why, joined_trees
+from jostle.check.cost.tally import BOUNDLESS, NOTHING, Own, Place, Tally, Tree, Why, joined_trees
 from jostle.source import Span
 
 SOURCE, DELTA = 0, 1  # the meters of a source itself; others are numbered from 2
+MOST_PLACES = 3  # of charges, that are told
+NEVER = BOUNDLESS  # the least of a way that no run comes to the end of: above every budget
 _keys = itertools.count(2)
 
 
@@ -35,6 +37,17 @@ class Opened:
     key: int = field(default_factory=lambda: next(_keys))
     before: Ledger | None = None
     agents: int = 0  # how many there were when it opened
+
+
+@dataclass(frozen=True, slots=True)
+class Overdrawn:
+    """Where an allotment or a budget of `limit` quanta is exceeded: `least` are asked of it, here and `before`."""
+
+    span: Span
+    before: tuple[Span, ...]
+    least: int
+    limit: int
+    allotment: Span | None = None
 
 
 Key = tuple[int, int]  # (meter, source)
@@ -82,6 +95,8 @@ class Spending:
         self.stack: list[Opened] = []
         self.active: set[Generic] = set()
         self.agents = 0
+        self.charged: dict[int, dict[Span, None]] = {}  # where each source was charged, the last place last
+        self.overdrawn: dict[int, Overdrawn] = {}  # the first allotment that cannot pay for what stands in it
 
     # Charges -------------------------------------------------------------------------------------
 
@@ -111,6 +126,17 @@ class Spending:
         cap = min((cap for _, cap in exposure.agents), default=math.inf)
         return Place(path, tuple(key for key, _ in exposure.agents), cap)
 
+    def charged_at(self, exposures: Iterable[Exposure], span: Span) -> None:
+        for exposure in exposures:
+            places = self.charged.setdefault(id(exposure.source), {})
+            places.pop(span, None)
+            places[span] = None
+
+    def places(self, source: SourceFact, whole: Span) -> tuple[Span, tuple[Span, ...]]:
+        """Where a source was charged last, as far as that stands in the program at hand, and where before."""
+        places = [span for span in self.charged.get(id(source), {}) if span.source is whole.source] or [whole]
+        return places[-1], tuple(places[:-1][-MOST_PLACES:])
+
     # Allotments ----------------------------------------------------------------------------------
 
     @property
@@ -125,6 +151,9 @@ class Spending:
     def close(self, opened: Opened, ledgers: Iterable[Ledger]) -> None:
         """Ends an allotment, on the way at hand and on those (`ledgers`) that ended inside it."""
         self.stack.remove(opened)
+        outer = self.allotment
+        if outer is not None and opened.span is not None and opened.least > outer.most:
+            self.charged_at(opened.reached.exposures or [Exposure(s) for s in self.sources], opened.span)
         for ledger in (self.ledger, *ledgers):
             for source in self.sources:
                 if not opened.recorder and not opened.boundless:
@@ -135,7 +164,11 @@ class Spending:
         inside = ledger.tally(opened.key, source)
         if inside.total()[1] <= opened.most:
             return
-        place, own = Place(inside.common_prefix()), Own(0, opened.most)
+        least = inside.total()[0]
+        if least > opened.most and opened.span is not None:
+            places = self.places(source, opened.span)
+            self.overdrawn.setdefault(id(source), Overdrawn(*places, least, int(opened.most), opened.span))
+        place, own = Place(inside.common_prefix()), Own(NEVER if least > opened.most else 0, opened.most)
         before = opened.before or Ledger()
         for meter in (SOURCE, *(o.key for o in self.stack)):
             ledger.tallies[meter, id(source)] = before.tally(meter, source).plus(place, own)

@@ -8,7 +8,7 @@ makes a question fail. `docs/contributing/add-an-engine.md` says how to add one.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -31,11 +31,17 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A data set that an engine knows. `identity` is equal for two names of one file or object."""
+    """A data set that an engine knows. `identity` is equal for two names of one file or object; of several files it is
+    a frozenset of what each is known by."""
 
     key: str
     columns: tuple[str, ...]
-    identity: object
+    identity: Hashable
+
+
+def parts_of(identity: Hashable) -> frozenset[Hashable]:
+    """What data are known by: data that have a part in common are one, wherever one budget is to be counted."""
+    return identity if isinstance(identity, frozenset) else frozenset((identity,))
 
 
 class Engine(Protocol):
@@ -46,7 +52,7 @@ class Engine(Protocol):
 
     def file(self, path: str | os.PathLike[str]) -> OpenFile: ...
 
-    def open(self, origin: Any, *, public: bool) -> Opened: ...
+    def open(self, origin: Any, *, public: bool, names: tuple[str, ...] = ()) -> Opened: ...
 
     def guess(self, key: str) -> tuple[tuple[str, Domain], ...]: ...
 

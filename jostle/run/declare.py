@@ -16,7 +16,7 @@ from jostle.run.origins import (
     announce,
     array_of,
     check_columns,
-    file_of,
+    files_of,
     is_array,
     open_origin,
     opened,
@@ -64,7 +64,8 @@ def private(interp: Any, node: n.Private, scope: Scope) -> Handle:
     if node.described is None:
         raise refuse("DataError", f"`{node.name}` is not described", node.span, help="add `described by {…}`")
     schema = schema_of(interp.eval(node.described, scope), node.described.span)
-    data = open_origin(interp, origin, call.span, public=False)
+    names = (*(name for name, _ in schema), *unit.columns)
+    data = open_origin(interp, origin, call.span, public=False, names=names)
     check_columns(schema, data.columns, node.described.span, private=True)
     for column in unit.groups:
         if column not in dict(schema):
@@ -125,16 +126,17 @@ def _open_dataset(interp: Any, name: str, node: n.Private, span: Span) -> Table 
         source = register.declare(node.name, file.identity, terms.measure, terms.unit, node.span)
         source.join(Account(interp.kernel.ledger, dataset), span)
         return private_cube(interp.kernel, source, array, DIMENSIONS[: array.ndim], file.identity)
-    data = opened(interp, file, span, public=False)
+    names = (*(name for name, _ in terms.schema), *terms.unit.columns)
+    data = opened(interp, file, span, public=False, names=names)
     check_columns(terms.schema, data.columns, span, private=True)
     if not terms.unit.linked:
-        source = register.declare(node.name, file.identity, terms.measure, terms.unit, node.span)
+        source = register.declare(node.name, data.identity, terms.measure, terms.unit, node.span)
         source.join(Account(interp.kernel.ledger, dataset, data.key), span)
         return private_table(source, data.key, terms.schema)
     table, _, key = terms.unit.linked.partition(".")
     owner = _open_dataset(interp, table, node, span)
     owners = owners_by(owner, key, terms.unit.columns[0], span)
-    source = register.link(node.name, file.identity, owner.exposures[0].source, terms.unit, node.span)
+    source = register.link(node.name, data.identity, owner.exposures[0].source, terms.unit, node.span)
     source.account.linked[name] = dataset
     return private_table(source, data.key, terms.schema, terms.unit, owners)
 
@@ -166,7 +168,8 @@ def open_public(interp: Any, origin: Any, domains: Any, span: Span | None, domai
                          help="leave `described by` out")  # fmt: skip
         return table_of_rows(origin, span)
     refuse_private(interp, origin, span)
-    data = open_origin(interp, origin, span, public=True)
+    names = schema_of(domains, domains_span) if domains is not None else ()
+    data = open_origin(interp, origin, span, public=True, names=[name for name, _ in names])
     interp.kernel.register.read_publicly(data.identity, span)  # before anything of it is looked at
     if domains is None:
         schema = interp.kernel.engine.guess(data.key)
@@ -178,7 +181,7 @@ def open_public(interp: Any, origin: Any, domains: Any, span: Span | None, domai
 
 def public_array(interp: Any, path: str, span: Span | None) -> Any:
     """The public counts in a file, as an array; its identity may not be private in this session."""
-    file = file_of(interp, path, span)
+    file = files_of(interp, path, span)
     refuse_private(interp, file, span)
     return array_of(interp, file, span)[0]
 

@@ -48,7 +48,8 @@ def linked(interp: Any, node: n.Private, call: n.Call, kind: str, protecting: n.
         origin = origin_of(interp, call, scope)
         if is_array(origin):
             raise refuse("DataError", "counts have no columns to protect", node.span, help="link a table")
-        data = open_origin(interp, origin, node.source.span, public=False)
+        names = (*(name for name, _ in schema), *unit.columns)
+        data = open_origin(interp, origin, node.source.span, public=False, names=names)
         check_columns(schema, data.columns, node.described.span, private=True)
         check_columns([(unit.columns[0], None)], data.columns, protecting.span, private=True)
         interp.kernel.register.link(node.name, data.identity, source, unit, node.span)

@@ -1,18 +1,19 @@
 """Where the data of a source come from: files, arrays and tables that a program names, found and opened.
 
-A path that a program names is opened once, here, and from then on the source is the open file: whether it is private
+A file that a program names is opened once, here, and from then on the source is the open file: whether it is private
 or registered, what type it has and what stands in it are asked of that. What is read of it here is only what an owner
 publishes about it: that it exists and its header. What a private source is made of is in `declare` and `clauses`.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Iterable
+from dataclasses import fields
 from typing import Any
 
 from jostle.accounting.amounts import as_text
 from jostle.diagnostics import Refusal, did_you_mean, refuse
-from jostle.engine.files import OpenFile
+from jostle.engine.filesets import FileSet, Reading, paths
 from jostle.privacy.kernel.handles import Handle, handles_in
 from jostle.privacy.kernel.sources import Source
 from jostle.run.publictables import is_rows
@@ -34,10 +35,9 @@ def announce(interp: Any, source: Source, node: n.Private, columns: list[str], *
 
 
 def origin_of(interp: Any, call: n.Call, scope: Scope) -> Any:
-    if len(call.args) != 1 or call.keywords:
-        raise refuse("TypeError", "a source takes one argument", call.span, help='`table("people.csv")`')
-    value = interp.eval(call.args[0], scope)
+    """What a source is made of: open files, what was bound, or values of the program."""
     name = call.function.id if isinstance(call.function, n.Name) else ""
+    value, reading = _arguments(interp, call, name, scope)
     if handles_in(value) or isinstance(value, Handle):
         raise refuse("TypeError", "a source is a file or public data, not a table of this program", call.span)
     if name == "bound":
@@ -50,46 +50,72 @@ def origin_of(interp: Any, call: n.Call, scope: Scope) -> Any:
                 or f'hand it over: `--bind {value}=FILE`, or `session.bind("{value}", frame)` in Python',
             )
         value = interp.bound[value]
-        return file_of(interp, value, call.span) if isinstance(value, str) else value
-    if name == "table" and not isinstance(value, str) and not is_rows(value):
+    elif name == "table" and not is_paths(value) and not is_rows(value):
         raise refuse("TypeError", f"`table` takes the path of a file, not {kind_name(value)}", call.span)
-    return file_of(interp, value, call.span) if isinstance(value, str) and name != "dataset" else value
+    if name != "dataset" and is_paths(value):
+        return files_of(interp, value, call.span, reading)
+    if reading is not None:
+        help = "a separator, an encoding or a part is of a file"
+        raise refuse("TypeError", "these data are no file, which could be read in several ways", call.span, help=help)
+    return value
 
 
-def file_of(interp: Any, text: str, span: Span | None) -> Any:
-    """The open file at a path, which is relative to the program's folder, else to the working directory."""
-    place = next((Path(folder) / text for folder in interp.folders if _exists(Path(folder) / text)), text)
+def _arguments(interp: Any, call: n.Call, name: str, scope: Scope) -> tuple[Any, Reading | None]:
+    """The one argument of a source, and how its files are to be read where that is said."""
+    said: dict[str, Any] = {keyword.name: interp.eval(keyword.value, scope) for keyword in call.keywords}
+    args = [interp.eval(arg, scope) for arg in call.args]
+    readable = name in ("table", "bound")
+    if len(args) == 2 and readable:
+        said["part"] = args.pop()
+    words = [field.name for field in fields(Reading)] if readable else []
+    unknown = next((word for word in said if word not in words), None)
+    if len(args) != 1 or unknown is not None:
+        help = f"`{name}(PATH, {', '.join(f'{word} = …' for word in words)})`" if words else f'`{name}("people.csv")`'
+        what = f"`{name}` has no argument `{unknown}`" if unknown is not None else "a source takes one argument"
+        raise refuse("TypeError", what, call.span, help=help)
+    for word, value in said.items():
+        if not isinstance(value, str):
+            raise refuse("TypeError", f"`{word}` is a text, not {kind_name(value)}", call.span)
+    return args[0], Reading(**said) if said else None
+
+
+def is_paths(value: Any) -> bool:
+    """Whether a value is a path, a pattern, or a list of some."""
+    if isinstance(value, list | tuple):
+        return bool(value) and all(isinstance(item, str) for item in value)
+    return isinstance(value, str)
+
+
+def files_of(interp: Any, value: Any, span: Span | None, reading: Reading | None = None) -> FileSet:
+    """The open files that a path, a pattern or a list of them names, relative to the program's folder, else to the
+    working directory. That they are there, how many, and their names are public."""
+    texts = [value] if isinstance(value, str) else list(value)
     try:
-        return interp.kernel.engine.file(place)
+        places = [place for text in texts for place in paths(text, interp.folders)]
+        return FileSet.of([interp.kernel.engine.file(place) for place in places], reading)
     except Refusal as refusal:
         raise refusal.at(span) from None
 
 
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except ValueError:
-        return False
-
-
-def open_origin(interp: Any, origin: Any, span: Span | None, *, public: bool) -> Any:
+def open_origin(interp: Any, origin: Any, span: Span | None, *, public: bool, names: Iterable[str] = ()) -> Any:
+    """Makes data known to the engine; `names` are the columns that are described or protected."""
     not_registered(interp, origin, span)
-    return opened(interp, origin, span, public=public)
+    return opened(interp, origin, span, public=public, names=names)
 
 
-def opened(interp: Any, origin: Any, span: Span | None, *, public: bool) -> Any:
+def opened(interp: Any, origin: Any, span: Span | None, *, public: bool, names: Iterable[str] = ()) -> Any:
     try:
-        return interp.kernel.engine.open(origin, public=public)
+        return interp.kernel.engine.open(origin, public=public, names=tuple(dict.fromkeys(names)))
     except Refusal as refusal:
         raise refusal.at(span) from None
 
 
 def not_registered(interp: Any, origin: Any, span: Span | None) -> None:
     """A file that an owner has registered is read through its dataset only, by whatever path it is named."""
-    if not isinstance(origin, OpenFile) or interp.kernel.ledger is None:
+    if not isinstance(origin, FileSet) or interp.kernel.ledger is None:
         return
     try:
-        name = interp.kernel.ledger.named(origin)
+        name = next(filter(None, map(interp.kernel.ledger.named, origin.parts)), None)
     except Refusal as refusal:
         raise refusal.at(span) from None
     if name is not None:
@@ -102,7 +128,7 @@ def not_registered(interp: Any, origin: Any, span: Span | None) -> None:
 def refuse_private(interp: Any, origin: Any, span: Span | None) -> None:
     """Before a public source is read: what is wrong in its cells is told, and of private data would be a leak."""
     not_registered(interp, origin, span)
-    if isinstance(origin, OpenFile):
+    if isinstance(origin, FileSet):
         interp.kernel.register.read_publicly(origin.identity, span)
     elif is_array(origin):
         interp.kernel.register.read_publicly(("array", id(origin)), span)
@@ -123,8 +149,10 @@ def array_of(interp: Any, origin: Any, span: Span | None, *, private: bool = Fal
 
     not_registered(interp, origin, span)
     try:
-        if isinstance(origin, OpenFile):
-            return load_counts(origin, private=private), origin.identity
+        if isinstance(origin, FileSet):
+            if len(origin.parts) > 1:
+                raise refuse("DataError", "counts are in one file", help='`counts("people.npy")`')
+            return load_counts(origin.parts[0], private=private), origin.identity
         if isinstance(origin, Record) or not (is_sequence(origin) or is_array(origin)):
             raise refuse("TypeError", f"`counts` takes a list of counts or a file, not {kind_name(origin)}")
         identity = ("array", id(origin)) if is_array(origin) else ("literal", object())
@@ -141,5 +169,5 @@ def check_columns(schema: Any, columns: Any, span: Span | None, *, private: bool
         if name not in columns:
             names = f"the columns are {', '.join(list(columns)[:12])}"
             listed = "" if private else did_you_mean(name, columns) or names
-            hint = "names are as in the file's header: its first line, cells separated by commas"
+            hint = "names are as in the file's header: its first line, and in its case"
             raise refuse("DataError", f"there is no column `{name}`", span, help=listed or hint)

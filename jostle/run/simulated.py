@@ -19,8 +19,9 @@ from jostle.run.origins import (
     announce,
     array_of,
     check_columns,
-    file_of,
+    files_of,
     is_array,
+    is_paths,
     open_origin,
 )
 from jostle.run.scope import Scope
@@ -44,7 +45,7 @@ def simulated(interp: Any, node: n.Private, kind: str, measure: Measure, unit: U
         node.name, ("simulated", node.name), measure, unit, node.span, SeededNoise(seed)
     )
     public = interp.bound.get(node.name)
-    public = file_of(interp, public, node.source.span) if isinstance(public, str) else public
+    public = files_of(interp, public, node.source.span) if is_paths(public) else public
     if kind == "counts" or is_array(public):
         stand_in = public if public is not None else _program_counts(interp, node, scope)
         array, _ = array_of(interp, stand_in, node.source.span, private=True)
@@ -68,10 +69,11 @@ def simulated_rows(interp: Any, node: n.Private, schema: Schema, told: dict[str,
     from jostle.simulate import rows_of
 
     public = interp.bound.get(node.name)
-    rows = file_of(interp, public, node.source.span) if isinstance(public, str) else public
+    rows = files_of(interp, public, node.source.span) if is_paths(public) else public
     if rows is None:
         rows = rows_of({name: _wish(d) for name, d in (told | dict(schema)).items()}, MADE_UP_ROWS, seed)
-    opened = open_origin(interp, rows, node.source.span, public=False)
+    names = (*(name for name, _ in schema), *told)
+    opened = open_origin(interp, rows, node.source.span, public=False, names=names)
     check_columns(schema, opened.columns, node.described.span if node.described is not None else None)
     return str(opened.key)
 

@@ -349,26 +349,25 @@ class Session:
         return tree
 
     def _identity(self, kind: str, args: list[Any]) -> Hashable:
-        """Equal for two names of one file or one bound object; None where it is not known. Looks up names only."""
+        """Names of one file or one bound object have parts in common; None is not known. Looks up names only."""
         from jostle.check.cost import literal_identity
+        from jostle.engine.filesets import identities, paths
 
-        if len(args) != 1 or not isinstance(args[0], str):
+        target: Any = args[0] if args else None
+        if kind == "dataset" or (kind == "bound" and (not isinstance(target, str) or target not in self._bound)):
             return literal_identity(kind, args)
-        target: Any = args[0]
         if kind == "bound":
-            target = self._bound.get(args[0])
-            if target is None:
-                return literal_identity(kind, args)
-            if not isinstance(target, str):
-                return ("object", id(target))
-        elif kind == "dataset":
+            target = self._bound[target]
+        texts = [target] if isinstance(target, str) else target
+        if not (isinstance(texts, list | tuple) and texts and all(isinstance(text, str) for text in texts)):
+            return literal_identity(kind, args) if kind != "bound" else ("object", id(target))
+        part = tuple(args[1:])
+        try:
+            places = [place for text in texts for place in paths(text, self._folders)]
+        except Refusal:
             return literal_identity(kind, args)
-        places = [folder / target for folder in self._folders]
-        path = next((place for place in places if place.exists()), Path(target))
-        if not path.exists():
-            return ("path", str(path.resolve()))
-        status = path.stat()
-        return ("file", status.st_dev, status.st_ino)
+        names = [name for place in places for name in identities(place) or [("path", str(Path(place).resolve()))]]
+        return frozenset((*name, *part) for name in names)
 
     def _print(self, line: str) -> None:
         self._output.append(line)

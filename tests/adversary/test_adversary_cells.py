@@ -59,7 +59,7 @@ def engine() -> Iterator[DuckDb]:
 
 def answers(engine: DuckDb, origin: Any, *, later: bool) -> list[Any]:
     """What the engine says of all rows but the hostile one, for every description of the column `x`."""
-    key = engine.open(origin, public=False).key
+    key = engine.open(origin, public=False, names=("id", "name", "seen", "x")).key
     said: list[Any] = []
     for name, domain in DOMAINS.items():
         schema = (*(LATER if later else OTHERS), *([("x", domain)] if domain is not None else []))
@@ -184,13 +184,47 @@ def test_csv(engine: DuckDb, tmp_path: Path, name: str) -> None:
         assert after == before, place
 
 
+OBJECTS = [b'{"id": %d, "x": %s, "name": "%s", "seen": %d}' % (i, x, n or b"", s) for i, x, n, s in zip(
+    IDS, (b'"a"', b"7", b'"b,c"', b"null", b"2.5", b"true"), [n and n.encode() for n in NAMES], SEEN, strict=True,
+)]  # fmt: skip
+ODD_OBJECTS = {
+    "no object": b"99", "a text": b'"99"', "nothing of it": b'{"id": 99}', "a list": b'{"id": 99, "x": [[1], {}]}',
+    "a brace too few": b'{"id": 99, "x": {"a": 1}',
+    "bad bytes": b'{"id": 99, "x": "\xff\xfe", "name": "\xed\xa0\x80"}',
+    "half a pair": b'{"id": 99, "x": "\\ud800", "name": "\\udfff", "seen": "\\u0000"}',
+    "twice": b'{"id": 1, "id": 99}',
+    "not finite": b'{"id": 99, "x": NaN, "seen": -Infinity}',
+    "a huge number": b'{"id": 99, "x": ' + b"9" * 400_000 + b"}",
+    "another 99": b'{"id": 9.9e1, "x": 1e999999999, "seen": 1e-999999999}',
+    "deep": b'{"id": 99, "x": ' + b"[" * 100_000,
+    "deeper": b'{"id": 99, "x": ' + b'{"a": ' * 50_000 + b"1" + b"}" * 50_001, "NUL": b'{"id": 99, "x": "\0"}',
+    "a huge cell": b'{"id": 99, "x": "' + b"x" * 3_000_000 + b'"}',
+    "blanks": b'  {"id":99}  \r', "a mark": b"\xef\xbb\xbf{}",
+}  # fmt: skip
+
+
+@pytest.mark.attack("hostile cells of every type")
+@pytest.mark.parametrize("name", ODD_OBJECTS)
+def test_json_lines(engine: DuckDb, tmp_path: Path, name: str) -> None:
+    before = None
+    for place in (None, 0, 3, PLAIN):
+        lines = list(OBJECTS)
+        if place is not None:
+            lines.insert(place, ODD_OBJECTS[name])
+        path = tmp_path / f"{place}.jsonl"
+        path.write_bytes(b"\n".join(lines) + b"\n")
+        after = answers(engine, str(path), later=True)
+        before = after if before is None else before
+        assert after == before, place
+
+
 def test_a_line_ends_somewhere(engine: DuckDb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a line has beyond the limit is dropped, wherever blocks begin."""
-    from jostle.engine.duckdb import csvfile
+    from jostle.engine.duckdb import textfile
 
-    monkeypatch.setattr(csvfile, "_LONGEST", 20)
+    monkeypatch.setattr(textfile, "LONGEST", 20)
     for block in (7, 8, 20, 64, 1000):
-        monkeypatch.setattr(csvfile, "_BLOCK", block)
+        monkeypatch.setattr(textfile, "_BLOCK", block)
         path = tmp_path / f"{block}.csv"
         path.write_bytes(b"a,b\n1,2\n" + b"3," + b"x" * 2000 + b"\n5,6\n7," + b"y" * 2000)
         scan = Scan(engine.open(path, public=False).key, (("a", Integer(0, 9)), ("b", Open("text"))))

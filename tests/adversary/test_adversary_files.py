@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import fcntl
+import gzip
 import os
+import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -141,12 +143,88 @@ def test_a_private_file_has_no_other_name(tmp_path: Path) -> None:
         assert [d.kind for d in result.diagnostics] == ["PrivateValue"], name
 
 
+CLAUSES = "described by {income: 0..100} protecting rows budget epsilon 1"
+SPEND = "x = {{{{ select count(*) from {} with epsilon 0.6 }}}}\n"
+MEETINGS = {
+    "a glob that holds it": ('"a.csv"', '"*.csv"'), "a list that holds it": ('"a.csv"', '["b.csv", "a.csv"]'),
+    "lists that overlap": ('["a.csv", "b.csv"]', '["b.csv", "c.csv"]'), "one of a list": ('"[ab].csv"', '"b.csv"'),
+    "another order": ('["a.csv", "b.csv"]', '["b.csv", "a.csv"]'),
+    "links": ('["a.csv", "b.csv"]', '["soft", "c.csv"]'),
+    "a hard link": ('"[ab].csv"', '"hard"'), "a compressed copy": ('"a.csv"', '"a.csv.gz"'),
+    "what it was compressed from": ('"a.csv.gz"', '["a.csv", "c.csv"]'),
+    "two tables of one list": ('"a.csv"', '"b.csv"'),
+    "another encoding": ('"a.csv"', '"a.csv", encoding = "latin-1"'),
+}  # fmt: skip
+
+
+@pytest.mark.attack("one file by several names")
+@pytest.mark.parametrize("name", MEETINGS)
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_file_has_one_budget_whatever_list_it_stands_in(tmp_path: Path, name: str, turned: bool) -> None:
+    """Two sources that have a file in common share what is left, or the second is refused; neither is public too."""
+    for file in ("a.csv", "b.csv", "c.csv"):
+        write(tmp_path / file, [file] * 3)
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress((tmp_path / "a.csv").read_bytes()))
+    (tmp_path / "soft").symlink_to("b.csv")
+    os.link(tmp_path / "b.csv", tmp_path / "hard")
+    first, second = MEETINGS[name][::-1] if turned else MEETINGS[name]
+    head = f"private p = table({first}) {CLAUSES}\n" + SPEND.format("p")
+    apart = name == "two tables of one list"
+    again = Session(cwd=tmp_path).attempt(
+        Source("p.jst", head + f"private q = table({second}) {CLAUSES}\n" + SPEND.format("q"))
+    )
+    assert again.ok == apart
+    if not apart:
+        assert again.diagnostics[0].kind in ("BudgetExceeded", "DataError")
+        total = {source["epsilon"]["spent"] for source in again.budget.values()}
+        assert total <= {"0.6", "0"}
+    session = Session(cwd=tmp_path)
+    assert session.attempt(Source("p.jst", head)).ok
+    public = session.attempt(Source("p.jst", f"t = table({second})\nprint({{{{ select count(*) from t }}}})\n"))
+    assert public.ok == apart and (apart or [d.kind for d in public.diagnostics] == ["PrivateValue"])
+
+
+@pytest.mark.attack("one file by several names")
+def test_a_table_has_each_file_once(tmp_path: Path) -> None:
+    write(tmp_path / "a.csv", ["x"])
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress((tmp_path / "a.csv").read_bytes()))
+    (tmp_path / "soft.csv").symlink_to("a.csv")
+    for listed in ('["a.csv", "a.csv"]', '["a.csv", "soft.csv"]', '"*.csv"', '["a.csv.gz", "a.csv"]', '"a.csv*"'):
+        result = Session(cwd=tmp_path).attempt(Source("p.jst", f"t = table({listed})\n"))
+        assert "are one file" in result.diagnostics[0].message, listed
+
+
+@pytest.mark.attack("one file by several names")
+def test_a_table_of_a_database_is_private_in_any_case(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "a.db") as connection:
+        connection.execute("CREATE TABLE People (income INT)")
+        connection.execute("CREATE TABLE towns (income INT)")
+    connection.close()
+    session = Session(cwd=tmp_path)
+    assert session.attempt(Source("p.jst", f'private p = table("a.db", "people") {CLAUSES}\n')).ok
+    for part, kinds in (('"PEOPLE"', ["PrivateValue"]), ('"towns"', []), ('part = "People"', ["PrivateValue"])):
+        result = session.attempt(Source("p.jst", f'print(len(table("a.db", {part})))\n'))
+        assert [d.kind for d in result.diagnostics] == kinds, part
+
+
+@pytest.mark.attack("files that are no tables")
+def test_a_broken_stream_is_refused_before_a_charge(arena: Arena) -> None:
+    """Whatever row stands last in it, and of many files too: it is no file of rows."""
+    whole = gzip.compress(b"a\n" + b"1\n" * 50_000)
+    for data in (whole[:-8], whole[:-4] + b"\0\0\0\0", whole[: len(whole) // 2], whole + b"junk"):
+        arena.write({"t.csv.gz": data, "u.csv": b"a\n1\n"})
+        for listed in ('"t.csv.gz"', '["u.csv", "t.csv.gz"]'):
+            head = f"private t = table({listed}) described by {{a: 0..9}} protecting rows budget epsilon 9\n"
+            seen = arena.see(head + "x = {{ select count(*) from t with epsilon 1 }}\n")
+            assert seen.kinds == ["DataError"] and seen.draws == [] and not seen.result.budget
+
+
 @pytest.mark.attack("files that are no tables")
 def test_spilled_rows_are_for_nobody_and_no_table() -> None:
     engine = DuckDb()
-    engine._connection.execute("SET memory_limit = '80MB'")
+    engine.connection.execute("SET memory_limit = '80MB'")
     rows = "SELECT 'secret person ' || range || repeat('x', 99) AS name FROM range(1000000)"
-    engine._connection.execute(f"CREATE TABLE x AS {rows}")
+    engine.connection.execute(f"CREATE TABLE x AS {rows}")
     folder = Path(engine._spill)
     spilled = [path for path in folder.iterdir() if path.name != "lock"]
     assert spilled and folder.stat().st_mode & 0o777 == folder.parent.stat().st_mode & 0o777 == 0o700

@@ -10,9 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jostle.diagnostics import Refusal
-from jostle.engine.duckdb import csvfile
+from jostle.engine.duckdb import csvfile, textfile
 from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.files import open_file
+from jostle.engine.filesets import Reading
 from jostle.plan.domains import Integer, Open
 from jostle.plan.plan import Scan
 
@@ -23,11 +24,10 @@ SETTINGS = settings(
 CONNECTION = duckdb.connect()
 
 
-def records(path: Path, data: bytes, width: int = 3) -> list[tuple[str | None, ...]]:
+def records(path: Path, data: bytes, reading: Reading = Reading()) -> list[tuple[str | None, ...]]:  # noqa: B008
     path.write_bytes(b"a,b,c\n" + data)
-    CONNECTION.execute("DROP TABLE IF EXISTS raw")
-    csvfile.load(CONNECTION, open_file(path), "raw", width, look=False)
-    return CONNECTION.execute("SELECT * FROM raw").fetchall()
+    table = csvfile.CsvFile(open_file(path), "raw", "x", CONNECTION, reading).table(range(3))
+    return CONNECTION.execute(f"SELECT * FROM {table}").fetchall()
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_one_more_line_is_one_more_record_and_changes_no_other(
 def test_blocks_end_where_lines_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = "".join(f'{i},"é,{i}",x{"y" * (i % 50)}\n' for i in range(400)).encode()
     whole = sorted(map(repr, records(tmp_path / "x.csv", data)))
-    monkeypatch.setattr(csvfile, "_BLOCK", 37)
+    monkeypatch.setattr(textfile, "_BLOCK", 37)
     assert sorted(map(repr, records(tmp_path / "x.csv", data))) == whole
     assert len(whole) == 400
 
@@ -89,7 +89,7 @@ def test_blocks_end_where_lines_do(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_header(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_bytes(b'\xef\xbb\xbf"a, b", c ,d\r\n1,2,3\r\n')
-    assert csvfile.header(open_file(path), "`x.csv`") == ("a, b", "c", "d")
+    assert csvfile.header(open_file(path), "`x.csv`").names == ("a, b", "c", "d")
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,15 @@ def literal_identity(kind: str, args: list[Any]) -> Hashable:
     """The identity of a source as it is written: None where it is not known."""
     if len(args) == 1 and isinstance(args[0], str):
         return (kind, args[0])
-    return object() if args and isinstance(args[0], list) else None
+    rows = args and isinstance(args[0], list) and not any(isinstance(item, str) for item in args[0])
+    return object() if rows else None
+
+
+def _may_be_one(identity: Hashable, other: Hashable) -> bool:
+    """Whether two sources may have data in common; files of one table are a set of names."""
+    if isinstance(identity, frozenset) and isinstance(other, frozenset):
+        return not identity.isdisjoint(other)
+    return identity is None or other in (identity, None)
 
 
 @dataclass(slots=True)
@@ -111,7 +119,7 @@ def declared_source(w: Interpreter, node: n.Private, scope: Scope) -> Any:
     identity = w.world.identity(kind, args)
     if node.protecting is not None and node.protecting.linked:
         return _linked(w, node, schema, identity, scope)
-    source = next((old for old, other in w.identities if identity is None or other in (identity, None)), None)
+    source = next((old for old, other in w.identities if _may_be_one(identity, other)), None)
     if source is None:
         rows = node.protecting is not None and not node.protecting.columns and not public_size
         source = SourceFact(node, [], unit, limit, delta, public_size, counted, single=rows)

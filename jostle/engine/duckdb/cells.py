@@ -20,7 +20,7 @@ from jostle.plan.domains import Categories, Domain, Integer, Moments, Open
 WHOLE = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"})
 NONE = "NONE"  # the kind of cells that have no value whatever stands in the file
 NATIVE = WHOLE | {"UBIGINT", "FLOAT", "DOUBLE", "BOOLEAN", "VARCHAR", "DATE"}
-_FLOATS = frozenset({"FLOAT", "DOUBLE"})
+FLOATS = frozenset({"FLOAT", "DOUBLE"})
 _NUMBER = r"^[ \t]*[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?[ \t]*$"
 _EXACT = 2**53
 _TRUTHS = ((("true", "t", "yes", "y"), 1), (("false", "f", "no", "n"), 0))
@@ -30,7 +30,7 @@ def number(cell: str, kind: str) -> str:
     """A finite DOUBLE or NULL; dates and times are no numbers."""
     if kind in WHOLE or kind == "UBIGINT":
         return f"CAST({cell} AS DOUBLE)"
-    if kind in _FLOATS:
+    if kind in FLOATS:
         return f"CASE WHEN isfinite({cell}) THEN CAST({cell} AS DOUBLE) END"
     if kind == "BOOLEAN":
         return f"CAST(CASE WHEN {cell} THEN 1 WHEN NOT {cell} THEN 0 END AS DOUBLE)"
@@ -42,7 +42,7 @@ def number(cell: str, kind: str) -> str:
 
 def text(cell: str, kind: str) -> str:
     """A VARCHAR that is not empty, or NULL: dates in ISO order, booleans as `true` and `false`."""
-    if kind in _FLOATS:
+    if kind in FLOATS:
         return f"CASE WHEN isfinite({cell}) THEN CAST({cell} AS VARCHAR) END"
     if kind == "VARCHAR":
         return f"CASE WHEN {cell} <> '' THEN {cell} END"
@@ -53,7 +53,7 @@ def text(cell: str, kind: str) -> str:
 
 def identity(cell: str, kind: str) -> str:
     """The text that tells whose a row is, in every table alike: of a float that is whole that of the whole number."""
-    if kind not in _FLOATS:
+    if kind not in FLOATS:
         return text(cell, kind)
     whole = f"{cell} = floor({cell}) AND abs({cell}) < {_EXACT}"
     return f"CASE WHEN {whole} THEN CAST(TRY_CAST({cell} AS BIGINT) AS VARCHAR) ELSE {text(cell, kind)} END"

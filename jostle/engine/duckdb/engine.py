@@ -13,17 +13,18 @@ import contextlib
 import itertools
 import os
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any, TypeVar
 
 from jostle.diagnostics import refuse
 from jostle.engine.base import Capabilities, Opened
 from jostle.engine.duckdb import bounding
 from jostle.engine.duckdb.cells import NATIVE, WHOLE, clean, identity, number, text, whole_or_text
-from jostle.engine.duckdb.csvfile import CsvFile
-from jostle.engine.duckdb.parquetfile import ParquetFile
+from jostle.engine.duckdb.formats import has_names, opened_file
 from jostle.engine.duckdb.raw import Raw
+from jostle.engine.duckdb.union import Union
 from jostle.engine.files import OpenFile, open_file
+from jostle.engine.filesets import FileSet
 from jostle.engine.spill import SpillFolder
 from jostle.engine.sql import persons, relations
 from jostle.engine.sql.dialect import DUCKDB
@@ -52,19 +53,19 @@ class DuckDb(SqlEngine):
         folder = SpillFolder()
         self._spill = folder.path
         settings = _SETTINGS | {"temp_directory": self._spill, "memory_limit": _MEMORY}
-        self._connection = duckdb.connect(":memory:", config=settings)
+        self.connection = duckdb.connect(":memory:", config=settings)
         self._error = duckdb.Error
         self._raw: dict[str, Raw] = {}
-        self._opened: dict[object, tuple[Opened, Any]] = {}  # by identity, with the file or object itself
+        self._opened: dict[object, tuple[Opened, Any]] = {}  # by what gives the same rows, with the origin itself
         self._private: dict[str, OpenFile] = {}  # by where they were
-        self._views: dict[str, OpenFile] = {}  # Parquet files, which queries read again
+        self._views: dict[str, OpenFile] = {}  # by the views that read them, Parquet files again and again
         self._kept: dict[Scan | Bound, relations.Relation] = {}
         self._numbers = itertools.count()
         with contextlib.suppress(duckdb.Error):  # a notebook without widgets cannot show one, and refuses to say no
-            self._connection.execute("SET enable_progress_bar = false")
+            self.connection.execute("SET enable_progress_bar = false")
         with contextlib.suppress(duckdb.Error):  # a build without time zones prints UTC anyway
-            self._connection.execute("SET TimeZone = 'UTC'")
-        self._close = weakref.finalize(self, _close, self._connection, folder, os.getpid())
+            self.connection.execute("SET TimeZone = 'UTC'")
+        self._close = weakref.finalize(self, _close, self.connection, folder, os.getpid())
 
     def close(self) -> None:
         """Frees the database; nothing can be asked of the engine afterwards."""
@@ -77,58 +78,56 @@ class DuckDb(SqlEngine):
         file = open_file(path)
         return self._private.get(file.real, file)
 
-    def open(self, origin: Any, *, public: bool) -> Opened:
-        """Makes a data set known: a CSV or Parquet file, open or by its path, or a table in memory.
+    def open(self, origin: Any, *, public: bool, names: tuple[str, ...] = ()) -> Opened:
+        """Makes a data set known: files, open or by their path, or a table in memory.
 
-        A public CSV file is read and checked at once; a private one is read when something is first asked of it, and
-        no row of it is ever an error. Refuses with `DataError`, without a place. A private file that was written to
-        before it was read is refused too: its budget is that of what it held.
+        `names` are the columns that are described, which files without a header are asked for. A public text file is
+        read and checked at once; a private one is read when something is first asked of it, and no row of it is ever
+        an error. Refuses with `DataError`, without a place. A private file that was written to before it was read is
+        refused too: its budget is that of what it held.
         """
-        from jostle.engine.duckdb.frames import Frame, is_frame
-
         if isinstance(origin, str | os.PathLike):
             origin = self.file(origin)
-        identity: object = origin.identity if isinstance(origin, OpenFile) else ("memory", id(origin))
-        opened, before = self._opened.get(identity, (None, origin))
+        if isinstance(origin, OpenFile):
+            origin = FileSet.of([origin])
+        identity: Hashable = origin.identity if isinstance(origin, FileSet) else ("memory", id(origin))
+        place: object = identity
+        if isinstance(origin, FileSet):
+            place = origin.place, None if all(map(has_names, origin.parts)) else names
+        opened, before = self._opened.get(place, (None, origin))
         if opened is not None:
             if not self._raw[opened.key].stale():
                 return opened
             if not public:
                 before.check()
-        if isinstance(origin, OpenFile):
-            raw = self._open_file(origin, public)
-        elif is_frame(origin):
-            raw = Frame(origin, self._next(), self._connection.register)
+        if isinstance(origin, FileSet):
+            raw = self._open_files(origin, public, names)
         else:
-            message = f"a {type(origin).__name__} is no table"
-            raise refuse("DataError", message, help="give a path, a data frame or arrays")
+            from jostle.engine.duckdb.frames import Frame
+
+            raw = Frame(origin, self._next(), self.connection.register)
         opened = Opened(f"d{len(self._raw)}", raw.columns, identity)
-        self._raw[opened.key], self._opened[identity] = raw, (opened, origin)
-        if isinstance(origin, OpenFile) and not public:
-            self._private[origin.real] = origin
+        self._raw[opened.key], self._opened[place] = raw, (opened, origin)
+        if isinstance(origin, FileSet) and not public:
+            self._private.update((file.real, file) for file in origin.parts)
         return opened
 
-    def _open_file(self, file: OpenFile, public: bool) -> Raw:
-        label, name = f"`{file.path}`", self._next()
-        try:
-            if _is_parquet(file):
-                self._views[name] = file
-                return ParquetFile(file, name, label, self.fetch, self._connection.register)
-            opened = CsvFile(file, name, label, self._connection)
-        except OSError as error:
-            raise refuse("DataError", f"{label} cannot be read: {error.strerror or ''}") from None
-        if public:
-            opened.check_regular()
-        return opened
+    def _open_files(self, files: FileSet, public: bool, names: tuple[str, ...]) -> Raw:
+        parts = [opened_file(self, f, self._next(), files.reading, names, public=public) for f in files.parts]
+        return parts[0] if len(parts) == 1 else Union(parts, files.label)
+
+    def watch(self, name: str, file: OpenFile) -> None:
+        """A file that is read whenever a query names the view `name`: what somebody wrote to meanwhile is refused."""
+        self._views[name] = file
 
     def _next(self) -> str:
         return f"raw{next(self._numbers)}_"
 
     def raw(self, key: str, *, look: bool = False) -> tuple[Raw, str]:
-        """The raw cells and the table that they are in; with `look`, what is irregular in a CSV file is counted."""
+        """The raw cells and the table that they are in; with `look`, what is irregular in a text file is counted."""
         raw = self._raw[key]
-        if look and isinstance(raw, CsvFile):
-            raw.load(look=True)
+        if look:
+            raw.look()
         return raw, raw.table(range(len(raw.columns)))
 
     def guess(self, key: str) -> tuple[tuple[str, Domain], ...]:
@@ -171,7 +170,7 @@ class DuckDb(SqlEngine):
         else:
             table = raw.table([raw.columns.index(name) for name, _ in scan.columns])
             size = self._size(raw, table)
-            if isinstance(raw, CsvFile) or any(map(_parsed, cells, (domain for _, domain in scan.columns))):
+            if not raw.numbered or any(map(_parsed, cells, (domain for _, domain in scan.columns))):
                 table = self._keep(f"SELECT {', '.join(items) or '1 AS unused'} FROM {table}", raw)
                 query = f"SELECT *, rowid AS n FROM {table}"
             else:
@@ -237,11 +236,11 @@ class DuckDb(SqlEngine):
             chosen = bounding.bounded_rows(table, plan.most, BITS)
             if chosen is not None:
                 name = self._next()
-                self._connection.register(name, chosen)
+                self.connection.register(name, chosen)
                 try:
                     return self._keep(f"SELECT * FROM {name}", raw)
                 finally:
-                    self._connection.unregister(name)
+                    self.connection.unregister(name)
         rows = persons.rows_per_key("*", source, ["q"], cells, plan.most, weighted=plan.weighted, dialect=DUCKDB)
         return self._keep(f"SELECT {', '.join([*items, *['w'] * plan.weighted])} FROM ({rows})", raw)
 
@@ -255,7 +254,7 @@ class DuckDb(SqlEngine):
     def batches(self, query: str, size: int) -> Iterator[Any]:
         """The record batches of a query of our own making."""
         try:
-            relation = self._connection.sql(query)
+            relation = self.connection.sql(query)
             # the name that DuckDB 1 has for it
             read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
             yield from read(size)
@@ -266,7 +265,7 @@ class DuckDb(SqlEngine):
 
     def _run(self, query: str, label: str, read: Callable[[Any], T], *, lazily: bool = False) -> T:
         try:
-            return read(self._connection.sql(query) if lazily else self._connection.execute(query))
+            return read(self.connection.sql(query) if lazily else self.connection.execute(query))
         except self._error:
             message = f"{label} cannot be read, or there is not enough memory for it"
             raise refuse("DataError", message) from None
@@ -285,13 +284,6 @@ def _close(connection: Any, folder: SpillFolder, owner: int) -> None:
         return
     connection.close()
     folder.close()
-
-
-def _is_parquet(file: OpenFile) -> bool:
-    if file.path.lower().endswith((".parquet", ".pq")):
-        return True
-    with file.reader() as source:
-        return source.read(4) == b"PAR1"
 
 
 def _parsed(cell: tuple[str, str], domain: Domain) -> bool:

@@ -1,4 +1,4 @@
-"""Tables in memory (pandas, Arrow, NumPy) as Arrow tables that DuckDB can scan.
+"""Tables in memory (pandas, polars, Arrow, NumPy) as Arrow tables that DuckDB can scan.
 
 Nothing a cell holds is an error here: types are taken from the columns' declared types, never guessed from their
 cells, and a column of Python objects becomes text, cell by cell (dates in ISO order, booleans as `true` and `false`,
@@ -21,7 +21,9 @@ class Frame(Raw):
 
     __slots__ = ("_name",)
 
-    def __init__(self, origin: Any, name: str, register: Callable[[str, Any], object]) -> None:
+    def __init__(
+        self, origin: Any, name: str, register: Callable[[str, Any], object], label: str = "the table"
+    ) -> None:
         import numpy as np
         import pyarrow as pa
 
@@ -29,13 +31,13 @@ class Frame(Raw):
 
         names, arrays = _columns(origin)
         if not names:
-            raise refuse("DataError", "the table has no columns")
+            raise refuse("DataError", f"{label} has no columns")
         if len(set(names)) < len(names):
-            raise refuse("DataError", "the table has two columns of one name", help="rename one of them")
+            raise refuse("DataError", f"{label} has two columns of one name", help="rename one of them")
         arrays = [_array(column) for column in arrays]
         if len({len(array) for array in arrays}) > 1:
             raise refuse("DataError", "the arrays of the table differ in length", help="give arrays of one length")
-        super().__init__(names, tuple(kind_of(array.type) for array in arrays), "the table")
+        super().__init__(names, tuple(kind_of(array.type) for array in arrays), label)
         self._name = name
         columns: dict[str, Any] = {f"c{i}": cells(array) for i, array in enumerate(arrays)}
         register(name, pa.table(columns | {"n": np.arange(len(arrays[0]))}))
@@ -47,24 +49,38 @@ class Frame(Raw):
         return False
 
 
-def is_frame(origin: object) -> bool:
-    """Whether this is a pandas DataFrame, an Arrow Table, a dict of arrays or a structured NumPy array."""
-    home = type(origin).__module__.partition(".")[0]
-    return isinstance(origin, dict) or (home, type(origin).__name__) in {
-        ("pandas", "DataFrame"), ("pyarrow", "Table"), ("numpy", "ndarray"), ("numpy", "recarray"),
-    }  # fmt: skip
-
-
 def _columns(origin: Any) -> tuple[tuple[str, ...], list[Any]]:
+    """The names and columns of a pandas frame, a dict of arrays, a structured NumPy array, or of whatever hands itself
+    over as an Arrow stream: Arrow tables, polars frames, relations of DuckDB."""
     if isinstance(origin, dict):
         return tuple(str(name) for name in origin), list(origin.values())
-    if type(origin).__module__.startswith("pandas"):
+    home = type(origin).__module__.partition(".")[0]
+    if home == "pandas" and hasattr(origin, "iloc") and hasattr(origin, "columns"):
         return tuple(str(name) for name in origin.columns), [origin.iloc[:, i] for i in range(origin.shape[1])]
-    if type(origin).__module__.startswith("pyarrow"):
-        return tuple(origin.column_names), list(origin.columns)
-    if origin.dtype.names is None or origin.ndim != 1:
-        raise refuse("DataError", "an array is no table", help="give a dict of arrays, or a structured array")
-    return tuple(origin.dtype.names), [origin[name] for name in origin.dtype.names]
+    if home == "numpy" and hasattr(origin, "dtype"):
+        if origin.dtype.names is None or origin.ndim != 1:
+            raise refuse("DataError", "an array is no table", help="give a dict of arrays, or a structured array")
+        return tuple(origin.dtype.names), [origin[name] for name in origin.dtype.names]
+    if not hasattr(origin, "__arrow_c_stream__"):
+        help = "give a path, a data frame (pandas, polars, Arrow, DuckDB) or arrays"
+        raise refuse("DataError", f"a {type(origin).__name__} is no table", help=help)
+    table = _streamed(origin)
+    return tuple(table.column_names), list(table.columns)
+
+
+def _streamed(origin: Any) -> Any:
+    """The Arrow table of a stream. What runs in it is Python's own, such as a query; why it fails is told by nobody,
+    since its message may quote a cell."""
+    import duckdb
+    import pyarrow as pa
+
+    if isinstance(origin, pa.Table):
+        return origin
+    try:
+        return pa.RecordBatchReader.from_stream(origin).read_all()
+    except (pa.ArrowException, duckdb.Error, OSError, ValueError, TypeError, RuntimeError):
+        message = f"this {type(origin).__name__} cannot be read as a table"
+        raise refuse("DataError", message, help="give a frame whose rows are there, or a query that runs") from None
 
 
 def _array(column: Any) -> Any:

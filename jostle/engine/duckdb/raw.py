@@ -38,7 +38,16 @@ class Raw(ABC):
     @abstractmethod
     def table(self, needed: Collection[int]) -> str:
         """A table or view that has the columns `cN` of these numbers, and `n`, which numbers its rows in every query
-        alike (but for a file that is copied into a table first). What others it has is none of anybody's."""
+        alike, where they are `numbered`. What others it has is none of anybody's."""
+
+    @property
+    def numbered(self) -> bool:
+        """Whether `table` has `n`; else its rows are copied, and numbered so."""
+        return True
+
+    def look(self) -> None:
+        """Counts what is irregular: nothing, where a format has no irregular rows."""
+        self.irregular = Irregular()
 
     @abstractmethod
     def stale(self) -> bool:

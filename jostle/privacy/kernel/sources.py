@@ -14,6 +14,7 @@ from jostle.accounting.budget_tree import Meter
 from jostle.accounting.definitions import Measure
 from jostle.accounting.units import Unit
 from jostle.diagnostics import refuse
+from jostle.engine.base import parts_of
 from jostle.privacy.mechanisms.noise import Noise, SecureNoise
 from jostle.source import Span
 
@@ -53,7 +54,7 @@ class Source:
 
 
 class Register:
-    """The sources of a session by identity, and which identities were read as public.
+    """The sources of a session by the parts of their identity, and which parts were read as public.
 
     A table of a source's persons has an identity of its own, and its own unit.
     """
@@ -67,10 +68,11 @@ class Register:
         self, name: str, identity: Hashable, measure: Measure, unit: Unit, span: Span | None, noise: Noise | None = None
     ) -> Source:
         """The source of `identity`, new or as it was first declared; seeded `noise` makes it a simulated one."""
-        if identity not in self._private:
+        owner, *others = {self._private.get(part) for part in parts_of(identity)}
+        if owner is None or others:
             source = Source(name, measure, unit, span, noise or SecureNoise(), simulated=noise is not None)
             return self.link(name, identity, source, unit, span)
-        source, before = self._private[identity]
+        source, before = owner
         if before != unit or source.measure.kind != measure.kind or source.measure.unit != measure.unit:
             raise refuse(
                 "DataError", f"`{name}` and `{source.name}` are the same data with another unit or measure", span,
@@ -81,27 +83,25 @@ class Register:
 
     def link(self, name: str, identity: Hashable, source: Source, unit: Unit, span: Span | None) -> Source:
         """Makes `identity` a table of a source, under its budget."""
-        if identity in self._public:
+        if self._public & parts_of(identity):
             raise refuse(
                 "PrivateValue", f"`{name}` is declared private, yet the same data were read as public before", span,
                 help="declare it private before its first use, and use only the private name",
             )  # fmt: skip
-        if self._private.setdefault(identity, (source, unit)) != (source, unit):
-            raise refuse(
-                "DataError", f"the data of `{name}` are private already, and not as these rows of `{source.name}`",
-                span, help="declare a file once, or in the same way each time",
-            )  # fmt: skip
+        if {self._private.get(part) for part in parts_of(identity)} - {None, (source, unit)}:
+            help = "declare a file once, or in the same way each time"
+            raise refuse("DataError", f"data of `{name}` are private already under another budget", span, help=help)
+        self._private.update(dict.fromkeys(parts_of(identity), (source, unit)))
         self.names[name] = source
         return source
 
     def read_publicly(self, identity: Hashable, span: Span | None) -> None:
-        if identity in self._private:
-            private, _ = self._private[identity]
+        for private, _ in (self._private[part] for part in parts_of(identity) & self._private.keys()):
             raise refuse(
                 "PrivateValue", f"these data are private (`{private.name}`) and cannot be read as public too", span,
                 help=f"use `{private.name}`",
             )  # fmt: skip
-        self._public.add(identity)
+        self._public |= parts_of(identity)
 
     def accounts(self) -> list[Account]:
         """Those of registered sources."""

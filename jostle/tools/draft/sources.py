@@ -79,7 +79,7 @@ def _csv(path: str) -> list[Column]:
     from jostle.engine.duckdb.csvfile import header
     from jostle.engine.files import open_file
 
-    names = header(open_file(path), f"`{path}`")
+    names = header(open_file(path), f"`{path}`").names
     places = _codebook(names)
     if places is None:
         return [Column.of(name) for name in names]

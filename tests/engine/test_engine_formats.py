@@ -1,0 +1,241 @@
+"""Every format says the same rows: files of each kind, several of them as one table, databases, streams of Arrow."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from jostle.diagnostics import Refusal
+from jostle.engine.duckdb.engine import DuckDb
+from jostle.engine.duckdb.jsonfile import record
+from jostle.engine.files import open_file
+from jostle.engine.filesets import FileSet, Reading, paths
+from jostle.plan.domains import Integer, Open, Real
+from jostle.plan.plan import Column, Count, FixedSum, Key, Scan
+from jostle.source import Source
+from jostle.tools.session import Session
+
+ROWS = [("ann", 3, 1.5), ("bob", None, 2.25), ("çy", 5, None), (None, 7, 0.5)]
+NAMES = ("name", "age", "größe")
+SCHEMA = (("name", Open("text")), ("age", Integer(0, 9)), ("größe", Real(0.0, 4.0)))
+
+
+def separated(by: str = ",", encoding: str = "utf-8", end: str = "\n", point: str = ".") -> bytes:
+    lines = [by.join("" if v is None else str(v).replace(".", point) for v in row) for row in (NAMES, *ROWS)]
+    return "".join(line + end for line in lines).encode(encoding)
+
+
+def arrow() -> pa.Table:
+    return pa.table(dict(zip(NAMES, map(list, zip(*ROWS, strict=True)), strict=True)))
+
+
+def zstandard(data: bytes) -> bytes:
+    out = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(out, "zstd") as stream:
+        stream.write(data)
+    return bytes(out.getvalue().to_pybytes())
+
+
+def lines(*more: str) -> bytes:
+    objects = [json.dumps(dict(zip(NAMES, row, strict=True)), ensure_ascii=False) for row in ROWS]
+    return "".join(line + "\n" for line in (*objects, *more)).encode()
+
+
+def parquet(path: Path) -> None:
+    pq.write_table(arrow(), path)
+
+
+def feather(path: Path) -> None:
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, arrow().schema) as writer:
+        writer.write_table(arrow())
+
+
+def sqlite(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute('CREATE TABLE "the People" (name TEXT, age INT, größe, twice AS (age * 2))')
+        connection.executemany('INSERT INTO "the People" VALUES (?, ?, ?)', ROWS)
+        connection.execute('CREATE VIEW all_of_them AS SELECT * FROM "the People"')
+    connection.close()
+
+
+def duck(path: Path) -> None:
+    with duckdb.connect(str(path)) as connection:
+        connection.register("rows", arrow())
+        connection.execute('CREATE TABLE "the People" AS SELECT *, [age] AS l, encode(name) AS b FROM "rows"')
+        connection.execute('CREATE VIEW all_of_them AS SELECT * FROM "the People"')
+
+
+Writer = bytes | Callable[[Path], None]
+FORMATS: dict[str, tuple[Writer, Reading]] = {
+    "a.csv": (separated(), Reading()), "a.tsv": (separated("\t"), Reading()), "a.txt": (separated("|"), Reading()),
+    "semicolons.csv": (separated(";", point=","), Reading(decimal=",")),
+    "marked.csv": (separated(";", "utf-8-sig", "\r\n"), Reading()),
+    "latin.csv": (separated(encoding="latin-1"), Reading()),
+    "told.csv": (separated("~", "mac-roman"), Reading(separator="~", encoding="mac-roman")),
+    "a.csv.gz": (gzip.compress(separated()), Reading()), "two.csv.gz": (
+        gzip.compress(separated()[:20]) + gzip.compress(separated()[20:]), Reading()),
+    "a.csv.zst": (zstandard(separated()), Reading()), "a.jsonl": (lines(), Reading()),
+    "a.ndjson.gz": (gzip.compress(lines()), Reading()), "a.parquet": (parquet, Reading()),
+    "a.arrow": (feather, Reading()),
+    "a.db": (sqlite, Reading(part="the people")), "a.duckdb": (duck, Reading(part="THE PEOPLE")),
+}  # fmt: skip
+
+
+def write(path: Path, content: Writer) -> None:
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        content(path)
+
+
+def answers(engine: DuckDb, origin: Any, *, public: bool) -> list[Any]:
+    names = tuple(name for name, _ in SCHEMA)
+    scan = Scan(engine.open(origin, public=public, names=names).key, SCHEMA)
+    keys = (Key(Column("age"), range(10)),)
+    sums = engine.group(scan, keys, (Count(), FixedSum(Column("größe"), 0.0, 4.0, 20)))
+    texts, counts = engine.tally(scan, Column("name"))
+    return [engine.rows(scan), [s.tolist() for s in sums], texts.tolist(), counts.tolist()]
+
+
+@pytest.mark.parametrize("public", [True, False])
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_says_the_same_rows(tmp_path: Path, name: str, public: bool) -> None:
+    content, reading = FORMATS[name]
+    write(tmp_path / name, content)
+    (tmp_path / "plain.csv").write_bytes(separated())
+    engine = DuckDb()
+    files = FileSet.of([open_file(tmp_path / name)], reading)
+    assert answers(engine, files, public=public) == answers(engine, tmp_path / "plain.csv", public=public)
+    engine.close()
+
+
+def test_files_of_several_kinds_are_one_table(tmp_path: Path) -> None:
+    """A column that is a whole number here and a text there is both; the order of columns is each file's own."""
+    for name in ("a.csv", "a.parquet", "a.jsonl", "a.csv.zst"):
+        write(tmp_path / name, FORMATS[name][0])
+    swapped = arrow().select(["größe", "name", "age"]).cast(
+        pa.schema([("größe", pa.float32()), ("name", pa.large_string()), ("age", pa.uint64())])
+    )
+    pq.write_table(swapped, tmp_path / "swapped.parquet")
+    engine = DuckDb()
+    rows, sums, texts, counts = answers(engine, tmp_path / "a.csv", public=True)
+    for names in (["a.parquet", "swapped.parquet"], ["swapped.parquet", "a.jsonl", "a.csv"]):
+        many = len(names)
+        origin = FileSet.of([open_file(tmp_path / name) for name in names])
+        expected = [many * rows, [[many * v for v in s] for s in sums], texts, [many * c for c in counts]]
+        assert answers(engine, origin, public=False) == expected
+        scan = Scan(engine.open(origin, public=False, names=NAMES).key, SCHEMA)
+        codes = engine.codes(scan, (Key(Column("age"), range(10)),))[0].tolist()
+        assert sorted(codes) == sorted([3, -1, 5, 7] * many)
+    (tmp_path / "other.csv").write_text("name,age\nx,1\n")
+    with pytest.raises(Refusal) as caught:
+        engine.open(FileSet.of([open_file(tmp_path / "a.csv"), open_file(tmp_path / "other.csv")]), public=False)
+    assert "does not have the columns of" in caught.value.first.message
+    engine.close()
+
+
+def test_streams_of_arrow_are_tables() -> None:
+    """As polars and DuckDB hand their frames over; one that fails says nothing of its cells."""
+
+    class Stream:
+        def __init__(self, table: Any) -> None:
+            self.table = table
+
+        def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+            return self.table.__arrow_c_stream__(requested_schema)
+
+    engine, people = DuckDb(), arrow()
+    outside = duckdb.connect()
+    outside.register("people", people)
+    expected = answers(engine, people, public=False)
+    views = pa.table({"name": people["name"].cast(pa.string_view()), **{n: people[n] for n in NAMES[1:]}})
+    relation = outside.sql("SELECT * FROM people")
+    for origin in (Stream(people), Stream(views), relation, people.to_reader()):
+        assert answers(engine, origin, public=False) == expected
+    failing = outside.sql("SELECT CAST(name AS INTEGER) AS age FROM people WHERE age IS NULL")
+    with pytest.raises(Refusal) as caught:
+        engine.open(failing, public=False)
+    assert "bob" not in str(caught.value.diagnostics) and "cannot be read as a table" in caught.value.first.message
+    with pytest.raises(Refusal, match="is no table"):
+        engine.open(object(), public=False)
+    engine.close()
+
+
+@pytest.mark.parametrize(("name", "content", "reading", "said"), [
+    ("x.csv", b"a;b\n1;2\n", Reading(separator="x"), "no separator"),
+    ("x.csv", b"a;b\n1;2\n", Reading(encoding="utf-16"), "no encoding"),
+    ("x.csv", b"a,b\n1,2\n", Reading(separator=",", decimal=","), "one sign cannot"),
+    ("x.csv", b"a,b\n1,2\n", Reading(part="people"), "has no part"),
+    ("x.jsonl", b"{}\n", Reading(separator=";"), "has no separator"),
+    ("x.db", sqlite, Reading(), "has several tables"), ("x.db", sqlite, Reading(part="peple"), "no table `peple`"),
+    ("x.db", sqlite, Reading(part="all_of_them"), "no table"),
+    ("x.duckdb", duck, Reading(part="all_of_them"), "no table"),
+    ("x.parquet.gz", gzip.compress(b"PAR1abc"), Reading(), "is compressed"),
+    ("x.csv.gz", gzip.compress(b"a\n" + b"1\n" * 9999)[:-9], Reading(), "is damaged"),
+    ("x.csv.gz", gzip.compress(b"a\n" + b"1\n" * 9999)[:12], Reading(), "is damaged"),
+    ("x.jsonl.gz", gzip.compress(b"{}\n")[:-4] + b"abcd", Reading(), "is damaged"),
+    ("x.csv.zst", zstandard(b"a\n1\n")[:-3], Reading(), "is damaged"),
+    ("x.arrow", b"ARROW1\0\0 and no more", Reading(), "no Arrow file"), ("x.fea", b"FEA1", Reading(), "first version"),
+    ("x.db", b"SQLite format 3\0 and no more", Reading(part="a"), "cannot be read as a database"),
+])  # fmt: skip
+def test_what_cannot_be_read_is_refused_when_it_is_opened(
+    tmp_path: Path, name: str, content: Writer, reading: Reading, said: str
+) -> None:
+    """By what is public of a file, or since it is no file of rows: before a charge."""
+    write(tmp_path / name, content)
+    engine = DuckDb()
+    with pytest.raises(Refusal) as caught:
+        engine.open(FileSet.of([open_file(tmp_path / name)], reading), public=False, names=("a",))
+    assert said in caught.value.first.message and caught.value.first.kind == "DataError" and caught.value.first.help
+    engine.close()
+
+
+def test_a_database_with_changes_beside_it_is_refused(tmp_path: Path) -> None:
+    sqlite(tmp_path / "x.db")
+    (tmp_path / "x.db-wal").write_bytes(b"changes")
+    with pytest.raises(Refusal, match="not written to it yet"):
+        DuckDb().open(FileSet.of([open_file(tmp_path / "x.db")], Reading(part="the People")), public=False)
+
+
+@pytest.mark.parametrize(("line", "found"), [
+    ('{"a": 1e400, "b": -0.50, "c": "x", "d": true}', {"a": "1e400", "b": "-0.50", "c": "x", "d": True}),
+    ('\ufeff {"a": NaN, "a": null}', {"a": None}), ('{"a": ' + "9" * 50_000 + "}", {"a": "9" * 50_000}),
+    ("[1]", None), ("{", None), ('{"a": 1} 2', None), ("nothing", None), ('{"a": ' * 5000 + "1" + "}" * 5000, None),
+    ('{"' + "}" * 5000 + '": ' + "[" * 5000 + "]" * 5000 + "}", None),
+    ('{"a": "' + "[" * 5000 + '"}', {"a": "[" * 5000}),
+])  # fmt: skip
+def test_a_line_of_json_is_an_object_or_nothing(line: str, found: dict[str, Any] | None) -> None:
+    assert record(line) == found
+
+
+def test_json_lines_have_the_columns_that_are_described(tmp_path: Path) -> None:
+    """Or, of a public file, all names that stand in it; what is no object there is refused by its line."""
+    path = tmp_path / "x.jsonl"
+    path.write_text('{"a": 1}\n\n{"b": "x", "a": [2]}\n')
+    program = 'print([(r.a, r.b) for r in table("x.jsonl")])\n'
+    assert Session(cwd=tmp_path).attempt(Source("p.jst", program)).output == ['[[1, none], [none, "x"]]']
+    path.write_text('{"a": 1}\n\nno record\n')
+    result = Session(cwd=tmp_path).attempt(Source("p.jst", program))
+    assert "line 3 of" in result.diagnostics[0].message and "is no JSON object" in result.diagnostics[0].message
+
+
+def test_patterns_name_files_in_order(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    for name in ("b2.csv", "b1.csv", "deep/b3.csv", "a[1].csv"):
+        (tmp_path / name).write_text("x\n1\n")
+    (tmp_path / "b9.csv").mkdir()
+    folders = [tmp_path / "nowhere", tmp_path]
+    assert paths("b*.csv", folders) == [tmp_path / "b1.csv", tmp_path / "b2.csv"]
+    assert [Path(place).name for place in paths("**/b*.csv", folders)] == ["b1.csv", "b2.csv", "b3.csv"]
+    assert paths("a[1].csv", folders) == [tmp_path / "a[1].csv"] and paths("none.csv", folders) == ["none.csv"]
+    with pytest.raises(Refusal, match="no file matches"):
+        paths("c*.csv", folders)

@@ -102,7 +102,10 @@ class Policy:
                     predictions[k] = (finite(predict(values)), 0.0)
         best = max(range(len(options)), key=lambda k: predictions[k][0])
         rest = max((u for k, (u, _) in enumerate(predictions) if k != best), default=predictions[best][0])
-        paths = {o: () if self.own(k) else self.predictor.path(k, x) for k, o in enumerate(options)}
+        paths = {
+            o: () if self.own(k) else tuple(self._read(step) for step in self.predictor.path(k, x))
+            for k, o in enumerate(options)
+        }
         return Decision(
             chosen=options[best],
             index=best,
@@ -112,6 +115,15 @@ class Policy:
             paths=paths,
             margin=predictions[best][0] - rest,
             errors=self.table.scale.logarithmic,
+        )
+
+    def reading(self, column: str, value: float) -> float:
+        """A value of a column as people read it: models have epsilon as its logarithm."""
+        return 10**value if column == EPSILON and EPSILON not in self.table.features else value
+
+    def _read(self, step: Step) -> Step:
+        return replace(
+            step, threshold=self.reading(step.feature, step.threshold), value=self.reading(step.feature, step.value)
         )
 
     def own(self, option: int) -> bool:

@@ -23,15 +23,17 @@ def tree_records(policy: Policy) -> dict[str, Any]:
         return {}
     options = policy.table.options
     if model.together:
-        return {"": _node(model, model.ensembles[0][0], options, 0)}
-    return {o: _node(model, trees[0], (o,), 0) for o, trees in zip(options, model.ensembles, strict=True)}
+        return {"": _node(policy, model, model.ensembles[0][0], options, 0)}
+    return {o: _node(policy, model, trees[0], (o,), 0) for o, trees in zip(options, model.ensembles, strict=True)}
 
 
-def _node(model: TreeEnsembles, tree: Tree, options: tuple[str, ...], at: int) -> dict[str, Any]:
+def _node(policy: Policy, model: TreeEnsembles, tree: Tree, options: tuple[str, ...], at: int) -> dict[str, Any]:
     if tree.feature[at] == LEAF:
         utilities = {o: model.scale.utility(v) for o, v in zip(options, tree.value[at], strict=True)}
         return {"says": utilities, "n": tree.n[at]}
+    column = model.columns[tree.feature[at]]
     return {
-        "feature": model.columns[tree.feature[at]], "threshold": tree.threshold[at],
-        "low": _node(model, tree, options, tree.left[at]), "high": _node(model, tree, options, tree.right[at]),
+        "feature": column, "threshold": policy.reading(column, tree.threshold[at]),
+        "low": _node(policy, model, tree, options, tree.left[at]),
+        "high": _node(policy, model, tree, options, tree.right[at]),
     }  # fmt: skip

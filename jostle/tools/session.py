@@ -19,6 +19,7 @@ from jostle.run.modules import Modules
 from jostle.source import Source
 from jostle.syntax import nodes as n
 from jostle.tools.files import read_program
+from jostle.version import __version__
 
 if TYPE_CHECKING:
     from jostle.check.cost import Cost
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from jostle.run.scope import Scope
     from jostle.trace.pictures import Picture
 
+_LINES = 200  # printed lines that an event of a run holds
 DEEP = 60_000  # frames: 1,000 nested calls of a program take 10 to 30 each
 
 
@@ -162,6 +164,8 @@ class Session:
                 finally:
                     fields["budget"] = self.budget()
                     fields.update(self._charges())
+                    printed = self._output[first_line:][:_LINES]
+                    fields.update(printed=printed, version=__version__, date=str(date.today()))
         except Refusal as refusal:
             faults = refusal.diagnostics
             for diagnostic in faults:

@@ -127,7 +127,7 @@ _PLACES = _list(_either(_number, _text))
 _STEPS = _list(_record(feature=_text, value=_figure, went=_text, threshold=_figure))
 _PRICE = {"epsilon": _maybe(_amount), "rho": _maybe(_amount)}
 _SHAPES: dict[str, dict[str, Shape]] = {
-    "run": {"text": _text, "budget": _by_name(_unit_amounts)},
+    "run": {"text": _text, "printed": _list(_text), "version": _text, "date": _text, "budget": _by_name(_unit_amounts)},
     "source": {"unit": _text, "budget": _budget, "schema": _list(_text), "before": _amount, "same_as": _text},
     "allotment": {**_PRICE, "spent": _either(_amount, _by_name(_amount))},
     "query": {**_PRICE, "aggregates": _list(_text), "keys": _list(_text)},

@@ -14,7 +14,7 @@ from jostle.choice.learning import learn
 from jostle.choice.models import Model, TreeEnsembles, UserModel, forest, regret_tree, tree
 from jostle.choice.policies import Candidate, _winner, by_size, candidates, is_significant_gain, view_of
 from jostle.choice.pruning import prune_leaves
-from jostle.choice.scale import scale_of
+from jostle.choice.scale import UtilityScale, scale_of
 from jostle.choice.store import Store
 from jostle.choice.training import train
 from jostle.diagnostics import Refusal
@@ -286,7 +286,9 @@ def test_a_policy_that_pays_is_worse_at_no_size_of_data(share: float, worse: flo
     plain, looks = Candidate("single best", 0.0, 0, ()), Candidate("features", share, 0, ("size",))
     losses = [np.array([0.3, 0.3, 0.3, 0.3]), np.array([0.1, 0.12, 0.08, 0.11])]
     for at_large, number in ((0.3 + worse - 0.001, 1), (0.3 + worse + 0.001, 0)):
-        assert _winner([plain, looks], losses, [np.array([0.3, 0.3]), np.array([0.1, at_large])])[0] == number
+        sized = [np.array([0.3, 0.3]), np.array([0.1, at_large])]
+        winner, why = _winner([plain, looks], losses, sized, UtilityScale("utility"))
+        assert winner == number and ("worse at some size of data" in why) == (number == 0)
 
 
 def test_sizes_of_data_are_orders_of_magnitude_of_rows() -> None:

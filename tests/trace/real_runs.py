@@ -100,7 +100,8 @@ def normal(value: Any) -> Any:
     if isinstance(value, float):
         return float(f"{value:.6g}")
     if isinstance(value, dict):
-        return {k: normal(len(v.splitlines()) if k in ("text", "jostle.text") else v) for k, v in value.items()}
+        lasting = {k: v for k, v in value.items() if k not in ("date", "version")}
+        return {k: normal(len(v.splitlines()) if k in ("text", "jostle.text") else v) for k, v in lasting.items()}
     if isinstance(value, list):
         in_library = len(value) == 5 and str(value[0]).startswith("stdlib/")
         return [normal(v) for v in (value[:1] if in_library else value)]
@@ -119,6 +120,7 @@ def _placed(text: str) -> str:
 def _html(name: str) -> str:
     """The page without its style and its figures, an element a line."""
     text = re.sub(r"<(style|script|svg)\b.*?</\1>", r"<\1/>", page(events(name)), flags=re.DOTALL)
+    text = re.sub(r"; [-\d]{10}, Jostle [\d.]+", "", text)
     return re.sub(r"(?<=>)(?=<(section|h[1-6]|tr|p|div|details|table|ul|li|nav|main)\b)", "\n", _placed(text))
 
 

@@ -19,6 +19,7 @@ from jostle.trace.text import number
 from jostle.trace.tree import cost_text
 
 _WHOLE = 12  # choices that are shown one by one
+_PANELS = 3  # pictures of one training
 
 
 def choices(events: Sequence[Event], forest: Forest, costs: Costs) -> Html | None:
@@ -126,8 +127,8 @@ def _training(events: Sequence[Event]) -> Html:
         return _standings(events, standings)
     if not rows or not options:
         return Html("")
-    heat = _heat(rows, options)
-    return tag("section", tag("h3", f"What {event.name} was trained on"), heat, _curves(event.name, rows, options))
+    head = tag("h3", f"What {event.name} was trained on")
+    return tag("section", head, _regrets(rows, options), _heat(rows, options))
 
 
 def _standings(events: Sequence[Event], standings: Sequence[Mapping[str, Any]]) -> Html:
@@ -147,10 +148,8 @@ def _heat(rows: Sequence[Mapping[str, Any]], options: Sequence[str]) -> Html:
     errors = all(u <= 0 for row in rows for u in _utilities(row, options))
     by_set: dict[str, list[list[float]]] = {}
     for row in rows:
-        utilities = _utilities(row, options)
-        best = max(utilities)
-        lost = [math.log2(max(-u, 1e-12) / max(-best, 1e-12)) if errors else best - u for u in utilities]
-        by_set.setdefault(f"{row.get('database')}, × {number(row.get('scale'))}", []).append(lost)
+        size = f"{number(row['rows'], 3)} rows" if row.get("rows") else f"× {number(row.get('scale'))}"
+        by_set.setdefault(f"{row.get('database')}, {size}", []).append(_losses(row, options, errors))
     means = {name: [math.fsum(col) / len(col) for col in zip(*lost, strict=True)] for name, lost in by_set.items()}
     top = max((v for line in means.values() for v in line), default=1.0) or 1.0
     body = [
@@ -167,25 +166,36 @@ def _heat(rows: Sequence[Mapping[str, Any]], options: Sequence[str]) -> Html:
     return tag("div", tag("table", caption, head, tag("tbody", body), class_="heat"), class_="wide")
 
 
-def _curves(name: str, rows: Sequence[Mapping[str, Any]], options: Sequence[str]) -> Html | None:
-    """Mean utility against epsilon, where several were trained on, else against scale."""
-    axis = "epsilon" if len({row.get("epsilon") for row in rows}) > 1 else "scale"
-    places = sorted({float(row[axis]) for row in rows if row.get(axis) is not None})
-    if len(places) < 2:
-        return None
+def _regrets(rows: Sequence[Mapping[str, Any]], options: Sequence[str]) -> Html | None:
+    """How each option's regret goes with the number of rows (or the scale, where that is not known): one picture for
+    each epsilon, for the middle ones of many."""
     errors = all(u <= 0 for row in rows for u in _utilities(row, options))
-    series: dict[str, list[float]] = {}
-    for k, option in enumerate(options):
-        series[option] = []
-        for at in places:
-            here = [_utilities(row, options)[k] for row in rows if row.get(axis) == at]
-            logs = [math.log(max(-u, 1e-12)) for u in here] if errors else here
-            mean = math.fsum(logs) / len(logs)
-            series[option].append(math.exp(mean) if errors else mean)
-    label = "error (geometric mean)" if errors else "utility (mean)"
-    fields = {"shape": "line", "x": places, "series": series, "x_label": axis, "y_label": label, "log_x": True,
-              "log_y": errors}  # fmt: skip
-    return draw(Picture(f"{name}: {label.split(' ')[0]} against {axis} on the training sets", fields))
+    axis = "rows" if all(row.get("rows") for row in rows) else "scale"
+    amounts = sorted({row.get("epsilon") for row in rows}, key=lambda e: e or 0.0)
+    start = max(0, (len(amounts) - _PANELS) // 2)
+    panels = []
+    for amount in amounts[start : start + _PANELS]:
+        here = [row for row in rows if row.get("epsilon") == amount]
+        by_size: dict[float, list[list[float]]] = {}
+        for row in here:
+            by_size.setdefault(float(f"{float(row[axis]):.1g}"), []).append(_losses(row, options, errors))
+        places = sorted(by_size)
+        if len(places) < 2:
+            return None
+        means = [[math.fsum(column) / len(column) for column in zip(*by_size[at], strict=True)] for at in places]
+        series = {o: [2 ** m[k] if errors else m[k] for m in means] for k, o in enumerate(options)}
+        label = "error over the least error" if errors else "utility below the best"
+        fields = {"shape": "line", "x": places, "series": series, "x_label": axis, "y_label": label, "log_x": True,
+                  "log_y": errors}  # fmt: skip
+        panels.append(draw(Picture("Regret" if amount is None else f"Regret at epsilon {number(amount)}", fields)))
+    return tag("div", panels, class_="pictures")
+
+
+def _losses(row: Mapping[str, Any], options: Sequence[str], errors: bool) -> list[float]:
+    """How far each utility is below the best one's: of errors the binary logarithm of their ratio."""
+    utilities = _utilities(row, options)
+    best = max(utilities)
+    return [math.log2(max(-u, 1e-12) / max(-best, 1e-12)) if errors else best - u for u in utilities]
 
 
 def _utilities(row: Mapping[str, Any], options: Sequence[str]) -> list[float]:

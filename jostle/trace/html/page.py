@@ -18,8 +18,8 @@ from jostle.trace.html.choices import choices
 from jostle.trace.html.event_tree import event_tree
 from jostle.trace.html.markup import Html, join, tag
 from jostle.trace.html.program import program, text_of
+from jostle.trace.html.story import ran_on, story
 from jostle.trace.html.values import pictures_section, releases_section
-from jostle.trace.text import plural
 
 
 def page(events: Sequence[Event]) -> str:
@@ -29,6 +29,7 @@ def page(events: Sequence[Event]) -> str:
     run = next((e for e in events if e.kind == "run"), None)
     name = run.name if run is not None else "a run"
     parts: list[tuple[str, str, Html | None]] = [
+        ("story", "What happened", story(events, forest, costs)),
         ("released", "Released", releases_section(events)),
         ("pictures", "Pictures", pictures_section(events)),
         ("budget", "Budget", budget(forest, costs)),
@@ -57,9 +58,8 @@ def _summary(events: Sequence[Event]) -> Html:
     told_of = [e.fields.get("budget") for e in events if e.kind == "run"]
     budgets: dict[str, Any] = next((b for b in told_of if isinstance(b, dict)), {})
     lines = [tag("p", line(source, amounts), class_="spent") for source, amounts in budgets.items()]
-    outcome = f"{end}; {plural(len(events), 'event')}" + (
-        "; simulated, nothing private was opened" if simulated else ""
-    )
+    facts = [end, ran_on(events), "simulated, nothing private was opened" if simulated else ""]
+    outcome = "; ".join(fact for fact in facts if fact)
     return join(tag("p", outcome, class_="failed" if failed else None), lines)
 
 

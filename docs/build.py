@@ -1,4 +1,4 @@
-"""The documents as static pages: `python -m docs.build [FOLDER] [--no-gallery]` (needs `pip install jostle[docs]`).
+"""The documents as static pages: `python -m docs.build [FOLDER] [--no-gallery]` (needs `pip install mkdocs Pygments`).
 
 Beside the pages of this folder, and made anew each time: a reference of the standard library from the comments of its
 modules, an index of the built-in functions, and a gallery of `programs/` with the pictures that they draw (a few
@@ -229,7 +229,7 @@ def main() -> int:
         from mkdocs.commands.build import build
         from mkdocs.config import load_config
     except ImportError:
-        print("the pages are built by MkDocs: pip install jostle[docs]", file=sys.stderr)
+        print("the pages are built by MkDocs: pip install mkdocs Pygments", file=sys.stderr)
         return 1
     from mkdocs.exceptions import Abort
 

@@ -111,7 +111,7 @@ def _parser() -> argparse.ArgumentParser:
     fmt.add_argument("files", metavar="FILE", nargs="+", help="programs, folders of programs, or - for standard input")
     fmt.add_argument("--check", action="store_true", help="change nothing; exit with 1 where something would change")
 
-    commands.add_parser("lsp", help="serve an editor: faults, hovers, completion, formatting (jostle[lsp])")
+    commands.add_parser("lsp", help="serve an editor: faults, hovers, completion, formatting (needs pygls)")
     commands.add_parser("textmate", help="print a TextMate grammar, for editors that colour by one")
 
     data = commands.add_parser("data", help="for the owner of a file: how it fits a description, and the ledger")

@@ -102,7 +102,7 @@ def _matplotlib() -> Any:
     except ImportError:
         raise refuse(
             "ImportError", "pictures are drawn by matplotlib, which is not installed",
-            help="`pip install jostle[plots]`",
+            help="`pip install matplotlib`",
         ) from None  # fmt: skip
     return matplotlib
 

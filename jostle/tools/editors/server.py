@@ -1,6 +1,6 @@
 """The language server, `jostle lsp`: editors' requests to `Document`, over standard input and output.
 
-The protocol is pygls's (`pip install jostle[lsp]`); this file only translates.
+The protocol is pygls's (`pip install pygls`); this file only translates.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def server() -> LanguageServer:
         from pygls.lsp.server import LanguageServer
     except ImportError:
         raise refuse(
-            "ImportError", "the language server needs pygls, which is not installed", help="`pip install jostle[lsp]`"
+            "ImportError", "the language server needs pygls, which is not installed", help="`pip install pygls`"
         ) from None
     from jostle.version import __version__
 

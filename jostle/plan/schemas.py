@@ -130,15 +130,16 @@ def united_domain(name: str, domains: Sequence[Domain]) -> Domain:
     if all(isinstance(domain, Categories) for domain in domains):
         listed: dict[Any, None] = dict.fromkeys(v for d in domains if isinstance(d, Categories) for v in d.values)
         return Categories(tuple(listed))
-    if kinds[0] != "number":
-        return Open(kinds[0])
     schemas = [{name: domain} for domain in domains]
     bounds = [bounds_of(Column(name), schema) for schema in schemas]
     whole = all(is_integral(Column(name), schema) for schema in schemas)
     ends = [pair for pair in bounds if pair is not None]
-    if len(ends) < len(bounds):
-        return Open("integer" if whole else "real")
+    if kinds[0] not in ("number", "date", "time") or len(ends) < len(bounds):
+        return Open(kinds[0] if kinds[0] != "number" else "integer" if whole else "real")
     low, high = min(a for a, _ in ends), max(b for _, b in ends)
+    if kinds[0] != "number":
+        units = {unit_of(Column(name), schema) for schema in schemas}
+        return Moments(kinds[0], int(low), int(high), units.pop() if len(units) == 1 else "")
     return Integer(int(low), int(high)) if whole else Real(low, high)
 
 

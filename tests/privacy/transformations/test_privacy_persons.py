@@ -8,6 +8,7 @@ them lose within what was spent of the one budget.
 from __future__ import annotations
 
 import itertools
+import os
 
 import pytest
 from recording import Bench, Record, worst_losses
@@ -56,6 +57,19 @@ b = {{ select sum(clamp(total, 0, 9)) from t join few on person groupby c up to 
 c = {{ select count(*) from t join u on person, c groupby c up to 1 group, 1 row each with epsilon 1 }}
 d = {{ select count(distinct person) from t join u on person groupby v up to 2 groups with epsilon 1 }}
 """,
+    "first, last and largest of several tables": """
+both = union(pick(t, v, c), pick(derive(u, v = clamp(w, -1, 2)), v, c))
+ends = {{ select min(v) as low, max(v) as high, count(*) as n from both per person }}
+of_a = {{ select count(*) as n, sum(high - low) as s, sum(clamp(n, 0, 2)) as m from ends with epsilon 3 }}
+of_b = {{ select sum(v) from both up to 2 rows by v desc with epsilon 1 }}
+of_c = {{ select count(*) from both groupby c up to 1 row each by v with epsilon 1 }}
+of_d = {{ select sum(high) from (select max(w) as high from t join u on person per person) with epsilon 1 }}
+of_e = {{ select count(*) as n, sum(w) as s from t left join u on who = owner up to 1 row by r desc with epsilon 2 }}
+of_f = {{ select sum(top) from (select max(v) as top from both per person groupby c) groupby c up to 1 group, 1 row each
+    with epsilon 1 }}
+two = {{ select w as w, c as c from u per person, w, c up to 2 groups, 1 row each by w desc }}
+of_g = {{ select sum(w) from two up to 1 row by w with epsilon 1 }}
+""",
     "groups of several persons": """
 few = {{ select count(*) as n, sum(w) as s from (select c as c, w as w from u per person, c, w up to 2 groups) per c }}
 a = {{ select sum(clamp(n, 0, 3)) as x, sum(clamp(s, 0, 9)) as y, count(*) as n from few groupby c with epsilon 3 }}
@@ -87,7 +101,7 @@ T_ROWS = (("-1", "x"), ("2", "y"), ("", "x"))
 U_ROWS = (("9", "2", "x"), ("5", "-5", "y"), ("0", "", "x"))
 SOME = [rows for many in range(4) for rows in itertools.combinations_with_replacement(range(3), many)]
 ALL = list(itertools.product(SOME, SOME))
-PAIRS = ALL[::29]  # rows of either table with rows of the other's; `ALL` takes twenty minutes
+PAIRS = ALL[:: int(os.environ.get("JOSTLE_EVERY", "29"))]  # rows of either table with rows of the other's
 
 
 def written(bench: Bench, t: list[tuple[str, ...]], u: list[tuple[str, ...]], program: str) -> Record:

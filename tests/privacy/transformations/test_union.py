@@ -9,7 +9,7 @@ import pytest
 from changed_rows import Tables, sizes, worst
 
 from jostle.diagnostics import Refusal
-from jostle.plan.domains import Categories, Domain, Integer, Open, Real
+from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
 from jostle.plan.plan import Apply, Column, Constant, Union
 from jostle.plan.schemas import schema_of, united_domain
 from jostle.privacy.transformations.transform import derive, where
@@ -53,6 +53,11 @@ def test_rows_keep_their_columns_by_name(tables: Tables) -> None:
     ([Categories(("a",)), Open("text")], Open("text")),
     ([Integer(0, 3), Open("integer")], Open("integer")),
     ([Integer(0, 3), Open("real")], Open("real")),
+    ([Moments("date", 10, 20), Moments("date", 0, 15)], Moments("date", 0, 20)),
+    ([Moments("date", 0, 31, "month"), Moments("date", 59, 90, "month")], Moments("date", 0, 90, "month")),
+    ([Moments("date", 0, 31, "month"), Moments("date", 40, 45)], Moments("date", 0, 45)),
+    ([Moments("time", -5, 9), Moments("time", 0, 7)], Moments("time", -5, 9)),
+    ([Moments("date", 0, 9), Open("date")], Open("date")),
 ])  # fmt: skip
 def test_domains_of_a_union(domains: list[Domain], expected: Domain) -> None:
     assert united_domain("v", domains) == expected
@@ -88,3 +93,18 @@ release m
     assert result.ok, result.diagnostics
     scales = [event.fields["scale"] for event in result.events if event.kind == "measure"]
     assert scales == pytest.approx([0.5, 4.5, 0.5], rel=1e-3)
+
+
+def test_dates_of_two_tables_have_public_groups(tmp_path: Path) -> None:
+    """The months of either, without a list and without a delta."""
+    (tmp_path / "a.csv").write_text("day\n2024-01-05\n2024-02-07\n2031-01-01\n")
+    (tmp_path / "b.csv").write_text("day\n2024-02-01\n2024-03-09\n\n")
+    result = Session(cwd=tmp_path).attempt(Source("p.jst", """
+private a = table("a.csv") described by {day: from 2024-01-01 to 2024-02-29 by day} protecting rows budget epsilon 1e9
+private b = table("b.csv") described by {day: from 2024-02-01 to 2024-03-31 by day} protecting rows budget epsilon 1e9
+n = {{ select count(*) from union(a, b) groupby trunc(day, "month") as month with epsilon 1e9 }}
+release n = [round(many) for many in n.count]
+release months = [month(m) for m in n.month]
+"""))  # fmt: skip
+    assert result.ok, result.diagnostics
+    assert result.values == {"n": [1, 3, 1], "months": [1, 2, 3]}

@@ -124,8 +124,8 @@ class AdditiveAggregate(Aggregate):
                 kind_of(term.expr, table.domains)
 
     def mechanism(self, amount: Amount, via: str | None, table: Table) -> Additive:
-        terms = self.terms(table)
-        l1, l2 = max(((reach_of(t, table, True)) for t in terms), default=(1, 1))
+        terms = self.terms(table)  # of their reach only the ratio counts here, in groups or not the same
+        l1, l2 = max((reach_of(term, table, undivided=False) for term in terms), default=(1, 1))
         return Additive.fitted(share(amount, len(terms)), via, table.measures, l1, l2)
 
     def price(self, mechanism: Additive, table: Table) -> Price:

@@ -11,7 +11,7 @@ from jostle.language.aggregates import AGGREGATES
 from jostle.language.forms import PERSON, aggregates
 from jostle.plan.keys import MOST_KEYS, key_of
 from jostle.plan.persons import person_columns
-from jostle.plan.plan import Column, GroupTerm, RowExpr
+from jostle.plan.plan import Column, GroupTerm, Key, RowExpr
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.query import GroupKey
 from jostle.privacy.transformations import persons, transform
@@ -41,15 +41,11 @@ def limited(interp: Any, table: Table, keys: Sequence[GroupKey], limit: n.Limit 
     order = None
     if limit.order is not None:
         order = RowCompiler(table.domains, interp.eval, scope).column_position(limit.order)[0]
-    listed = [key_of(key.expr, key.over, table.domains, MOST_KEYS) or key.expr for key in keys]
+    listed = [key for _, key in _listed(keys, table)]
     try:
         return persons.truncate(table, listed, groups, rows, order, limit.descending, in_all=not limit.each)
     except Refusal as refusal:
         raise refusal.at(limit.span) from None
-
-
-def _most_groups(interp: Any, limit: n.Limit | None, scope: Scope) -> int | None:
-    return whole(interp, limit.groups, scope) if limit is not None and limit.groups is not None else None
 
 
 def stage(
@@ -57,11 +53,6 @@ def stage(
 ) -> Table:
     """`select sum(amount) as total from orders per person groupby month`: a table with a row for each, as private."""
     compiler = RowCompiler(table.domains, interp.eval, scope)
-    listed = []
-    for key in keys:
-        public = key_of(key.expr, key.over, table.domains, MOST_KEYS)
-        many = 1 if isinstance(key.expr, Column) and key.expr.name in person_columns(table.plan) else None
-        listed.append((key.name, key.expr, many if public is None else len(public.values)))
     terms: list[tuple[str, GroupTerm]] = []
     given: dict[int, RowExpr] = {}
     for call in (call for column in node.columns for call in aggregates(column.value)):
@@ -73,9 +64,8 @@ def stage(
         names = [f"\u00b7{len(terms) + i}" for i in range(len(wanted.terms))]
         terms += zip(names, wanted.terms, strict=True)
         given[id(call)] = wanted.value(tuple(Column(name) for name in names))
-    most = _most_groups(interp, node.limit, scope)
     try:
-        grouped = persons.group_rows(table, person, listed, terms, most)
+        grouped = persons.group_rows(table, person, _listed(keys, table), terms)
     except Refusal as refusal:
         raise refusal.at(node.span) from None
     outputs = RowCompiler(grouped.domains, interp.eval, scope, given=given)
@@ -120,14 +110,12 @@ def _argument(call: n.Call, compiler: RowCompiler) -> tuple[RowExpr | None, bool
     return compiler.column_position(arg, constant=isinstance(arg, n.Number))[0], False
 
 
-def persons_in_groups(
-    interp: Any, table: Table, keys: Sequence[GroupKey], limit: n.Limit | None, scope: Scope
-) -> tuple[Table, list[GroupKey]]:
+def persons_in_groups(table: Table, keys: Sequence[GroupKey]) -> tuple[Table, list[GroupKey]]:
     """A table whose rows are the persons of each group, once each, and the keys of its groups."""
-    listed = []
-    for key in keys:
-        public = key_of(key.expr, key.over, table.domains, MOST_KEYS)
-        listed.append((key.name, key.expr, None if public is None else len(public.values)))
-    most = _most_groups(interp, limit, scope)
-    grouped = persons.persons_of_groups(table, listed, most)
+    grouped = persons.persons_of_groups(table, _listed(keys, table))
     return grouped, [replace(key, expr=Column(key.name)) for key in keys]
+
+
+def _listed(keys: Sequence[GroupKey], table: Table) -> list[tuple[str, Key | RowExpr]]:
+    """The names of keys, and their public values where they have some."""
+    return [(key.name, key_of(key.expr, key.over, table.domains, MOST_KEYS) or key.expr) for key in keys]

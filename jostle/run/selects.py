@@ -197,7 +197,7 @@ def select(interp: Any, node: n.Select, scope: Scope) -> Any:
     unbounded = any(exposure.rows is None for exposure in table.exposures)
     if counted and len(calls) == 1 and (keys or node.limit is not None or unbounded or _names_person(counted[0])):
         try:
-            table, keys = persons.persons_in_groups(interp, table, keys, node.limit, scope)
+            table, keys = persons.persons_in_groups(table, keys)
         except Refusal as refusal:
             raise refusal.at(counted[0].span) from None
         measured = [registry.AGGREGATES["count"]()]

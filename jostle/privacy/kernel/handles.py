@@ -56,13 +56,13 @@ class Exposure:
 
     @property
     def stability(self) -> int:
-        """The rows that can change, where they are bounded; refused elsewhere."""
+        """The rows that can change, at least one so that noise has a scale; refused where they are not bounded."""
         return self.bounded()
 
     def bounded(self, span: Span | None = None) -> int:
         if self.rows is None:
             raise refuse("UnboundedSum", ANY_ROWS.format("here"), span, help=BOUNDS)
-        return self.rows
+        return max(1, self.rows)
 
     @property
     def digest_facts(self) -> tuple[str, int]:

@@ -26,8 +26,20 @@ from dataclasses import replace
 
 from jostle.diagnostics import refuse
 from jostle.plan.kinds import kind_of
-from jostle.plan.persons import has_persons
-from jostle.plan.plan import Apply, Constant, Filter, GroupRows, GroupTerm, Join, Key, RowExpr, Truncate
+from jostle.plan.persons import has_persons, person_columns
+from jostle.plan.plan import (
+    Apply,
+    Column,
+    Constant,
+    Filter,
+    GroupRows,
+    GroupTerm,
+    Join,
+    Key,
+    Plan,
+    RowExpr,
+    Truncate,
+)  # fmt: skip
 from jostle.plan.schemas import group_key_value, schema_of
 from jostle.privacy.kernel.handles import Exposure, Table, join_exposures
 from jostle.privacy.transformations.joins import check_keys
@@ -49,15 +61,13 @@ def truncate(
     bare expression is a key whose values are not public.
     """
     _need_persons(table, "contributions are bounded")
-    plan, exprs = table.plan, tuple(key.expr if isinstance(key, Key) else key for key in keys)
-    public = [key for key in keys if isinstance(key, Key)]
-    for key in public:
-        plan = Filter(plan, _listed(key, table))
+    plan, exprs = _in_listed(table, keys), tuple(map(_expr, keys))
     if order is not None and kind_of(order, table.domains) == "boolean":
         raise refuse("TypeError", "rows are put in order by numbers or texts", help="`up to 1 row by date`")
     if in_all:
         exprs, groups = (), None
-    listed = math.prod(len(key.values) for key in public) if len(public) == len(keys) else None
+    sizes = [len(key.values) for key in keys if isinstance(key, Key)]
+    listed = math.prod(sizes) if len(sizes) == len(keys) else None
     there = 1 if in_all else _least(groups, listed)
     most = None if there is None or rows is None else there * rows
     exposures = tuple(_bounded(e, most, rows) for e in table.exposures)
@@ -66,39 +76,52 @@ def truncate(
 
 
 def group_rows(
-    table: Table,
-    person: bool,
-    keys: Sequence[tuple[str, RowExpr, int | None]],
-    terms: Sequence[tuple[str, GroupTerm]],
-    most_groups: int | None = None,
+    table: Table, person: bool, keys: Sequence[tuple[str, Key | RowExpr]], terms: Sequence[tuple[str, GroupTerm]]
 ) -> Table:
     """A row for each group of rows, of each person where `person` is true.
 
-    Of a key its name, its expression, and how many public values it has, if that is known. `most_groups` is how many
-    groups a person was limited to.
+    Rows that are in no group of public keys are left out.
     """
-    exprs = tuple((name, expr) for name, expr, _ in keys)
     if person and table.private:
         _need_persons(table, "rows are grouped by person")
     if table.weighted:
         raise refuse("TypeError", "rows that have weights are not grouped into rows", help="declare without `weighted`")
-    counts = [many for _, _, many in keys]
-    groups = math.prod(many for many in counts if many is not None) if None not in counts else None
-    groups = _least(groups, most_groups)
+    groups = _most_groups(table, [key for _, key in keys])
     exposures = tuple(replace(_bounded(e, groups, None), each=None) for e in table.exposures)
     if not person:
         exposures = tuple(replace(e, rows=None if e.rows is None else 2 * e.rows, each=None) for e in table.exposures)
     most = max((e.rows for e in table.exposures if e.rows is not None), default=None) if person else None
-    plan = GroupRows(table.plan, person, exprs, tuple(terms), most)
+    named = tuple((name, _expr(key)) for name, key in keys)
+    plan = GroupRows(_in_listed(table, [key for _, key in keys]), person, named, tuple(terms), most)
     return Table(exposures, plan, tuple(schema_of(plan).items()))
 
 
-def persons_of_groups(
-    table: Table, keys: Sequence[tuple[str, RowExpr, int | None]], most_groups: int | None = None
-) -> Table:
+def persons_of_groups(table: Table, keys: Sequence[tuple[str, Key | RowExpr]]) -> Table:
     """A row for each person and group, to be counted by the same keys: in a group a person has one."""
-    grouped = group_rows(table, True, keys, (), most_groups)
+    grouped = group_rows(table, True, keys, ())
     return replace(grouped, exposures=tuple(replace(e, each=1) for e in grouped.exposures))
+
+
+def _expr(key: Key | RowExpr) -> RowExpr:
+    return key.expr if isinstance(key, Key) else key
+
+
+def _in_listed(table: Table, keys: Sequence[Key | RowExpr]) -> Plan:
+    """The rows that are in a group of every key whose values are public."""
+    plan = table.plan
+    for key in keys:
+        plan = Filter(plan, _listed(key, table)) if isinstance(key, Key) else plan
+    return plan
+
+
+def _most_groups(table: Table, keys: Sequence[Key | RowExpr]) -> int | None:
+    """In how many groups by these keys a person can have rows: of public values, or as many as were left."""
+    own, plan = person_columns(table.plan), table.plan
+    shared = [key for key in keys if not (isinstance((expr := _expr(key)), Column) and expr.name in own)]
+    sizes = [len(key.values) for key in shared if isinstance(key, Key)]
+    listed = math.prod(sizes) if len(sizes) == len(shared) else None
+    left = isinstance(plan, Truncate) and plan.keys and set(map(_expr, shared)) <= set(plan.keys)
+    return _least(listed, plan.groups if left else None)  # type: ignore[union-attr]
 
 
 def join_own_rows(left: Table, right: Table, on: Sequence[tuple[str, str]], kind: str = "inner") -> Table:

@@ -45,6 +45,13 @@ e = {{ select count(*) as n, sum(clamp(n, 0, 2)) as s from by_c groupby c up to 
 f = {{ select sum(clamp(s, 0, 9)) from by_c groupby c with epsilon 1 }}
 g = {{ select sum(n) from (select count(*) as n from u per person up to 2 rows by w) with epsilon 1 }}
 """,
+    "one row of each in listed groups": """
+few = {{ select count(*) as n from u per person groupby w over {9, 77} }}
+a = {{ select count(*) as n, sum(clamp(n, 0, 3)) as s from few with epsilon 2 }}
+b = {{ select count(*) from {{ select w as w from u per person, w over {0} }} with epsilon 1 }}
+d = {{ select count(*) from {{ select w as w from u per person, w over 5..4 }} with epsilon 1 }}
+e = {{ select count(*) from u groupby w over 5..4 up to 1 row each with epsilon 1 }}
+""",
     "as SQL says it": """
 a = {{ SELECT SUM(CLAMP(s, 0, 9)) FROM (SELECT owner, SUM(w) AS s FROM u GROUP BY owner HAVING s > 3) WITH EPSILON 1 }}
 b = {{ select c, count(*) as many from (select c, count(*) as n from u group by owner, c) group by c with epsilon 1 }}

@@ -34,6 +34,7 @@ from jostle.plan.plan import (
     Key,
     Plan,
     Scan,
+    Union,
 )  # fmt: skip
 from jostle.privacy.kernel.vault import Vault
 
@@ -117,10 +118,11 @@ def plans(key: str) -> list[Plan]:
     half = Apply("round", (Apply("/", (Column("x"), Constant(2.0))),))
     few = Bound(scan, ("who",), 3)
     sorts = Derive(scan, (("part", Apply("bucket", (Constant(5.0), Constant(7.0), Column("who")))), ("x", Column("x"))))
-    return [scan, high, Derive(high, (("h", half), ("x", Column("x")))), few, sorts, Join(few, high, ("who",), 2)]
+    both = Union((high, Derive(high, (("who", Column("who")), ("c", Column("c")), ("x", half)))))
+    return [scan, high, Derive(high, (("h", half), ("x", Column("x")))), few, sorts, Join(few, high, ("who",), 2), both]
 
 
-@pytest.mark.parametrize("at", range(6))
+@pytest.mark.parametrize("at", range(7))
 def test_an_added_engine_answers_as_the_first(at: int) -> None:
     answers = []
     engines: list[Engine] = [DuckDb(), Toy()]

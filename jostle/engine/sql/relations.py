@@ -82,7 +82,7 @@ def relation(plan: Plan, base: Base, depth: int = 0) -> Relation:
     if isinstance(plan, Known):
         return replace(relation(plan.source, base, depth + 1), schema=dict(plan.columns))
     if isinstance(plan, Union):
-        return _union([relation(source, base, depth + 1) for source in plan.sources])
+        return _union(plan, base, depth)
     return _join(plan, relation(plan.left, base, depth + 1), relation(plan.right, base, depth + 1))
 
 
@@ -194,7 +194,48 @@ def _group_rows(plan: GroupRows, inner: Relation) -> Relation:
     return Relation(sql, columns, schema, inner.most_rows, personal=plan.person, dialect=inner.dialect)
 
 
-def _union(sides: list[Relation]) -> Relation:
+def _union(plan: Union, base: Base, depth: int) -> Relation:
+    """What all sources are made of is read once, unless it is a data set, which is as soon read again."""
+    shared = _shared(plan.sources)
+    if shared is None or isinstance(shared, Scan | Bound):
+        return _rows_of_all([relation(source, base, depth + 1) for source in plan.sources])
+    inner, stand_in = relation(shared, base, depth + 1), Scan(f"shared{depth}", ())
+    again = replace(inner, sql=f"SELECT * FROM {stand_in.data}")
+
+    def read(scan: Scan | Bound) -> Relation:
+        return again if scan == stand_in else base(scan)
+
+    union = _rows_of_all([relation(_over(source, shared, stand_in), read, depth + 1) for source in plan.sources])
+    return replace(union, sql=f"WITH {stand_in.data} AS MATERIALIZED ({inner.sql}) {union.sql}")
+
+
+def _shared(sources: tuple[Plan, ...]) -> Plan | None:
+    """The largest plan that all of several are made of by filters and derived columns."""
+    shared = None
+    for step, *others in zip(*map(_steps, sources), strict=False):
+        if not others or any(other != step for other in others):
+            break
+        shared = step
+    return shared
+
+
+def _steps(plan: Plan) -> list[Plan]:
+    """A plan and those that it is made of by filters and derived columns, the innermost first."""
+    steps = [plan]
+    while isinstance(plan, Filter | Derive):
+        plan = plan.source
+        steps.append(plan)
+    return steps[::-1]
+
+
+def _over(plan: Plan, shared: Plan, stand_in: Scan) -> Plan:
+    """A plan made of `shared` by filters and derived columns, made of the stand-in."""
+    if isinstance(plan, Filter | Derive) and plan != shared:
+        return replace(plan, source=_over(plan.source, shared, stand_in))
+    return stand_in
+
+
+def _rows_of_all(sides: list[Relation]) -> Relation:
     """Rows one after the other; where some have weights, a row that has none weighs 1."""
     schema = united_schema([side.schema for side in sides])
     weighted, personal = any(side.weighted for side in sides), all(side.personal for side in sides)

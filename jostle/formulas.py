@@ -16,6 +16,18 @@ MOST_STEPS = 10_000
 """The longest chain of calculations that is remembered: what comes after it is a number of which nothing is known."""
 
 
+DOUBTFUL = " ?"
+DOUBT = "?: the error is as large as the value"
+"""The mark of a number that may as well be 0, and what it means."""
+
+
+def error_text(value: float, error: float) -> str:
+    """An error for a person, to two significant digits: `5700`, or `5700 ?` where it is as large as the value."""
+    rounded = float(f"{error:.2g}")
+    whole = rounded.is_integer() and rounded < 1e15
+    return (str(int(rounded)) if whole else f"{rounded:.2g}") + (DOUBTFUL if error >= abs(value) else "")
+
+
 class Source:
     """A measured number and the law of its noise, which is independent of that of every other source."""
 

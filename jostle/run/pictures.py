@@ -50,6 +50,8 @@ def _plot(
         raise refuse("TypeError", "`plot` needs `y`: a list of numbers, or a record of lists by name")
     along = _along(x, series)
     band = {name: _by_name(lists, name, title) for name, lists in (("low", low), ("high", high)) if lists is not None}
+    if not band and kind != "heat":
+        band = _margins(y, title)
     _check(series, along, band)
     fields: dict[str, Any] = {"shape": kind, "x": along, "series": series, "x_label": str(x_label),
                              "y_label": str(y_label), "log_x": bool(log_x), "log_y": bool(log_y), **band}  # fmt: skip
@@ -66,6 +68,19 @@ def _by_name(value: Any, what: str, title: str) -> dict[str, list[float | None]]
     if is_vector(value) and value.ndim == 2:
         return {str(i): _numbers(row, what) for i, row in enumerate(value)}
     return {} if value is None else {title: _numbers(value, what)}
+
+
+def _margins(value: Any, title: str) -> dict[str, dict[str, list[float | None]]]:
+    """The ends of what is noisy, where the program gives none of its own."""
+    from jostle.run.margins import ends
+
+    if isinstance(value, Grouped):
+        lists: dict[str, Any] = {name: value.columns[name] for name in list(value.columns)[value.keys :]}
+    else:
+        lists = dict(value) if isinstance(value, dict) else {title: value}
+    told = {name: ends(items) for name, items in lists.items() if isinstance(items, list) or is_vector(items)}
+    known = {name: both for name, both in told.items() if both is not None}
+    return {which: {name: both[i] for name, both in known.items()} for i, which in enumerate(("low", "high")) if known}
 
 
 def _along(x: Any, series: dict[str, list[float | None]]) -> Any:

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from jostle.diagnostics import refuse
-from jostle.formulas import Formula, Noised, Origin, Source
+from jostle.diagnostics import Refusal, refuse
+from jostle.formulas import Formula, Noised, Origin, Source, error_text
 from jostle.noise_laws import LEVEL, AdditiveLaw, Gaussian
 from jostle.simulate import random_orders
 
@@ -58,6 +58,31 @@ def uncertainties(values: Sequence[Noised], level: float = LEVEL) -> list[Uncert
         _of_draws(value, next(drawn), level) if noises is None else _of_sum(float(value), noises, level)
         for value, noises in zip(values, sums, strict=True)
     ]
+
+
+def of_numbers(values: Sequence[Any]) -> list[Uncertainty | None]:
+    """Of each item that is a number with known error, its uncertainty; of each other, None."""
+    known = [value for value in values if type(value) is Noised]
+    if not known:
+        return [None] * len(values)
+    try:
+        told = iter(uncertainties(known))
+    except Refusal:  # one of them is known in ranks, or calculated from such
+        return [_of_one(value) if type(value) is Noised else None for value in values]
+    return [next(told) if type(value) is Noised else None for value in values]
+
+
+def _of_one(value: Noised) -> Uncertainty | None:
+    try:
+        return uncertainties([value])[0]
+    except Refusal:
+        return None
+
+
+def errors_beside(values: Sequence[Any]) -> list[str]:
+    """What stands beside each of these values in a table; nothing, where no error is known."""
+    told = of_numbers(values)
+    return [error_text(v, one.error) if one else "" for v, one in zip(values, told, strict=True)] if any(told) else []
 
 
 # Sums of noise -----------------------------------------------------------------------------------
@@ -164,7 +189,7 @@ def _quantile(ordered: Floats, q: float) -> float:
     return float(ordered[min(len(ordered) - 1, max(0, round(q * len(ordered) - 0.5)))])
 
 
-def _in_ranks() -> Exception:
+def _in_ranks() -> Refusal:
     return refuse(
         "TypeError", "the error of a selection is known in ranks, not in values",
         help="`error` of the number itself tells it; count on both sides of it for an interval in values",

@@ -10,6 +10,7 @@ from jostle.language.builtins import EVERYWHERE
 from jostle.privacy.kernel.handles import Handle, handles_in
 from jostle.run import declare, selects
 from jostle.run.faults import private_value
+from jostle.run.margins import margins
 from jostle.run.scope import Scope
 from jostle.run.values import Function, Module, plain, show
 from jostle.syntax import nodes as n
@@ -64,9 +65,10 @@ def _release(interp: Interpreter, node: n.Release, scope: Scope) -> None:
         raise private_value(handle, "cannot be released")
     if interp.quiet:
         return
-    public = _event_value(value)
+    public, told = _event_value(value), margins(value)
     interp.released[node.name] = value
-    interp.kernel.events.emit("release", node.name, node.span, value=public)
+    fields = {} if told is None else {"margins": told}
+    interp.kernel.events.emit("release", node.name, node.span, value=public, **fields)
 
 
 def _assert(interp: Interpreter, node: n.Assert, scope: Scope) -> None:

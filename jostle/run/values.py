@@ -14,6 +14,7 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
+from jostle.formulas import DOUBT, DOUBTFUL
 from jostle.plan.domains import Open
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Handle, Table, Vectors
 from jostle.privacy.scores.rule import Score
@@ -335,6 +336,7 @@ def is_workload(value: Any) -> bool:
 
 
 SHOWN = 20  # items of a list or set
+ROWS = 40  # of a table
 
 
 def show(value: Any, depth: int = 4) -> str:
@@ -393,11 +395,20 @@ def show_number(value: float) -> str:
 
 
 def _show_table(value: Grouped) -> str:
-    rows = [[_show(v, 1) if not isinstance(v, str) else v for v in row.values()] for row in list(value)[:40]]
-    head = list(value.columns)
-    widths = [max(len(r[i]) for r in [head, *rows]) for i in range(len(head))]
-    lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in [head, *rows]]
-    if len(value) > 40:
+    from jostle.run.propagation import errors_beside
+
+    columns: list[list[str]] = []
+    for name, items in value.columns.items():
+        shown = items[:ROWS]
+        columns.append([name, *(v if isinstance(v, str) else _show(v, 1) for v in shown)])
+        errors = errors_beside(shown)
+        columns += [["±", *errors]] if errors else []
+    widths = [max(map(len, column)) for column in columns]
+    rows = zip(*columns, strict=True)
+    lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
+    if any(cell.endswith(DOUBTFUL) for column in columns if column[0] == "±" for cell in column):
+        lines.append(DOUBT)
+    if len(value) > ROWS:
         lines.append(f"… {len(value)} rows in all")
     return "\n".join(lines)
 

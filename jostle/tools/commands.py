@@ -119,7 +119,8 @@ def _as_json(
             document["errors"] = [d.as_json() for d in wrong]
     if simulate is not None:
         document["simulated"] = simulate
-    document |= {"released": result.released_json(), "budget": result.budget, "output": result.output}
+    document |= {"released": result.released_json(), "margins": result.margins()}
+    document |= {"budget": result.budget, "output": result.output}
     if hints:
         document["hints"] = [d.as_json() for d in hints]
     return json.dumps(plain(document), ensure_ascii=False, allow_nan=False)
@@ -132,8 +133,9 @@ def _as_text(result: Result, say: Callable[[str], None]) -> None:
     values = result.released_json()
     if values:
         say("\nreleased")
+        margins = result.margins()
         for name, value in values.items():
-            say(_indented(released(name, value, width - 2)))
+            say(_indented(released(name, value, width - 2, margins.get(name))))
     if not result.ok:
         tell(result.diagnostics)
     if result.budget:

@@ -114,7 +114,12 @@ def sheet(name: str, value: Any) -> Sheet:
 
     Raises `Refusal(DataError)` where it is no table.
     """
+    from jostle.run.margins import with_ends
+    from jostle.run.values import is_vector
+
     columns = _columns(name, value)
+    if columns is not None and len(columns) == 1 and is_vector(value):
+        columns = {name: value}
     if columns is None or len({len(column) for column in columns.values()}) != 1:
         from jostle.run.values import kind_name
 
@@ -122,7 +127,7 @@ def sheet(name: str, value: Any) -> Sheet:
             "DataError", f"`{name}` is {kind_name(value)} and no table: it cannot be saved",
             help="rows, a grouped result, a list, or a record of lists of equal length can; --format json prints all",
         )  # fmt: skip
-    return Sheet(columns)
+    return Sheet(with_ends(columns))
 
 
 def _columns(name: str, value: Any) -> dict[str, Sequence[Any]] | None:

@@ -258,7 +258,8 @@ def _show_release(event: Event) -> None:
     if event.kind == "release":
         from jostle.tools.show import released
 
-        _say(released(event.name, event.fields.get("value"), width_of(sys.stdout)))
+        fields = event.fields
+        _say(released(event.name, fields.get("value"), width_of(sys.stdout), fields.get("margins")))
 
 
 def _show_picture(event: Event) -> None:

@@ -57,6 +57,13 @@ class Result:
 
         return {name: plain(value) for name, value in self.values.items()}
 
+    def margins(self) -> dict[str, Any]:
+        """For each released value whose noise is known, its 95 % `error`, `low` and `high`, in the value's form."""
+        from jostle.run.margins import margins
+
+        told = {name: margins(value) for name, value in self.values.items()}
+        return {name: one for name, one in told.items() if one is not None}
+
     def __getitem__(self, name: str) -> Any:
         return to_python(self.values[name])
 
@@ -421,7 +428,10 @@ def to_python(value: Any) -> Any:
     if isinstance(value, Grouped):
         import pandas
 
-        return pandas.DataFrame({name: _column(values) for name, values in value.columns.items()})
+        from jostle.run.margins import with_ends
+
+        columns = with_ends(dict(value.columns))
+        return pandas.DataFrame({name: _column(list(values)) for name, values in columns.items()})
     if isinstance(value, dict):
         return {name: to_python(item) for name, item in value.items()}
     if isinstance(value, (JSet, Interval)) or (is_sequence(value) and isinstance(value, (list, tuple))):
@@ -448,7 +458,7 @@ def deep() -> Iterator[None]:
 
 
 def _column(values: list[Any]) -> Any:
-    """A column of a frame: dates and times as NumPy has them, of any year."""
+    """A column of a frame: numbers as they are, dates and times as NumPy has them, of any year."""
     if not values or not all(isinstance(value, date) for value in values):
         return values
     import numpy as np

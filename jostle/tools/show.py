@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from jostle.formulas import DOUBT, DOUBTFUL, error_text
 from jostle.tools.render import clean
 from jostle.trace.text import align, number, sparkline
 
@@ -24,29 +25,40 @@ _WHOLE = 2  # choices that are shown as whole trees after a run
 _SHOWN = 5  # calls of one choice whose trace is printed after a run
 
 
-def released(name: str, value: Any, width: int = 100) -> str:
-    """`name = value`, on one line where it fits, otherwise the name and an indented block below it."""
-    lines = show(value, width - 4)
+def released(name: str, value: Any, width: int = 100, margins: Any = None) -> str:
+    """`name = value`, on one line where it fits, otherwise the name and an indented block below it.
+
+    `margins`: the errors of what is known of it (`run.margins`), which stand beside the numbers.
+    """
+    lines = show(value, width - 4, margins)
     if len(lines) == 1:
         return f"{clean(name)} = {lines[0]}"
     return "\n".join([clean(name), *("  " + line for line in lines)])
 
 
-def show(value: Any, width: int = 100) -> list[str]:
+def show(value: Any, width: int = 100, margins: Any = None) -> list[str]:
     """A plain value as lines of text; long vectors and tables are summarised."""
     if isinstance(value, str):
         return [f'"{clean(value)}"']
     if isinstance(value, Mapping):
-        return _record(value, width)
+        return _record(value, width, margins or {})
     if isinstance(value, list | tuple):
         if value and all(_number(v) for v in value):
-            return _vector(value, width)
+            return _vector(value, width, margins)
         if _table(value):
-            return _rows(value, width)
+            return _rows(value, width, margins)
         if _matrix(value):
             return _grid(value, width)
         return _mixed(value, width)
-    return [number(value, 6)]
+    return [f"{number(value, 6)} {_beside(value, margins)}".rstrip()]
+
+
+def _beside(value: Any, margin: Any) -> str:
+    """`± 30` of a margin, with a mark where the error exceeds the value."""
+    error = margin.get("error") if isinstance(margin, Mapping) else None
+    if error is None or not _number(value):
+        return ""
+    return f"± {error_text(value, error)}"
 
 
 def _number(value: Any) -> bool:
@@ -67,14 +79,21 @@ def _matrix(value: Sequence[Any]) -> bool:
     return len({len(v) for v in value}) == 1 and all(_number(x) for v in value for x in v)
 
 
-def _vector(value: Sequence[float], width: int) -> list[str]:
+def _vector(value: Sequence[float], width: int, margins: Any) -> list[str]:
     line = f"[{', '.join(number(v, 5) for v in value)}]"
+    errors = [m["error"] for m in margins or () if isinstance(m, Mapping) and m.get("error") is not None]
+    told = [_range(min(errors), max(errors))] if errors else []
     if len(value) <= _ROW or len(line) <= width - 10:
-        return [line]
+        return [line, *told] if len(line) > width // 2 else [" ".join([line, *told])]
     finite = [v for v in value if math.isfinite(v)]
     ends = f", {number(min(finite), 5)} to {number(max(finite), 5)}" if finite else ""
     first = ", ".join(number(v, 5) for v in value[:6])
-    return [f"{len(value)} values{ends}", sparkline(value, min(width, 64)), f"[{first}, …]"]
+    return [f"{len(value)} values{ends}", sparkline(value, min(width, 64)), f"[{first}, …]", *told]
+
+
+def _range(least: float, most: float) -> str:
+    texts = dict.fromkeys(error_text(math.inf, error) for error in (least, most))
+    return f"± {' to '.join(texts)}{' each' if len(texts) == 1 else ''}"
 
 
 def _grid(value: Sequence[Sequence[float]], width: int) -> list[str]:
@@ -95,19 +114,26 @@ def _grid(value: Sequence[Sequence[float]], width: int) -> list[str]:
     return [f"{len(value)} × {len(value[0])} values, cells from {number(low, 5)} to {number(top, 5)}", *lines]
 
 
-def _rows(value: Sequence[Mapping[str, Any]], width: int) -> list[str]:
-    names = list(value[0])
-    numeric = [all(_number(row[n]) or row[n] is None for row in value) for n in names]
-    cells = [[clean(str(n)) for n in names]]
-    cells += [[clean(number(row[n], 6)).replace("\n", " ") for n in names] for row in value[:ROWS]]
+def _rows(value: Sequence[Mapping[str, Any]], width: int, margins: Any) -> list[str]:
+    told = margins[:ROWS] if isinstance(margins, list) else []
+    shown = value[:ROWS]
+    columns = [[clean(str(n)), *(clean(number(row[n], 6)).replace("\n", " ") for row in shown)] for n in value[0]]
+    numeric = [all(_number(row[n]) or row[n] is None for row in value) for n in value[0]]
+    for place, name in reversed(list(enumerate(value[0]))):
+        if any(isinstance(m, Mapping) and m.get(name) for m in told):
+            beside = [_beside(row[name], m.get(name)) for row, m in zip(value, told, strict=False)]
+            columns.insert(place + 1, ["", *beside])
+            numeric.insert(place + 1, False)
+    cells = [list(row) for row in zip(*columns, strict=True)]
     lines = [line if len(line) <= width else line[: width - 1] + "…" for line in align(cells, numeric)]
-    return lines + ([f"… {len(value) - ROWS} more rows"] if len(value) > ROWS else [])
+    lines += [f"… {len(value) - ROWS} more rows"] if len(value) > ROWS else []
+    return lines + ([DOUBT] if any(cell.endswith(DOUBTFUL) for row in cells for cell in row) else [])
 
 
-def _record(value: Mapping[Any, Any], width: int) -> list[str]:
+def _record(value: Mapping[Any, Any], width: int, margins: Mapping[Any, Any]) -> list[str]:
     if not value:
         return ["{}"]
-    parts = {clean(str(k)): show(v, width - 4) for k, v in value.items()}
+    parts = {clean(str(k)): show(v, width - 4, margins.get(k)) for k, v in value.items()}
     line = "{" + ", ".join(f"{k}: {v[0]}" for k, v in parts.items()) + "}"
     if all(len(v) == 1 for v in parts.values()) and len(line) <= width:
         return [line]

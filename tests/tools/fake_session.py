@@ -29,6 +29,9 @@ class Result:
     def released_json(self) -> dict[str, object]:
         return self.released
 
+    def margins(self) -> dict[str, object]:
+        return {}
+
 
 class Session:
     def __init__(

@@ -57,8 +57,10 @@ def left_over() -> list[str]:
 def test_releases_become_files(run: Call) -> None:
     Path("usual").touch()
     status, out, err = run("--save", "by_sex=a.csv", "--save", "fine=b.csv")
-    assert (status, err) == (0, "") and "saved  a.csv  (2 rows, 2 columns)" in out
+    assert (status, err) == (0, "") and "saved  a.csv  (2 rows, 4 columns)" in out
     rows = list(csv.DictReader(io.StringIO(Path("a.csv").read_text())))
+    assert list(rows[0]) == ["sex", "n", "n_low", "n_high"]
+    assert all(float(row["n_low"]) < int(row["n"]) < float(row["n_high"]) for row in rows)
     assert [row["sex"] for row in rows] == ["F", "M"] and all(abs(int(row["n"]) - 50) < 60 for row in rows)
     assert Path("b.csv").read_text() == "a,b\n1,x\n2,\n"
     assert left_over() == ["a.csv", "b.csv", "usual"]

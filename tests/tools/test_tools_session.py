@@ -38,7 +38,11 @@ def test_results_are_arrays_frames_and_numbers(frame: pd.DataFrame, tmp_path: Pa
     result = session.run(program, eps=400)
     assert abs(result["n"] - 4) < 1 and isinstance(result["n"], float)
     grouped = result.released["by_sex"]
-    assert list(grouped.columns) == ["sex", "n", "age"] and list(grouped["sex"]) == ["F", "M"]
+    assert list(grouped.columns) == ["sex", "n", "n_low", "n_high", "age", "age_low", "age_high"]
+    assert (grouped["age_low"] <= grouped["age"]).all() and (grouped["n"] < grouped["n_high"]).all()
+    margin = result.margins()["n"]
+    assert margin["low"] == pytest.approx(result["n"] - margin["error"]) and len(result.margins()["h"]) == 3
+    assert list(grouped["sex"]) == ["F", "M"]
     assert abs(grouped["n"][0] - 2) < 1
     assert isinstance(result["h"], np.ndarray) and np.abs(result["h"] - [3, 0, 5]).max() < 1
     assert isinstance(result["both"], np.ndarray)

@@ -7,6 +7,7 @@ from typing import Any
 
 from jostle.diagnostics import Refusal
 from jostle.events import Event
+from jostle.formulas import error_text
 from jostle.trace.html.markup import Html, join, tag
 from jostle.trace.html.program import place_of, text_of
 from jostle.trace.pictures import Picture, pictures
@@ -29,7 +30,8 @@ def releases_section(events: Sequence[Event]) -> Html | None:
         if isinstance(value, list) and _vector(value) and room:
             picture, room = draw(_steps(event.name, value)), room - 1
         place = place_of(event.span, text_of(events))
-        out.append(tag("section", tag("h3", event.name, " ", place), picture, _value_html(value), class_="released"))
+        shown = _value_html(value, event.fields.get("margins"))
+        out.append(tag("section", tag("h3", event.name, " ", place), picture, shown, class_="released"))
     return join(out)
 
 
@@ -70,10 +72,22 @@ def _steps(name: str, value: list[float]) -> Picture:
     return Picture(name, {"shape": "steps", "x": cells, "series": {name: value}, "x_label": "cell"})
 
 
-def _value_html(value: Any) -> Html:
+def _beside(value: Any, margin: Any) -> str:
+    """` ± 30` of a margin, marked where the error is as large as the value."""
+    error = margin.get("error") if isinstance(margin, Mapping) else None
+    if error is None or not isinstance(value, int | float):
+        return ""
+    return f" ± {error_text(value, error)}"
+
+
+def _value_html(value: Any, margins: Any = None) -> Html:
     if isinstance(value, list) and value and all(isinstance(v, Mapping) for v in value):
         head = [str(k) for k in value[0]]
-        rows = [[number(row.get(name), 6) for name in head] for row in value[:_ROWS]]
+        told = margins if isinstance(margins, list) else [{}] * len(value)
+        rows: list[list[str | Html]] = [
+            [number(row.get(name), 6) + _beside(row.get(name), margin.get(name)) for name in head]
+            for row, margin in zip(value[:_ROWS], told, strict=False)
+        ]
         more = tag("p", f"… {len(value) - _ROWS} more rows") if len(value) > _ROWS else None
         return join(tag("div", table(head, rows, class_="data"), class_="wide"), more)
     if _vector(value):
@@ -81,7 +95,7 @@ def _value_html(value: Any) -> Html:
         return tag("p", tag("code", f"[{first}{', …' if len(value) > 12 else ''}]"), f" {len(value)} values",
                    class_="few", title=sparkline(value, 40))  # fmt: skip
     if isinstance(value, int | float):
-        return tag("p", number(value, 8), class_="big")
+        return tag("p", number(value, 8) + _beside(value, margins), class_="big")
     return tag("pre", _text(value))
 
 

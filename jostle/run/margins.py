@@ -1,0 +1,104 @@
+"""The errors of released values as plain data: for listings, pages, files, frames and pictures.
+
+A margin is what JSON has of a number: `value`, its `error` at 95 %, and `low` and `high`. The margins of a value have its
+form, with `None` where nothing is known. Of a selected number there is none: its error is in ranks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from jostle.formulas import Noised
+from jostle.run.propagation import Uncertainty, of_numbers
+from jostle.run.values import Grouped, JSet, is_sequence, is_vector
+
+MOST_SHOWN = 2000
+"""Elements and rows whose margins go into traces and listings; files and frames have all of them."""
+
+
+def of_vector(value: Any) -> tuple[Any, Any] | None:
+    """The lower and the upper ends of a vector's elements, arrays of its shape; None where its noise is not known."""
+    from jostle.kernels.accuracy import standard_errors
+    from jostle.kernels.noisy_array import noise_of
+
+    noise = noise_of(value)
+    if noise is None or not noise.law.scale:
+        return None
+    try:
+        wide = noise.law.sum_quantile() * standard_errors(value)
+    except (OverflowError, ValueError):
+        return None
+    return value - wide, value + wide
+
+
+def ends(values: Any) -> tuple[list[float | None], list[float | None]] | None:
+    """The lower and the upper ends of the numbers of a column; None where no error is known."""
+    if is_vector(values):
+        arrays = of_vector(values)
+        return None if arrays is None else (arrays[0].ravel().tolist(), arrays[1].ravel().tolist())
+    told = of_numbers(values)
+    if not any(told):
+        return None
+    return [one.low if one else None for one in told], [one.high if one else None for one in told]
+
+
+def with_ends(columns: dict[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
+    """Columns of a table, each of noisy numbers followed by `NAME_low` and `NAME_high`."""
+    out: dict[str, Sequence[Any]] = {}
+    for name, values in columns.items():
+        out[name] = values
+        told = ends(values)
+        names = [f"{name}_low", f"{name}_high"]
+        if told is not None and not any(other in columns for other in names):
+            out.update(zip(names, told, strict=True))
+    return out
+
+
+def margins(value: Any) -> Any:
+    """The margins of a value in its form; None where there are none."""
+    if type(value) is Noised:
+        return _margin(value, of_numbers([value])[0])
+    if isinstance(value, Grouped):
+        columns = {name: _margins_of(values) for name, values in list(value.columns.items())[value.keys :]}
+        told = {name: column for name, column in columns.items() if column is not None}
+        many = min(len(value), MOST_SHOWN)
+        return [{name: column[row] for name, column in told.items()} for row in range(many)] if told else None
+    if isinstance(value, dict):
+        fields = {name: margins(item) for name, item in value.items()}
+        return {name: item for name, item in fields.items() if item is not None} or None
+    if is_vector(value):
+        return _margins_of_vector(value)
+    if isinstance(value, JSet) or is_sequence(value):
+        items = list(value)[:MOST_SHOWN]
+        if any(type(item) is Noised for item in items):
+            return _margins_of(items)
+        inner = [margins(item) for item in items if not isinstance(item, (float, str))]
+        return inner if any(item is not None for item in inner) and len(inner) == len(items) else None
+    return None
+
+
+def _margins_of(values: Sequence[Any]) -> list[Any] | None:
+    shown = values[:MOST_SHOWN]
+    told = [_margin(value, one) for value, one in zip(shown, of_numbers(shown), strict=True)]
+    return told if any(told) else None
+
+
+def _margins_of_vector(value: Any) -> list[Any] | None:
+    if value.ndim != 1 or not len(value):
+        return None
+    arrays = of_vector(value)
+    if arrays is None:
+        return None
+    triples = zip(*(array[:MOST_SHOWN].tolist() for array in (value, *arrays)), strict=True)
+    return [{"value": middle, "error": (high - low) / 2, "low": low, "high": high} for middle, low, high in triples]
+
+
+def _margin(value: Any, one: Uncertainty | None) -> dict[str, float | None] | None:
+    if one is None:
+        return None
+    return {
+        name: end if math.isfinite(end) else None
+        for name, end in (("value", float(value)), ("error", one.error), ("low", one.low), ("high", one.high))
+    }

@@ -1,6 +1,6 @@
 """The errors of released values as plain data: for listings, pages, files, frames and pictures.
 
-A margin is what JSON has of a number: `value`, its `error` at 95 %, and `low` and `high`. The margins of a value have its
+A margin is what JSON has of a number: `value`, its `error` at 95 %, and `low` and `high`. Those of a value have its
 form, with `None` where nothing is known. Of a selected number there is none: its error is in ranks.
 """
 

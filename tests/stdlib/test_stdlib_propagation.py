@@ -99,3 +99,32 @@ def test_every_function_of_numbers_is_followed(calculation: str) -> None:
     assert names["e"] == pytest.approx([names["e"][0], names["e"][0], 2 * math.sqrt(2)], rel=0.02)
     ends = names["m"] + np.array([-1, 1]) * names["e"][0]
     np.testing.assert_allclose([names["b"]["low"], names["b"]["high"]], ends, atol=0.05)
+
+
+SHOWN = """\
+private t = bound("t") described by {x: 0..1, k: {"a", "b"}} protecting rows budget epsilon 9
+g = {{ select count(*) as n, avg(x) as mean, median(x) as middle from t groupby k with epsilon 3 }}
+print(g)
+v = laplace(histogram(t, x), epsilon = 1)
+release r = {n: g.n[0], text: "x", both: [g.n[0], g.n[1]], v: v, plain: 5, middle: g.middle[0]}
+plot("groups", x = g.k, y = g.n, kind = "bars")
+plot("cells", y = {cells: v, counts: [1, 2]})
+plot("own", y = v, low = v - 1, high = v + 1)
+"""
+
+
+def test_errors_leave_with_the_numbers() -> None:
+    session = Session(simulate=3)
+    session.bind("t", {"x": [1] * 900, "k": ["a"] * 900})
+    result = session.run(Source("p", SHOWN))
+    lines = result.output[0].split("\n")
+    assert lines[0].split() == ["k", "n", "±", "mean", "±", "middle"] and lines[1].split()[2] == "3"
+    assert lines[-1] == "?: the error is as large as the value" and lines[2].split()[3] == "?"
+    told = result.margins()["r"]
+    assert list(told) == ["n", "both", "v"] and told["both"][0] == told["n"]
+    assert told["n"] == {"value": result["r"]["n"], "error": pytest.approx(math.log(20)),
+                         "low": pytest.approx(result["r"]["n"] - math.log(20)),
+                         "high": pytest.approx(result["r"]["n"] + math.log(20))}  # fmt: skip
+    groups, cells, own = (event.fields for event in result.events if event.kind == "picture")
+    assert groups["low"]["groups"][0] == pytest.approx(told["n"]["low"]) and list(cells["low"]) == ["cells"]
+    assert own["high"]["own"] == pytest.approx([value + 1 for value in own["series"]["own"]])

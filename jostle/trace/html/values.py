@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from jostle.diagnostics import Refusal
@@ -75,18 +76,23 @@ def _steps(name: str, value: list[float]) -> Picture:
 def _beside(value: Any, margin: Any) -> str:
     """` ± 30` of a margin, marked where the error is as large as the value."""
     error = margin.get("error") if isinstance(margin, Mapping) else None
-    if error is None or not isinstance(value, int | float):
+    if not isinstance(error, int | float) or not isinstance(value, int | float):
         return ""
     return f" ± {error_text(value, error)}"
+
+
+def _field(margin: Any, name: str) -> Any:
+    return margin.get(name) if isinstance(margin, Mapping) else None
 
 
 def _value_html(value: Any, margins: Any = None) -> Html:
     if isinstance(value, list) and value and all(isinstance(v, Mapping) for v in value):
         head = [str(k) for k in value[0]]
-        told = margins if isinstance(margins, list) else [{}] * len(value)
+        told = margins if isinstance(margins, list) else []
         rows: list[list[str | Html]] = [
-            [number(row.get(name), 6) + _beside(row.get(name), margin.get(name)) for name in head]
-            for row, margin in zip(value[:_ROWS], told, strict=False)
+            [number(row.get(name), 6) + _beside(row.get(name), _field(margin, name)) for name in head]
+            for row, margin in zip_longest(value[:_ROWS], told[:_ROWS])
+            if row is not None
         ]
         more = tag("p", f"… {len(value) - _ROWS} more rows") if len(value) > _ROWS else None
         return join(tag("div", table(head, rows, class_="data"), class_="wide"), more)

@@ -42,8 +42,13 @@ def shown(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def imports(path: Path) -> Iterator[Import]:
+@cache
+def imports(path: Path) -> tuple[Import, ...]:
     """Every import of a file, also inside functions and under TYPE_CHECKING."""
+    return tuple(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[Import]:
     typing = {id(n) for branch in ast.walk(tree(path)) if _for_typing(branch) for n in ast.walk(branch)}
     for node in ast.walk(tree(path)):
         place = f"{shown(path)}:{getattr(node, 'lineno', 0)}"

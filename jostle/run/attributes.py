@@ -11,7 +11,7 @@ from jostle.language.moments import moment_of
 from jostle.plan.domains import Integer, Moments, Open, Real, listed
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table, Vectors, handles_in
 from jostle.privacy.scores.splits import promised_rows
-from jostle.run.externals import of_kernel, vectors_facts
+from jostle.run.externals import of_kernel, to_jostle, vectors_facts
 from jostle.run.faults import private_value
 from jostle.run.periods import Period
 from jostle.run.values import (
@@ -45,8 +45,8 @@ def attribute(value: Any, name: str) -> Any:
             help=did_you_mean(name, fields) or (f"it has {listed}" if listed else ""),
         )  # fmt: skip
     element = fields[name]
-    if is_model(value) and callable(element):
-        return of_kernel(name, element)
+    if is_model(value):
+        return of_kernel(name, element) if callable(element) else to_jostle(element)
     return element
 
 

@@ -54,6 +54,9 @@ _BY_MODULE = {
         "plain_step round_step synthetic_mixture"
     ),
     "mixtures.factors": "factor_model",
+    "statistics.comparison": "group_difference",
+    "statistics.regression": "correlations linear_fit logistic_curvature_matrix logistic_fit logistic_step",
+    "statistics.tables": "cross_table describe",
     "workloads.boxes": "query_box query_strategy",
 }  # fmt: skip
 KERNELS = {name: module for module, names in _BY_MODULE.items() for name in names.split()}
@@ -115,7 +118,7 @@ def of_kernel(name: str, function: Callable[..., Any]) -> Builtin:
         positional = [_to_python(a) for a in args]
         named = {k: _to_python(v) for k, v in keywords.items()}
         with np.errstate(all="ignore"):
-            return _to_jostle(guarded(name, function, positional, named))
+            return to_jostle(guarded(name, function, positional, named))
 
     return Builtin(name, body, sees_handles=True)
 
@@ -144,13 +147,16 @@ def _to_python(value: Any) -> Any:
     return value
 
 
-def _to_jostle(value: Any) -> Any:
+def to_jostle(value: Any) -> Any:
+    """What a kernel gave, or a field of a model, as a value of the language: dicts become records."""
     if isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if type(value).__module__ == "numpy" and not is_vector(value):
         return float(value)
     if isinstance(value, tuple):
-        return [_to_jostle(v) for v in value]
+        return [to_jostle(v) for v in value]
+    if type(value) is list and value and all(type(v) is dict for v in value):
+        return [to_jostle(v) for v in value]
     if type(value) is dict:
         return Record(value)
     return value

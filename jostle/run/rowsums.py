@@ -27,6 +27,7 @@ from jostle.run.qualifiers import Qualifiers
 from jostle.run.registry import builtin
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Scope
+from jostle.run.shapes import item_compilers
 from jostle.run.values import Interval, Record, is_number, is_sequence, is_vector, kind_name
 from jostle.syntax import nodes as n
 from jostle.threads import on_one_thread
@@ -60,7 +61,7 @@ def _vectors(interp: Any, node: n.Call, scope: Scope) -> Vectors:
         raise refuse("TypeError", "vectors of a weighted source cannot be summed", node.span, help="`up to k rows`")
     tables = Qualifiers.of(node.args[0], table.domains)
     compiler = RowCompiler(table.domains, interp.eval, scope, tables)
-    chosen = [pair for arg in node.args[1:] for pair in compiler.columns_at(arg)]
+    chosen = [pair for arg in node.args[1:] for pair in _columns_at(interp, arg, table, scope, compiler)]
     named = [(expr, name or f"column {i + 1}") for i, (expr, name) in enumerate(chosen)]
     if not named:
         named = [(Column(name), name) for name, domain in table.schema if _numeric(domain)]
@@ -82,6 +83,14 @@ def _vectors(interp: Any, node: n.Call, scope: Scope) -> Vectors:
         for (expr, name), (centre, scale) in zip(named, places, strict=True)
     ]
     return row_vectors(table, coordinates, radius, norm)
+
+
+def _columns_at(interp: Any, node: n.Expr, table: Table, scope: Scope, compiler: RowCompiler) -> list[Any]:
+    """Columns, or expressions on rows; a comprehension gives one for each of its items."""
+    if isinstance(node, n.Comprehension) and node.kind == "list" and not node.flat:
+        inner = item_compilers(interp, node, table, scope)
+        return [pair for each in inner for pair in each.columns_at(node.item)]
+    return compiler.columns_at(node)
 
 
 def _listed(interp: Any, rows: Any, options: dict[str, Any], node: n.Call) -> Any:

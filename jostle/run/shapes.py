@@ -56,17 +56,21 @@ def _row_items(interp: Any, node: n.Expr, table: Table, scope: Scope) -> list[Ro
         compiler = RowCompiler(table.domains, interp.eval, scope)
         return [compiler.expression(item) for item in node.items]
     if isinstance(node, n.Comprehension) and node.kind == "list" and not node.flat:
-        items: list[RowExpr] = []
-        for value in interp.walk(interp.eval(node.source, scope), node.source.span):
-            inner = Scope(scope)
-            interp.bind(node.names, value, inner, node.source.span)
-            if node.condition is None or interp.truth(interp.eval(node.condition, inner), node.condition):
-                compiler = RowCompiler(table.domains, interp.eval, inner)
-                items.append(compiler.expression(node.item))
-        return items
+        return [compiler.expression(node.item) for compiler in item_compilers(interp, node, table, scope)]
     named = isinstance(node, n.Name) and node.id not in table.domains
     listed: Any = interp.eval(node, scope) if named else None
     if is_sequence(listed) and all(v is None or isinstance(v, (str, bool)) or is_number(v) for v in listed):
         return [Constant(float(v) if is_number(v) else v) for v in listed]
     raise refuse("TypeError", "`explode` takes lists that are written out, or of public values", node.span,
                  help="`explode(t, item = [a, b, c])`, or `[part(tags, \";\", i) for i in 1..3]`")  # fmt: skip
+
+
+def item_compilers(interp: Any, node: n.Comprehension, table: Table, scope: Scope) -> list[RowCompiler]:
+    """For each item of a comprehension over something public, what compiles it as an expression on rows."""
+    compilers = []
+    for value in interp.walk(interp.eval(node.source, scope), node.source.span):
+        inner = Scope(scope)
+        interp.bind(node.names, value, inner, node.source.span)
+        if node.condition is None or interp.truth(interp.eval(node.condition, inner), node.condition):
+            compilers.append(RowCompiler(table.domains, interp.eval, inner))
+    return compilers

@@ -70,6 +70,17 @@ def test_regression(tmp_path: Path) -> None:
     assert result.budget["people"]["epsilon"]["spent"] == "2"
 
 
+def test_everyday(tmp_path: Path) -> None:
+    """Without noise income = −17,500 + 530 age + 921 hours; 0.4 of ε 1 leaves 280 and 190, of 95 %."""
+    result = run("everyday.jst", tmp_path)
+    fit = {line["term"]: line for line in result["fit"].rows}
+    for term, truth in (("age", 530), ("hours", 921)):
+        assert abs(fit[term]["value"] - truth) < 12 * fit[term]["error"] < 12_000
+    table = result["where_from"].facts
+    assert abs(table["total"] - 4000) < 12 * table["total_error"]
+    assert 0.999 < float(result.budget["people"]["epsilon"]["spent"]) <= 1
+
+
 @pytest.fixture
 def vectors(tmp_path: Path) -> Path:
     """Three public vectors of 8 by 8 cells."""

@@ -16,6 +16,7 @@ from jostle.privacy.rows.functions import Contributions, Weights
 WEIGHTS: Mapping[str, Callable[..., Weights]] = {
     "one": mixtures.one, "responsibilities": mixtures.responsibilities, "framed": mixtures.framed,
     "nearest": mixtures.nearest, "nearest_from": mixtures.nearest_from, "within": mixtures.within,
+    "logistic_curvature": contributions.logistic_curvature,
 }  # fmt: skip
 CONTRIBUTIONS: Mapping[str, Callable[..., Contributions]] = {
     "coordinates": contributions.coordinates, "indicators": contributions.indicators,

@@ -10,7 +10,7 @@ from jostle.kernels.errors import KernelError
 from jostle.kernels.rowprograms.scales import FAR, STEPS, affine, logistic, numbers, row
 from jostle.privacy.rows.arrays import concatenate, lookup, one_hot, part, reshape
 from jostle.privacy.rows.expressions import Expression, comparison, constant, rounded, shift
-from jostle.privacy.rows.functions import Contributions
+from jostle.privacy.rows.functions import Contributions, Weights
 from jostle.privacy.rows.norms import GRID, GRID_BITS
 from jostle.privacy.rows.program import program
 
@@ -37,6 +37,21 @@ def logistic_gradient(d: int, *, target: Any, weights: Any) -> Contributions:
     before, behind = ([part(units, places)] if places else [] for places in (range(place), range(place + 1, d)))
     x = concatenate([*before, constant([GRID]), *behind])
     return Contributions("logistic_gradient", program([units], x * slope), SLOPE_BITS + GRID_BITS)
+
+
+def logistic_curvature(d: int, *, target: Any, weights: Any) -> Weights:
+    """How much a row says of a logistic regression: 4p(1 − p) for the probability p that `weights` give its class.
+
+    `weights` as in `logistic_gradient`. A quarter of the second moments under these is the second derivative.
+    """
+    w, place = numbers(weights, (d,), "weights"), place_of(target, d)
+    units = row(d)
+    others = np.where(np.arange(d) == place, 0.0, w)
+    margin, bits = affine(others[None, :] / GRID, w[[place]], units, 50)
+    places = rounded(margin, bits - STEPS.bit_length() + 1, -FAR * STEPS, FAR * STEPS)
+    share = logistic(SLOPE_BITS) / 2.0**SLOPE_BITS
+    table = np.floor(4.0 * share * (1.0 - share) * GRID)
+    return Weights("logistic_curvature", program([units], lookup(table, places + FAR * STEPS)))
 
 
 def falling_slope(margin: Expression, bits: int) -> Expression:

@@ -39,11 +39,12 @@ KERNELS: dict[str, Callable[[Values, int], dict[str, Any]]] = {
     "coordinates": lambda v, d: {},
     "indicators": lambda v, d: {"values": v.table(d, entry=lambda: v.whole(1, 4))} | ({"pairs": False} if v.chance(0.3) else {}),
     "logistic_gradient": lambda v, d: {"target": v.whole(0, d - 1), "weights": v.table(d)},
+    "logistic_curvature": lambda v, d: {"target": v.whole(0, d - 1), "weights": v.table(d)},
     "pair_products": lambda v, d: {},
     "ising_gradient": lambda v, d: {"target": v.whole(0, d - 1), "weights": v.table(d)},
     "sign_gradient": lambda v, d: _field(v, d),
 }  # fmt: skip
-WEIGHTS = ("one", "responsibilities", "framed", "nearest", "nearest_from", "within")
+WEIGHTS = ("one", "responsibilities", "framed", "nearest", "nearest_from", "within", "logistic_curvature")
 CONTRIBUTIONS = ("coordinates", "indicators", "logistic_gradient", "pair_products")
 SLOPES = ("ising_gradient", "sign_gradient")
 

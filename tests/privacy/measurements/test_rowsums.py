@@ -31,6 +31,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "nearest": {"centres": [[0.3, 0.1], [-0.2, 0.4], [0.0, 0.0]]},
     "nearest_from": {"centres": [[0.3, 0.1], [-0.2, 0.4], [0.0, 0.0]], "radius": 0.5},
     "within": {"radii": [0.2, 0.5, 1.0]},
+    "logistic_curvature": {"target": 1, "weights": [2.0, -0.5]},
 }  # fmt: skip
 PARAMETERS["framed"] = PARAMETERS["responsibilities"] | {"radius": 1.5}
 

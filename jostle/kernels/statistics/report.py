@@ -1,0 +1,80 @@
+"""What everyday statistics answer with: a table that prints, whose numbers and rows a program reads by name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from jostle.kernels.errors import KernelError
+
+DIGITS = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """`title`, `rows` of equal fields, `notes` below them; `facts` are further fields. All of it is public."""
+
+    title: str
+    rows: Sequence[Mapping[str, Any]]
+    notes: Sequence[str] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    jostle_kind = "a report"
+
+    @property
+    def jostle_fields(self) -> dict[str, Any]:
+        return {
+            **self.facts, "rows": [dict(row) for row in self.rows], "notes": list(self.notes), "title": self.title,
+            "columns": list(self.rows[0]) if self.rows else [], "column": self.column,
+        }  # fmt: skip
+
+    def column(self, name: str) -> list[Any]:
+        """One field of all rows."""
+        if not self.rows or name not in self.rows[0]:
+            raise KernelError(f"the report has no column `{name}`")
+        return [row[name] for row in self.rows]
+
+    def as_json(self) -> Any:
+        rows = [{k: _plain(v) for k, v in row.items()} for row in self.rows]
+        return {"title": self.title, "rows": rows, "notes": list(self.notes)} | {
+            k: _plain(v) for k, v in self.facts.items() if not callable(v)
+        }
+
+    def __str__(self) -> str:
+        names = list(self.rows[0]) if self.rows else []
+        cells = [names] + [[text(row[name]) for name in names] for row in self.rows]
+        widths = [max(len(line[k]) for line in cells) for k in range(len(names))]
+        left = [any(isinstance(row[name], str) for row in self.rows) for name in names]
+        padded = [
+            [c.ljust(w) if at else c.rjust(w) for c, w, at in zip(line, widths, left, strict=True)] for line in cells
+        ]
+        lines = ["  " + "  ".join(line).rstrip() for line in padded]
+        return "\n".join([self.title, *lines, *self.notes])
+
+
+def text(value: Any) -> str:
+    """A cell as it prints: numbers with six figures, large ones whole, none as a dash."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        if not math.isfinite(value):
+            return "∞" if value > 0 else "−∞" if value < 0 else "–"
+        return f"{value:.0f}" if abs(value) >= 10 ** (DIGITS - 1) else f"{value:.{DIGITS}g}".replace("e-0", "e-")
+    return str(value)
+
+
+def _plain(value: Any) -> Any:
+    """As JSON knows it: numbers that are not finite are none."""
+    if isinstance(value, Mapping):
+        return {k: _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    return value

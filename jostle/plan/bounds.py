@@ -69,7 +69,7 @@ def _applied(expr: Apply, schema: Schema) -> Interval | None:
     args = [_bounds(arg, schema) for arg in expr.args[:many]]
     if op in PARTS and args[0] is None:
         args[0] = _CALENDAR[OPERATIONS[op].kinds[0]]
-    if op == "clamp" and args[0] is None:
+    if op in ("clamp", "clamp date", "clamp time") and args[0] is None:
         args[0] = (-math.inf, math.inf)
     operands = [arg for arg in args if arg is not None]
     if len(operands) < len(args) or op not in OPERATIONS:

@@ -26,7 +26,9 @@ ARITY = {
     **dict.fromkeys(COMPARISONS, 2), "not": 1, "if": 3,
 }  # fmt: skip
 _OVERLOADED = frozenset(spelling[0] for spelling in OVERLOADS)
-_MIXED = frozenset({*COMPARISONS, "in", "if", "coalesce", "-", "days_between", "seconds_between"})
+_MIXED = frozenset(
+    {*COMPARISONS, "in", "if", "coalesce", "-", "days_between", "seconds_between", "clamp", "min", "max"}
+)
 _TAKES_MOMENTS = frozenset(op.name for op in OPERATIONS.values() if {"date", "time"} & {*op.kinds})
 WORDS = {"number": "a number", "text": "text", "boolean": "true or false", "date": "a date", "time": "a time"}
 
@@ -49,6 +51,8 @@ def applied(op: str, args: tuple[RowExpr, ...], schema: Schema) -> Apply:
 
     Where a time meets a date, the date is its beginning; where a date is needed, a time is its date.
     """
+    if op in ("date", "time") and len(args) == 2:  # a text, and the format in which it is written
+        return Apply(f"{op} of text", (Apply(f"{op} by format", args),))
     if op not in _OVERLOADED | _MIXED | _TAKES_MOMENTS:
         return Apply(op, args)
     kinds = [_safe_kind(arg, schema) for arg in args]

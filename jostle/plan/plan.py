@@ -171,10 +171,10 @@ class Union:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """Public rows that stand in the plan itself: each cell a finite number, a text, or none."""
+    """Public rows that stand in the plan itself: each cell a finite number, a text, a truth, a date, a time or none."""
 
     columns: tuple[tuple[str, Domain], ...]
-    rows: tuple[tuple[float | str | None, ...], ...]
+    rows: tuple[tuple[float | str | bool | date | None, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)

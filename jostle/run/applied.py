@@ -9,7 +9,7 @@ from typing import Any
 from jostle.diagnostics import refuse
 from jostle.language.operations import OPERATIONS
 from jostle.plan.kinds import WORDS, applied, value_kind
-from jostle.plan.plan import Constant
+from jostle.plan.plan import Apply, Constant
 from jostle.run.values import is_number, kind_name
 
 
@@ -19,8 +19,13 @@ def apply(name: str, values: Sequence[Any]) -> Any:
         if not (value is None or is_number(value) or isinstance(value, bool | str | date)):
             raise refuse("TypeError", f"`{name}` does not take {kind_name(value)}")
     constants = tuple(Constant(float(value) if is_number(value) else value) for value in values)
-    expr = applied(name, constants, {})
-    given = [arg.value for arg in expr.args if isinstance(arg, Constant)]
+    return _value(name, applied(name, constants, {}))
+
+
+def _value(name: str, expr: Apply) -> Any:
+    """What an operation on constants gives; `name` is what the program calls it."""
+    given = [_value(name, arg) if isinstance(arg, Apply) else arg.value
+             for arg in expr.args if isinstance(arg, Apply | Constant)]  # fmt: skip
     chosen = OPERATIONS[expr.op]
     if len(given) != chosen.arity and "*" not in chosen.signature:
         raise refuse("TypeError", f"`{name}({chosen.signature})` takes {chosen.arity}, and {len(given)} were given")

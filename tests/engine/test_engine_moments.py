@@ -6,9 +6,10 @@ import itertools
 import math
 import random
 from collections.abc import Iterator
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
@@ -17,10 +18,23 @@ import pytest
 
 from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.sql.relations import relation
-from jostle.language import moments
-from jostle.language.moments import DAYS, EXACT, FIRST_DAY, FIRST_TIME, LAST_DAY, LAST_TIME, SPANS, moment_of, number_of
+from jostle.language import formats, moments
+from jostle.language.formats import as_iso
+from jostle.language.moments import (
+    DAY,
+    DAYS,
+    EXACT,
+    FIRST_DAY,
+    FIRST_TIME,
+    LAST_DAY,
+    LAST_TIME,
+    SPANS,
+    moment_of,
+    number_of,
+)
 from jostle.language.operations import OPERATIONS
 from jostle.language.operations.moments import MOMENTS
+from jostle.language.zones import zone_of
 from jostle.plan.bounds import bounds_of
 from jostle.plan.domains import Domain, Integer, Moments, Open
 from jostle.plan.keys import key_values
@@ -171,6 +185,15 @@ def test_moving_and_differences(engine: DuckDb) -> None:
     assert got[0] == [meaning("time apart", a, b) for a, b in pairs]
     assert got[1] == [meaning("days_between", a and a.date(), b and b.date()) for a, b in pairs]
     assert got[2] == [meaning("seconds_between", a, b) for a, b in pairs]
+    for kind, cut in (("date", lambda t: t and t.date()), ("time", lambda t: t)):
+        low, high = (Constant(cut(end)) for end in (datetime(1999, 5, 5, 12), datetime(2030, 1, 1)))
+        a, b = (Apply("date", (Column(c),)) if kind == "date" else Column(c) for c in "tu")
+        calls = (("clamp", (a, low, high)), ("clamp", (a, high, low)), ("min", (a, b)), ("max", (a, b)))
+        values = on_sql(engine, arrays, domains, [applied(name, args, domains) for name, args in calls])
+        ends = [(low.value, high.value), (high.value, low.value)]
+        for (name, _), column, more in zip(calls, values, [*ends, None, None], strict=True):
+            operands = [(cut(x), *more) if more else (cut(x), cut(y)) for x, y in pairs]
+            assert column == [meaning(f"{name} {kind}", *some) for some in operands], (name, kind)
     assert got[3] == [None if a is None or b is None else number_of(a) < number_of(b) for a, b in pairs]
 
 
@@ -185,6 +208,63 @@ def test_texts_that_spell_moments(engine: DuckDb) -> None:
         assert values == [meaning(f"{kind} of text", text or None) for text in texts]
         (cells,) = on_sql(engine, {"t": array}, {"t": Open(kind)}, [Column("t")])  # the same as a described column
         assert cells == values
+
+
+def test_what_clocks_of_zones_show(engine: DuckDb) -> None:
+    """As Python's zoneinfo has it, near every transition of some hard zones and at any other time, until 2099."""
+    rng = random.Random(6)
+    names = ["Europe/Berlin", "America/St_Johns", "Africa/Casablanca", "Pacific/Apia", "UTC"]
+    some = [t for t in times(300) if t is not None]
+    some += [datetime(1800, 1, 1) + timedelta(microseconds=rng.randrange(300 * 365 * DAY)) for _ in range(500)]
+    for name in names:
+        near = [moment_of("time", start + off) for start in zone_of(name).starts for off in (-1, 0, 1_000_000)]
+        rows = [moment_of("time", moments.rounded_time(number_of(t))) for t in [*some, *near]]
+        array = pa.array(rows, pa.timestamp("us"))
+        expr = applied("in_zone", (Column("t"), Constant(name)), {"t": Open("time")})
+        (values,) = on_sql(engine, {"t": array}, {"t": Open("time")}, [expr])
+        zone = ZoneInfo(name)
+        for time, value in zip(rows, values, strict=True):
+            assert value == meaning("in_zone", time, name)
+            if 1800 <= time.year < 2100:
+                shown = time.replace(tzinfo=UTC).astimezone(zone).replace(tzinfo=None)
+                assert value == float(number_of(shown)), (name, time)
+    schema: dict[str, Domain] = {"t": Moments("time", number_of(datetime(2020, 1, 1)), number_of(datetime(2020, 1, 2)))}
+    assert bounds_of(Apply("in_zone", (Column("t"), Constant("UTC"))), schema) == bounds_of(Column("t"), schema)
+
+
+def test_texts_by_format(engine: DuckDb) -> None:
+    rng = random.Random(7)
+    cases = {
+        "%d/%m/%Y": "3/11/2024", "%m/%d/%y": "03/11/68", "%d %b %Y": "3 Nov 2024", "%B %d, %Y": "february 29, 2024",
+        "%Y%m%d": "20240229", "%Y-%m-%d %H:%M:%S.%f": "2024-02-29 23:59:59.25",
+        "%d.%m.%Y %I:%M %p": "1.1.1999 12:05 am",
+        "%Y%%%m|%d {%H}": "2024%2|9 {7}", "'%Y'%m'%d": "'2024'5'6",
+    }  # fmt: skip
+    clocks = {"%I:%M:%S %p": "4:42:00 PM", "%H:%M": "23:59", "%I%p": "12AM", "%H%M": "111"}
+    for written, text in (cases | clocks).items():
+        texts = [text, text.upper(), f" {text}\t", text + "x", "", text.replace(" ", "\u202f"), None]
+        texts += ["".join(rng.choice([c] * 9 + ["0", "9", " "]) for c in text) for _ in range(200)]
+        for kind in ("date", "time") if written in cases else ("time",):
+            expr = applied(kind, (Column("t"), Constant(written)), {"t": Open("text")})
+            (values,) = on_sql(engine, {"t": np.array(texts, dtype=object)}, {"t": Open("text")}, [expr])
+            expected = [text and as_iso(text, written, kind) for text in texts]
+            assert values == [meaning(f"{kind} of text", iso or None) for iso in expected], written
+            assert values[0] is not None and (written == "%Y%m%d" or values[3] is None)
+            if " " not in written and "%f" not in written:
+                first = datetime.strptime(text, written)
+                day = first if written in cases else first.replace(year=1970)
+                assert values[0] == number_of(day.date() if kind == "date" else day), written
+
+
+def test_formats_that_say_too_little() -> None:
+    days = ("%d/%m", "%Q", "%Y-%m-%d %M", "%Y %y %m %d", "%Y-%m-%d %I:%M", "%", "%d/%m/%Y %p")
+    for written in ("%H:%M", "%I:%M %p", *days):
+        with pytest.raises(ValueError):
+            formats.parse(written, "date")
+    with pytest.raises(ValueError):
+        formats.parse("%M", "time")
+    with pytest.raises(ValueError, match="Europe/Berlin"):
+        zone_of("Europe/Berlim")
 
 
 @pytest.mark.parametrize("unit", ["", "day", "week", "month", "quarter", "year"])

@@ -33,5 +33,7 @@ OVERLOADS: dict[tuple[str | None, ...], str] = {
     ("-", DATE, DATE): "apart", ("-", TIME, TIME): "time apart",
     ("trunc", TIME, TEXT): "trunc time",
     ("date", TEXT): "date of text", ("time", TEXT): "time of text",
+    **{(name, *(kind,) * many): f"{name} {kind}"
+       for name, many in (("clamp", 3), ("min", 2), ("max", 2)) for kind in (DATE, TIME)},
 }
 """Operations that a program spells with the name of another one, by the kinds of their operands."""

@@ -8,11 +8,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from datetime import date, datetime
+from functools import partial
+from typing import Any
 
-from jostle.language import moments
+from jostle.language import formats, moments
 from jostle.language.intervals import Interval
 from jostle.language.moments import DAY, DAYS, FIRST_DAY, FIRST_TIME, LAST_DAY, LAST_TIME, SPANS, moment_of, number_of
+from jostle.language.operations.numbers import NUMBERS
 from jostle.language.operations.operation import DATE, NUMBER, TEXT, TIME, Operands, Operation, Whole, unbounded
+from jostle.language.zones import Zone, zone_of
 
 _DAY_OF = "(DATE '1970-01-01' + TRY_CAST({0} AS INTEGER))"
 _READ = "trim({0}, ' \t')"
@@ -123,6 +127,55 @@ def _apart(unit: float) -> Callable[[Interval, Interval], Interval]:
     return lambda x, y: ((x[0] - y[1]) / unit, (x[1] - y[0]) / unit)
 
 
+def _check_format(kind: str, written: str) -> None:
+    formats.parse(written, kind)
+
+
+def _check_zone(name: str) -> None:
+    zone_of(name)
+
+
+def _in_zone(time: datetime, name: str) -> date | None:
+    micros = number_of(time)
+    ahead = zone_of(name).ahead(micros)
+    return None if ahead is None or micros + ahead < FIRST_TIME else moment_of(TIME, micros + ahead)
+
+
+def _zoned(name: str) -> str:
+    """SQL: the transitions are halved again and again, so that few are compared for a row."""
+    zone = zone_of(name)
+
+    def ahead(first: int, last: int) -> str:
+        if first == last:
+            return f"{zone.offsets[first]}e0"
+        middle = (first + last) // 2
+        before, after = ahead(first, middle), ahead(middle + 1, last)
+        return f"CASE WHEN {{0}} < {zone.starts[middle]}e0 THEN {before} ELSE {after} END"
+
+    shown = f"({{0}} + {ahead(0, len(zone.offsets) - 1)})"
+    earliest = FIRST_TIME - zone.offsets[0]
+    return f"CASE WHEN {{0}} < {zone.end}e0 AND {{0}} >= {earliest}e0 THEN {shown} END"
+
+
+def _zone_bounds(time: Interval, name: str) -> Interval:
+    zone: Zone = zone_of(name)
+    low, high = time[0] + min(zone.offsets), min(time[1], zone.end) + max(zone.offsets)
+    return max(low, FIRST_TIME), max(high, FIRST_TIME)
+
+
+def _like_numbers(name: str, kind: str, value: Callable[..., Any]) -> Operation:
+    """An operation on numbers, of dates or times, which are compared by the numbers that stand for them."""
+    numbers = next(operation for operation in NUMBERS if operation.name == name)
+    return Operation(
+        f"{name} {kind}", numbers.arity, numbers.bounds, numbers.sql, operands=Operands.NAMED,
+        takes=(kind,) * numbers.arity, gives=kind, whole=Whole.ALWAYS, value=value, rises=True,
+    )  # fmt: skip
+
+
+def _clamped(moment: date, low: date, high: date) -> date:
+    return max(low, min(high, moment))
+
+
 MOMENTS = (
     Operation("year", 1, _years, _part("year"), takes=(DATE,), whole=Whole.ALWAYS,
               value=lambda day: float(day.year), about="The year of a date or time."),
@@ -147,10 +200,11 @@ MOMENTS = (
     Operation("second", 1, _between(0, 59), "(floor({0} / 1e6) - 60 * floor({0} / 60e6))", takes=(TIME,),
               whole=Whole.ALWAYS, value=lambda time: float(time.second), about="The whole second, 0 to 59, of a time."),
     Operation("date", 1, lambda time: (time[0] // DAY, time[1] // DAY), f"floor({{0}} / {DAY}e0)", takes=(TIME,),
-              gives=DATE, whole=Whole.ALWAYS, value=lambda time: time.date(),
-              about="The date of a time, or the one that a text spells."),
+              gives=DATE, whole=Whole.ALWAYS, value=lambda time: time.date(), signature="value, format = none",
+              optional=1, about='The date of a time, or the one that a text spells: as ISO, or as "%d/%m/%Y".'),
     Operation("time", 1, lambda day: (day[0] * DAY, day[1] * DAY), f"({{0}} * {DAY}e0)", takes=(DATE,), gives=TIME,
-              whole=Whole.ALWAYS, value=_time_of, about="The beginning of a date, or the time that a text spells."),
+              whole=Whole.ALWAYS, value=_time_of, signature="value, format = none", optional=1,
+              about='The beginning of a date, or the time that a text spells: as ISO, or as "%I:%M %p".'),
     Operation("date of text", 1, unbounded,
               f"CASE WHEN regexp_matches({{0}}, '{moments.TEXT}') AND {_INSIDE} "
               f"THEN CAST({_DAYS} AS DOUBLE) END", operands=Operands.NAMED, takes=(TEXT,), gives=DATE,
@@ -159,6 +213,14 @@ MOMENTS = (
               f"CASE WHEN regexp_matches({{0}}, '{moments.TEXT}') AND {_INSIDE} "
               f"THEN {known_time(_MICROS)} END", operands=Operands.NAMED, takes=(TEXT,),
               gives=TIME, whole=Whole.ALWAYS, value=lambda text: moments.read(text, TIME)),
+    *(Operation(f"{kind} by format", 2, unbounded, lambda written, kind=kind: formats.in_sql(written, kind),
+                operands=Operands.NAMED, takes=(TEXT, TEXT), gives=TEXT, constants=1,
+                check=partial(_check_format, kind),
+                value=lambda text, written, kind=kind: formats.as_iso(text, written, kind)) for kind in (DATE, TIME)),
+    Operation("in_zone", 2, _zone_bounds, _zoned, operands=Operands.NAMED, takes=(TIME, TEXT), gives=TIME,
+              constants=1, check=_check_zone, whole=Whole.ALWAYS, value=_in_zone,
+              signature="value, zone",
+              about='What a clock in a zone, "Europe/Berlin", shows at a time of UTC, up to the year 2099.'),
     Operation("trunc", 2, _truncations(DATE), lambda unit: truncation(DATE, unit, "{0}"), operands=Operands.NAMED,
               takes=(DATE, TEXT), gives=DATE, constants=1, check=lambda unit: _check_unit(unit, DAYS),
               whole=Whole.ALWAYS, value=_truncated, signature="value, unit",
@@ -183,5 +245,7 @@ MOMENTS = (
     Operation("seconds_between", 2, lambda x, y: _apart(10**6)(y, x), "(({1} - {0}) / 1e6)", takes=(TIME, TIME),
               value=lambda x, y: (float(number_of(y)) - float(number_of(x))) / 1e6, signature="first, last",
               about="How many seconds the second time is after the first."),
+    *(_like_numbers(name, kind, value) for kind in (DATE, TIME)
+      for name, value in (("clamp", _clamped), ("min", min), ("max", max))),
 )  # fmt: skip
 

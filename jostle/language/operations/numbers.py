@@ -44,7 +44,7 @@ NUMBERS = (
               "CASE WHEN {0} IS NULL OR {1} IS NULL OR {2} IS NULL THEN NULL WHEN {0} < {1} OR {2} < {1} THEN {1} "
               "WHEN {0} > {2} THEN {2} ELSE {0} END",
               lambda np, x, low, high: np.maximum(low, np.minimum(high, x)), Operands.FINITE, Finite.ALWAYS,
-              Whole.FROM_WHOLE, number=lambda x, low, high: min(max(x, low), high), rises=True,
+              Whole.FROM_WHOLE, number=lambda x, low, high: max(low, min(high, x)), rises=True,
               about="The nearest number between `low` and `high`.", signature="value, low, high"),
     Operation("min", 2, intervals.smaller, "CASE WHEN {0} <= {1} THEN {0} WHEN {1} < {0} THEN {1} END",
               lambda np, x, y: np.minimum(x, y), Operands.FINITE, Finite.ALWAYS, Whole.FROM_WHOLE,

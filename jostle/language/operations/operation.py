@@ -67,6 +67,7 @@ class Operation:
     takes: tuple[str, ...] = ()
     gives: str = NUMBER
     constants: int = 0
+    optional: int = 0  # further operands that a program may give, which make it another operation
     check: Callable[..., None] | None = None  # raises ValueError with what is wrong
     value: Callable[..., Any] | None = None
 

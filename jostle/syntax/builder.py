@@ -220,6 +220,14 @@ class Builder(QueryBuilder):
         spelled = {"=": "==", "<>": "!="}.get(str(op), str(op).lower())
         return n.Binary(spelled, left, right, span=self._span(left, right))
 
+    def joined(self, left: n.Expr, _sign: Token, right: n.Expr) -> n.Binary:
+        """SQL's `a || b`, which joins texts."""
+        if any(isinstance(side, n.Number | n.Logic) or getattr(side, "value", None) in (True, False)
+               for side in (left, right)):  # fmt: skip
+            help = "write `or` between conditions, `text(x)` for a number"
+            raise refuse("SyntaxError", "`||` joins texts", self._at(_sign), help=help)
+        return n.Binary("+", left, right, span=self._span(left, right))
+
     def not_member(self, left: n.Expr, _not: Token, _in: Token, right: n.Expr) -> n.Binary:
         return n.Binary("not in", left, right, span=self._span(left, right))
 

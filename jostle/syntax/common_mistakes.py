@@ -159,14 +159,17 @@ def misspelt_clause(place: ErrorPlace) -> Diagnostic | None:
 
 
 def chained(place: ErrorPlace) -> Diagnostic | None:
-    """`1 < x < 5`."""
+    """`1 < x < 5`, and `x == 1 || y == 2`."""
     if place.type not in ("CMP", "_IN"):
         return None
+    help = "write `1 < x and x < 5`"
     for token in same_level(place):
         if token.type in ("_AND", "_OR", "COMMA", "_IF", "_ELSE", "EQUAL", "_WHERE", "_ASSERT", "COLON"):
             return None
+        if token.type == "JOINED":
+            help = "`||` joins texts: write `or` between conditions"
         if token.type in ("CMP", "_IN"):
-            return place.error("comparisons do not chain", help="write `1 < x and x < 5`")
+            return place.error("comparisons do not chain", help=help)
     return None
 
 

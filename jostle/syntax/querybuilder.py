@@ -56,7 +56,8 @@ class QueryBuilder(Transformer):  # type: ignore[type-arg]
 
     def of_groups(self, *clauses: Any) -> tuple[Any, ...]:
         """Keys, limit, `having`, `order by` and `limit`, None where they are missing."""
-        return (None,) * (5 - len(clauses)) + clauses
+        keys, limit, having, ranking, first = (None,) * (5 - len(clauses)) + clauses
+        return keys, limit, having or (None,), ranking or (None,), first or (None,)
 
     def query(self, open: Token, body: n.Expr, close: Token) -> n.Query:
         return n.Query(body, span=self._span(open, close))
@@ -66,7 +67,8 @@ class QueryBuilder(Transformer):  # type: ignore[type-arg]
         (table,) = only(n.Expression, rest)[:1]
         alias, table, from_table = rest[rest.index(table) + 1], _rows_of(table), table
         where, per, of_groups, spend = rest[-4:]
-        keys, limit, having, ranking, first = of_groups or (None,) * 5
+        keys, limit, (having, *a), (ranking, *b), (first, *c) = of_groups or (None, None, (None,), (None,), (None,))
+        limit = self._one_limit([limit, *a, *b, *c])
         released = having or (ranking[-1] if ranking else None) or first
         if released is not None and (not keys or per is not None):
             message = "`having`, `order by` and `limit` are of groups that are released, and this select has none"
@@ -79,6 +81,13 @@ class QueryBuilder(Transformer):  # type: ignore[type-arg]
             span=self._span(word, *placed, where, *(per or ())[-1:], *keys[-1:], limit, having, *(ranking or ())[-1:],
                             first, spend),
         )  # fmt: skip
+
+    def _one_limit(self, limits: Sequence[n.Limit | None]) -> n.Limit | None:
+        """What each person gives: it may stand after `order by` and `limit` too, but not twice."""
+        there = [limit for limit in limits if limit is not None]
+        if len(there) > 1:
+            raise refuse("SyntaxError", "a select says once what each person gives", there[1].span)
+        return next(iter(there), None)
 
     def column(self, value: n.Expr, name: Token | None) -> n.Column:
         return n.Column(value, str(name) if name is not None else None, span=self._span(value, name))
@@ -132,18 +141,19 @@ class QueryBuilder(Transformer):  # type: ignore[type-arg]
     def where(self, _where: Token, condition: n.Expr) -> n.Expr:
         return condition
 
-    def having(self, _having: Token, condition: n.Expr) -> n.Expr:
-        return condition
+    def having(self, _having: Token, condition: n.Expr, limit: n.Limit | None) -> tuple[Any, ...]:
+        return condition, limit
 
-    def ranking(self, *children: Any) -> tuple[n.Rank, ...]:
-        return only(n.Rank, children)
+    def ranking(self, *children: Any) -> tuple[Any, ...]:
+        """The ranks, and what each person gives where that is said after them."""
+        return only(n.Rank, children), *only(n.Limit, children)
 
     def rank(self, value: n.Expr, direction: Token | None) -> n.Rank:
         descending = direction is not None and direction.lower() == "desc"
         return n.Rank(value, descending, span=self._span(value, direction))
 
-    def first(self, _limit: Token, most: n.Expr) -> n.Expr:
-        return most
+    def first(self, _limit: Token, most: n.Expr, limit: n.Limit | None) -> tuple[Any, ...]:
+        return most, limit
 
     def groupby(self, *children: Any) -> tuple[n.GroupKey, ...]:
         return only(n.GroupKey, children)

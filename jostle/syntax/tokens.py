@@ -15,7 +15,7 @@ from jostle.source import Source
 from jostle.syntax.layout import ENDS_AN_EXPRESSION, Layout
 from jostle.syntax.parser import parse_with
 
-SPELLED = {"_GROUP": "groupby", "NULL": "missing"}
+SPELLED = {"_GROUP": "groupby", "NULL": "missing", "JOINED": "+"}
 MARKS = ("_NL", "_INDENT", "_DEDENT")
 # Where a `{` belongs to a Feature, an Option or a Utility, this word stands before the bracket before it.
 _PARTS = ("KIND", "_PREDICT")

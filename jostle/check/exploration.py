@@ -255,7 +255,8 @@ class Exploration(Interpreter):
             home: Scope | None = scope
             while home is not None and name not in home.names:
                 home = home.parent
-            return MISSING if home is None or home.parent is None else self.look_up(scope, name)
+            mine = home is not None and home.parent is not None and name not in home.released
+            return self.look_up(scope, name) if mine else MISSING
 
         return value
 

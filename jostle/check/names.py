@@ -30,6 +30,21 @@ OTHER_LANGUAGES = {
     "filter": "`[x for x in xs if x > 1]`", "reduce": "a `for` loop, or `sum over x in xs of f(x)`",
     "isnull": "`x is missing`", "isna": "`x is missing`", "dict": "`{a: 1}`, or `record(pairs)`", "pow": "`x ^ 2`",
     "any": "`len([x for x in xs if x > 1]) > 0`", "all": "`len([x for x in xs if not x > 1]) == 0`",
+    "countif": "`sum(1 if x > 1 else 0)`, or `count(*) … where`", "greatest": "`max(a, b)`", "least": "`min(a, b)`",
+    "ifnull": "`coalesce(x, 0)`", "nvl": "`coalesce(x, 0)`", "isnan": "`x is missing`", "fillna": "`coalesce(x, 0)`",
+    "nullif": "`none if x == 0 else x`", "iif": "`a if c else b`", "substr": "`substring(x, 1, 3)`",
+    "concat": "`a + b`", "char_length": "`length(x)`", "len_chars": "`length(x)`", "split_part": "`part(x, \";\", 1)`",
+    "regexp_contains": "`matches(x, \"^a\")`", "regexp_like": "`matches(x, \"^a\")`", "power": "`x ^ 2`",
+    "sign": "`1 if x > 0 else -1 if x < 0 else 0`", "ceiling": "`ceil(x)`", "mod": "`x % 2`", "ln": "`log(x)`",
+    "log10": "`log(x) / log(10)`", "clip": "`clamp(x, 0, 10)`", "date_trunc": "`trunc(d, \"month\")`",
+    "dateadd": "`d + 7`", "date_add": "`d + 7`", "datediff": "`days_between(d, e)`", "to_date": "`date(x)`",
+    "date_diff": "`days_between(d, e)`", "strptime": "`time(x, \"%d/%m/%Y\")`", "to_timestamp": "`time(x)`",
+    "parse_date": "`date(x, \"%d/%m/%Y\")`", "parse_time": "`time(x, \"%I:%M %p\")`", "dayofweek": "`weekday(d)`",
+    "at_timezone": "`in_zone(t, \"Europe/Berlin\")`", "variance": "`var(x)`", "var_samp": "`var(x)`",
+    "stddev_samp": "`stddev(x)`", "std": "`stddev(x)`", "approx_count_distinct": "`count(distinct x)`",
+    "var_pop": "`var(x)`, which is the sample's", "stddev_pop": "`stddev(x)`, which is the sample's",
+    "percentile_cont": "`quantile(x, 0.5)`", "approx_quantiles": "`quantile(x, 0.25) as low, median(x) as middle, …`",
+    "percentile": "`quantile(x, 0.5)`", "corr": "`covariance(x, y) / (stddev(x) * stddev(y))`",
     "exit": "nothing more: a program ends with its text", "quit": "nothing more: a program ends with its text",
 }  # fmt: skip
 
@@ -59,7 +74,6 @@ class Names:
         self._built_in: dict[str, Collection[str]] = {}  # the built-ins that each module brings, by the module's name
         self.former: dict[Span, tuple[str, str]] = {}
         self.unbrought: dict[str, Span] = {}
-        self._released: Collection[str] = ()  # by `release NAME = E`, which gives the program no such name
 
     def program(self, program: n.Program) -> None:
         names = frozenset(bound_in(program.body, self._modules.names))
@@ -71,7 +85,6 @@ class Names:
         self._built_in = {use.path[-1]: self._modules.built_in(use) for use in used if use.path[-1] not in own}
         self._library = names - own
         self._clashes = {name: found for name, found in self._modules.clashes(used).items() if name not in own}
-        self._released = {s.name for s in nodes if isinstance(s, n.Release) and s.value is not None}
         self._block(program.body, Scope(names, self._always))
         if self._modules.failed:  # an unknown name may be one of the missing module
             return
@@ -292,8 +305,7 @@ class Names:
             return
         if not scope.holds(name):
             names = {*scope.visible(), *more}
-            help = f"write `{name} = …` and then `release {name}`" if name in self._released else _way_out(name, names)
-            self._unknown.append((name, span, help))
+            self._unknown.append((name, span, _way_out(name, names)))
             return
         row = BUILTINS.get(name)
         if row is not None and row.module and name not in self._predefined and _innermost(name, scope) is self._always:

@@ -42,6 +42,8 @@ def bound_by(stmt: n.Stmt, use_names: UseNames) -> Iterator[str]:
     """The names that `stmt` binds in its own scope, once for each place, those of its blocks included."""
     if isinstance(stmt, n.Use):
         yield from use_names(stmt)
+    if isinstance(stmt, n.Release) and stmt.value is not None:
+        yield stmt.name
     for field in stmt.binds:
         names = getattr(stmt, field)
         yield from (names,) if isinstance(names, str) else names

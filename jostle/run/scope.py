@@ -9,15 +9,19 @@ from jostle.language.forms import ambiguity
 
 
 class Scope:
-    """`modules`: of the names that came by `use`, the modules that have them. `groups`: names of a select's results."""
+    """`modules`: of the names that came by `use`, the modules that have them. `groups`: names of a select's results.
 
-    __slots__ = ("groups", "modules", "names", "parent")
+    `released`: names that came by `release x = E`, which stand back behind columns and whatever else has them.
+    """
+
+    __slots__ = ("groups", "modules", "names", "parent", "released")
 
     def __init__(self, parent: Scope | None = None, names: dict[str, Any] | None = None) -> None:
         self.parent = parent
         self.names: dict[str, Any] = {} if names is None else names
         self.groups = False
         self.modules: dict[str, tuple[str, ...]] | None = None
+        self.released: frozenset[str] = frozenset()
 
     def find(self, name: str) -> Any:
         """The value, or `MISSING`. Refuses a name that several modules have."""
@@ -37,6 +41,8 @@ class Scope:
             scope = scope.parent
         if scope is None or scope.parent is None or (scope.modules is not None and name in scope.modules):
             return MISSING
+        if name in scope.released:
+            return MISSING
         return scope.names[name]
 
     def outside_rows(self) -> Scope:
@@ -54,8 +60,15 @@ class Scope:
 
     def set(self, name: str, value: Any) -> None:
         self.names[name] = value
+        self.released -= {name}
         if self.modules is not None:
             self.modules.pop(name, None)
+
+    def release(self, name: str, value: Any) -> None:
+        """Gives a name to what is released under it, unless the name means something else already."""
+        if name in self.released or self.find(name) is MISSING:
+            self.names[name] = value
+            self.released |= {name}
 
     def bring(self, name: str, value: Any, module: str, *, built_in: bool) -> None:
         """Gives a name of a module, unless the program has one; what two bring is refused where it is used."""

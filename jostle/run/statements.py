@@ -63,6 +63,8 @@ def _release(interp: Interpreter, node: n.Release, scope: Scope) -> None:
     value = interp.eval(node.value, scope) if node.value is not None else scope.get(node.name)
     for handle in handles_in(value):
         raise private_value(handle, "cannot be released")
+    if node.value is not None:
+        scope.release(node.name, value)
     if interp.quiet:
         return
     public, told = _event_value(value), margins(value)

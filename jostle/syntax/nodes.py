@@ -367,6 +367,8 @@ class ParamDecl(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Release(Statement):
+    """`release x`, or with a value `release x = E`, which gives x that value too."""
+
     name: str
     value: Expr | None
 

@@ -42,7 +42,7 @@ UNKNOWN = [
     ("print(x)\nx = 1", [("x", 1)]),
     ("x = x + 1", [("x", 1)]),
     ("release nothing", [("nothing", 1)]),
-    ("release y = 1\nprint(y)", [("y", 2)]),
+    ("print(y)\nrelease y = 1", [("y", 1)]),
     ("F = Feature (data) { return dta }", [("dta", 1)]),
     ("o = Option (d) { return 1 } predict (F) { return d }", [("d", 1)]),
     ("x = {{ select count(*) from nothing }}", [("nothing", 1)]),

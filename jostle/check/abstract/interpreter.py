@@ -153,6 +153,7 @@ class Interpreter(ABC):
                 if not (isinstance(expr, n.Name) and expr.id == name):
                     value = self.labels.passed(value, node.span, f"`{name}` is made from it here")
                 scope.names[name] = value
+                scope.released.discard(name)
             case n.Bare(value=expr):
                 self.eval(expr, scope)
             case n.Return(value=result):
@@ -171,7 +172,11 @@ class Interpreter(ABC):
                                           lambda: self.give_up(body, scope, TOP)))  # fmt: skip
             case n.Release(name=name, value=result):
                 shown = result if result is not None else n.Name(name, span=node.span)
-                self.labels.shown_to_people(self.eval(shown, scope), shown, "released")
+                value = self.eval(shown, scope)
+                self.labels.shown_to_people(value, shown, "released")
+                if result is not None and (name in scope.released or self.look_up(scope, name) is MISSING):
+                    scope.names[name] = value
+                    scope.released.add(name)
             case n.Assert(value=test, message=message):
                 if self.condition(test, scope) is not True and message is not None:
                     self.optionally(lambda: self._message(message, scope))  # a run that ends here has paid for it

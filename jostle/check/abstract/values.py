@@ -166,11 +166,15 @@ class LoopVariable:
 
 @dataclass(slots=True, eq=False)
 class Scope:
-    """The names of a scope; `times` is how often each is bound in all, where that is counted."""
+    """The names of a scope; `times` is how often each is bound in all, where that is counted.
+
+    `released` are those that `release x = E` gave a value.
+    """
 
     parent: Scope | None
     names: dict[str, Any] = field(default_factory=dict)
     times: Counter[str] | None = None
+    released: set[str] = field(default_factory=set)
 
     def look_up(self, name: str) -> Any:
         scope: Scope | None = self

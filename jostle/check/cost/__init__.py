@@ -149,6 +149,8 @@ def _give_up(walker: Explorer, rest: tuple[n.Stmt, ...], scope: Scope, why: Why)
                 walker.sources.append(SourceFact(statement, [statement.name], "epsilon", None, None, False, ""))
         elif isinstance(statement, n.Assign):
             scope.names[statement.name] = TOP
+        elif isinstance(statement, n.Release):
+            scope.names.setdefault(statement.name, TOP)
     walker.charge_everything(math.inf, math.inf, why)
 
 

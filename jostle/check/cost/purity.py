@@ -74,7 +74,7 @@ def _bound(node: n.Node) -> set[str]:
     match node:
         case n.Comprehension(names=names) | n.For(names=names):
             return set(names)
-        case n.Over(name=name) | n.Assign(name=name) | n.Def(name=name):
+        case n.Over(name=name) | n.Assign(name=name) | n.Release(name=name) | n.Def(name=name):
             return {name} | ({p.name for p in node.params} if isinstance(node, n.Def) else set())
         case n.Lambda(params=params):
             return set(params)

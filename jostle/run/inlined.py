@@ -22,7 +22,7 @@ from jostle.syntax.walk import every
 
 LARGEST = 2_000  # operations that one call may stand for
 QUIET = (n.Name, n.Variable, n.Number, n.String, n.Constant, n.ListOf, n.SetOf, n.Range, n.Unary, n.Binary, n.Logic,
-         n.Conditional, n.Attribute, n.Index)  # fmt: skip
+         n.Conditional, n.Over, n.Attribute, n.Index)  # fmt: skip
 
 
 @dataclass(frozen=True)

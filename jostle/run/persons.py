@@ -17,6 +17,7 @@ from jostle.privacy.measurements.query import GroupKey
 from jostle.privacy.transformations import persons, transform
 from jostle.privacy.transformations.summaries import summary
 from jostle.run.clauses import whole
+from jostle.run.ofmoments import counted
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Scope
 from jostle.syntax import nodes as n
@@ -55,15 +56,19 @@ def stage(
     compiler = RowCompiler(table.domains, interp.eval, scope)
     terms: list[tuple[str, GroupTerm]] = []
     given: dict[int, RowExpr] = {}
-    for call in (call for column in node.columns for call in aggregates(column.value)):
+    calculated = [*(column.value for column in node.columns), *([] if node.having is None else [node.having])]
+    for call in (call for expr in calculated for call in aggregates(expr)):
         expr, distinct = _argument(call, compiler)
+        name = call.function.id  # type: ignore[union-attr]
         try:
-            wanted = summary(call.function.id, expr, distinct, table)  # type: ignore[union-attr]
+            moment = counted(AGGREGATES[name], expr, table.domains) if expr is not None else None
+            wanted = summary(name, moment.expr if moment is not None else expr, distinct, table)
         except Refusal as refusal:
             raise refusal.at(call.span) from None
         names = [f"\u00b7{len(terms) + i}" for i in range(len(wanted.terms))]
         terms += zip(names, wanted.terms, strict=True)
-        given[id(call)] = wanted.value(tuple(Column(name) for name in names))
+        value = wanted.value(tuple(Column(name) for name in names))
+        given[id(call)] = value if moment is None else moment.shifted(value)
     try:
         grouped = persons.group_rows(table, person, _listed(keys, table), terms)
     except Refusal as refusal:
@@ -78,7 +83,12 @@ def stage(
             )
         columns[name] = outputs.expression(column.value)  # type: ignore[assignment]
     try:
-        return transform.pick(transform.derive(grouped, tuple(columns.items())), tuple(columns))
+        rows = transform.derive(grouped, tuple(columns.items()))
+        if node.having is None:
+            return transform.pick(rows, tuple(columns))
+        shown = RowCompiler(rows.domains, interp.eval, scope, given=given)
+        chosen = transform.where(rows, shown.condition(node.having))
+        return transform.pick(chosen, tuple(columns))  # type: ignore[arg-type]
     except Refusal as refusal:
         raise refusal.at(node.span) from None
 

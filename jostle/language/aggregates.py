@@ -10,12 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from jostle.diagnostics import Refusal, refuse
+
 
 class Kinds(Enum):
     """The kinds of expressions that an aggregate takes."""
 
     NUMBERS = "numbers"
-    ORDERED = "numbers, and of public tables texts"
+    PLACED = "numbers, dates and times"
+    ORDERED = "numbers, dates and times, and of public tables texts"
     ANY = "any values"
 
 
@@ -28,6 +31,11 @@ class AggregateRow:
     about: str
     kinds: Kinds = Kinds.NUMBERS
     bounded: bool = False  # sums of its expressions are measured, so that they need bounds
+
+    @property
+    def gives_moments(self) -> bool:
+        """Whether it gives a date of dates and a time of times, worked out of their days and seconds."""
+        return self.kinds in (Kinds.PLACED, Kinds.ORDERED)
 
     @property
     def expressions(self) -> int:
@@ -47,12 +55,12 @@ class AggregateRow:
 _ROWS = (
     AggregateRow("count", "count(*), count(E)", "How many rows there are, or rows where E is not none.", Kinds.ANY),
     AggregateRow("sum", "sum(E)", "The sum.", bounded=True),
-    AggregateRow("avg", "avg(E)", "The mean.", bounded=True),
+    AggregateRow("avg", "avg(E)", "The mean.", Kinds.PLACED, bounded=True),
     AggregateRow("var", "var(E)", "The sample variance.", bounded=True),
     AggregateRow("stddev", "stddev(E)", "The sample standard deviation.", bounded=True),
     AggregateRow("covariance", "covariance(X, Y)", "The sample covariance.", bounded=True),
-    AggregateRow("median", "median(E)", "The median."),
-    AggregateRow("quantile", "quantile(E, q)", "The quantile at q, between 0 and 1."),
+    AggregateRow("median", "median(E)", "The median.", Kinds.PLACED),
+    AggregateRow("quantile", "quantile(E, q)", "The quantile at q, between 0 and 1.", Kinds.PLACED),
     AggregateRow("min", "min(E)", "The smallest value.", Kinds.ORDERED),
     AggregateRow("max", "max(E)", "The largest value.", Kinds.ORDERED),
     AggregateRow("bounds", "bounds(E)", "Round numbers, `low` and `high`, between which nearly all values lie."),
@@ -64,3 +72,13 @@ BOUNDED = frozenset(row.name for row in _ROWS if row.bounded)
 
 DISTINCT = {"count": AggregateRow("count_distinct", "count(distinct E)", "How many different values.", Kinds.ANY)}
 """What `distinct` before the expression makes of an aggregate."""
+
+
+def of_no_numbers(name: str, kind: str) -> Refusal:
+    """The refusal of an expression that is no number, with what to write."""
+    way = f"`{name}(days_between(2024-01-01, d))` is of days"
+    if kind == "boolean":
+        way = f"`{name}(1 if c else 0)` is of ones and zeros"
+    elif kind == "text":
+        way = f"`{name}(number(x))` is of the numbers that texts spell"
+    return refuse("TypeError", f"`{name}` takes a number, and this is a {kind}", help=way)

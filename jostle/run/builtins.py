@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from datetime import date
 from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
@@ -16,6 +17,7 @@ from jostle.language.operations import ROW_FUNCTIONS, texts
 from jostle.plan.domains import Categories, Integer
 from jostle.privacy.kernel.handles import ColumnHandle, Handle, Table, handles_in
 from jostle.privacy.transformations.literal import count_of
+from jostle.run.applied import apply
 from jostle.run.columns import NumberColumn, element_by_element
 from jostle.run.faults import private_value
 from jostle.run.operators import need_number, of_numbers
@@ -63,6 +65,15 @@ def _some(value: Any, what: str) -> list[float]:
     return pool
 
 
+def _moments(value: Any) -> list[date]:
+    """The items of a list where they are all dates, or all times; `none` is skipped."""
+    if not (is_sequence(value) or isinstance(value, JSet)):
+        return []
+    known = [item for item in value if item is not None]
+    alike = all(isinstance(item, date) for item in known) and len(set(map(type, known))) == 1
+    return known if alike else []
+
+
 def _elementwise(name: str, function: Any) -> Any:
     def of_one(value: Any) -> float:
         number = need_number(value, f"`{name}`")
@@ -95,6 +106,8 @@ def _defined(name: str, function: Any, value: float) -> float:
 
 def _best(name: str, choose: Any) -> Any:
     def body(*values: Any) -> Any:
+        if moments := _moments(values[0] if len(values) == 1 else values):
+            return choose(moments)
         pool = numbers(values[0], name) if len(values) == 1 else [need_number(v, f"`{name}`") for v in values]
         if not pool:
             raise nothing(name)
@@ -168,13 +181,15 @@ def _rounded(number: float, places: float) -> float:
 
 
 @builtin
-def _clamp(value: Any, low: float, high: float) -> Any:
+def _clamp(value: Any, low: Any, high: Any) -> Any:
+    if _moments([value, low, high]):
+        return apply("clamp", (value, low, high))
     least, most = need_number(low, "`clamp`"), need_number(high, "`clamp`")
     return _of_each(lambda x: _clamped(need_number(x, "`clamp`"), least, most), value)
 
 
 def _clamped(number: float, least: float, most: float) -> float:
-    return calculated(min(max(number, least), most), "clamp", (number, least, most))
+    return calculated(max(least, min(most, number)), "clamp", (number, least, most))
 
 
 @builtin
@@ -200,9 +215,10 @@ def _sorted(value: Any, by: Any = None, *, at: Any) -> list[Any]:
     listed = isinstance(value, (JSet, Grouped)) or is_sequence(value)
     items = list(value) if listed and not (isinstance(value, Grouped) and by is None) else numbers(value, "sorted")
     keys = items if by is None else [interp.call(by, [item]) for item in items]
-    if not (all(is_number(k) for k in keys) or all(isinstance(k, str) for k in keys)):
+    alike = all(map(is_number, keys)) or all(isinstance(key, str) for key in keys) or len(_moments(keys)) == len(keys)
+    if not alike:
         raise refuse(
-            "TypeError", "`sorted` takes all numbers or all texts",
+            "TypeError", "`sorted` takes all numbers, all texts or all dates",
             help="say what counts: `sorted(rows, lambda row: row.n)`",
         )  # fmt: skip
     return [items[i] for i in sorted(range(len(items)), key=keys.__getitem__)]

@@ -15,11 +15,11 @@ from jostle.plan.keys import key_values
 from jostle.privacy.kernel.handles import Cube, Handle, Table
 from jostle.privacy.transformations import transform
 from jostle.run import declare
+from jostle.run.keysets import public_keys
 from jostle.run.qualifiers import Qualifiers
 from jostle.run.registry import builtin, implement
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Scope
-from jostle.run.selects import public_keys
 from jostle.run.values import kind_name
 from jostle.syntax import nodes as n
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.language.forms import aggregates
+from jostle.language.moments import number_of
 from jostle.run.inlined import calculates as built_in
 from jostle.run.scope import MISSING, Scope
 from jostle.run.values import is_number, kind_name
@@ -87,7 +89,9 @@ def _order(value: Any, node: n.Expr) -> tuple[int, Any] | None:
         return (1, value)
     if isinstance(value, bool) or is_number(value):
         return (0, float(value))
-    raise refuse("TypeError", f"groups are ordered by numbers or texts, not {kind_name(value)}", node.span)
+    if isinstance(value, date):
+        return (0, number_of(value))
+    raise refuse("TypeError", f"groups are ordered by numbers, texts or dates, not {kind_name(value)}", node.span)
 
 
 def _place(call: n.Call, calls: Sequence[n.Call]) -> int:

@@ -7,22 +7,51 @@ table or of a released result, whose columns are found by the keys' names.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from datetime import date
 from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
+from jostle.plan.kinds import value_kind
 from jostle.plan.plan import Apply, Column, RowExpr
 from jostle.privacy.kernel.handles import Cube, Table
 from jostle.privacy.measurements.query import GroupKey
 from jostle.privacy.transformations.keysets import PLACE, with_place
+from jostle.run.periods import Period
 from jostle.run.publictables import records
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Scope
-from jostle.run.values import Grouped, JSet, is_number, is_sequence, kind_name
+from jostle.run.values import Grouped, Interval, JSet, is_number, is_sequence, kind_name, need_room
 from jostle.source import Span
 from jostle.syntax import nodes as n
 
 MOST_LISTED = 2**16
 """Combinations of keys that a program lists at most."""
+
+
+def public_keys(value: Any, span: Span) -> tuple[Any, ...]:
+    """The listed keys of one column: numbers are taken down to integers, and each stands once."""
+    if isinstance(value, Interval | Period):
+        need_room(value.count, "a list of keys")
+    elif not (isinstance(value, JSet) or is_sequence(value)):
+        raise refuse("TypeError", f"`over` takes a set of keys, not {kind_name(value)}", span)
+    keys = [float(math.floor(item)) if _is_finite(item, span) else item for item in value]
+    _need_one_kind(keys, "keys are", span)
+    return tuple(dict.fromkeys(keys))
+
+
+def _is_finite(key: Any, span: Span) -> bool:
+    """Whether a key is a number; refuses what is no key."""
+    if not (is_number(key) or isinstance(key, (str, bool, date))):
+        raise refuse("TypeError", f"a key is a number, a text or a date, not {kind_name(key)}", span)
+    if is_number(key) and not math.isfinite(key):
+        raise refuse("ValueError", "a key is a finite number", span)
+    return is_number(key)
+
+
+def _need_one_kind(keys: Sequence[Any], what: str, span: Span) -> None:
+    if len({value_kind(key) for key in keys}) > 1:
+        raise refuse("TypeError", f"{what} all numbers, all texts, all dates or all times", span)
 
 
 def together(
@@ -72,15 +101,12 @@ def _rows(interp: Any, value: Any, names: tuple[str, ...], span: Span) -> tuple[
         if len(row) != len(names):
             raise refuse("ValueError", f"each combination has {len(names)} keys, and one has {len(row)}", span)
         for cell in row:
-            if not (is_number(cell) or isinstance(cell, (str, bool)) or cell is None):
-                raise refuse("TypeError", f"a key is a number or a text, not {kind_name(cell)}", span)
-            if is_number(cell) and not math.isfinite(cell):
-                raise refuse("ValueError", "a key is a finite number", span)
+            if cell is not None:
+                _is_finite(cell, span)
     if len(rows) > MOST_LISTED:
         message = f"a list of {len(rows):,} combinations of keys is too long"
         raise refuse("DataError", message, span, help=f"at most {MOST_LISTED:,}: group more coarsely")
     known = [row for row in rows if None not in row]  # a row with a missing key is in no group
-    for i in range(len(names)):
-        if len({bool if isinstance(r[i], bool) else str if isinstance(r[i], str) else float for r in known}) > 1:
-            raise refuse("TypeError", f"the keys of `{names[i]}` are all numbers or all texts", span)
+    for i, name in enumerate(names):
+        _need_one_kind([row[i] for row in known], f"the keys of `{name}` are", span)
     return tuple(dict.fromkeys(tuple(float(c) + 0.0 if is_number(c) else c for c in row) for row in known))

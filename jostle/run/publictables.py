@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from datetime import date
 from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
@@ -38,10 +39,10 @@ def table_of_rows(value: Any, span: Span | None) -> Table:
 
 
 def _cell(value: Any, name: str) -> Any:
-    if value is None or isinstance(value, str):
+    if value is None or isinstance(value, (str, bool, date)):
         return value
-    if not (is_number(value) or isinstance(value, bool)):
-        raise refuse("TypeError", f"a cell is a number or a text, and `{name}` has {kind_name(value)}")
+    if not is_number(value):
+        raise refuse("TypeError", f"a cell is a number, a text, a date or a truth, and `{name}` has {kind_name(value)}")
     return float(value) if math.isfinite(value) else None
 
 

@@ -9,7 +9,9 @@ and closed: functions of the program enter it as the one expression that they ar
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import date
+from itertools import islice
 from typing import Any
 
 from jostle.diagnostics import did_you_mean, refuse
@@ -38,6 +40,7 @@ from jostle.run.values import (
 from jostle.syntax import nodes as n
 
 MEASURE = "measure it first, with an amount of its own, and use the number"
+MOST_ITEMS = 1_000  # that `sum over` walks through on rows
 CALLED = (Function, Builtin, RowForm, Part, Module)
 Evaluate = Callable[[n.Expr, Scope], Any]
 
@@ -53,7 +56,7 @@ class RowCompiler:
         self, schema: Mapping[str, Domain], evaluate: Evaluate, scope: Scope, tables: Qualifiers | None = None,
         body: Body | None = None, given: Mapping[int, RowExpr] | None = None,
     ) -> None:  # fmt: skip
-        self._schema = schema
+        self.schema = schema
         self._evaluate = evaluate
         self._scope = scope
         self._tables = tables or Qualifiers()
@@ -79,12 +82,12 @@ class RowCompiler:
         """
         if isinstance(node, n.Name) and self._is_column(node.id):
             other = self._named(self._variable(node.id))
-            if other is not None and other != node.id and other in self._schema:
+            if other is not None and other != node.id and other in self.schema:
                 raise self._two_meanings(node)
             return self._column(node.id), node.id
         if isinstance(node, n.Name) and self._scope.find(node.id) is MISSING:
             raise self._unknown(node)
-        if isinstance(node, n.String) and (not constant or node.value in self._schema):
+        if isinstance(node, n.String) and (not constant or node.value in self.schema):
             self._need(node.value, node)
             return self._column(node.value), node.value
         expr = self._compile(node)
@@ -94,7 +97,7 @@ class RowCompiler:
             return expr, None
         value = self._evaluate(node, self._scope)
         named = self._named(value)
-        if named is not None and (not constant or named in self._schema):
+        if named is not None and (not constant or named in self.schema):
             self._need(named, node)
             return self._column(named), named
         expr = self._constant(value, node)
@@ -129,7 +132,7 @@ class RowCompiler:
     # Names ---------------------------------------------------------------------------------------
 
     def _is_column(self, name: str) -> bool:
-        return name in self._schema if self._body is None else name in self._body.bound
+        return name in self.schema if self._body is None else name in self._body.bound
 
     def _column(self, name: str) -> RowExpr:
         return Column(name) if self._body is None else self._body.bound[name]
@@ -151,30 +154,30 @@ class RowCompiler:
         return refuse("NameError", message, node.span, label="which one is meant?", help=help)
 
     def _need(self, name: str, node: n.Expr) -> None:
-        if name not in self._schema:
-            help = did_you_mean(name, self._schema) or self._listed
+        if name not in self.schema:
+            help = did_you_mean(name, self.schema) or self._listed
             raise refuse("NameError", f"no column `{name}`", node.span, help=help)
 
     def _unknown(self, node: n.Name) -> Exception:
-        names = [*self._schema, *self._scope.visible()]
+        names = [*self.schema, *self._scope.visible()]
         help = did_you_mean(node.id, names) or self._listed
-        for column, domain in self._schema.items():
+        for column, domain in self.schema.items():
             if isinstance(domain, Categories) and node.id in domain.values:
                 help = f'it is a value of `{column}`: write `"{node.id}"`'
         return refuse("NameError", f"no column `{node.id}`", node.span, help=help)
 
     def _no_such(self, table: str, name: str, node: n.Expr) -> Exception:
-        help = did_you_mean(name, self._schema) or self._listed
+        help = did_you_mean(name, self.schema) or self._listed
         return refuse("NameError", f"`{table}` has no column `{name}`", node.span, help=help)
 
     def _reads_nothing(self, node: n.Expr, what: str) -> Exception:
-        named = next((name for name in _names(node) if self._named(self._scope.find(name)) in self._schema), "")
+        named = next((name for name in _names(node) if self._named(self._scope.find(name)) in self.schema), "")
         help = f"`{named}` holds the name of a column: write `column({named})`" if named else self._listed
         return refuse("TypeError", f"{what} reads no column of the table", node.span, label="no column", help=help)
 
     @property
     def _listed(self) -> str:
-        return f"the columns are {', '.join(self._schema)}"
+        return f"the columns are {', '.join(self.schema)}"
 
     # Expressions ---------------------------------------------------------------------------------
 
@@ -213,6 +216,8 @@ class RowCompiler:
                 return self._apply("if", (node.test, node.then, node.other))
             case n.Call():
                 return self._call(node)
+            case n.Over() if any(self._is_column(name) for name in _names(node.body)):
+                return self._fold(node)
             case n.Attribute(value=n.Name(id=table), name=name) if self._tables.has(table, name):
                 self._tables.need_visible(table, name, node.span)
                 return Column(name)
@@ -250,7 +255,7 @@ class RowCompiler:
         parts = [self._compile(o) for o in nodes]
         if all(p is None for p in parts):
             return None
-        return applied(op, tuple(p or self._outside(o) for p, o in zip(parts, nodes, strict=True)), self._schema)
+        return applied(op, tuple(p or self._outside(o) for p, o in zip(parts, nodes, strict=True)), self.schema)
 
     def _comparison(self, node: n.Binary) -> RowExpr | None:
         compared = self._apply(node.op, (node.left, node.right))
@@ -272,7 +277,7 @@ class RowCompiler:
             return None
         value, least, most = (p or self._outside(o) for p, o in zip(parts, (node.left, low, high), strict=True))
         self._need_described(node)
-        first, last = (applied(op, (value, end), self._schema) for op, end in ((">=", least), ("<=", most)))
+        first, last = (applied(op, (value, end), self.schema) for op, end in ((">=", least), ("<=", most)))
         inside = Apply("and", (first, last))
         return Apply("not", (inside,)) if node.op.startswith("not") else inside
 
@@ -285,9 +290,9 @@ class RowCompiler:
             raise refuse("TypeError", f"`like` takes a text, not {kind_name(pattern)}", node.right.span)
         plain = pattern[:-1]
         if pattern[-1:] == "%" and not set(plain) & {"%", "_"}:
-            found = applied("starts_with", (value, Constant(plain)), self._schema)
+            found = applied("starts_with", (value, Constant(plain)), self.schema)
         else:
-            found = applied("matches", (value, Constant(patterns.like(pattern))), self._schema)
+            found = applied("matches", (value, Constant(patterns.like(pattern))), self.schema)
         return Apply("not", (found,)) if node.op == "not like" else found
 
     def _member(self, node: n.Binary) -> RowExpr | None:
@@ -302,14 +307,43 @@ class RowCompiler:
             inside = Apply("and", (Apply(">=", (left, Constant(value.low))), Apply("<=", (left, Constant(value.high)))))
         elif isinstance(value, Period):
             ends = (">=", value.low), ("<=", value.high)
-            first, last = (applied(op, (left, Constant(end)), self._schema) for op, end in ends)
+            first, last = (applied(op, (left, Constant(end)), self.schema) for op, end in ends)
             inside = Apply("and", (first, last))
         elif isinstance(value, JSet) or is_sequence(value):
             listed = (left, *(self._constant(v, node.right) for v in value))
-            inside = applied("in", listed, self._schema)
+            inside = applied("in", listed, self.schema)
         else:
             raise refuse("TypeError", f"`in` takes a set, a list or a range, not {kind_name(value)}", node.right.span)
         return Apply("not", (inside,)) if node.op == "not in" else inside
+
+    def _fold(self, node: n.Over) -> RowExpr:
+        """`sum over i in 1..3 of …`, written out for each item of something public."""
+        if node.fold not in ("sum", "min", "max"):
+            raise refuse("TypeError", f"`{node.fold} over` cannot be calculated of a row", node.span)
+        source = self._evaluate_public(node.source)
+        walked = isinstance(source, JSet | Period) or is_sequence(source) or (
+            isinstance(source, Interval) and not source.real
+        )  # fmt: skip
+        if not walked:
+            message = f"`{node.fold} over` walks through a list, a set or a range, not {kind_name(source)}"
+            raise refuse("TypeError", message, node.source.span)
+        items = list(islice(source, MOST_ITEMS + 1))
+        if not items or len(items) > MOST_ITEMS:
+            message = f"`{node.fold} over` on rows walks through 1 to {MOST_ITEMS:,} items"
+            raise refuse("ValueError", message, node.source.span)
+        parts = [self._with_variable(node.name, item).expression(node.body) for item in items]
+        while len(parts) > 1:  # in pairs, so that no expression is nested as deep as the list is long
+            pairs = [tuple(parts[i : i + 2]) for i in range(0, len(parts), 2)]
+            op = "+" if node.fold == "sum" else node.fold
+            parts = [applied(op, pair, self.schema) if len(pair) == 2 else pair[0] for pair in pairs]
+        return parts[0]
+
+    def _with_variable(self, name: str, value: Any) -> RowCompiler:
+        """The same with a further variable around the expression."""
+        scope, body = Scope(self._scope, {name: value}), self._body
+        if body is not None:
+            body = replace(body, bound={key: expr for key, expr in body.bound.items() if key != name}, scope=scope)
+        return RowCompiler(self.schema, self._evaluate, scope, self._tables, body, self._given)
 
     def _call(self, node: n.Call) -> RowExpr | None:
         name = node.function.id if isinstance(node.function, n.Name) else ""
@@ -335,11 +369,12 @@ class RowCompiler:
             )  # fmt: skip
         row = ROW_FUNCTIONS[name]
         several = row.name == "coalesce" and bool(node.args)
-        if (len(node.args) != row.arity and not several) or node.keywords:
+        fits = row.arity <= len(node.args) <= row.arity + row.optional
+        if not (fits or several) or node.keywords:
             many = f"{row.arity} argument{'s' if row.arity > 1 else ''}"
             raise refuse("TypeError", f"`{name}` takes {many} here", node.span, help=f"{name}({row.signature})")
         filled = tuple(p or self._outside(o) for p, o in zip(args, node.args, strict=True))
-        return applied(name, filled, self._schema)
+        return applied(name, filled, self.schema)
 
     def _named_column(self, node: n.Call) -> RowExpr:
         """`column(c)`: the column of which c is the name."""
@@ -361,7 +396,7 @@ class RowCompiler:
         ]
         keywords = {k.name: given[len(node.args) + i] for i, k in enumerate(node.keywords)}
         body, scope = inlined(function, given[: len(node.args)], keywords, node, self._body)
-        inner = RowCompiler(self._schema, self._evaluate, scope, None, body)
+        inner = RowCompiler(self.schema, self._evaluate, scope, None, body)
         return inner.expression(body.value)
 
     # Constants -----------------------------------------------------------------------------------
@@ -394,8 +429,8 @@ class RowCompiler:
         if self._body is not None:
             return
         for side, op, place, value in described.compared(node):
-            expr = Column(side.id) if isinstance(side, n.Name) and side.id in self._schema else self._compile(side)
-            known = known_of(self._schema[expr.name]) if isinstance(expr, Column) else None
+            expr = Column(side.id) if isinstance(side, n.Name) and side.id in self.schema else self._compile(side)
+            known = known_of(self.schema[expr.name]) if isinstance(expr, Column) else None
             fault = described.ruled_out(expr.name, op, value, known) if isinstance(expr, Column) and known else None
             if fault:
                 label = "holds for no row" if op != "!=" else "holds for every row"
@@ -410,11 +445,11 @@ class RowCompiler:
         for side, other in ((node.left, node.right), (node.right, node.left)):
             value = described.literal(other)
             named = isinstance(side, n.Name | n.Variable) and self._body is None
-            if named and value is not None and value not in self._schema and self._holds_a_column(side):
+            if named and value is not None and value not in self.schema and self._holds_a_column(side):
                 raise self._reads_nothing(node, "this comparison")
 
     def _holds_a_column(self, node: n.Expr) -> bool:
-        return isinstance(node, n.Name | n.Variable) and self._named(self._scope.find(node.id)) in self._schema
+        return isinstance(node, n.Name | n.Variable) and self._named(self._scope.find(node.id)) in self.schema
 
 
 def known_of(domain: Domain) -> described.Listed | described.Bounded | None:

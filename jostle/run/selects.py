@@ -30,12 +30,13 @@ from jostle.privacy.transformations.joins import join
 from jostle.privacy.transformations.persons import join_own_rows
 from jostle.run import groups, persons
 from jostle.run.clauses import whole
-from jostle.run.keysets import column_of_keys, together
+from jostle.run.keysets import column_of_keys, public_keys, together
+from jostle.run.ofmoments import Counted, counted, periods_of
 from jostle.run.periods import Period
 from jostle.run.qualifiers import Qualifiers
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import MISSING, Scope
-from jostle.run.values import Grouped, Interval, JSet, Record, is_number, is_sequence, kind_name, need_room
+from jostle.run.values import Grouped, Record, is_number, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
 
@@ -200,9 +201,10 @@ def select(interp: Any, node: n.Select, scope: Scope) -> Any:
             table, keys = persons.persons_in_groups(table, keys)
         except Refusal as refusal:
             raise refusal.at(counted[0].span) from None
-        measured = [registry.AGGREGATES["count"]()]
+        pairs: list[tuple[Aggregate, Counted | None]] = [(registry.AGGREGATES["count"](), None)]
     else:
-        measured = [_aggregate(interp, call, table, compiler, scope) for call in calls]
+        pairs = [_aggregate(interp, call, table, compiler, scope) for call in calls]
+    measured = [aggregate for aggregate, _ in pairs]
     try:
         request: Any = (
             prepare_cube(table, where, keys, measured) if isinstance(table, Cube) else prepare(table, keys, measured)
@@ -228,7 +230,11 @@ def select(interp: Any, node: n.Select, scope: Scope) -> Any:
             answer = request.exact(interp.kernel)
             event["public"] = True
         event.update(aggregates=[a.name for a in measured], keys=named)
-    return _result(interp, named, outputs, calls, answer, arrangement, scope)
+    values = [
+        column if moment is None else list(map(moment.moment, column))
+        for column, (_, moment) in zip(answer.values, pairs, strict=True)
+    ]
+    return _result(interp, named, outputs, calls, Answer(answer.keys, values), arrangement, scope)
 
 
 def _stage(interp: Any, node: n.Select, table: Any, compiler: RowCompiler, scope: Scope) -> Table:
@@ -244,11 +250,7 @@ def _stage(interp: Any, node: n.Select, table: Any, compiler: RowCompiler, scope
     own = [key for key in written if table.private and persons.is_person(key.value, table)]
     numbered = [(key, _key(interp, key, i, compiler, scope)) for i, key in enumerate(written) if _is_key(key, table)]
     table = persons.limited(interp, table, [key for it, key in numbered if it not in own], node.limit, scope)
-    grouped = persons.stage(interp, node, table, bool(own), [key for _, key in numbered], scope)
-    if node.having is None:
-        return grouped
-    condition = RowCompiler(grouped.domains, interp.eval, scope).condition(node.having)
-    return transform.where(grouped, condition)  # type: ignore[return-value]
+    return persons.stage(interp, node, table, bool(own), [key for _, key in numbered], scope)
 
 
 def _is_key(key: n.GroupKey, table: Table) -> bool:
@@ -304,28 +306,9 @@ def _key(interp: Any, key: n.GroupKey, at: int, compiler: RowCompiler, scope: Sc
     if key.over is None:
         return GroupKey(name, expr)
     listed = column_of_keys(interp, interp.eval(key.over, scope), name, key.over.span)
+    if isinstance(listed, Period):
+        listed, expr = periods_of(listed, expr, compiler.schema)
     return GroupKey(name, expr, public_keys(listed, key.over.span))
-
-
-def public_keys(value: Any, span: Span) -> tuple[Any, ...] | range:
-    """Listed keys: numbers are taken down to integers, and each stands once."""
-    if isinstance(value, Interval):
-        need_room(value.count, "a list of keys")
-        return tuple([float(v) for v in value])
-    if isinstance(value, Period):
-        need_room(value.count, "a list of keys")
-    elif not (isinstance(value, JSet) or is_sequence(value)):
-        raise refuse("TypeError", f"`over` takes a set of keys, not {kind_name(value)}", span)
-    keys: list[Any] = []
-    for item in value:
-        if not (is_number(item) or isinstance(item, (str, bool, date))):
-            raise refuse("TypeError", f"a key is a number or a text, not {kind_name(item)}", span)
-        if is_number(item) and not math.isfinite(item):
-            raise refuse("ValueError", "a key is a finite number", span)
-        keys.append(float(math.floor(item)) if is_number(item) else item)
-    if len({type(k) for k in keys}) > 1:
-        raise refuse("TypeError", "keys are all numbers or all texts", span)
-    return tuple(dict.fromkeys(keys))
 
 
 def _output(column: n.Column, table: Any, node: n.Select) -> Output:
@@ -357,14 +340,17 @@ def _distinct_names(names: list[str], node: n.Select) -> None:
             )
 
 
-def _aggregate(interp: Any, call: n.Call, table: Any, compiler: RowCompiler, scope: Scope) -> Aggregate:
+def _aggregate(
+    interp: Any, call: n.Call, table: Any, compiler: RowCompiler, scope: Scope
+) -> tuple[Aggregate, Counted | None]:
+    """What a call measures; of dates and times also how its answers are one again."""
     row, args = AGGREGATES[call.function.id], call.args  # type: ignore[union-attr]
     if row.name == "count" and len(args) == 1 and isinstance(args[0], n.Star):
         if isinstance(table, Cube):
             raise refuse(
                 "TypeError", "a cube has no rows to count", call.span, help="`sum(values)` is the number of rows"
             )
-        return registry.AGGREGATES[row.name]()
+        return registry.AGGREGATES[row.name](), None
     if row.name not in DISTINCT and any(isinstance(arg, n.Star | n.Distinct) for arg in args):
         raise refuse("TypeError", "`*` and `distinct` stand only in `count`", call.span)
     numbers = [interp.eval(arg, scope) for arg in args[row.expressions :]]
@@ -377,7 +363,11 @@ def _aggregate(interp: Any, call: n.Call, table: Any, compiler: RowCompiler, sco
         cells = isinstance(table, Cube) and isinstance(arg, n.Name) and arg.id == VALUES
         constant = isinstance(arg, n.Number)
         expressions.append(Column(VALUES) if cells else compiler.column_position(arg, constant=constant)[0])
-    return registry.AGGREGATES[row.name](tuple(expressions), tuple(numbers))
+    one = isinstance(table, Table) and len(expressions) == 1
+    moment = counted(row, expressions[0], compiler.schema) if one else None
+    if moment is not None:
+        expressions = [moment.expr]
+    return registry.AGGREGATES[row.name](tuple(expressions), tuple(numbers)), moment
 
 
 def _located(refusal: Refusal, calls: list[n.Call], node: n.Select) -> Refusal:

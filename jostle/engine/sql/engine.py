@@ -13,7 +13,7 @@ from jostle.engine import groups
 from jostle.engine.base import Capabilities
 from jostle.engine.sql import relations
 from jostle.language.moments import moment_of
-from jostle.plan.kinds import kind_of
+from jostle.plan.kinds import domain_kind, kind_of
 from jostle.plan.plan import Bound, Count, Exact, Key, Plan, RowExpr, Scan, Term
 
 if TYPE_CHECKING:
@@ -128,10 +128,13 @@ class SqlEngine(ABC):
         return [tuple(map(groups.plain, row[:-1])) for row in rows], np.array([r[-1] for r in rows], dtype=np.int64)
 
     def records(self, plan: Plan) -> list[tuple[Any, ...]]:
-        """The rows of a **public** relation: numbers as doubles, texts, None. In the order of their numbers, where they
-        have some, else of their values."""
-        rows = self.fetch(relations.records(relations.relation(plan, self.base)))
-        return [tuple(map(groups.plain, row)) for row in rows]
+        """The rows of a **public** relation: numbers as doubles, texts, booleans, dates, times, None. In the order of
+        their numbers, where they have some, else of their values."""
+        relation = relations.relation(plan, self.base)
+        cells = zip(*self.fetch(relations.records(relation)), strict=True)
+        kinds = map(domain_kind, relation.schema.values())
+        columns = [_shown(list(map(groups.plain, column)), kind) for column, kind in zip(cells, kinds, strict=False)]
+        return list(zip(*columns, strict=True))
 
     def exact(
         self, plan: Plan, keys: tuple[Key | RowExpr, ...], terms: tuple[Exact, ...]

@@ -13,7 +13,7 @@ from typing import Any
 
 from jostle.plan.domains import Domain, Integer, Open
 from jostle.plan.keys import need_unicode
-from jostle.plan.kinds import kind_of, mixed
+from jostle.plan.kinds import kind_of, mixed, value_kind
 from jostle.plan.plan import Column, Derive, Join, Listed, RowExpr
 from jostle.plan.schemas import schema_of
 from jostle.privacy.kernel.handles import Table
@@ -21,6 +21,7 @@ from jostle.privacy.transformations.transform import as_column
 
 PLACE = "\0place"
 """The column of places; no program can write its name."""
+_STORED = {"text": "text", "date": "date", "time": "time"}
 
 
 def with_place(table: Table, exprs: Sequence[RowExpr], rows: Sequence[tuple[Any, ...]]) -> Table:
@@ -30,13 +31,13 @@ def with_place(table: Table, exprs: Sequence[RowExpr], rows: Sequence[tuple[Any,
     """
     for i, expr in enumerate(exprs):
         for value in {type(row[i]): row[i] for row in rows}.values():
-            kind = "boolean" if isinstance(value, bool) else "text" if isinstance(value, str) else "number"
+            kind = value_kind(value)
             if kind != kind_of(expr, table.domains):
                 raise mixed("`over`", kind_of(expr, table.domains), kind)
     names = tuple(f"\0key{i}" for i in range(len(exprs)))
     own: list[tuple[str, RowExpr]] = [(name, Column(name)) for name in table.domains]
     keys = [(name, as_column(expr, table)) for name, expr in zip(names, exprs, strict=True)]
-    kinds: list[Domain] = [Open("text" if kind_of(e, table.domains) == "text" else "real") for e in exprs]
+    kinds: list[Domain] = [Open(_STORED.get(kind_of(expr, table.domains), "real")) for expr in exprs]
     cells = tuple((*map(_cell, row), float(place)) for place, row in enumerate(rows))
     columns = (*zip(names, kinds, strict=True), (PLACE, Integer(0, max(0, len(rows) - 1))))
     plan = Join(Derive(table.plan, (*own, *keys)), Listed(columns, cells), names)
@@ -45,4 +46,4 @@ def with_place(table: Table, exprs: Sequence[RowExpr], rows: Sequence[tuple[Any,
 
 def _cell(value: Any) -> Any:
     need_unicode(value)
-    return value if isinstance(value, str) else float(value)
+    return float(value) if isinstance(value, bool) else value

@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from jostle.diagnostics import refuse
-from jostle.plan.domains import Categories, Domain, Integer, Open, Real
+from jostle.language.moments import number_of
+from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
+from jostle.plan.kinds import value_kind
 from jostle.plan.plan import Listed
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.kernel import Kernel
@@ -17,10 +19,11 @@ from jostle.privacy.kernel.kernel import Kernel
 MOST_ROWS = 2**16
 """Rows that a program gives; more are a file, or what Python binds."""
 MOST_LISTED = 4096
+_PLURAL = {"number": "numbers", "text": "texts", "boolean": "truths", "date": "dates", "time": "times"}
 
 
 def literal_table(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> Table:
-    """A public table of columns of numbers or of texts, some missing; what is known of them are their values."""
+    """A public table of columns of one kind each, some cells missing; what is known of them are their values."""
     if columns and len(columns[0]) > MOST_ROWS:
         raise refuse(
             "DataError", f"a table of {len(columns[0]):,} rows is too long to be written out",
@@ -32,21 +35,26 @@ def literal_table(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> Tab
 
 def _domain(name: str, column: Sequence[Any]) -> Domain:
     known = [cell for cell in column if cell is not None]
-    texts = [cell for cell in known if isinstance(cell, str)]
-    if texts and len(texts) < len(known):
-        help = "`str(x)` makes a text of a number"
-        raise refuse("TypeError", f"the column `{name}` has numbers and texts", help=help)
-    if texts:
-        different = tuple(dict.fromkeys(texts))
+    kinds = list(dict.fromkeys(map(value_kind, known)))
+    if len(kinds) > 1:
+        raise refuse(
+            "TypeError", f"the column `{name}` has {_PLURAL[kinds[0]]} and {_PLURAL[kinds[1]]}",
+            help="`str(x)` makes a text of a number",
+        )  # fmt: skip
+    if kinds == ["text"]:
+        different = tuple(dict.fromkeys(known))
         return Categories(different) if len(different) <= MOST_LISTED else Open("text")
-    if not known:
-        return Open("real")
+    if kinds in (["date"], ["time"]):
+        numbers = list(map(number_of, known))
+        return Moments(kinds[0], min(numbers), max(numbers))
+    if kinds != ["number"]:
+        return Open("boolean" if kinds else "real")
     whole = all(float(cell).is_integer() for cell in known)
     return Integer(int(min(known)), int(max(known))) if whole else Real(float(min(known)), float(max(known)))
 
 
 def rows_of(kernel: Kernel, table: Table) -> list[tuple[Any, ...]]:
-    """The rows of a public table, in their order: numbers, texts, None."""
+    """The rows of a public table, in their order: numbers, texts, booleans, dates, times, None."""
     if table.private:
         name = table.exposures[0].source.name
         raise refuse("PrivateValue", f"rows of `{name}` are private and cannot be read", help="measure them")

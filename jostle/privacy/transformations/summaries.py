@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from jostle.diagnostics import refuse
+from jostle.language.aggregates import of_no_numbers
 from jostle.plan.bounds import bounds_of, is_integral
 from jostle.plan.kinds import kind_of
 from jostle.plan.plan import Apply, Constant, Count, Extreme, FixedSum, GroupTerm, RowExpr
@@ -36,7 +37,7 @@ def summary(name: str, expr: RowExpr | None, distinct: bool, table: Table) -> Su
             help="there are `count(*)`, `count(E)`, `count(distinct E)`, `sum`, `avg`, `min` and `max`",
         )  # fmt: skip
     if kind_of(expr, table.domains) != "number":
-        raise refuse("TypeError", f"`{name}` takes a number, and this is a {kind_of(expr, table.domains)}")
+        raise of_no_numbers(name, kind_of(expr, table.domains))
     if name in ("min", "max"):
         return Summary((Extreme(expr, name == "max"),), lambda terms: terms[0])
     total = _sum(name, expr, table)

@@ -17,7 +17,7 @@ from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import Price
 from jostle.diagnostics import refuse
 from jostle.formulas import Noised, calculated
-from jostle.language.aggregates import AggregateRow, Kinds
+from jostle.language.aggregates import AggregateRow, Kinds, of_no_numbers
 from jostle.noise_laws import Selected
 from jostle.plan.kinds import kind_of
 from jostle.plan.plan import Exact, Plan, RowExpr, Term
@@ -85,7 +85,7 @@ class Aggregate(ABC):
             kind = kind_of(expr, table.domains)
             ordered = self.row.kinds is Kinds.ORDERED and kind == "text" and not table.private
             if kind != "number" and self.row.kinds is not Kinds.ANY and not ordered:
-                raise refuse("TypeError", f"`{self.name}` takes a number, and this is a {kind}")
+                raise of_no_numbers(self.name, kind)
 
     @abstractmethod
     def check_private(self, table: Table) -> None:

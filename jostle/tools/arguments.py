@@ -71,6 +71,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--seed", metavar="N", type=_seed, help="the seed of a simulation (1 where it is left out)")
     run.add_argument("--ledger", metavar="PATH", help="where registered datasets are counted ($JOSTLE_LEDGER)")
 
+    commands.add_parser("again", help="print what earlier runs released and could not hand over")
+
     check = commands.add_parser("check", help="every error of a program at once, before anything runs")
     check.add_argument("file", metavar="FILE")
     check.add_argument("--format", choices=["text", "json"], default="text")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import Diagnostic, did_you_mean, refuse, unwritable
 from jostle.tools.files import read_program
+from jostle.tools.outlet import keep
 from jostle.tools.render import clean, tell, width_of
 
 if TYPE_CHECKING:
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
     from jostle.tools.session import Result
 
 def run(options: Namespace) -> int:
-    """Runs a program, with its results as text or as one JSON object."""
+    """Runs a program, with its results as text or as one JSON object.
+
+    What was released is printed, or kept, also where the run was stopped or its output cannot be written.
+    """
     import warnings
 
     from jostle.tools.progress import progress_on
@@ -45,7 +49,8 @@ def run(options: Namespace) -> int:
     unsaved: list[Diagnostic] = []
     with ExitStack() as stack:
         session = Session(
-            listeners=[write], progress=stack.enter_context(progress_on(sys.stderr)), out=None if as_json else say,
+            listeners=[write], progress=stack.enter_context(progress_on(sys.stderr)),
+            out=None if as_json else lambda line: _print(say, line),
             simulate=simulate, ledger=options.ledger,
         )  # fmt: skip
         export = None
@@ -61,18 +66,39 @@ def run(options: Namespace) -> int:
         if options.trace is not None:  # last: what is refused before the run leaves an earlier trace as it was
             writers.append(Writer(Path(options.trace), **({} if simulate is None else {"simulated": simulate})))
             stack.callback(writers[0].close)
-        result = session.attempt(source, dict(options.set))
+        stopped = False
+        try:
+            result = session.attempt(source, dict(options.set))
+        except KeyboardInterrupt:
+            result, stopped = session.so_far(), True
         if export is not None:
             notes, unsaved = export.save(result.values, ok=result.ok, simulated=options.simulate)
-    if as_json:
-        print(_as_json(result, simulate, unsaved, session.hints))
-    else:
-        _as_text(result, say)
-        for line in notes:
-            say(line)
-        tell([*unsaved, *session.hints])
+    document = _as_json(result, simulate, unsaved, session.hints)
+    try:
+        if as_json:
+            print(document, flush=True)
+        else:
+            _as_text(result, say)
+            for line in notes:
+                say(line)
+            tell([*unsaved, *session.hints])
+        sys.stdout.flush()
+    except OSError:
+        if simulate is None and (result.values or result.output):
+            keep(options.file, document)
+        raise
     _pictures(result, options.pictures, say if not as_json else None)
+    if stopped:
+        raise KeyboardInterrupt
     return 0 if result.ok and not unsaved else 1
+
+
+def _print(say: Callable[[str], None], line: str) -> None:
+    """A line of the program; where it cannot be written, the program ends there, before it spends more."""
+    try:
+        say(line)
+    except OSError as fault:
+        raise unwritable("what the program prints", fault) from fault
 
 
 def _pictures(result: Result, folder: str | None, say: Callable[[str], None] | None) -> None:
@@ -117,6 +143,8 @@ def _as_json(
         document["error"] = wrong[0].as_json()
         if len(wrong) > 1:
             document["errors"] = [d.as_json() for d in wrong]
+    elif not result.ok:
+        document["error"] = {"kind": "Stopped", "message": "the run was stopped; what was charged stays charged"}
     if simulate is not None:
         document["simulated"] = simulate
     document |= {"released": result.released_json(), "margins": result.margins()}
@@ -289,7 +317,7 @@ def command_of(name: str) -> Callable[[Namespace], int]:
     return _COMMANDS[name]
 
 
-_MODULES = {"plan": "plan", "evaluate": "evaluation", "fmt": "fmt"}
+_MODULES = {"again": "again", "plan": "plan", "evaluate": "evaluation", "fmt": "fmt"}
 _COMMANDS: dict[str, Callable[[Namespace], int]] = {
     "run": run, "check": check, "repl": repl, "trace": trace, "lsp": lsp, "textmate": textmate, "data": data,
     "explain": explain,

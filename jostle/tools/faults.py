@@ -23,6 +23,9 @@ def guarded(action: Callable[[], int], *, json_wanted: bool = False) -> int:
 
     With `json_wanted`, a fault or a refusal is also one JSON object on standard output.
     """
+    from jostle.tools.outlet import give_up, is_of_output, prepare, reason_of
+
+    prepare()
     try:
         status = action()
         sys.stdout.flush()
@@ -38,18 +41,25 @@ def guarded(action: Callable[[], int], *, json_wanted: bool = False) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("\njostle: stopped; what was charged stays charged\n")
         return 130
-    except BrokenPipeError:
-        # Whoever read the output has gone; what Python flushes at its end must not complain about it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as fault:
+        if not is_of_output(fault):
+            return _told(fault, json_wanted)
+        give_up()
+        if not isinstance(fault, BrokenPipeError):  # whoever read the output has gone, and knows
+            sys.stderr.write(f"jostle: standard output cannot be written: {reason_of(fault)}\n")
         return 1
     # The one broad clause: beyond it stands only Python's own traceback, which may show private values.
     except Exception as fault:
-        if json_wanted:
-            error = {"kind": "InternalError", "message": f"internal error ({type(fault).__name__})", "help": _REPORT}
-            _print_json({"ok": False, "error": error, "released": {}, "budget": {}})
-        report(fault)
-        return 1
+        return _told(fault, json_wanted)
     return status
+
+
+def _told(fault: Exception, json_wanted: bool) -> int:
+    if json_wanted:
+        error = {"kind": "InternalError", "message": f"internal error ({type(fault).__name__})", "help": _REPORT}
+        _print_json({"ok": False, "error": error, "released": {}, "budget": {}})
+    report(fault)
+    return 1
 
 
 def report(fault: Exception) -> None:

@@ -182,6 +182,11 @@ class Session:
             self._events[first_event:], self._output[first_line:],
         )  # fmt: skip
 
+    def so_far(self) -> Result:
+        """What this session released and spent: of a run that was stopped, what was paid for."""
+        values = dict(self._interp.released)
+        return Result(False, values, self.budget(), (), list(self._events), list(self._output))
+
     def releases(self, source: Source) -> list[str] | None:
         """The names that a program and its modules release somewhere; None where the program cannot be read."""
         from jostle.syntax.walk import every

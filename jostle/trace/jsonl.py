@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -43,25 +44,29 @@ def plain(value: Any) -> Any:
 class Writer:
     """A listener that writes each event to `path` at once; `extra` fields stand on every line.
 
-    Raises `Refusal(DataError)` where the file cannot be written.
+    Raises `Refusal(DataError)` where the file cannot be written, once: then the run ends, and tells what it released.
     """
 
     def __init__(self, path: Path, **extra: Any) -> None:
-        self._path, self._extra = path, extra
+        self._path, self._extra, self._broken = path, extra, False
         try:
             self._file: TextIO = path.open("w", encoding="utf-8", newline="\n", buffering=1)
         except OSError as fault:
             raise unwritable(f"the trace `{path}`", fault, _OTHER_PATH) from fault
 
     def __call__(self, event: Event) -> None:
+        if self._broken:
+            return
         line = json.dumps(plain({**event.as_json(), **self._extra}), ensure_ascii=False, allow_nan=False)
         try:
             self._file.write(line + "\n")
         except OSError as fault:
+            self._broken = True
             raise unwritable(f"the trace `{self._path}`", fault, _OTHER_PATH) from fault
 
     def close(self) -> None:
-        self._file.close()
+        with suppress(OSError):  # it was told
+            self._file.close()
 
 
 def read(path: Path) -> list[Event]:

@@ -1,0 +1,111 @@
+"""An output that is full, closed, or without ε: no fault of jostle's is told, and what was paid for is not lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = """private people = counts([300, 4000]) protecting rows budget epsilon 4
+first = laplace(total(people)) with epsilon 1
+release first
+print("first ± line:", first)
+print("a second line")
+release second = laplace(total(people)) with epsilon 1
+"""
+WAITING = """
+def wait(n):
+    return 0 if n < 1 else wait(n - 1) + wait(n - 1)
+print("waiting")
+release never = wait(60)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "p.jst").write_text(PROGRAM, encoding="utf-8")
+    return tmp_path
+
+
+def shell(folder: Path, command: str, **more: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(folder / "state"), **more}
+    words = ["bash", "-o", "pipefail", "-c", command.replace("jostle", f"{sys.executable} -m jostle")]
+    return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+
+def total(text: str, name: str) -> int:
+    (line,) = [line for line in text.splitlines() if line.startswith(f"  {name} = ")]
+    return int(line.split("=")[1].replace(",", ""))
+
+
+@pytest.mark.parametrize(("where", "reason", "status"), [
+    ("> /dev/full", "no space left on device", 1), (">&-", "it is closed", 1), ("| head -c 1 > /dev/null", "", 1),
+    ("--format json > /dev/full", "no space left on device", 1),
+])  # fmt: skip
+def test_answers_that_cannot_be_printed_are_kept(folder: Path, where: str, reason: str, status: int) -> None:
+    """The program ends at the line that cannot be printed, before it spends more; what it released comes again."""
+    done = shell(folder, f"jostle run p.jst {where}")
+    assert done.returncode == status and "internal" not in done.stderr and "Traceback" not in done.stderr
+    assert "`jostle again` prints it" in done.stderr and reason in done.stderr and "Exception" not in done.stderr
+    (place,) = (folder / "state" / "jostle").iterdir()
+    kept = json.loads(place.read_text(encoding="utf-8"))
+    assert place.stat().st_mode & 0o777 == 0o600 and kept["program"] == "p.jst"
+    ran_on = "json" in where or "head" in where
+    assert (ran_on or "second" not in kept["released"]) and abs(kept["released"]["first"] - 4300) < 60
+    assert shell(folder, "jostle again > /dev/full").returncode == 1 and place.exists()
+    again = shell(folder, "jostle again")
+    assert again.returncode == 0 and total(again.stdout, "first") == kept["released"]["first"]
+    assert "first ± line:" in again.stdout and "of 4 spent" in again.stdout and not place.exists()
+    assert "nothing is kept" in shell(folder, "jostle again").stdout
+
+
+def test_where_nothing_can_be_kept_the_answers_go_to_standard_error(folder: Path) -> None:
+    done = shell(folder, "jostle run p.jst > /dev/full", XDG_STATE_HOME="/dev/null")
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("{")]
+    assert abs(json.loads(line)["released"]["first"] - 4300) < 60 and "internal" not in done.stderr
+
+
+def test_a_trace_on_a_full_disk_loses_no_answer(folder: Path) -> None:
+    done = shell(folder, "jostle run p.jst --trace /dev/full")
+    assert done.returncode == 1 and "cannot be written: no space left on device" in done.stderr
+    assert "internal" not in done.stderr and "of 4 spent" in done.stdout
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp437"])
+def test_an_output_without_our_signs(folder: Path, encoding: str) -> None:
+    (folder / "p.jst").write_text('print("☃ ε")\n' + PROGRAM, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "jostle", "run", "p.jst"], cwd=folder, capture_output=True, timeout=120, check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": encoding, "LC_ALL": "C"},
+    )  # fmt: skip
+    assert done.returncode == 0 and done.stderr == b"" and b"2 of 4 spent" in done.stdout
+    assert done.stdout.decode(encoding).splitlines()[0] == ("? ε" if encoding == "cp437" else "? e")
+    checked = shell(folder, "echo 'print(β)' > q.jst; jostle check q.jst", PYTHONIOENCODING="ascii")
+    assert checked.returncode == 1 and checked.stderr.isascii() and "has no meaning here" in checked.stderr
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_run_that_is_stopped_tells_what_it_released(folder: Path, form: str) -> None:
+    (folder / "p.jst").write_text(PROGRAM + WAITING, encoding="utf-8")
+    words = [sys.executable, "-m", "jostle", "run", "p.jst", "--trace", "t.jsonl", "--format", form]
+    running = subprocess.Popen(
+        words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    while not (folder / "t.jsonl").exists() or '"second"' not in (folder / "t.jsonl").read_text(encoding="utf-8"):
+        assert running.poll() is None
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=120)
+    assert running.returncode == 130 and "what was charged stays charged" in err and "Traceback" not in err
+    if form == "json":
+        document = json.loads(out)
+        assert not document["ok"] and document["error"]["kind"] == "Stopped"
+        assert abs(document["released"]["second"] - 4300) < 60
+    else:
+        assert abs(total(out, "second") - 4300) < 60 and "2 of 4 spent" in out

@@ -64,6 +64,10 @@ class Session:
                 self.result.ok, self.result.diagnostics = False, refusal.diagnostics
         return self.result
 
+    def so_far(self) -> Result:
+        self.result.ok = False
+        return self.result
+
     def check(self, source: Source) -> list[Diagnostic]:
         found = []
         for n, line in enumerate(source.text.splitlines(), 1):

@@ -71,6 +71,15 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--seed", metavar="N", type=_seed, help="the seed of a simulation (1 where it is left out)")
     run.add_argument("--ledger", metavar="PATH", help="where registered datasets are counted ($JOSTLE_LEDGER)")
 
+    init = commands.add_parser("init", help="write a first program for a file of yours; asks for what it does not know")
+    init.add_argument("file", metavar="FILE", help="the data: the header or the types are read, and no row")
+    init.add_argument("--describe", metavar="SCHEMA", help=_SCHEMA)
+    init.add_argument("--codebook", metavar="FILE", help="a codebook, SQL or Table Schema that describes the columns")
+    init.add_argument("--protecting", metavar="UNIT", help="such as 'rows' (the default), 'person up to 5 rows'")
+    init.add_argument("--budget", metavar="BUDGET", help="such as 'epsilon 1' (the default), 'rho 0.5'")
+    init.add_argument("--out", metavar="PROGRAM", help="the program to write (FILE's own name, .jst)")
+    init.add_argument("--overwrite", action="store_true", help="write over a program that is there")
+
     commands.add_parser("again", help="print what earlier runs released and could not hand over")
 
     check = commands.add_parser("check", help="every error of a program at once, before anything runs")

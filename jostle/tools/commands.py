@@ -317,7 +317,7 @@ def command_of(name: str) -> Callable[[Namespace], int]:
     return _COMMANDS[name]
 
 
-_MODULES = {"again": "again", "plan": "plan", "evaluate": "evaluation", "fmt": "fmt"}
+_MODULES = {"again": "again", "plan": "plan", "evaluate": "evaluation", "fmt": "fmt", "init": "draft.init"}
 _COMMANDS: dict[str, Callable[[Namespace], int]] = {
     "run": run, "check": check, "repl": repl, "trace": trace, "lsp": lsp, "textmate": textmate, "data": data,
     "explain": explain,

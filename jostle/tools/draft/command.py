@@ -22,10 +22,10 @@ def draft(options: Namespace) -> str:
     columns = columns_of(options.source, options.table)
     protecting, budget = options.protecting or UNKNOWN, options.budget or UNKNOWN
     if sys.stdin.isatty() and sys.stdout.isatty():
-        columns = asked(columns, _line)
+        columns = asked(columns, line_of)
         if options.program:
-            protecting = _answer(_line, "protecting (rows, or person up to 5 rows)", protecting)
-            budget = _answer(_line, "budget (epsilon 1, rho 0.5)", budget)
+            protecting = _answer(line_of, "protecting (rows, or person up to 5 rows)", protecting)
+            budget = _answer(line_of, "budget (epsilon 1, rho 0.5)", budget)
     if not options.program:
         return clause(columns)
     path = options.source if Path(options.source).suffix.lower() in _DATA else "data.csv"
@@ -54,7 +54,8 @@ def _answer(ask: Ask, what: str, known: str) -> str:
     return known if known != UNKNOWN else ask(f"{what}: ").strip() or UNKNOWN
 
 
-def _line(prompt: str) -> str:
+def line_of(prompt: str) -> str:
+    """Asks a person, who sees the question on standard error."""
     sys.stderr.write(prompt)
     sys.stderr.flush()
     return sys.stdin.readline()

@@ -32,15 +32,17 @@ _MOST = 1 << 24  # bytes of a codebook or schema
 def columns_of(source: str, table: str | None = None) -> list[Column]:
     """The columns that a file or a `CREATE TABLE` statement tells of.
 
-    A codebook (a CSV file whose columns are `name`, `type`, `min`, `max`, `values` and notes), a Parquet file, SQL, a
-    Table Schema or data package in JSON (`table` names one of several), or a CSV file, of which only the header counts.
-    Raises `Refusal(DataError)`.
+    A codebook (a CSV file whose columns are `name`, `type`, `min`, `max`, `values` and notes), a Parquet or Arrow file,
+    SQL, a Table Schema or data package in JSON (`table` names one of several), or a CSV file, of which only the header
+    counts. Raises `Refusal(DataError)`.
     """
     if "create" in source.lower() and "(" in source and not Path(source[:255]).exists():
         return columns_of_sql(source)
     suffix = Path(source).suffix.lower()
     if suffix in (".parquet", ".pq"):
         return _parquet(source)
+    if suffix in (".arrow", ".feather"):
+        return _arrow(source)
     if suffix == ".json":
         return _json(_text(source), table)
     if suffix in (".sql", ".ddl"):
@@ -72,6 +74,18 @@ def _parquet(path: str) -> list[Column]:
             return columns_of_arrow(pq.read_schema(reader))
     except (pa.ArrowException, OSError):
         raise refuse("DataError", f"`{path}` is no Parquet file that can be read") from None
+
+
+def _arrow(path: str) -> list[Column]:
+    import pyarrow as pa
+
+    from jostle.engine.files import open_file
+
+    try:
+        with open_file(path).reader() as reader:
+            return columns_of_arrow(pa.ipc.open_file(pa.PythonFile(reader, mode="r")).schema)
+    except (pa.ArrowException, OSError):
+        raise refuse("DataError", f"`{path}` is no Arrow file that can be read") from None
 
 
 def _csv(path: str) -> list[Column]:

@@ -1,0 +1,136 @@
+"""The first program for somebody's own file: it counts the rows, a group of them, and lets a choice pick an algorithm.
+
+Which of these it has follows from the description alone. It runs as it stands, and is short enough to be changed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from jostle.diagnostics import refuse
+from jostle.plan.domains import Categories, Domain, Integer, Open, Real
+from jostle.tools.datacheck import domain_text
+from jostle.tools.draft.columns import categories, name_of, number, quoted
+
+_WORDS = frozenset({
+    "mine", "all_rows", "by_group", "row", "cells", "in_all", "Each", "Even", "Parts", "near", "shapes", "shape",
+    "public", "choose", "counted", "data", "answers", "a", "x", "n", "mean",
+})  # fmt: skip
+_FEW, _MANY = 8, 1024  # cells of a histogram that a choice is worth its training for
+_GROUPS = 24
+
+CHOICE = """
+# How many rows are there of each {column}? A choice of three algorithms: noise on every value, the same number at
+# every value, or DAWA, which puts values that are alike together. It may buy a rough count of all rows, and learns
+# from shapes that are made up.
+cells = histogram(mine, x = {column})
+in_all = Feature (data) {{ return max(0, laplace(total(data.database))) }}
+Each  = Option (data) {{ return flat(data.database, data.queries) }}
+Even  = Option (data) {{ return uniform(data.database, data.queries) }}
+Parts = Option (data) {{ return dawa(data.database, data.queries) }}
+near  = Utility (data, answers) {{ return -rmse(answers, exact(data.queries, data.database)) }}
+
+shapes = [
+    lambda x: 1, lambda x: {many} - x, lambda x: exp(-((x - {middle}) / {wide})^2),
+    lambda x: 1 + 9 * exp(-((x - {third}) / {narrow})^2)
+]
+public = [counts([round(20 * shape(x)) for x in 0..{last}]) for shape in shapes]
+choose = MkChoiceMaker among {{Each, Even, Parts}} informed by {{in_all}}
+    trained on {{ {{database: a, queries: identity(a), sizes: [100, 1000, 10000, 100000]}} for a in public }}
+    using regret_tree(depth = 3) spending 0.05 wrt near
+
+counted = choose({{database: cells, queries: identity(cells)}}) with {amount}
+release counted
+plot({title}, x = {low}..{high}, y = counted, kind = "bars")
+"""
+
+
+def first_program(path: str, schema: Sequence[tuple[str, Domain]], protecting: str, unit: str, budget: float,
+                  delta: str = "") -> str:  # fmt: skip
+    """The text of the program. `unit` and `budget` are those of the budget, `epsilon` and 1.0, of which it spends nine
+    tenths at most; `delta` is what the budget says of δ."""
+    described = ",\n".join(f"        {name_of(name)}: {written(domain)}" for name, domain in schema)
+    group, choice = _group(schema), _choice(schema) if unit == "epsilon" else None
+    lines = [f"# A first look at {quoted(path)}. `jostle check` says what a run costs, `--simulate` opens nothing."]
+    lines += ["", "use histograms"] if choice else []
+    lines += [
+        "", f"private mine = table({quoted(path)})", f"    described by {{\n{described}\n    }}",
+        f"    protecting {protecting}", f"    budget {unit} {_amount(budget)}{delta}", "",
+        f"all_rows = {{{{ select count(*) from mine with {unit} {_amount(budget / 10)} }}}}",
+        'print("rows:", all_rows, "± " + str(round(error(all_rows))))',
+    ]  # fmt: skip
+    if group is not None:
+        key, mean = group
+        more = f", avg({_word(mean)}) as mean" if mean is not None else ""
+        lines += ["", f"by_group = {{{{ select count(*) as n{more} from mine groupby {_word(key)} "
+                      f"with {unit} {_amount(budget * 0.3)} }}}}", "release by_group"]  # fmt: skip
+    text = "\n".join(lines) + "\n"
+    if choice is None:
+        return text
+    name, domain = choice
+    many = int(domain.high - domain.low) + 1
+    return text + CHOICE.format(
+        column=_word(name), many=many, last=many - 1, middle=many // 2, wide=max(1, many // 3), third=many // 3,
+        narrow=max(1, many // 32), amount=f"{unit} {_amount(budget / 2)}", low=domain.low, high=domain.high,
+        title=quoted(f"rows of each {name}"),
+    )  # fmt: skip
+
+
+def written(domain: Domain) -> str:
+    """A domain as a program writes it, with all its categories."""
+    if isinstance(domain, Categories):
+        return categories(list(domain.values))
+    return domain_text(domain)
+
+
+def _amount(value: float) -> str:
+    return number(float(f"{value:.6g}"), True)
+
+
+def _group(schema: Sequence[tuple[str, Domain]]) -> tuple[str, str | None] | None:
+    """The first column with few public values, and a column of numbers to average."""
+    key = next((name for name, domain in schema if _usable(name) and _values(domain)), None)
+    means = (name for name, domain in schema if isinstance(domain, Integer | Real) and _usable(name) and name != key)
+    return None if key is None else (key, next(means, None))
+
+
+def _values(domain: Domain) -> bool:
+    if isinstance(domain, Categories):
+        return 0 < len(domain.values) <= _GROUPS
+    if isinstance(domain, Integer):
+        return domain.high - domain.low < _FEW - 1
+    return isinstance(domain, Open) and domain.kind == "boolean"
+
+
+def _choice(schema: Sequence[tuple[str, Domain]]) -> tuple[str, Integer] | None:
+    """The first column of whole numbers with as many values as a histogram has cells."""
+    for name, domain in schema:
+        if isinstance(domain, Integer) and _usable(name) and _FEW <= domain.high - domain.low + 1 <= _MANY:
+            return name, domain
+    return None
+
+
+def _usable(name: str) -> bool:
+    return name not in _WORDS and "`" not in name and name.isprintable()
+
+
+def _word(name: str) -> str:
+    """A column as a query names it."""
+    plain = name_of(name)
+    return plain if plain == name else f"`{name}`"
+
+
+def budget_of(text: str) -> tuple[str, float, str]:
+    """The unit and amount of a budget, `epsilon 1`, `rho 0.5` or `epsilon 1, delta 1e-6`, and what follows it."""
+    amount, comma, rest = text.partition(",")
+    words = amount.split()
+    try:
+        value = float(words[1]) if len(words) == 2 else math.nan
+    except ValueError:
+        value = math.nan
+    if not (len(words) == 2 and words[0] in ("epsilon", "rho") and 0 < value < math.inf):
+        raise refuse("BadAmount", f"`{text}` is no budget", help="`epsilon 1`, `epsilon 1, delta 1e-6` or `rho 0.5`")
+    return words[0], value, comma + rest
+
+

@@ -1,0 +1,115 @@
+"""`jostle init`: a first program for somebody's own file, which runs as it is written, and reads no row."""
+
+from __future__ import annotations
+
+import io
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from jostle.diagnostics import Refusal
+from jostle.source import Source
+from jostle.tools.draft.first import budget_of
+from jostle.tools.draft.init import drafted
+from jostle.tools.entry import main
+from jostle.tools.session import Session
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"{i % 20},{'FM'[i % 2]},{i % 3},Ames {i},{i * 10}\n" for i in range(400))
+    Path("my people.csv").write_text("age,sex,City Name,town,income\n" + rows)
+    return tmp_path
+
+
+AGES = '{age: 0..19, sex: {"F", "M"}, `City Name`: {0, 1, 2}, income: 0..5000}'
+
+
+@pytest.mark.parametrize(("words", "parts"), [
+    (["--describe", AGES], ["budget epsilon 1\n", "MkChoiceMaker", "avg(age) as mean from mine groupby sex",
+     "x = 0..19"]),
+    (["--describe", "{`City Name`: {1, 2}, income: 0.0..9.5}"],
+     ["groupby `City Name`", "avg(income)", '"City Name": {1, 2}']),
+    (["--describe", "{town: text}", "--budget", "rho 0.5"], ["budget rho 0.5", "with rho 0.05", "town: text"]),
+    (["--describe", AGES, "--protecting", "town up to 3 rows", "--budget", "epsilon 4, delta 1e-6"],
+     ["protecting town up to 3 rows", "budget epsilon 4, delta 1e-6", "with epsilon 2\n", "MkChoiceMaker"]),
+    (["--codebook", "codes.csv", "--out", "sub/p.jst"], ["age: 0..99", '"../my people.csv"', "MkChoiceMaker"]),
+])  # fmt: skip
+def test_the_program_runs_and_keeps_to_its_budget(
+    folder: Path, capsys: pytest.CaptureFixture[str], words: list[str], parts: list[str]
+) -> None:
+    Path("codes.csv").write_text("name,type,min,max,values\nage,integer,0,99,\nsex,category,,,F;M\n")
+    Path("sub").mkdir()
+    assert main(["init", "my people.csv", *words]) == 0
+    place = Path("sub/p.jst" if "--out" in words else "my people.jst")
+    text, told = place.read_text(encoding="utf-8"), capsys.readouterr().out
+    assert all(part in text for part in parts) and f"jostle run {place}" in told
+    session = Session(simulate=1, cwd=folder)
+    assert session.check(Source(str(place), text)) == []
+    result = session.attempt(Source(str(place), text))
+    assert result.ok, result.diagnostics
+    (spent,) = result.budget.values()
+    assert float(next(iter(spent.values()))["spent"]) <= 0.9 * float(next(iter(spent.values()))["total"]) + 1e-9
+    assert main(["init", "my people.csv", *words]) == 1 and "there already" in capsys.readouterr().err
+    assert main(["init", "my people.csv", *words, "--overwrite"]) == 0
+
+
+def test_the_program_answers_about_the_file_itself(folder: Path) -> None:
+    assert main(["init", "my people.csv", "--describe", AGES, "--budget", "epsilon 40"]) == 0
+    result = Session(cwd=folder).run("my people.jst")
+    assert result.output[0].startswith("rows: ") and abs(int(result.output[0].split()[1]) - 400) < 10
+    assert [round(n, -1) for n in result.released["by_group"].n] == [200, 200]
+    assert len(result.released["counted"]) == 20 and [e.name for e in result.trace if e.kind == "choice"] == ["choose"]
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    ([], "no column of `my people.csv` is described"), (["--describe", "{agee: 0..9}"], "has no column `agee`"),
+    (["--describe", "{age: }"], ""), (["--describe", AGES, "--budget", "one"], "is no budget"),
+    (["--describe", AGES, "--budget", "epsilon -1"], "is no budget"),
+    (["--describe", AGES, "--protecting", "nobody at all"], ""), (["--describe", AGES, "--out", "no/where.jst"], ""),
+])  # fmt: skip
+def test_what_cannot_be_drafted_is_refused_and_writes_nothing(
+    folder: Path, capsys: pytest.CaptureFixture[str], words: list[str], said: str
+) -> None:
+    assert main(["init", "my people.csv", *words]) == 1
+    told = capsys.readouterr().err
+    assert said in told and "help" in told and not list(folder.glob("**/*.jst"))
+
+
+def test_a_person_is_asked_for_what_is_not_known(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers: Iterator[str] = iter([
+        "0..19", '{"F", "M"}', "", "", "nonsense(", "0..9000",
+        "towns", "town", "4", "epsilon 2",
+    ])  # fmt: skip
+    asked: list[str] = []
+
+    def ask(prompt: str) -> str:
+        asked.append(prompt)
+        return next(answers)
+
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    options = Namespace(file="my people.csv", describe=None, codebook=None, protecting=None, budget=None)
+    text = drafted(options, ask, Path())
+    assert "protecting town up to 4 rows" in text and "budget epsilon 2" in text and "City Name" not in text
+    assert "income: 0..9000" in text and len(asked) == 10 and not list(answers)
+
+
+def test_types_describe_what_they_can(folder: Path) -> None:
+    table = pa.table({"day": pa.array([], pa.date32()), "n": pa.array([], pa.int64()), "ok": pa.array([], pa.bool_())})
+    with pa.OSFile("x.arrow", "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
+    options = Namespace(file="x.arrow", describe="{n: 0..9}", codebook=None, protecting=None, budget=None)
+    text = drafted(options, None, Path())
+    assert "day: date" in text and "n: 0..9" in text and "groupby ok" in text
+
+
+def test_budgets() -> None:
+    assert budget_of("epsilon 1, delta 1e-6") == ("epsilon", 1.0, ", delta 1e-6")
+    assert budget_of("rho .5") == ("rho", 0.5, "")
+    with pytest.raises(Refusal):
+        budget_of("epsilon inf")

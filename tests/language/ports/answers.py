@@ -37,6 +37,21 @@ def gaussian(exact: Any, deviation: float) -> Noisy:
 
 
 @dataclass(frozen=True)
+class Upto:
+    """Noisy sums between what is surely in them and what is at most."""
+
+    low: Any
+    high: Any
+    scale: float
+
+    def faults(self, given: dict[Any, float]) -> Iterator[str]:
+        for key, value in given.items():
+            low, high = at(self.low, key) - TAIL * self.scale, at(self.high, key) + TAIL * self.scale
+            if not low - SLACK <= value <= high + SLACK:
+                yield f"{key}: {value}, where {low}..{high} is expected"
+
+
+@dataclass(frozen=True)
 class Kept:
     """Noisy sums over the rows that are kept of each person, where which ones are kept is not known.
 
@@ -49,10 +64,7 @@ class Kept:
     scale: float
 
     def faults(self, given: dict[Any, float]) -> Iterator[str]:
-        for key, value in given.items():
-            low, high = at(self.low, key) - TAIL * self.scale, at(self.high, key) + TAIL * self.scale
-            if not low - SLACK <= value <= high + SLACK:
-                yield f"{key}: {value}, where {low}..{high} is expected"
+        yield from Upto(self.low, self.high, self.scale).faults(given)
         off = TAIL * self.scale * len(given)
         if not abs(sum(given.values()) - self.total) <= off + SLACK:
             yield f"all: {sum(given.values())}, where {self.total} ± {off} is expected"
@@ -74,21 +86,6 @@ def kept_in_all(rows: pd.DataFrame, person: str, by: str, k: int, k_by_epsilon: 
     many = rows.groupby(person)[person].transform("size")
     total = np.minimum(rows.groupby(person).size(), k).sum()
     return Kept(rows[many <= k].groupby(by).size(), rows.groupby(by).size(), float(total), k_by_epsilon)
-
-
-@dataclass(frozen=True)
-class Upto:
-    """Noisy sums between what is surely in them and what is at most."""
-
-    low: Any
-    high: Any
-    scale: float
-
-    def faults(self, given: dict[Any, float]) -> Iterator[str]:
-        for key, value in given.items():
-            low, high = at(self.low, key) - TAIL * self.scale, at(self.high, key) + TAIL * self.scale
-            if not low - SLACK <= value <= high + SLACK:
-                yield f"{key}: {value}, where {low}..{high} is expected"
 
 
 def ratio(above: float, below: float, off_above: float, off_below: float) -> Near:
@@ -170,6 +167,18 @@ class Rank:
 
 
 @dataclass(frozen=True)
+class InDays:
+    """Dates and times, of which days since 1970 are looked at; a mean is taken down to its day, up to one `off`."""
+
+    of: Any
+    off: float = 0.0
+
+    def faults(self, given: dict[Any, Any]) -> Iterator[str]:
+        since = {key: pd.Timestamp(value) - pd.Timestamp(1970, 1, 1) for key, value in given.items()}
+        yield from self.of.faults({key: apart / pd.Timedelta(days=1) + self.off / 2 for key, apart in since.items()})
+
+
+@dataclass(frozen=True)
 class One:
     """One of some answers, each of which is as good as the noise can tell."""
 
@@ -228,6 +237,12 @@ def _group_faults(expected: Groups, frame: Any) -> Iterator[str]:
     if not isinstance(frame, pd.DataFrame):
         yield f"is a {type(frame).__name__} and has no groups"
         return
+    for name in expected.columns:  # the ends of its error stand beside a number
+        ends = [end for end in (f"{name}_low", f"{name}_high") if end in frame]
+        inside = frame[[ends[0], name, ends[1]]].T.apply(lambda row: row.is_monotonic_increasing) if ends else None
+        if inside is not None and not inside.all():
+            yield f"{name} lies outside of its own error"
+        frame = frame.drop(columns=ends)
     keys = [tuple(row) for row in frame[list(expected.by)].itertuples(index=False)]
     plain = [key[0] if len(key) == 1 else key for key in keys]
     if len(set(keys)) != len(keys):

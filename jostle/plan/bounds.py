@@ -32,6 +32,15 @@ def as_double(value: float) -> float:
     return float(max(-most, min(most, value))) if abs(value) > 2**1000 else float(value)
 
 
+FINEST = 850
+"""Bits of the finest grid: an engine's doubles hold its steps, and those of products with weights."""
+
+
+def grid_bits(most: float, digits: int) -> int:
+    """The bits of a grid on which numbers up to `most` have about 2^digits steps; on the finest one they have fewer."""
+    return min(FINEST, digits - math.frexp(most)[1]) if most > 0 else 0
+
+
 def _bounds(expr: RowExpr, schema: Schema) -> Interval | None:
     if isinstance(expr, Constant):
         value = expr.value

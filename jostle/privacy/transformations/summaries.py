@@ -5,13 +5,12 @@ Sums are of whole numbers on a public grid, each summand clamped to its bounds; 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from jostle.diagnostics import refuse
 from jostle.language.aggregates import of_no_numbers
-from jostle.plan.bounds import bounds_of, is_integral
+from jostle.plan.bounds import bounds_of, grid_bits, is_integral
 from jostle.plan.kinds import kind_of
 from jostle.plan.plan import Apply, Constant, Count, Extreme, FixedSum, GroupTerm, RowExpr
 from jostle.privacy.kernel.handles import Table
@@ -56,5 +55,5 @@ def _sum(name: str, expr: RowExpr, table: Table) -> FixedSum:
         )  # fmt: skip
     low, high = bounds
     most = max(abs(low), abs(high))
-    bits = 0 if is_integral(expr, table.domains) or not most else GRID - math.frexp(most)[1]
+    bits = 0 if is_integral(expr, table.domains) else grid_bits(most, GRID)
     return FixedSum(expr, low, high, bits)

@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 
 from jostle.diagnostics import refuse
-from jostle.plan.bounds import bounds_of
+from jostle.plan.bounds import bounds_of, grid_bits
 from jostle.plan.plan import WEIGHT_BITS, Apply, Bound, Column, Constant, Count, Filter, FixedSum, RowExpr, Term
 from jostle.privacy.kernel.handles import Table
 
@@ -97,7 +97,7 @@ def fixed_sum(expr: RowExpr, most: float, table: Table) -> FixedSum:
 
 def grid_for(most: float) -> int:
     """The grid for values up to `most`: about 2^30 steps, so that a sum over 2^32 rows fits in 2^62."""
-    return 30 - math.frexp(most)[1] if most > 0 else 0
+    return grid_bits(most, 30)
 
 
 @dataclass(frozen=True, slots=True)

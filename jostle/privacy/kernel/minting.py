@@ -38,7 +38,7 @@ def private_table(
     unit, scan = unit or source.unit, Scan(key, schema)
     by = () if owners is not None else unit.columns
     plan: Plan = Bound(scan, by, unit.rows, unit.weighted, owners) if unit.columns else scan
-    return Table((Exposure.of(source, unit),), plan, schema, origin=Origin(key, schema, unit))
+    return Table((Exposure.of(source, unit),), plan, schema, origin=Origin(key, schema, unit, owners))
 
 
 def private_cube(

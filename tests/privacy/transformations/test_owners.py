@@ -145,3 +145,23 @@ private items = table("i.csv") described by {{price: 0..9}} protecting orders.nu
 release n = {{{{ select count(*) from items up to 100 rows with epsilon 1e9 }}}}
 """))  # fmt: skip
     assert result.ok and result.values["n"] > 500, result.diagnostics
+
+
+def test_parts_of_one_file_by_two_owners_are_no_partition(bench: Bench) -> None:
+    """Whose a row is may be looked up in another table later: a person's one row is then in another part."""
+    session = Session(cwd=bench.folder)
+    for name, text in (("t", "who\na\nb\n"), ("i", "order,c\n1,x\n2,y\n")):
+        (bench.folder / f"{name}.csv").write_text(text)
+    spent = []
+    for orders, part in (("1,a\n2,b\n", "x"), ("1,b\n2,a\n", "y")):
+        name = f"orders_{part}"
+        (bench.folder / f"{name}.csv").write_text(f"number,customer\n{orders}")
+        result = session.attempt(Source("p.jst", f"""
+private t = table("t.csv") described by {{who: text}} protecting who budget epsilon 9
+private orders = table("{name}.csv") described by {{number: text}} protecting t.who on customer
+private items = table("i.csv") described by {{c: {{"x", "y"}}}} protecting orders.number on order up to 1 row
+a = {{{{ select count(*) from items[c = "{part}"] with epsilon 1 }}}}
+"""))  # fmt: skip
+        assert result.ok, result.diagnostics
+        spent.append(result.budget["t"]["epsilon"]["spent"])
+    assert spent == ["1", "2"]

@@ -55,7 +55,7 @@ def share_of(whole: Amount, share: object) -> Amount:
     number = isinstance(share, (int, float)) and not isinstance(share, bool)
     if not number or not 0 < share <= 1:  # type: ignore[operator]
         raise refuse(
-            "BadAmount", f"a share lies above 0 and up to 1, and this is {share if number else 'no number'}",
+            "BadAmount", f"a share lies above 0 and up to 1, and this is {f'{share:g}' if number else 'no number'}",
             help=f"write `with 1/4`, or an amount with its unit: `with {whole.unit} 0.1`",
         )  # fmt: skip
     value, delta = part_of(whole.value, share), part_of(whole.delta, share)  # type: ignore[arg-type]

@@ -68,6 +68,7 @@ def in_words_of_today(
         words = names.former
         hints = [former.hint(span, *both) for span, both in words.items()]
         hints += [former.module_hint(span, name) for name, span in names.unbrought.items()]
+        hints += [former.selection_hint(node) for node in names.selections]
         return former.renamed(program, words), hints
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from jostle.diagnostics import Diagnostic
 from jostle.language.builtins import BUILTINS
+from jostle.language.forms import selects_rows
 from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
@@ -45,9 +46,13 @@ _PARAMETERS = {former for _, former in PARAMETERS}
 _WORDS = re.compile(rf"\b(?:{'|'.join({*NAMES, *_PARAMETERS, *OF_MODULES})})\b")
 
 
+_INDEX = re.compile(r"[\w`)\]]\[")
+
+
 def may_be_in(program: n.Program) -> bool:
-    """Whether a program has a word that may be a former one."""
-    return _WORDS.search(program.span.source.text) is not None and any(map(_may_be, every(program)))
+    """Whether a program has a word or a form that may be a former one."""
+    text = program.span.source.text
+    return (_WORDS.search(text) is not None or _INDEX.search(text) is not None) and any(map(_may_be, every(program)))
 
 
 def _may_be(node: n.Node) -> bool:
@@ -56,6 +61,8 @@ def _may_be(node: n.Node) -> bool:
             return name in NAMES or name in OF_MODULES
         case n.Keyword(name=name):
             return name in _PARAMETERS
+        case n.Index():
+            return selects_rows(node)
     return False
 
 
@@ -70,6 +77,19 @@ def module_hint(span: Span, name: str) -> Diagnostic:
     module = BUILTINS[name].module
     help = f"write `use {module}` above; the next version will not know `{name}` without"
     return Diagnostic(KIND, f"`{name}` is of the module `{module}`", span, "without its module", help)
+
+
+def selection_hint(node: n.Index) -> Diagnostic:
+    """What a person is told of rows that are chosen as `t[C]`."""
+    help = "`t[C]` is for one version more; `t[a = v]`, a part of the partition by `a`, stays"
+    return Diagnostic(KIND, f"write `where({_text(node.value)}, {_text(node.args[0])})`", node.span, "rows where", help)
+
+
+def _text(node: n.Node) -> str:
+    """An expression as it is written, on one line and not at length."""
+    span = node.span
+    line = span.source.text.split("\n")[span.line - 1]
+    return line[span.column - 1 : span.end_column - 1] if span.end_line == span.line else "…"
 
 
 def renamed(node: Any, words: Mapping[Span, tuple[str, str]]) -> Any:

@@ -16,8 +16,8 @@ from jostle.check.scopes import Scope, blocks, bound_in
 from jostle.diagnostics import did_you_mean
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS, DOMAINS
-from jostle.language.forms import ambiguity
-from jostle.language.operations import COMPARISONS, ROW_FUNCTIONS
+from jostle.language.forms import ambiguity, is_condition, selects_rows
+from jostle.language.operations import ROW_FUNCTIONS
 from jostle.resources import folder
 from jostle.source import Span
 from jostle.syntax import nodes as n
@@ -57,7 +57,7 @@ class Names:
     """The walk; `ready` holds the top-level names that may be bound so far, or None inside a function.
 
     `former` gathers words of the version before with today's, by place; `unbrought` the first places of built-ins whose
-    module is not used.
+    module is not used, `selections` the rows that are chosen as `t[C]`.
     """
 
     def __init__(
@@ -74,6 +74,7 @@ class Names:
         self._built_in: dict[str, Collection[str]] = {}  # the built-ins that each module brings, by the module's name
         self.former: dict[Span, tuple[str, str]] = {}
         self.unbrought: dict[str, Span] = {}
+        self.selections: list[n.Index] = []
 
     def program(self, program: n.Program) -> None:
         names = frozenset(bound_in(program.body, self._modules.names))
@@ -188,9 +189,11 @@ class Names:
             case n.Attribute(value=n.Name(id=module), name=name) if NAMES.get(name) in self._used.get(module, ()):
                 self.former[expr.span] = name, NAMES[name]
             case n.Index(value=value, args=args, keywords=keywords, trailing_comma=trailing):
+                if selects_rows(expr):
+                    self.selections.append(expr)
                 self._expr(value, scope, rows=rows)
                 for arg in args:
-                    self._expr(arg, scope, rows=rows or trailing or _is_condition(arg))
+                    self._expr(arg, scope, rows=rows or trailing or is_condition(arg))
                 for keyword in keywords:
                     self._expr(keyword.value, scope, rows=rows)
             case n.Spending(value=value, spend=spend):
@@ -262,7 +265,10 @@ class Names:
 
     def _visit_select(self, select: n.Select, scope: Scope) -> None:
         self._query(select.table, scope)
+        named = [_table_name(select.table, select.alias)]
         for join in select.joins:
+            self._owners(join, named)
+            named.append(_table_name(join.table, join.alias))
             self._expr(join.table, scope)
             if join.up_to is not None:
                 self._expr(join.up_to, scope)
@@ -287,6 +293,15 @@ class Names:
                 self._expr(select.limit.order, scope, rows=True)
         if select.spend is not None:
             self._spend(select.spend, scope)
+
+    def _owners(self, join: n.Join, named: list[str]) -> None:
+        """`on a.x = b.y` names a table that is read before."""
+        for match in join.on:
+            if match.owner is not None and match.owner not in named:
+                known = [name for name in named if name]
+                help = did_you_mean(match.owner, known) or "before it are " + ", ".join(f"`{name}`" for name in known)
+                message = f"no table before the join is called `{match.owner}`"
+                self._report.add("NameError", message, match.span, label="unknown table", help=help if known else "")
 
     def _spend(self, spend: n.Spend, scope: Scope) -> None:
         self._visit_amount(spend.amount, scope)
@@ -350,11 +365,6 @@ def _top(scope: Scope, names: Scope) -> Scope:
     return here
 
 
-def _is_condition(expr: n.Expr) -> bool:
-    """Whether `D[expr]` can only mean the rows for which `expr` is true."""
-    match expr:
-        case n.Binary(op=op):
-            return op in COMPARISONS or op in ("in", "not in", "between", "not between", "like", "not like")
-        case n.Logic() | n.Unary(op="not"):
-            return True
-    return False
+def _table_name(table: n.Expr, alias: str | None) -> str:
+    """What a table of a select is called in it, or an empty text."""
+    return alias or (table.id if isinstance(table, n.Name) else "")

@@ -116,8 +116,8 @@ row("perturbed_optimum", "@cubes, model, rows, ridge = none, *, epsilon = none, 
 
 # Scores ----------------------------------------------------------------------------------------------
 
-row("size", "@value", "How many rows there are: a score.", Gives.SCORE, HANDLES, SCORES, function="scores.cells:size")
-row("total", "@value", "The sum of all counts: a score.", Gives.SCORE, HANDLES, SCORES, function="scores.cells:total")
+row("size", "@value", "How many rows a table, a cube or vectors have: a score.", Gives.SCORE, HANDLES, SCORES, "total",
+    function="scores.cells:size")  # fmt: skip
 row("nonzero", "@value", "How many cells hold rows: a score.", Gives.SCORE, HANDLES, SCORES,
     function="scores.cells:nonzero")  # fmt: skip
 row("largest_cell", "@value", "The largest cell: a score.", Gives.SCORE, HANDLES, SCORES, "peak",

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import SOURCES
-from jostle.language.operations import OPERATIONS
+from jostle.language.operations import COMPARISONS, OPERATIONS
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import children
 
@@ -38,6 +38,21 @@ def is_real(node: n.Expr) -> bool:
     while isinstance(node, n.Unary):
         node = node.operand
     return isinstance(node, n.Number) and node.real
+
+
+def is_condition(node: n.Expr) -> bool:
+    """Whether `t[node]` can only mean the rows for which `node` is true."""
+    match node:
+        case n.Binary(op=op):
+            return op in COMPARISONS or op in ("in", "not in", "between", "not between", "like", "not like")
+        case n.Logic() | n.Unary(op="not"):
+            return True
+    return False
+
+
+def selects_rows(node: n.Index) -> bool:
+    """Whether an index is a condition on rows, `t[C]` or `t[C, ]`, which `where(t, C)` says."""
+    return not node.keywords and len(node.args) == 1 and (node.trailing_comma or is_condition(node.args[0]))
 
 
 PERSON = "person"

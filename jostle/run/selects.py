@@ -110,7 +110,8 @@ def _whole_amount(kernel: Kernel, exposures: Exposures) -> Amount | None:
         if inner.amount is not None and inner.shared_out is None:
             value = kernel.left_of_allotment(exposures, inner.amount.unit)
             if value == 0:
-                raise refuse("BudgetExceeded", f"nothing is left of the allotment of {inner.amount} to share")
+                message = f"nothing is left of the allotment of {inner.amount} to share"
+                raise refuse("BudgetExceeded", message, help="give what was measured before a share too, `with 1/2`")
             deltas = [inner.amount.delta - meter.spent[1] for _, meter in inner.meters.values()]
             inner.shared_out = Amount(inner.amount.unit, quanta(value), max(0, min(deltas, default=inner.amount.delta)))
         return inner.shared_out

@@ -40,6 +40,7 @@ class Piece:
     part: bool = False
     conditional: bool = False
     unary: bool = False  # a sign
+    share: bool = False  # the bar of a share, `with 1/4`
     mate: int = -1  # the place of the bracket that closes or opens this one
 
 
@@ -86,6 +87,7 @@ class _Recorder(Layout):
             piece.conditional = self.frames[-1].conditional_else
         elif token.type == "ADD":
             piece.unary = not at or self.pieces[-1].kind not in ENDS_AN_EXPRESSION
+        piece.share = token == "/" and [one.kind for one in self.pieces[-2:]] == ["_WITH", "NUMBER"]
         self.pieces.append(piece)
 
     def _in_missing_test(self) -> bool:

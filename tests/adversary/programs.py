@@ -129,10 +129,10 @@ release spent(t)
     + """
 h = histogram(t, x = age)
 g = histogram(t, x = hours)
-print(laplace(total(h)) with epsilon 1)
+print(laplace(size(h)) with epsilon 1)
 print([(laplace(s) with epsilon 1) for s in [nonzero(h), l1_to_uniform(g), largest_cell(h)]])
 print(noisy_max([size(p[1]) for p in partition(t, city)]) with epsilon 1)
-print(exp_mech(domain = ["a", "b"], utilities = [total(h), nonzero(g)]) with epsilon 1)
+print(exp_mech(domain = ["a", "b"], utilities = [size(h), nonzero(g)]) with epsilon 1)
 """,
     "features": ROWS
     + """

@@ -51,7 +51,7 @@ REFUSED = {
     ),
     "state: a score in an amount": (
         "PrivateValue",
-        "h = histogram(t, x = age)\nx = {{ select count(*) from t with epsilon total(h) }}",
+        "h = histogram(t, x = age)\nx = {{ select count(*) from t with epsilon size(h) }}",
     ),
     "state: the same handle under `private` again": (
         "TypeError",

@@ -19,10 +19,10 @@ from jostle.source import Source
 from jostle.tools.session import Result, Session
 
 HEAD = """
-A = Option (data) { return laplace(total(data.database)) }
+A = Option (data) { return laplace(size(data.database)) }
 B = Option (data) { return {{ select sum(values) from data.database }} - 1 }
 close = Utility (data, answers) { return -abs(answers - {{ select sum(values) from data.database }}) }
-many = Feature (data) { return laplace(total(data.database)) }
+many = Feature (data) { return laplace(size(data.database)) }
 learnt = { {database: counts([k, 2 * k, 5])} for k in [1, 4, 20, 100, 500] }
 private c = counts([900, 100, 7]) protecting rows budget epsilon 2
 """
@@ -49,16 +49,16 @@ def test_the_call_pays_for_all(tmp_path: Path) -> None:
 
 GREEDY = {
     "a Feature that asks for more than its share": (
-        "many = Feature (data) { return laplace(total(data.database), epsilon = 0.9) }"
+        "many = Feature (data) { return laplace(size(data.database), epsilon = 0.9) }"
     ),
     "a Feature that asks again and again": (
-        "many = Feature (data) { return max over i in 1..9 of laplace(total(data.database), epsilon = 0.2) }"
+        "many = Feature (data) { return max over i in 1..9 of laplace(size(data.database), epsilon = 0.2) }"
     ),
     "a Feature that opens an allotment of its own": (
-        "many = Feature (data) { with epsilon 0.9 { return laplace(total(data.database)) } }"
+        "many = Feature (data) { with epsilon 0.9 { return laplace(size(data.database)) } }"
     ),
     "an Option that asks for more than is left": (
-        "A = Option (data) { return laplace(total(data.database), epsilon = 1.5) }\nB = A"
+        "A = Option (data) { return laplace(size(data.database), epsilon = 1.5) }\nB = A"
     ),
 }
 
@@ -74,34 +74,34 @@ def test_greedy_parts(tmp_path: Path, name: str) -> None:
 
 
 UNPAID = {
-    "a Feature that gives a score": ("many = Feature (data) { return total(data.database) }", "TypeError"),
+    "a Feature that gives a score": ("many = Feature (data) { return size(data.database) }", "TypeError"),
     "a Feature that gives the data": ("many = Feature (data) { return data.database }", "TypeError"),
     "a Feature that branches on a score": (
-        "many = Feature (data) { return 1 if total(data.database) > 5 else 0 }", "PrivateValue",
+        "many = Feature (data) { return 1 if size(data.database) > 5 else 0 }", "PrivateValue",
     ),
     "a Feature that looks at other private data": (
         'private e = counts([5, 5]) protecting rows budget epsilon 9\n'
-        "many = Feature (data) { return laplace(total(e), epsilon = 0.1) }", "PrivateValue",
+        "many = Feature (data) { return laplace(size(e), epsilon = 0.1) }", "PrivateValue",
     ),
     "a Feature by a closure over the private data": (
-        "many = Feature (data) { return laplace(total(c), epsilon = 0.1) }", "PrivateValue",
+        "many = Feature (data) { return laplace(size(c), epsilon = 0.1) }", "PrivateValue",
     ),
     "an Option by a closure over the private data": (
-        "A = Option (data) { return laplace(total(c), epsilon = 0.1) }", "PrivateValue",
+        "A = Option (data) { return laplace(size(c), epsilon = 0.1) }", "PrivateValue",
     ),
     "a Utility by a closure over the private data": (
-        "close = Utility (data, answers) { return laplace(total(c), epsilon = 0.1) }", "PrivateValue",
+        "close = Utility (data, answers) { return laplace(size(c), epsilon = 0.1) }", "PrivateValue",
     ),
     "a Utility that compares with the private total": (
-        "close = Utility (data, answers) { return -abs(answers - total(c)) }", "PrivateValue",
+        "close = Utility (data, answers) { return -abs(answers - size(c)) }", "PrivateValue",
     ),
     "training data that are private": ("learnt = { {database: c} }", "PrivateValue"),
     "training data that are private, deep inside": ("learnt = { {database: [[[[[[[[[[c]]]]]]]]]]} }", None),
     "an Option that hands out the data": ("A = Option (data) { return data.database }\nB = A", None),
     "an Option that hands out the data in a record": ("A = Option (data) { return {x: [data.database]} }\nB = A", None),
     "a `predict` that looks at the data": (
-        "A = Option (data) { return laplace(total(data.database)) } predict (F) { return "
-"laplace(total(c), epsilon = 0.1) }",
+        "A = Option (data) { return laplace(size(data.database)) } predict (F) { return "
+"laplace(size(c), epsilon = 0.1) }",
         "PrivateValue",
     ),
     "a model that looks at the data, and pays for it": (None, None),
@@ -115,7 +115,7 @@ def test_unpaid_looks(tmp_path: Path, name: str) -> None:
     choice = CHOICE
     if part is None:
         choice = CHOICE.replace(
-            " spending", " using (lambda pairs: (lambda F: laplace(total(c), epsilon = 0.1))) spending"
+            " spending", " using (lambda pairs: (lambda F: laplace(size(c), epsilon = 0.1))) spending"
         )
         part = "unused = 1"
     result = run(tmp_path, HEAD + part + "\n" + choice + CALL)
@@ -129,7 +129,7 @@ def test_unpaid_looks(tmp_path: Path, name: str) -> None:
 def test_training_spends_and_shows_nothing(tmp_path: Path) -> None:
     loud = HEAD.replace(
         "learnt =",
-        'A = Option (data) { print("seen")\n release r = 1\n return laplace(total(data.database)) }\nB = A\nlearnt =',
+        'A = Option (data) { print("seen")\n release r = 1\n return laplace(size(data.database)) }\nB = A\nlearnt =',
     )
     result = run(tmp_path, loud + CHOICE + CALL)
     assert result.ok and result.output[:-1] == ["seen"] and spent(result) <= 1

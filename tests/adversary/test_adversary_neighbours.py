@@ -173,7 +173,7 @@ print(laplace(c) with epsilon 1)
 print(hb(c, prefixes(c)) with epsilon 1)
 print({{ select sum(values) as s, max(values) as m from c groupby x / 2 with epsilon 1 }})
 print({{ select count(values) from c where values >= 3 with epsilon 1 }})
-print(noisy_max([total(c), largest_cell(c), nonzero(c), l1_to_uniform(c), l2(c)]) with epsilon 1)
+print(noisy_max([size(c), largest_cell(c), nonzero(c), l1_to_uniform(c), l2(c)]) with epsilon 1)
 print(mwem(c, ranges(c, 5), 2) with epsilon 1)
 """
     plain = np.array([3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0])

@@ -151,7 +151,7 @@ def test_counts_at_the_edge_of_what_is_held(arena: Arena) -> None:
     seen = arena.see(
         'private c = counts("c.npy") protecting rows budget epsilon 9\n'
         "x = {{ select sum(values) from c with epsilon 1 }}\n"
-        "y = laplace(total(c), epsilon = 1)\nz = laplace(l2(c), epsilon = 1)\n"
+        "y = laplace(size(c), epsilon = 1)\nz = laplace(l2(c), epsilon = 1)\n"
         "w = laplace(l1_to_uniform(c), epsilon = 1)\n"
     )
     assert seen.result.ok, seen.text

@@ -94,7 +94,7 @@ def test_what_python_is_given_holds_no_rows(tmp_path: Path) -> None:
         "t",
         "histogram(t, x = age)",
         "columns(t)",
-        "total(histogram(t, x = age))",
+        "size(histogram(t, x = age))",
         "[t, {a: t}]",
         "partition(t, sex)",
     ):

@@ -55,7 +55,7 @@ STOPPED = {
         ' for k, p in partition(d, c) { x = {{ select count(*) from p with epsilon 0.3 }} } }'
     ),
     "histograms": "for i in 1..50 { x = laplace(histogram(t, v), epsilon = 0.3) }",
-    "scores": "for i in 1..50 { x = laplace(total(histogram(t, v)), epsilon = 0.3) }",
+    "scores": "for i in 1..50 { x = laplace(size(histogram(t, v)), epsilon = 0.3) }",
     "selections": "for i in 1..50 { x = noisy_max([size(p[1]) for p in partition(t, c)], epsilon = 0.3) }",
     "one file declared many times": (
         "".join(f'private t{i} = table("t.csv") ' + CLAUSES for i in range(5))

@@ -32,10 +32,10 @@ v = vectors(t, age)
 p = prepaid(v) with epsilon 1
 parts = partition(t, sex)
 agent = limited(t, 0.5)
-s = total(h)
+s = size(h)
 warm = noisy_sum(v, "coordinates", {}, paid = p, part = 0.001)
 cells = laplace(h) with epsilon 0.1
-inner = lambda data: laplace(total(data), epsilon = 0.1)
+inner = lambda data: laplace(size(data), epsilon = 0.1)
 """
 
 EXPRESSIONS = (
@@ -55,9 +55,9 @@ EXPRESSIONS = (
     'laplace(h, epsilon = 0.1)[0]',
     'laplace([h], epsilon = 0.1)[0][0]',
     'laplace(s, epsilon = 0.1)',
-    'laplace(total(c), epsilon = 0.1)',
+    'laplace(size(c), epsilon = 0.1)',
     'exp_mech({1, 2}, [s, s], epsilon = 0.1)',
-    'noisy_max([total(h), largest_cell(h)], epsilon = 0.1)',
+    'noisy_max([size(h), largest_cell(h)], epsilon = 0.1)',
     'noisy_max(coordinate_scores(v, "coordinates"), epsilon = 0.1)',
     'least_cost_partition(h, epsilon = 0.1)[0]',
     'count_partition(h, epsilon = 0.1)[0]',
@@ -77,7 +77,7 @@ def opened(folder: Path) -> tuple[Session, object]:
 
 
 PLACES = {
-    "an Option": ("return {} + 0 * laplace(total(data.database))", "return 1", "return 1"),
+    "an Option": ("return {} + 0 * laplace(size(data.database))", "return 1", "return 1"),
     "a Feature": ("return 1", "return {}", "return 1"),
     "a Utility": ("return 1", "return 1", "return {}"),
 }
@@ -142,7 +142,7 @@ def test_a_forked_kernel_spends_nothing(tmp_path: Path) -> None:
     actions: dict[str, Callable[[], object]] = {
         "a charge": lambda: kernel.measure(Prepayment.of(rows, amount, "laplace")),
         "a prepaid sum": lambda: noisy_sum(0.5),
-        "a selection": lambda: kernel.measure(NoisyArgmax.of([cells.total(cube), cells.largest_cell(cube)], amount)),
+        "a selection": lambda: kernel.measure(NoisyArgmax.of([cells.size(cube), cells.largest_cell(cube)], amount)),
         "an answer given before": lambda: kernel.charge_again(cube.exposures, amount, "select", None),
         "exact cells": lambda: kernel.vault.cells(cube),
         "exact cells of several": lambda: kernel.vault.gather([cube, cube]),

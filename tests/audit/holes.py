@@ -107,7 +107,7 @@ def _case(name: str, epsilon: float, sample: Sampler, x: list[float], y: list[fl
 
 # Of the package itself -------------------------------------------------------------------------------
 
-PROGRAM = "n = laplace(total(c)) with epsilon 0.4"
+PROGRAM = "n = laplace(size(c)) with epsilon 0.4"
 
 
 def certified(program: str) -> float:

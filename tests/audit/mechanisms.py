@@ -233,7 +233,7 @@ def cases() -> list[Case]:
             "gaussian, secure noise", 1, GAUSSIAN, ZEROS, ONE, 100_000, measure="delta", delta=0.001, secure=True
         ),
         on_counts("max(values)", 1, "n = {{ select max(values) from c with epsilon 1 }}", [2, 2, 1, 0], [2, 3, 1, 0]),
-        on_counts("noisy max, monotone", 1, "n = noisy_max([total(c), nonzero(c)]) with epsilon 1", ONE, [0, 2, 0, 0]),
+        on_counts("noisy max, monotone", 1, "n = noisy_max([size(c), nonzero(c)]) with epsilon 1", ONE, [0, 2, 0, 0]),
         on_counts(
             "noisy max, not monotone",
             1,

@@ -105,9 +105,9 @@ class Maker:
         given = "" if bare else f", epsilon = {self.amount(numbers)}"
         kind, table = self.r.random(), self.table(tables)
         if kind < 0.08:
-            return f"laplace(total(cells){given})"
+            return f"laplace(size(cells){given})"
         if kind < 0.14:
-            return f"noisy_max([total(cells), nonzero(cells)]{given})"
+            return f"noisy_max([size(cells), nonzero(cells)]{given})"
         if kind < 0.2:
             return f"sum(laplace(histogram({table}, x = part){given}))"
         if kind < 0.26:
@@ -251,8 +251,8 @@ class Maker:
             self.put(f"for k, q in partition({table}, {made}): {made}n = noisyCount(q, {self.amount(numbers)})", indent)
         elif kind == 11:
             key = self.r.choice(["x", "y"])
-            self.put(f"for k, q in partition(cells, {key}): {made}n = laplace(total(q[y = 1]), epsilon = 0.02)", indent)
-            self.put(f"{made}m = laplace(total(cells[{key} = 1]), epsilon = 0.03)", indent)
+            self.put(f"for k, q in partition(cells, {key}): {made}n = laplace(size(q[y = 1]), epsilon = 0.02)", indent)
+            self.put(f"{made}m = laplace(size(cells[{key} = 1]), epsilon = 0.03)", indent)
         elif kind == 12:
             self.put(f"def {made}(t):", indent)
             self.put(f"for k, q in partition(t, {self.key()}):", indent + 1)

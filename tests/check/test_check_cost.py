@@ -94,7 +94,7 @@ EXACT = {
     ),
     "mechanisms": (
         "cells = histogram(people, x = age)\na = laplace(cells, epsilon = 0.1)\n"
-        "b = noisy_max([total(cells), largest_cell(cells)], epsilon = 0.2)\n"
+        "b = noisy_max([size(cells), largest_cell(cells)], epsilon = 0.2)\n"
         "c = least_cost_partition(cells) with epsilon 0.3", "0.6",
     ),
     "a join of a table with itself": (

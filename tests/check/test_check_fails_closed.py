@@ -19,8 +19,8 @@ TWO = "".join(
 )
 MEASURING = [row for row in BUILTINS.values() if row.effect is Effect.MEASURES]
 CALLS = {
-    "exp_mech": "exp_mech([1, 2], [total(cube), total(cube)], epsilon = 0.4)",
-    "noisy_max": "noisy_max([total(cube), total(cube)], epsilon = 0.4)",
+    "exp_mech": "exp_mech([1, 2], [size(cube), size(cube)], epsilon = 0.4)",
+    "noisy_max": "noisy_max([size(cube), size(cube)], epsilon = 0.4)",
     "prepaid": "prepaid(rows, epsilon = 0.4)",
     "noisy_moments": "noisy_moments(rows, epsilon = 0.4)",
     "noisy_sum": 'noisy_sum(rows, "coordinates", epsilon = 0.4)',
@@ -72,24 +72,24 @@ def test_a_score_is_paid_by_the_source_it_is_of(name: str) -> None:
 
 
 RELEASED = {
-    "accuracy": 'accuracy(laplace(total(histogram(mine, sex)), epsilon = 0.2), simulated_tables(1)[0].test, "class")',
+    "accuracy": 'accuracy(laplace(size(histogram(mine, sex)), epsilon = 0.2), simulated_tables(1)[0].test, "class")',
     "simulated_tables": "[t.database for t in simulated_tables(2)]",
-    "whole": "whole(Option (data) { return laplace(total(data.cube)) }, [{cube: counts([1, 2])}])",
+    "whole": "whole(Option (data) { return laplace(size(data.cube)) }, [{cube: counts([1, 2])}])",
 }
 
 
 @pytest.mark.parametrize("name", RELEASED)
 def test_what_is_released_charges_nothing_more(name: str) -> None:
     spent = "exactly epsilon 0.4 of 1" if name == "accuracy" else "exactly epsilon 0.2 of 1"
-    found = costs(f"x = {RELEASED[name]}\ny = [laplace(total(histogram(mine, sex)), epsilon = 0.2)]\nz = len([x, y])\n")
+    found = costs(f"x = {RELEASED[name]}\ny = [laplace(size(histogram(mine, sex)), epsilon = 0.2)]\nz = len([x, y])\n")
     assert str(found["mine"]) == spent and str(found["other"]) == "nothing of 1"
 
 
 OPEN = {
     "a measurement by the name of its parameter": "x = laplace(value = histogram(mine, sex), epsilon = 0.4)",
-    "what orders a list": "x = sorted([1, 2], lambda i: laplace(total(histogram(mine, sex)), epsilon = 0.2))",
+    "what orders a list": "x = sorted([1, 2], lambda i: laplace(size(histogram(mine, sex)), epsilon = 0.2))",
     "what orders a list, by name": (
-        "x = sorted([1, 2], by = lambda i: laplace(total(histogram(mine, sex)), epsilon = 0.2))"
+        "x = sorted([1, 2], by = lambda i: laplace(size(histogram(mine, sex)), epsilon = 0.2))"
     ),
     "the words of an assertion": (
         "n = laplace(size(mine), epsilon = 0.1)\nassert n > 0, str(laplace(size(mine), epsilon = 0.3))"

@@ -19,7 +19,7 @@ Down = Option (step) { return -1 }
 hint = Feature (step) { return step.hint }
 noise = Feature (step) { return step.place }
 Walk = Option (data) {
-    n = laplace(total(data.cube))
+    n = laplace(size(data.cube))
     return [Which({hint: data.hints[i], place: i}) for i in 0..4]
 }
 right = Utility (data, answers) { return avg([1 if answers[i] * data.hints[i] > 0 else 0 for i in 0..4]) }
@@ -86,7 +86,7 @@ def test_a_record_of_many_handles_is_learned_for_once(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "kind"),
     [
-        (("return step.hint }", "return laplace(total(step.cube)) }"), "NoEpsilon"),
+        (("return step.hint }", "return laplace(size(step.cube)) }"), "NoEpsilon"),
         (("Up   = Option (step) { return 1 }", "Up   = Option (step) { return step.cube }"), "PrivateValue"),
         (("informed by {hint, noise}", "informed by {}"), "ValueError"),
         (("wrt right", "using forest() wrt right"), "TypeError"),

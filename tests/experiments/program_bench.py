@@ -36,12 +36,12 @@ use cuts
 use features
 
 error = Utility (data, answers) {
-    return -1e6 * scaled_error(answers, exact(data.queries, data.database), total(data.database))
+    return -1e6 * scaled_error(answers, exact(data.queries, data.database), size(data.database))
 }
 # The features of Figure 1.2, each from one measurement, as shares of a noisy number of rows where they are shares.
 uniformity = Feature (data) {
     away = laplace(l1_to_uniform(data.database)) with epsilon epsilon / 2
-    n = laplace(total(data.database))
+    n = laplace(size(data.database))
     return clamp(away / max(1, n), 0, 1)
 }
 sparsity = Feature (data) { return laplace(nonzero(data.database)) / data.database.domain_size }

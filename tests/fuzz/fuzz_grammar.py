@@ -95,7 +95,7 @@ FORMS: dict[str, list[str]] = {
         "spending": "with epsilon <amount> | with epsilon <amount> | with epsilon <amount> | with epsilon <amount>"
         " | with epsilon <amount> | with rho <amount> | with epsilon <amount> delta 1e-7 | with epsilon <amount> via <mechanism>",
         "mechanism": "laplace | gaussian | nothing | exponential",
-        "score": "total(<cube>) | nonzero(<cube>) | largest_cell(<cube>) | l1_to_uniform(<cube>) | l2(<cube>) | size(<cube>) | size(<table>)"
+        "score": "nonzero(<cube>) | largest_cell(<cube>) | l1_to_uniform(<cube>) | l2(<cube>) | size(<cube>) | size(<table>)"
         " | total_variation(<cube>) | entropy(<cube>)",
         "queries": "prefixes(<cubes>) | prefixes(<cubes>) | identity(<cubes>) | ranges(<cubes>) | rectangles(<cubes>)"
         " | ranges(<cube>, <number>, <number>) | prefixes(<cube>) | <anything>",
@@ -136,7 +136,7 @@ FORMS: dict[str, list[str]] = {
         "bad budget": "epsilon 1e-300 | epsilon 0 | epsilon 1, delta 2 | rho 1 counted by magic | epsilon <bad amount>",
         # Choices
         "option": "1 | 2 | laplace(data.database) | <number> | {{ select sum(values) from data.database }} | data | <name>",
-        "featured": "1 | total(data.database) | {{ select sum(values) from data.database }} | laplace(total(data.database))"
+        "featured": "1 | size(data.database) | {{ select sum(values) from data.database }} | laplace(size(data.database))"
         " | <number> | \"many\" | log(data.database.domain_size)",
         "utility": "1 | answers | -abs(answers - 3) | <number> | len(answers)",
         "trained": "{database: counts([1, 2])}, {database: counts([9, 9])} | {database: counts([1, 2])} | {database: <cubes>}"

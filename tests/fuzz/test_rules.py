@@ -71,7 +71,7 @@ HOLDS: dict[str, str] = {
     "2: param": "param k = 3\nassert k == 3",
     "2: SQL words in any case": P + "assert {{ SELECT count(*) FROM p WHERE age > 20 }} == 2",
     "4: a column's facts are public": T + "a = columns(t)[1]\nassert a.name == \"sex\" and len(a) == 2 and a.categories == [\"F\", \"M\"]",
-    "4: scores are noised": C + "x = laplace(total(c)) with epsilon 1\nassert spent(c) == 1",
+    "4: scores are noised": C + "x = laplace(size(c)) with epsilon 1\nassert spent(c) == 1",
     "5: a charge is per source": T + C + "with epsilon 1 { x = {{ select count(*) from t }}\n y = laplace(c) }\nassert spent(t) == 1 and spent(c) == 1",
     "7: stddev is the sample's": P + "assert abs({{ select stddev(age) from p }} - 15) < 1e-9",
     "7: none is skipped": P + "assert {{ select avg(age / (age - 40)) from p }} < 0",

@@ -145,7 +145,7 @@ def test_refusals_spend_nothing(program: str, kind: str, message: str) -> None:
 def test_a_width_that_cannot_fit_is_refused_before_anything_is_spent() -> None:
     pairs = ", ".join(f'["c{i}", "c{j}"]' for i in range(10) for j in range(i))
     names = ", ".join(f"c{i}: 0..9" for i in range(10))
-    program = f"n = laplace(total(histogram(t, v))) with epsilon 0\nm = model({{{names}}}, [{pairs}])"
+    program = f"n = laplace(size(histogram(t, v))) with epsilon 0\nm = model({{{names}}}, [{pairs}])"
     kind, message = refused(program.split("\n")[1])
     assert kind == "ValueError" and "10,000,000,000 cells" in message
 

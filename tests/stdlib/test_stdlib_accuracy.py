@@ -84,7 +84,7 @@ def value(one: Session, text: str) -> Any:
 
 def test_the_surface(one: Session) -> None:
     one.execute(
-        Source("accuracy", "a = flat(c, identity(c)) with epsilon 0.5\nn = laplace(total(c)) with epsilon 0.5\n")
+        Source("accuracy", "a = flat(c, identity(c)) with epsilon 0.5\nn = laplace(size(c)) with epsilon 0.5\n")
     )
     np.testing.assert_allclose(value(one, "standard_error(a)"), 2 * math.sqrt(2))
     np.testing.assert_allclose(value(one, "error(a)"), 2 * math.log(20))
@@ -127,7 +127,7 @@ def test_what_has_no_known_error_is_refused(one: Session, asked: str) -> None:
 
 def test_a_band_has_a_level_between_0_and_1(one: Session) -> None:
     with pytest.raises(Refusal) as refused:
-        one.execute(Source("accuracy", "it = band(laplace(total(c), epsilon = 1), level = 95)\n"))
+        one.execute(Source("accuracy", "it = band(laplace(size(c), epsilon = 1), level = 95)\n"))
     assert refused.value.diagnostics[0].kind == "ValueError"
 
 

@@ -121,7 +121,7 @@ BAD = {
     "tail_energy(c, [1], [0, 0], [1])": "ValueError",
     "tail_energy(c, [1], [0], [[1]])": "ValueError",
     "tail_energy(c, [1], [0], [1, 1, 1, 1, 1])": "ValueError",
-    "tail_energy(c, [1], [total(c)], [1])": "PrivateValue",
+    "tail_energy(c, [1], [size(c)], [1])": "PrivateValue",
     "exp_mech([1, 2], bisection_costs(c, [0], [[0, 1]]))": "TypeError",
 }
 

@@ -65,7 +65,7 @@ def test_no_option_names_a_unit() -> None:
 
 
 def test_as_epsilon_is_what_is_left_and_in_rho_the_epsilon_of_a_pure_mechanism() -> None:
-    program = "with epsilon 2 { n = laplace(total(c)) with 1/4\n e = as_epsilon() }\nrelease x = e"
+    program = "with epsilon 2 { n = laplace(size(c)) with 1/4\n e = as_epsilon() }\nrelease x = e"
     assert run(program.replace("{ n", "{\n n").replace(" }", "\n}"), "epsilon 4", TRUTH)["x"] == 1.5
     within = "with rho 0.5 {\n e = as_epsilon()\n}\nrelease x = e"
     value = run(within, "rho 1", TRUTH)["x"]

@@ -15,8 +15,8 @@ private t = bound("t") described by {v: 0..9, k: {"a", "b"}, w: text} protecting
 q = ranges(c, 10)
 a1 = {{ select sum(values) from c groupby x / 2 with epsilon 1 }}
 a2 = laplace(c) with epsilon 1
-a3 = laplace(total(c)) with epsilon 1
-a4 = noisy_max([total(c), largest_cell(c)]) with epsilon 1
+a3 = laplace(size(c)) with epsilon 1
+a4 = noisy_max([size(c), largest_cell(c)]) with epsilon 1
 a5 = least_cost_partition(c) with epsilon 1
 a6 = hdmm(c, q) with epsilon 1
 a7 = mwem(c, q, rounds = 3) with epsilon 1
@@ -41,7 +41,7 @@ def measured() -> list[dict[str, object]]:
 
 
 def test_every_measurement_says_its_scale(measured: list[dict[str, object]]) -> None:
-    assert {"sum", "vector", "total", "selection", "partition", "count", "median", "mode"} <= {
+    assert {"sum", "vector", "size", "selection", "partition", "count", "median", "mode"} <= {
         str(m["name"]) for m in measured
     }
     for one in measured:
@@ -52,7 +52,7 @@ def test_every_measurement_says_its_scale(measured: list[dict[str, object]]) -> 
 
 
 def test_laplace_scales_are_sensitivity_over_epsilon(measured: list[dict[str, object]]) -> None:
-    plain = [m for m in measured if m["mechanism"] == "laplace" and m["name"] in ("sum", "vector", "total", "count")]
+    plain = [m for m in measured if m["mechanism"] == "laplace" and m["name"] in ("sum", "vector", "size", "count")]
     assert len(plain) > 5
     for one in plain:
         if one["sources"] == ["c"]:

@@ -2,7 +2,7 @@
 
 For one row more or less in one cell (x_c ± 1, N ± 1), on a grid of 2^-bits (rounding adds one step):
 
-* `size`, `total`: N. 1, monotone.
+* `size`: N. 1, monotone.
 * `nonzero`: number of non-empty cells. 1, monotone.
 * `largest_cell`: the largest cell. 1, monotone.
 * `largest_marginal`: the most rows that share one value of one dimension: the largest cell of any marginal. A row is
@@ -65,7 +65,7 @@ class Size(Rule):
         if isinstance(value, Vectors):
             return Score(value.exposures, self, value, 1, True)
         if not isinstance(value, Table | Cube):
-            raise refuse("TypeError", "`size` takes a cube of counts", help="make one: `histogram(people, x = age)`")
+            raise refuse("TypeError", "`size` takes a table, a cube of counts or vectors")
         bits = WEIGHT_BITS if value.weighted else 0
         return Score(value.exposures, self, value, 1 << bits, True, bits)
 
@@ -115,7 +115,6 @@ def _l2(x: Ints) -> int:
 
 
 size = Size("size", True)
-total = CellScore("total", True, lambda x: int(x.sum()), monotone=True)
 nonzero = CellScore("nonzero", False, lambda x: int((x > 0).sum()), monotone=True)
 largest_cell = CellScore("largest_cell", True, lambda x: int(x.max(initial=0)), monotone=True)
 largest_marginal = CellScore("largest_marginal", True, _largest_marginal, monotone=True)

@@ -239,7 +239,6 @@ def scores(v: Values, world: World) -> Call:
     one = [
         f"{name}({cube})"
         for name in (
-            "total",
             "nonzero",
             "largest_cell",
             "largest_marginal",
@@ -385,7 +384,7 @@ def amounts(v: Values, world: World) -> Call:
         (
             f"laplace({handle})",
             f"laplace(largest_cell({handle}))",
-            f"noisy_max([largest_cell({handle}), total({handle})])",
+            f"noisy_max([largest_cell({handle}), size({handle})])",
             "laplace(size(t))",
         )
     )

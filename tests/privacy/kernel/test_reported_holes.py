@@ -27,10 +27,10 @@ def kinds(program: str) -> list[str]:
 
 
 def test_a_users_model_cannot_reach_private_data_while_it_is_fitted_or_predicts() -> None:
-    fitted = "using (lambda pairs: (lambda F: laplace(total(c), epsilon = 0.1)))"
+    fitted = "using (lambda pairs: (lambda F: laplace(size(c), epsilon = 0.1)))"
     program = PRIVATE + CHOICE + f"ch = MkChoiceMaker among {{A, B}} informed by {{f}} trained on dbs {fitted} wrt u\n"
     assert kinds(program + "x = ch({database: c}) with epsilon 1\n") == ["PrivateValue"]
-    public = program.replace("laplace(total(c), epsilon = 0.1)", "1")
+    public = program.replace("laplace(size(c), epsilon = 0.1)", "1")
     assert kinds(public + "x = ch({database: c}) with epsilon 1\n") == []
 
 
@@ -58,7 +58,7 @@ def test_a_stored_model_with_a_right_digest_and_wrong_content_is_damaged(content
 
 
 def test_a_part_of_an_infinite_epsilon_is_infinite_on_public_data() -> None:
-    halves = "H = Option (data) { n = laplace(total(data.database)) with epsilon epsilon / 4\n  return n }\n"
+    halves = "H = Option (data) { n = laplace(size(data.database)) with epsilon epsilon / 4\n  return n }\n"
     program = CHOICE + halves + "ch = MkChoiceMaker among {H, A} informed by {} trained on dbs wrt u\n"
     assert kinds(program + "assert ch({database: counts([7])}) in {7, 1}\n") == []
 

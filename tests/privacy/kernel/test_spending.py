@@ -170,7 +170,7 @@ def test_a_selection_over_two_sources_is_told_of_both() -> None:
     program = """
 private a = counts([5, 6, 7]) protecting rows budget epsilon 1
 private b = counts([1, 2]) protecting rows budget epsilon 1
-x = noisy_max([total(a), total(b)], epsilon = 0.5)
+x = noisy_max([size(a), size(b)], epsilon = 0.5)
 """
     result = run(program)
     assert result.ok, result.diagnostics

@@ -59,9 +59,9 @@ b = laplace(h, [{kind: "boxes", lows: [[0], [1]], highs: [[2], [3]], weight: 0.7
                 {kind: "matrix", labels: [0, 1, 1, -1], matrix: [[1, 0.5], [2, -1.3]]},
                 {kind: "groups", labels: [0, 0, 1, 1], size: 2, weight: [0.1, 3]}]) with epsilon 1
 c = laplace(k, [{kind: "boxes", lows: [[0, 0], [1, 1]], highs: [[2, 1], [3, 1]], weight: 1}]) with epsilon 1
-d = [(laplace(s) with epsilon 0.5) for s in [total(h), nonzero(h), largest_cell(h), l2(h), l1_to_uniform(h)]]
+d = [(laplace(s) with epsilon 0.5) for s in [size(h), nonzero(h), largest_cell(h), l2(h), l1_to_uniform(h)]]
 d2 = [(laplace(s) with epsilon 0.5) for s in [total_variation(h), size(h)]]
-e = noisy_max([total(h), nonzero(h), largest_cell(h), largest_marginal(k), l2(h)]) with epsilon 1
+e = noisy_max([size(h), nonzero(h), largest_cell(h), largest_marginal(k), l2(h)]) with epsilon 1
 f = noisy_max([l1_to_uniform(h), total_variation(k), l2(h), size(t)]) with epsilon 1
 g = noisy_max(misfit(h, prefixes(h), [0.4, 1, 0, 2])) with epsilon 1
 i = {{ select max(values) as m, sum(values) as s from k groupby x / 2 with epsilon 1 }}

@@ -265,10 +265,10 @@ class Names:
 
     def _visit_select(self, select: n.Select, scope: Scope) -> None:
         self._query(select.table, scope)
-        named = [_table_name(select.table, select.alias)]
+        named = _table_names(select.table, select.alias)
         for join in select.joins:
             self._owners(join, named)
-            named.append(_table_name(join.table, join.alias))
+            named += _table_names(join.table, join.alias)
             self._expr(join.table, scope)
             if join.up_to is not None:
                 self._expr(join.up_to, scope)
@@ -298,10 +298,9 @@ class Names:
         """`on a.x = b.y` names a table that is read before."""
         for match in join.on:
             if match.owner is not None and match.owner not in named:
-                known = [name for name in named if name]
-                help = did_you_mean(match.owner, known) or "before it are " + ", ".join(f"`{name}`" for name in known)
-                message = f"no table before the join is called `{match.owner}`"
-                self._report.add("NameError", message, match.span, label="unknown table", help=help if known else "")
+                listed = "before it are " + ", ".join(f"`{name}`" for name in named) if named else ""
+                message, help = f"no table before the join is called `{match.owner}`", did_you_mean(match.owner, named)
+                self._report.add("NameError", message, match.span, label="unknown table", help=help or listed)
 
     def _spend(self, spend: n.Spend, scope: Scope) -> None:
         self._visit_amount(spend.amount, scope)
@@ -365,6 +364,6 @@ def _top(scope: Scope, names: Scope) -> Scope:
     return here
 
 
-def _table_name(table: n.Expr, alias: str | None) -> str:
-    """What a table of a select is called in it, or an empty text."""
-    return alias or (table.id if isinstance(table, n.Name) else "")
+def _table_names(table: n.Expr, alias: str | None) -> list[str]:
+    """What the table of a select is called in it: an expression of tables by any of their names."""
+    return [alias] if alias else [part.id for part in every(table) if isinstance(part, n.Name)]

@@ -14,7 +14,9 @@ _OPENS_TIGHT = {"LPAR", "LSQB"}
 
 def space_between(left: Piece, right: Piece, every: Sequence[Piece]) -> bool:
     """Whether `left` and `right` are apart. `every`: all tokens, in which `mate` is a place."""
-    if left.share or right.share or left.opens == "block" or left.unary or left.kind == "MARK" or left.kind in _TIGHT or right.kind in _TIGHT:
+    if left.share or right.share:
+        return False
+    if left.opens == "block" or left.unary or left.kind == "MARK" or left.kind in _TIGHT or right.kind in _TIGHT:
         return False
     if right.kind == "RSQB":
         return left.kind == "COMMA"  # the comma of `D[a = v, ]` is seen

@@ -40,15 +40,15 @@ PAGES: dict[str, Page] = {
         "nor does one that two modules bring.",
         "total = 1\nprint(totl)\n",
         "Where a known name is close, the help gives it. A column exists only if `described by` names it, even when "
-        "the file has it. Of a name with two meanings say which: `t.sex` is the column, `@sex` the variable, `m.f` what "
-        "the module `m` has.",
+        "the file has it. Of a name with two meanings say which: `t.sex` is the column, `@sex` the variable, `m.f` "
+        "what the module `m` has.",
         "total = 1\nprint(total)\n",
     ),
     "TypeError": Page(
         "a value of the wrong kind, or a call that does not fit",
         "An operation met a value of a kind that it is not for: a number added to a text, a call with too many "
-        "arguments, a condition that is no true or false, or one in a query that reads no column of its table, `rho` on "
-        "a budget counted in epsilon, a join of two private tables without a bound.",
+        "arguments, a condition that is no true or false, or one in a query that reads no column of its table, `rho` "
+        "on a budget counted in epsilon, a join of two private tables without a bound.",
         'x = "a" + 1\n',
         "Values are never converted silently: convert them yourself, or mend the one that is of the wrong kind.",
         "x = 2 + 1\nprint(x)\n",
@@ -57,11 +57,11 @@ PAGES: dict[str, Page] = {
         "a public operation that has no value",
         "The kinds fit and still there is no answer: a division by zero, the largest of an empty list, a choice "
         "among no options. It is about public values only. Inside a query a row without an answer never stops "
-        "anything: it gives `none`, which aggregates leave out. But a constant that the description of its column rules "
-        'out (`sex == "male"` where the values are "Male" and "Female", `age > 500` of `0..120`) is refused: such a '
+        "anything: it gives `none`, which aggregates leave out. But a constant that the description of its column "
+        'rules out (`sex == "male"` where the values are "Male" and "Female", `age > 500` of `0..120`) is refused: such a '
         "condition holds for no row, or for every one.",
         "x = 1 / 0\n",
-        "Test for the empty or zero case before the operation. In a query write the constant as the description has it.",
+        "Test for the empty or zero case before the operation. In a query write a constant as the description has it.",
         "d = 0\nx = 1 / d if d != 0 else 0\nprint(x)\n",
     ),
     "ImportError": Page(

@@ -58,8 +58,8 @@ PAGES: dict[str, Page] = {
         "The kinds fit and still there is no answer: a division by zero, the largest of an empty list, a choice "
         "among no options. It is about public values only. Inside a query a row without an answer never stops "
         "anything: it gives `none`, which aggregates leave out. But a constant that the description of its column "
-        'rules out (`sex == "male"` where the values are "Male" and "Female", `age > 500` of `0..120`) is refused: such a '
-        "condition holds for no row, or for every one.",
+        'rules out (`sex == "male"` where the values are "Male" and "Female", `age > 500` of `0..120`) is refused: it '
+        "holds for no row, or for every one.",
         "x = 1 / 0\n",
         "Test for the empty or zero case before the operation. In a query write a constant as the description has it.",
         "d = 0\nx = 1 / d if d != 0 else 0\nprint(x)\n",

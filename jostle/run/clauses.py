@@ -109,6 +109,6 @@ def unit_of(interp: Any, node: n.Protecting, scope: Scope) -> Unit:
 def whole(interp: Any, node: n.Expr, scope: Scope) -> int:
     """How many rows or groups an expression says, at least one."""
     value = interp.eval(node, scope)
-    if not is_number(value) or value < 1 or value != int(value):
+    if not is_number(value) or not 1 <= value < math.inf or value != int(value):
         raise refuse("ValueError", "a number of rows or groups is whole, and at least 1", node.span)
     return int(value)

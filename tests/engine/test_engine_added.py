@@ -32,6 +32,7 @@ from jostle.plan.plan import (
     FixedSum,
     Join,
     Key,
+    Owners,
     Plan,
     Scan,
     Union,
@@ -88,6 +89,11 @@ class Toy(SqlEngine):
             hashed = [f"c{names.index(name)}" for name in sorted(dict(scan.columns))]
             hashed = [whole_or_text(column, kinds[column]) for column in hashed]
             by = [f"c{names.index(name)}" for name in plan.by]
+            if plan.owners is not None:
+                wanted = (*plan.owners.table.by, plan.owners.key, plan.owners.on)
+                who, key, on = (f"c{names.index(name)}" for name in wanted)
+                claims = f"SELECT DISTINCT {who} AS q, {key} AS k FROM {plan.owners.table.scan.data}"
+                source, by = f"SELECT t.*, o.q FROM {scan.data} t JOIN ({claims}) o ON t.{on} = o.k", ["q"]
             source = rows_per_key("*", source, by, hashed, plan.most, dialect=DIALECT)
         cells = [clean(f"c{(at := names.index(name))}", kinds[f"c{at}"], domain) for name, domain in scan.columns]
         items = ", ".join(f"{cell} AS c{i}" for i, (cell, _) in enumerate(cells))
@@ -119,10 +125,12 @@ def plans(key: str) -> list[Plan]:
     few = Bound(scan, ("who",), 3)
     sorts = Derive(scan, (("part", Apply("bucket", (Constant(5.0), Constant(7.0), Column("who")))), ("x", Column("x"))))
     both = Union((high, Derive(high, (("who", Column("who")), ("c", Column("c")), ("x", half)))))
-    return [scan, high, Derive(high, (("h", half), ("x", Column("x")))), few, sorts, Join(few, high, ("who",), 2), both]
+    owned = Bound(scan, (), 2, owners=Owners(Bound(scan, ("who",), None), "c", "c"))
+    halves = Derive(high, (("h", half), ("x", Column("x"))))
+    return [scan, high, halves, few, sorts, Join(few, high, ("who",), 2), both, owned]
 
 
-@pytest.mark.parametrize("at", range(7))
+@pytest.mark.parametrize("at", range(8))
 def test_an_added_engine_answers_as_the_first(at: int) -> None:
     answers = []
     engines: list[Engine] = [DuckDb(), Toy()]

@@ -177,6 +177,7 @@ W = "described by {w: 0..9} protecting"
         (query('select count(*) from u groupby c up to 2 rows by c == "x"'), "numbers or texts"),
         (query("select count(*) from u up to 2 groups, 1 row each"), "no groups"),
         (query("select count(*) from u up to 0 rows"), "at least 1"),
+        (query("select count(*) from u up to 1e308 * 10 rows"), "at least 1"),
         (query("select count(*) from public up to 2 rows"), "no persons"),
         (query("select count(distinct person), sum(w) from u up to 2 rows"), "apart from rows"),
         (query("select sum(n) from (select median(w) as n from u per person)"), "not taken of each person"),

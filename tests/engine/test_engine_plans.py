@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -250,6 +251,28 @@ def test_a_union_reads_what_its_tables_share_once(engine: DuckDb) -> None:
     apart = Union((adults, scan))
     assert "MATERIALIZED" not in relation(apart, engine.base).sql
     assert engine.rows(apart) == len(numbers) + len(PEOPLE)
+
+
+@pytest.mark.parametrize("many", [32, 33, 1500])
+def test_long_lists_are_looked_up_as_short_ones_are_compared(engine: DuckDb, many: int) -> None:
+    listed = tuple(f"p{i}" for i in range(0, 2 * many, 2))
+    rows: list[Row] = [(f"p{i}" if i % 7 else "", f"{i}", "1") for i in range(100)]
+    there = [int(who[1:]) % 2 == 0 and int(who[1:]) < 2 * many if who else None for who, _, _ in rows]
+    scan = scan_of(engine, rows)
+    among = call("in", Column("who"), *listed)
+    tests = [(among, there.count(True)), (call("not", among), there.count(False)),
+             (call("in", Column("who"), None, *listed), there.count(True) + there.count(None)),
+             (call("in", Column("age"), *map(float, range(5, 5 + many))), min(many, 95))]  # fmt: skip
+    assert [engine.rows(Filter(scan, test)) for test, _ in tests] == [number for _, number in tests]
+    chosen = Derive(scan, (("x", call("if", among, 1.0, 2.0)), ("unknown", call("missing", among))))
+    assert contents(engine, chosen, ["x", "unknown"]) == Counter(
+        {(1.0, False): there.count(True), (2.0, False): there.count(False), (2.0, True): there.count(None)}
+    )
+    described = replace(scan, columns=(("who", Categories(listed)), *scan.columns[1:]))
+    for source in (scan, described):
+        (counts,) = engine.group(source, (Key(Column("who"), listed),), (Count(),))
+        assert counts.tolist() == [int((name, name[1:], "1") in rows) for name in listed]
+    assert engine.rows(Filter(described, call("missing", Column("who")))) == 100 - there.count(True)
 
 
 def test_tallies(engine: DuckDb) -> None:

@@ -11,7 +11,7 @@ The kind of a cell is a type of DuckDB whose values it can hold all, or a date o
 
 from __future__ import annotations
 
-from jostle.engine.sql.rows import Physical, number_literal, text_literal
+from jostle.engine.sql.rows import Physical, among, number_literal, text_literal
 from jostle.language.operations import OPERATIONS
 from jostle.language.operations.moments import known_time, truncation
 from jostle.plan.bounds import as_double
@@ -154,4 +154,4 @@ def _category(cell: str, kind: str, domain: Categories) -> str:
     else:
         value = number(cell, kind)
         literals = [number_literal(v) for v in domain.values if not isinstance(v, str)]
-    return f"CASE WHEN {value} IN ({', '.join(literals) or 'NULL'}) THEN {value} END"
+    return f"CASE WHEN {among(value, literals or ['NULL'])} THEN {value} END"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from jostle.diagnostics import refuse
 from jostle.engine.sql import persons
 from jostle.engine.sql.dialect import DUCKDB, Dialect
-from jostle.engine.sql.rows import Physical, RowSql, constant_literal, number_literal
+from jostle.engine.sql.rows import Physical, RowSql, among, constant_literal, number_literal
 from jostle.engine.sql.terms import check_number, fixed_term
 from jostle.plan.domains import Integer
 from jostle.plan.kinds import Schema, domain_kind, kind_of
@@ -374,9 +374,7 @@ def _key_value(rows: RowSql, key: Key, schema: Schema) -> str:
 def _key_test(name: str, key: Key, schema: Schema) -> str | None:
     if not isinstance(key.values, range):
         kind = kind_of(key.expr, schema)
-        return (
-            f"{name} IN ({', '.join(constant_literal(value, kind) for value in key.values)})" if key.values else "FALSE"
-        )
+        return among(name, [constant_literal(value, kind) for value in key.values]) if key.values else "FALSE"
     if not key.values:
         return "FALSE"
     domain = schema[key.expr.name] if isinstance(key.expr, Column) else None

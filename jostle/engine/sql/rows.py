@@ -12,7 +12,7 @@ more than once and is long becomes a column of a subquery (`t0`, `t1`, …), so 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
@@ -26,6 +26,7 @@ from jostle.plan.plan import Apply, Column, Constant, RowExpr
 TYPES = {"number": "DOUBLE", "text": "VARCHAR", "boolean": "BOOLEAN", "date": "DOUBLE", "time": "DOUBLE"}
 _SHORT = 60  # characters that may be said twice
 _EXACT = 2**53
+_FEW = 32  # constants that are as soon compared as looked up
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,14 @@ def constant_literal(value: float | str | bool | date | None, kind: str) -> str:
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     return text_literal(value) if isinstance(value, str) else number_literal(value)
+
+
+def among(value: str, literals: Sequence[str]) -> str:
+    """Whether a value is one of several constants, NULL where it is missing. Many are looked up in a table of them: a
+    database compares a list with a row one by one."""
+    if len(literals) <= _FEW:
+        return f"{value} IN ({', '.join(literals)})"
+    return f"{value} IN (SELECT v FROM (VALUES ({'), ('.join(literals)})) AS l(v))"
 
 
 def canonical(cells: list[str], dialect: Dialect) -> str:
@@ -240,8 +249,8 @@ class RowSql:
         if Constant(None) in expr.args[1:]:
             rest = tuple(arg for arg in expr.args[1:] if arg != Constant(None))
             test = self._operation(Apply("missing", expr.args[:1]))
-            among = self._among(Apply("in", (expr.args[0], *rest)))
-            return _Piece(f"({test.text} OR coalesce({among.text}, FALSE))", False, max(test.stage, among.stage))
+            inside = self._among(Apply("in", (expr.args[0], *rest)))
+            return _Piece(f"({test.text} OR coalesce({inside.text}, FALSE))", False, max(test.stage, inside.stage))
         x = expr.args[0]
         kinds = [kind_of(arg, self.schema) for arg in expr.args if arg != Constant(None)]
         kind = kinds[0] if kinds else "number"
@@ -251,7 +260,7 @@ class RowSql:
         if all(isinstance(arg, Constant) for arg in expr.args[1:]):
             if not others:
                 return _Piece(f"CASE WHEN {value.text} IS NOT NULL THEN FALSE END", False, stage)
-            return _Piece(f"({value.text} IN ({', '.join(other.text for other in others)}))", False, stage)
+            return _Piece(f"({among(value.text, [other.text for other in others])})", False, stage)
         value = self._named(value)
         tests = " OR ".join(f"coalesce({value.text} = {other.text}, FALSE)" for other in others)
         stage = max(stage, value.stage)

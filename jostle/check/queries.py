@@ -13,6 +13,7 @@ from jostle.accounting.units import ANY_ROWS, BOUNDS
 from jostle.check.abstract.values import Domain, Handle
 from jostle.check.meanings import Meanings, Variable, aggregated, known_of
 from jostle.check.report import Report
+from jostle.check.rowkinds import RowKinds
 from jostle.diagnostics import Note, did_you_mean
 from jostle.language.aggregates import AGGREGATES, BOUNDED
 from jostle.language.described import Listed
@@ -30,6 +31,7 @@ def check_select(
     return (
         (columns is not None and _check_columns(select, columns, is_variable, report))
         or (columns is not None and _check_meanings(select, columns, variable, report))
+        or (columns is not None and RowKinds(columns, variable, report).select(select))
         or _check_result_names(select, report)
         or select.per is not None  # rows that cost nothing
         or _check_released(select, is_variable, report)

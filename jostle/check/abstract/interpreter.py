@@ -280,6 +280,8 @@ class Interpreter(ABC):
                 return numbers.distinct([self.eval(item, scope) for item in items]) if items else {}
             case n.RecordOf(items=pairs):
                 return {name: self.eval(item, scope) for name, item in pairs}
+            case n.Range(low=n.Constant(value=date() as low), high=n.Constant(value=date() as high)):
+                return Range(low, high, False)
             case n.Range(low=low, high=high):
                 return Range(self.eval(low, scope), self.eval(high, scope), is_real(low) or is_real(high))
             case n.Unary(op="not", operand=operand):

@@ -38,6 +38,7 @@ from jostle.check.meanings import Meanings
 from jostle.check.modules import Modules
 from jostle.check.report import Report
 from jostle.check.scopes import UseNames, returns_inside, times_bound
+from jostle.language.forms import keys_by_alias
 from jostle.source import Span
 from jostle.syntax import nodes as n
 
@@ -277,6 +278,7 @@ class Exploration(Interpreter):
             table = joined_tables(table, side)
         owner = next((side for side in sides if isinstance(side, Handle) and side.trail), None)
         sure, table = self.labels.sure, limited(self, table, node, scope)
+        node = keys_by_alias(node, columns_of(table) or ())
         wrong = sure and (
             queries.check_select(
                 node, columns_of(table), owner, self.delta > 0, self.is_variable(scope), self.variable(scope),

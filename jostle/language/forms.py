@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import SOURCES
@@ -25,6 +26,29 @@ def aggregates(node: n.Node) -> Iterator[n.Call]:
         return
     for child in children(node):
         yield from aggregates(child)
+
+
+def keys_by_alias(select: n.Select, columns: Collection[str]) -> n.Select:
+    """`select floor(age / 10) as decade, count(*) … group by decade`: the key is what the name stands for, as in SQL.
+
+    A column of the table by that name comes first, as it does there. `columns` are those of the table.
+    """
+    plain = [column for column in select.columns if not any(True for _ in aggregates(column.value))]
+    named = {column.name: column.value for column in plain if column.name is not None}
+    used: set[str] = set()
+
+    def meant(key: n.GroupKey) -> n.GroupKey:
+        name = key.value.id if isinstance(key.value, n.Name) else None
+        if name is None or name in columns or name not in named or key.over is not None:
+            return key
+        used.add(name)
+        return replace(key, value=named[name], name=key.name or name)
+
+    keys, per = tuple(map(meant, select.keys)), tuple(map(meant, select.per or ()))
+    left = tuple(column for column in select.columns if column.name not in used)
+    if not used or not left:
+        return select
+    return replace(select, columns=left, keys=keys, per=None if select.per is None else per)
 
 
 def bare_selects(node: n.Node) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 from jostle.accounting.amounts import QUANTA, Amount, as_float, quanta, share_of
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.language.aggregates import AGGREGATES, DISTINCT
-from jostle.language.forms import PERSON, aggregates
+from jostle.language.forms import PERSON, aggregates, keys_by_alias
 from jostle.plan.domains import Open
 from jostle.plan.persons import person_columns
 from jostle.plan.plan import Column, Constant
@@ -161,6 +161,7 @@ def select(interp: Any, node: n.Select, scope: Scope) -> Any:
     for joined in node.joins:
         table = _join(interp, table, joined, scope, tables)
     schema = dict(table.schema)
+    node = keys_by_alias(node, schema)
     compiler = RowCompiler(schema, interp.eval, scope, tables)
     where = None
     if node.where is not None:

@@ -73,12 +73,13 @@ class QueryBuilder(Transformer):  # type: ignore[type-arg]
         if released is not None and (not keys or per is not None):
             message = "`having`, `order by` and `limit` are of groups that are released, and this select has none"
             raise refuse("SyntaxError", message, released.span, help="add `groupby …` before it")
+        ranking = tuple(_ranked(rank, columns) for rank in ranking or ())
         columns, keys = _without_keys(columns, keys or ())
         placed = filter(_placed, rest[: rest.index(from_table) + 1 + len(joins)])
         return n.Select(
             columns, table, joins, where, keys, spend, per, limit, str(alias) if alias is not None else None, having,
-            ranking or (), first,
-            span=self._span(word, *placed, where, *(per or ())[-1:], *keys[-1:], limit, having, *(ranking or ())[-1:],
+            ranking, first,
+            span=self._span(word, *placed, where, *(per or ())[-1:], *keys[-1:], limit, having, *ranking[-1:],
                             first, spend),
         )  # fmt: skip
 
@@ -190,6 +191,7 @@ def _without_keys(
     columns: tuple[n.Column, ...], keys: tuple[n.GroupKey, ...]
 ) -> tuple[tuple[n.Column, ...], tuple[n.GroupKey, ...]]:
     """`select sex as s, count(*) … groupby sex`: a column that is a key stands in the result anyhow, and names it."""
+    keys = tuple(_at_place(key, columns) for key in keys)
     names: dict[int, str | None] = {}
     left = []
     for column in columns:
@@ -202,6 +204,31 @@ def _without_keys(
         return columns, keys
     named = (replace(key, name=key.name or names.get(i)) for i, key in enumerate(keys))
     return tuple(left), tuple(named)
+
+
+def _at_place(key: n.GroupKey, columns: tuple[n.Column, ...]) -> n.GroupKey:
+    """SQL's `group by 1`: by the first column."""
+    column = _column_at(key.value, columns)
+    return key if column is None else replace(key, value=column.value, name=key.name or column.name)
+
+
+def _column_at(place: n.Expr, columns: tuple[n.Column, ...]) -> n.Column | None:
+    if not isinstance(place, n.Number):
+        return None
+    if not (place.value.is_integer() and 1 <= place.value <= len(columns)):
+        raise refuse("SyntaxError", f"the select has {len(columns)} columns, and this is the place of none", place.span,
+                     help="write what the groups are by, such as `group by age`")  # fmt: skip
+    return columns[int(place.value) - 1]
+
+
+def _ranked(rank: n.Rank, columns: tuple[n.Column, ...]) -> n.Rank:
+    """SQL's `order by 2`: by the second column."""
+    column = _column_at(rank.value, columns)
+    if column is None:
+        return rank
+    own = column.value.function if isinstance(column.value, n.Call) else column.value
+    name = column.name or (own.id if isinstance(own, n.Name) else "value")
+    return replace(rank, value=n.Name(name, span=rank.value.span))
 
 
 def _is_key(column: n.Column, key: n.GroupKey) -> bool:

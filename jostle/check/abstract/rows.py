@@ -36,7 +36,7 @@ from jostle.doubles import place
 from jostle.language import described, facts
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.facts import Effect, Gives
-from jostle.language.forms import DIMENSIONS, PERSON, aggregates
+from jostle.language.forms import DIMENSIONS, PERSON, aggregates, keys_by_alias
 from jostle.language.operations import ROW_FUNCTIONS
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
@@ -54,6 +54,7 @@ def transfer_select(w: Interpreter, node: n.Select, scope: Scope) -> Any:
             w.eval(joined.up_to, scope)
         table = joined_tables(table, other)
     schema = table.schema if isinstance(table, Handle) else None
+    node = keys_by_alias(node, schema or ())
     if node.where is not None:
         w.rows(node.where, columns_of(table), scope, "condition")
     for key in (*(node.per or ()), *node.keys):

@@ -281,7 +281,7 @@ def data(options: Namespace) -> int:
     if options.verb == "check":
         from jostle.tools.datacheck import report
 
-        sys.stdout.write(report(Path(options.file), options.schema))
+        sys.stdout.write(report(options.file, options.schema))
         return 0
     if options.verb == "draft":
         from jostle.tools.draft.command import draft

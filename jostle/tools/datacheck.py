@@ -9,8 +9,11 @@ from pathlib import Path
 
 from jostle.diagnostics import refuse
 from jostle.engine.duckdb.survey import ColumnSurvey, survey
+from jostle.engine.files import open_file
+from jostle.engine.filesets import FileSet, paths
 from jostle.language.moments import moment_of
 from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
+from jostle.plan.kinds import domain_kind
 from jostle.source import Source
 from jostle.tools.render import clean
 from jostle.trace.text import align, number, plural
@@ -30,46 +33,54 @@ def schema(text: str) -> tuple[tuple[str, Domain], ...]:
     return schema_of(session.names()["schema"], None)
 
 
-def report(path: Path, described: str) -> str:
-    """A table of what does not fit, a row a column. Raises `Refusal` for a bad schema or an unreadableable file."""
+def report(path: str | Path, described: str) -> str:
+    """A table of what does not fit, a row a column, of a file or of those that a pattern matches. Raises `Refusal` for
+    a bad schema or unreadable files."""
     domains = schema(described)
-    survey_of_file = survey(path, domains)
-    records = plural(survey_of_file.rows, "record")
-    lines = [f"{clean(str(path))}: {records}"]
-    if survey_of_file.ragged:
-        lines.append(
-            f"  {survey_of_file.ragged} with missing or extra cells (missing ones are `none`, extra ones are dropped)"
-        )
-    if survey_of_file.undecodable:
-        lines.append(f"  {survey_of_file.undecodable} with bytes that are not UTF-8 (each such byte is replaced)")
+    files = FileSet.of([open_file(place) for place in paths(str(path), [Path.cwd()])])
+    whole = survey(files, domains)
+    lines = [f"{clean(str(path))}: {plural(whole.rows, 'record')}"]
+    if whole.ragged:
+        lines.append(f"  {whole.ragged} with missing or extra cells (missing ones are `none`, extra ones are dropped)")
+    if whole.undecodable:
+        lines.append(f"  {whole.undecodable} with bytes that are none of its encoding (each such byte is replaced)")
     rows = [["column", "described as", "empty", "unreadable", "outside", "not whole", "unlisted"]]
-    rows += [_row(column, domain) for column, (_, domain) in zip(survey_of_file.columns, domains, strict=True)]
+    rows += [_row(column, domain, whole.rows) for column, (_, domain) in zip(whole.columns, domains, strict=True)]
     lines += ["", *align(rows, [False, False, True, True, True, True, True]), ""]
     lines.append(
         "empty, unreadable (no number, date or time where one is described), unlisted: such cells count as `none`; "
-        "outside: such cells are moved to the nearest end; "
-        "not whole: such cells are taken down, so describe them as real, `0.0..9.0`"
+        "outside: such cells are moved to the nearest end; not whole: such cells are taken down"
     )
+    lines += [
+        f"{clean(column.name)} has cells that are not whole: describe it as {_real(domain)} to keep their fractions"
+        for column, (_, domain) in zip(whole.columns, domains, strict=True) if column.not_whole
+    ]  # fmt: skip
     lines.append("these counts are exact, so they are as private as the file: for its owner only")
     return "\n".join(lines) + "\n"
 
 
-def _row(column: ColumnSurvey, domain: Domain) -> list[str]:
-    numeric = (
-        isinstance(domain, Integer | Real)
-        or (isinstance(domain, Open) and domain.kind != "text")
-        or isinstance(domain, Moments)
-    )
-    numeric = numeric or (isinstance(domain, Categories) and not isinstance(domain.values[0], str))
+def _row(column: ColumnSurvey, domain: Domain, rows: int) -> list[str]:
+    def cell(count: int, told: bool) -> str:
+        return (f"{count} ({_share(count / rows)})" if count else "0") if told else ""
+
+    whole = isinstance(domain, Integer) or domain == Open("integer")
     return [
         clean(column.name),
         domain_text(domain),
-        str(column.empty),
-        str(column.unreadable) if numeric else "",
-        str(column.outside) if isinstance(domain, Integer | Real | Moments) else "",
-        str(column.not_whole) if isinstance(domain, Integer) or domain == Open("integer") else "",
-        str(column.unlisted) if isinstance(domain, Categories) else "",
+        cell(column.empty, True),
+        cell(column.unreadable, domain_kind(domain) != "text"),
+        cell(column.outside, isinstance(domain, Integer | Real | Moments)),
+        cell(column.not_whole, whole),
+        cell(column.unlisted, isinstance(domain, Categories)),
     ]
+
+
+def _share(part: float) -> str:
+    return "<0.1 %" if part < 0.001 else f"{100 * part:.1f} %"
+
+
+def _real(domain: Domain) -> str:
+    return f"`{domain.low}.0..{domain.high}.0`" if isinstance(domain, Integer) else "`real`"
 
 
 def domain_text(domain: Domain) -> str:

@@ -24,13 +24,14 @@ def test_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = datacheck.report(path, "{…}").splitlines()
     assert lines[0].endswith("people.csv: 6 records")
     assert lines[1].startswith("  2 with missing or extra cells") and lines[2].startswith("  1 with bytes")
-    assert [line.split() for line in lines[4:9]] == [
+    assert [line.replace(" %)", "%)").split() for line in lines[4:9]] == [
         ["column", "described", "as", "empty", "unreadable", "outside", "not", "whole", "unlisted"],
-        ["age", "0..99", "0", "1", "2", "1"],
-        ["sex", '{"F",', '"M"}', "0", "1"],
-        ["gain", "0.0..1.5", "2", "1", "0"],
-        ["note", "text", "2"],
+        ["age", "0..99", "0", "1", "(16.7%)", "2", "(33.3%)", "1", "(16.7%)"],
+        ["sex", '{"F",', '"M"}', "0", "1", "(16.7%)"],
+        ["gain", "0.0..1.5", "2", "(33.3%)", "1", "(16.7%)", "0"],
+        ["note", "text", "2", "(33.3%)"],
     ]
+    assert lines[-2] == "age has cells that are not whole: describe it as `0.0..99.0` to keep their fractions"
     assert "as private as the file" in lines[-1]
 
 
@@ -39,11 +40,20 @@ def test_dates_and_times(tmp_path: Path) -> None:
     path.write_text("day,at,month\n2024-03-01,2024-03-01T12:30:00,2024-12-15\n2024-13-01,noon,2025-01-01\n1999-01-01,,x\n")
     described = "{day: 2020-01-01..2024-12-31, at: time, month: 2020-01-01..2024-12-31}"
     lines = [line.split() for line in datacheck.report(path, described).splitlines()]
-    assert lines[3] == ["day", "2020-01-01..2024-12-31", "0", "1", "1"]
-    assert lines[4] == ["at", "time", "1", "1"]
-    assert lines[5] == ["month", "2020-01-01..2024-12-31", "0", "1", "1"]
+    assert lines[3] == ["day", "2020-01-01..2024-12-31", "0", "1", "(33.3", "%)", "1", "(33.3", "%)"]
+    assert lines[4] == ["at", "time", "1", "(33.3", "%)", "1", "(33.3", "%)"]
+    assert lines[5] == ["month", "2020-01-01..2024-12-31", "0", "1", "(33.3", "%)", "1", "(33.3", "%)"]
     by_month = Moments("date", 18262, number_of(date(2024, 12, 1)), "month")
     assert [survey(str(path), [("month", by_month)]).columns[0].outside] == [1]
+
+
+def test_several_files_are_surveyed_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a1.csv").write_text("age\n" + "2.5\n" + "3\n" * 1999)
+    Path("a2.jsonl").write_text('{"age": 200}\nno object\n')
+    lines = datacheck.report("a*", "{age: 0..99}").splitlines()
+    assert lines[0] == "a*: 2002 records" and lines[1].startswith("  1 with missing")
+    assert lines[4].split() == ["age", "0..99", "1", "(<0.1", "%)", "0", "1", "(<0.1", "%)", "1", "(<0.1", "%)"]
 
 
 def test_domains_are_shown_as_they_are_written() -> None:

@@ -52,7 +52,7 @@ SQL = {
         "a": "?", "b": "?", "c": "?",
     },
     "-- old\n/* CREATE TABLE no (x INT) */ CREATE TABLE t (seen TIMESTAMP, ok BOOLEAN, j JSONB, -- z\n n INT)": {
-        "seen": "time", "ok": "0..1", "j": "?", "n": "?",
+        "seen": "time", "ok": "{true, false}", "j": "?", "n": "?",
     },
     "CREATE TABLE t (k INT DEFAULT 3 CHECK ((k IN (1, 2, 5))), m TINYINT UNSIGNED COMMENT 'a, b (c)')": {
         "k": "{1, 2, 5}", "m": "?",
@@ -121,7 +121,8 @@ def test_parquet(tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "t.parquet")
     columns = columns_of(str(tmp_path / "t.parquet"))
     assert drafted(columns) == {
-        "age": "?", "pay": "?", "name": "text", "ok": "0..1", "d": "time", "c": "text", "l": "?", "City Name": "text",
+        "age": "?", "pay": "?", "name": "text", "ok": "{true, false}",
+        "d": "time", "c": "text", "l": "?", "City Name": "text",
     }  # fmt: skip
     assert "Secret" not in clause(columns) and "41" not in clause(columns)
     assert describe(table) == clause(columns).replace("element: ", "item: ")
@@ -142,7 +143,8 @@ FIELDS = {
     ]
 }  # fmt: skip
 SAID = {
-    "age": "0..99", "sex": '{"F", "M"}', "pay": "0.0..1000.5", "on": "date", "ok": "0..1", "geo": "?", "n": "?",
+    "age": "0..99", "sex": '{"F", "M"}', "pay": "0.0..1000.5", "on": "date", "ok": "{true, false}",
+    "geo": "?", "n": "?",
     "k": "{1, 2}", "anything": "?",
 }  # fmt: skip
 

@@ -14,6 +14,7 @@ from jostle.diagnostics import refuse
 from jostle.engine.duckdb.cells import moment, number, text, truth
 from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.files import OpenFile
+from jostle.engine.filesets import FileSet
 from jostle.engine.sql.rows import number_literal, text_literal
 from jostle.language.operations.moments import truncation
 from jostle.plan.bounds import as_double
@@ -45,14 +46,14 @@ class Survey:
     columns: tuple[ColumnSurvey, ...]
 
 
-def survey(file: OpenFile | str | os.PathLike[str], schema: Sequence[tuple[str, Domain]]) -> Survey:
-    """Counts over a CSV or Parquet file; a `DataError` where it cannot be read or lacks a described column."""
+def survey(file: FileSet | OpenFile | str | os.PathLike[str], schema: Sequence[tuple[str, Domain]]) -> Survey:
+    """Counts over the rows of files; a `DataError` where they cannot be read or lack a described column."""
     engine = DuckDb()
     try:
-        opened = engine.open(file, public=False)
+        opened = engine.open(file, public=False, names=tuple(name for name, _ in schema))
         for name, _ in schema:
             if name not in opened.columns:
-                raise refuse("DataError", f"`{getattr(file, 'path', file)}` has no column `{name}`")
+                raise refuse("DataError", f"{engine.raw(opened.key)[0].label} has no column `{name}`")
         raw, table = engine.raw(opened.key, look=True)
         tests = [test for name, domain in schema for test in _tests(*raw.cell(name), domain)]
         counts = ", ".join(["count(*)", *(f"count(*) FILTER (WHERE {test})" for test in tests)])

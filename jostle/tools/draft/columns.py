@@ -38,7 +38,7 @@ class Column:
         if values:
             return cls(name, categories(values, kind), note)
         if kind == "boolean":
-            return cls(name, "0..1", note or "true is 1")
+            return cls(name, "{true, false}", note)
         if kind == "text":
             return cls(name, "text", note or "categories, where they are public, can be grouped by")
         if low is None or high is None or not low <= high:

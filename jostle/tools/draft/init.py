@@ -52,7 +52,7 @@ def drafted(options: Namespace, ask: Ask | None, folder: Path) -> str:
     open_ones = [column for column in columns if column.name not in told]
     if ask is not None:
         open_ones = asked(open_ones, ask)
-    described = {column.name: _domain(column) for column in open_ones if column.domain != UNKNOWN} | told
+    described = _domains([column for column in open_ones if column.domain != UNKNOWN]) | told
     ordered = [(c.name, described[c.name]) for c in columns if c.name in described] or list(described.items())
     if not ordered:
         help = f"""--describe '{{age: 0..99, sex: {{"F", "M"}}}}', or --codebook FILE; {_names(columns)}"""
@@ -84,9 +84,9 @@ def _protecting(columns: list[Column], ask: Ask | None) -> str:
     return "rows"
 
 
-def _domain(column: Column) -> Domain:
-    ((_, domain),) = schema(f"{{{name_of(column.name)}: {column.domain}}}")
-    return domain
+def _domains(columns: list[Column]) -> dict[str, Domain]:
+    listed = ", ".join(f"{name_of(column.name)}: {column.domain}" for column in columns)
+    return dict(schema(f"{{{listed}}}")) if columns else {}
 
 
 def _names(columns: list[Column]) -> str:

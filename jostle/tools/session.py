@@ -139,7 +139,10 @@ class Session:
     # Public ----------------------------------------------------------------------------------------
 
     def bind(self, name: str, value: object) -> None:
-        """Hands data over: a program reads them with `bound("name")`. A path, or a table or array in memory."""
+        """Hands data over: a program reads them with `bound("name")`. A path, a pattern or a list of paths, or a
+        table or array in memory: of pandas, polars, Arrow, DuckDB or NumPy."""
+        if isinstance(value, list | tuple) and any(isinstance(item, Path) for item in value):
+            value = [str(item) for item in value]
         self._bound[name] = str(value) if isinstance(value, Path) else value
 
     def run(self, program: str | Path | Source, /, **params: Any) -> Result:

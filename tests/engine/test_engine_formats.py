@@ -143,6 +143,14 @@ def test_files_of_several_kinds_are_one_table(tmp_path: Path) -> None:
     engine.close()
 
 
+def test_python_hands_over_several_paths(tmp_path: Path) -> None:
+    for name in ("a.csv", "b.csv.gz"):
+        write(tmp_path / name, separated() if name == "a.csv" else gzip.compress(separated()))
+    session = Session(cwd=tmp_path)
+    session.bind("people", [tmp_path / "a.csv", tmp_path / "b.csv.gz"])
+    assert session.attempt(Source("p.jst", 'print(len(bound("people")))\n')).output == ["8"]
+
+
 def test_streams_of_arrow_are_tables() -> None:
     """As polars and DuckDB hand their frames over; one that fails says nothing of its cells."""
 

@@ -135,7 +135,7 @@ def _kind(word: Any) -> str:
 def _column(
     name: str, kind: str, low: float | None, high: float | None, values: list[Any], note: str = ""
 ) -> Column:  # fmt: skip
-    if kind in ("date", "time", "clock") and not values:
+    if (kind in ("date", "time") or kind == "clock") and not values:
         return typed(name, kind)
     if not kind and low is not None and high is not None:
         kind = "integer" if low.is_integer() and high.is_integer() else "real"

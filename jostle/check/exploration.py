@@ -16,8 +16,8 @@ from typing import Any
 from jostle.check import queries
 from jostle.check.abstract.declarations import World, universe
 from jostle.check.abstract.interpreter import Bounds, Interpreter
-from jostle.check.abstract.joins import join_all, joined_names, uniform, walked
-from jostle.check.abstract.rows import columns_of, grouped_rows, joined_tables, limited
+from jostle.check.abstract.joins import join, join_all, joined_names, uniform, walked
+from jostle.check.abstract.rows import columns_of, grouped_rows, joined_tables, limited, released
 from jostle.check.abstract.values import (
     MISSING,
     PUBLIC,
@@ -69,7 +69,7 @@ class Exploration(Interpreter):
 
     def __init__(self, report: Report, builtins: Collection[str], predefined: Collection[str], used: Modules) -> None:
         super().__init__(AnyWorld(used.names), Labels(report))
-        self._built_in = used.built_in
+        self._built_in, self._signatures = used.built_in, used.signatures
         self.base = universe(builtins)
         self.top = Scope(Scope(self.base, dict.fromkeys(predefined, TOP)))
         self.called: list[n.Node] = []  # bodies of the functions that are being walked because they were called
@@ -131,10 +131,12 @@ class Exploration(Interpreter):
         return bool(ends)
 
     def loop(self, scope: Scope, span: Span, value: Any, own: Collection[str], each: Callable[[Any], bool]) -> bool:
-        items = walked(value)
-        scope.names |= {name: TOP for name in own if name in scope.names}  # of some round, not known which
+        items, before = walked(value), scope.names
+        scope.names = before | {name: TOP for name in own if name in before}  # of some round, not known which
         with self.perhaps():
             each(items.item if isinstance(items, Items) else join_all(items))
+        changed = {k: join(before[k], v) for k, v in scope.names.items() if k in own and k in before}
+        scope.names |= {k: v for k, v in changed.items() if not isinstance(scope.names[k], Handle)}
         return True
 
     def iterated(self, source: n.Expr, scope: Scope) -> Any:
@@ -175,7 +177,8 @@ class Exploration(Interpreter):
     def use_module(self, node: n.Use, scope: Scope) -> None:
         of_language = {name: self.look_up(self.base, name) for name in self._built_in(node)}
         module = dict.fromkeys(self.world.names(node), TOP) | of_language
-        own = dict.fromkeys((name for name in of_language if name in scope.names), TOP)  # the program's, perhaps
+        module |= {k: v for k, v in self._signatures(node).items() if module.get(k) is TOP}
+        own = dict.fromkeys((name for name in module if name in scope.names), TOP)  # the program's, perhaps
         scope.names |= module | own | {node.path[-1]: Module(module)}
 
     def created(self, function: Closure) -> Closure:
@@ -299,4 +302,4 @@ class Exploration(Interpreter):
                 self.labels.report.add(
                     "NoEpsilon", message, node.span, label="no epsilon", help=help, notes=owner.trail
                 )
-        return PUBLIC
+        return released(node)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from jostle.check import amounts
+from jostle.check.abstract import kinds
 from jostle.check.abstract.values import (
     MISSING,
     PUBLIC,
@@ -21,6 +22,7 @@ from jostle.check.abstract.values import (
     Items,
     Part,
     Set,
+    Signature,
     private_handle,
 )  # fmt: skip
 from jostle.check.report import Report
@@ -74,21 +76,30 @@ class Labels:
         if link.op in COMPARISONS or link.op.endswith(("between", "like")):
             self._refuse(left, link.left, "cannot be compared")
             self._refuse(right, link.right, "cannot be compared")
+        self.misused(kinds.of_operator(link.op, left, right), link)
 
     def branched(self, value: Any, expr: n.Expr) -> None:
         if isinstance(value, Handle):
             self._refuse(value, expr, "cannot be a condition")
+        self.misused(kinds.of_condition(value), expr)
+
+    def misused(self, fault: kinds.Fault | None, expr: n.Node) -> None:
+        """A value whose kind does not fit."""
+        if fault is not None and self.sure:
+            self.report.add(fault.kind, fault.message, expr.span, help=fault.help)
 
     def iterated(self, value: Any, expr: n.Expr) -> None:
         if isinstance(value, Handle):
             help = "`partition(…)` gives parts that can be iterated, under public keys"
             self._refuse(value, expr, "cannot be iterated", help)
+        self.misused(kinds.of_walk(value), expr)
 
     def indexed(self, value: Any, index: n.Index) -> None:
         """Indexed by a number."""
         by_place = len(index.args) == 1 and isinstance(index.args[0], n.Number)
         if isinstance(value, Handle) and by_place and not (index.keywords or index.trailing_comma):
             self._refuse(value, index, "cannot be indexed by value")
+        self.misused(kinds.of_index(value), index)
 
     def amount(self, amount: n.Amount, value: Any, delta: Any) -> None:
         for part, expr in ((value, amount.value), (delta, amount.delta)):
@@ -137,7 +148,11 @@ class Labels:
                 wrong = [self._misread(row, value, expr) for expr, value in bound]
                 if any(wrong) or row.reads is Reads.SOURCE:
                     return True
-                return self._fits(row.name, row.parameters, node, f"write `{row.usage}`")
+                fits = self._fits(row.name, row.parameters, node, f"write `{row.usage}`")
+                return fits and self._taken(row, node, bound)
+            case Signature(name=name, params=params):
+                usage = ", ".join(p.name if p.default is None else f"{p.name} = …" for p in params)
+                return self._fits(name, params, node, f"write `{name}({usage})`")
             case Closure(params=params):
                 return self._fits(function.name, [Parameter(k, None if v is MISSING else "") for k, v in params], node)
             case Part(run=Closure() as run):
@@ -169,6 +184,24 @@ class Labels:
                 help = f"write the amount after the call, `{name}(…) with {amount}`{tail}"
             self.report.add("TypeError", wrong, node.span, label="does not fit", help=help)
         return not wrong
+
+    def _taken(self, row: facts.Builtin, node: n.Call, bound: Sequence[tuple[n.Expr, Any]]) -> bool:
+        """Whether the arguments of a built-in may be of the kinds that it takes."""
+        places = [param for param in row.parameters if param.kind in ("", "*")]
+        named = {param.name: param for param in row.parameters}
+        for at, (expr, value) in enumerate(bound):
+            if at < len(node.args):
+                param = places[min(at, len(places) - 1)] if places else None
+            else:
+                param = named.get(node.keywords[at - len(node.args)].name)
+            fault = kinds.of_argument(row.name, param.takes, value) if param is not None else None
+            if fault is not None:
+                self.misused(fault if fault.help else replace(fault, help=f"write `{row.usage}`"), expr)
+                return False
+        if row.gives is Gives.SORTED and len(bound) == 1 and kinds.unordered(bound[0][1]):
+            self.misused(kinds.UNORDERED, node)
+            return False
+        return True
 
     def fold(self, node: n.Over) -> None:
         if self.sure and node.fold not in FOLDS:

@@ -12,6 +12,7 @@ from jostle.check.abstract.values import (
     PUBLIC,
     Handle,
     Items,
+    Kind,
     NumberInterval,
     Range,
     Set,
@@ -26,7 +27,7 @@ from jostle.syntax.walk import children
 Variable = Callable[[str], Any]
 """What the program's variable of a name holds, or `MISSING`."""
 
-VALUES = (float, str, bool, list, dict, Items, Set, Range, NumberInterval)
+VALUES = (float, str, bool, list, dict, Items, Set, Range, NumberInterval, Kind)
 
 
 class Meanings:

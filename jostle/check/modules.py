@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
+from jostle.check.abstract.values import Signature
 from jostle.check.report import Report
 from jostle.check.scopes import bound_in
 from jostle.diagnostics import Refusal, did_you_mean
 from jostle.language.builtins import EVERYWHERE, brought
+from jostle.language.facts import Parameter
 from jostle.syntax import nodes as n
 
 LoadModule = Callable[[tuple[str, ...]], n.Program | None]
@@ -43,6 +45,21 @@ class Modules:
     def built_in(self, use: n.Use) -> Collection[str]:
         """The built-ins that a `use` brings: those of the module, and of modules that it uses itself."""
         return [name for name, home in self._homes(use).items() if home == _LANGUAGE]
+
+    def signatures(self, use: n.Use) -> dict[str, Signature]:
+        """The functions of a module, and of those that it uses, with their parameters."""
+        program = self._load(use.path) if not self.failed else None
+        found: dict[str, Signature] = {}
+        for stmt in program.body if program is not None else ():
+            if isinstance(stmt, n.Use) and stmt.path != use.path:
+                found = self.signatures(stmt) | found
+        for stmt in program.body if program is not None else ():
+            if isinstance(stmt, n.Def | n.External):
+                params = tuple(Parameter(p.name, None if p.default is None else "") for p in stmt.params)
+                found[stmt.name] = Signature(stmt.name, params)
+            elif isinstance(stmt, n.Assign):
+                found.pop(stmt.name, None)
+        return found
 
     def _homes(self, use: n.Use, around: tuple[n.Use, ...] = ()) -> dict[str, object]:
         """Where each name of a module is defined: in itself, in one that it uses, as a kernel, or in the language."""

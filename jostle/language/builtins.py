@@ -11,7 +11,7 @@ whatever a check before the run does not find here may charge anything.
 from __future__ import annotations
 
 from jostle.language.facts import Builtin, Effect, Gives, Reads
-from jostle.language.operations import ROW_FUNCTIONS
+from jostle.language.operations import OVERLOADS, ROW_FUNCTIONS, Operation
 
 BUILTINS: dict[str, Builtin] = {}
 """The rows by name."""
@@ -87,9 +87,9 @@ row("limited", "@handle, amount", "The same table or cube under a smaller budget
 
 # Measurements ----------------------------------------------------------------------------------------
 
-row("laplace", "@value, strategy = none, *, epsilon = none, via = none",
+row("laplace", "@value: measured, strategy = none, *, epsilon = none, via = none",
     "Noisy cells of a cube, answers of a strategy, or a noisy score.", reads=HANDLES, effect=MEASURES)  # fmt: skip
-row("gaussian", "@value, strategy = none, *, epsilon = none, via = none",
+row("gaussian", "@value: measured, strategy = none, *, epsilon = none, via = none",
     "The same as `laplace` with Gaussian noise.", reads=HANDLES, effect=MEASURES)  # fmt: skip
 row("exp_mech", "domain, @utilities, epsilon = none", "An element of `domain`, likely one of large utility.",
     Gives.ITEM, HANDLES, MEASURES)  # fmt: skip
@@ -170,35 +170,50 @@ row("simulated_tables", "many, seed = 1, *, rows = none", "Public synthetic tabl
 
 # Numbers ---------------------------------------------------------------------------------------------
 
+
+def _with_kinds(operation: Operation) -> str:
+    """The signature of a function of rows, with what each parameter takes."""
+    if operation.name == "number" or operation.name in {spelled for spelled, *_ in OVERLOADS}:  # of several kinds
+        return operation.signature
+    names, numeric = operation.signature.split(", "), set(operation.kinds) == {"number"}
+    kinds = [f": {kind}" if kind in ("number", "text") else "" for kind in operation.kinds]
+    kinds += [": number" if numeric else ""] * len(names)
+    kinds[:1] = [": each"] if numeric else kinds[:1]
+    return ", ".join(
+        name + kind if " = " not in name else name.replace(" = ", f"{kind} = ", 1)
+        for name, kind in zip(names, kinds, strict=False)
+    )
+
+
 for _operation in ROW_FUNCTIONS.values():
     if _operation.name not in BUILTINS:  # `text` is a domain as well
         numeric = {_operation.gives, *_operation.kinds} == {"number"}
-        row(_operation.name, _operation.signature, _operation.about, Gives.NUMBER if numeric else Gives.RELEASED)
-row("sum", "values/v", "The sum of numbers.", Gives.NUMBER)
-row("avg", "values/v", "The mean of numbers.")
-row("var", "values/value", "The sample variance of numbers.")
-row("stddev", "values/v", "The sample standard deviation of numbers.")
-row("median", "values/v", "The median of numbers.")
-row("quantile", "value, q", "The quantile of numbers, interpolated.")
-row("idxmax", "value", "The place of the largest number, the first of equals.")
-row("idxmin", "value", "The place of the smallest number, the first of equals.")
-row("rmse", "a, b", "The root mean square error between two vectors.")
+        row(_operation.name, _with_kinds(_operation), _operation.about, Gives.NUMBER if numeric else Gives.RELEASED)
+row("sum", "values/v: numbers", "The sum of numbers.", Gives.NUMBER)
+row("avg", "values/v: numbers", "The mean of numbers.")
+row("var", "values/value: numbers", "The sample variance of numbers.")
+row("stddev", "values/v: numbers", "The sample standard deviation of numbers.")
+row("median", "values/v: numbers", "The median of numbers.")
+row("quantile", "value: numbers, q: number", "The quantile of numbers, interpolated.")
+row("idxmax", "value: numbers", "The place of the largest number, the first of equals.")
+row("idxmin", "value: numbers", "The place of the smallest number, the first of equals.")
+row("rmse", "a: numbers, b: numbers", "The root mean square error between two vectors.")
 row("scaled_error", "answers, truth, total", "The L2 error by the number of queries and the total, as DPBench has it.")
 row("accounting", "*, epsilon = none, sigma = none, times = 1, delta = 1e-06",
     "What equal measurements lose together, under each way of adding up.")  # fmt: skip
 
 # Containers and texts --------------------------------------------------------------------------------
 
-row("len", "value", "How many items, letters, queries or listed values there are.", Gives.LENGTH, CONTAINERS)
+row("len", "value: sized", "How many items, letters, queries or listed values there are.", Gives.LENGTH, CONTAINERS)
 row("sample", "items, count, seed = 0", "So many items of a list, or rows of a public table, by a public hash.",
     reads=CONTAINERS)  # fmt: skip
-row("append", "items, item", "The list with one more item.", Gives.APPENDED, HANDLES)
-row("list", "value/v", "The items as a list.", Gives.ITEMS, HANDLES)
-row("set", "value/v", "The items as a set.", Gives.DISTINCT)
+row("append", "items: items, item", "The list with one more item.", Gives.APPENDED, HANDLES)
+row("list", "value/v: items", "The items as a list.", Gives.ITEMS, HANDLES)
+row("set", "value/v: items", "The items as a set.", Gives.DISTINCT)
 row("zip", "*columns", "Lists of one item of each.", Gives.ZIPPED, HANDLES)
-row("enumerate", "value/v", "Pairs of a place and an item.", Gives.NUMBERED, HANDLES)
-row("reversed", "value/v", "The items, the last one first.", Gives.REVERSED, HANDLES)
-row("sorted", "value, by = none", "The items in order; `by` says what counts.", Gives.SORTED, CONTAINERS)
+row("enumerate", "value/v: items", "Pairs of a place and an item.", Gives.NUMBERED, HANDLES)
+row("reversed", "value/v: items", "The items, the last one first.", Gives.REVERSED, HANDLES)
+row("sorted", "value: items, by = none", "The items in order; `by` says what counts.", Gives.SORTED, CONTAINERS)
 row("keys", "value", "The names of a record's fields.")
 row("values", "value/v", "The values of a record's fields, or a list's items.", Gives.FIELDS, HANDLES)
 row("record", "pairs", "A record of pairs of a name and a value.", Gives.RECORD, HANDLES)

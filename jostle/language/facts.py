@@ -79,6 +79,7 @@ class Parameter:
     kind: str = ""
     exposed: bool = False  # what it is given is measured, scored or transformed
     former: str = ""  # its name in the version before
+    takes: str = ""  # a word for what it is given: number, text, numbers, each, items; empty where anything goes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -124,7 +125,9 @@ class Builtin:
     @property
     def usage(self) -> str:
         """The name with its parameters, as a person reads it."""
-        return self.name if self.signature is None else f"{self.name}({re.sub(r'@|/[a-z]+', '', self.signature)})"
+        if self.signature is None:
+            return self.name
+        return f"{self.name}({re.sub(r'@|/[a-z]+|: [a-z]+', '', self.signature)})"
 
     def place(self, name: str) -> int | None:
         """Where a parameter stands among those by place, or None."""
@@ -139,7 +142,8 @@ def _parameters(signature: str) -> Iterator[Parameter]:
         if name == "*":
             by_name = True
             continue
+        name, _, takes = name.partition(": ")
         bare, _, former = name.lstrip("*@").partition("/")
         stars = name[: name.count("*")]
-        yield Parameter(bare, default or None, stars or ("name" if by_name else ""), "@" in name, former)
+        yield Parameter(bare, default or None, stars or ("name" if by_name else ""), "@" in name, former, takes)
         by_name = by_name or stars == "*"

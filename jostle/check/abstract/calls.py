@@ -9,10 +9,11 @@ from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, assert_never
 
 from jostle.accounting.amounts import QUANTA
-from jostle.check.abstract import numbers, rows
+from jostle.check.abstract import kinds, numbers, rows
 from jostle.check.abstract.declarations import keys_of
 from jostle.check.abstract.joins import join_all, uniform, walked
 from jostle.check.abstract.values import (
+    ANY_NUMBER,
     EACH,
     MISSING,
     PUBLIC,
@@ -22,6 +23,7 @@ from jostle.check.abstract.values import (
     Exposure,
     Handle,
     Items,
+    Kind,
     Maker,
     Module,
     NumberInterval,
@@ -31,17 +33,25 @@ from jostle.check.abstract.values import (
     ReachedSources,
     Scope,
     Set,
+    Signature,
     cannot_charge,
     in_quanta,
     reached_sources,
     widened,
 )  # fmt: skip
 from jostle.language import facts
+from jostle.language.builtins import BUILTINS, DOMAINS
 from jostle.language.facts import Effect, Gives
+from jostle.language.operations import ROW_FUNCTIONS
 from jostle.syntax import nodes as n
 
 if TYPE_CHECKING:
     from jostle.check.abstract.interpreter import Bounds, Interpreter
+
+
+NOISY = ("laplace", "gaussian")
+SINGLE_SCORES = frozenset(row.name for row in BUILTINS.values() if row.function.startswith("scores.cells:"))
+TEXTS = frozenset({"str", *(op.name for op in ROW_FUNCTIONS.values() if op.gives == "text" and op.name not in DOMAINS)})
 
 
 def transfer_call(w: Interpreter, node: n.Call, scope: Scope) -> Any:
@@ -62,6 +72,7 @@ def _finished(
 ) -> Any:
     if isinstance(function, Builtin) and function.row.over_rows:
         return rows.row_form(w, function.row, node, scope)
+    w.labels.misused(kinds.of_call(function), node)
     if not w.labels.call(function, node, args, keywords):
         return TOP
     return transfer_apply(w, function, args, keywords, node)
@@ -95,7 +106,7 @@ def transfer_apply(w: Interpreter, function: Any, args: Sequence[Any], keywords:
         case OneOf():
             ways = [partial(transfer_apply, w, one, args, keywords, node) for one in function.values]
             return w.paths(ways, certain=False)
-    if function is TOP:
+    if function is TOP or isinstance(function, Signature):
         why = "a function that is not known here is called"
         w.charge(ReachedSources((), open=True), (0, math.inf, math.inf), node.span, why)
         return TOP
@@ -140,6 +151,12 @@ def _transfer_builtin(w: Interpreter, call: Arguments, node: n.Expr) -> Any:
 
 def _result(w: Interpreter, call: Arguments, node: n.Expr) -> Any:
     match call.row.gives:
+        case Gives.RELEASED if call.row.name in TEXTS:
+            return Kind(kinds.TEXT)
+        case Gives.RELEASED if call.row.effect is Effect.MEASURES and call.row.name in NOISY:
+            score = call.exposed
+            single = isinstance(score, Handle) and score.kind == "score" and score.name in SINGLE_SCORES
+            return ANY_NUMBER if single else PUBLIC
         case Gives.RELEASED | Gives.CONSTANT | Gives.DOMAIN:
             return PUBLIC
         case Gives.NUMBER:
@@ -150,7 +167,7 @@ def _result(w: Interpreter, call: Arguments, node: n.Expr) -> Any:
             domain = walked(call.first)
             return domain.item if isinstance(domain, Items) else join_all(domain)
         case Gives.SCORE:
-            return _score(call.exposed)
+            return _score(call.exposed, call.row.name)
         case Gives.SHARES:
             return _shares(call.exposed, call.named("parts"))
         case Gives.BINNED:
@@ -198,12 +215,12 @@ def _measure(w: Interpreter, call: Arguments, node: n.Expr) -> None:
     w.charge(reached, (least, amount[1], amount[2] if delta is None else in_quanta(delta)[1]), node.span)
 
 
-def _score(value: Any) -> Any:
+def _score(value: Any, name: str) -> Any:
     reached = reached_sources(value)
     if reached.certain and isinstance(value, Handle):
-        return Handle("score", reached.exposures) if reached.exposures else PUBLIC
+        return Handle("score", reached.exposures, name=name) if reached.exposures else PUBLIC
     if isinstance(value, OneOf):
-        return join_all([_score(one) for one in value.values])
+        return join_all([_score(one, name) for one in value.values])
     return PUBLIC if cannot_charge(value) else TOP
 
 
@@ -315,7 +332,7 @@ def _length(value: Any) -> Any:
         return float(len(value.items))
     if isinstance(value, Items) and value.most is not None:
         return float(value.most) if value.least == value.most else NumberInterval(float(value.least), float(value.most))
-    return PUBLIC
+    return ANY_NUMBER
 
 
 # Fields ------------------------------------------------------------------------------------------

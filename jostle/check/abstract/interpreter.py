@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Hashable, Sequence
 from datetime import date
 from typing import Any, assert_never
 
-from jostle.check.abstract import calls, numbers, rows
+from jostle.check.abstract import calls, kinds, numbers, rows
 from jostle.check.abstract import declarations as declared
 from jostle.check.abstract.joins import join_all, walked
 from jostle.check.abstract.values import (
@@ -271,7 +271,9 @@ class Interpreter(ABC):
             case n.Call():
                 return PUBLIC if id(node) in self.measured else calls.transfer_call(self, node, scope)
             case n.Attribute(value=inner, name=name):
-                return calls.transfer_attribute(self.eval(inner, scope), name)
+                value = self.eval(inner, scope)
+                self.labels.misused(kinds.of_field(value, name), node)
+                return calls.transfer_attribute(value, name)
             case n.Index():
                 return rows.transfer_index(self, node, scope)
             case n.ListOf(items=items):
@@ -288,7 +290,9 @@ class Interpreter(ABC):
                 holds = self.condition(operand, scope)
                 return PUBLIC if holds is None else not holds
             case n.Unary(op=op, operand=operand):
-                return numbers.transfer_unary(op, self.eval(operand, scope))
+                value = self.eval(operand, scope)
+                self.labels.misused(kinds.of_sign(op, value), node)
+                return numbers.transfer_unary(op, value)
             case n.Logic():
                 return self._operands(node, 0, scope)
             case n.Conditional(test=test, then=then, other=other):

@@ -15,6 +15,7 @@ from jostle.check.abstract.values import (
     Domain,
     Handle,
     Items,
+    Kind,
     LoopVariable,
     NumberInterval,
     OneOf,
@@ -37,7 +38,7 @@ def alike(a: Any, b: Any) -> bool:
         return True
     if type(a) is not type(b):
         return False
-    if is_constant(a) or isinstance(a, (NumberInterval, Range, Domain)):
+    if is_constant(a) or isinstance(a, (NumberInterval, Range, Domain, Kind)):
         return bool(a == b) or (isinstance(a, float) and math.isnan(a) and math.isnan(b))
     match a:
         case dict():

@@ -11,11 +11,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from jostle.check.abstract.joins import join_all
+from jostle.check.abstract.kinds import BOOLEAN, TEXT, kind_of
 from jostle.check.abstract.values import (
+    ANY_NUMBER,
     PUBLIC,
     Closure,
     Handle,
     Items,
+    Kind,
     NumberInterval,
     Part,
     Range,
@@ -29,6 +32,7 @@ from jostle.doubles import arithmetic, folded, ordered, total
 from jostle.language.operations import ROW_FUNCTIONS
 
 MOST_COMPARED = 200
+TRUTH = Kind(BOOLEAN)
 
 
 def certainly_same(a: Any, b: Any) -> bool | None:
@@ -49,18 +53,20 @@ def transfer_unary(op: str, value: Any) -> Any:
 def transfer_binary(op: str, left: Any, right: Any) -> Any:
     if op in ("==", "!="):
         equal = certainly_same(left, right)
-        return PUBLIC if equal is None else equal == (op == "==")
+        return TRUTH if equal is None else equal == (op == "==")
     if op in ("in", "not in"):
         answer = _membership(right, left)
-        return PUBLIC if answer is None else answer == (op == "in")
+        return TRUTH if answer is None else answer == (op == "in")
     if op in ("<", "<=", ">", ">="):
         return _ordered(op, left, right)
     if op in ("between", "not between", "like", "not like"):
-        return PUBLIC
+        return TRUTH
     if isinstance(left, (float, NumberInterval)) and isinstance(right, (float, NumberInterval)):
         return _arithmetic(op, left, right)
     if op == "+" and isinstance(left, str) and isinstance(right, str):
         return left + right
+    if op == "+" and kind_of(left) == kind_of(right) == TEXT:
+        return Kind(TEXT)
     if isinstance(left, Set):
         return _sets(op, left, right)
     if isinstance(left, list) and isinstance(right, list) and op == "+":
@@ -138,19 +144,19 @@ def _membership(container: Any, item: Any) -> bool | None:
 def _ordered(op: str, left: Any, right: Any) -> Any:
     if isinstance(left, str | float) and type(left) is type(right):
         return ordered(op, left, right)
-    return PUBLIC  # also where bounds would decide: a number between bounds may be none (NaN)
+    return TRUTH  # also where bounds would decide: a number between bounds may be none (NaN)
 
 
 def _arithmetic(op: str, left: Any, right: Any) -> Any:
     if isinstance(left, float) and isinstance(right, float):
         result = _exact(op, left, right)
-        return PUBLIC if result is None else result
+        return ANY_NUMBER if result is None else result
     (a, b), (c, d) = ends(left), ends(right)
     if op not in "+-*/" or (op == "/" and c <= 0 <= d):
-        return PUBLIC
+        return ANY_NUMBER
     corners = [_exact(op, x, y) for x in (a, b) for y in (c, d)]
     values_at_corners = [x for x in corners if x is not None and not math.isnan(x)]
-    return NumberInterval(min(values_at_corners), max(values_at_corners)) if len(values_at_corners) == 4 else PUBLIC
+    return NumberInterval(min(values_at_corners), max(values_at_corners)) if len(values_at_corners) == 4 else ANY_NUMBER
 
 
 def _exact(op: str, a: float, b: float) -> float | None:
@@ -165,7 +171,13 @@ def _exact(op: str, a: float, b: float) -> float | None:
 
 
 def function(name: str, args: list[Any]) -> Any:
-    """A builtin on numbers, `PUBLIC` where it is not followed."""
+    """A builtin on numbers; where it is not followed, `PUBLIC`, or any number."""
+    result = _function(name, args)
+    numbers_only = bool(args) and all(isinstance(v, (float, NumberInterval)) for v in args)
+    return ANY_NUMBER if result is PUBLIC and numbers_only else result
+
+
+def _function(name: str, args: list[Any]) -> Any:
     if name == "sum" and len(args) == 1 and isinstance(args[0], list) and all(isinstance(v, float) for v in args[0]):
         return total(args[0])
     operation = ROW_FUNCTIONS.get(name)
@@ -174,7 +186,7 @@ def function(name: str, args: list[Any]) -> Any:
     if operation.many and len(args) == 1 and isinstance(args[0], list):
         args = args[0]
     if len(args) > 1:
-        args = [NumberInterval(-math.inf, math.inf) if v is PUBLIC else v for v in args]
+        args = [ANY_NUMBER if v is PUBLIC else v for v in args]
     if not args or not all(isinstance(v, (float, NumberInterval)) for v in args):
         return PUBLIC
     if not operation.many and not all(isinstance(v, float) for v in args[operation.arity :]):

@@ -45,6 +45,13 @@ class Generic:
 EACH = Generic()  # of every partition; others stand for the part that a loop is at
 
 
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A public value of which only its kind is known, as a message calls it: "a text"."""
+
+    name: str
+
+
 # Handles -----------------------------------------------------------------------------------------
 
 
@@ -115,6 +122,9 @@ class NumberInterval:
 
     low: float
     high: float
+
+
+ANY_NUMBER = NumberInterval(-math.inf, math.inf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +209,14 @@ class Builtin:
 
 
 @dataclass(slots=True, eq=False)
+class Signature:
+    """A function of a module, of which only its parameters are known: a call of it may do anything."""
+
+    name: str
+    params: tuple[facts.Parameter, ...]
+
+
+@dataclass(slots=True, eq=False)
 class External:
     """A kernel of the standard library: it takes no private data, and gives public values."""
 
@@ -230,8 +248,8 @@ class Module:
 Constant = None | bool | float | str
 Container = list[Any] | dict[str, Any] | Set | Items | OneOf
 Value = (
-    Unknown | Constant | NumberInterval | Range | Domain | Container | Handle | Closure | Builtin | External | Part
-    | Maker | Module | LoopVariable
+    Unknown | Constant | NumberInterval | Range | Domain | Kind | Container | Handle | Closure | Builtin | External
+    | Signature | Part | Maker | Module | LoopVariable
 )  # fmt: skip
 """All of them."""
 
@@ -280,7 +298,7 @@ def leaves(value: Any) -> Iterator[Any]:
 def cannot_charge(value: Any, purity: Callable[[Any], bool] = lambda function: False) -> bool:
     """Whether nothing that is done with this value alone can charge a source."""
     for leaf in leaves(value):
-        if is_constant(leaf) or leaf is PUBLIC or isinstance(leaf, (NumberInterval, Range, Domain)):
+        if is_constant(leaf) or leaf is PUBLIC or isinstance(leaf, (NumberInterval, Range, Domain, Kind)):
             continue
         if isinstance(leaf, Handle) and not leaf.exposures:
             continue

@@ -1,0 +1,203 @@
+"""What kind of thing a public value certainly is, in the words of a message, and what a run refuses of each kind.
+
+Follows `run.operators`, `run.attributes` and `run.builtins`. Where a kind is not known nothing is said: a value that
+may be one of two kinds is of none here, `none` is of none, since a program tests for it, and a list may stand for
+the vector that it is calculated with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from jostle.check.abstract.values import (
+    Builtin,
+    Closure,
+    External,
+    Items,
+    Kind,
+    NumberInterval,
+    Range,
+    Set,
+    Signature,
+)  # fmt: skip
+from jostle.diagnostics import did_you_mean
+
+NUMBER, TEXT, BOOLEAN = "a number", "a text", "a boolean"
+LIST, SET, RECORD, RANGE, FUNCTION, GROUPED = (
+    "a list", "a set", "a record", "a range", "a function", "a grouped result"
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What a run would say."""
+
+    message: str
+    help: str = ""
+    kind: str = "TypeError"
+
+
+
+def kind_of(value: Any) -> str | None:
+    """The kind of a value; None where it is not known, and of what is private."""
+    match value:
+        case Kind(name=name):
+            return name
+        case bool():
+            return BOOLEAN
+        case float() | NumberInterval():
+            return NUMBER
+        case str():
+            return TEXT
+        case list():
+            return LIST
+        case dict():
+            return RECORD
+        case Set():
+            return SET
+        case Range():
+            return RANGE
+        case Closure() | Builtin() | External() | Signature():
+            return FUNCTION
+    return None
+
+
+def of_operator(op: str, left: Any, right: Any) -> Fault | None:
+    """Why a run would refuse `left op right`."""
+    one, two = kind_of(left), kind_of(right)
+    if one is None or two is None or op in ("==", "!=", "between", "not between"):
+        return None
+    texts, numbers = one == two == TEXT, one == two == NUMBER
+    if op in ("in", "not in"):
+        holds = texts or two in (LIST, SET, RECORD, RANGE, GROUPED)
+        return None if holds else Fault(f"`in` takes a list, a set, a range or a record, not {two}", "write `x in [1, 2]`")
+    if op in ("like", "not like"):
+        return None if texts else Fault(f"`like` takes texts, not {one} and {two}", "write `str(x)` of a number")
+    if op in ("<", "<=", ">", ">="):
+        if texts or numbers:
+            return None
+        help = "`number(s)` reads a number from a text" if {one, two} == {NUMBER, TEXT} else "compare one of its numbers"
+        return Fault(f"`{op}` compares numbers or texts, not {one} and {two}", help)
+    joined = one in (LIST, SET) and op in "+-" and two in (LIST, SET)
+    if numbers or joined or (texts and op == "+"):
+        return None
+    return Fault(f"`{op}` takes numbers, and these are {one} and {two}", _instead(op, (one, two)))
+
+
+def _instead(op: str, kinds: Collection[str]) -> str:
+    """What to write where an operator met something else than numbers."""
+    if TEXT in kinds:
+        return 'join texts with `"a" + str(n)`' if op == "+" else "`number(s)` reads a number from a text"
+    if BOOLEAN in kinds:
+        return "write `1 if b else 0` for the boolean"
+    if LIST in kinds:
+        return f"calculate with each element: `[x {op} 2 for x in xs]`"
+    if RECORD in kinds:
+        return "calculate with one of its fields, `r.n`"
+    return "calculate with one of its columns, `g.n`" if GROUPED in kinds else ""
+
+
+def of_sign(op: str, value: Any) -> Fault | None:
+    """Why a run would refuse `-value`."""
+    kind = kind_of(value)
+    return None if kind in (None, NUMBER) else Fault(f"`{op}` takes numbers, not {kind}", "`number(s)` reads a number from a text")
+
+
+def of_condition(value: Any) -> Fault | None:
+    """Why a value cannot decide a condition."""
+    kind = kind_of(value)
+    if kind in (None, BOOLEAN):
+        return None
+    return Fault(f"a condition is true or false, and this is {kind}", "compare it, as in `n > 0`")
+
+
+def of_walk(value: Any) -> Fault | None:
+    """Why a run cannot walk through a value."""
+    kind = kind_of(value)
+    if kind not in (NUMBER, TEXT, BOOLEAN, FUNCTION):
+        return None
+    help = {NUMBER: "walk through the range, `for i in 1..n`"}.get(kind, "")
+    return Fault(f"{kind} cannot be walked through", help)
+
+
+def of_field(value: Any, name: str) -> Fault | None:
+    """Why a value has no field of a name."""
+    kind = kind_of(value)
+    if isinstance(value, dict):
+        if name in value:
+            return None
+        help = did_you_mean(name, value) or (f"it has {', '.join(list(value)[:8])}" if value else "")
+        return Fault(f"{kind} has no `{name}`", help, "NameError")
+    if kind in (None, RECORD, GROUPED, RANGE):
+        return None
+    ways = {
+        TEXT: "functions take a text, `upper(s)`, `length(s)`",
+        LIST: "functions take a list, `append(xs, x)`, `len(xs)`",
+    }
+    return Fault(f"{kind} has no fields, and `{name}` was asked", ways.get(kind, "it is the value itself"))
+
+
+def of_index(value: Any) -> Fault | None:
+    """Why a value has no elements."""
+    kind = kind_of(value)
+    if kind not in (NUMBER, BOOLEAN, SET, RANGE, FUNCTION):
+        return None
+    help = "`list(s)[0]` is an element" if kind in (SET, RANGE) else "only lists, texts and records have elements"
+    return Fault(f"{kind} cannot be indexed", help)
+
+
+def of_call(value: Any) -> Fault | None:
+    """Why a value cannot be called."""
+    kind = kind_of(value)
+    if kind in (None, FUNCTION):
+        return None
+    return Fault(f"{kind} cannot be called", "is a function of this name given another value above?")
+
+
+# Arguments ---------------------------------------------------------------------------------------
+
+_MANY = frozenset({LIST, SET, RANGE, GROUPED})
+TAKEN = {
+    "number": frozenset({NUMBER}),
+    "text": frozenset({TEXT}),
+    "numbers": _MANY,
+    "each": _MANY | {NUMBER},
+    "items": _MANY | {RECORD},
+    "sized": _MANY | {RECORD, TEXT},
+    "measured": frozenset({NUMBER, LIST, SET}),
+}
+"""The kinds that a word of a signature allows, as far as they are known before a run."""
+WORDS = {
+    "number": "a number", "text": "a text", "numbers": "a list of numbers", "each": "a number or a list of numbers",
+    "items": "a list", "sized": "a list or a text", "measured": "private counts or scores",
+}  # fmt: skip
+
+
+def of_argument(name: str, takes: str, value: Any) -> Fault | None:
+    """Why a built-in of that name does not take a value where it `takes` what a word of its signature says."""
+    kind = kind_of(value)
+    if not takes or kind is None:
+        return None
+    if kind not in TAKEN[takes]:
+        return Fault(f"`{name}` takes {WORDS[takes]}, not {kind}")
+    items = value if isinstance(value, list) else value.items if isinstance(value, Set) else []
+    inside = list(map(kind_of, items))
+    if takes == "measured" and inside and all(item == NUMBER for item in inside):
+        message = f"`{name}` takes {WORDS[takes]}, and these are public numbers"
+        return Fault(message, "`laplace(histogram(t, x = age))` has noise for private counts")
+    wrong = [item for item in inside if item in (TEXT, BOOLEAN, RECORD, FUNCTION)]
+    if takes in ("numbers", "each") and wrong:
+        return Fault(f"`{name}` takes {WORDS[takes]}, and this list holds {wrong[0]}")
+    return None
+
+
+UNORDERED = Fault("`sorted` takes all numbers or all texts", "say what counts: `sorted(rows, lambda row: row.n)`")
+
+
+def unordered(items: Any) -> bool:
+    """Whether items certainly are neither all numbers nor all texts, so that they have no order of their own."""
+    inside = items if isinstance(items, list) else [items.item] if isinstance(items, Items) and items.least else []
+    kinds = {kind_of(item) for item in inside}
+    return None not in kinds and bool(kinds) and kinds not in ({NUMBER}, {TEXT})

@@ -1,0 +1,146 @@
+"""What `check` says of kinds of values: every pair and every place, held against the run.
+
+A program that it refuses for a kind is run all the same, without a check, and must be refused there too.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from jostle import resources
+from jostle.check.abstract.kinds import TAKEN
+from jostle.check.exploration import Exploration
+from jostle.check.modules import Modules
+from jostle.check.report import Report
+from jostle.diagnostics import Refusal
+from jostle.language.builtins import BUILTINS
+from jostle.source import Source
+from jostle.syntax import nodes, parse
+from jostle.tools.session import Session
+
+TABLES = (
+    "use histograms\n"
+    'private people = table("people.csv") described by {age: 0..99, city: {"Ames", "Cork"}} '
+    "protecting rows budget epsilon 9\n"
+    'towns = table([{city: "Ames", size: 10}, {city: "Cork", size: 30}])\n'
+    "n = {{ select count(*) from towns }}\n"
+    "g = {{ select count(*) as m from towns groupby city }}\n"
+    "cube = histogram(people, x = age)\n"
+)
+VALUES = {
+    "a number": "3", "a measured number": "n", "a text": '"a"', "a made text": "str(3)", "a boolean": "true",
+    "a comparison": "(n > 3)", "numbers": "[1, 2]", "texts": '["a", "b"]', "lists": "[[1, 2], [2, 3]]", "a set": "{1, 2}",
+    "a record": "{a: 1}", "a range": "(1..3)", "a function": "(lambda x: x)", "groups": "g", "a column": "g.m",
+    "none": "none",
+}  # fmt: skip
+OPERATORS = ("+", "-", "*", "/", "^", "<", ">=", "in", "not in", "like", "==")
+FILLED = {"number": "1", "text": '"a"', "numbers": "[1, 2]", "each": "1", "items": "[1, 2]", "sized": "[1]", "": "1"}
+
+
+def refused(program: str) -> str:
+    """The kind of what `check` finds; empty where it finds nothing."""
+    return next((fault.kind for fault in Session().check(Source("p.jst", TABLES + program))), "")
+
+
+@pytest.fixture(scope="module")
+def session() -> Session:
+    """One in which the tables are declared, and which checks nothing."""
+    session = Session(simulate=1)
+    session._check = lambda *_: []  # type: ignore[method-assign]
+    session.execute(Source("tables", TABLES))
+    return session
+
+
+def runs(line: str, session: Session) -> bool:
+    try:
+        session.execute(Source("line", line))
+    except Refusal:
+        return False
+    return True
+
+
+def held(lines: list[str], session: Session) -> int:
+    """How many of these lines are refused; each of them is refused by the run too."""
+    report, used = Report(), Modules(lambda path: library(path), (), Report())
+    Exploration(report, BUILTINS, (), used).program(parse(Source("p.jst", TABLES + "\n".join(lines) + "\n")))
+    first = TABLES.count("\n") + 1
+    wrong = sorted({lines[fault.span.line - first] for fault in report.in_order() if fault.span is not None})
+    assert [line for line in wrong if runs(line, session)] == []
+    return len(wrong)
+
+
+def library(path: tuple[str, ...]) -> nodes.Program:
+    return parse(Source(path[-1], (resources.folder("stdlib") / f"{path[-1]}.jst").read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+def test_operators(op: str, session: Session) -> None:
+    programs = [f"x = {a} {op} {b}" for a, b in itertools.product(VALUES.values(), repeat=2)]
+    many = held(programs, session)
+    assert many == 0 if op == "==" else many >= 60
+
+
+PLACES = ["if {}: x = 1", "x = -{}", "for i in {}: x = i", "x = {}.foo", "x = {}[0]", "x = {}(1)", "x = not {}"]
+
+
+def test_places(session: Session) -> None:
+    programs = [place.format(value) for place in PLACES for value in VALUES.values()]
+    assert held(programs, session) >= 60
+
+
+NOISY = ("laplace", "gaussian")
+TAKING = [row.name for row in BUILTINS.values() if any(param.takes for param in row.parameters)]
+
+
+@pytest.mark.parametrize("name", TAKING)
+def test_arguments(name: str, session: Session) -> None:
+    row = BUILTINS[name]
+    needed = [param for param in row.parameters if param.kind != "name" and (param.default is None or param.takes)]
+    programs = []
+    for at, param in enumerate(needed):
+        assert not param.takes or param.takes in TAKEN
+        for value in VALUES.values() if param.takes else ():
+            args = [value if i == at else FILLED.get(other.takes, "1") for i, other in enumerate(needed)]
+            programs.append(f"x = {name}({', '.join(args)})" + (" with epsilon 1" if name in NOISY else ""))
+    assert held(programs, session) >= 3
+
+
+SEEN = {
+    "text and number": ('x = "n: " + n', "TypeError"),
+    "rounded": ('x = "n: " + round(n * 2, 1)', "TypeError"),
+    "a field of a number": ("x = n.foo", "TypeError"),
+    "a field that a record lacks": ("r = {{ select count(*) as a, sum(size) as b from towns }}\nx = r.c", "NameError"),
+    "no argument": ("x = round()", "TypeError"),
+    "an argument of the library": ("x = hb(n)", "TypeError"),
+    "a wrong name": ("x = hb(cube, query = 3)", "TypeError"),
+    "one too many": ("x = histograms.dawa(cube, 2, 3)", "TypeError"),
+    "lists in order": ("x = sorted([[1, 2], [2, 3]])", "TypeError"),
+    "noise for public numbers": ("x = laplace([1, 2]) with epsilon 1", "TypeError"),
+    "a noisy score": ('x = "n: " + (laplace(total(cube)) with epsilon 1)', "TypeError"),
+    "in a function that is called": ("def f(a) = \"n: \" + a\nx = f(n)", "TypeError"),
+}
+
+
+@pytest.mark.parametrize("case", SEEN)
+def test_seen(case: str) -> None:
+    program, kind = SEEN[case]
+    assert refused(program + "\n") == kind
+
+
+PASSED = {
+    "another kind in each branch": 'x = 1\nif n > 1: x = "a"\ny = x + 1\n',
+    "another kind after a loop": 'x = "a"\nfor i in 1..n: x = 1\ny = "s" + x\n',
+    "tested for none": "x = none\nif x != none: y = x + 1\n",
+    "cubes together": "x = laplace([cube, cube]) with epsilon 1\n",
+    "a column of groups": "x = g.m + 1\n",
+    "a parameter": 'def f(a): return a + 1\ndef h(a): return a + "s"\n',
+    "a name of its own": "def hb(a): return a\nx = hb(3)\n",
+    "a branch inside a function": 'def f(a): return a + 1 if a != "a" else a\nx = f("a")\n',
+}
+
+
+@pytest.mark.parametrize("case", PASSED)
+def test_passed(case: str) -> None:
+    assert refused(PASSED[case]) == ""

@@ -46,13 +46,13 @@ class Modules:
         """The built-ins that a `use` brings: those of the module, and of modules that it uses itself."""
         return [name for name, home in self._homes(use).items() if home == _LANGUAGE]
 
-    def signatures(self, use: n.Use) -> dict[str, Signature]:
+    def signatures(self, use: n.Use, around: tuple[tuple[str, ...], ...] = ()) -> dict[str, Signature]:
         """The functions of a module, and of those that it uses, with their parameters."""
-        program = self._load(use.path) if not self.failed else None
+        program = self._load(use.path) if not self.failed and use.path not in around else None
         found: dict[str, Signature] = {}
         for stmt in program.body if program is not None else ():
-            if isinstance(stmt, n.Use) and stmt.path != use.path:
-                found = self.signatures(stmt) | found
+            if isinstance(stmt, n.Use):
+                found = self.signatures(stmt, (*around, use.path)) | found
         for stmt in program.body if program is not None else ():
             if isinstance(stmt, n.Def | n.External):
                 params = tuple(Parameter(p.name, None if p.default is None else "") for p in stmt.params)

@@ -31,7 +31,8 @@ TABLES = (
 )
 VALUES = {
     "a number": "3", "a measured number": "n", "a text": '"a"', "a made text": "str(3)", "a boolean": "true",
-    "a comparison": "(n > 3)", "numbers": "[1, 2]", "texts": '["a", "b"]', "lists": "[[1, 2], [2, 3]]", "a set": "{1, 2}",
+    "a comparison": "(n > 3)", "numbers": "[1, 2]",
+    "texts": '["a", "b"]', "lists": "[[1, 2], [2, 3]]", "a set": "{1, 2}",
     "a record": "{a: 1}", "a range": "(1..3)", "a function": "(lambda x: x)", "groups": "g", "a column": "g.m",
     "none": "none",
 }  # fmt: skip

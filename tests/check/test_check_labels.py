@@ -43,7 +43,7 @@ WRONG = [
     ("def show(t) {\n    print(t)\n}\nshow(people)", "PrivateValue", 3),
     ("def id(t): return t\ndef id2(t): return id(t)\nx = len(id2(people))", "PrivateValue", 4),
     (
-        "def pick(t, b):\n    if b:\n        return t\n    else:\n        return t\nprint(pick(people, 1))",
+        "def pick(t, b):\n    if b:\n        return t\n    else:\n        return t\nprint(pick(people, true))",
         "PrivateValue",
         7,
     ),
@@ -130,7 +130,7 @@ FINE = [
     "n = {{ select sex, count(*) as n from people groupby sex with epsilon 1 }}",
     "inf = 1e400\nn = {{ select count(*) from people with epsilon inf - inf }}",
     "def len(x): return 3\nx = len(people)",
-    "f = [1]\nx = f[0](1, 2, 3)",
+    "f = [lambda a, b: a]\nx = f[0](1, 2)",
     "private x = dataset('x')",
     "private x = bound('x') protecting rows budget epsilon 1",
     "private x = counts('x.npy') protecting rows budget rho 1",

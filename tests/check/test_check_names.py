@@ -80,7 +80,7 @@ KNOWN = [
     "if 1 < 2 { y = 1 } else { y = 2 }\nprint(y)",
     "def f(x):\n    def g(): return x + y\n    y = 1\n    return g",
     "f = lambda a, b: a + b\nx = f(1, 2)",
-    "x = [a + b for a, b in [[1, 2]] if a]",
+    "x = [a + b for a, b in [[1, 2]] if a > 0]",
     "x = epsilon",
     "def f(epsilon): return epsilon",
     "param k = 2\nprint(k)",

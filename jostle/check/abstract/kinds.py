@@ -30,6 +30,9 @@ LIST, SET, RECORD, RANGE, FUNCTION, GROUPED = (
 )  # fmt: skip
 
 
+READ = "`number(s)` reads a number from a text"
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """What a run would say."""
@@ -71,14 +74,15 @@ def of_operator(op: str, left: Any, right: Any) -> Fault | None:
         return None
     texts, numbers = one == two == TEXT, one == two == NUMBER
     if op in ("in", "not in"):
-        holds = texts or two in (LIST, SET, RECORD, RANGE, GROUPED)
-        return None if holds else Fault(f"`in` takes a list, a set, a range or a record, not {two}", "write `x in [1, 2]`")
+        if texts or two in (LIST, SET, RECORD, RANGE, GROUPED):
+            return None
+        return Fault(f"`in` takes a list, a set, a range or a record, not {two}", "write `x in [1, 2]`")
     if op in ("like", "not like"):
         return None if texts else Fault(f"`like` takes texts, not {one} and {two}", "write `str(x)` of a number")
     if op in ("<", "<=", ">", ">="):
         if texts or numbers:
             return None
-        help = "`number(s)` reads a number from a text" if {one, two} == {NUMBER, TEXT} else "compare one of its numbers"
+        help = READ if {one, two} == {NUMBER, TEXT} else "compare one of its numbers"
         return Fault(f"`{op}` compares numbers or texts, not {one} and {two}", help)
     joined = one in (LIST, SET) and op in "+-" and two in (LIST, SET)
     if numbers or joined or (texts and op == "+"):
@@ -89,7 +93,7 @@ def of_operator(op: str, left: Any, right: Any) -> Fault | None:
 def _instead(op: str, kinds: Collection[str]) -> str:
     """What to write where an operator met something else than numbers."""
     if TEXT in kinds:
-        return 'join texts with `"a" + str(n)`' if op == "+" else "`number(s)` reads a number from a text"
+        return 'join texts with `"a" + str(n)`' if op == "+" else READ
     if BOOLEAN in kinds:
         return "write `1 if b else 0` for the boolean"
     if LIST in kinds:
@@ -102,7 +106,7 @@ def _instead(op: str, kinds: Collection[str]) -> str:
 def of_sign(op: str, value: Any) -> Fault | None:
     """Why a run would refuse `-value`."""
     kind = kind_of(value)
-    return None if kind in (None, NUMBER) else Fault(f"`{op}` takes numbers, not {kind}", "`number(s)` reads a number from a text")
+    return None if kind in (None, NUMBER) else Fault(f"`{op}` takes numbers, not {kind}", READ)
 
 
 def of_condition(value: Any) -> Fault | None:
@@ -181,7 +185,12 @@ def of_argument(name: str, takes: str, value: Any) -> Fault | None:
     if not takes or kind is None:
         return None
     if kind not in TAKEN[takes]:
-        return Fault(f"`{name}` takes {WORDS[takes]}, not {kind}")
+        ways = {
+            ("text", NUMBER): "`str(x)` is the text of a number", ("text", LIST): f"`[{name}(x) for x in xs]`",
+            ("numbers", NUMBER): f"write `{name}([1, 2])`", ("sized", NUMBER): f"write `{name}([1, 2])`",
+            ("each", TEXT): READ, ("number", TEXT): READ,
+        }  # fmt: skip
+        return Fault(f"`{name}` takes {WORDS[takes]}, not {kind}", ways.get((takes, kind), ""))
     items = value if isinstance(value, list) else value.items if isinstance(value, Set) else []
     inside = list(map(kind_of, items))
     if takes == "measured" and inside and all(item == NUMBER for item in inside):

@@ -212,12 +212,15 @@ class Session:
         return list(names)
 
     def check(self, source: Source) -> list[Diagnostic]:
-        """Every error that can be found before anything runs; without others, that no run can pay for the program."""
+        """Every error that can be found before anything runs. Of the program; else of files that lie there, whose
+        headers are read; else that no run can pay for it."""
         from jostle.check.cost import overspent
+        from jostle.tools.headers import misfits
 
         self._look_beside(source)
         try:
-            return self._check(self._parsed(source)) or overspent(self.costs(source))
+            tree = self._parsed(source)
+            return self._check(tree) or misfits(tree, self._folders) or overspent(self.costs(source))
         except Refusal as refusal:
             return list(refusal.diagnostics)
 

@@ -1,0 +1,39 @@
+"""What `jostle check` says of a program beside its files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jostle.source import Source
+from jostle.tools.session import Session
+
+PROGRAM = 'private t = table("people.csv") described by {age: 0..99, city: {"a"}} protecting rows budget epsilon 1\n'
+
+
+def said(folder: Path, program: str = PROGRAM) -> list[tuple[str, str, str]]:
+    found = Session(cwd=folder).check(Source(str(folder / "p.jst"), program))
+    return [(fault.kind, fault.message, fault.help) for fault in found]
+
+
+def test_a_column_that_the_header_lacks_is_found_and_no_name_is_told(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("secret,city\n1,a\n", encoding="utf-8")
+    ((kind, message, help),) = said(tmp_path)
+    assert (kind, message) == ("DataError", "there is no column `age`")
+    assert "secret" not in help
+    run = Session(cwd=tmp_path).attempt(Source(str(tmp_path / "p.jst"), PROGRAM))
+    assert run.diagnostics[0].message == message
+
+
+def test_a_misspelt_file_is_found(tmp_path: Path) -> None:
+    (tmp_path / "poeple.csv").write_text("age,city\n1,a\n", encoding="utf-8")
+    assert said(tmp_path) == [("DataError", "there is no file `people.csv`", "did you mean `poeple.csv`?")]
+
+
+@pytest.mark.parametrize("text", [None, "age,city\n1,a\n", "city;age\na;1\n", '"age","city"\n'])
+def test_what_fits_and_what_is_elsewhere_pass(tmp_path: Path, text: str | None) -> None:
+    if text is not None:
+        (tmp_path / "people.csv").write_text(text, encoding="utf-8")
+    assert said(tmp_path) == []
+    assert said(tmp_path, PROGRAM.replace("people.csv", "part*.csv")) == []

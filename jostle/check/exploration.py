@@ -17,7 +17,8 @@ from jostle.check import queries
 from jostle.check.abstract.declarations import World, universe
 from jostle.check.abstract.interpreter import Bounds, Interpreter
 from jostle.check.abstract.joins import join, join_all, joined_names, uniform, walked
-from jostle.check.abstract.rows import columns_of, grouped_rows, joined_tables, limited, released
+from jostle.check.abstract.kinds import of_select
+from jostle.check.abstract.rows import columns_of, grouped_rows, joined_tables, limited
 from jostle.check.abstract.values import (
     MISSING,
     PUBLIC,
@@ -302,4 +303,4 @@ class Exploration(Interpreter):
                 self.labels.report.add(
                     "NoEpsilon", message, node.span, label="no epsilon", help=help, notes=owner.trail
                 )
-        return released(node)
+        return of_select(node)

@@ -38,6 +38,11 @@ class AggregateRow:
         return self.kinds in (Kinds.PLACED, Kinds.ORDERED)
 
     @property
+    def gives_number(self) -> bool:
+        """Whether it gives a number, whatever it is of."""
+        return self.name == "count" or (self.bounded and not self.gives_moments)
+
+    @property
     def expressions(self) -> int:
         """How many expressions on rows it takes."""
         return sum(not parameter.islower() for parameter in self._parameters)

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from jostle.check.abstract.values import (
+    ANY_NUMBER,
+    PUBLIC,
     Builtin,
     Closure,
     External,
@@ -23,6 +25,8 @@ from jostle.check.abstract.values import (
     Signature,
 )  # fmt: skip
 from jostle.diagnostics import did_you_mean
+from jostle.language.aggregates import AGGREGATES
+from jostle.syntax import nodes as n
 
 NUMBER, TEXT, BOOLEAN = "a number", "a text", "a boolean"
 LIST, SET, RECORD, RANGE, FUNCTION, GROUPED = (
@@ -65,6 +69,24 @@ def kind_of(value: Any) -> str | None:
         case Closure() | Builtin() | External() | Signature():
             return FUNCTION
     return None
+
+
+def of_select(node: n.Select) -> Any:
+    """What a select gives; `having` and `order by` only calculate with it."""
+    if node.keys:
+        return Kind(GROUPED)
+    called = [_called(column.value) for column in node.columns]
+    rows = [AGGREGATES.get(name) for name in called]
+    names = [column.name or name for column, name in zip(node.columns, called, strict=True)]
+    if None in rows or len(set(names)) < len(names):
+        return PUBLIC
+    fields = [ANY_NUMBER if row is not None and row.gives_number else PUBLIC for row in rows]
+    return fields[0] if len(fields) == 1 else dict(zip(names, fields, strict=True))
+
+
+def _called(value: n.Expr) -> str:
+    """The function that an output calls; empty where it is none alone."""
+    return value.function.id if isinstance(value, n.Call) and isinstance(value.function, n.Name) else ""
 
 
 def of_operator(op: str, left: Any, right: Any) -> Fault | None:

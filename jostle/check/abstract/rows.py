@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.check.abstract.declarations import identifiable, keys_of
 from jostle.check.abstract.joins import join_all, walked
-from jostle.check.abstract.kinds import GROUPED
+from jostle.check.abstract.kinds import of_select
 from jostle.check.abstract.values import (
-    ANY_NUMBER,
     EACH,
     MISSING,
     PUBLIC,
@@ -24,7 +23,6 @@ from jostle.check.abstract.values import (
     Exposure,
     Handle,
     Items,
-    Kind,
     OneOf,
     Range,
     ReachedSources,
@@ -90,25 +88,7 @@ def transfer_select(w: Interpreter, node: n.Select, scope: Scope) -> Any:
             _after(w, value, inside, bool(node.keys), scope)
     if node.first is not None:
         w.eval(node.first, scope)
-    return released(node)
-
-
-COUNTED = frozenset({"count", "sum", "avg", "var", "stddev", "covariance"})
-
-
-def released(node: n.Select) -> Any:
-    """What a select gives; `having` and `order by` only calculate with it."""
-    if node.keys:
-        return Kind(GROUPED)
-    names = [column.name or _own_name(column.value) for column in node.columns]
-    if len(set(names)) < len(names) or None in names or not all(_is_aggregate(column.value) for column in node.columns):
-        return PUBLIC
-    fields = [ANY_NUMBER if _own_name(column.value) in COUNTED else PUBLIC for column in node.columns]
-    return fields[0] if len(fields) == 1 else dict(zip(names, fields, strict=True))
-
-
-def _is_aggregate(value: n.Expr) -> bool:
-    return isinstance(value, n.Call) and isinstance(value.function, n.Name) and value.function.id in AGGREGATES
+    return of_select(node)
 
 
 def _is_public_group(key: n.GroupKey, schema: dict[str, Any], reached: ReachedSources) -> bool:

@@ -20,7 +20,7 @@ from jostle.language.described import Listed
 from jostle.language.forms import PERSON, aggregates
 from jostle.language.operations import ROW_FUNCTIONS
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import children, every
+from jostle.syntax.walk import children, every, own_name
 
 
 def check_select(
@@ -145,8 +145,8 @@ def _check_meanings(select: n.Select, columns: Mapping[str, Any], variable: Vari
 def _check_released(select: n.Select, is_variable: Callable[[str], bool], report: Report) -> bool:
     """What `having` and `order by` look at, which is what the select releases."""
     keys = [part for key in select.keys for part in _parts(key)]
-    named = [name or _own_name(value) or f"key{i + 1}" for i, (value, name) in enumerate(keys)]
-    named += [column.name or _own_name(column.value) or "value" for column in select.columns]
+    named = [name or own_name(value) or f"key{i + 1}" for i, (value, name) in enumerate(keys)]
+    named += [column.name or own_name(column.value) or "value" for column in select.columns]
     measured = [call for column in select.columns for call in aggregates(column.value)]
     having = (select.having,) if select.having is not None else ()
     for expr in (*having, *(rank.value for rank in select.ranking)):
@@ -192,7 +192,7 @@ def _check_result_names(select: n.Select, report: Report) -> bool:
     """Two results of one name."""
     first_of: dict[str, n.Column] = {}
     for column in select.columns:
-        name = column.name or _own_name(column.value)
+        name = column.name or own_name(column.value)
         if name is None:
             continue
         if name in first_of:
@@ -202,13 +202,6 @@ def _check_result_names(select: n.Select, report: Report) -> bool:
             return True
         first_of[name] = column
     return False
-
-
-def _own_name(value: n.Expr) -> str | None:
-    match value:
-        case n.Name(id=name) | n.Call(function=n.Name(id=name)):
-            return name
-    return None
 
 
 def _has_aggregate(expr: n.Expr) -> bool:

@@ -21,6 +21,7 @@ from jostle.run.ofmoments import counted
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Scope
 from jostle.syntax import nodes as n
+from jostle.syntax.walk import own_name
 
 
 def is_person(node: n.Expr, table: Table) -> bool:
@@ -76,7 +77,7 @@ def stage(
     outputs = RowCompiler(grouped.domains, interp.eval, scope, given=given)
     columns = {key.name: Column(key.name) for key in keys}
     for i, column in enumerate(node.columns):
-        name = column.name or _own_name(column.value) or f"value{i + 1}"
+        name = column.name or own_name(column.value) or f"value{i + 1}"
         if name in columns and not isinstance(column.value, n.Name):
             raise refuse(
                 "NameError", f"two columns of this select are named `{name}`", column.span, help="name one: `… as n`"
@@ -91,12 +92,6 @@ def stage(
         return transform.pick(chosen, tuple(columns))  # type: ignore[arg-type]
     except Refusal as refusal:
         raise refusal.at(node.span) from None
-
-
-def _own_name(value: n.Expr) -> str | None:
-    if isinstance(value, n.Name):
-        return value.id
-    return value.function.id if isinstance(value, n.Call) and isinstance(value.function, n.Name) else None
 
 
 def _argument(call: n.Call, compiler: RowCompiler) -> tuple[RowExpr | None, bool]:

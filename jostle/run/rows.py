@@ -277,9 +277,13 @@ class RowCompiler:
             return None
         value, least, most = (p or self._outside(o) for p, o in zip(parts, (node.left, low, high), strict=True))
         self._need_described(node)
-        first, last = (applied(op, (value, end), self.schema) for op, end in ((">=", least), ("<=", most)))
-        inside = Apply("and", (first, last))
+        inside = self._inside(value, least, most)
         return Apply("not", (inside,)) if node.op.startswith("not") else inside
+
+    def _inside(self, value: RowExpr, low: RowExpr, high: RowExpr) -> Apply:
+        """Between two ends, both included."""
+        ends = ((">=", low), ("<=", high))
+        return Apply("and", tuple(applied(op, (value, end), self.schema) for op, end in ends))
 
     def _like(self, node: n.Binary) -> RowExpr | None:
         value = self._compile(node.left)
@@ -303,12 +307,8 @@ class RowCompiler:
         value = self._evaluate_public(node.right)
         if isinstance(value, (str, float, int)) and _in_brackets(node.right):
             value = [value]  # SQL's `in ("a")`
-        if isinstance(value, Interval):
-            inside = Apply("and", (Apply(">=", (left, Constant(value.low))), Apply("<=", (left, Constant(value.high)))))
-        elif isinstance(value, Period):
-            ends = (">=", value.low), ("<=", value.high)
-            first, last = (applied(op, (left, Constant(end)), self.schema) for op, end in ends)
-            inside = Apply("and", (first, last))
+        if isinstance(value, Interval | Period):
+            inside = self._inside(left, Constant(value.low), Constant(value.high))
         elif isinstance(value, JSet) or is_sequence(value):
             listed = (left, *(self._constant(v, node.right) for v in value))
             inside = applied("in", listed, self.schema)

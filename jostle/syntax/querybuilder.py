@@ -12,6 +12,7 @@ from jostle.diagnostics import refuse
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.syntax.messages import entries
+from jostle.syntax.walk import own_name
 
 Children = Sequence[Any]
 inline: Any = v_args(inline=True)
@@ -226,8 +227,7 @@ def _ranked(rank: n.Rank, columns: tuple[n.Column, ...]) -> n.Rank:
     column = _column_at(rank.value, columns)
     if column is None:
         return rank
-    own = column.value.function if isinstance(column.value, n.Call) else column.value
-    name = column.name or (own.id if isinstance(own, n.Name) else "value")
+    name = column.name or own_name(column.value) or "value"
     return replace(rank, value=n.Name(name, span=rank.value.span))
 
 

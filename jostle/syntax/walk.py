@@ -10,7 +10,7 @@ from dataclasses import fields
 from functools import cache
 from typing import Any, cast
 
-from jostle.syntax.nodes import Expr, Expression, Node
+from jostle.syntax.nodes import Call, Expr, Expression, Name, Node
 
 
 @cache
@@ -64,4 +64,12 @@ def too_deep(node: Node, most: int) -> Node | None:
             return level[0]
         level = [child for parent in level for child in children(parent)]
         depth += 1
+    return None
+
+
+def own_name(value: Expr) -> str | None:
+    """What a column of a select is called where the program gives it no name: as its column, or as its function."""
+    match value:
+        case Name(id=name) | Call(function=Name(id=name)):
+            return name
     return None

@@ -40,7 +40,7 @@ from jostle.language.facts import Effect, Gives
 from jostle.language.forms import DIMENSIONS, PERSON, aggregates, keys_by_alias
 from jostle.language.operations import ROW_FUNCTIONS
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import every
+from jostle.syntax.walk import every, own_name
 
 if TYPE_CHECKING:
     from jostle.check.abstract.interpreter import Interpreter
@@ -121,21 +121,14 @@ def grouped_rows(table: Any, node: n.Select) -> Any:
     """`per person`: a table that is as private, with a row for each person or group."""
     if not isinstance(table, Handle):
         return TOP if table is TOP else PUBLIC
-    written = [key for key in (*(node.per or ()), *node.keys) if _own_name(key.value) != PERSON]
+    written = [key for key in (*(node.per or ()), *node.keys) if own_name(key.value) != PERSON]
     keys = [key.name or key.value.id for key in written if isinstance(key.value, n.Name)]
-    names = [column.name or _own_name(column.value) for column in node.columns]
+    names = [column.name or own_name(column.value) for column in node.columns]
     certain = all(names) and len(keys) == len(written)
     columns = dict.fromkeys([name for name in (*keys, *names) if name], PUBLIC)
     if table.schema is not None:
         columns |= {key: table.schema[key] for key in keys if key in table.schema}
     return Handle("table", table.exposures, columns if certain else None, trail=table.trail)
-
-
-def _own_name(value: n.Expr) -> str | None:
-    match value:
-        case n.Name(id=name) | n.Call(function=n.Name(id=name)):
-            return name
-    return None
 
 
 def _after(w: Interpreter, value: n.Expr, inside: list[n.Call], grouped: bool, scope: Scope) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.sql.relations import relation
 from jostle.plan.domains import Categories, Integer, Open, Real
+from jostle.plan.kinds import Schema
 from jostle.plan.plan import Apply, Column, Constant, Derive, RowExpr, Scan
 
 NAN = float("nan")
@@ -33,10 +34,6 @@ COLUMNS: dict[str, np.ndarray[Any, Any]] = {
 }
 NUMBERS = [0.0, 1.0, -1.0, 2.0, 3.0, 0.5, -0.1, 10.0, 1e308, -1e308, 1e-308, 7.25, float("inf"), NAN]
 EXACT_OPS = ["+", "-", "*", "/", "%", "min", "max"]
-
-
-def scan(engine: DuckDb) -> Scan:
-    return Scan(engine.open(COLUMNS, public=False).key, DOMAINS)
 
 
 def _leaf() -> st.SearchStrategy[RowExpr]:
@@ -90,8 +87,15 @@ def smooth() -> st.SearchStrategy[RowExpr]:
 
 
 def on_sql(engine: DuckDb, expressions: list[RowExpr]) -> list[list[Any]]:
-    """For each expression its value on each row, in the order of the rows, from DuckDB."""
-    columns = (("n", Column("n")), *((f"e{i}", expr) for i, expr in enumerate(expressions)))
-    made = relation(Derive(scan(engine), columns), engine.base)
-    rows = engine.fetch(f"SELECT * FROM ({made.sql}) ORDER BY c0")
-    return [[row[i + 1] for row in rows] for i in range(len(expressions))]
+    """For each expression its value on each row of the table, in the order of the rows, from DuckDB."""
+    return on_rows(engine, COLUMNS, SCHEMA, expressions)
+
+
+def on_rows(engine: DuckDb, arrays: dict[str, Any], domains: Schema, exprs: list[RowExpr]) -> list[list[Any]]:
+    """For each expression its value on each row of these arrays, in the order of the rows, from DuckDB."""
+    numbered = {"row": np.arange(len(next(iter(arrays.values())))), **arrays}
+    source = Scan(engine.open(numbered, public=False).key, (("row", Open("integer")), *domains.items()))
+    columns = (("row", Column("row")), *((f"e{i}", expr) for i, expr in enumerate(exprs)))
+    derived = relation(Derive(source, columns), engine.base)
+    rows = engine.fetch(f"SELECT {', '.join(f'c{i}' for i in range(len(columns)))} FROM ({derived.sql}) ORDER BY 1")
+    return [[row[i + 1] for row in rows] for i in range(len(exprs))]

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from engine_expressions import on_rows
 
 from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.sql.relations import relation
@@ -74,17 +75,6 @@ def engine() -> Iterator[DuckDb]:
     engine.close()
 
 
-def on_sql(engine: DuckDb, arrays: dict[str, Any], domains: dict[str, Domain], exprs: list[RowExpr]) -> list[list[Any]]:
-    """The values of expressions on each row, in the order of the rows."""
-    size = len(next(iter(arrays.values())))
-    key = engine.open({"row": np.arange(size), **arrays}, public=False).key
-    scan = Scan(key, (("row", Open("integer")), *domains.items()))
-    columns = (("row", Column("row")), *((f"e{i}", expr) for i, expr in enumerate(exprs)))
-    derived = relation(Derive(scan, columns), engine.base)
-    rows = engine.fetch(f"SELECT {', '.join(f'c{i}' for i in range(len(columns)))} FROM ({derived.sql}) ORDER BY 1")
-    return [[row[i + 1] for row in rows] for i in range(len(exprs))]
-
-
 def meaning(name: str, *operands: Any) -> Any:
     value = OPERATIONS[name].value
     assert value is not None
@@ -114,7 +104,7 @@ def test_parts_of_every_day(engine: DuckDb) -> None:
     exprs: list[RowExpr] = [Apply(name, (Column("d"),)) for name in names]
     exprs += [Apply("trunc", (Column("d"), Constant(unit))) for unit in DAYS]
     array = pa.array(days, pa.int32()).cast(pa.date32())
-    got = on_sql(engine, {"d": array}, {"d": Open("date")}, [Column("d"), *exprs])
+    got = on_rows(engine, {"d": array}, {"d": Open("date")}, [Column("d"), *exprs])
     assert got[0] == days
     python = [moment_of("date", day) for day in days]
     for name, values in zip(names, got[1:], strict=False):
@@ -146,7 +136,7 @@ def test_times(engine: DuckDb) -> None:
     units = [*DAYS, *SPANS]
     exprs += [Apply("trunc time", (Column("t"), Constant(unit))) for unit in units]
     exprs += [applied(name, (Column("t"),), {"t": Open("time")}) for name in ("year", "week", "day")]
-    got = on_sql(engine, {"t": array}, {"t": Open("time")}, [Column("t"), *exprs])
+    got = on_rows(engine, {"t": array}, {"t": Open("time")}, [Column("t"), *exprs])
     assert got[0] == [None if time is None else float(number_of(time)) for time in some]
     for name, values in zip(names, got[1:], strict=False):
         assert values == [meaning(name, time) for time in some], name
@@ -168,7 +158,7 @@ def test_moving_and_differences(engine: DuckDb) -> None:
     domains: dict[str, Domain] = {"t": Open("time"), "d": Open("date"), "x": Open("real")}
     finite = [(t, x if x is not None and math.isfinite(x) else None) for t, x in rows]
     back = applied("-", (Column("d"), Column("x")), domains)
-    moved = on_sql(engine, arrays, domains, [
+    moved = on_rows(engine, arrays, domains, [
         applied("+", (Column("t"), Column("x")), domains), applied("+", (Column("d"), Column("x")), domains), back,
     ])  # fmt: skip
     assert moved[0] == [meaning("shift time", t, x) for t, x in finite]
@@ -181,7 +171,7 @@ def test_moving_and_differences(engine: DuckDb) -> None:
     exprs = [
         applied(name, (Column("t"), Column("u")), domains) for name in ("-", "days_between", "seconds_between", "<")
     ]
-    got = on_sql(engine, arrays, domains, exprs)
+    got = on_rows(engine, arrays, domains, exprs)
     assert got[0] == [meaning("time apart", a, b) for a, b in pairs]
     assert got[1] == [meaning("days_between", a and a.date(), b and b.date()) for a, b in pairs]
     assert got[2] == [meaning("seconds_between", a, b) for a, b in pairs]
@@ -189,7 +179,7 @@ def test_moving_and_differences(engine: DuckDb) -> None:
         low, high = (Constant(cut(end)) for end in (datetime(1999, 5, 5, 12), datetime(2030, 1, 1)))
         a, b = (Apply("date", (Column(c),)) if kind == "date" else Column(c) for c in "tu")
         calls = (("clamp", (a, low, high)), ("clamp", (a, high, low)), ("min", (a, b)), ("max", (a, b)))
-        values = on_sql(engine, arrays, domains, [applied(name, args, domains) for name, args in calls])
+        values = on_rows(engine, arrays, domains, [applied(name, args, domains) for name, args in calls])
         ends = [(low.value, high.value), (high.value, low.value)]
         for (name, _), column, more in zip(calls, values, [*ends, None, None], strict=True):
             operands = [(cut(x), *more) if more else (cut(x), cut(y)) for x, y in pairs]
@@ -204,9 +194,9 @@ def test_texts_that_spell_moments(engine: DuckDb) -> None:
     texts = [*TEXTS, *more]
     array = np.array(texts, dtype=object)
     for kind in ("date", "time"):
-        (values,) = on_sql(engine, {"t": array}, {"t": Open("text")}, [Apply(f"{kind} of text", (Column("t"),))])
+        (values,) = on_rows(engine, {"t": array}, {"t": Open("text")}, [Apply(f"{kind} of text", (Column("t"),))])
         assert values == [meaning(f"{kind} of text", text or None) for text in texts]
-        (cells,) = on_sql(engine, {"t": array}, {"t": Open(kind)}, [Column("t")])  # the same as a described column
+        (cells,) = on_rows(engine, {"t": array}, {"t": Open(kind)}, [Column("t")])  # the same as a described column
         assert cells == values
 
 
@@ -221,7 +211,7 @@ def test_what_clocks_of_zones_show(engine: DuckDb) -> None:
         rows = [moment_of("time", moments.rounded_time(number_of(t))) for t in [*some, *near]]
         array = pa.array(rows, pa.timestamp("us"))
         expr = applied("in_zone", (Column("t"), Constant(name)), {"t": Open("time")})
-        (values,) = on_sql(engine, {"t": array}, {"t": Open("time")}, [expr])
+        (values,) = on_rows(engine, {"t": array}, {"t": Open("time")}, [expr])
         zone = ZoneInfo(name)
         for time, value in zip(rows, values, strict=True):
             assert value == meaning("in_zone", time, name)
@@ -246,7 +236,7 @@ def test_texts_by_format(engine: DuckDb) -> None:
         texts += ["".join(rng.choice([c] * 9 + ["0", "9", " "]) for c in text) for _ in range(200)]
         for kind in ("date", "time") if written in cases else ("time",):
             expr = applied(kind, (Column("t"), Constant(written)), {"t": Open("text")})
-            (values,) = on_sql(engine, {"t": np.array(texts, dtype=object)}, {"t": Open("text")}, [expr])
+            (values,) = on_rows(engine, {"t": np.array(texts, dtype=object)}, {"t": Open("text")}, [expr])
             expected = [text and as_iso(text, written, kind) for text in texts]
             assert values == [meaning(f"{kind} of text", iso or None) for iso in expected], written
             assert values[0] is not None and (written == "%Y%m%d" or values[3] is None)
@@ -299,12 +289,12 @@ def test_keys_of_truncated_days_are_the_ones_that_occur(engine: DuckDb) -> None:
     days = pa.array([date(2019, 11, 30) + timedelta(days=i) for i in range(443)], pa.date32())
     for unit in DAYS:
         expr = Apply("trunc", (Column("d"), Constant(unit)))
-        (values,) = on_sql(engine, {"d": days}, {"d": domain}, [expr])
+        (values,) = on_rows(engine, {"d": days}, {"d": domain}, [expr])
         listed = key_values(expr, {"d": domain}, 10_000)
         assert listed is not None and {moment_of("date", v) for v in values} <= set(listed)
         assert len(listed) <= len(set(values)) + {"year": 1, "quarter": 4, "month": 12, "week": 53, "day": 366}[unit]
     for name in ("year", "month", "week", "weekday", "day", "quarter"):
-        (values,) = on_sql(engine, {"d": days}, {"d": domain}, [Apply(name, (Column("d"),))])
+        (values,) = on_rows(engine, {"d": days}, {"d": domain}, [Apply(name, (Column("d"),))])
         bounds = bounds_of(Apply(name, (Column("d"),)), {"d": domain})
         assert bounds == (min(values), max(values)), name
 
@@ -333,7 +323,7 @@ def test_bounds_hold(engine: DuckDb) -> None:
             Apply("hour", (Apply("time", (d,)),)),
         ]
         exprs += [applied("seconds_between", (Constant(date(2000, 1, 1)), d), schema)]
-        for expr, values in zip(exprs, on_sql(engine, arrays, schema, exprs), strict=True):
+        for expr, values in zip(exprs, on_rows(engine, arrays, schema, exprs), strict=True):
             bounds = bounds_of(expr, schema)
             assert bounds is not None and all(v is None or bounds[0] <= v <= bounds[1] for v in values), (expr, bounds)
             if kind_of(expr, schema) in ("date", "time"):

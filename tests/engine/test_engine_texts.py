@@ -11,18 +11,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from engine_expressions import on_rows
 
 from jostle.diagnostics import Refusal
 from jostle.engine.dense import evaluate
 from jostle.engine.duckdb.engine import DuckDb
-from jostle.engine.sql.relations import relation
 from jostle.language import patterns
 from jostle.language.operations import OPERATIONS
 from jostle.language.operations.texts import LONGEST, TEXTS, lower, upper
 from jostle.plan.domains import Categories, Domain, Open
 from jostle.plan.kinds import kind_of
 from jostle.plan.listing import listed_values
-from jostle.plan.plan import Apply, Column, Constant, Derive, RowExpr, Scan
+from jostle.plan.plan import Apply, Column, Constant, RowExpr
 
 NASTY = [
     None, "", " ", "a", "A", "b", "aa", "aaa", "ab", "ba", "a b", " a ", "a,b", ",a,,b,", ",", ",,", "é", "e\u0301",
@@ -65,11 +65,7 @@ def engine() -> Iterator[DuckDb]:
 
 def on_sql(engine: DuckDb, columns: dict[str, list[Any]], domains: dict[str, Domain], expr: RowExpr) -> list[Any]:
     """The value of an expression on each row, in the order of the rows."""
-    size = len(next(iter(columns.values())))
-    arrays = {"row": np.arange(size), **{name: _array(values) for name, values in columns.items()}}
-    scan = Scan(engine.open(arrays, public=False).key, (("row", Open("integer")), *domains.items()))
-    derived = relation(Derive(scan, (("row", Column("row")), ("value", expr))), engine.base)
-    return [value for _, value in engine.fetch(f"SELECT c0, c1 FROM ({derived.sql}) ORDER BY 1")]
+    return on_rows(engine, {name: _array(values) for name, values in columns.items()}, domains, [expr])[0]
 
 
 def _array(values: list[Any]) -> Any:

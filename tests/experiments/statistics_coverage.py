@@ -45,8 +45,8 @@ def rows(n: int, seed: int) -> dict[str, Any]:
 
 
 def truths() -> dict[str, list[float]]:
-    """What the law itself says, of those answers whose truth has a formula or is read off ten million rows."""
-    many = rows(10_000_000, 99)
+    """What the law itself says, of those answers whose truth has a formula or is read off two million rows."""
+    many = rows(2_000_000, 99)
     new = many["arm"] == "new"
     return {
         "correlation": [float(np.corrcoef(many["x"], many["y"])[0, 1])], "linear_regression": [1.0, 2.0, 1.0, -1.0],

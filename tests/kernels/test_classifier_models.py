@@ -20,6 +20,9 @@ from jostle.kernels.classifiers.fits import (
 )
 from jostle.kernels.classifiers.stored import classifier_from_json
 from jostle.kernels.classifiers.synthetic_tables import KINDS, synthetic_table
+from jostle.kernels.classifiers.treemodel import tree_leaf, tree_model, tree_node
+from jostle.kernels.noisy_array import NoiseModel, with_noise
+from jostle.noise_laws import Laplace
 
 SIZES = (3, 4, 2)
 NAMES = ("a", "b", "c")
@@ -157,3 +160,35 @@ def test_made_up_tables_are_seeded_and_within_their_domains(number: int) -> None
     assert (made.cells >= 0).all() and (made.cells < np.array(made.sizes)).all()
     assert (made.labels >= 0).all() and (made.labels < made.classes).all()
     assert not np.array_equal(made.labels[:100], synthetic_table(number, 4, 100, 300, 50).labels[:100])
+
+
+def test_bins_are_called_by_the_numbers_in_them() -> None:
+    """In a table, in a branch and in a tree; of a column that was not cut, by its own values."""
+    tables = [np.array([[60.0, 20.0, 20.0], [2.0, 49.0, 49.0]]), np.array([[50.0, 50.0], [5.0, 95.0]])]
+    attributes = [{"name": "age", "values": [0.0, 1.0, 2.0]}, {"name": "sex", "values": ["F", "M"]}]
+    inner = naive_bayes_model(["no", "yes"], attributes, tables)
+    cuts = {"age": [30.0, 45.5]}
+    assert "age: below 30 speaks most, for no" in str(binned_model(inner, cuts))
+    assert "age: 0 speaks most, for no" in str(inner) and "sex: F speaks most, for no" in str(inner)
+    branches = [majority_model(["no", "yes"], [1, 2]) for _ in range(3)]
+    asked = str(binned_model(branched_model(attributes[0], branches), cuts))
+    assert [line.partition(":")[0] for line in asked.splitlines()[:3]] == [
+        "age = below 30", "age = 30 up to 45.5", "age = 45.5 or more",
+    ]  # fmt: skip
+    leaves = [tree_leaf([1, 0]), tree_leaf([0, 1]), tree_leaf([3, 1])]
+    tree = tree_model(["no", "yes"], [tree_node("age", [0.0, 1.0, 2.0], leaves)])
+    assert "30 up to 45.5: yes" in str(binned_model(tree, cuts))
+
+
+def test_values_that_are_noise_are_not_named() -> None:
+    """Counts of 4 under noise of deviation 14 say nothing, however far apart they are; counts of 900 do."""
+    noise = NoiseModel(Laplace(10.0))
+    loud = with_noise(np.array([[900.0, 30.0, 40.0], [100.0, 900.0, 20.0]]), noise)
+    quiet = with_noise(np.array([[500.0, 470.0, 0.0], [510.0, 500.0, 10.0]]), noise)
+    attributes = [{"name": "a", "values": [0.0, 1.0, 2.0]}, {"name": "b", "values": [7.0, 8.0, 9.0]}]
+    said = str(naive_bayes_model(["no", "yes"], attributes, [loud, quiet]))
+    assert "a: 1 speaks most, for yes" in said and "nothing beyond the noise: b" in said and "9 speaks" not in said
+    alone = str(naive_bayes_model(["no", "yes"], attributes[1:], [quiet]))
+    assert alone == "naive Bayes: 2 classes by 1 attributes, which say nothing beyond the noise; most are yes"
+    exact = str(naive_bayes_model(["no", "yes"], attributes[1:], [np.asarray(quiet)]))
+    assert "b: 9 speaks most, for yes" in exact

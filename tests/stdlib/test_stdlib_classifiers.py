@@ -159,3 +159,26 @@ def test_naive_bayes_shows_no_more_than_it_charges(case: Case) -> None:
     finding = audit(case)
     assert finding.bound <= case.epsilon, finding
     assert audit(Case(case.name, 0.5, case.draw, case.runs, broken=True)).convicted
+
+
+def test_columns_of_few_whole_numbers_are_not_cut() -> None:
+    """Twelve months and 24 hours are not ten bins; ages are cut between whole numbers, amounts where they fall."""
+    session = Session()
+    session.bind("w", {"month": [1, 12], "hour": [0, 23], "age": [20, 60], "paid": [0.5, 2.5], "c": ["no", "yes"]})
+    schema = 'month: 1..12, hour: 0..23, age: 16..79, paid: 0.0..5.0, c: {"no", "yes"}'
+    text = f'use classifiers\nprivate w = bound("w") described by {{{schema}}} protecting rows budget epsilon 1\n'
+    result = session.attempt(Source("p.jst", text + 'release cuts = equal_cuts(w, "c")'))
+    assert result.ok, result.diagnostics
+    assert list(result["cuts"]) == ["age", "paid"]
+    assert list(result["cuts"]["age"]) == [23, 29, 36, 42, 48, 55, 61, 68, 74]
+    assert list(result["cuts"]["paid"]) == [0.5 * i for i in range(1, 10)]
+
+
+def test_how_right_a_model_is_can_be_measured() -> None:
+    """Within twenty deviations of the public share; its error is that of two counts of scale 2/0.5 of 3,000 rows."""
+    program = "m = naive_bayes(D, k) with epsilon 50\nrelease right = accuracy(m, P, k)\n"
+    result = attempt(program + "release seen = noisy_accuracy(m, D, k) with epsilon 0.5")
+    assert result.ok, result.diagnostics
+    assert abs(result["seen"]["accuracy"] - result["right"]) < 0.06
+    assert 0.003 < result["seen"]["error"] < 0.008
+    assert result.budget["t"]["epsilon"]["spent"] == "50.5"

@@ -34,6 +34,16 @@ class Cuts(NamedTuple):
         """The bin of a value, 0 to the number of edges; none for what is no number."""
         return None if value is None or isinstance(value, str) else float(bisect_right(self.edges, value))
 
+    def called(self, place: Value) -> str:
+        """The numbers of a bin in words: `below 30`, `30 up to 45`, `45 or more`."""
+        at = int(place)
+        if not self.edges or not 0 <= at <= len(self.edges):
+            return f"{at}"
+        if at == 0:
+            return f"below {self.edges[0]:g}"
+        first = f"{self.edges[at - 1]:g}"
+        return f"{first} or more" if at == len(self.edges) else f"{first} up to {self.edges[at]:g}"
+
 
 def plain(value: Any) -> Value | None:
     """A cell as a number, a text or None."""

@@ -14,7 +14,7 @@ import numpy as np
 from jostle.kernels.arrays import Floats
 from jostle.kernels.classifiers.codes import Cuts, Value
 from jostle.kernels.classifiers.models import AdditiveClassifier, Binned, Branched, Classifier
-from jostle.kernels.noisy_array import noise_of
+from jostle.kernels.noisy_array import law_of, noise_of
 from jostle.threads import on_one_thread
 
 Attribute = Mapping[str, Any]
@@ -36,17 +36,24 @@ def naive_bayes_model(
     proportion to V: their mean weighted by 1/V is the prior. `weight`, in (0, 1], multiplies what attributes say: less
     than 1 where they repeat each other, which naive Bayes counts twice.
     """
+    deviation = law_of(tables[0]).deviation if len(tables) else 0.0
     tables = [np.asarray(table, dtype=float) for table in tables]
     prior = class_counts(tables)
-    weights = {}
+    weights, unsure = {}, {}
     for attribute, table in zip(attributes, tables, strict=True):
         shares = np.maximum(table, 0) + 1.0
-        weights[str(attribute["name"])] = (
-            values_of(attribute),
-            weight * np.log(shares / shares.sum(axis=1, keepdims=True)),
-        )
+        name = str(attribute["name"])
+        weights[name] = (values_of(attribute), weight * np.log(shares / shares.sum(axis=1, keepdims=True)))
+        unsure[name] = weight * _apart(deviation / shares)
     kind = "naive Bayes" if weight == 1 else f"naive Bayes tempered by {weight:g}"
-    return AdditiveClassifier(kind, value_tuple(classes), np.log(np.maximum(prior, 1)), weights)
+    return AdditiveClassifier(kind, value_tuple(classes), np.log(np.maximum(prior, 1)), weights, unsure=unsure)
+
+
+def _apart(deviations: Floats) -> Floats:
+    """The deviation of each of several independent numbers less the mean over the first axis."""
+    squares, many = deviations**2, len(deviations)
+    variance: Floats = squares * (1 - 2 / many) + squares.sum(axis=0) / many**2
+    return np.sqrt(variance)
 
 
 def class_counts(tables: Sequence[Floats]) -> Floats:

@@ -11,8 +11,8 @@ Nothing here has seen a row: all is post-processing of measurements. How they ar
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,11 @@ from jostle.kernels.rowprograms.decisions import Cell, Cells, branch_scores, sum
 from jostle.privacy.rows.expressions import Expression
 
 Columns = Mapping[str, Any]
+Words = Mapping[str, Callable[[Value], str]]
+"""By attribute, how a value of it is called: a bin by the numbers that are in it."""
+
+CLEAR = 3.5
+"""Deviations of its noise that a value has to speak by to be named, the loudest of many as it is."""
 
 
 class Classifier(ABC):
@@ -48,6 +53,13 @@ class Classifier(ABC):
     @abstractmethod
     def scores(self, cells: Cells) -> Expression:
         """Class scores (C,) of a row in whole numbers, of which the largest decides: see `rowprograms.decisions`."""
+
+    @abstractmethod
+    def told(self, words: Words) -> str:
+        """What people read; the values of an attribute in `words` are called so."""
+
+    def __str__(self) -> str:
+        return self.told({})
 
     def predict(self, columns: Columns) -> Positions:
         """The position in `classes` of the most probable class, the first of equals, for each row."""
@@ -91,7 +103,8 @@ class AdditiveClassifier(Classifier):
     """Class scores `base` (C,) plus, for each attribute, a column of `weights[name]` (C, values).
 
     `link` turns scores into probabilities: `softmax` where they are logarithms, `share` where they already are
-    shares that may have left [0, 1].
+    shares that may have left [0, 1]. `unsure`, where it is known: the deviation of the noise in each weight less the
+    mean of its value's, (C, values); for `told` alone.
     """
 
     kind: str
@@ -99,6 +112,7 @@ class AdditiveClassifier(Classifier):
     base: Floats
     weights: dict[str, tuple[tuple[Value, ...], Floats]]
     link: str = "softmax"
+    unsure: Mapping[str, Floats] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         classes = len(self.classes)
@@ -139,17 +153,26 @@ class AdditiveClassifier(Classifier):
             ],
         }  # fmt: skip
 
-    def __str__(self) -> str:
+    def told(self, words: Words) -> str:
         if not self.weights:
             return f"{self.kind}: always {text_of(self.classes[int(np.argmax(self.base))])}"
-        lines = [f"{self.kind}: {len(self.classes)} classes by {len(self.weights)} attributes"]
+        lines, silent = [], []
         for name, (values, weights) in self.weights.items():
             away = weights - weights.mean(axis=0)
-            c, v = np.unravel_index(int(np.argmax(away)), away.shape)
-            lines.append(
-                f"    {name}: {text_of(values[v])} speaks most, for {text_of(self.classes[c])} ({away[c, v]:+.2f})"
-            )
-        return "\n".join(lines)
+            clear = away > CLEAR * self.unsure[name] if name in self.unsure else np.ones(away.shape, dtype=bool)
+            if not clear.any():
+                silent.append(name)
+                continue
+            c, v = np.unravel_index(int(np.argmax(np.where(clear, away, -np.inf))), away.shape)
+            said = words.get(name, text_of)(values[v])
+            lines.append(f"    {name}: {said} speaks most, for {text_of(self.classes[c])} ({away[c, v]:+.2f})")
+        head = f"{self.kind}: {len(self.classes)} classes by {len(self.weights)} attributes"
+        if not lines:
+            most = text_of(self.classes[int(np.argmax(self.base))])
+            return f"{head}, which say nothing beyond the noise; most are {most}"
+        if silent:
+            lines.append(f"    nothing beyond the noise: {', '.join(silent)}")
+        return "\n".join([head, *lines])
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,11 +230,12 @@ class Branched(Classifier):
         branches = [branch.as_json() for branch in self.branches]
         return {"model": "branched", "attribute": self.attribute, "values": list(self.values), "branches": branches}
 
-    def __str__(self) -> str:
+    def told(self, words: Words) -> str:
         lines = []
         for value, branch in zip(self.values, self.branches, strict=True):
-            first, *rest = str(branch).splitlines()
-            lines += [f"{self.attribute} = {text_of(value)}: {first}", *(f"    {line}" for line in rest)]
+            first, *rest = branch.told(words).splitlines()
+            said = words.get(self.attribute, text_of)(value)
+            lines += [f"{self.attribute} = {said}: {first}", *(f"    {line}" for line in rest)]
         return "\n".join(lines)
 
 
@@ -251,9 +275,10 @@ class Binned(Classifier):
             "inner": self.inner.as_json(),
         }
 
-    def __str__(self) -> str:
+    def told(self, words: Words) -> str:
+        inner: str = self.inner.told({**words, **{name: cuts.called for name, cuts in self.cuts.items()}})
         edges = ", ".join(f"{n} cut at {' '.join(f'{e:g}' for e in c.edges)}" for n, c in self.cuts.items())
-        return f"{self.inner}\nwith {edges}" if edges else str(self.inner)
+        return f"{inner}\nwith {edges}" if edges else inner
 
 
 def text_of(value: Value) -> str:

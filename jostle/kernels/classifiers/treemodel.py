@@ -17,7 +17,7 @@ import numpy as np
 
 from jostle.kernels.arrays import Floats
 from jostle.kernels.classifiers.codes import Cuts, Positions, Value, plain, positions
-from jostle.kernels.classifiers.models import Classifier, Columns, rows_of, text_of
+from jostle.kernels.classifiers.models import Classifier, Columns, Words, rows_of, text_of
 from jostle.kernels.errors import KernelError
 from jostle.kernels.rowprograms.decisions import Cells, node_cell, sums, tree_end
 from jostle.privacy.rows.expressions import Expression, clamp
@@ -59,7 +59,7 @@ class TreeNode:
         return data
 
     def __str__(self) -> str:
-        return "\n".join(_lines(self, [str(i) for i in range(len(self.counts))], SHOWN))
+        return "\n".join(_lines(self, [str(i) for i in range(len(self.counts))], SHOWN, {}))
 
 
 def tree_leaf(counts: Any, size: float | None = None) -> TreeNode:
@@ -243,13 +243,13 @@ class Trees(Classifier):
         roots = tuple(_read(root, values) for root in data["trees"])
         return cls(tuple(data["classes"]), roots, data["answer"], float(data["noise"]), data["votes"])
 
-    def __str__(self) -> str:
+    def told(self, words: Words) -> str:
         nodes, leaves = sum(len(f.first) for f in self._flat), sum(int((f.first < 0).sum()) for f in self._flat)
         what = "a tree" if len(self.roots) == 1 else f"{len(self.roots)} trees"
         head = f"{what} of depth {self.depth}, {nodes} nodes, {leaves} of them leaves, {len(self.classes)} classes"
         names = [text_of(c) for c in self.classes]
         each = max(6, SHOWN // len(self.roots))
-        lines = [line for root in self.roots for line in _lines(root, names, each)]
+        lines = [line for root in self.roots for line in _lines(root, names, each, words)]
         return "\n".join([head, *lines])
 
 
@@ -316,7 +316,7 @@ def _walk(root: TreeNode) -> Iterator[TreeNode]:
         waiting.extend(reversed(node.children))
 
 
-def _lines(root: TreeNode, classes: Sequence[str], most: int) -> list[str]:
+def _lines(root: TreeNode, classes: Sequence[str], most: int, words: Words) -> list[str]:
     """The tree line by line, an indentation a level, cut after `most` lines."""
     lines: list[str] = []
     waiting: list[tuple[int, str, TreeNode]] = [(0, "", root)]
@@ -328,7 +328,8 @@ def _lines(root: TreeNode, classes: Sequence[str], most: int) -> list[str]:
         ends = f"{node.attribute}?" if node.children else classes[best]
         counts = np.maximum(node.counts, 0.0)
         lines.append(f"{'    ' * level}{prefix}{ends}  ({counts[best]:.0f} of {counts.sum():.0f} {classes[best]})")
-        below = [(level + 1, f"{text_of(v)}: ", child) for v, child in zip(node.values, node.children, strict=True)]
+        called = words.get(node.attribute or "", text_of)
+        below = [(level + 1, f"{called(v)}: ", child) for v, child in zip(node.values, node.children, strict=True)]
         waiting.extend(reversed(below))
     return lines
 

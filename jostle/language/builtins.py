@@ -77,7 +77,7 @@ row("vectors", "@table, *columns, radius, scaled = true, norm = \"l2\", low, hig
     "Rows as vectors of numeric columns, clipped to a norm.", Gives.VECTORS, ROWS, TRANSFORMS)  # fmt: skip
 row("binned", "@table, column, edges", "The table with a numeric column as the number of edges that it reaches.",
     Gives.BINNED, HANDLES, TRANSFORMS)  # fmt: skip
-row("split_rows", "@table, parts, salt = 0", "Disjoint parts of a table, by a hash of what is protected.",
+row("split_rows", "@table, parts, seed/salt = 0", "Disjoint parts of a table, by a hash of what is protected.",
     Gives.SHARES, HANDLES, TRANSFORMS)  # fmt: skip
 row("explode", "@table, **lists", "A row for each item of a list that is not none.", Gives.EXPLODED, ROWS, TRANSFORMS)
 row("union", "*@parts, weights = none", "All rows of several tables; or the answers of workloads, with weights.",
@@ -166,7 +166,8 @@ row("exact", "queries, cube", "The answers of a workload on public counts.", rea
 row("cells", "cube", "The counts of a public cube, or the rows of public vectors.", reads=HANDLES)
 row("accuracy", "model, table, label", "The share of a public table's rows whose class a classifier names.",
     reads=HANDLES)  # fmt: skip
-row("simulated_tables", "many, seed = 1, *, rows = none", "Public synthetic tables to train choices on.", reads=HANDLES)
+row("simulated_tables", "count/many, seed = 1, *, rows = none", "Public synthetic tables to train choices on.",
+    reads=HANDLES)  # fmt: skip
 
 # Numbers ---------------------------------------------------------------------------------------------
 
@@ -194,7 +195,7 @@ row("avg", "values/v: numbers", "The mean of numbers.")
 row("var", "values/value: numbers", "The sample variance of numbers.")
 row("stddev", "values/v: numbers", "The sample standard deviation of numbers.")
 row("median", "values/v: numbers", "The median of numbers.")
-row("quantile", "value: numbers, q: number", "The quantile of numbers, interpolated.")
+row("quantile", "values/value: numbers, q: number", "The quantile of numbers, interpolated.")
 row("idxmax", "value: numbers", "The place of the largest number, the first of equals.")
 row("idxmin", "value: numbers", "The place of the smallest number, the first of equals.")
 row("rmse", "a: numbers, b: numbers", "The root mean square error between two vectors.")
@@ -213,7 +214,7 @@ row("set", "value/v: items", "The items as a set.", Gives.DISTINCT)
 row("zip", "*columns", "Lists of one item of each.", Gives.ZIPPED, HANDLES)
 row("enumerate", "value/v: items", "Pairs of a place and an item.", Gives.NUMBERED, HANDLES)
 row("reversed", "value/v: items", "The items, the last one first.", Gives.REVERSED, HANDLES)
-row("sorted", "value: items, by = none", "The items in order; `by` says what counts.", Gives.SORTED, CONTAINERS)
+row("sorted", "values/value: items, by = none", "The items in order; `by` says what counts.", Gives.SORTED, CONTAINERS)
 row("keys", "value", "The names of a record's fields.")
 row("values", "value/v", "The values of a record's fields, or a list's items.", Gives.FIELDS, HANDLES)
 row("record", "pairs", "A record of pairs of a name and a value.", Gives.RECORD, HANDLES)

@@ -155,13 +155,13 @@ def _variance(pool: list[float], what: str) -> float:
 
 
 @builtin
-def _quantile(value: Any, q: float) -> float:
+def _quantile(values: Any, q: float) -> float:
     import numpy as np
 
     share = need_number(q, "`quantile`")
     if not 0 <= share <= 1:
         raise refuse("ValueError", "a quantile lies between 0 and 1", help="write `quantile(xs, 0.25)`")
-    pool = _some(value, "quantile")
+    pool = _some(values, "quantile")
     with np.errstate(all="ignore"):
         result = float(np.quantile(pool, share))
     return calculated(result, "quantile", (share, *pool)) if Noised in set(map(type, pool)) else result
@@ -209,11 +209,11 @@ def _index_of_best(name: str, choose: Any) -> Any:
 
 
 @builtin
-def _sorted(value: Any, by: Any = None, *, at: Any) -> list[Any]:
+def _sorted(values: Any, by: Any = None, *, at: Any) -> list[Any]:
     """The items in order; `by` says of each what counts: `sorted(rows, lambda row: row.n)`."""
     interp, _ = at
-    listed = isinstance(value, (JSet, Grouped)) or is_sequence(value)
-    items = list(value) if listed and not (isinstance(value, Grouped) and by is None) else numbers(value, "sorted")
+    listed = isinstance(values, (JSet, Grouped)) or is_sequence(values)
+    items = list(values) if listed and not (isinstance(values, Grouped) and by is None) else numbers(values, "sorted")
     keys = items if by is None else [interp.call(by, [item]) for item in items]
     alike = all(map(is_number, keys)) or all(isinstance(key, str) for key in keys) or len(_moments(keys)) == len(keys)
     if not alike:

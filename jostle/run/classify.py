@@ -68,20 +68,20 @@ def _class_of(what: str, model: Any, table: Any, label: Any) -> str:
 
 
 @builtin
-def _simulated_tables(many: Any, seed: Any = 1.0, *, rows: Any = None, at: Any) -> list[Record]:
+def _simulated_tables(count: Any, seed: Any = 1.0, *, rows: Any = None, at: Any) -> list[Record]:
     """`simulated_tables(40)`: public made-up tables, each a record {database, test, class}.
 
     `rows`: from how many to how many a database has (`500..20000`, evenly on the log scale); a test has 2,000.
     """
     interp, span = at
-    for value, low, high in ((many, 1, MOST_TABLES), (seed, 0, 2**31)):
+    for value, low, high in ((count, 1, MOST_TABLES), (seed, 0, 2**31)):
         if not is_number(value) or not float(value).is_integer() or not low <= value <= high:
             raise refuse("ValueError", f"`simulated_tables` takes whole numbers from {low} to {high}")
     range_ = rows if rows is not None else Interval(500.0, 20000.0)
     if not isinstance(range_, Interval) or not 5 <= range_.low <= range_.high <= 10**6:
         raise refuse("ValueError", "the rows of simulated tables are a range within 5..1000000")
     return [
-        _opened(interp, i, int(seed), (int(range_.low), int(range_.high)), span) for i in range(int(many))
+        _opened(interp, i, int(seed), (int(range_.low), int(range_.high)), span) for i in range(int(count))
     ]  # fmt: skip
 
 

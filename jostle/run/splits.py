@@ -58,15 +58,15 @@ def _bound(value: Any) -> int:
 
 
 @builtin
-def _split_rows(table: Any, parts: Any, salt: Any = 0.0, *, at: Any) -> list[Handle]:
+def _split_rows(table: Any, parts: Any, seed: Any = 0.0, *, at: Any) -> list[Handle]:
     """`split_rows(D, 10)`: disjoint parts by a hash of the protected unit, of which none looks at another's rows."""
     interp, _ = at
     if not isinstance(table, Table):
         raise refuse("TypeError", f"`split_rows` takes a table, not {kind_name(table)}")
-    for value in (parts, salt):
+    for value in (parts, seed):
         if not is_number(value) or not float(value).is_integer() or not 0 <= value < 2**53:
             raise refuse("ValueError", "`split_rows` takes a whole number of parts", help="`split_rows(people, 10)`")
-    return disjoint.split_rows(interp.kernel, table, int(parts), int(salt))
+    return disjoint.split_rows(interp.kernel, table, int(parts), int(seed))
 
 
 @builtin

@@ -74,8 +74,9 @@ def test_every_former_parameter_works(parameter: tuple[str, str]) -> None:
     }  # fmt: skip
     function, former = parameter
     call = calls.get(function, f"{function}({former} = {'{a: 1}' if function == 'values' else '[1, 2]'})")
-    text = f"use cuts\nuse grids\nuse histograms\nuse ising\nc = counts([1, 2])\nx = {call}\n"
-    assert told(text) == [(former, PARAMETERS[parameter], 6)]
+    modules = ("cuts", "grids", "histograms", "ising", "classifiers", "trees")
+    text = "".join(f"use {module}\n" for module in modules) + f"c = counts([1, 2])\nx = {call}\n"
+    assert told(text) == [(former, PARAMETERS[parameter], 8)]
     for name in (former, PARAMETERS[parameter]):
         session = Session()
         result = session.attempt(Source("test.jst", text.replace(f"{former} =", f"{name} =")))

@@ -72,7 +72,7 @@ def test_run_prints_releases_budget_and_choices(jostle: Call) -> None:
 
 def test_many_choices_are_told_in_short(jostle: Call) -> None:
     _, out, _ = jostle("run", "p.jst", program="choose\nchoose\nchoose\n")
-    assert out.count("pick chose A over B\n    because: margin 1 over B\n    spent ε 0.4\n") == 3
+    assert out.count("pick chose A over B\n    because: 1 more than B\n    spent ε 0.4\n") == 3
 
 
 def test_a_refusal_is_1_with_its_place_and_what_was_released_before(jostle: Call) -> None:

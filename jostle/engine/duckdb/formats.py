@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _BY_ENDING = {".jsonl": "json", ".ndjson": "json", ".parquet": "parquet", ".pq": "parquet", ".xlsx": "excel"}
 _BY_BEGINNING = {b"PAR1": "parquet", b"ARROW1": "arrow", b"SQLite format 3\0": "sqlite", b"FEA1": "feather 1"}
-_OF_PARTS = ("sqlite", "duckdb", "excel")
+_OF_PARTS = ("sqlite", "duckdb")
 _DUCKDB, _DUCKDB_AT = b"DUCK", 8
 
 
@@ -133,6 +133,13 @@ def _feather_1(engine: DuckDb, file: OpenFile, name: str, label: str, *_: Any) -
     raise refuse("DataError", f"{label} is a Feather file of the first version", help="save it as version 2")
 
 
+def _excel(engine: DuckDb, file: OpenFile, name: str, label: str, *_: Any) -> Raw:
+    raise refuse(
+        "DataError", f"{label} is a workbook, and no reader of workbooks is here",
+        help='save the sheet as CSV, or bind it from Python: `session.bind("sheet", pandas.read_excel(…))`',
+    )  # fmt: skip
+
+
 def _sqlite(engine: DuckDb, file: OpenFile, name: str, label: str, reading: Reading, *_: Any) -> Raw:
     from jostle.engine.duckdb.databases import sqlite_table
     from jostle.engine.duckdb.frames import Frame
@@ -149,5 +156,5 @@ def _duckdb(engine: DuckDb, file: OpenFile, name: str, label: str, reading: Read
 
 _READERS: dict[str, Callable[..., Raw]] = {
     "csv": _csv, "json": _json, "parquet": _parquet, "arrow": _arrow, "feather 1": _feather_1,
-    "sqlite": _sqlite, "duckdb": _duckdb,
+    "excel": _excel, "sqlite": _sqlite, "duckdb": _duckdb,
 }  # fmt: skip

@@ -1,9 +1,16 @@
-"""What every test shares: a cache and a ledger of its own, so that no run of the tests reads or leaves a user's."""
+"""What every test shares: a cache and a ledger of its own, so that no run of the tests reads or leaves a user's, and no
+haste: slow generated examples are no fault.
+"""
 
 import atexit
 import os
 import shutil
 import tempfile
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("jostle", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("jostle")  # a busy machine fails no test
 
 if "JOSTLE_TESTS_CACHE" not in os.environ:  # the workers of one run inherit it
     os.environ["JOSTLE_TESTS_CACHE"] = tempfile.mkdtemp(prefix="jostle-tests-")

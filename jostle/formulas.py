@@ -50,6 +50,39 @@ class Formula:
         self.function, self.inputs, self.steps = function, inputs, steps
 
 
+class Vector(Formula):
+    """A vector of measured numbers with independent noise of one law: its inputs are the sources of its elements."""
+
+    __slots__ = ("_parts", "law", "values")
+
+    def __init__(self, values: Any, law: NoiseLaw) -> None:
+        self.function, self.steps, self.values, self.law = "vector", 0, values, law
+        self._parts: dict[int, Source] = {}
+
+    def element(self, place: int) -> Source:
+        """The source of one element, always the same."""
+        if place not in self._parts:
+            self._parts[place] = Source(float(self.values[place]), self.law)
+        return self._parts[place]
+
+    @property
+    def inputs(self) -> tuple[Source, ...]:  # type: ignore[override]
+        return tuple([self.element(place) for place in range(len(self.values))])
+
+
+class OfElements(Formula):
+    """A function of a list of numbers, of all elements of a vector."""
+
+    __slots__ = ("vector",)
+
+    def __init__(self, function: str, vector: Vector) -> None:
+        self.function, self.steps, self.vector = function, 1, vector
+
+    @property
+    def inputs(self) -> tuple[Source, ...]:  # type: ignore[override]
+        return self.vector.inputs
+
+
 Origin = Source | Formula
 
 

@@ -13,9 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from jostle.formulas import Formula, Vector
 from jostle.kernels.arrays import Floats, Strategy
 from jostle.kernels.workloads.boxes import Workload
 from jostle.noise_laws import Gaussian, Laplace
+
+MOST_FOLLOWED = 2**14
+"""The most elements of a vector whose calculations are followed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,9 +39,12 @@ class NoisyArray(np.ndarray[Any, np.dtype[np.float64]]):
 
     jostle_vector = True
     noise: NoiseModel | None
+    origin: Formula | None
+    """What a program calculated it from, where it is no estimate."""
 
     def __array_finalize__(self, other: object) -> None:
         self.noise = None
+        self.origin = None
 
 
 def with_noise(values: Floats, noise: NoiseModel) -> Floats:
@@ -45,6 +52,31 @@ def with_noise(values: Floats, noise: NoiseModel) -> Floats:
     array = np.asarray(values, dtype=np.float64).view(NoisyArray)
     array.noise = noise
     return array
+
+
+def with_origin(values: Floats, origin: Formula) -> Floats:
+    """The values, and what they were calculated from."""
+    array = np.asarray(values, dtype=np.float64).view(NoisyArray)
+    array.origin = origin
+    return array
+
+
+def origin_of(value: object) -> Formula | None:
+    """What the elements of a vector come from; None where their noise is not known, or not independent."""
+    if not isinstance(value, NoisyArray) or value.ndim != 1 or value.size > MOST_FOLLOWED:
+        return None
+    if value.origin is None and value.noise is not None and _is_direct(value.noise, value.size):
+        value.origin = Vector(np.asarray(value), value.noise.law)
+    return value.origin
+
+
+def _is_direct(noise: NoiseModel, size: int) -> bool:
+    """Whether every element was measured by itself, with noise of the law itself."""
+    if noise.strategy is None:
+        return noise.workload is None
+    first = noise.strategy[0]
+    alone = len(noise.strategy) == 1 and first["kind"] == "groups" and noise.workload is None
+    return alone and first["size"] == size and np.ndim(first["weight"]) == 0 and float(first["weight"]) == 1.0
 
 
 def noise_of(value: object) -> NoiseModel | None:

@@ -17,8 +17,9 @@ from jostle.diagnostics import refuse
 from jostle.formulas import Noised
 from jostle.noise_laws import LEVEL, Gaussian, Laplace, Selected
 from jostle.run.columns import NumberColumn
+from jostle.run.elements import origin_of_vector
 from jostle.run.operators import need_number
-from jostle.run.propagation import Uncertainty, uncertainties
+from jostle.run.propagation import Uncertainty, uncertainties, vector_uncertainties
 from jostle.run.registry import builtin
 from jostle.run.values import Grouped, Record, is_sequence, is_vector, kind_name
 
@@ -41,13 +42,13 @@ def _error(value: Any) -> Any:
     """The 95 % half-width of a number, or of every element of a vector, a list, a record or a grouped result."""
     if isinstance(value, Noised) and isinstance(value.law, Selected):
         return value.law.half_width()
-    return _told(value, LEVEL, lambda one: one.error, lambda wide, _: wide)
+    return _told(value, LEVEL, lambda one: one.error, lambda _, wide, __: wide)
 
 
 @builtin
 def _standard_error(value: Any) -> Any:
     """The standard deviation of the noise in a number, or in every element of what holds several."""
-    return _told(value, LEVEL, lambda one: one.deviation, lambda _, deviations: deviations)
+    return _told(value, LEVEL, lambda one: one.deviation, lambda _, __, deviations: deviations)
 
 
 @builtin
@@ -59,18 +60,32 @@ def _band(value: Any, level: Any = LEVEL) -> Record:
     if not 0 < probability < 1:
         raise refuse("ValueError", "the level of a band lies between 0 and 1", help="`band(answers, level = 0.9)`")
 
-    def ends(sign: int, of_number: Callable[[Uncertainty], float]) -> Any:
-        return _told(value, probability, of_number, lambda wide, _: np.asarray(value, dtype=float) + sign * wide)
+    def of_vector(vector: Any, wide: Any, _: Any) -> tuple[Any, Any]:
+        middle = np.asarray(vector, dtype=float)
+        return middle - wide, middle + wide
 
-    return Record(low=ends(-1, lambda one: one.low), high=ends(1, lambda one: one.high))
+    ends = _told(value, probability, lambda one: (one.low, one.high), of_vector)
+    return Record(low=_end(ends, 0), high=_end(ends, 1))
+
+
+def _end(ends: Any, which: int) -> Any:
+    """The lower or the upper ends, of pairs of both."""
+    if isinstance(ends, tuple):
+        return ends[which]
+    if isinstance(ends, Grouped):
+        keys = list(ends.columns)[: ends.keys]
+        return Grouped({k: v if k in keys else _end(v, which) for k, v in ends.columns.items()}, ends.keys)
+    if isinstance(ends, Record):
+        return Record((name, _end(item, which)) for name, item in ends.items())
+    return NumberColumn([None if pair is None else pair[which] for pair in ends])
 
 
 def _told(
-    value: Any, level: float, of_number: Callable[[Uncertainty], float], of_vector: Callable[[Any, Any], Any]
+    value: Any, level: float, of_number: Callable[[Uncertainty], Any], of_vector: Callable[[Any, Any, Any], Any]
 ) -> Any:
     """What is known of a number, or of every number in a value, in its form; keys of groups are left as they are.
 
-    `of_vector` is given the half-widths and the standard errors of a vector's elements.
+    `of_vector` is given a vector, and the half-widths and the standard errors of its elements.
     """
     if isinstance(value, Noised):
         return of_number(uncertainties([value], level)[0])
@@ -81,7 +96,7 @@ def _told(
     if isinstance(value, Record):
         return Record((name, _told(item, level, of_number, of_vector)) for name, item in value.items())
     if is_vector(value):
-        return of_vector(*_of_vector(value, level))
+        return of_vector(value, *_of_vector(value, level))
     if isinstance(value, list) and value and all(v is None or isinstance(v, Noised) for v in value):
         told = iter(uncertainties([v for v in value if v is not None], level))
         numbers = [None if v is None else of_number(next(told)) for v in value]
@@ -98,10 +113,16 @@ def _told(
 
 def _of_vector(value: Any, level: float) -> tuple[Any, Any]:
     """The half-width and the standard error of every element."""
+    import numpy as np
+
     from jostle.kernels.accuracy import standard_errors
     from jostle.kernels.noisy_array import noise_of
 
     noise = noise_of(value)
+    origin = origin_of_vector(value) if noise is None else None
+    if origin is not None:
+        told = vector_uncertainties(np.asarray(value), origin, level)
+        return np.array([one.error for one in told]), np.array([one.deviation for one in told])
     if noise is None:
         raise refuse(
             "TypeError", f"{_SAY}, and of this vector nothing is known",

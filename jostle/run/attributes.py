@@ -11,6 +11,7 @@ from jostle.language.moments import moment_of
 from jostle.plan.domains import Integer, Moments, Open, Real, listed
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table, Vectors, handles_in
 from jostle.privacy.scores.splits import promised_rows
+from jostle.run.elements import element as element_of
 from jostle.run.externals import of_kernel, to_jostle, vectors_facts
 from jostle.run.faults import private_value
 from jostle.run.periods import Period
@@ -104,8 +105,7 @@ def index(value: Any, at: Any) -> Any:
     if isinstance(value, str):
         return value[_place(at, len(value))]
     if is_vector(value):
-        element = value[_place(at, len(value))]
-        return float(element) if element.ndim == 0 else element
+        return element_of(value, _place(at, len(value)))
     if is_sequence(value):
         return value[_place(at, len(value))]
     raise refuse("TypeError", f"{kind_name(value)} cannot be indexed")

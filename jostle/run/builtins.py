@@ -19,8 +19,9 @@ from jostle.privacy.kernel.handles import ColumnHandle, Handle, Table, handles_i
 from jostle.privacy.transformations.literal import count_of
 from jostle.run.applied import apply
 from jostle.run.columns import NumberColumn, element_by_element
+from jostle.run.elements import elements, of_all
 from jostle.run.faults import private_value
-from jostle.run.operators import need_number, of_numbers
+from jostle.run.operators import need_number
 from jostle.run.periods import Period
 from jostle.run.publictables import records
 from jostle.run.registry import builtin, implement
@@ -111,7 +112,7 @@ def _best(name: str, choose: Any) -> Any:
         pool = numbers(values[0], name) if len(values) == 1 else [need_number(v, f"`{name}`") for v in values]
         if not pool:
             raise nothing(name)
-        return of_numbers(name, choose(pool), pool)
+        return of_all(name, choose(pool), values[0] if len(values) == 1 else values, pool)
 
     return body
 
@@ -119,25 +120,25 @@ def _best(name: str, choose: Any) -> Any:
 @builtin
 def _sum(values: Any) -> float:
     pool = numbers(values, "sum")
-    return of_numbers("sum", total(pool), pool)
+    return of_all("sum", total(pool), values, pool)
 
 
 @builtin
 def _avg(values: Any) -> float:
     pool = _some(values, "avg")
-    return of_numbers("avg", total(pool) / len(pool), pool)
+    return of_all("avg", total(pool) / len(pool), values, pool)
 
 
 @builtin
 def _var(values: Any) -> float:
     pool = numbers(values, "var")
-    return of_numbers("var", _variance(pool, "var"), pool)
+    return of_all("var", _variance(pool, "var"), values, pool)
 
 
 @builtin
 def _stddev(values: Any) -> float:
     pool = numbers(values, "stddev")
-    return of_numbers("stddev", math.sqrt(_variance(pool, "stddev")), pool)
+    return of_all("stddev", math.sqrt(_variance(pool, "stddev")), values, pool)
 
 
 @builtin
@@ -236,8 +237,7 @@ def listed(value: Any) -> list[Any]:
         raise refuse("TypeError", f"{kind_name(value)} has no items")
     if isinstance(value, Interval | Period):
         need_room(value.count)
-    items = list(value)
-    return [float(v) for v in items] if is_vector(value) and items and not is_vector(items[0]) else items
+    return elements(value) if is_vector(value) and getattr(value, "ndim", 0) == 1 else list(value)
 
 
 @builtin

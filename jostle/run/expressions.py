@@ -91,7 +91,7 @@ def _binary(interp: Interpreter, node: n.Binary, scope: Scope) -> Any:
     value = interp.eval(at, scope)
     for link in reversed(chain):
         right = interp.eval(link.right, scope)
-        numbers = type(value) in operators.NUMBERS and type(right) in operators.NUMBERS
+        numbers = operators.is_numeric(value) and operators.is_numeric(right)
         for handle in () if numbers or link.op in ("-", "+", "in", "not in") else handles_in([value, right]):
             raise private_value(handle, "cannot be compared or calculated with").at(link.span)
         try:

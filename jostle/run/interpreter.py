@@ -13,6 +13,7 @@ from jostle.diagnostics import Refusal, refuse
 from jostle.privacy.kernel.handles import Exposures, Handle, Table, handles_in
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.run import calls, selects
+from jostle.run.elements import elements
 from jostle.run.expressions import EXPRESSIONS
 from jostle.run.faults import private_value
 from jostle.run.periods import Period
@@ -108,9 +109,7 @@ class Interpreter:
             need_room(value.count)
             return list(value)
         if is_sequence(value):
-            return (
-                [float(v) for v in value] if not isinstance(value, (list, tuple)) and value.ndim == 1 else list(value)
-            )
+            return elements(value) if not isinstance(value, (list, tuple)) and value.ndim == 1 else list(value)
         raise refuse("TypeError", f"{kind_name(value)} cannot be walked through", span)
 
     def counted(self, items: Iterable[Any], span: Span) -> Iterator[Any]:

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from jostle.formulas import Noised
-from jostle.run.propagation import Uncertainty, of_numbers
+from jostle.run.elements import origin_of_vector
+from jostle.run.propagation import Uncertainty, of_numbers, vector_uncertainties
 from jostle.run.values import Grouped, JSet, is_sequence, is_vector
 
 MOST_SHOWN = 2000
@@ -20,10 +21,16 @@ MOST_SHOWN = 2000
 
 def of_vector(value: Any) -> tuple[Any, Any] | None:
     """The lower and the upper ends of a vector's elements, arrays of its shape; None where its noise is not known."""
+    import numpy as np
+
     from jostle.kernels.accuracy import standard_errors
     from jostle.kernels.noisy_array import noise_of
 
     noise = noise_of(value)
+    origin = origin_of_vector(value) if noise is None else None
+    if origin is not None:
+        told = vector_uncertainties(np.asarray(value), origin)
+        return np.array([one.low for one in told]), np.array([one.high for one in told])
     if noise is None or not noise.law.scale:
         return None
     try:

@@ -15,6 +15,7 @@ from jostle.language.moments import number_of
 from jostle.privacy.kernel.handles import handles_in
 from jostle.run.applied import apply
 from jostle.run.columns import NumberColumn, element_by_element
+from jostle.run.elements import calculated_vector, elements, of_all
 from jostle.run.faults import private_value
 from jostle.run.periods import Period, period
 from jostle.run.values import (
@@ -43,13 +44,18 @@ def unary(op: str, value: Any) -> Any:
     if isinstance(value, NumberColumn):
         return element_by_element(lambda x: unary(op, x), value)
     if is_vector(value):
-        return -value if op == "-" else value
+        return _vectors("-", 0.0, value) if op == "-" else value
     number = need_number(value, f"`{op}`")
     return calculated(-number, "-", (0.0, number)) if op == "-" else number
 
 
 NUMBERS = frozenset({float, Noised})
 _ARITHMETIC = frozenset("+-*/%^")
+
+
+def is_numeric(value: Any) -> bool:
+    """Whether it is a number or a vector, in which no handle can be."""
+    return type(value) in NUMBERS or is_vector(value)
 
 
 def binary(op: str, left: Any, right: Any) -> Any:
@@ -154,9 +160,9 @@ def _sets(op: str, left: JSet, right: Any) -> JSet:
 def _vectors(op: str, left: Any, right: Any) -> Any:
     import numpy as np
 
-    for handle in handles_in([left, right]):
-        raise private_value(handle, "cannot be calculated with")
-
+    if not (is_numeric(left) and is_numeric(right)):
+        for handle in handles_in([left, right]):
+            raise private_value(handle, "cannot be calculated with")
     for side in (left, right):
         if not (is_vector(side) or is_number(side) or isinstance(side, list)):
             raise refuse("TypeError", f"`{op}` of a vector takes numbers, not {kind_name(side)}")
@@ -170,12 +176,12 @@ def _vectors(op: str, left: Any, right: Any) -> Any:
         raise refuse("ValueError", f"{_sized(left)} and {_sized(right)} do not fit together") from None
     if op == "/" and not bool(np.all(b)):
         raise refuse("ValueError", "division by zero")
-    return result
+    return calculated_vector(result, op, left, right)
 
 
 def _columns(op: str, left: Any, right: Any) -> NumberColumn:
     """Of columns of a grouped result, with numbers, and with lists and vectors of their length."""
-    sides = [value.tolist() if is_vector(value) else value for value in (left, right)]
+    sides = [elements(value) if is_vector(value) and value.ndim == 1 else value for value in (left, right)]
     try:
         return element_by_element(lambda a, b: None if op in "/%" and b == 0 else _numbers(op, a, b), *sides)
     except ValueError:
@@ -198,12 +204,7 @@ def fold(name: str, items: Sequence[Any], values: Sequence[Any]) -> Any:
     if not values and name != "sum":
         raise refuse("ValueError", f"`{name} over` nothing has no value", help="test first that there is something")
     result = folded(name, items, values)
-    return result if name.startswith("arg") else of_numbers(name, result, values)
-
-
-def of_numbers(name: str, result: float, numbers: Sequence[float]) -> float:
-    """The result of a function of a list of numbers; where one of them is noised, it remembers from what it comes."""
-    return calculated(result, name, numbers) if Noised in set(map(type, numbers)) else result
+    return result if name.startswith("arg") else of_all(name, result, values, values)
 
 
 def bound(

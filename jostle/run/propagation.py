@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-DRAWS, FEWEST = 16_000, 200
+DRAWS, FEWEST = 8_000, 200
 MOST_CELLS = 2**23  # draws that are held at a time
 LARGEST = 64  # noises of a sum that are drawn one by one; the others together are as good as normal
 
@@ -172,7 +172,16 @@ def _in_order(roots: Sequence[Origin], drawn: Container[Origin] = ()) -> list[Or
 # Other calculations ------------------------------------------------------------------------------
 
 
-def _of_draws(value: Noised, outcomes: Floats, level: float) -> Uncertainty:
+def vector_uncertainties(values: Floats, origin: Origin, level: float = LEVEL) -> list[Uncertainty]:
+    """Of each element of a vector that was calculated."""
+    import numpy as np
+
+    (outcomes,) = _outcomes([origin])
+    rows = outcomes if outcomes.ndim == 2 else np.broadcast_to(outcomes, (len(values), len(outcomes)))
+    return [_of_draws(value, row, level) for value, row in zip(values.tolist(), rows, strict=True)]
+
+
+def _of_draws(value: float, outcomes: Floats, level: float) -> Uncertainty:
     import numpy as np
 
     ordered = np.sort(outcomes[~np.isnan(outcomes)])
@@ -230,7 +239,8 @@ def _outcomes(roots: Sequence[Origin]) -> Iterator[Floats]:
             else:
                 with np.errstate(all="ignore"):
                     drawn[node] = _function(node.function)(*map(taken, node.inputs))
-        yield np.broadcast_to(taken(root), draws)
+        outcomes = taken(root)
+        yield outcomes if np.ndim(outcomes) == 2 else np.broadcast_to(outcomes, draws)
 
 
 def _drawn_again(source: Source, order: NDArray[np.int64]) -> Floats:
@@ -271,10 +281,17 @@ def _functions() -> Mapping[str, Callable[..., Any]]:
             result = result + value
         return result
 
+    along: dict[str, Callable[..., Any]] = {
+        "sum": lambda a: a.sum(axis=0), "avg": lambda a: a.mean(axis=0), "min": lambda a: a.min(axis=0),
+        "max": lambda a: a.max(axis=0), "var": lambda a: a.var(axis=0, ddof=1),
+        "stddev": lambda a: a.std(axis=0, ddof=1),
+    }  # fmt: skip
     return {
         "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "%": np.mod, "^": np.power,
         "abs": np.abs, "sqrt": np.sqrt, "exp": np.exp, "log": np.log, "floor": np.floor,
         "ceil": np.ceil, "round": lambda x, digits: x, "clamp": np.clip,
+        **{f"{name} of elements": function for name, function in along.items()},
+        "vector": lambda *values: np.stack(np.broadcast_arrays(*values)), "element": lambda vector, at: vector[int(at)],
         "sum": total, "avg": lambda *values: total(*values) / len(values),
         "min": of_list(np.min), "max": of_list(np.max), "median": of_list(np.median),
         "quantile": lambda q, *values: np.quantile(np.stack(np.broadcast_arrays(*values)), q, axis=0),

@@ -49,7 +49,7 @@ def test_a_ratio_of_gaussian_numbers_has_fiellers_interval(a: float, b: float) -
     told, z = known(binary("/", Noised(a, Gaussian(5.0)), Noised(b, Gaussian(5.0)))), Gaussian.sum_quantile()
     g = (z * 5 / b) ** 2
     middle, wide = (a / b) / (1 - g), z * 5 / b * math.sqrt(1 + (a / b) ** 2 - g) / (1 - g)
-    assert (told.low, told.high) == pytest.approx((middle - wide, middle + wide), abs=0.03 * wide)
+    assert (told.low, told.high) == pytest.approx((middle - wide, middle + wide), abs=0.05 * wide)
 
 
 def test_a_sum_of_many_numbers() -> None:
@@ -128,3 +128,42 @@ def test_errors_leave_with_the_numbers() -> None:
     groups, cells, own = (event.fields for event in result.events if event.kind == "picture")
     assert groups["low"]["groups"][0] == pytest.approx(told["n"]["low"]) and list(cells["low"]) == ["cells"]
     assert own["high"]["own"] == pytest.approx([value + 1 for value in own["series"]["own"]])
+
+
+VECTORS = """\
+private c = counts([100, 200, 300, 400]) protecting rows budget epsilon 9
+v = laplace(c, epsilon = 1)
+s = v / sum(v)
+first = [error(v[0]), error(v[0] - v[0]), error(v - v)[1], error(v * 2)[3], error(1 - v)[2], error([x * 3 for x in v])[0]]
+w = {total: sum(v), mean: avg(v), shares: sum(s), top: max(v), one: s[3], step: v[1] - v[0]}
+e = standard_error(w)
+b = band(s)
+h = error(s)
+m = error(-v)[0] - error(v)[0]
+"""
+
+
+def test_vectors_are_followed_element_by_element() -> None:
+    session = Session(simulate=3)
+    session.execute(Source("p", VECTORS))
+    names = session.names()
+    unit, deviation = math.log(20), math.sqrt(2)
+    assert names["first"] == pytest.approx([unit, 0, 0, 2 * unit, unit, 3 * unit], rel=0.01)
+    assert abs(names["m"]) < 0.05
+    e = names["e"]
+    told = [e["total"], e["mean"], e["shares"], e["top"], e["step"]]
+    assert told == pytest.approx([2 * deviation, deviation / 2, 0, deviation, 2], rel=0.02, abs=1e-9)
+    # a share's noise, to the first order: (1 − s)·Z₃/N − s·(Z₀ + Z₁ + Z₂)/N
+    share = names["w"]["one"]
+    assert e["one"] == pytest.approx(deviation / 1000 * math.hypot(1 - share, share * math.sqrt(3)), rel=0.05)
+    np.testing.assert_allclose((names["b"]["high"] - names["b"]["low"]) / 2, names["h"], rtol=0.05)
+
+
+def test_nothing_is_said_of_what_cannot_be_followed() -> None:
+    """Estimates by a strategy have noise that goes together; what a kernel gives, and large vectors, are not followed."""
+    session = Session(simulate=3)
+    text = "use histograms\nprivate c = counts([n for n in 1..64]) protecting rows budget epsilon 9\n"
+    session.execute(Source("p", text + "h = hb(c, prefixes(c)) with epsilon 1\nx = error(h)\n"))
+    for entry in ("error(h * 2)", "error(h - laplace(c, epsilon = 1))", "error(sum(h))", "error(vectors([[1, 2]]))"):
+        with pytest.raises(Refusal):
+            session.execute(Source("p", f"y = {entry}\n"))

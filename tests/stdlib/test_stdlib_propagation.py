@@ -134,7 +134,8 @@ VECTORS = """\
 private c = counts([100, 200, 300, 400]) protecting rows budget epsilon 9
 v = laplace(c, epsilon = 1)
 s = v / sum(v)
-first = [error(v[0]), error(v[0] - v[0]), error(v - v)[1], error(v * 2)[3], error(1 - v)[2], error([x * 3 for x in v])[0]]
+first = [error(v[0]), error(v[0] - v[0]), error(v - v)[1], error(v * 2)[3], error(1 - v)[2],
+         error([x * 3 for x in v])[0]]
 w = {total: sum(v), mean: avg(v), shares: sum(s), top: max(v), one: s[3], step: v[1] - v[0]}
 e = standard_error(w)
 b = band(s)
@@ -160,7 +161,7 @@ def test_vectors_are_followed_element_by_element() -> None:
 
 
 def test_nothing_is_said_of_what_cannot_be_followed() -> None:
-    """Estimates by a strategy have noise that goes together; what a kernel gives, and large vectors, are not followed."""
+    """Estimates by a strategy have noise that goes together; what a kernel gives is not followed."""
     session = Session(simulate=3)
     text = "use histograms\nprivate c = counts([n for n in 1..64]) protecting rows budget epsilon 9\n"
     session.execute(Source("p", text + "h = hb(c, prefixes(c)) with epsilon 1\nx = error(h)\n"))

@@ -17,7 +17,8 @@ import math
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import add
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import Refusal, refuse
@@ -264,37 +265,85 @@ def _quantiles(gaussian: bool, draws: int) -> Floats:
 
 
 def _function(function: str | Callable[..., Any]) -> Callable[..., Any]:
-    return function if callable(function) else _functions()[function]
+    """What an operator or a function of the language is on arrays of draws: here, or NumPy's of the same name."""
+    import numpy as np
+
+    if callable(function):
+        return function
+    name, _, of_elements = function.partition(" of ")
+    if of_elements:
+        return lambda vector: _function(name)(*vector)
+    named: Callable[..., Any] = _operators().get(name) or getattr(_OnDraws, name, None) or getattr(np, name)
+    return named
 
 
 @lru_cache(maxsize=1)
-def _functions() -> Mapping[str, Callable[..., Any]]:
-    """What operators and functions of the language are on arrays of draws; lists of numbers are stacked."""
+def _operators() -> Mapping[str, Callable[..., Any]]:
     import numpy as np
 
-    def of_list(function: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda *values: function(np.stack(np.broadcast_arrays(*values)), axis=0)
+    return {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "%": np.mod, "^": np.power}
 
-    def total(*values: Any) -> Any:
-        result: Any = 0.0
-        for value in values:
-            result = result + value
-        return result
 
-    along: dict[str, Callable[..., Any]] = {
-        "sum": lambda a: a.sum(axis=0), "avg": lambda a: a.mean(axis=0), "min": lambda a: a.min(axis=0),
-        "max": lambda a: a.max(axis=0), "var": lambda a: a.var(axis=0, ddof=1),
-        "stddev": lambda a: a.std(axis=0, ddof=1),
-    }  # fmt: skip
-    return {
-        "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "%": np.mod, "^": np.power,
-        "abs": np.abs, "sqrt": np.sqrt, "exp": np.exp, "log": np.log, "floor": np.floor,
-        "ceil": np.ceil, "round": lambda x, digits: x, "clamp": np.clip,
-        **{f"{name} of elements": function for name, function in along.items()},
-        "vector": lambda *values: np.stack(np.broadcast_arrays(*values)), "element": lambda vector, at: vector[int(at)],
-        "sum": total, "avg": lambda *values: total(*values) / len(values),
-        "min": of_list(np.min), "max": of_list(np.max), "median": of_list(np.median),
-        "quantile": lambda q, *values: np.quantile(np.stack(np.broadcast_arrays(*values)), q, axis=0),
-        "var": of_list(lambda stacked, axis: np.var(stacked, axis=axis, ddof=1)),
-        "stddev": of_list(lambda stacked, axis: np.std(stacked, axis=axis, ddof=1)),
-    }  # fmt: skip
+def _stacked(values: Sequence[Any]) -> Any:
+    import numpy as np
+
+    return np.stack(np.broadcast_arrays(*values))
+
+
+class _OnDraws:
+    """Functions of the language that NumPy has under other names, or for one array alone."""
+
+    @staticmethod
+    def round(value: Any, digits: Any) -> Any:
+        """Rounded for show: its error is that of the number."""
+        return value
+
+    @staticmethod
+    def clamp(value: Any, low: Any, high: Any) -> Any:
+        import numpy as np
+
+        return np.clip(value, low, high)
+
+    @staticmethod
+    def vector(*values: Any) -> Any:
+        return _stacked(values)
+
+    @staticmethod
+    def element(vector: Any, place: Any) -> Any:
+        return vector[int(place)]
+
+    @staticmethod
+    def sum(*values: Any) -> Any:
+        return reduce(add, values)
+
+    @staticmethod
+    def avg(*values: Any) -> Any:
+        return reduce(add, values) / len(values)
+
+    @staticmethod
+    def min(*values: Any) -> Any:
+        return _stacked(values).min(axis=0)
+
+    @staticmethod
+    def max(*values: Any) -> Any:
+        return _stacked(values).max(axis=0)
+
+    @staticmethod
+    def median(*values: Any) -> Any:
+        import numpy as np
+
+        return np.median(_stacked(values), axis=0)
+
+    @staticmethod
+    def quantile(q: float, *values: Any) -> Any:
+        import numpy as np
+
+        return np.quantile(_stacked(values), q, axis=0)
+
+    @staticmethod
+    def var(*values: Any) -> Any:
+        return _stacked(values).var(axis=0, ddof=1)
+
+    @staticmethod
+    def stddev(*values: Any) -> Any:
+        return _stacked(values).std(axis=0, ddof=1)

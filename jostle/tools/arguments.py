@@ -23,6 +23,10 @@ def parse(words: Sequence[str]) -> argparse.Namespace | int:
             parser.error("--seed goes with --simulate; real noise has no seed")
         if options.command == "run" and options.overwrite and not options.save:
             parser.error("--overwrite goes with --save NAME=PATH")
+        if options.command == "run" and options.dry:
+            others = ("simulate", "trace", "pictures", "save")
+            if wrong := [f"--{name}" for name in others if getattr(options, name)]:
+                parser.error(f"--dry runs nothing, and {wrong[0]} has no part in it")
     except SystemExit as done:
         return int(done.code or 0)
     return options
@@ -68,6 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--simulate", action="store_true", help="open nothing private: rows are made up from the described domains"
     )
+    run.add_argument("--dry", action="store_true", help="run nothing: what each line would spend, and what stays")
     run.add_argument("--seed", metavar="N", type=_seed, help="the seed of a simulation (1 where it is left out)")
     run.add_argument("--ledger", metavar="PATH", help="where registered datasets are counted ($JOSTLE_LEDGER)")
 

@@ -21,7 +21,7 @@ from jostle.tools.render import clean, tell, width_of
 
 if TYPE_CHECKING:
     from jostle.events import Event
-    from jostle.tools.session import Result
+    from jostle.tools.session import Result, Session
 
 def run(options: Namespace) -> int:
     """Runs a program, with its results as text or as one JSON object.
@@ -33,6 +33,9 @@ def run(options: Namespace) -> int:
     from jostle.tools.progress import progress_on
     from jostle.tools.session import Session
     from jostle.trace.jsonl import Writer
+
+    if options.dry:
+        return _foreseen(options, Session(ledger=options.ledger), options.bind, dict(options.set))
 
     # A warning of a numerical library may quote or depend on private values.
     warnings.simplefilter("ignore")
@@ -181,13 +184,24 @@ def _indented(text: str) -> str:
 
 def check(options: Namespace) -> int:
     """Every error of a program at once, and what it can cost where that is known."""
-    from jostle.check.cost import table
     from jostle.tools.session import Session
 
+    return _foreseen(options, Session(), (), None)
+
+
+def _foreseen(
+    options: Namespace, session: Session, bound: Sequence[tuple[str, str]], settings: dict[str, Any] | None
+) -> int:
+    """What is known of a program before it runs: its errors, else what it can cost; with settings, line by line."""
+    from jostle.check.cost import table
+    from jostle.tools.dry_run import DryRun
+
     source = read_program(options.file)
-    session = Session()
-    faults = session.check(source)
-    costs = session.costs(source) if all(fault.kind == "BudgetExceeded" for fault in faults) else []
+    for name, path in bound:
+        session.bind(name, Path(path))
+    faults = session.check(source, settings)
+    costs = session.costs(source, settings) if all(fault.kind == "BudgetExceeded" for fault in faults) else []
+    dry_run = DryRun(source, tuple(costs)) if settings is not None and not faults else None
     if options.format == "json":
         import json
 
@@ -196,15 +210,19 @@ def check(options: Namespace) -> int:
             document["error"] = faults[0].as_json()
         if costs or not faults:
             document["cost"] = [cost.as_json() for cost in costs]
+        if dry_run is not None:
+            document["lines"] = dry_run.as_json()
         if session.hints:
             document["hints"] = [d.as_json() for d in session.hints]
         print(json.dumps(document, ensure_ascii=False))
         return 1 if faults else 0
     tell([*faults, *session.hints])
-    if not faults:
+    if dry_run is not None:
+        print(f"nothing is run and nothing private is opened\n\n{clean(str(dry_run))}\n")
+    elif not faults:
         print(f"{clean(options.file)}: no errors")
     if costs:
-        condition = ", its parameters as they are written" if "param " in source.text else ""
+        condition = ", its parameters as they are written" if settings is None and "param " in source.text else ""
         print(f"cost of a run that comes to its end{condition}\n{clean(table(costs))}")
     return 1 if faults else 0
 

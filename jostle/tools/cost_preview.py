@@ -1,39 +1,23 @@
-"""Predicts what an entry of the REPL would spend, from the static cost of all entries together.
+"""Predicts what an entry of the REPL would spend: the entries that ran and the new one are taken as one program.
 
-The entries that ran are taken as one program; what it can cost with the new entry, less what it can cost without, is
-the cost of the entry. Nothing is opened and nothing is run.
+Nothing is opened and nothing is run.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from jostle.accounting.amounts import as_text
 from jostle.diagnostics import Refusal
 from jostle.source import Source
-from jostle.trace.text import UNITS
 
 if TYPE_CHECKING:
+    from jostle.check.cost import Charge
     from jostle.tools.session import Session
-
-
-@dataclass(frozen=True, slots=True)
-class EntryPrice:
-    """At most `most` of `source`'s budget (infinite: no bound but the budget), in whole quanta; `exact`: just that."""
-
-    source: str
-    unit: str
-    most: float
-    exact: bool
-
-    def __str__(self) -> str:
-        if math.isinf(self.most):
-            return f"{self.source}: no bound but its budget"
-        amount = f"{UNITS.get(self.unit, self.unit)} {as_text(int(self.most))}"
-        return f"{self.source}: {'' if self.exact else 'at most '}{amount}"
 
 
 class CostPreview:
@@ -49,23 +33,18 @@ class CostPreview:
         if statement is not None:
             self._ran.append(statement)
 
-    def price(self, text: str) -> list[EntryPrice]:
+    def price(self, text: str) -> list[Charge]:
         """Returns what an entry can cost each source; empty where it costs nothing, or is no program."""
         statement = _statement(text)
         if statement is None:
             return []
-        before = {c.name: c for c in self._session.costs(Source("entries", "\n".join([*self._ran, ""])))}
-        after = self._session.costs(Source("entries", "\n".join([*self._ran, statement, ""])))
-        out = []
-        for cost in after:
-            old = before.get(cost.name)
-            bounded = old is None or not math.isinf(old.asked)
-            most = cost.asked - (old.asked if old is not None else 0) if bounded else math.inf
-            if most > 0:
-                out.append(EntryPrice(cost.name, cost.unit, most, cost.exact and (old is None or old.exact)))
-        return out
+        ran = "".join(f"{entry}\n" for entry in self._ran)
+        first = ran.count("\n") + 1
+        costs = self._session.costs(Source("entries", f"{ran}{statement}\n"))
+        prices = [[charge for charge in cost.charges if charge.span.end_line >= first] for cost in costs]
+        return [_sum(charges) for charges in prices if charges]
 
-    def steep(self, text: str) -> list[EntryPrice]:
+    def steep(self, text: str) -> list[Charge]:
         """The prices of an entry that could take more than half of what is left of a source."""
         try:
             prices = self.price(text)
@@ -81,6 +60,12 @@ class CostPreview:
             if math.isinf(price.most) or Decimal(as_text(int(price.most))) * 2 > left > 0:
                 out.append(price)
         return out
+
+
+def _sum(charges: Sequence[Charge]) -> Charge:
+    """The charges of several statements to one source as one."""
+    most, exact = sum(charge.most for charge in charges), all(charge.exact for charge in charges)
+    return replace(charges[-1], most=most, exact=exact)
 
 
 def _statement(text: str) -> str | None:

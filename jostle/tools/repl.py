@@ -16,6 +16,7 @@ from jostle.diagnostics import KINDS, Refusal, did_you_mean
 from jostle.events import Event
 from jostle.source import Source
 from jostle.tools.describe_value import Provenance, assigned_names
+from jostle.tools.dry_run import prices
 from jostle.tools.render import clean, tell, width_of
 from jostle.trace.text import UNITS, amount, exact
 
@@ -83,7 +84,7 @@ class Repl:
         if text.startswith(":"):
             return self._command(text[1:])
         if self._ask is not None and (steep := self._cost_preview.steep(entry.rstrip())):
-            words = "; ".join(map(str, steep))
+            words = "; ".join(prices(steep))
             if not self._ask(f"this can spend more than half of what is left ({words}). Go on?"):
                 self._say("not run; nothing was spent")
                 return True
@@ -161,11 +162,11 @@ class Repl:
             self._say(f":{what} takes {'an entry' if what == 'cost' else 'a name'}")
         elif what == "cost":
             try:
-                prices = self._cost_preview.price(rest)
+                charges = self._cost_preview.price(rest)
             except Refusal as refusal:
                 self._tell(refusal)
                 return
-            self._say("\n".join(map(str, prices)) or "nothing")
+            self._say("\n".join(prices(charges)) or "nothing")
         elif rest not in names:
             self._say(f"nothing is called {rest}" + (f"; {hint}" if (hint := did_you_mean(rest, names)) else ""))
         elif what == "type":

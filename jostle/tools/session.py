@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from jostle.privacy.ledger.registered import Clauses
     from jostle.run.interpreter import Interpreter
     from jostle.run.scope import Scope
+    from jostle.tools.dry_run import DryRun
     from jostle.trace.pictures import Picture
 
 _LINES = 200  # printed lines that an event of a run holds
@@ -168,7 +169,7 @@ class Session:
                 try:
                     with deep():
                         tree = self._checked(source)
-                        self._declared_settings(tree)
+                        _declared_settings(tree, self._interp.settings)
                         self._affordable(source, settings)
                         self._interp.block(tree.body, Scope(self._interp.base))
                 finally:
@@ -211,16 +212,31 @@ class Session:
             return None
         return list(names)
 
-    def check(self, source: Source) -> list[Diagnostic]:
+    def dry_run(self, program: str | Path | Source, /, **params: Any) -> DryRun:
+        """What each statement of a program would spend, and what stays; raises `Refusal` where a check refuses it.
+
+        Nothing is run, and of private data nothing but the headers of files is opened.
+        """
+        from jostle.tools.dry_run import DryRun
+
+        source = program if isinstance(program, Source) else read_program(Path(program))
+        if faults := self.check(source, params):
+            raise Refusal(*faults)
+        return DryRun(source, tuple(self.costs(source, params)))
+
+    def check(self, source: Source, settings: Mapping[str, Any] | None = None) -> list[Diagnostic]:
         """Every error that can be found before anything runs. Of the program; else of files that lie there, whose
-        headers are read; else that no run can pay for it."""
+        headers are read; else that no run can pay for it, with `settings` or the defaults of its parameters."""
         from jostle.check.cost import overspent
         from jostle.tools.headers import misfits
 
         self._look_beside(source)
         try:
             tree = self._parsed(source)
-            return self._check(tree) or misfits(tree, self._folders) or overspent(self.costs(source))
+            faults = self._check(tree)
+            if not faults:
+                _declared_settings(tree, settings or {})
+            return faults or misfits(tree, self._folders) or overspent(self.costs(source, settings))
         except Refusal as refusal:
             return list(refusal.diagnostics)
 
@@ -279,7 +295,7 @@ class Session:
         scope = Scope(interp.base)
         with deep():
             tree = self._checked(source)
-            self._declared_settings(tree)
+            _declared_settings(tree, self._interp.settings)
             interp.block(tree.body, scope)
         calls, interp.planned = interp.planned, None
         return dict(scope.names), calls or [], interp
@@ -422,15 +438,6 @@ class Session:
             predefined=list(predefined or ()),
         )  # fmt: skip
 
-    def _declared_settings(self, tree: n.Program) -> None:
-        declared = [s.name for s in tree.body if isinstance(s, n.ParamDecl)]
-        for name in self._interp.settings:
-            if name not in declared:
-                raise refuse(
-                    "NameError", f"the program has no `param {name}`",
-                    help=did_you_mean(name, declared) or (f"it has {', '.join(declared)}" if declared else ""),
-                )  # fmt: skip
-
 
 def to_python(value: Any) -> Any:
     """A public value of a program as Python users expect it."""
@@ -475,3 +482,19 @@ def _column(values: list[Any]) -> Any:
     import numpy as np
 
     return np.array(values, dtype=f"datetime64[{'us' if isinstance(values[0], datetime) else 's'}]")
+
+
+def _declared_settings(tree: n.Program, settings: Mapping[str, Any]) -> None:
+    """Refuses a setting of a parameter that a program does not have, and one of another kind than its default."""
+    from jostle.run.declare import setting
+
+    declared = {s.name: s.default for s in tree.body if isinstance(s, n.ParamDecl)}
+    for name, value in settings.items():
+        default = declared.get(name)
+        if isinstance(default, n.Number | n.String | n.Constant):
+            setting(value, default.value, name)
+        if name not in declared:
+            raise refuse(
+                "NameError", f"the program has no `param {name}`",
+                help=did_you_mean(name, declared) or (f"it has {', '.join(declared)}" if declared else ""),
+            )  # fmt: skip

@@ -1,10 +1,10 @@
 """Random small programs, their cost as `jostle check` tells it, and what a run of each spends.
 
 The run may never spend more than the bound, nor less than the least of a run that ends well; where the bound is said
-to be exact, it spends just that. A program that would be refused for its budget is run all the same, and must not come
-to its end. Programs run in a simulation, whose noise is seeded, so that a failure can be made
-again from its number. What rows are there is not under test: unless `--rows` asks for the engine, there are none and
-every exact count is 0, which takes a fifth of the time:
+to be exact, it spends just that. The same holds statement by statement, and of what is left after each. A program that
+would be refused for its budget is run all the same, and must not come to its end. Programs run in a simulation, whose
+noise is seeded, so that a failure can be made again from its number. What rows are there is not under test: unless
+`--rows` asks for the engine, there are none and every exact count is 0, which takes a fifth of the time:
 
     python -m tests.check.cost_property --programs 10000
     python -m tests.check.cost_property --first 4711 --programs 1 --show
@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from jostle import syntax
-from jostle.check.cost import overspent
+from jostle.check.cost import Cost, overspent
 from jostle.engine.groups import shape
 from jostle.plan.plan import Key, Plan, Term
 from jostle.run import simulated
@@ -289,6 +289,44 @@ def no_codes(plan: Plan, keys: tuple[Key, ...]) -> list[Any]:
     return [np.empty(0, dtype=np.int32) for _ in keys]
 
 
+Budgets = list[tuple[int, dict[str, Any]]]
+
+
+def budgets_after_statements(session: Session, source: Source) -> Budgets:
+    """A list that a run fills: the line of each statement of the program, and the budget where it ended well."""
+    interp, body = session._interp, session._parsed(source).body
+    block, budgets = interp.block, []
+
+    def watched(statements: Any, scope: Any) -> Any:
+        if statements is not body:
+            return block(statements, scope)
+        for statement in body:
+            block((statement,), scope)
+            budgets.append((statement.span.line, session.budget()))
+        return None
+
+    interp.block = watched  # type: ignore[method-assign]
+    return budgets
+
+
+def wrong_charges(cost: Cost, budgets: Budgets) -> list[str]:
+    """Where a statement spent more than its charge, or left less or something else than was said."""
+    wrong, before, given_up = [], 0, False
+    charges = {charge.span.line: charge for charge in cost.charges}
+    for line, budget in budgets:
+        charge = charges.get(line)
+        given_up = given_up or (charge is not None and charge.most == float("inf"))
+        after = quanta(budget[cost.name]["epsilon"]["spent"]) if cost.name in budget else 0
+        spent, before = after - before, after
+        if given_up:
+            continue
+        if spent > (charge.most if charge else 0) or (charge and charge.exact and spent != charge.most):
+            wrong.append(f"{cost.name}, line {line}: spent {spent}, and {charge} was said")
+        if charge and (cost.limit - after < charge.left or (charge.left_exact and cost.limit - after != charge.left)):
+            wrong.append(f"{cost.name}, line {line}: {cost.limit - after} is left, and {charge} was said")
+    return wrong
+
+
 def failures(seed: int, rows: bool = False) -> tuple[list[str], str]:
     """What is wrong with the cost of program number `seed`, and how its run and its cost came out."""
     source = Source(f"program {seed}", Maker(seed).program())
@@ -299,6 +337,7 @@ def failures(seed: int, rows: bool = False) -> tuple[list[str], str]:
         engine.group, engine.rows, engine.codes = zeros, lambda plan: 0, no_codes
     session._affordable = lambda source, settings: None  # type: ignore[method-assign]
     costs = session.costs(source)
+    budgets = budgets_after_statements(session, source)
     result = session.attempt(source)
     if not result.budget:
         return [f"it does not run at all: {result.diagnostics[0]}"], "unwritten"
@@ -314,6 +353,7 @@ def failures(seed: int, rows: bool = False) -> tuple[list[str], str]:
             wrong.append(f"{cost.name}: spent {spent}, and the least is {cost.least}")
         if result.ok and cost.exact and cost.fits and spent != cost.asked:
             wrong.append(f"{cost.name}: spent {spent}, and exactly {cost.asked} was said")
+        wrong += wrong_charges(cost, budgets)
     ended = "well" if result.ok else result.diagnostics[0].kind
     bound = "exact" if costs[0].exact else "boundless" if costs[0].asked == float("inf") else "bounded"
     bound = "refused" if refused else bound

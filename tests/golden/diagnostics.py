@@ -82,6 +82,9 @@ def place() -> Iterator[Path]:
         (folder / "latin.jst").write_bytes(b'x = "caf\xe9"\n')
         (folder / "empty.jsonl").write_text("", encoding="utf-8")
         (folder / "half.jsonl").write_text('{"v": 1, "t": 0.0, "id": 1, "kind": "ru\n', encoding="utf-8")
+        dear = 'private p = table("people.csv") described by {age: 0..99} protecting rows budget epsilon 1\n'
+        dear += "param e = 0.5\nn = {{ select count(*) from p with epsilon e }}\n"
+        (folder / "dear.jst").write_text(dear, encoding="utf-8")
         (folder / "short.jst").write_text("x = 1\n", encoding="utf-8")
         (folder / "saved.jst").write_text("release n = [1, 2]\nrelease one = 1\n", encoding="utf-8")
         os.environ["JOSTLE_LEDGER"] = str(folder / "ledger.db")

@@ -68,14 +68,14 @@ class Session:
         self.result.ok = False
         return self.result
 
-    def check(self, source: Source) -> list[Diagnostic]:
+    def check(self, source: Source, settings: object = None) -> list[Diagnostic]:
         found = []
         for n, line in enumerate(source.text.splitlines(), 1):
             if line.startswith("refuse "):
                 found.append(Diagnostic(line.split()[1], "as ordered", Span(source, n, 1, n, len(line) + 1)))
         return found
 
-    def costs(self, source: Source) -> list[object]:
+    def costs(self, source: Source, settings: object = None) -> list[object]:
         return []
 
     def execute(self, source: Source) -> object:

@@ -15,6 +15,7 @@ from jostle.syntax.lexicon import colour_tokens, lexicon
 from jostle.tools.completion import Vocabulary, complete, vocabulary_of
 from jostle.tools.cost_preview import CostPreview
 from jostle.tools.describe_value import Provenance, describe, reasons
+from jostle.tools.dry_run import prices
 from jostle.tools.session import Session
 from jostle.tools.terminal_images import escape_sequence, protocol
 
@@ -96,7 +97,7 @@ def test_the_price_of_an_entry_is_known_before_it_runs(session: Session) -> None
     preview = CostPreview(session)
     enter(session, preview, PEOPLE)
     count = "{{ select count(*) from people with epsilon 0.3 }}"
-    assert [str(p) for p in preview.price(count)] == ["people: ε 0.3"]
+    assert prices(preview.price(count)) == ["people: ε 0.3"]
     assert preview.steep(count) == []
     enter(session, preview, f"n = {count}")
     enter(
@@ -104,7 +105,7 @@ def test_the_price_of_an_entry_is_known_before_it_runs(session: Session) -> None
         preview,
         f"def twice():\n    return [{count} for i in 1..2]".replace("0.3", "0.2"),
     )
-    assert [str(p) for p in preview.steep("twice()")] == ["people: ε 0.4"]
+    assert prices(preview.steep("twice()")) == ["people: ε 0.4"]
     assert preview.price("n + 1") == [] and preview.price("x = (1") == []
 
 
@@ -132,7 +133,7 @@ def test_a_refusal_leaves_the_foresight_as_it_was(session: Session) -> None:
     enter(session, preview, PEOPLE)
     with pytest.raises(Refusal):
         session.execute(Source("entry", "print(people)\n"))
-    assert [str(p) for p in preview.price("{{ select count(*) from people with epsilon 1 }}")] == ["people: ε 1"]
+    assert prices(preview.price("{{ select count(*) from people with epsilon 1 }}")) == ["people: ε 1"]
 
 
 # Pictures in a terminal -----------------------------------------------------------------------------

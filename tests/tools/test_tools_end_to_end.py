@@ -68,6 +68,44 @@ def test_check_opens_nothing_and_finds_all(real: Call) -> None:
     assert status == 1 and err.count("NameError") == 2 and err.endswith("2 errors\n")
 
 
+DRY = DECLARED + """param share = 0.5
+by_sex = {{ select count(*) as n from people groupby sex with epsilon 10 * share }}
+with epsilon 20:
+    for i in 1..2: n = {{ select count(*) from people with epsilon epsilon / 4 }}
+if by_sex.n[0] > 3 { m = {{ select sum(hours) from people with epsilon 1 }} }
+"""
+
+
+def test_a_dry_run_says_what_each_line_spends_and_what_stays(real: Call) -> None:
+    status, out, err = real("run", "p.jst", "--dry", "--set", "share=0.75", program=DRY)
+    assert (status, err) == (0, "")
+    assert out == """nothing is run and nothing private is opened
+
+line                                                                source  amount       left
+   6  by_sex = {{ select count(*) as n from people groupby sex wi…  people  ε 7.5        92.5
+ 7–8  with epsilon 20:                                              people  ε 8.75       83.75
+   9  if by_sex.n[0] > 3 { m = {{ select sum(hours) from people w…  people  at most ε 1  at least 82.75
+
+cost of a run that comes to its end
+  people  at most epsilon 17.25 of 100
+"""
+    lines = json.loads(real("run", "p.jst", "--dry", "--format", "json")[1])["lines"]
+    assert lines[0] == {"line": 6, "end_line": 6, "source": "people", "unit": "epsilon", "most": "5", "exact": True,
+                        "left": "95", "left_exact": True}  # fmt: skip
+    assert "nothing is spent" in real("run", "p.jst", "--dry", program=DECLARED)[1]
+
+
+def test_a_dry_run_refuses_what_a_check_refuses_and_opens_nothing(real: Call) -> None:
+    status, out, err = real("run", "p.jst", "--dry", "--set", "share=9.5", program=DRY)
+    assert status == 1 and err.startswith("BudgetExceeded") and "line " not in out
+    for settings, kind in ((["share=many"], "TypeError"), (["shar=1"], "NameError")):
+        status, out, err = real("run", "p.jst", "--dry", *[w for s in settings for w in ("--set", s)])
+        assert (status, out) == (1, "") and err.startswith(kind)
+    assert real("run", "p.jst", "--dry", "--simulate")[0] == 2
+    Path("people.csv").unlink()
+    assert real("run", "p.jst", "--dry", program=PAID)[0] == 0
+
+
 def test_the_repl_keeps_names_and_goes_on_after_errors(real: Call) -> None:
     typed = (
         DECLARED

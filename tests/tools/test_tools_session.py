@@ -75,6 +75,18 @@ def test_an_unknown_parameter_is_refused_with_the_known_ones() -> None:
     assert result.diagnostics[0].kind == "NameError" and "eps" in result.diagnostics[0].help
 
 
+def test_a_dry_run_needs_no_data_and_spends_nothing() -> None:
+    session = jostle.Session()
+    dry_run = session.dry_run(Source("p.jst", PROGRAM), eps=400)
+    assert [(c.source, c.span.line, c.most // 10**12, c.exact) for c in dry_run.charges] == [
+        ("people", 5, 400, True), ("people", 6, 1000, True), ("cells", 7, 1000, True),
+    ]  # fmt: skip
+    assert str(dry_run).splitlines()[1].endswith("people  ε 400   1600") and session.budget() == {}
+    with pytest.raises(jostle.Refusal) as refused:
+        session.dry_run(Source("p.jst", PROGRAM), eps=1001)
+    assert refused.value.first.kind == "BudgetExceeded"
+
+
 def test_the_recursion_limit_of_python_is_restored() -> None:
     import sys
 

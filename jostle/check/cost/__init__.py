@@ -16,15 +16,17 @@ from typing import Any
 
 from jostle.accounting.amounts import as_text
 from jostle.check.abstract.declarations import Identity, World, literal_identity, universe
+from jostle.check.abstract.interpreter import NO_SOURCES
 from jostle.check.abstract.values import TOP, Most, Scope, SourceFact
+from jostle.check.cost.charges import Charge, Step
 from jostle.check.cost.explorer import Explorer, TooLong
-from jostle.check.cost.ledger import DELTA, NEVER, SOURCE, Overdrawn
+from jostle.check.cost.ledger import DELTA, NEVER, SOURCE, Opened, Overdrawn
 from jostle.check.cost.tally import Why
 from jostle.diagnostics import Diagnostic, Note
 from jostle.source import Span
 from jostle.syntax import nodes as n
 
-__all__ = ["Cost", "costs", "literal_identity", "overspent", "table"]
+__all__ = ["Charge", "Cost", "costs", "literal_identity", "overspent", "table"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,7 @@ class Cost:
     why: Why | None
     plain_sum: bool
     declared: Span
+    charges: tuple[Charge, ...]  # of each statement that can cost it something
     overdrawn: Overdrawn | None = None  # where no run comes to its end
 
     @property
@@ -98,9 +101,13 @@ def costs(
     walker = Explorer(World(load_module, identity, settings or {}), base)
     scope = Scope(base)
     places: dict[int, tuple[Span, tuple[Span, ...]]] = {}
+    steps: list[Step] = []
     for at, statement in enumerate(program.body):
         try:
+            recorder = walker.open(Opened(0, math.inf, 0, statement.span, NO_SOURCES, recorder=True))
             goes_on = walker.statement(statement, scope)
+            steps.append(Step(statement.span, recorder, walker.ledger.copy()))
+            walker.close(recorder, ())
             for source in walker.sources:
                 if source.limit is not None and walker.ledger.tally(SOURCE, source).total()[0] > source.limit:
                     last, before = walker.places(source, statement.span)
@@ -111,10 +118,14 @@ def costs(
         except (TooLong, RecursionError) as fault:
             why = fault.why if isinstance(fault, TooLong) else Why("it is nested too deeply to follow", statement.span)
             _give_up(walker, program.body[at:], scope, why)
+            steps.append(Step(statement.span.to(program.body[-1].span)))
             break
     for _, ledger in walker.returns:
         walker.ledger = walker.ledger.join(ledger)
-    return [_cost(walker, source, name, places.get(id(source))) for source in walker.sources for name in source.names]
+    return [
+        _cost(walker, source, name, places.get(id(source)), steps)
+        for source in walker.sources for name in source.names
+    ]  # fmt: skip
 
 
 def overspent(all_costs: Sequence[Cost]) -> list[Diagnostic]:
@@ -155,8 +166,9 @@ def _give_up(walker: Explorer, rest: tuple[n.Stmt, ...], scope: Scope, why: Why)
 
 
 def _cost(
-    walker: Explorer, source: SourceFact, name: str, places: tuple[Span, tuple[Span, ...]] | None
-) -> Cost:
+    walker: Explorer, source: SourceFact, name: str, places: tuple[Span, tuple[Span, ...]] | None,
+    steps: Sequence[Step],
+) -> Cost:  # fmt: skip
     tally = walker.ledger.tally(SOURCE, source)
     least, most = tally.total()
     least = 0 if source.inexact else least
@@ -170,7 +182,8 @@ def _cost(
         overdrawn = Overdrawn(*places, least, source.limit)
     exact = least == most and not source.inexact
     span = source.declared.span
-    return Cost(name, source.unit, source.limit, least, most, delta, exact, why, plain, span, overdrawn)
+    charges = tuple(charge for step in steps if (charge := step.charge(source, name)) is not None)
+    return Cost(name, source.unit, source.limit, least, most, delta, exact, why, plain, span, charges, overdrawn)
 
 
 def table(all_costs: list[Cost]) -> str:

@@ -94,14 +94,18 @@ def paths(text: str, folders: Sequence[Path]) -> list[Path | str]:
     raise refuse("DataError", f"no file matches `{text}`", help="paths in a program start at its folder")
 
 
+def stem(path: str | os.PathLike[str]) -> str:
+    """A path without the ending of a compressed file."""
+    text = os.fspath(path)
+    return next((text.removesuffix(ending) for ending in ENDINGS if text.endswith(ending)), text)
+
+
 def identities(path: str | os.PathLike[str]) -> list[tuple[object, ...]]:
     """What a file at a path is known by, and what is beside it under the same name, plain or compressed."""
-    stem = os.fspath(path)
-    stem = next((stem.removesuffix(ending) for ending in ENDINGS if stem.endswith(ending)), stem)
     statuses = []
     for ending in ("", *ENDINGS):
         try:
-            statuses.append(os.stat(stem + ending))
+            statuses.append(os.stat(stem(path) + ending))
         except (OSError, ValueError):
             continue
     return [("file", status.st_dev, status.st_ino) for status in statuses]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 from datetime import date, datetime
 from pathlib import Path
@@ -99,6 +100,24 @@ def test_the_file_has_no_other_name(owned: Place) -> None:
     made = owned.run('private p = bound("p") ' + TABLE.format(source=""), session)
     assert kind(made) == "PrivateValue"
     assert kind(owned.run('p = bound("p")\n', session)) == "PrivateValue"
+
+
+def test_a_compressed_copy_is_the_file(owned: Place) -> None:
+    """As `gzip people.csv` and `gzip -k people.csv` leave them, and beside a link."""
+    plain, copy = owned.folder / "people.csv", owned.folder / "people.csv.gz"
+    copy.write_bytes(gzip.compress(plain.read_bytes()))
+    (owned.folder / "hard").mkdir()
+    os.link(plain, owned.folder / "hard" / "people.csv")
+    (owned.folder / "hard" / "people.csv.gz").write_bytes(copy.read_bytes())
+    words = ("register", "more", str(copy), "--schema", "{age: 0..99}", "--protecting", "rows", "--budget", "epsilon 9")
+    status, _, told = owned.data(*words)
+    assert status == 1 and "registered already, as `people`" in told
+    for path in ("people.csv.gz", "hard/people.csv.gz"):
+        for source in (f'private p = table("{path}") ' + TABLE.format(source=""), f'p = table("{path}")\n'):
+            made, message = said(owned, source)
+            assert made == "PrivateValue" and "dataset `people`" in message, path
+    plain.unlink()
+    assert kind(owned.run('p = table("people.csv.gz")\n')) == "PrivateValue"
 
 
 def test_a_file_that_took_the_place_of_the_registered_one_is_no_way_in(owned: Place) -> None:

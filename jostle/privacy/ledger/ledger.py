@@ -19,6 +19,7 @@ from typing import Any
 from jostle.accounting.budget_tree import Cost
 from jostle.diagnostics import refuse
 from jostle.engine.files import OpenFile, open_file
+from jostle.engine.filesets import identities, stem
 from jostle.jsontext import digest
 from jostle.privacy.ledger import history
 from jostle.privacy.ledger.file import LedgerFile, default_path
@@ -93,17 +94,16 @@ class Ledger:
             )
 
     def named(self, file: OpenFile) -> str | None:
-        """The dataset whose file this is, by whatever path it was opened; the ledger's own files are refused."""
+        """The dataset whose file this is, by whatever path it was opened, or that of its compressed copy; the ledger's
+        own files are refused."""
         if not self.file.exists():
             return None
         if self.file.is_part(file.name):
             raise refuse("DataError", f"`{file.path}` is the ledger itself, which no program reads")
-        here, real = file.identity[1:], file.real
+        here = {file.identity, *identities(file.real)}
         for dataset in self.datasets():
-            mark = dataset.state.mark
-            moved = _mark(dataset.terms.path)
-            marks = [(m.device, m.inode) for m in (mark, moved) if m is not None]
-            if dataset.terms.path == real or here in marks:
+            marks = {_identity(m) for m in (dataset.state.mark, _mark(dataset.terms.path)) if m is not None}
+            if stem(dataset.terms.path) == stem(file.real) or here & marks:
                 return dataset.terms.name
         return None
 
@@ -150,9 +150,10 @@ class Ledger:
     # For owners ------------------------------------------------------------------------------------
 
     def register(self, terms: Terms, check: Check | None = None) -> Dataset:
-        """Adds a dataset; its file may stand under one name only. `DataError` where it cannot. `check` looks at the
-        file that is registered, before it is."""
+        """Adds a dataset; its file may stand under one name only, and so may its compressed copy. `DataError` where it
+        cannot. `check` looks at the file that is registered, before it is."""
         mark, bytes_digest = _contents(terms, check)
+        here = {_identity(mark), *identities(terms.path)}
         self.file.create()
         key = history.new_key()
         code = history.sealed(key, "data", bytes_digest)
@@ -161,8 +162,7 @@ class Ledger:
             for other in rows.all():
                 if other.terms.name == terms.name:
                     raise refuse("DataError", f"`{terms.name}` is registered already", help="give another name")
-                same = (other.state.mark.device, other.state.mark.inode) == (mark.device, mark.inode)
-                if same or other.terms.path == terms.path:
+                if _identity(other.state.mark) in here or stem(other.terms.path) == stem(terms.path):
                     raise refuse(
                         "DataError", f"this file is registered already, as `{other.terms.name}`",
                         help="one file has one budget",
@@ -237,6 +237,10 @@ def _check(dataset: Dataset, growth: Growth) -> None:
         )
     if len(growth.amount) != dataset.terms.measure.width or min(growth.amount) < 0:
         raise refuse("LedgerError", f"this charge on `{growth.name}` is no charge", help="nothing was charged")
+
+
+def _identity(mark: FileMark) -> tuple[object, ...]:
+    return ("file", mark.device, mark.inode)
 
 
 def _mark(path: str | Path) -> FileMark | None:

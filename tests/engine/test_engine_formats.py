@@ -207,6 +207,24 @@ def test_what_cannot_be_read_is_refused_when_it_is_opened(
     engine.close()
 
 
+@pytest.mark.parametrize("part", ["sqlite_stat1", "sqlite_sequence", "words_content", "words_data"])
+def test_what_a_database_keeps_of_its_tables_is_no_table(tmp_path: Path, part: str) -> None:
+    """The first has how many rows the others have; the third has texts of a private table."""
+    with sqlite3.connect(tmp_path / "x.db") as connection:
+        connection.execute("CREATE TABLE people (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT)")
+        connection.execute("CREATE INDEX names ON people (name)")
+        connection.execute("CREATE VIRTUAL TABLE words USING fts5(name)")
+        connection.execute("INSERT INTO people (name) VALUES ('ann')")
+        connection.execute("INSERT INTO words VALUES ('ann')")
+        connection.execute("ANALYZE")
+        assert connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = ?", (part,)).fetchone() == (1,)
+    connection.close()
+    engine, file = DuckDb(), open_file(tmp_path / "x.db")
+    assert engine.open(FileSet.of([file], Reading("people")), public=True).columns == ("id", "name")
+    with pytest.raises(Refusal, match=f"no table `{part}`"):
+        engine.open(FileSet.of([file], Reading(part)), public=True)
+
+
 def test_a_database_with_changes_beside_it_is_refused(tmp_path: Path) -> None:
     sqlite(tmp_path / "x.db")
     (tmp_path / "x.db-wal").write_bytes(b"changes")

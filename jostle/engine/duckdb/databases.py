@@ -1,9 +1,10 @@
 """Tables of SQLite and DuckDB files, as Arrow tables.
 
 Only tables that the file stores are read, no views, and no columns that are calculated: what runs in them may fail on
-a row. A name is compared as the database does it, and is never part of a query's text but in quotes. What a cell holds
-fails nothing: SQLite's become texts one by one, of DuckDB's columns those are read that have cells of their own. A
-database whose last changes stand in a file beside it is refused, since they would be missing.
+a row. What SQLite keeps of other tables is not read either: their statistics, and the words of a text index. A name is
+compared as the database does it, and is never part of a query's text but in quotes. What a cell holds fails nothing:
+SQLite's become texts one by one, of DuckDB's columns those are read that have cells of their own. A database whose last
+changes stand in a file beside it is refused, since they would be missing.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _MOMENTS = ("TIMESTAMP", "TIME", "DECIMAL")  # kinds that Arrow has, as they begin
+_STORED = """SELECT name FROM sqlite_schema t WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'
+AND substr(name, 1, 7) <> 'sqlite_' AND NOT EXISTS (SELECT 1 FROM sqlite_schema v WHERE v.sql LIKE 'CREATE VIRTUAL%'
+AND substr(t.name, 1, length(v.name) + 1) = v.name || '_')"""
 _AS_TEXT = ("UUID", "HUGEINT", "UHUGEINT", "ENUM")
 
 
@@ -35,8 +39,7 @@ def sqlite_table(file: OpenFile, label: str, part: str) -> pa.Table:
         connection = sqlite3.connect(f"file:{file.name}?immutable=1", uri=True)
         try:
             connection.text_factory = bytes
-            stored = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
-            tables = connection.execute(stored)
+            tables = connection.execute(_STORED)
             name = _chosen(label, part, [table.decode("utf-8", "replace") for (table,) in tables])
             described = connection.execute(f"PRAGMA table_xinfo({_quoted(name)})").fetchall()
             columns = [row[1].decode("utf-8", "replace") for row in described if row[6] == 0]

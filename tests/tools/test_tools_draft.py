@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from argparse import Namespace
 from datetime import datetime
 from pathlib import Path
 
+import duckdb
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,6 +21,7 @@ from jostle.tools.datacheck import schema
 from jostle.tools.draft import Column, clause, columns_of, describe
 from jostle.tools.draft.command import asked, draft
 from jostle.tools.draft.frames import columns_of_arrow
+from jostle.tools.draft.init import drafted as program_for
 from jostle.tools.entry import main
 
 
@@ -103,6 +106,23 @@ def test_of_data_only_the_header_is_read(tmp_path: Path, header: str) -> None:
             columns_of(str(tmp_path / "d.csv"))
         return
     assert drafted(columns_of(str(tmp_path / "d.csv"))) == dict.fromkeys(header.split(","), "?")
+
+
+@pytest.mark.parametrize("name", ["people.jsonl", "people.ndjson.gz", "people.duckdb"])
+def test_of_data_without_a_header_no_row_is_read(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    if name.endswith(".duckdb"):
+        with duckdb.connect(str(path)) as connection:
+            connection.execute("CREATE TABLE people AS SELECT 'Zoe' AS name")
+    else:
+        record = b'{"name": "Zoe"}\n'
+        path.write_bytes(gzip.compress(record) if name.endswith(".gz") else record)
+    with pytest.raises(Refusal, match="no header of its own"):
+        columns_of(str(path))
+    options = Namespace(file=str(path), codebook=None, describe=None, protecting=None, budget=None)
+    with pytest.raises(Refusal) as refused:
+        program_for(options, None, tmp_path)
+    assert not any("Zoe" in f"{one.message} {one.help}" for one in refused.value.diagnostics)
 
 
 def test_a_refused_codebook_shows_no_cell(tmp_path: Path) -> None:

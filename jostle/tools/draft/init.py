@@ -55,7 +55,8 @@ def drafted(options: Namespace, ask: Ask | None, folder: Path) -> str:
     described = _domains([column for column in open_ones if column.domain != UNKNOWN]) | told
     ordered = [(c.name, described[c.name]) for c in columns if c.name in described] or list(described.items())
     if not ordered:
-        help = f"""--describe '{{age: 0..99, sex: {{"F", "M"}}}}', or --codebook FILE; {_names(columns)}"""
+        help = """--describe '{age: 0..99, sex: {"F", "M"}}', or --codebook FILE"""
+        help += f"; {_names(columns)}" if columns else ""
         raise refuse("DataError", f"no column of `{options.file}` is described", help=help)
     protecting = options.protecting or _protecting(columns, ask)
     budget = options.budget or (ask("budget (epsilon 1): ").strip() if ask is not None else "") or "epsilon 1"
@@ -65,7 +66,10 @@ def drafted(options: Namespace, ask: Ask | None, folder: Path) -> str:
 
 def _columns(options: Namespace) -> list[Column]:
     """The columns of the file, with what a codebook says of them."""
-    columns = columns_of(options.file) if not options.file.lower().endswith((".jsonl", ".ndjson")) else []
+    from jostle.engine.duckdb.formats import has_names
+    from jostle.engine.files import open_file
+
+    columns = columns_of(options.file) if has_names(open_file(options.file)) else []
     if options.codebook is None:
         return columns
     told = {column.name: column for column in columns_of(options.codebook)}

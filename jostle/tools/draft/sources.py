@@ -91,9 +91,14 @@ def _arrow(path: str) -> list[Column]:
 def _csv(path: str) -> list[Column]:
     """The header alone, unless every column of the file is one of a codebook."""
     from jostle.engine.duckdb.csvfile import header
+    from jostle.engine.duckdb.formats import format_of
     from jostle.engine.files import open_file
 
-    names = header(open_file(path), f"`{path}`").names
+    file = open_file(path)
+    if format_of(file) != "csv":
+        message = f"what columns `{path}` has stands in no header of its own"
+        raise refuse("DataError", message, help="write a codebook, or their description: `{age: 0..99}`")
+    names = header(file, f"`{path}`").names
     places = _codebook(names)
     if places is None:
         return [Column.of(name) for name in names]

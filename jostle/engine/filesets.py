@@ -47,12 +47,13 @@ class FileSet:
     def of(cls, parts: Sequence[OpenFile], reading: Reading | None = None) -> FileSet:
         """Refuses with `DataError` one file that is named twice, also where one is a compressed copy beside it."""
         reading = reading or Reading()
-        owners: dict[tuple[object, ...], OpenFile] = {}
-        for file in parts:
+        owners: dict[tuple[object, ...], int] = {}
+        for place, file in enumerate(parts):
             for name in _names(file):
                 part = () if reading.part is None else (reading.part.casefold(),)
-                other = owners.setdefault((*name, *part), file)
-                if other is not file:
+                first = owners.setdefault((*name, *part), place)
+                if first != place:
+                    other = parts[first]
                     message = f"`{other.path}` and `{file.path}` are one file, or one is the other compressed"
                     raise refuse("DataError", message, help="name each file of a table once")
         return cls(tuple(parts), reading, frozenset(owners))

@@ -143,6 +143,19 @@ def test_files_of_several_kinds_are_one_table(tmp_path: Path) -> None:
     engine.close()
 
 
+@pytest.mark.parametrize("again", ["a.csv", "./a.csv", "hard.csv", "a.csv.gz"])
+def test_a_private_file_stands_in_a_table_once(tmp_path: Path, again: str) -> None:
+    """Twice each row would count two, at the price of one; also of a file that was opened before."""
+    (tmp_path / "a.csv").write_text("x\n1\n")
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"x\n1\n"))
+    (tmp_path / "hard.csv").hardlink_to(tmp_path / "a.csv")
+    table = "private {} = table({}) described by {{x: 0..9}} protecting rows budget epsilon 1\n"
+    for first in ("", table.format("a", '"a.csv"')):
+        source = Source("p.jst", first + table.format("b", f'["a.csv", "{again}"]'))
+        result = Session(cwd=tmp_path).attempt(source)
+        assert not result.ok and "are one file" in result.diagnostics[0].message, first
+
+
 def test_python_hands_over_several_paths(tmp_path: Path) -> None:
     for name in ("a.csv", "b.csv.gz"):
         write(tmp_path / name, separated() if name == "a.csv" else gzip.compress(separated()))

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import Diagnostic, did_you_mean, refuse, unwritable
+from jostle.tools.bound import beside
 from jostle.tools.files import read_program
 from jostle.tools.outlet import keep
 from jostle.tools.render import clean, tell, width_of
@@ -65,7 +66,7 @@ def run(options: Namespace) -> int:
         if simulate is not None and not as_json:
             say("nothing private is opened; rows are made up from the described domains")
         for name, path in options.bind:
-            session.bind(name, Path(path))
+            session.bind(name, beside(options.file, path))
         if options.trace is not None:  # last: what is refused before the run leaves an earlier trace as it was
             writers.append(Writer(Path(options.trace), **({} if simulate is None else {"simulated": simulate})))
             stack.callback(writers[0].close)
@@ -198,7 +199,7 @@ def _foreseen(
 
     source = read_program(options.file)
     for name, path in bound:
-        session.bind(name, Path(path))
+        session.bind(name, beside(options.file, path))
     faults = session.check(source, settings)
     costs = session.costs(source, settings) if all(fault.kind == "BudgetExceeded" for fault in faults) else []
     dry_run = DryRun(source, tuple(costs)) if settings is not None and not faults else None

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.source import Source
+from jostle.tools.bound import beside
 from jostle.tools.files import read_program
 from jostle.tools.render import clean
 
@@ -98,7 +99,7 @@ def command(options: Namespace) -> int:
     with progress_on(sys.stderr) as bar:
         results = evaluate(
             options.file, choice=options.choice, epsilon=options.epsilon, only=options.data, progress=bar,
-            bound=dict(options.bind), **dict(options.set),
+            bound={name: beside(options.file, path) for name, path in options.bind}, **dict(options.set),
         )  # fmt: skip
     if options.format == "json":
         print(json.dumps({"choices": [one.as_json() for one in results]}, ensure_ascii=False, allow_nan=False))

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
 from jostle.noise_laws import Gaussian, Laplace, law_named
+from jostle.tools.bound import beside
 from jostle.tools.files import read_program
 from jostle.tools.render import clean
 from jostle.trace.text import UNITS, align, number
@@ -92,7 +93,7 @@ def plan(
 
     session = Session(simulate=1, progress=progress)
     for name, path in bound.items():
-        session.bind(name, Path(path))
+        session.bind(name, beside(file, path))
     names, planned, interp = session.rehearse(read_program(file), settings)
     choices: list[ChoicePlan] = []
     left_out: list[str] = []

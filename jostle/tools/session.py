@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle import resources
-from jostle.diagnostics import Diagnostic, Refusal, did_you_mean, refuse
+from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.events import Event, Stream
 from jostle.language.builtins import BUILTINS
 from jostle.run.modules import Modules
 from jostle.source import Source
 from jostle.syntax import nodes as n
 from jostle.tools.files import read_program
+from jostle.tools.settings import need_settings
 from jostle.version import __version__
 
 if TYPE_CHECKING:
@@ -141,10 +142,15 @@ class Session:
 
     def bind(self, name: str, value: object) -> None:
         """Hands data over: a program reads them with `bound("name")`. A path, a pattern or a list of paths, or a
-        table or array in memory: of pandas, polars, Arrow, DuckDB or NumPy."""
+        table or array in memory: of pandas, polars, Arrow, DuckDB or NumPy. What is none of them, and a path at which
+        nothing lies, is refused."""
+        from jostle.tools.bound import need_data
+
         if isinstance(value, list | tuple) and any(isinstance(item, Path) for item in value):
             value = [str(item) for item in value]
-        self._bound[name] = str(value) if isinstance(value, Path) else value
+        value = str(value) if isinstance(value, Path) else value
+        need_data(name, value, self._folders)
+        self._bound[name] = value
 
     def run(self, program: str | Path | Source, /, **params: Any) -> Result:
         """Runs a program; raises `Refusal` where it is refused."""
@@ -169,7 +175,7 @@ class Session:
                 try:
                     with deep():
                         tree = self._checked(source)
-                        _declared_settings(tree, self._interp.settings)
+                        need_settings(tree, self._interp.settings)
                         self._affordable(source, settings)
                         self._interp.block(tree.body, Scope(self._interp.base))
                 finally:
@@ -235,7 +241,7 @@ class Session:
             tree = self._parsed(source)
             faults = self._check(tree)
             if not faults:
-                _declared_settings(tree, settings or {})
+                need_settings(tree, settings or {})
             return faults or misfits(tree, self._folders) or overspent(self.costs(source, settings))
         except Refusal as refusal:
             return list(refusal.diagnostics)
@@ -295,7 +301,7 @@ class Session:
         scope = Scope(interp.base)
         with deep():
             tree = self._checked(source)
-            _declared_settings(tree, self._interp.settings)
+            need_settings(tree, self._interp.settings)
             interp.block(tree.body, scope)
         calls, interp.planned = interp.planned, None
         return dict(scope.names), calls or [], interp
@@ -482,19 +488,3 @@ def _column(values: list[Any]) -> Any:
     import numpy as np
 
     return np.array(values, dtype=f"datetime64[{'us' if isinstance(values[0], datetime) else 's'}]")
-
-
-def _declared_settings(tree: n.Program, settings: Mapping[str, Any]) -> None:
-    """Refuses a setting of a parameter that a program does not have, and one of another kind than its default."""
-    from jostle.run.declare import setting
-
-    declared = {s.name: s.default for s in tree.body if isinstance(s, n.ParamDecl)}
-    for name, value in settings.items():
-        default = declared.get(name)
-        if isinstance(default, n.Number | n.String | n.Constant):
-            setting(value, default.value, name)
-        if name not in declared:
-            raise refuse(
-                "NameError", f"the program has no `param {name}`",
-                help=did_you_mean(name, declared) or (f"it has {', '.join(declared)}" if declared else ""),
-            )  # fmt: skip

@@ -106,6 +106,17 @@ def test_a_dry_run_refuses_what_a_check_refuses_and_opens_nothing(real: Call) ->
     assert real("run", "p.jst", "--dry", program=PAID)[0] == 0
 
 
+def test_what_is_bound_lies_beside_the_program_or_in_the_working_directory(real: Call) -> None:
+    Path("in").mkdir()
+    Path("in/p.jst").write_text(PAID.replace('table("people.csv")', 'bound("people")'))
+    Path("people.csv").rename("in/mine.csv")
+    for name in ("in/mine.csv", "mine.csv"):
+        assert real("run", "in/p.jst", "--bind", f"people={name}")[0] == 0
+    for command in (["run", "in/p.jst"], ["run", "in/p.jst", "--dry"], ["plan", "in/p.jst"], ["evaluate", "in/p.jst"]):
+        status, out, err = real(*command, "--bind", "people=yours.csv")
+        assert (status, out) == (1, "") and err.startswith("DataError: `people` cannot be bound: there is no file")
+
+
 def test_the_repl_keeps_names_and_goes_on_after_errors(real: Call) -> None:
     typed = (
         DECLARED

@@ -87,6 +87,30 @@ def test_a_dry_run_needs_no_data_and_spends_nothing() -> None:
     assert refused.value.first.kind == "BudgetExceeded"
 
 
+@pytest.mark.parametrize(
+    ("value", "message", "help"),
+    [
+        ([1, 2], "what is of type list is no table", "a NumPy array of counts"),
+        (7, "what is of type int is no table", "a data frame"),
+        ({"age": 20}, "every column of a table is an array", '{"age": [20, 30]}'),
+        (pd.Series([1, 2]), "a Series is no table", "s.to_frame()"),
+        ("peple.csv", "there is no file `peple.csv`", "did you mean `people.csv`?"),
+        (Path("nowhere.csv"), "there is no file `nowhere.csv`", "its whole path"),
+        (["people.csv", "more.csv"], "there is no file `more.csv`", "its whole path"),
+        ("more*.csv", "no file matches `more*.csv`", "folder"),
+    ],
+    ids=str,
+)
+def test_what_is_no_data_is_refused_when_it_is_bound(value: object, message: str, help: str, tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("age\n20\n")
+    session = jostle.Session(cwd=tmp_path)
+    with pytest.raises(jostle.Refusal) as refused:
+        session.bind("people", value)
+    first = refused.value.first
+    assert (first.kind, first.message) == ("DataError", f"`people` cannot be bound: {message}") and help in first.help
+    session.bind("people", "p*.csv")
+
+
 def test_the_recursion_limit_of_python_is_restored() -> None:
     import sys
 

@@ -49,21 +49,33 @@ class Frame(Raw):
         return False
 
 
-def _columns(origin: Any) -> tuple[tuple[str, ...], list[Any]]:
-    """The names and columns of a pandas frame, a dict of arrays, a structured NumPy array, or of whatever hands itself
-    over as an Arrow stream: Arrow tables, polars frames, relations of DuckDB."""
-    if isinstance(origin, dict):
-        return tuple(str(name) for name in origin), list(origin.values())
+def need_table(origin: Any) -> None:
+    """Refuses with `DataError` what is no table, by its type. A table is a pandas frame, a dict of arrays, a structured
+    NumPy array, or whatever hands itself over as an Arrow stream: Arrow tables, polars frames, relations of DuckDB."""
     home = type(origin).__module__.partition(".")[0]
-    if home == "pandas" and hasattr(origin, "iloc") and hasattr(origin, "columns"):
-        return tuple(str(name) for name in origin.columns), [origin.iloc[:, i] for i in range(origin.shape[1])]
     if home == "numpy" and hasattr(origin, "dtype"):
         if origin.dtype.names is None or origin.ndim != 1:
             raise refuse("DataError", "an array is no table", help="give a dict of arrays, or a structured array")
+    elif home == "pandas" and not hasattr(origin, "columns"):
+        raise refuse("DataError", f"a {type(origin).__name__} is no table", help="give a frame, `s.to_frame()`")
+    elif isinstance(origin, dict):
+        if any(isinstance(column, str) or not hasattr(column, "__len__") for column in origin.values()):
+            raise refuse("DataError", "every column of a table is an array", help='write `{"age": [20, 30]}`')
+    elif not hasattr(origin, "__arrow_c_stream__") and home != "pandas":
+        help = "give a path, a data frame (pandas, polars, Arrow, DuckDB), a dict of arrays, or a NumPy array of counts"
+        raise refuse("DataError", f"what is of type {type(origin).__name__} is no table", help=help)
+
+
+def _columns(origin: Any) -> tuple[tuple[str, ...], list[Any]]:
+    """The names and the columns of a table."""
+    need_table(origin)
+    if isinstance(origin, dict):
+        return tuple(str(name) for name in origin), list(origin.values())
+    home = type(origin).__module__.partition(".")[0]
+    if home == "pandas":
+        return tuple(str(name) for name in origin.columns), [origin.iloc[:, i] for i in range(origin.shape[1])]
+    if home == "numpy":
         return tuple(origin.dtype.names), [origin[name] for name in origin.dtype.names]
-    if not hasattr(origin, "__arrow_c_stream__"):
-        help = "give a path, a data frame (pandas, polars, Arrow, DuckDB) or arrays"
-        raise refuse("DataError", f"a {type(origin).__name__} is no table", help=help)
     table = _streamed(origin)
     return tuple(table.column_names), list(table.columns)
 

@@ -20,7 +20,7 @@ from jostle.engine.sql.dialect import DUCKDB
 from jostle.engine.sql.hashes import BITS, hashed
 from jostle.engine.sql.rows import Physical
 from jostle.plan.domains import Integer, Open, Real
-from jostle.plan.plan import Bound, Scan
+from jostle.plan.plan import Bound, Owners, Scan
 
 NUMBERS = (("a", Integer(-4, 4)), ("b", Integer(-(2**50), 2**50)), ("who", Open("integer")))
 MIXED = (("a", Integer(-4, 4)), ("t", Open("text")), ("who", Open("text")), ("x", Real(-9.0, 9.0)))
@@ -143,3 +143,18 @@ def test_hashes_that_all_tie_change_nobody_else(monkeypatch: pytest.MonkeyPatch)
         others = stay([row for row in rows if row[2] != person])
         assert others - everyone == Counter()
         assert {row[2] for row in everyone - others} == {person}
+
+
+@pytest.mark.parametrize("looked_up", [True, False])
+def test_arrays_hold_only_texts_that_fit_those_of_persons_too(monkeypatch: pytest.MonkeyPatch, looked_up: bool) -> None:
+    """Whose a row is may be a longer text than all its cells: of an owner elsewhere, or of several whole numbers."""
+    monkeypatch.setattr(bounding, "MOST_BYTES", 2000)
+    monkeypatch.setattr(bounding, "bounded_rows", lambda *_: pytest.fail("too large for arrays"))
+    engine, numbers = DuckDb(), np.arange(100)
+    owners = engine.open({"who": np.array([f"{i:030}" for i in numbers]), "number": numbers}, public=False)
+    items = engine.open({"order": numbers, "shop": numbers + 10**18, "v": numbers % 7}, public=False)
+    scan, owner = Scan(items.key, (("v", Integer(0, 9)),)), Scan(owners.key, (("number", Integer(0, 99)),))
+    looked = Owners(Bound(owner, ("who",), None), "number", "order") if looked_up else None
+    relation = engine.base(Bound(scan, () if looked_up else ("order", "shop"), 1, owners=looked))
+    assert engine.fetch(f"SELECT count(*) FROM ({relation.sql})") == [(100,)]
+    engine.close()

@@ -206,6 +206,13 @@ class DuckDb(SqlEngine):
         kept = self._keep(f"SELECT t.*, o.q FROM ({rows}) t JOIN ({self._claims(owners)}) o ON t.k = o.k", raw)
         return f"SELECT * FROM {kept}", int(self.fetch(f"SELECT count(*) FROM {kept}", raw.label)[0][0])
 
+    def _told_by(self, plan: Bound) -> tuple[str, str]:
+        """The column `q` of `_rows_of_persons`, and its kind."""
+        while plan.owners is not None:
+            plan = plan.owners.table
+        cells = [self._raw[plan.scan.data].cell(name) for name in plan.by]
+        return "q", cells[0][1] if len(cells) == 1 and cells[0][1] in WHOLE else "VARCHAR"
+
     def _claims(self, owners: Owners) -> str:
         """Every person `q` with every value `k` that a row of theirs has, once."""
         rows, _ = self._rows_of_persons(owners.table, owners.key)
@@ -226,7 +233,7 @@ class DuckDb(SqlEngine):
         if plan.most is None:
             return self._keep(f"SELECT {', '.join(items)} FROM ({source}){persons.known(['q'])}", raw)
         cells = [whole_or_text(*raw.cell(name)) for name in sorted(dict(plan.scan.columns))]
-        used = {raw.cell(name) for name in (*dict(plan.scan.columns), *plan.by)}
+        used = {raw.cell(name) for name in dict(plan.scan.columns)} | {self._told_by(plan)}
         if not plan.weighted and bounding.fits(
             size, used, lambda query: self.fetch(query.format(f"({source})"), raw.label)
         ):

@@ -26,7 +26,7 @@ from jostle.check.abstract.values import (
     private_handle,
 )  # fmt: skip
 from jostle.check.report import Report
-from jostle.diagnostics import Note
+from jostle.diagnostics import Diagnostic, Note
 from jostle.language import facts
 from jostle.language.facts import Gives, Parameter, Reads
 from jostle.language.operations import COMPARISONS, FOLDS
@@ -83,7 +83,7 @@ class Labels:
             self._refuse(value, expr, "cannot be a condition")
         self.misused(kinds.of_condition(value), expr)
 
-    def misused(self, fault: kinds.Fault | None, expr: n.Node) -> None:
+    def misused(self, fault: Diagnostic | None, expr: n.Node) -> None:
         """A value whose kind does not fit."""
         if fault is not None and self.sure:
             self.report.add(fault.kind, fault.message, expr.span, help=fault.help)

@@ -11,6 +11,7 @@ from jostle.doubles import arithmetic, folded, ordered
 from jostle.formulas import Noised, calculated
 from jostle.kernels.errors import KernelError
 from jostle.language import patterns
+from jostle.language.misfits import misfit
 from jostle.language.moments import number_of
 from jostle.privacy.kernel.handles import handles_in
 from jostle.run.applied import apply
@@ -71,7 +72,7 @@ def binary(op: str, left: Any, right: Any) -> Any:
             return _compare(op, left, right)
         case "like" | "not like":
             if not (isinstance(left, str) and isinstance(right, str)):
-                raise refuse("TypeError", f"`like` takes texts, not {kind_name(left)} and {kind_name(right)}")
+                raise _refused(op, left, right)
             return patterns.matches(left, patterns.like(right)) == (op == "like")
         case "between" | "not between":
             return (_compare(">=", left, right[0]) and _compare("<=", left, right[1])) == (op == "between")
@@ -99,10 +100,7 @@ def _numbers(op: str, left: Any, right: Any) -> float:
     for handle in handles_in([left, right]):
         raise private_value(handle, "cannot be calculated with")
     if not (is_number(left) and is_number(right)):
-        raise refuse(
-            "TypeError", f"`{op}` takes numbers, and these are {kind_name(left)} and {kind_name(right)}",
-            help=_instead(op, left, right),
-        )  # fmt: skip
+        raise _refused(op, left, right)
     return _calculated(op, left, right)
 
 
@@ -112,18 +110,8 @@ def _calculated(op: str, left: float, right: float) -> float:
     return arithmetic(op, left, right)
 
 
-def _instead(op: str, left: Any, right: Any) -> str:
-    """What to write where an operator met something else than numbers."""
-    sides = (left, right)
-    if any(isinstance(side, str) for side in sides):
-        return 'join texts with `"a" + str(n)`' if op == "+" else "`number(s)` reads a number from a text"
-    if any(isinstance(side, bool) for side in sides):
-        return "write `1 if b else 0` for the boolean"
-    if any(isinstance(side, list) for side in sides):
-        return f"calculate with each element: `[x {op} 2 for x in xs]`"
-    if any(side is None for side in sides):
-        return "test for `none` first: `x if x != none else 0`"
-    return ""
+def _refused(op: str, left: Any, right: Any) -> Refusal:
+    return Refusal(misfit(op, kind_name(left), kind_name(right)))
 
 
 def _compare(op: str, left: Any, right: Any) -> bool:
@@ -131,7 +119,7 @@ def _compare(op: str, left: Any, right: Any) -> bool:
         return ordered(op, *(number_of(end) for end in (period(left, right).low, period(left, right).high)))
     texts = isinstance(left, str) and isinstance(right, str)
     if not texts and not (is_number(left) and is_number(right)):
-        raise refuse("TypeError", f"`{op}` compares numbers or texts, not {kind_name(left)} and {kind_name(right)}")
+        raise _refused(op, left, right)
     return ordered(op, left, right)
 
 
@@ -148,7 +136,7 @@ def contains(container: Any, item: Any) -> bool:
         return is_number(item) and container.low <= item <= container.high
     if is_sequence(container):
         return any(same(x, item) for x in container)
-    raise refuse("TypeError", f"`in` takes a list, a set, a range or a record, not {kind_name(container)}")
+    raise _refused("in", item, container)
 
 
 def _sets(op: str, left: JSet, right: Any) -> JSet:

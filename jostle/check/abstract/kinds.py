@@ -7,8 +7,6 @@ the vector that it is calculated with.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Any
 
 from jostle.check.abstract.values import (
@@ -24,8 +22,9 @@ from jostle.check.abstract.values import (
     Set,
     Signature,
 )  # fmt: skip
-from jostle.diagnostics import did_you_mean
+from jostle.diagnostics import Diagnostic, did_you_mean
 from jostle.language.aggregates import AGGREGATES
+from jostle.language.misfits import READ, misfit
 from jostle.syntax import nodes as n
 
 NUMBER, TEXT, BOOLEAN = "a number", "a text", "a boolean"
@@ -34,17 +33,9 @@ LIST, SET, RECORD, RANGE, FUNCTION, GROUPED = (
 )  # fmt: skip
 
 
-READ = "`number(s)` reads a number from a text"
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """What a run would say."""
-
-    message: str
-    help: str = ""
-    kind: str = "TypeError"
-
+def fault(message: str, help: str = "", kind: str = "TypeError") -> Diagnostic:
+    """What a run would say, without a place."""
+    return Diagnostic(kind, message, help=help)
 
 
 def kind_of(value: Any) -> str | None:
@@ -89,97 +80,78 @@ def _called(value: n.Expr) -> str:
     return value.function.id if isinstance(value, n.Call) and isinstance(value.function, n.Name) else ""
 
 
-def of_operator(op: str, left: Any, right: Any) -> Fault | None:
+def of_operator(op: str, left: Any, right: Any) -> Diagnostic | None:
     """Why a run would refuse `left op right`."""
     one, two = kind_of(left), kind_of(right)
     if one is None or two is None or op in ("==", "!=", "between", "not between"):
         return None
     texts, numbers = one == two == TEXT, one == two == NUMBER
     if op in ("in", "not in"):
-        if texts or two in (LIST, SET, RECORD, RANGE, GROUPED):
-            return None
-        return Fault(f"`in` takes a list, a set, a range or a record, not {two}", "write `x in [1, 2]`")
-    if op in ("like", "not like"):
-        return None if texts else Fault(f"`like` takes texts, not {one} and {two}", "write `str(x)` of a number")
-    if op in ("<", "<=", ">", ">="):
-        if texts or numbers:
-            return None
-        help = READ if {one, two} == {NUMBER, TEXT} else "compare one of its numbers"
-        return Fault(f"`{op}` compares numbers or texts, not {one} and {two}", help)
-    joined = one in (LIST, SET) and op in "+-" and two in (LIST, SET)
-    if numbers or joined or (texts and op == "+"):
-        return None
-    return Fault(f"`{op}` takes numbers, and these are {one} and {two}", _instead(op, (one, two)))
+        fits = texts or two in (LIST, SET, RECORD, RANGE, GROUPED)
+    elif op in ("like", "not like"):
+        fits = texts
+    elif op in ("<", "<=", ">", ">="):
+        fits = texts or numbers
+    else:
+        fits = numbers or (texts and op == "+") or (one in (LIST, SET) and op in "+-" and two in (LIST, SET))
+    return None if fits else misfit(op, one, two)
 
 
-def _instead(op: str, kinds: Collection[str]) -> str:
-    """What to write where an operator met something else than numbers."""
-    if TEXT in kinds:
-        return 'join texts with `"a" + str(n)`' if op == "+" else READ
-    if BOOLEAN in kinds:
-        return "write `1 if b else 0` for the boolean"
-    if LIST in kinds:
-        return f"calculate with each element: `[x {op} 2 for x in xs]`"
-    if RECORD in kinds:
-        return "calculate with one of its fields, `r.n`"
-    return "calculate with one of its columns, `g.n`" if GROUPED in kinds else ""
-
-
-def of_sign(op: str, value: Any) -> Fault | None:
+def of_sign(op: str, value: Any) -> Diagnostic | None:
     """Why a run would refuse `-value`."""
     kind = kind_of(value)
-    return None if kind in (None, NUMBER) else Fault(f"`{op}` takes numbers, not {kind}", READ)
+    return None if kind in (None, NUMBER) else fault(f"`{op}` takes numbers, not {kind}", READ)
 
 
-def of_condition(value: Any) -> Fault | None:
+def of_condition(value: Any) -> Diagnostic | None:
     """Why a value cannot decide a condition."""
     kind = kind_of(value)
     if kind in (None, BOOLEAN):
         return None
-    return Fault(f"a condition is true or false, and this is {kind}", "compare it, as in `n > 0`")
+    return fault(f"a condition is true or false, and this is {kind}", "compare it, as in `n > 0`")
 
 
-def of_walk(value: Any) -> Fault | None:
+def of_walk(value: Any) -> Diagnostic | None:
     """Why a run cannot walk through a value."""
     kind = kind_of(value)
     if kind not in (NUMBER, TEXT, BOOLEAN, FUNCTION):
         return None
     help = {NUMBER: "walk through the range, `for i in 1..n`"}.get(kind, "")
-    return Fault(f"{kind} cannot be walked through", help)
+    return fault(f"{kind} cannot be walked through", help)
 
 
-def of_field(value: Any, name: str) -> Fault | None:
+def of_field(value: Any, name: str) -> Diagnostic | None:
     """Why a value has no field of a name."""
     kind = kind_of(value)
     if isinstance(value, dict):
         if name in value:
             return None
         help = did_you_mean(name, value) or (f"it has {', '.join(list(value)[:8])}" if value else "")
-        return Fault(f"{kind} has no `{name}`", help, "NameError")
+        return fault(f"{kind} has no `{name}`", help, "NameError")
     if kind in (None, RECORD, GROUPED, RANGE):
         return None
     ways = {
         TEXT: "functions take a text, `upper(s)`, `length(s)`",
         LIST: "functions take a list, `append(xs, x)`, `len(xs)`",
     }
-    return Fault(f"{kind} has no fields, and `{name}` was asked", ways.get(kind, "it is the value itself"))
+    return fault(f"{kind} has no fields, and `{name}` was asked", ways.get(kind, "it is the value itself"))
 
 
-def of_index(value: Any) -> Fault | None:
+def of_index(value: Any) -> Diagnostic | None:
     """Why a value has no elements."""
     kind = kind_of(value)
     if kind not in (NUMBER, BOOLEAN, SET, RANGE, FUNCTION):
         return None
     help = "`list(s)[0]` is an element" if kind in (SET, RANGE) else "only lists, texts and records have elements"
-    return Fault(f"{kind} cannot be indexed", help)
+    return fault(f"{kind} cannot be indexed", help)
 
 
-def of_call(value: Any) -> Fault | None:
+def of_call(value: Any) -> Diagnostic | None:
     """Why a value cannot be called."""
     kind = kind_of(value)
     if kind in (None, FUNCTION):
         return None
-    return Fault(f"{kind} cannot be called", "is a function of this name given another value above?")
+    return fault(f"{kind} cannot be called", "is a function of this name given another value above?")
 
 
 # Arguments ---------------------------------------------------------------------------------------
@@ -201,7 +173,7 @@ WORDS = {
 }  # fmt: skip
 
 
-def of_argument(name: str, takes: str, value: Any) -> Fault | None:
+def of_argument(name: str, takes: str, value: Any) -> Diagnostic | None:
     """Why a built-in of that name does not take a value where it `takes` what a word of its signature says."""
     kind = kind_of(value)
     if not takes or kind is None:
@@ -212,19 +184,19 @@ def of_argument(name: str, takes: str, value: Any) -> Fault | None:
             ("numbers", NUMBER): f"write `{name}([1, 2])`", ("sized", NUMBER): f"write `{name}([1, 2])`",
             ("each", TEXT): READ, ("number", TEXT): READ,
         }  # fmt: skip
-        return Fault(f"`{name}` takes {WORDS[takes]}, not {kind}", ways.get((takes, kind), ""))
+        return fault(f"`{name}` takes {WORDS[takes]}, not {kind}", ways.get((takes, kind), ""))
     items = value if isinstance(value, list) else value.items if isinstance(value, Set) else []
     inside = list(map(kind_of, items))
     if takes == "measured" and inside and all(item == NUMBER for item in inside):
         message = f"`{name}` takes {WORDS[takes]}, and these are public numbers"
-        return Fault(message, "`laplace(histogram(t, x = age))` has noise for private counts")
+        return fault(message, "`laplace(histogram(t, x = age))` has noise for private counts")
     wrong = [item for item in inside if item in (TEXT, BOOLEAN, RECORD, FUNCTION)]
     if takes in ("numbers", "each") and wrong:
-        return Fault(f"`{name}` takes {WORDS[takes]}, and this list holds {wrong[0]}")
+        return fault(f"`{name}` takes {WORDS[takes]}, and this list holds {wrong[0]}")
     return None
 
 
-UNORDERED = Fault("`sorted` takes all numbers or all texts", "say what counts: `sorted(rows, lambda row: row.n)`")
+UNORDERED = fault("`sorted` takes all numbers or all texts", "say what counts: `sorted(rows, lambda row: row.n)`")
 
 
 def unordered(items: Any) -> bool:

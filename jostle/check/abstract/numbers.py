@@ -32,6 +32,8 @@ from jostle.doubles import arithmetic, folded, ordered, total
 from jostle.language.operations import ROW_FUNCTIONS
 
 MOST_COMPARED = 200
+MOST_HELD = 20_000
+"""The items of a list, or the letters of a text, that are followed one by one; of longer ones the kind is known."""
 TRUTH = Kind(BOOLEAN)
 
 
@@ -64,13 +66,14 @@ def transfer_binary(op: str, left: Any, right: Any) -> Any:
     if isinstance(left, (float, NumberInterval)) and isinstance(right, (float, NumberInterval)):
         return _arithmetic(op, left, right)
     if op == "+" and isinstance(left, str) and isinstance(right, str):
-        return left + right
+        return left + right if len(left) + len(right) <= MOST_HELD else Kind(TEXT)
     if op == "+" and kind_of(left) == kind_of(right) == TEXT:
         return Kind(TEXT)
     if isinstance(left, Set):
         return _sets(op, left, right)
     if isinstance(left, list) and isinstance(right, list) and op == "+":
-        return [*left, *right]
+        both = [*left, *right]
+        return both if len(both) <= MOST_HELD else Items(join_all(both), len(both), len(both))
     if isinstance(left, list) and isinstance(right, (list, Set)) and op == "-":
         gone = right if isinstance(right, list) else right.items
         return _without(left, gone)

@@ -222,7 +222,8 @@ class Study:
             gain = f"a regret of {lost[-1].mean():.3g} on data sets left out"
             why = f"{gain}; the best fixed way has {lost[best].mean():.3g}, which is more than chance"
             return StudyResult(ways[best], self._fit(), standings, why)
-        why = f"a regret of {lost[best].mean():.3g}; the learned way has {lost[-1].mean():.3g}, no less beyond chance"
+        gain = f"always {self._name_of(ways[best])}: a regret of {lost[best].mean():.3g}"
+        why = f"{gain}; the learned way has {lost[-1].mean():.3g}, no less beyond chance"
         return StudyResult(ways[best], None, standings, why)
 
     def _by_database(self, runs: Sequence[WholeRun]) -> Array:

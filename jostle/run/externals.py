@@ -138,7 +138,7 @@ def _to_python(value: Any) -> Any:
         return vectors_facts(value)
     if is_number(value):
         return int(value) if float(value).is_integer() and abs(value) < 2**53 else float(value)
-    if getattr(value, "origin", None) is not None and getattr(value, "noise", None) is None:
+    if is_vector(value) and getattr(value, "origin", None) is not None and getattr(value, "noise", None) is None:
         return value.view(value.__class__.__base__)  # kernels take what was calculated as an array like any other
     if isinstance(value, Interval):
         return (value.low, value.high)

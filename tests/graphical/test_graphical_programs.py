@@ -84,7 +84,8 @@ def test_synthetic_data_from_the_shell(tmp_path: Path, capsys: pytest.CaptureFix
     lines = out.read_text().splitlines()
     assert lines[0] == "age,sex,city,hours,income" and len(lines) == 301
     assert all(16 <= int(line.split(",")[0]) <= 79 for line in lines[1:])
-    assert report.read_text().startswith("column,value,measured,made_up,within\nage,from 16,")
+    header = "column,value,measured,measured_low,measured_high,made_up,within"
+    assert report.read_text().startswith(f"{header}\nage,from 16,")
 
 
 def test_the_trips_are_made_as_is_said(tmp_path: Path) -> None:

@@ -28,8 +28,9 @@ _lock = threading.Lock()  # one text at a time: the builder and the layout hold 
 
 
 @cache
-def _parser() -> tuple[Lark, Builder, Layout]:
-    builder, layout = Builder(), Layout()
+def _parser(layout: Layout | None) -> tuple[Lark, Builder, Layout]:
+    """The parser that lays out with this layout (one of its own, without), which each text begins anew."""
+    builder, layout = Builder(), layout or Layout()
     return load(builder, layout), builder, layout
 
 
@@ -62,7 +63,7 @@ def incomplete(text: str) -> bool:
             program = _parse(source)
         except Refusal as refusal:
             return isinstance(refusal, _Unfinished)
-        open_block = len(_parser()[2].frames[0].columns) > 1
+        open_block = len(_parser(None)[2].frames[0].columns) > 1
     if text.endswith("\n"):
         return False
     last = program.body[-1] if program.body else None
@@ -70,19 +71,20 @@ def incomplete(text: str) -> bool:
 
 
 def parse_with(source: Source, layout: Layout) -> n.Program:
-    """The tree of a program, its tokens laid out by a layout of the caller's own, which sees each of them."""
+    """The tree of a program, its tokens laid out by a layout of the caller's own, which sees each of them.
+
+    The parser of a layout is kept, so a caller has one layout for all texts.
+    """
     with _lock:
-        builder = Builder()
-        builder.source = source
-        return _run(load(builder, layout), layout, source)
+        return _parse(source, layout)
 
 
 class _Unfinished(Refusal):
     """The text ended where something had to follow."""
 
 
-def _parse(source: Source) -> n.Program:
-    lark, builder, layout = _parser()
+def _parse(source: Source, own: Layout | None = None) -> n.Program:
+    lark, builder, layout = _parser(own)
     builder.source = source
     return _run(lark, layout, source)
 

@@ -6,6 +6,7 @@ comments are no tokens: they are what stands in the text between two of them.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -114,6 +115,9 @@ def _canonical(token: Token) -> str:
 
 def pieces(source: Source) -> tuple[list[Piece], list[str]]:
     """The tokens of a text that parses, and the marks after the last one. Raises `Refusal` where it does not."""
-    recorder = _Recorder()
-    parse_with(source, recorder)
-    return recorder.pieces, recorder.tail
+    with _lock:
+        parse_with(source, _recorder)
+        return _recorder.pieces, _recorder.tail
+
+
+_recorder, _lock = _Recorder(), threading.Lock()  # one text at a time

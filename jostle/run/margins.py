@@ -11,40 +11,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from jostle.formulas import Noised
-from jostle.run.elements import origin_of_vector
-from jostle.run.propagation import Uncertainty, of_numbers, vector_uncertainties
+from jostle.run.propagation import Uncertainties, Uncertainty, of_numbers, vector_uncertainties
 from jostle.run.values import Grouped, JSet, is_sequence, is_vector
 
 MOST_SHOWN = 2000
 """Elements and rows whose margins go into traces and listings; files and frames have all of them."""
 
 
-def of_vector(value: Any) -> tuple[Any, Any] | None:
-    """The lower and the upper ends of a vector's elements, arrays of its shape; None where its noise is not known."""
-    import numpy as np
-
-    from jostle.kernels.accuracy import standard_errors
-    from jostle.kernels.noisy_array import noise_of
-
-    noise = noise_of(value)
-    origin = origin_of_vector(value) if noise is None else None
-    if origin is not None:
-        told = vector_uncertainties(np.asarray(value), origin)
-        return np.array([one.low for one in told]), np.array([one.high for one in told])
-    if noise is None or not noise.law.scale:
-        return None
-    try:
-        wide = noise.law.sum_quantile() * standard_errors(value)
-    except (OverflowError, ValueError):
-        return None
-    return value - wide, value + wide
-
-
-def ends(values: Any) -> tuple[list[float | None], list[float | None]] | None:
+def ends(values: Any) -> tuple[Sequence[float | None], Sequence[float | None]] | None:
     """The lower and the upper ends of the numbers of a column; None where no error is known."""
     if is_vector(values):
-        arrays = of_vector(values)
-        return None if arrays is None else (arrays[0].ravel().tolist(), arrays[1].ravel().tolist())
+        vector = _of_vector(values)
+        return None if vector is None else (vector.low.ravel().tolist(), vector.high.ravel().tolist())
     told = of_numbers(values)
     if not any(told):
         return None
@@ -93,19 +71,30 @@ def _margins_of(values: Sequence[Any]) -> list[Any] | None:
 
 
 def _margins_of_vector(value: Any) -> list[Any] | None:
-    if value.ndim != 1 or not len(value):
+    told = _of_vector(value) if value.ndim == 1 and len(value) else None
+    if told is None:
         return None
-    arrays = of_vector(value)
-    if arrays is None:
+    columns = (value, told.error, told.low, told.high)
+    rows = zip(*(column[:MOST_SHOWN].tolist() for column in columns), strict=True)
+    return [_finite(*row) for row in rows]
+
+
+def _of_vector(value: Any) -> Uncertainties | None:
+    """What is known of a vector; None of what is exact, and of what only a smaller question would tell."""
+    from jostle.kernels.noisy_array import law_of, noise_of
+
+    if noise_of(value) is not None and not law_of(value).scale:
         return None
-    triples = zip(*(array[:MOST_SHOWN].tolist() for array in (value, *arrays)), strict=True)
-    return [{"value": middle, "error": (high - low) / 2, "low": low, "high": high} for middle, low, high in triples]
+    try:
+        return vector_uncertainties(value)
+    except (OverflowError, ValueError):
+        return None
 
 
 def _margin(value: Any, one: Uncertainty | None) -> dict[str, float | None] | None:
-    if one is None:
-        return None
-    return {
-        name: end if math.isfinite(end) else None
-        for name, end in (("value", float(value)), ("error", one.error), ("low", one.low), ("high", one.high))
-    }
+    return None if one is None else _finite(float(value), one.error, one.low, one.high)
+
+
+def _finite(*numbers: float) -> dict[str, float | None]:
+    names = ("value", "error", "low", "high")
+    return {name: end if math.isfinite(end) else None for name, end in zip(names, numbers, strict=True)}

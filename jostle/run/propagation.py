@@ -51,6 +51,16 @@ class Uncertainty:
     level: float = LEVEL
 
 
+@dataclass(frozen=True, slots=True)
+class Uncertainties:
+    """The same of every element of a vector: arrays of its shape."""
+
+    low: Floats
+    high: Floats
+    error: Floats
+    deviation: Floats
+
+
 def uncertainties(values: Sequence[Noised], level: float = LEVEL) -> list[Uncertainty]:
     """Of each number by itself; those that share sources are drawn together. Refuses what is known in ranks only."""
     sums = [_noises(value.origin) for value in values]
@@ -173,13 +183,29 @@ def _in_order(roots: Sequence[Origin], drawn: Container[Origin] = ()) -> list[Or
 # Other calculations ------------------------------------------------------------------------------
 
 
-def vector_uncertainties(values: Floats, origin: Origin, level: float = LEVEL) -> list[Uncertainty]:
-    """Of each element of a vector that was calculated."""
+def vector_uncertainties(value: Any, level: float = LEVEL) -> Uncertainties | None:
+    """Of each element of a vector; None where nothing is known of its noise.
+
+    Raises `OverflowError` where the strategy of the vector is too large for the error of every element.
+    """
     import numpy as np
 
+    from jostle.kernels.accuracy import standard_errors
+    from jostle.kernels.noisy_array import noise_of, origin_of
+
+    values, noise = np.asarray(value, dtype=float), noise_of(value)
+    if noise is not None:
+        deviations = standard_errors(value)
+        wide = noise.law.sum_quantile(level) * deviations
+        return Uncertainties(values - wide, values + wide, wide, deviations)
+    origin = origin_of(value)
+    if origin is None:
+        return None
     (outcomes,) = _outcomes([origin])
     rows = outcomes if outcomes.ndim == 2 else np.broadcast_to(outcomes, (len(values), len(outcomes)))
-    return [_of_draws(value, row, level) for value, row in zip(values.tolist(), rows, strict=True)]
+    each = [_of_draws(number, row, level) for number, row in zip(values.tolist(), rows, strict=True)]
+    columns = np.array([(one.low, one.high, one.error, one.deviation) for one in each]).reshape(-1, 4).T
+    return Uncertainties(*columns)
 
 
 def _of_draws(value: float, outcomes: Floats, level: float) -> Uncertainty:

@@ -11,6 +11,7 @@ import pytest
 from jostle.diagnostics import Refusal
 from jostle.formulas import MOST_STEPS, Noised, calculated
 from jostle.noise_laws import Gaussian, Laplace, Selected
+from jostle.run.margins import margins, with_ends
 from jostle.run.operators import binary
 from jostle.run.propagation import Uncertainty, uncertainties
 from jostle.source import Source
@@ -111,6 +112,22 @@ plot("groups", x = g.k, y = g.n, kind = "bars")
 plot("cells", y = {cells: v, counts: [1, 2]})
 plot("own", y = v, low = v - 1, high = v + 1)
 """
+
+
+def test_a_vector_says_one_thing_wherever_it_is_asked() -> None:
+    """Of cells near 0 that were divided by their sum the intervals are not even, in `band` as in what is saved."""
+    session = Session(simulate=3)
+    session.bind("t", {"x": [0] * 30 + [1] * 3})
+    program = 'private t = bound("t") described by {x: 0..3} protecting rows budget epsilon 1\n'
+    program += "v = laplace(histogram(t, x), epsilon = 0.5)\ns = v / sum(v)\n"
+    session.execute(Source("p", program + "b = band(s)\ne = error(s)\n"))
+    names = session.names()
+    middle, low, high, error = (np.asarray(v) for v in (names["s"], names["b"]["low"], names["b"]["high"], names["e"]))
+    columns = zip(*(column.tolist() for column in (middle, error, low, high)), strict=True)
+    assert [tuple(one.values()) for one in margins(names["s"])] == list(columns)
+    assert with_ends({"s": names["s"]})["s_low"] == low.tolist()
+    assert abs(high + low - 2 * middle).max() > 0.01
+    np.testing.assert_allclose(np.maximum(high - middle, middle - low), error)
 
 
 def test_errors_leave_with_the_numbers() -> None:

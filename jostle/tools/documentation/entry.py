@@ -1,0 +1,54 @@
+"""What is said of a name."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from jostle.source import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Documentation:
+    """One meaning of a name.
+
+    `kind`: "function", "constant", "domain", "aggregate", "word", "module", or what a module defines ("function",
+    "Option", "value"); `usage`: how it is written; `parameters`: those of a function, as they are written; `price`:
+    what it costs, in words; `about`: one sentence; `more`: the rest of what its author says; `example`: lines of a
+    program, below `given()` and, for a name of a module, below its `use`; `module`: the module that brings it; `span`:
+    where a module defines it.
+    """
+
+    name: str
+    kind: str
+    usage: str
+    about: str
+    price: str = ""
+    example: str = ""
+    module: str = ""
+    more: str = ""
+    parameters: tuple[str, ...] = ()
+    span: Span | None = None
+
+    @property
+    def shown(self) -> str:
+        """The example for people: `assert f(x) == y` is written as `f(x)  # y`."""
+        return re.sub(r"^assert (.+) == (.+)$", r"\1  # \2", self.example, flags=re.MULTILINE)
+
+    @property
+    def text(self) -> str:
+        """The entry for a terminal: usage, what kind it is, sentence, price, example."""
+        home = f", of `use {self.module}`" if self.module else ""
+        lines = [self.usage, f"  {self.kind}{home}" + (f"; {self.price}" if self.price else "")]
+        lines += [f"  {self.about}"] if self.about else []
+        lines += [f"    {line}" for line in self.shown.splitlines()]
+        return "\n".join(lines)
+
+    @property
+    def markdown(self) -> str:
+        """The entry as Markdown, for editors and notebooks."""
+        home = f", of `use {self.module}`" if self.module else ""
+        parts = [f"```jostle\n{self.usage}\n```", f"{self.about}", f"*{self.kind}{home}*" + f"; {self.price}"]
+        parts[2] = parts[2] if self.price else parts[2].removesuffix("; ")
+        parts += [f"```jostle\n{self.shown}\n```"] if self.example else []
+        return "\n\n".join(filter(None, parts))

@@ -18,7 +18,6 @@ from jostle.engine.sql.dialect import DUCKDB
 from jostle.engine.sql.engine import SqlEngine
 from jostle.engine.sql.persons import rows_per_key
 from jostle.engine.sql.relations import Relation
-from jostle.engine.sql.rows import Physical
 from jostle.plan.domains import Categories, Domain, Integer, Open, Real
 from jostle.plan.plan import (
     Apply,
@@ -96,8 +95,8 @@ class Toy(SqlEngine):
                 source, by = f"SELECT t.*, o.q FROM {scan.data} t JOIN ({claims}) o ON t.{on} = o.k", ["q"]
             source = rows_per_key("*", source, by, hashed, plan.most, dialect=DIALECT)
         cells = [clean(f"c{(at := names.index(name))}", kinds[f"c{at}"], domain) for name, domain in scan.columns]
-        items = ", ".join(f"{cell} AS c{i}" for i, (cell, _) in enumerate(cells))
-        columns = {name: Physical(f"c{i}", cells[i][1]) for i, (name, _) in enumerate(scan.columns)}
+        items = ", ".join(f"{cell.alias} AS c{i}" for i, cell in enumerate(cells))
+        columns = {name: replace(cells[i], alias=f"c{i}") for i, (name, _) in enumerate(scan.columns)}
         return Relation(f"SELECT {items} FROM ({source})", columns, dict(scan.columns), 10**6, dialect=DIALECT)
 
     def fetch(self, query: str) -> list[tuple[Any, ...]]:

@@ -275,6 +275,30 @@ def test_long_lists_are_looked_up_as_short_ones_are_compared(engine: DuckDb, man
     assert engine.rows(Filter(described, call("missing", Column("who")))) == 100 - there.count(True)
 
 
+@pytest.mark.parametrize("many", [1, 128, 129])
+def test_categories_are_the_described_ones_however_many(engine: DuckDb, many: int) -> None:
+    listed = tuple(f"v{i}" for i in range(many))
+    cells = [*listed, "v0", "other", "V0", "v0 ", "", None] * 3
+    scan = scan_of(engine, [(cell,) for cell in cells], (("c", Categories(listed)),))
+    for asked in (listed, (*listed, "other"), listed[:-1] or listed, ("absent", "v0", "other")):
+        (counts,) = engine.group(scan, (Key(Column("c"), asked),), (Count(),))
+        assert list(counts) == [cells.count(value) if value in listed else 0 for value in asked]
+    assert engine.rows(Filter(scan, call("==", Column("c"), "v0"))) == 6
+    assert engine.rows(Filter(scan, call("!=", Column("c"), "v0"))) == 3 * (many - 1)
+    assert engine.rows(Filter(scan, call("missing", Column("c")))) == 15
+
+
+def test_real_numbers_are_brought_between_their_ends(engine: DuckDb) -> None:
+    cells = np.array([-2.0, -0.0, 0.0, 0.25, 1.0, 1.5, np.nan, np.inf, -np.inf, 1e300])
+    scan = Scan(engine.open({"x": cells}, public=False).key, (("x", Real(-1.0, 1.0)),))
+    kept = np.clip(cells[np.isfinite(cells)], -1.0, 1.0)
+    for low, high in ((-1.0, 1.0), (-5.0, 5.0), (0.1, 0.5), (-9.0, -3.0)):
+        sums = [FixedSum(Column("x"), low, high, 8, square=square) for square in (False, True)]
+        totals = [int(total) for total in engine.group(scan, (), tuple(sums))]
+        clipped = np.clip(kept, low, high)
+        assert totals == [int(np.round(256 * clipped).sum()), int(np.round(256 * clipped**2).sum())]
+
+
 def test_tallies(engine: DuckDb) -> None:
     scan = scan_of(engine, [("b", "10", "1"), ("a", "25", "2"), ("b", "", "3"), ("", "10", "4")])
     for expr, values, counts in (

@@ -11,7 +11,8 @@ The kind of a cell is a type of DuckDB whose values it can hold all, or a date o
 
 from __future__ import annotations
 
-from jostle.engine.sql.rows import Physical, among, number_literal, text_literal
+from jostle.engine.sql.dialect import DUCKDB
+from jostle.engine.sql.rows import Physical, among, clamped, number_literal, text_literal
 from jostle.language.operations import OPERATIONS
 from jostle.language.operations.moments import known_time, truncation
 from jostle.plan.bounds import as_double
@@ -23,6 +24,7 @@ NATIVE = WHOLE | {"UBIGINT", "FLOAT", "DOUBLE", "BOOLEAN", "VARCHAR", "DATE"}
 FLOATS = frozenset({"FLOAT", "DOUBLE"})
 _NUMBER = r"^[ \t]*[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?[ \t]*$"
 _EXACT = 2**53
+_PLACES = 128  # categories among which a text's place is as soon found as it is looked up in a table of them
 _TRUTHS = ((("true", "t", "yes", "y"), 1), (("false", "f", "no", "n"), 0))
 
 
@@ -109,30 +111,36 @@ def truth(cell: str, kind: str) -> str:
     return f"CASE WHEN {true} THEN TRUE WHEN {false} THEN FALSE END"
 
 
-def clean(cell: str, kind: str, domain: Domain) -> tuple[str, bool]:
-    """The cell as a value of its domain, and whether it is an integer in SQL (else a DOUBLE, VARCHAR or BOOLEAN)."""
+def clean(cell: str, kind: str, domain: Domain) -> Physical:
+    """The cell as a value of its domain: an integer, else a DOUBLE, VARCHAR or BOOLEAN."""
     if isinstance(domain, Categories):
-        return _category(cell, kind, domain), False
+        return Physical(_category(cell, kind, domain))
     if isinstance(domain, Open):
-        if domain.kind == "text":
-            return text(cell, kind), False
-        if domain.kind == "boolean":
-            return truth(cell, kind), False
-        if domain.kind in ("date", "time"):
-            return moment(cell, kind, domain.kind), False
-        value = number(cell, kind)
-        return (f"floor({value})" if domain.kind == "integer" and kind not in WHOLE else value), False
+        return Physical(_open(cell, kind, domain.kind))
     if isinstance(domain, Moments):
         value = moment(cell, kind, domain.kind)
-        clamped = f"greatest({number_literal(domain.low)}, least({number_literal(domain.high)}, {value}))"
-        unit = truncation(domain.kind, domain.unit, clamped) if domain.unit else clamped
-        return f"CAST(CASE WHEN {value} IS NOT NULL THEN {unit} END AS BIGINT)", True
+        inside = f"greatest({number_literal(domain.low)}, least({number_literal(domain.high)}, {value}))"
+        unit = truncation(domain.kind, domain.unit, inside) if domain.unit else inside
+        return Physical(f"CAST(CASE WHEN {value} IS NOT NULL THEN {unit} END AS BIGINT)", True)
+    ends = as_double(domain.low), as_double(domain.high)
     if isinstance(domain, Integer) and max(abs(domain.low), abs(domain.high)) <= _EXACT:
-        return _integer(cell, kind, domain), True
+        return Physical(_integer(cell, kind, domain), True, ends)
+    low, high = map(number_literal, ends)
+    if kind in FLOATS and not isinstance(domain, Integer):
+        return Physical(clamped(f"CAST({cell} AS DOUBLE)", low, high, f"isfinite({cell})"), within=ends)
     value = number(cell, kind)
     rounded = f"floor({value})" if isinstance(domain, Integer) else value
-    low, high = number_literal(as_double(domain.low)), number_literal(as_double(domain.high))
-    return f"CASE WHEN {value} IS NOT NULL THEN greatest({low}, least({high}, {rounded})) END", False
+    return Physical(f"CASE WHEN {value} IS NOT NULL THEN greatest({low}, least({high}, {rounded})) END", within=ends)
+
+
+def _open(cell: str, kind: str, wanted: str) -> str:
+    if wanted == "text":
+        return text(cell, kind)
+    if wanted == "boolean":
+        return truth(cell, kind)
+    if wanted in ("date", "time"):
+        return moment(cell, kind, wanted)
+    return f"floor({number(cell, kind)})" if wanted == "integer" and kind not in WHOLE else number(cell, kind)
 
 
 def _integer(cell: str, kind: str, domain: Integer) -> str:
@@ -141,8 +149,8 @@ def _integer(cell: str, kind: str, domain: Integer) -> str:
         return f"CASE WHEN {cell} IS NOT NULL THEN greatest({domain.low}, least({domain.high}, {cell})) END"
     value = number(cell, kind)
     low, high = number_literal(domain.low), number_literal(domain.high)
-    clamped = f"greatest({low}, least({high}, floor({value})))"
-    return f"TRY_CAST(CASE WHEN {value} IS NOT NULL THEN {clamped} END AS BIGINT)"
+    inside = f"greatest({low}, least({high}, floor({value})))"
+    return f"TRY_CAST(CASE WHEN {value} IS NOT NULL THEN {inside} END AS BIGINT)"
 
 
 def _category(cell: str, kind: str, domain: Categories) -> str:
@@ -151,6 +159,8 @@ def _category(cell: str, kind: str, domain: Categories) -> str:
     if isinstance(domain.values[0], str):
         value = cell if kind == "VARCHAR" else text(cell, kind)
         literals = [text_literal(v) for v in domain.values if isinstance(v, str) and v]  # no cell is the empty text
+        if 0 < len(literals) <= _PLACES:  # a reader of dictionaries looks a place up once for each different text
+            return f"CASE WHEN {DUCKDB.place.format(value, ', '.join(literals))} > 0 THEN {value} END"
     else:
         value = number(cell, kind)
         literals = [number_literal(v) for v in domain.values if not isinstance(v, str)]

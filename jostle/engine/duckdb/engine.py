@@ -14,6 +14,7 @@ import itertools
 import os
 import weakref
 from collections.abc import Callable, Hashable, Iterator
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from jostle.diagnostics import refuse
@@ -30,7 +31,6 @@ from jostle.engine.sql import persons, relations
 from jostle.engine.sql.dialect import DUCKDB
 from jostle.engine.sql.engine import SqlEngine
 from jostle.engine.sql.hashes import BITS, hashed
-from jostle.engine.sql.rows import Physical
 from jostle.plan.domains import Domain, Open
 from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import Bound, Owners, Scan
@@ -159,7 +159,7 @@ class DuckDb(SqlEngine):
             raise refuse("DataError", message, help="the description names columns as the header does")
         cells = [raw.cell(name) for name, _ in scan.columns]
         cleaned = [clean(*cell, domain) for cell, (_, domain) in zip(cells, scan.columns, strict=True)]
-        items = [f"{item} AS c{i}" for i, (item, _) in enumerate(cleaned)]
+        items = [f"{cell.alias} AS c{i}" for i, cell in enumerate(cleaned)]
         weighted = isinstance(plan, Bound) and plan.weighted
         if isinstance(plan, Bound):
             source, size = self._rows_of_persons(plan)
@@ -175,7 +175,7 @@ class DuckDb(SqlEngine):
                 query = f"SELECT *, rowid AS n FROM {table}"
             else:
                 query = f"SELECT {', '.join([*items, 'n'])} FROM {table}"
-        columns = {name: Physical(f"c{i}", cleaned[i][1]) for i, (name, _) in enumerate(scan.columns)}
+        columns = {name: replace(cleaned[i], alias=f"c{i}") for i, (name, _) in enumerate(scan.columns)}
         self._kept[plan] = relations.Relation(
             query, columns, dict(scan.columns), size, weighted, numbered=True, personal=isinstance(plan, Bound)
         )

@@ -15,7 +15,7 @@ from jostle.engine.sql import persons
 from jostle.engine.sql.dialect import DUCKDB, Dialect
 from jostle.engine.sql.rows import Physical, RowSql, among, constant_literal, number_literal
 from jostle.engine.sql.terms import check_number, fixed_term
-from jostle.plan.domains import Integer
+from jostle.plan.domains import Categories, Integer
 from jostle.plan.kinds import Schema, domain_kind, kind_of
 from jostle.plan.plan import (
     STATISTICS,
@@ -372,15 +372,19 @@ def _key_value(rows: RowSql, key: Key, schema: Schema) -> str:
 
 
 def _key_test(name: str, key: Key, schema: Schema) -> str | None:
-    if not isinstance(key.values, range):
-        kind = kind_of(key.expr, schema)
-        return among(name, [constant_literal(value, kind) for value in key.values]) if key.values else "FALSE"
+    """What holds of the listed values of a key alone; None where a column has no others: a test for NULL costs as much
+    as a group for it."""
     if not key.values:
         return "FALSE"
     domain = schema[key.expr.name] if isinstance(key.expr, Column) else None
-    if isinstance(domain, Integer) and key.values[0] <= domain.low and domain.high <= key.values[-1]:
-        return None  # only NULL is outside, and a test for it costs as much as a group for it
-    return f"{name} BETWEEN {key.values[0]} AND {key.values[-1]}"
+    if isinstance(key.values, range):
+        if isinstance(domain, Integer) and key.values[0] <= domain.low and domain.high <= key.values[-1]:
+            return None
+        return f"{name} BETWEEN {key.values[0]} AND {key.values[-1]}"
+    kind = kind_of(key.expr, schema)
+    if kind == "text" and isinstance(domain, Categories) and set(domain.values) <= set(key.values):
+        return None
+    return among(name, [constant_literal(value, kind) for value in key.values])
 
 
 def vectors(source: Relation, exprs: tuple[RowExpr, ...]) -> str:

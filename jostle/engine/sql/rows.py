@@ -31,10 +31,12 @@ _FEW = 32  # constants that are as soon compared as looked up
 
 @dataclass(frozen=True, slots=True)
 class Physical:
-    """A column of a relation in SQL: its name there, and whether it is stored as an integer."""
+    """A column of a relation in SQL: its name there, whether it is stored as an integer, and two ends that it lies
+    between, where it was brought between them."""
 
     alias: str
     whole: bool = False
+    within: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,12 @@ def text_literal(value: str) -> str:
     clean = value.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
     parts = ["'" + part.replace("'", "''") + "'" for part in clean.split("\0")]
     return parts[0] if len(parts) == 1 else "(" + " || chr(0) || ".join(parts) + ")"
+
+
+def clamped(value: str, low: str, high: str, known: str) -> str:
+    """A number brought between two ends; NULL unless `known` holds. What lies between them takes the short way."""
+    outside = f"greatest({low}, least({high}, {value}))"
+    return f"CASE WHEN {value} BETWEEN {low} AND {high} THEN {value} WHEN {known} THEN {outside} END"
 
 
 def constant_literal(value: float | str | bool | date | None, kind: str) -> str:
@@ -104,9 +112,14 @@ class RowSql:
         """A finite DOUBLE, a VARCHAR or a BOOLEAN, or NULL; of dates and times the numbers that stand for them."""
         return self._tame(self._emit(expr, kind_of(expr, self.schema))).text
 
-    def short(self, expr: RowExpr) -> str:
-        """The same, in a text that may be said several times."""
-        return self._named(self._tame(self._emit(expr, kind_of(expr, self.schema)))).text
+    def between(self, expr: RowExpr, low: float, high: float) -> str:
+        """A number brought between two ends, `low` at most `high`, or NULL; in a text that may be said again."""
+        piece = self._named(self._tame(self._emit(expr, "number")))
+        ends = self.columns[expr.name].within if isinstance(expr, Column) else None
+        if ends is None or ends[0] < low or ends[1] > high:
+            text = clamped(piece.text, number_literal(low), number_literal(high), f"{piece.text} IS NOT NULL")
+            piece = self._named(_Piece(text, False, piece.stage))
+        return piece.text
 
     def whole_column(self, expr: RowExpr) -> str | None:
         """The name of a bare column that is stored as an integer."""

@@ -21,14 +21,12 @@ def fixed_term(rows: RowSql, term: FixedSum, schema: Schema) -> tuple[str, int]:
     largest = math.ceil(math.ldexp(reach, term.bits)) + 1 if reach < 2.0**120 and term.bits < 900 else _WIDEST_SUM
     if largest >= _WIDEST_SUM:
         raise refuse("ValueError", "the bounds of this sum are too wide to add exactly", help="clamp(x, low, high)")
-    v = rows.short(term.expr)
-    value = f"greatest({number_literal(term.low)}, least({number_literal(term.high)}, {v}))"
+    value = rows.between(term.expr, term.low, term.high)
     value = f"({value} * {value})" if term.square else value
     if term.weighted:  # one product is rounded, to at most (1 + 2^-53) times what it is; a power of two rounds nothing
         value = f"({value} * w)"
     scaled = f"round({value} * {number_literal(math.ldexp(1.0, term.bits - (WEIGHT_BITS if term.weighted else 0)))})"
-    whole = rows.dialect.cast.format(scaled, "BIGINT" if largest < 2**62 else rows.dialect.wide)
-    return f"CASE WHEN {v} IS NOT NULL THEN {whole} END", largest
+    return rows.dialect.cast.format(scaled, "BIGINT" if largest < 2**62 else rows.dialect.wide), largest
 
 
 def check_number(what: str, expr: RowExpr, schema: Schema) -> None:

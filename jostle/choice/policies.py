@@ -212,6 +212,7 @@ def _winner(
 ) -> tuple[int, str]:  # fmt: skip
     """Returns the best policy and what decided it; `losses` by data set, `sized` by size of data, for each policy."""
     loss = [_loss(float(one.mean()), scale) for one in losses]
+    named = f"its {'error' if scale.logarithmic else 'regret'}"
     free = [k for k, candidate in enumerate(all_) if candidate.share == 0]
     safe = [k for k, c in enumerate(all_) if c.share > 0 and (sized[k] <= sized[0] + max(NO_WORSE, 2 * c.share)).all()]
     left, cheap = [*free, *safe], [k for k in safe if all_[k].share <= CHEAP]
@@ -219,21 +220,22 @@ def _winner(
     for k in (k for k in left if k < best):
         if not is_significant_gain(losses[k], losses[best], all_[k].share < all_[best].share):
             if cheap and not all_[k].learned:
-                why = f"it costs next to nothing, and is no worse at any size of data: {loss[cheap[0]]}, for {loss[k]}"
-                return cheap[0], why
+                why = f"{named} is {loss[cheap[0]]}; with the {SINGLE_BEST} option it is {loss[k]}, but looking costs "
+                return cheap[0], f"{why}next to nothing, and is no worse at any size of data"
             than = "and costs more" if all_[k].share < all_[best].share else "and is less simple"
-            return k, f"{loss[k]}; {all_[best].name} has {loss[best]}, within chance of it, {than}"
-    why = f"{loss[best]} on data sets left out; the {SINGLE_BEST} option has {loss[0]}, which is more than chance"
+            return k, f"{named} is {loss[k]}; with {all_[best].name} it is {loss[best]}, which is within chance, {than}"
+    why = f"{named} on data sets left out is {loss[best]}; with the {SINGLE_BEST} option it is {loss[0]}, "
+    why += "and that is more than chance"
     if best == 0:
-        why = f"{loss[0]}, and no way of looking has less" if len(all_) > 1 else "there is nothing to look at"
+        why = f"{named} is {loss[0]}, and no way of looking has less" if len(all_) > 1 else "there is nothing to look at"
     first = min(range(len(all_)), key=lambda k: (float(losses[k].mean()), k))
     if first not in left:
-        why = f"{loss[best]}; {all_[first].name} has {loss[first]}, and is worse at some size of data"
+        why = f"{named} is {loss[best]}; with {all_[first].name} it is {loss[first]}, but worse at some size of data"
     return best, why
 
 
 def _loss(regret: float, scale: UtilityScale) -> str:
-    return f"{math.exp(regret):.3g} times the least error" if scale.logarithmic else f"a regret of {regret:.3g}"
+    return f"{math.exp(regret):.3g} times the least" if scale.logarithmic else f"{regret:.3g}"
 
 
 def is_significant_gain(plain: Array, better: Array, dearer: bool) -> bool:

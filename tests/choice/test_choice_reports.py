@@ -17,8 +17,8 @@ from jostle.diagnostics import Refusal
 
 LEARNED = """\
 policy: features at 20 %, by tree(depth = 3)
-why: 1 times the least error on data sets left out; the single best option has 2.24 times the least error, \
-which is more than chance
+why: its error on data sets left out is 1 times the least; with the single best option it is 2.24 times the least, \
+and that is more than chance
 reads size (paid); features take 20 % of epsilon
 
 trained on 14 data sets at 1 scale, epsilon 1: 14 rows, 6 runs of each option in each
@@ -39,7 +39,7 @@ Large:
 
 SINGLE = """\
 policy: single best (A)
-why: a regret of 0, and no way of looking has less
+why: its regret is 0, and no way of looking has less
 reads no feature; all of epsilon goes to the option
 
 trained on 4 data sets at 2 scales, without noise: 8 rows, 1 run of each option in each

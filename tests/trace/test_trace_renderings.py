@@ -28,7 +28,7 @@ def ran(program: str) -> list[Event]:
 
 def test_a_choice_in_three_lines() -> None:
     inner, outer = (e for e in real_runs.events() if e.kind == "choice")
-    why = "1.08 times the least error, and no way of looking has less"
+    why = "its error is 1.08 times the least, and no way of looking has less"
     first, because, spent = tree.brief(outer, "ε 1")
     assert first == "noisy_hist_choice chose Either over Uniform" and spent == "  spent ε 1, 0.25 of it on features"
     assert because.startswith(f"  because: policy: features at 25 %; top = {number(75.0)} > ")

@@ -14,33 +14,36 @@ from jostle.tools.datacheck import domain_text
 from jostle.tools.draft.columns import categories, name_of, number, quoted
 
 _WORDS = frozenset({
-    "mine", "all_rows", "by_group", "row", "cells", "in_all", "Each", "Even", "Parts", "near", "shapes", "shape",
-    "public", "choose", "counted", "data", "answers", "a", "x", "n", "mean",
+    "mine", "all_rows", "by_group", "row", "cells", "in_all", "Each", "Even", "Parts", "near", "bell", "shapes",
+    "public", "choose", "counted", "data", "answers", "middle", "width", "a", "s", "x", "n", "mean",
 })  # fmt: skip
 _FEW, _MANY = 8, 1024  # cells of a histogram that a choice is worth its training for
 _GROUPS = 24
 
+_PER_CELL = (0.3, 1, 3, 10, 30, 100)  # of epsilon times rows, in the data to learn from: from too few to plenty
+
 CHOICE = """
 # How many rows are there of each {column}? A choice of three algorithms: noise on every value, the same number at
-# every value, or DAWA, which puts values that are alike together. It may buy a rough count of all rows, and learns
-# from shapes that are made up.
+# every value, or DAWA, which puts values that are alike together. Which is best depends on how many rows there are, so
+# it may buy a rough count of them; what that is worth it learns from shapes that are made up.
 cells = histogram(mine, x = {column})
-in_all = Feature (data) {{ return max(0, laplace(total(data.database))) }}
+in_all = Feature (data) {{ return max(0, laplace(size(data.database))) }}
 Each  = Option (data) {{ return flat(data.database, data.queries) }}
 Even  = Option (data) {{ return uniform(data.database, data.queries) }}
 Parts = Option (data) {{ return dawa(data.database, data.queries) }}
 near  = Utility (data, answers) {{ return -rmse(answers, exact(data.queries, data.database)) }}
 
-shapes = [
-    lambda x: 1, lambda x: {many} - x, lambda x: exp(-((x - {middle}) / {wide})^2),
-    lambda x: 1 + 9 * exp(-((x - {third}) / {narrow})^2)
-]
-public = [counts([round(20 * shape(x)) for x in 0..{last}]) for shape in shapes]
+bell = lambda x, middle, width: exp(-((x - middle) / width)^2)
+shapes = {{
+    hill: lambda x: bell(x, 0.5, 0.4), two_hills: lambda x: bell(x, 0.2, 0.3) + bell(x, 0.8, 0.1), even: lambda x: 1,
+    slope: lambda x: 1 - x, step: lambda x: 3 if x < 0.5 else 1, peak: lambda x: 1 + 9 * bell(x, 0.4, 0.03)
+}}
+public = {{ {{name: s, database: counts([round(1000 * shapes[s](x / {many})) for x in 0..{last}])}} for s in keys(shapes) }}
 choose = MkChoiceMaker among {{Each, Even, Parts}} informed by {{in_all}}
-    trained on {{ {{database: a, queries: identity(a), sizes: [100, 1000, 10000, 100000]}} for a in public }}
-    using regret_tree(depth = 3) spending 0.05 wrt near
+    trained on {{ {{name: a.name, database: a.database, queries: identity(a.database), sizes: {sizes}}} for a in public }}
+    using regret_tree(depth = 2) wrt near
 
-counted = choose({{database: cells, queries: identity(cells)}}) with {amount}
+counted = choose({{database: cells, queries: identity(cells)}}) with epsilon {amount}
 release counted
 plot({title}, x = {low}..{high}, y = counted, kind = "bars")
 """
@@ -70,10 +73,11 @@ def first_program(path: str, schema: Sequence[tuple[str, Domain]], protecting: s
         return text
     name, domain = choice
     many = int(domain.high - domain.low) + 1
+    amount = _amount(budget / 2)
+    sizes = [_amount(max(1.0, float(f"{many * least / float(amount):.1g}"))) for least in _PER_CELL]
     return text + CHOICE.format(
-        column=_word(name), many=many, last=many - 1, middle=many // 2, wide=max(1, many // 3), third=many // 3,
-        narrow=max(1, many // 32), amount=f"{unit} {_amount(budget / 2)}", low=domain.low, high=domain.high,
-        title=quoted(f"rows of each {name}"),
+        column=_word(name), many=many, last=many - 1, sizes=f"[{', '.join(sizes)}]", amount=amount,
+        low=domain.low, high=domain.high, title=quoted(f"rows of each {name}"),
     )  # fmt: skip
 
 

@@ -227,7 +227,8 @@ def _winner(
     why = f"{named} on data sets left out is {loss[best]}; with the {SINGLE_BEST} option it is {loss[0]}, "
     why += "and that is more than chance"
     if best == 0:
-        why = f"{named} is {loss[0]}, and no way of looking has less" if len(all_) > 1 else "there is nothing to look at"
+        why = f"{named} is {loss[0]}, and no way of looking has less"
+        why = why if len(all_) > 1 else "there is nothing to look at"
     first = min(range(len(all_)), key=lambda k: (float(losses[k].mean()), k))
     if first not in left:
         why = f"{named} is {loss[best]}; with {all_[first].name} it is {loss[first]}, but worse at some size of data"

@@ -38,9 +38,9 @@ shapes = {{
     hill: lambda x: bell(x, 0.5, 0.4), two_hills: lambda x: bell(x, 0.2, 0.3) + bell(x, 0.8, 0.1), even: lambda x: 1,
     slope: lambda x: 1 - x, step: lambda x: 3 if x < 0.5 else 1, peak: lambda x: 1 + 9 * bell(x, 0.4, 0.03)
 }}
-public = {{ {{name: s, database: counts([round(1000 * shapes[s](x / {many})) for x in 0..{last}])}} for s in keys(shapes) }}
+public = {{ {{name: s, cube: counts([round(1000 * shapes[s](x / {many})) for x in 0..{last}])}} for s in keys(shapes) }}
 choose = MkChoiceMaker among {{Each, Even, Parts}} informed by {{in_all}}
-    trained on {{ {{name: a.name, database: a.database, queries: identity(a.database), sizes: {sizes}}} for a in public }}
+    trained on {{ {{name: a.name, database: a.cube, queries: identity(a.cube), sizes: {sizes}}} for a in public }}
     using regret_tree(depth = 2) wrt near
 
 counted = choose({{database: cells, queries: identity(cells)}}) with epsilon {amount}

@@ -13,7 +13,7 @@ _SCHEMA = """such as '{age: 17..90, sex: {"F", "M"}}'"""
 
 def parse(words: Sequence[str]) -> argparse.Namespace | int:
     """Returns the parsed options (`command` names the command), or the exit status: 0 after help, 2 after misuse."""
-    parser = _parser()
+    parser = command_parser()
     if not words:
         parser.print_help(sys.stderr)
         return 2
@@ -50,7 +50,8 @@ def _seed(text: str) -> int:
     return int(text)
 
 
-def _parser() -> argparse.ArgumentParser:
+def command_parser() -> argparse.ArgumentParser:
+    """The parser of the whole command line; the reference of commands is made from it."""
     parser = argparse.ArgumentParser(
         prog="jostle",
         description="Jostle: a small language for differential privacy whose runtime chooses the algorithm.",

@@ -2,53 +2,77 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
+from docs import build, gallery, reference
+from docs.prose import comment, markdown, plain
+
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def loaded() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("docs_build", ROOT / "docs" / "build.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-BUILD = loaded()
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "stdlib").glob("*.jst")), ids=lambda p: p.stem)
 def test_the_reference_of_a_module_is_whole(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    opening, parts = BUILD.module_parts(text)
+    opening, parts = reference.module_parts(text)
     assert opening, "a module opens with what it is"
     told = {signature.partition("(")[0] for part in parts for signature in part.signatures}
     assert told == set(re.findall(r"^(?:def )?([A-Za-z_]\w*)(?:\(| = )", text, re.MULTILINE))
 
 
 def test_every_built_in_name_leads_to_where_it_is_explained() -> None:
-    rows = [line for line in BUILD.builtins_page().splitlines() if line.startswith("| `")]
+    rows = [line for line in reference.builtins_page().splitlines() if line.startswith("| `")]
     assert len(rows) > 80
     assert [row for row in rows if "](" not in row] == []
 
 
-def test_the_pages_are_built(tmp_path: Path) -> None:
-    pytest.importorskip("mkdocs", reason="mkdocs builds the pages: pip install '.[docs]'")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), BUILD.QUICK: "1"}
-    command = [sys.executable, "-m", "docs.build", str(tmp_path / "site")]
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The pages, as the command builds them; one program was run."""
+    pytest.importorskip("material", reason="Material for MkDocs builds the pages: pip install '.[docs]'")
+    folder = tmp_path_factory.mktemp("pages")
+    gallery.draw(folder / "gallery", ["first"])
+    command = [sys.executable, "-m", "docs.build", str(folder / "site"), "--gallery", str(folder / "gallery")]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, encoding="utf-8", timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
-    page = (tmp_path / "site" / "tutorial.html").read_text(encoding="utf-8")
+    return folder / "site"
+
+
+def test_every_page_is_built_and_has_its_place(site: Path) -> None:
+    page = (site / "tutorial.html").read_text(encoding="utf-8")
     assert '<span class="kd">private</span>' in page or '<span class="k">private</span>' in page
-    for name in ("index", "gallery", "tools", "reference/histograms", "reference/builtins"):
-        assert (tmp_path / "site" / f"{name}.html").exists()
+    written = [path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")]
+    places = [place.removesuffix(".md") for place in (*written, *build.made_pages())]
+    assert [place for place in places if not (site / f"{place}.html").exists()] == []
+    order = (site / "index.html").read_text(encoding="utf-8")
+    assert [place for place in places if f'href="{place}.html"' not in order and place != "index"] == []
+
+
+def test_no_page_asks_another_host(site: Path) -> None:
+    """For a script, a style, a font or an image; a link that a reader may follow is none of them."""
+    asks = re.compile(
+        r"<(?:script|link|img|iframe)\b[^>]*(?:src|href)=[\"']?(?:https?:)?//|@import|url\(['\"]?(?:https?:)?//"
+    )
+    found = [page.name for page in site.rglob("*.html") if asks.search(page.read_text(encoding="utf-8"))]
+    assert found == [] and asks.search('<script src="https://elsewhere/x.js">')
+    assert not asks.search((ROOT / "docs" / "assets" / "site.css").read_text(encoding="utf-8"))
+
+
+def test_a_program_has_a_card_and_a_page(site: Path) -> None:
+    cards = (site / "gallery" / "index.html").read_text(encoding="utf-8")
+    names = [path.stem for path in gallery.programs()]
+    assert [name for name in names if f'class="card" href="{name}.html"' not in cards] == []
+    page = (site / "gallery" / "first.html").read_text(encoding="utf-8")
+    assert "What it prints" in page and "spent 0.8 left 0.2" in page
+
+
+def test_commands_of_a_comment_stand_by_themselves() -> None:
+    lines = comment("# A program.\n#\n#     jostle run a.jst\n#     jostle run b.jst\n#\n# And *more*.\nx = 1\n")
+    assert markdown(lines) == "A program.\n\n```sh\njostle run a.jst\njostle run b.jst\n```\n\nAnd *more*."
+    assert plain("a * b < c") == r"a \* b &lt; c"

@@ -3,7 +3,7 @@
 One stream, several listeners (the trace file, the terminal, a result object). An event holds public and released
 values only; whoever emits one answers for that. No times of private work are recorded.
 
-Kinds: `run source allotment query measure feature train choice option picture release error`.
+Kinds: `run param source allotment query measure feature train choice option picture release error`.
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ from jostle.diagnostics import refuse
 from jostle.privacy.kernel.handles import Exposures, handles_in
 from jostle.run.faults import exposures_of
 from jostle.run.interpreter import Interpreter
+from jostle.run.margins import margins
 from jostle.run.registry import builtin
 from jostle.run.scope import Scope
 from jostle.run.values import Builtin, Function, JSet, Part, Record, is_number, is_sequence, kind_name
@@ -112,12 +113,11 @@ class ChoiceMaker:
         stability = max((e.weighted_stability for e in exposures), default=1)
         policy = self._policy(interp, unit, stability, whole)
         with interp.kernel.events.within("choice", self.name or "choice", span) as event:
-            values, costs = self._look(interp, policy, data, exposures, unit, whole, span)
-            decision = policy.choose(values, whole)
+            features = self._look(interp, policy, data, exposures, unit, whole, span)
+            decision = policy.choose({feature["name"]: feature["value"] for feature in features}, whole)
             event.update(
-                features=[{"name": k, "value": v, unit: costs.get(k, 0.0)} for k, v in values.items()],
-                **decision.as_json(), model=policy.model, policy=policy.name, why=policy.why, share=policy.share,
-                trees=tree_records(policy),
+                features=features, **decision.as_json(), model=policy.model, policy=policy.name, why=policy.why,
+                share=policy.share, trees=tree_records(policy),
             )  # fmt: skip
             event[unit] = whole
             outcome = then(interp, decision, data, span)
@@ -143,31 +143,32 @@ class ChoiceMaker:
     def _look(
         self, interp: Interpreter, policy: Policy, data: Any, exposures: Exposures, unit: str, whole: float | None,
         span: Span | None,
-    ) -> tuple[dict[str, float], dict[str, float]]:  # fmt: skip
-        """The features that the policy needs, and what each cost: the private ones share the policy's part equally."""
+    ) -> list[dict[str, Any]]:  # fmt: skip
+        """The features that the policy needs: name, value, cost, and the `error` of their noise where it is known. The
+        private ones share the policy's part equally."""
         if whole is None:
             with interp.kernel.allot(None, None):
-                return {name: self._feature(interp, name, data) for name in policy.needs}, {}
+                return [self._feature(interp, name, data) | {unit: 0.0} for name in policy.needs]
         bench = self._bench(interp, unit, max(e.weighted_stability for e in exposures))
         free = dict(zip(bench.feature_names, bench.feature_is_public, strict=True))
         paying = [name for name in policy.needs if not free[name]]
-        values: dict[str, float] = {}
-        costs: dict[str, float] = {}
+        out = []
         for name in policy.needs:
             with interp.kernel.events.within("feature", name, span) as event:
                 if name in paying:
                     each = Amount(unit, quanta(whole * policy.share / len(paying), unit))
-                    costs[name] = as_float(each.value)
                     with interp.kernel.allot(each, span, exposures):
-                        values[name] = self._feature(interp, name, data)
+                        feature = self._feature(interp, name, data) | {unit: as_float(each.value)}
                 else:
-                    values[name] = self._feature(interp, name, data)
-                event.update({"value": values[name], unit: costs.get(name, 0.0)})
-        return values, costs
+                    feature = self._feature(interp, name, data) | {unit: 0.0}
+                event.update({key: value for key, value in feature.items() if key != "name"})
+            out.append(feature)
+        return out
 
-    def _feature(self, interp: Interpreter, name: str, data: Any) -> float:
-        feature = self._parts.features[self._parts.feature_names.index(name)]
-        return number_from(interp.call(feature, [data]), f"the Feature `{name}`")
+    def _feature(self, interp: Interpreter, name: str, data: Any) -> dict[str, Any]:
+        value = interp.call(self._parts.features[self._parts.feature_names.index(name)], [data])
+        number, told = number_from(value, f"the Feature `{name}`"), margins(value)
+        return {"name": name, "value": number} | ({} if told is None else {"error": told["error"]})
 
     def _policy(self, interp: Interpreter, unit: str, stability: int, epsilon: float | None) -> Policy:
         policy = learn(

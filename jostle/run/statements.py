@@ -12,7 +12,7 @@ from jostle.run import declare, selects
 from jostle.run.faults import private_value
 from jostle.run.margins import margins
 from jostle.run.scope import Scope
-from jostle.run.values import Function, Module, plain, show
+from jostle.run.values import Function, Grouped, Module, plain, show
 from jostle.syntax import nodes as n
 
 if TYPE_CHECKING:
@@ -56,7 +56,10 @@ def _use(interp: Interpreter, node: n.Use, scope: Scope) -> None:
 
 def _param(interp: Interpreter, node: n.ParamDecl, scope: Scope) -> None:
     default = interp.eval(node.default, scope)
-    scope.set(node.name, declare.setting(interp.settings.get(node.name), default, node.name))
+    value = declare.setting(interp.settings.get(node.name), default, node.name)
+    scope.set(node.name, value)
+    if isinstance(value, bool | float | int | str) and not interp.quiet:
+        interp.kernel.events.emit("param", node.name, node.span, value=plain(value))
 
 
 def _release(interp: Interpreter, node: n.Release, scope: Scope) -> None:
@@ -70,6 +73,8 @@ def _release(interp: Interpreter, node: n.Release, scope: Scope) -> None:
     public, told = _event_value(value), margins(value)
     interp.released[node.name] = value
     fields = {} if told is None else {"margins": told}
+    if isinstance(value, Grouped) and value.keys:
+        fields["keys"] = list(value.columns)[: value.keys]
     interp.kernel.events.emit("release", node.name, node.span, value=public, **fields)
 
 

@@ -23,6 +23,8 @@ def parse(words: Sequence[str]) -> argparse.Namespace | int:
             parser.error("--seed goes with --simulate; real noise has no seed")
         if options.command == "run" and options.overwrite and not options.save:
             parser.error("--overwrite goes with --save NAME=PATH")
+        if options.command == "trace" and options.diff and (options.choice or options.budget or options.otlp):
+            parser.error("--diff is shown whole, in the terminal or with --html PAGE")
         if options.command == "run" and options.dry:
             others = ("simulate", "trace", "pictures", "save")
             if wrong := [f"--{name}" for name in others if getattr(options, name)]:
@@ -121,8 +123,8 @@ def command_parser() -> argparse.ArgumentParser:
     which.add_argument("--choice", metavar="NAME", help="only the choices of this name, each as a tree")
     which.add_argument("--budget", action="store_true", help="only the spending of each source")
     which.add_argument("--otlp", metavar="FILE", help="write the events as OpenTelemetry spans (OTLP, JSON)")
-    which.add_argument("--diff", metavar="OTHER", help="what another run did otherwise: choices, spending, releases")
-    which.add_argument("--html", metavar="PAGE", help="write all of it as one web page that needs no network")
+    trace.add_argument("--diff", metavar="OTHER", help="what another run did otherwise: choices, releases, spending")
+    which.add_argument("--html", metavar="PAGE", help="write all of it, or the --diff, as a page that needs no network")
 
     fmt = commands.add_parser("fmt", help="write programs in the one way to write them")
     fmt.add_argument("files", metavar="FILE", nargs="+", help="programs, folders of programs, or - for standard input")

@@ -240,18 +240,19 @@ def trace(options: Namespace) -> int:
     from jostle.trace import budget, jsonl, summary, tree
 
     events = jsonl.read(Path(options.file))
+    other = None if options.diff is None else jsonl.read(Path(options.diff))
     if options.html is not None:
-        from jostle.trace.html import page
+        from jostle.trace.html import difference_page, page
 
-        return _write_text(page(events), Path(options.html))
+        return _write_text(page(events) if other is None else difference_page(events, other), Path(options.html))
     if options.otlp is not None:
         from jostle.trace.otlp import otlp
 
         return _write_text(otlp(events), Path(options.otlp))
-    if options.diff is not None:
+    if other is not None:
         from jostle.trace.difference import difference
 
-        sys.stdout.write(clean(difference(events, jsonl.read(Path(options.diff)))))
+        sys.stdout.write(clean(difference(events, other)))
         return 0
     if options.budget:
         text = budget.spending(events)

@@ -114,7 +114,7 @@ def _figure(title: str, fields: Mapping[str, Any], ink: str) -> Figure:
 
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
     axes = figure.add_subplot()
-    _DRAWN.get(str(fields.get("shape")), _lines)(axes, fields)
+    _DRAWN.get(str(fields.get("shape")), _lines)(axes, fields, ink)
     x = fields.get("x") or []
     if (
         fields.get("shape") not in ("bars", "heat")
@@ -165,7 +165,7 @@ def _whiskers(values: list[float], band: tuple[list[float], list[float]]) -> lis
             [max(0.0, e - v) for v, e in zip(values, band[1], strict=True)]]  # fmt: skip
 
 
-def _lines(axes: Axes, fields: Mapping[str, Any]) -> None:
+def _lines(axes: Axes, fields: Mapping[str, Any], _: str) -> None:
     steps = fields.get("shape") == "steps"
     for i, (name, numbers) in enumerate(fields["series"].items()):
         values, places, colour = _numbers(numbers), _places(fields, name), COLOURS[i % len(COLOURS)]
@@ -180,7 +180,7 @@ def _lines(axes: Axes, fields: Mapping[str, Any]) -> None:
             axes.fill_between(places, *band, color=colour, alpha=0.2, step="mid" if steps else None, linewidth=0)
 
 
-def _points(axes: Axes, fields: Mapping[str, Any]) -> None:
+def _points(axes: Axes, fields: Mapping[str, Any], _: str) -> None:
     for i, (name, numbers) in enumerate(fields["series"].items()):
         values, places, colour = _numbers(numbers), _places(fields, name), COLOURS[i % len(COLOURS)]
         size = 18 if len(values) <= 200 else 4
@@ -190,7 +190,7 @@ def _points(axes: Axes, fields: Mapping[str, Any]) -> None:
             axes.errorbar(places, values, _whiskers(values, band), fmt="none", ecolor=colour, elinewidth=1)
 
 
-def _bars(axes: Axes, fields: Mapping[str, Any]) -> None:
+def _bars(axes: Axes, fields: Mapping[str, Any], ink: str) -> None:
     names = list(fields["series"])
     wide = 0.8 / max(1, len(names))
     labels: list[Any] = _places(fields, names[0])
@@ -199,7 +199,7 @@ def _bars(axes: Axes, fields: Mapping[str, Any]) -> None:
         middle = [k + (i - (len(names) - 1) / 2) * wide for k in range(len(values))]
         band = _band(fields, name, values)
         axes.bar(middle, values, wide, color=COLOURS[i % len(COLOURS)], label=name,
-                 yerr=None if band is None else _whiskers(values, band))  # fmt: skip
+                 yerr=None if band is None else _whiskers(values, band), ecolor=ink)  # fmt: skip
     _name_places(axes, [f"{v:g}" if isinstance(v, float) else str(v) for v in labels])
 
 
@@ -212,7 +212,7 @@ def _name_places(axes: Axes, names: list[str]) -> None:
     )
 
 
-def _heat(axes: Axes, fields: Mapping[str, Any]) -> None:
+def _heat(axes: Axes, fields: Mapping[str, Any], _: str) -> None:
     rows = {name: _numbers(values) for name, values in fields["series"].items()}
     table = list(rows.values())
     image = axes.imshow(table, aspect="auto", cmap="viridis", interpolation="nearest")

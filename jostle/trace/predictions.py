@@ -38,7 +38,8 @@ def margin(fields: Mapping[str, Any]) -> str | None:
     mine, next_best, spread = float(predictions[chosen]), others[second], mapping(fields.get("spread"))
     widths = [float(spread[o]) for o in (chosen, second)] if {chosen, second} <= spread.keys() else [0.0, 0.0]
     if fields.get("errors") and mine < 0 and next_best < 0:
-        text = f"the error of {second} is {number(next_best / mine, 3)} times as large"
+        times = number(next_best / mine, 3)
+        text = f"the error of {second} is " + (f"{times} times as large" if times != "1" else "about as large")
         gap, widths = math.log(next_best / mine), [w / -u for w, u in zip(widths, (mine, next_best), strict=True)]
     else:
         text, gap = f"{number(mine - next_best)} more than {second}", mine - next_best

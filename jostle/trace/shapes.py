@@ -132,7 +132,7 @@ _SHAPES: dict[str, dict[str, Shape]] = {
     "allotment": {**_PRICE, "spent": _either(_amount, _by_name(_amount))},
     "query": {**_PRICE, "aggregates": _list(_text), "keys": _list(_text)},
     "measure": {**_PRICE, "sources": _list(_text), "mechanism": _text, "scale": _figure, "prepaid": _figure},
-    "feature": {**_PRICE, "value": _figure},
+    "feature": {**_PRICE, "value": _figure, "error": _maybe(_figure)},
     "choice": {
         **_PRICE, "spent": _number, "chosen": _text, "policy": _text, "margin": _maybe(_number),
         "features": _list(_record(name=_text, value=_figure)), "predictions": _by_name(_number),

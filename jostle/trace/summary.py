@@ -17,7 +17,8 @@ from jostle.trace.text import UNITS, Twig, number, plural
 from jostle.trace.tree import choices, fold, hang_children, one_line
 
 _ORDER = (
-    "source", "allotment", "query", "measure", "choice", "option", "feature", "train", "picture", "release", "error",
+    "param", "source", "allotment", "query", "measure", "choice", "option", "feature", "train", "picture", "release",
+    "error",
 )  # fmt: skip
 _DEEPEST = 5
 

@@ -5,11 +5,13 @@ Pure functions of events; the same events always give the same text.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
 from jostle.events import Event
+from jostle.formulas import error_text
 from jostle.trace.costs import Costs, price
 from jostle.trace.forest import Forest, mapping, place, records
 from jostle.trace.predictions import figures, heading, margin
@@ -77,8 +79,16 @@ def _features(twig: Twig, fields: Mapping[str, Any]) -> None:
         twig.add("features: none were looked at")
         return
     under = twig.add("features")
-    for line in align([(f"{f['name']} = {number(f['value'])}", cost_text(f)) for f in features], (False, False)):
+    for line in align([(f"{f['name']} = {looked_at(f)}", cost_text(f)) for f in features], (False, False)):
         under.add(line)
+
+
+def looked_at(feature: Mapping[str, Any]) -> str:
+    """The value of a feature, with its noise where it was bought: `4071 ± 200`."""
+    value, error = feature["value"], feature.get("error")
+    if isinstance(error, bool) or not isinstance(error, int | float) or not isinstance(value, int | float):
+        return number(value)
+    return number(value) + (f" ± {error_text(value, error)}" if math.isfinite(error) else "")
 
 
 def cost_text(feature: Mapping[str, Any]) -> str:

@@ -6,7 +6,6 @@ import json
 import sys
 from pathlib import Path
 
-from jostle.trace.difference import difference
 from jostle.trace.forest import Forest
 from jostle.trace.otlp import otlp
 
@@ -36,18 +35,3 @@ def test_fields_places_and_errors_are_attributes() -> None:
     predictions = json.loads(known["jostle.predictions"]["stringValue"])
     assert set(predictions) == {"Flat", "Hb"} and margin == predictions["Flat"] - predictions["Hb"] > 0
     assert [s["status"]["code"] for s in spans if s["name"].startswith("error")] == [2]
-
-
-def test_two_runs_side_by_side() -> None:
-    events = real_runs.events()
-    assert difference(events, events) == "the two runs spent, chose and released the same\n"
-    told = difference(real_runs.events("registered"), real_runs.events("again"))
-    assert told.splitlines() == [
-        "spent                           this run  the other",
-        "  query count, line 5             ε 0.5     nothing",
-        "  allotment epsilon 0.25, line 6  ε 0.25    nothing",
-    ]
-    told = difference(events, real_runs.events(seed=2))
-    assert "everyone" in told and "506" in told and "chosen" in told and "rows 510" in told
-    told = difference(events, real_runs.events("nodes"))
-    assert "BudgetExceeded" in told and "ran to its end" in told and "no choice" in told

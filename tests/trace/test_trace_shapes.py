@@ -16,7 +16,7 @@ from jostle.diagnostics import Refusal
 from jostle.trace import pictures
 from jostle.trace.budget import spending
 from jostle.trace.difference import difference
-from jostle.trace.html import page
+from jostle.trace.html import difference_page, page
 from jostle.trace.jsonl import plain, read
 from jostle.trace.nested_choices import text
 from jostle.trace.otlp import otlp
@@ -91,6 +91,7 @@ def test_an_altered_trace_is_refused_or_renders(run: str, tmp_path: Path, monkey
         for rendering in (summary, spending, text, page, otlp):
             assert rendering(events) is not None
         assert difference(events, whole) and difference(whole, events)
+        assert difference_page(events, whole)
         rendered += 1
     assert refused > 20 and rendered > 20
 

@@ -1,5 +1,6 @@
-"""The trace of a run as a web page: `page(events)`. Each part of the page has a file."""
+"""The web page of a run, and that of two runs side by side."""
 
+from jostle.trace.html.difference import difference_page
 from jostle.trace.html.page import page
 
-__all__ = ["page"]
+__all__ = ["difference_page", "page"]

@@ -16,7 +16,7 @@ from jostle.trace.nested_choices import ChoiceNode, nested_choices, option_count
 from jostle.trace.pictures import Picture
 from jostle.trace.predictions import figures, heading, margin
 from jostle.trace.text import number
-from jostle.trace.tree import cost_text
+from jostle.trace.tree import cost_text, looked_at
 
 _WHOLE = 12  # choices that are shown one by one
 _PANELS = 3  # pictures of one training
@@ -50,7 +50,7 @@ def _choice(event: Event, costs: Costs) -> Html:
 
 
 def _features(fields: Mapping[str, Any]) -> Html | None:
-    rows = [[f["name"], number(f["value"]), cost_text(f)] for f in records(fields.get("features"))]
+    rows = [[f["name"], looked_at(f), cost_text(f)] for f in records(fields.get("features"))]
     return table(["feature", "value", "cost"], rows, class_="data") if rows else tag("p", "No features were looked at.")
 
 

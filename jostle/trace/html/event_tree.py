@@ -17,7 +17,7 @@ from jostle.trace.tree import WORDS
 # What has a place of its own on the page.
 _QUIET = frozenset({
     "epsilon", "rho", "spent", "sources", "budget", "text", "rows", "value", "paths", "series", "x", "low", "high",
-    "trees", "context", "direct",
+    "trees", "context", "direct", "printed", "version", "date", "margins", "keys",
 })  # fmt: skip
 _ALIKE = 12  # of more neighbours that look alike, the first and the last few are shown
 _OPEN = 2  # levels that are open when the page is
@@ -51,7 +51,8 @@ def _node(forest: Forest, costs: Costs, text_of: str | None, event: Event, depth
     below = forest.children(event)
     spent = costs.text(event)
     line = join(
-        tag("span", event.kind, class_=f"kind k-{event.kind}"), " ", event.name, " ",
+        tag("a", event.kind, href=f"#e{event.id}", title="the address of this event", class_=f"kind k-{event.kind}"),
+        " ", event.name, " ",
         tag("b", spent, class_="price") if spent else None,
         place_of(event.span, text_of), " ", _details(event),
     )  # fmt: skip
@@ -67,6 +68,8 @@ def _details(event: Event) -> Html | None:
     """The rest of what an event says, in a few words."""
     if event.kind == "error":
         return join(" ", str(event.fields.get("message") or ""))
+    if event.kind == "param":
+        return join("= ", number(event.fields.get("value")))
     if event.kind == "choice":
         return join(" → ", tag("b", str(event.fields.get("chosen", "nothing"))))
     words = []

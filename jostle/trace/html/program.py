@@ -11,7 +11,7 @@ from jostle.trace.costs import Costs
 from jostle.trace.forest import Forest
 from jostle.trace.html.markup import Html, join, tag
 
-_LIT = ("source", "allotment", "query", "measure", "choice", "train", "option", "picture", "release", "error")
+_LIT = ("param", "source", "allotment", "query", "measure", "choice", "train", "option", "picture", "release", "error")
 _SHOWN = 4  # links beside a line
 
 

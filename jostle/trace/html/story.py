@@ -10,7 +10,8 @@ from jostle.trace.costs import Costs, price
 from jostle.trace.forest import Forest, mapping, records
 from jostle.trace.html.markup import Html, join, tag
 from jostle.trace.predictions import figures, margin
-from jostle.trace.text import amount, number, plural
+from jostle.trace.text import amount, plural
+from jostle.trace.tree import looked_at
 
 _LINES = 60
 _CHOICES = 8
@@ -53,10 +54,10 @@ def _reasons(fields: Mapping[str, Any], chosen: str) -> Iterator[str]:
     bought = [f for f in features if price(f) is not None]
     free = [f for f in features if price(f) is None]
     if bought:
-        paid = ", ".join(f"{f['name']} = {number(f['value'])} for {_paid(f)}" for f in bought)
+        paid = ", ".join(f"{f['name']} = {looked_at(f)} for {_paid(f)}" for f in bought)
         yield f"It bought {paid}."
     if free:
-        yield "It knew " + ", ".join(f"{f['name']} = {number(f['value'])}" for f in free) + "."
+        yield "It knew " + ", ".join(f"{f['name']} = {looked_at(f)}" for f in free) + "."
     if not features:
         yield "It looked at nothing."
     figure = figures(fields).get(chosen)

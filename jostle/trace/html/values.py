@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
@@ -12,27 +13,29 @@ from jostle.formulas import error_text
 from jostle.trace.html.markup import Html, join, tag
 from jostle.trace.html.program import place_of, text_of
 from jostle.trace.pictures import Picture, pictures
+from jostle.trace.released import pictures_of
 from jostle.trace.text import number, sparkline
 
 _ROWS = 50
 _DRAWN = 16  # pictures of one page
+_COLUMNS = 3  # pictures of one table
+_NUMBER = re.compile(r"[+-]?\d[\d.]*(e[+-]?\d+)?( \?| ± .*)?|none|–|[+-]?inf|nan")
 
 
 def releases_section(events: Sequence[Event]) -> Html | None:
-    """The released values of the run, by name."""
+    """The released values of the run, by name: pictures of vectors and of the columns of tables, then the values."""
     releases = [e for e in events if e.kind == "release"]
     if not releases:
         return None
     room = _DRAWN
     out = []
     for event in releases:
-        value = event.fields.get("value")
-        picture = None
-        if isinstance(value, list) and _vector(value) and room:
-            picture, room = draw(_steps(event.name, value)), room - 1
+        pictures = pictures_of(event)[: min(room, _COLUMNS)]
+        room -= len(pictures)
         place = place_of(event.span, text_of(events))
-        shown = _value_html(value, event.fields.get("margins"))
-        out.append(tag("section", tag("h3", event.name, " ", place), picture, shown, class_="released"))
+        shown = _value_html(event.fields.get("value"), event.fields.get("margins"))
+        pictured = tag("div", [draw(p) for p in pictures], class_="pictures") if pictures else None
+        out.append(tag("section", tag("h3", event.name, " ", place), shown, pictured, class_="released"))
     return join(out)
 
 
@@ -54,12 +57,23 @@ def draw(picture: Picture) -> Html:
         return tag("p", f"{picture.title}: {diagnostic.message}; {diagnostic.help}", class_="missing")
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str | Html]], **attributes: object) -> Html:
-    """A table with a head."""
-    return tag(
-        "table", tag("thead", tag("tr", [tag("th", h, scope="col") for h in head])),
-        tag("tbody", [tag("tr", [tag("td", cell) for cell in row]) for row in rows]), **attributes,
-    )  # fmt: skip
+def table(
+    head: Sequence[str], rows: Sequence[Sequence[str | Html]], lit: Sequence[bool] = (), **attributes: object
+) -> Html:
+    """A table with a head: columns of numbers end flush, and a press on a head sorts by its column; `lit` rows stand
+    out."""
+    flush = [_numeric([row[place] for row in rows if place < len(row)]) for place in range(len(head))]
+    body = [
+        tag("tr", [tag("td", cell, class_="num" if number else None) for cell, number in zip(row, flush, strict=True)],
+            class_="lit" if place < len(lit) and lit[place] else None)
+        for place, row in enumerate(rows)
+    ]  # fmt: skip
+    heads = [tag("th", h, scope="col", class_="num" if number else None) for h, number in zip(head, flush, strict=True)]
+    return tag("table", tag("thead", tag("tr", heads)), tag("tbody", body), **attributes)
+
+
+def _numeric(cells: Sequence[str | Html]) -> bool:
+    return any(cells) and all(not cell or _NUMBER.fullmatch(cell) for cell in cells)
 
 
 def _vector(value: Any) -> bool:
@@ -68,17 +82,12 @@ def _vector(value: Any) -> bool:
     )  # fmt: skip
 
 
-def _steps(name: str, value: list[float]) -> Picture:
-    cells = [float(i) for i in range(len(value))]
-    return Picture(name, {"shape": "steps", "x": cells, "series": {name: value}, "x_label": "cell"})
-
-
 def _beside(value: Any, margin: Any) -> str:
-    """` ± 30` of a margin, marked where the error is as large as the value."""
+    """`30` of a margin, marked where the error is as large as the value."""
     error = margin.get("error") if isinstance(margin, Mapping) else None
     if not isinstance(error, int | float) or not isinstance(value, int | float):
         return ""
-    return f" ± {error_text(value, error)}"
+    return error_text(value, error)
 
 
 def _field(margin: Any, name: str) -> Any:
@@ -87,13 +96,17 @@ def _field(margin: Any, name: str) -> Any:
 
 def _value_html(value: Any, margins: Any = None) -> Html:
     if isinstance(value, list) and value and all(isinstance(v, Mapping) for v in value):
-        head = [str(k) for k in value[0]]
         told = margins if isinstance(margins, list) else []
-        rows: list[list[str | Html]] = [
-            [number(row.get(name), 6) + _beside(row.get(name), _field(margin, name)) for name in head]
-            for row, margin in zip_longest(value[:_ROWS], told[:_ROWS])
-            if row is not None
-        ]
+        noisy = {name for margin in told if isinstance(margin, Mapping) for name in margin}
+        pairs = [pair for pair in zip_longest(value[:_ROWS], told[:_ROWS]) if pair[0] is not None]
+        head: list[str] = []
+        cells: list[list[str]] = []
+        for name in map(str, value[0]):
+            head += [name, "±"] if name in noisy else [name]
+            cells.append([number(row.get(name), 6) for row, _ in pairs])
+            if name in noisy:
+                cells.append([_beside(row.get(name), _field(margin, name)) for row, margin in pairs])
+        rows = list(zip(*cells, strict=True))
         more = tag("p", f"… {len(value) - _ROWS} more rows") if len(value) > _ROWS else None
         return join(tag("div", table(head, rows, class_="data"), class_="wide"), more)
     if _vector(value):
@@ -101,7 +114,8 @@ def _value_html(value: Any, margins: Any = None) -> Html:
         return tag("p", tag("code", f"[{first}{', …' if len(value) > 12 else ''}]"), f" {len(value)} values",
                    class_="few", title=sparkline(value, 40))  # fmt: skip
     if isinstance(value, int | float):
-        return tag("p", number(value, 8) + _beside(value, margins), class_="big")
+        beside = _beside(value, margins)
+        return tag("p", number(value, 8) + (f" ± {beside}" if beside else ""), class_="big")
     return tag("pre", _text(value))
 
 

@@ -1,0 +1,154 @@
+"""The numbers in a released value, each with its interval, by column and label.
+
+A number has one place, a vector one for each element, a table a column for each measure and a label for each row, made
+of its keys. So two runs can be compared number by number, and one run can be drawn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jostle.events import Event
+from jostle.formulas import error_text
+from jostle.trace.pictures import Picture
+from jostle.trace.text import number
+
+_BARS = 40  # labels that fit side by side under bars
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One cell of a released value: what was released, the half-width of its noise at 95 %, and the interval's ends
+    (None where they are not known)."""
+
+    value: Any
+    error: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+    @staticmethod
+    def of(value: Any, margin: Any) -> Figure:
+        """The figure of a value and its margin, as a `release` event has them."""
+        told = margin if isinstance(margin, Mapping) and is_number(value) else {}
+        error, low, high = (told.get(name) if is_number(told.get(name)) else None for name in ("error", "low", "high"))
+        return Figure(value, error, low, high)
+
+    def __str__(self) -> str:
+        beside = f" ± {error_text(self.value, self.error)}" if self.error is not None else ""
+        return number(self.value, 6) + beside
+
+    def ends(self) -> tuple[float, float] | None:
+        """The interval: its ends, or what the error gives for those that are not known."""
+        if self.error is None:
+            return None
+        low = self.value - self.error if self.low is None else self.low
+        high = self.value + self.error if self.high is None else self.high
+        return low, high
+
+
+Columns = dict[str, dict[str, Figure]]
+
+
+def is_number(value: Any) -> bool:
+    """A finite number, no truth."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def columns(event: Event) -> Columns:
+    """The figures of a `release` event, by column and label; a column and a label without a name are empty texts.
+
+    Of many rows without keys or errors, which are a sample and no table, it has the mean of each column.
+    """
+    keys = event.fields.get("keys")
+    out: Columns = {}
+    named = [str(k) for k in keys] if isinstance(keys, list) else []
+    for column, label, figure in _figures(event.fields.get("value"), event.fields.get("margins"), named):
+        out.setdefault(column, {})[label] = figure
+    return out
+
+
+def _figures(value: Any, margins: Any, keys: Sequence[str]) -> Iterator[tuple[str, str, Figure]]:
+    if isinstance(value, Mapping):
+        yield from _of_record(value, margins)
+    elif isinstance(value, list) and value and all(isinstance(row, Mapping) for row in value):
+        yield from _of_rows(value, margins, keys)
+    elif isinstance(value, list):
+        for place, item in enumerate(value):
+            for column, label, figure in _figures(item, _item(margins, place), ()):
+                yield column, f"{place}, {label}" if label else str(place), figure
+    else:
+        yield "", "", Figure.of(value, margins)
+
+
+def _of_record(value: Mapping[str, Any], margins: Any) -> Iterator[tuple[str, str, Figure]]:
+    for name, item in value.items():
+        inner = _figures(item, margins.get(name) if isinstance(margins, Mapping) else None, ())
+        for column, label, figure in inner:
+            if isinstance(item, Mapping | list):
+                yield f"{name}.{column}" if column else str(name), label, figure
+            else:
+                yield "", str(name), figure
+
+
+def _of_rows(rows: Sequence[Mapping[str, Any]], margins: Any, keys: Sequence[str]) -> Iterator[tuple[str, str, Figure]]:
+    """A table: rows are known by their keys, or by their number where they have none, or two have the same."""
+    if not keys and not isinstance(margins, list) and len(rows) > _BARS:
+        for name in rows[0]:
+            cells = [float(row[name]) for row in rows if is_number(row.get(name))]
+            if len(cells) == len(rows):
+                yield "mean", str(name), Figure(math.fsum(cells) / len(cells))
+        return
+    labels = [", ".join(number(row.get(key)) for key in keys) for row in rows]
+    if not keys or len(set(labels)) < len(rows):
+        labels = [str(place) for place in range(1, len(rows) + 1)]
+    for place, (row, label) in enumerate(zip(rows, labels, strict=True)):
+        told = _item(margins, place)
+        for name, cell in row.items():
+            if name not in keys:
+                yield str(name), label, Figure.of(cell, told.get(name) if isinstance(told, Mapping) else None)
+
+
+def _item(margins: Any, place: int) -> Any:
+    return margins[place] if isinstance(margins, list) and place < len(margins) else None
+
+
+def pictures_of(event: Event) -> list[Picture]:
+    """A picture for each column of a table whose rows have keys or errors, and for a vector of more than 4 numbers."""
+    value = event.fields.get("value")
+    if not isinstance(value, list) or not value:
+        return []
+    known = isinstance(event.fields.get("margins"), list)
+    if not (known or (isinstance(value[0], Mapping) and event.fields.get("keys")) or
+            (len(value) > 4 and all(is_number(v) for v in value))):  # fmt: skip
+        return []
+    titled = ((f"{event.name}: {name}" if name else event.name, figures) for name, figures in columns(event).items())
+    return [picture for title, figures in titled if (picture := drawn(title, {title: figures})) is not None]
+
+
+def drawn(title: str, series: Mapping[str, Mapping[str, Figure]]) -> Picture | None:
+    """Columns with the same labels in one picture, with their intervals: bars for few labels, steps for many; None
+    where fewer than two of them are numbers."""
+    labels = list(dict.fromkeys(label for figures in series.values() for label in figures))
+    tall = {name: [figures.get(label, Figure(None)) for label in labels] for name, figures in series.items()}
+    if any(sum(is_number(f.value) for f in figures) < 2 for figures in tall.values()) or not tall:
+        return None
+    fields: dict[str, Any] = {
+        "series": {name: [f.value if is_number(f.value) else None for f in figures] for name, figures in tall.items()}
+    }
+    for which in (0, 1):
+        edges = {name: [_end(f, which) for f in figures] for name, figures in tall.items()
+                 if any(f.error is not None for f in figures)}  # fmt: skip
+        if edges:
+            fields["low" if not which else "high"] = edges
+    if len(labels) <= _BARS:
+        return Picture(title, {"shape": "bars", "x": labels, **fields})
+    return Picture(title, {"shape": "steps", "x": [float(i) for i in range(len(labels))], "x_label": "cell", **fields})
+
+
+def _end(figure: Figure, which: int) -> float | None:
+    ends = figure.ends()
+    value: float | None = figure.value if is_number(figure.value) else None
+    return value if ends is None else ends[which]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jostle.engine.files import OpenFile
+    from jostle.engine.objects import Objects
     from jostle.plan.domains import Domain
     from jostle.plan.plan import Exact, Key, Plan, RowExpr, Term
 
@@ -45,7 +46,10 @@ def parts_of(identity: Hashable) -> frozenset[Hashable]:
 
 
 class Engine(Protocol):
-    """Data sets are opened, then asked about by plans. The methods are described where DuckDB has them."""
+    """Data sets are opened, then asked about by plans. The methods are described where DuckDB has them. `objects` knows
+    what was opened in memory."""
+
+    objects: Objects
 
     @property
     def capabilities(self) -> Capabilities: ...

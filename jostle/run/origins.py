@@ -7,7 +7,7 @@ publishes about it: that it exists and its header. What a private source is made
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import fields
 from typing import Any
 
@@ -49,7 +49,9 @@ def origin_of(interp: Any, call: n.Call, scope: Scope) -> Any:
                 help=did_you_mean(str(value), interp.bound)
                 or f'hand it over: `--bind {value}=FILE`, or `session.bind("{value}", frame)` in Python',
             )
-        value = interp.bound[value]
+        label, value = value, interp.bound[value]
+        if not is_paths(value):
+            interp.kernel.engine.objects.bind(value, label)
     elif name == "table" and not is_paths(value) and not is_rows(value):
         raise refuse("TypeError", f"`table` takes the path of a file, not {kind_name(value)}", call.span)
     if name != "dataset" and is_paths(value):
@@ -131,7 +133,7 @@ def refuse_private(interp: Any, origin: Any, span: Span | None) -> None:
     if isinstance(origin, FileSet):
         interp.kernel.register.read_publicly(origin.identity, span)
     elif is_array(origin):
-        interp.kernel.register.read_publicly(("array", id(origin)), span)
+        interp.kernel.register.read_publicly(_identity(interp, origin), span)
 
 
 def is_array(origin: Any) -> bool:
@@ -155,12 +157,19 @@ def array_of(interp: Any, origin: Any, span: Span | None, *, private: bool = Fal
             return load_counts(origin.parts[0], private=private), origin.identity
         if isinstance(origin, Record) or not (is_sequence(origin) or is_array(origin)):
             raise refuse("TypeError", f"`counts` takes a list of counts or a file, not {kind_name(origin)}")
-        identity = ("array", id(origin)) if is_array(origin) else ("literal", object())
+        identity = _identity(interp, origin) if is_array(origin) else ("literal", object())
         return as_counts(np.asarray(origin), "this array", private=private), identity
     except Refusal as refusal:
         raise refusal.at(span) from None
     except (ValueError, TypeError):
         raise refuse("DataError", "counts are numbers in rows of one length", span) from None
+
+
+def _identity(interp: Any, array: Any) -> Hashable:
+    objects = interp.kernel.engine.objects
+    objects.lies_in(array, [array])
+    identity: Hashable = objects.identity(array)
+    return identity
 
 
 def check_columns(schema: Any, columns: Any, span: Span | None, *, private: bool = False) -> None:

@@ -143,7 +143,7 @@ class Session:
     def bind(self, name: str, value: object) -> None:
         """Hands data over: a program reads them with `bound("name")`. A path, a pattern or a list of paths, or a
         table or array in memory: of pandas, polars, Arrow, DuckDB or NumPy. What is none of them, and a path at which
-        nothing lies, is refused."""
+        nothing lies, is refused. What is bound to a name later shares the budget of what was bound to it before."""
         from jostle.tools.bound import need_data
 
         if isinstance(value, list | tuple) and any(isinstance(item, Path) for item in value):

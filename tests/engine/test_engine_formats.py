@@ -182,6 +182,8 @@ def test_streams_of_arrow_are_tables() -> None:
     relation = outside.sql("SELECT * FROM people")
     for origin in (Stream(people), Stream(views), relation, people.to_reader()):
         assert answers(engine, origin, public=False) == expected
+    engine.close()
+    engine = DuckDb()
     failing = outside.sql("SELECT CAST(name AS INTEGER) AS age FROM people WHERE age IS NULL")
     with pytest.raises(Refusal) as caught:
         engine.open(failing, public=False)

@@ -23,9 +23,11 @@ from jostle.engine.duckdb import bounding
 from jostle.engine.duckdb.cells import NATIVE, WHOLE, clean, identity, number, text, whole_or_text
 from jostle.engine.duckdb.formats import has_names, opened_file
 from jostle.engine.duckdb.raw import Raw
+from jostle.engine.duckdb.reads import reads_of
 from jostle.engine.duckdb.union import Union
 from jostle.engine.files import OpenFile, open_file
 from jostle.engine.filesets import FileSet
+from jostle.engine.objects import Objects
 from jostle.engine.spill import SpillFolder
 from jostle.engine.sql import persons, relations
 from jostle.engine.sql.dialect import DUCKDB
@@ -57,6 +59,7 @@ class DuckDb(SqlEngine):
         self._error = duckdb.Error
         self._raw: dict[str, Raw] = {}
         self._opened: dict[object, tuple[Opened, Any]] = {}  # by what gives the same rows, with the origin itself
+        self.objects = Objects()
         self._private: dict[str, OpenFile] = {}  # by where they were
         self._views: dict[str, OpenFile] = {}  # by the views that read them, Parquet files again and again
         self._kept: dict[Scan | Bound, relations.Relation] = {}
@@ -90,26 +93,37 @@ class DuckDb(SqlEngine):
             origin = self.file(origin)
         if isinstance(origin, OpenFile):
             origin = FileSet.of([origin])
-        identity: Hashable = origin.identity if isinstance(origin, FileSet) else ("memory", id(origin))
-        place: object = identity
-        if isinstance(origin, FileSet):
-            place = origin.place, None if all(map(has_names, origin.parts)) else names
+        if not isinstance(origin, FileSet):
+            return self._open_object(origin)
+        place = origin.place, None if all(map(has_names, origin.parts)) else names
         opened, before = self._opened.get(place, (None, origin))
         if opened is not None:
             if not self._raw[opened.key].stale():
                 return opened
             if not public:
                 before.check()
-        if isinstance(origin, FileSet):
-            raw = self._open_files(origin, public, names)
-        else:
-            from jostle.engine.duckdb.frames import Frame
-
-            raw = Frame(origin, self._next(), self.connection.register)
-        opened = Opened(f"d{len(self._raw)}", raw.columns, identity)
-        self._raw[opened.key], self._opened[place] = raw, (opened, origin)
-        if isinstance(origin, FileSet) and not public:
+        opened = self._add(self._open_files(origin, public, names), origin.identity)
+        self._opened[place] = opened, origin
+        if not public:
             self._private.update((file.real, file) for file in origin.parts)
+        return opened
+
+    def _open_object(self, origin: Any) -> Opened:
+        """A table in memory; asked again since it may have got another name."""
+        from jostle.engine.duckdb.frames import Frame
+
+        opened, _ = self._opened.get(id(origin), (None, origin))
+        if opened is None:
+            self.objects.reads(origin, reads_of(origin, self.connection))
+            frame = Frame(origin, self._next(), self.connection.register)
+            self.objects.lies_in(origin, frame.lies_in)
+            opened = self._add(frame, None)
+            self._opened[id(origin)] = opened, origin
+        return replace(opened, identity=self.objects.identity(origin))
+
+    def _add(self, raw: Raw, identity: Hashable) -> Opened:
+        opened = Opened(f"d{len(self._raw)}", raw.columns, identity)
+        self._raw[opened.key] = raw
         return opened
 
     def _open_files(self, files: FileSet, public: bool, names: tuple[str, ...]) -> Raw:

@@ -17,9 +17,10 @@ from jostle.engine.duckdb.raw import Raw
 
 
 class Frame(Raw):
-    """A table in memory under the name `name`, which `register` gives to an Arrow table."""
+    """A table in memory under the name `name`, which `register` gives to an Arrow table. Its columns lie in the
+    arrays `lies_in`: those of what was handed over, where they can be taken as they are."""
 
-    __slots__ = ("_name",)
+    __slots__ = ("_name", "lies_in")
 
     def __init__(
         self, origin: Any, name: str, register: Callable[[str, Any], object], label: str = "the table"
@@ -34,13 +35,14 @@ class Frame(Raw):
             raise refuse("DataError", f"{label} has no columns")
         if len(set(names)) < len(names):
             raise refuse("DataError", f"{label} has two columns of one name", help="rename one of them")
-        arrays = [_array(column) for column in arrays]
+        columns, arrays = arrays, [_array(column) for column in arrays]
         if len({len(array) for array in arrays}) > 1:
             raise refuse("DataError", "the arrays of the table differ in length", help="give arrays of one length")
         super().__init__(names, tuple(kind_of(array.type) for array in arrays), label)
         self._name = name
-        columns: dict[str, Any] = {f"c{i}": cells(array) for i, array in enumerate(arrays)}
-        register(name, pa.table(columns | {"n": np.arange(len(arrays[0]))}))
+        stored: dict[str, Any] = {f"c{i}": cells(array) for i, array in enumerate(arrays)}
+        self.lies_in = [_numpy(column, own) for column, own in zip(columns, stored.values(), strict=True)]
+        register(name, pa.table(stored | {"n": np.arange(len(arrays[0]))}))
 
     def table(self, needed: Collection[int]) -> str:
         return self._name
@@ -126,6 +128,15 @@ def _array(column: Any) -> Any:
         codes = values.view(np.uint32)
         codes[codes > 0x10FFFF] = 0xFFFD  # a buffer may hold anything as a character
     return _texts(values.tolist())
+
+
+def _numpy(column: Any, other: Any) -> Any:
+    """The array of NumPy that a column is, else the other."""
+    import numpy as np
+
+    if type(column).__module__.startswith("pandas") and isinstance(column.dtype, np.dtype):
+        return column.to_numpy()
+    return column if isinstance(column, np.ndarray) else other
 
 
 def _extended(column: Any) -> Any:

@@ -1,7 +1,7 @@
 """The laws of noise that released numbers carry: public facts, which know how far off a number may be.
 
-What is drawn is the discrete law of the same scale (`privacy.mechanisms`); these are its continuous sisters, which
-differ from it by less than a step of the grid that numbers are released on. Nothing is drawn here.
+What is drawn is a discrete law on a grid (`privacy.mechanisms`). A law that knows the `step` of its grid has the
+half-width of that; others are the continuous sisters, which differ by less than a step. Nothing is drawn here.
 """
 
 from __future__ import annotations
@@ -9,16 +9,25 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
 
 LEVEL = 0.95
+FINE = 1000  # steps in a scale, from which on a grid is not told from none
 
 
 @dataclass(frozen=True, slots=True)
 class AdditiveLaw(ABC):
-    """Noise that is added: its law, and its scale in the units of what is released."""
+    """Noise that is added: its law, and its scale and the step of its grid in the units of what is released."""
 
     scale: float
+    step: float = 0.0
+    """Noise is a whole number of these; 0 where it is any number, or nothing is known of a grid."""
     name: ClassVar[str]
     """What programs, histories and traces call it."""
 
@@ -32,9 +41,24 @@ class AdditiveLaw(ABC):
     def laplace_scale(self) -> float:
         """The scale of Laplace noise of the same deviation."""
 
-    @abstractmethod
+    @property
+    def coarse(self) -> float:
+        """The scale in steps of the grid, where that makes a difference; 0 where it does not."""
+        return self.scale / self.step if 0 < self.scale < FINE * self.step else 0.0
+
     def half_width(self, level: float = LEVEL) -> float:
-        """h with P(|noise| ≤ h) = `level`, in (0, 1)."""
+        """The smallest h of the grid with P(|noise| ≤ h) ≥ `level`, in (0, 1); without a grid both are the same."""
+        return self.step * self._steps(level) if self.coarse else self._half_width(level)
+
+    @abstractmethod
+    def _steps(self, level: float) -> int: ...
+
+    @abstractmethod
+    def _half_width(self, level: float) -> float: ...
+
+    @abstractmethod
+    def quantiles(self, places: Floats) -> Floats:
+        """The quantiles of the noise at these places in (0, 1)."""
 
     @staticmethod
     @abstractmethod
@@ -47,7 +71,12 @@ class AdditiveLaw(ABC):
 
     def times(self, factor: float) -> Self:
         """The law of so many times this noise."""
-        return replace(self, scale=self.scale * factor)
+        return replace(self, scale=self.scale * factor, step=self.step * factor)
+
+    @property
+    def facts(self) -> tuple[Any, ...]:
+        """What `law_named` makes it again of."""
+        return self.name, self.scale, 1, self.step
 
 
 class Laplace(AdditiveLaw):
@@ -64,8 +93,22 @@ class Laplace(AdditiveLaw):
     def laplace_scale(self) -> float:
         return self.scale
 
-    def half_width(self, level: float = LEVEL) -> float:
+    def _steps(self, level: float) -> int:
+        """On whole numbers P(|k| > w) = 2p^(w + 1)/(1 + p), with p = exp(−1/b)."""
+        b = self.coarse
+        return max(0, math.ceil(b * math.log(2 / ((1 + math.exp(-1 / b)) * (1 - level))) - 1))
+
+    def _half_width(self, level: float) -> float:
         return -self.scale * math.log1p(-level)
+
+    def quantiles(self, places: Floats) -> Floats:
+        import numpy as np
+
+        side, outside = np.sign(places - 0.5), 1 - np.abs(2 * places - 1)  # P(|noise| is as far out or further)
+        if not (b := self.coarse):
+            return np.asarray(-self.scale * side * np.log(outside))
+        steps = np.ceil(b * np.log(2 / ((1 + math.exp(-1 / b)) * outside)) - 1)
+        return np.asarray(self.step * side * np.maximum(0, steps))
 
     @staticmethod
     def sum_quantile(level: float = LEVEL) -> float:
@@ -90,8 +133,25 @@ class Gaussian(AdditiveLaw):
     def laplace_scale(self) -> float:
         return self.scale / math.sqrt(2)
 
-    def half_width(self, level: float = LEVEL) -> float:
+    def _steps(self, level: float) -> int:
+        """On whole numbers P(k) is proportional to exp(−k²/2σ²)."""
+        within = [math.exp(-0.5 * (k / self.coarse) ** 2) for k in range(math.ceil(40 * self.coarse) + 2)]
+        most, sum_within = level * (2 * math.fsum(within) - 1), -1.0
+        for k, weight in enumerate(within):
+            sum_within += 2 * weight
+            if sum_within >= most:
+                return k
+        return len(within)
+
+    def _half_width(self, level: float) -> float:
         return self.scale * self.sum_quantile(level)
+
+    def quantiles(self, places: Floats) -> Floats:
+        import numpy as np
+        from scipy.special import ndtri
+
+        continuous: Floats = self.scale * ndtri(places)
+        return self.step * np.rint(continuous / self.step) if self.coarse else continuous
 
     @staticmethod
     def sum_quantile(level: float = LEVEL) -> float:
@@ -111,6 +171,11 @@ class Selected:
     candidates: int = 1
     name: ClassVar[str] = "selection"
 
+    @property
+    def facts(self) -> tuple[Any, ...]:
+        """What `law_named` makes it again of."""
+        return self.name, self.scale, self.candidates
+
     def half_width(self, level: float = LEVEL) -> float:
         """With probability `level` the chosen one's score is within this of the best."""
         return self.scale * math.log(self.candidates / (1 - level))
@@ -120,6 +185,6 @@ NoiseLaw = Laplace | Gaussian | Selected
 ADDITIVE: dict[str, type[Laplace | Gaussian]] = {law.name: law for law in (Laplace, Gaussian)}
 
 
-def law_named(name: str, scale: float, candidates: int = 1) -> NoiseLaw:
+def law_named(name: str, scale: float, candidates: int = 1, step: float = 0.0) -> NoiseLaw:
     """The law that a history or a trace names. Raises `KeyError`."""
-    return Selected(scale, candidates) if name == Selected.name else ADDITIVE[name](scale)
+    return Selected(scale, candidates) if name == Selected.name else ADDITIVE[name](scale, step)

@@ -65,12 +65,12 @@ def origin_of(value: object) -> Formula | None:
     """What the elements of a vector come from; None where their noise is not known, or not independent."""
     if not isinstance(value, NoisyArray) or value.ndim != 1 or value.size > MOST_FOLLOWED:
         return None
-    if value.origin is None and value.noise is not None and _is_direct(value.noise, value.size):
+    if value.origin is None and value.noise is not None and is_direct(value.noise, value.size):
         value.origin = Vector(np.asarray(value), value.noise.law)
     return value.origin
 
 
-def _is_direct(noise: NoiseModel, size: int) -> bool:
+def is_direct(noise: NoiseModel, size: int) -> bool:
     """Whether every element was measured by itself, with noise of the law itself."""
     if noise.strategy is None:
         return noise.workload is None

@@ -115,7 +115,7 @@ def _half_width(noises: Sequence[AdditiveLaw], level: float) -> float:
     rest = math.sqrt(math.fsum(law.deviation**2 for law in widest[LARGEST:]))
     orders, total = random_orders(DRAWS, seed=1), np.zeros(DRAWS)
     for law in [*widest[:LARGEST], *([Gaussian(rest)] if rest else [])]:
-        total += law.scale * _quantiles(isinstance(law, Gaussian), DRAWS)[next(orders)]
+        total += _quantiles(law, DRAWS)[next(orders)]
     return _quantile(np.sort(np.abs(total)), level)
 
 
@@ -191,12 +191,14 @@ def vector_uncertainties(value: Any, level: float = LEVEL) -> Uncertainties | No
     import numpy as np
 
     from jostle.kernels.accuracy import standard_errors
-    from jostle.kernels.noisy_array import noise_of, origin_of
+    from jostle.kernels.noisy_array import is_direct, noise_of, origin_of
 
     values, noise = np.asarray(value, dtype=float), noise_of(value)
     if noise is not None:
         deviations = standard_errors(value)
         wide = noise.law.sum_quantile(level) * deviations
+        if is_direct(noise, values.size):
+            wide = np.full(values.shape, noise.law.half_width(level))
         return Uncertainties(values - wide, values + wide, wide, deviations)
     origin = origin_of(value)
     if origin is None:
@@ -274,20 +276,15 @@ def _drawn_again(source: Source, order: NDArray[np.int64]) -> Floats:
     law = source.law
     if not isinstance(law, AdditiveLaw):
         raise _in_ranks()
-    return source.value - law.scale * _quantiles(isinstance(law, Gaussian), len(order))[order]
+    return source.value - _quantiles(law, len(order))[order]
 
 
 @lru_cache(maxsize=16)
-def _quantiles(gaussian: bool, draws: int) -> Floats:
-    """The quantiles of noise of scale 1 in the middle of `draws` parts of equal probability."""
+def _quantiles(law: AdditiveLaw, draws: int) -> Floats:
+    """The quantiles of noise in the middle of `draws` parts of equal probability."""
     import numpy as np
 
-    places = (np.arange(draws) + 0.5) / draws
-    if gaussian:
-        from scipy.special import ndtri
-
-        return np.asarray(ndtri(places))
-    return np.sign(places - 0.5) * -np.log1p(-np.abs(2 * places - 1))
+    return law.quantiles((np.arange(draws) + 0.5) / draws)
 
 
 def _function(function: str | Callable[..., Any]) -> Callable[..., Any]:

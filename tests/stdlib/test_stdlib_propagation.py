@@ -17,6 +17,9 @@ from jostle.run.propagation import Uncertainty, uncertainties
 from jostle.source import Source
 from jostle.tools.session import Session
 
+DISCRETE = math.sqrt(2 * math.exp(-1)) / (1 - math.exp(-1))
+"""The deviation of discrete Laplace noise of scale 1."""
+
 
 def known(value: float, level: float = 0.95) -> Uncertainty:
     assert isinstance(value, Noised)
@@ -60,6 +63,22 @@ def test_a_sum_of_many_numbers() -> None:
     total = calculated(5000.0, "sum", terms)
     shares = [known(calculated(1 / 5000, "/", (term, total))) for term in terms[:2]]
     assert [share.deviation for share in shares] == pytest.approx([math.sqrt(2) / 5000] * 2, rel=0.1)
+
+
+@pytest.mark.parametrize("scale", [0.2, 0.5, 1.0, 1.7, 10.0, 333.0])
+@pytest.mark.parametrize("kind", [Laplace, Gaussian])
+def test_noise_on_a_grid_has_the_half_width_of_the_grid(kind: type[Laplace | Gaussian], scale: float) -> None:
+    """The smallest that holds 95 %, by adding up the discrete law; and so for a multiple, and what is drawn again."""
+    law, k = kind(scale, step=1.0), np.arange(-20_000, 20_001)
+    weights = np.exp(-np.abs(k) / scale if kind is Laplace else -0.5 * (k / scale) ** 2)
+    share = np.cumsum((weights / weights.sum())[20_000:] * np.where(k[20_000:] == 0, 1, 2))
+    assert law.half_width() == int(np.argmax(share >= 0.95))
+    assert law.times(0.25).half_width() == law.half_width() / 4
+    assert kind(scale, step=1e-9).half_width() == pytest.approx(kind(scale).half_width())
+    drawn = law.quantiles((np.arange(8000) + 0.5) / 8000)
+    assert (drawn == np.rint(drawn)).all()
+    if kind is Laplace or scale > 1:  # below, a rounded normal number is wider
+        assert (np.abs(drawn) <= law.half_width()).mean() == pytest.approx(share[int(law.half_width())], abs=0.003)
 
 
 def test_a_chain_without_end_is_forgotten_and_a_long_one_is_not() -> None:
@@ -139,9 +158,8 @@ def test_errors_leave_with_the_numbers() -> None:
     assert lines[-1] == "?: the error is as large as the value" and lines[2].split()[3] == "?"
     told = result.margins()["r"]
     assert list(told) == ["n", "both", "v"] and told["both"][0] == told["n"]
-    assert told["n"] == {"value": result["r"]["n"], "error": pytest.approx(math.log(20)),
-                         "low": pytest.approx(result["r"]["n"] - math.log(20)),
-                         "high": pytest.approx(result["r"]["n"] + math.log(20))}  # fmt: skip
+    n = result["r"]["n"]
+    assert told["n"] == {"value": n, "error": 3, "low": n - 3, "high": n + 3}
     groups, cells, own = (event.fields for event in result.events if event.kind == "picture")
     assert groups["low"]["groups"][0] == pytest.approx(told["n"]["low"]) and list(cells["low"]) == ["cells"]
     assert own["high"]["own"] == pytest.approx([value + 1 for value in own["series"]["own"]])
@@ -165,12 +183,12 @@ def test_vectors_are_followed_element_by_element() -> None:
     session = Session(simulate=3)
     session.execute(Source("p", VECTORS))
     names = session.names()
-    unit, deviation = math.log(20), math.sqrt(2)
+    unit, deviation = 3, math.sqrt(2)
     assert names["first"] == pytest.approx([unit, 0, 0, 2 * unit, unit, 3 * unit], rel=0.01)
     assert abs(names["m"]) < 0.05
     e = names["e"]
     told = [e["total"], e["mean"], e["shares"], e["top"], e["step"]]
-    assert told == pytest.approx([2 * deviation, deviation / 2, 0, deviation, 2], rel=0.02, abs=1e-9)
+    assert told == pytest.approx([2 * deviation, deviation / 2, 0, DISCRETE, 2], rel=0.02, abs=1e-9)
     # a share's noise, to the first order: (1 − s)·Z₃/N − s·(Z₀ + Z₁ + Z₂)/N
     share = names["w"]["one"]
     assert e["one"] == pytest.approx(deviation / 1000 * math.hypot(1 - share, share * math.sqrt(3)), rel=0.05)

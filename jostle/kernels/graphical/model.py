@@ -262,4 +262,4 @@ def steady_tables(steps: Any) -> list[Floats]:
     starts, noise = table.sum(axis=1), noise_of(steps)
     if noise is None:
         return [starts, table]
-    return [with_noise(starts, NoiseModel(noise.law.times(math.sqrt(len(table))))), steps]
+    return [with_noise(starts, NoiseModel(type(noise.law)(noise.law.scale * math.sqrt(len(table))))), steps]

@@ -115,7 +115,7 @@ class _StoredRequest:
             self.account.ledger.remember(self.account.receipts[-1], self.digest, answer)
 
 
-# Answers as JSON: a noised number keeps its mechanism and scale --------------------------------------
+# Answers as JSON: a noised number keeps its law --------------------------------------------------
 
 
 def _as_json(answer: Answer) -> Any:
@@ -134,7 +134,7 @@ def _cell(value: Any) -> Any:
 
 
 def _term(source: Source) -> list[Any]:
-    return [source.value, source.law.name, source.law.scale, getattr(source.law, "candidates", 1)]
+    return [source.value, *source.law.facts]
 
 
 def _from_json(said: Any, request: Any) -> Answer:

@@ -97,12 +97,12 @@ class Additive:
         return pure_price(self.amount)
 
     def law(self, l1: float, l2: float) -> Laplace | Gaussian:
-        """The noise for these sensitivities, in the units they are given in."""
+        """The noise for these sensitivities, in the units they are given in, of which it is a whole number."""
         value = as_float(self.amount.value)
         if self.kind is Laplace:
-            return Laplace(l1 / (pure_epsilon(value) if self.amount.unit == "rho" else value))
+            return Laplace(l1 / (pure_epsilon(value) if self.amount.unit == "rho" else value), step=1.0)
         rho = value if self.amount.unit == "rho" else rho_of(value, self.delta)
-        return Gaussian(l2 / root_two_rho(rho))
+        return Gaussian(l2 / root_two_rho(rho), step=1.0)
 
     def draw(self, noise: Noise, exact: NDArray[np.int64], l1: float, l2: float) -> NDArray[np.int64]:
         import numpy as np

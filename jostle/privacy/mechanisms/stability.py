@@ -24,7 +24,7 @@ def select_keys(
     import numpy as np
 
     values, counts = tally
-    law = Laplace(stability / epsilon)
+    law = Laplace(stability / epsilon, step=1.0)
     threshold = stability + law.scale * math.log(stability / delta)
     noisy = noise.laplace(np.asarray(counts, dtype=np.int64), law.scale)
     keys = [(v, Noised(float(n), law)) for v, n in zip(values, noisy, strict=True) if n > threshold]

@@ -69,10 +69,10 @@ def _sum(charges: Sequence[Charge]) -> Charge:
 
 
 def _statement(text: str) -> str | None:
-    """An entry as a statement of a program; None where it is none. A bare expression gets a name."""
+    """An entry as a statement of a program; None where it is none. The name of a bare expression is `_`."""
     from jostle.syntax import parse
 
-    for candidate in (text, f"_entry = ({text.strip()})"):
+    for candidate in (text, f"_ = ({text.strip()})"):
         try:
             parse(Source("entry", candidate + "\n"))
         except Refusal:

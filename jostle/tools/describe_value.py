@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,13 +31,27 @@ def assigned_names(source: Source) -> list[str]:
     return [s.name for s in tree.body if isinstance(s, n.Assign | n.Private | n.Def | n.ParamDecl)]
 
 
+def documented(name: str, names: Mapping[str, Any], width: int = 100) -> str:
+    """What the documentation says of a name, unless `names`, of a session, give it another value; else nothing."""
+    from jostle.run.values import Module
+    from jostle.tools.documentation import documentation
+
+    if name in names:
+        modules = [value for value in names.values() if isinstance(value, Module) and value.of_library]
+        if not any(names[name] is module or names[name] is module.names.get(name) for module in modules):
+            return ""
+    return "\n\n".join(entry.text(width) for entry in documentation(name))
+
+
 def describe(name: str, value: Any) -> str:
     """The kind of a value, its label, and the public facts of a handle."""
     from jostle.plan.domains import Categories, Integer, Real
     from jostle.privacy.kernel.handles import Cube, Handle, Table
-    from jostle.run.values import is_vector, kind_name
+    from jostle.run.values import Function, is_vector, kind_name
 
     lines = [f"{name}: {kind_name(value)}"]
+    if isinstance(value, Function):
+        lines = [f"{name}({', '.join(parameter for parameter, _ in value.params)}): a function"]
     if isinstance(value, Handle):
         for exposure in value.exposures:
             source = exposure.source

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from shutil import get_terminal_size
 from typing import TextIO
 
 from jostle.trace.text import bar
@@ -35,6 +36,7 @@ class Bar:
         elif now - began >= _SILENT and now - self._last >= _EVERY:
             self._last = now
             text = f"{label}  {bar(done / total, 30)}  {done} of {total}{_left(now - began, done, total)}"
+            text = text[: get_terminal_size().columns - 1]  # one line, which can be wiped
             self._stream.write("\r" + text + " " * max(0, self._width - len(text)))
             self._stream.flush()
             self._width = len(text)
@@ -42,7 +44,7 @@ class Bar:
     def close(self) -> None:
         """Wipes the line."""
         if self._width:
-            self._stream.write("\r" + " " * self._width + "\r")
+            self._stream.write("\r" + " " * (self._width + 2) + "\r")  # 2: the terminal's own `^C`
             self._stream.flush()
             self._width = 0
 

@@ -5,6 +5,7 @@ This file is the loop and its commands; how entries are read from a terminal or 
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -28,19 +29,24 @@ HELP = """\
 An entry is a statement or an expression; an expression's value is shown. An entry goes on over several lines while a
 bracket is open or its last line is indented; an empty line ends it.
 
-  :help          this page
+  :help [NAME]   this page; what a name or a word of the language is, with its price and an example (also NAME?)
   :budget        what each private source has spent and has left
   :trace [NAME]  the choices made so far, each as a tree
   :names         what has been defined
-  :type NAME     what a name stands for, and what is publicly known of it
+  :type NAME     what a name stands for, and what is publicly known of it; for the language's, as :help
   :cost ENTRY    what an entry would spend, without running it
   :why NAME      the choice behind a value, or where it comes from
   :explain KIND  the page of a kind of error; of the last one, without a kind
   :load FILE     runs a program here, as if it were typed
   :time          shows how long each entry takes, from now on (again: no more)
-  :quit          ends the session, as Ctrl-D does; Ctrl-C abandons the entry
+  :quit          ends the session, as exit and Ctrl-D do; Ctrl-C abandons the entry
+
+The value of the last expression is `_`.
 """
-_COMMANDS = ("help", "budget", "trace", "names", "type", "cost", "why", "explain", "load", "time", "quit")
+COMMANDS = ("help", "budget", "trace", "names", "type", "cost", "why", "explain", "load", "time", "quit")
+# `help`, `help(dawa)`, `dawa?`, `?dawa`, as in other shells.
+_ASKED = re.compile(r"(?:help\s*(?:\(\s*([\w.]*)\s*\))?|(\w+)\s*\?{1,2}|\?{1,2}\s*(\w+))$")
+_GONE = re.compile(r"(exit|quit)\s*(\(\s*\))?$")
 
 Budget = Mapping[str, Mapping[str, Mapping[str, str]]]
 
@@ -64,6 +70,7 @@ class Repl:
         self._last: str | None = None  # the kind of the last refusal
         self._provenance: dict[str, Provenance] = {}
         self.events: list[Event] = []
+        self.failed = False  # whether an entry or a command was refused
 
     def prompt(self) -> str:
         """`adult ε 0.60/1.00 › `: what is left of each source's budget; `jostle › ` where there is none."""
@@ -83,6 +90,11 @@ class Repl:
             return True
         if text.startswith(":"):
             return self._command(text[1:])
+        names = self._session.names()
+        if (word := _GONE.match(text)) and word[1] not in names:
+            return False
+        if (asked := _ASKED.match(text)) and "help" not in names:
+            return self._command(f"help {asked[1] or asked[2] or asked[3] or ''}")
         if self._ask is not None and (steep := self._cost_preview.steep(entry.rstrip())):
             words = "; ".join(prices(steep))
             if not self._ask(f"this can spend more than half of what is left ({words}). Go on?"):
@@ -102,13 +114,15 @@ class Repl:
             self._cost_preview.ran(source.text.rstrip())
             if value is not None:
                 self._say(self._session.show(value))
+                self._session.define("_", value)
         except Refusal as refusal:
             self._last = refusal.diagnostics[0].kind
-            self._tell(refusal)
+            self._refused(refusal)
         except KeyboardInterrupt:
             self._say("stopped; what was charged stays charged")
         # A fault of Jostle shall not cost a person the names and the trace of a session: one line, and on it goes.
         except Exception as fault:
+            self.failed = True
             report(fault)
         if self._session.hints:
             self._tell(Refusal(*self._session.hints))
@@ -118,13 +132,20 @@ class Repl:
         if self._timed:
             self._say(f"{time.monotonic() - began:.2f} s")
 
+    def _refused(self, refusal: Refusal) -> None:
+        self.failed = True
+        self._tell(refusal)
+
     def _command(self, words: str) -> bool:
         name, _, rest = words.strip().partition(" ")
         rest = rest.strip()
         if name in ("quit", "q", "exit"):
             return False
         if name in ("help", "h", ""):
-            self._say(HELP.rstrip())
+            if rest:
+                self._about("type", rest)
+            else:
+                self._say(HELP.rstrip())
         elif name == "budget":
             self._budget()
         elif name == "trace":
@@ -132,7 +153,7 @@ class Repl:
 
             self._say(choices(self.events, rest or None).rstrip())
         elif name == "names":
-            self._say("\n".join(sorted(self._session.names())) or "nothing has been defined")
+            self._say("\n".join(sorted({*self._session.names()} - {"_"})) or "nothing has been defined")
         elif name in ("type", "cost", "why"):
             self._about(name, rest)
         elif name == "explain":
@@ -143,7 +164,8 @@ class Repl:
             self._timed = not self._timed
             self._say("each entry's time is shown" if self._timed else "times are no longer shown")
         else:
-            hint = did_you_mean(name, _COMMANDS)
+            self.failed = True
+            hint = did_you_mean(name, COMMANDS)
             self._say(f"there is no command :{name}" + (f"; {hint}" if hint else "; :help lists them"))
         return True
 
@@ -155,7 +177,7 @@ class Repl:
 
     def _about(self, what: str, rest: str) -> None:
         """`:type NAME`, `:cost ENTRY`, `:why NAME`."""
-        from jostle.tools.describe_value import describe, reasons
+        from jostle.tools.describe_value import describe, documented, reasons
 
         names = self._session.names()
         if not rest:
@@ -164,11 +186,17 @@ class Repl:
             try:
                 charges = self._cost_preview.price(rest)
             except Refusal as refusal:
-                self._tell(refusal)
+                self._refused(refusal)
                 return
             self._say("\n".join(prices(charges)) or "nothing")
+        elif what == "type" and (text := documented(rest, names, width_of(sys.stdout))):
+            self._say(text)
         elif rest not in names:
-            self._say(f"nothing is called {rest}" + (f"; {hint}" if (hint := did_you_mean(rest, names)) else ""))
+            from jostle.tools.documentation import documented as all_names
+
+            self.failed = True
+            hint = did_you_mean(rest, [*names, *(entry.name for entry in all_names())])
+            self._say(f"nothing is called {rest}" + (f"; {hint}" if hint else ""))
         elif what == "type":
             self._say(describe(rest, names[rest]))
         else:
@@ -194,7 +222,7 @@ class Repl:
         try:
             source = read_program(str(Path(path).expanduser()))
         except Refusal as refusal:
-            self._tell(refusal)
+            self._refused(refusal)
             return
         self.run(source)
 
@@ -220,7 +248,7 @@ def _two(value: Decimal) -> str:
 
 
 def start(first: Source | None = None, ledger: str | None = None) -> int:
-    """The session at a terminal or over a pipe; `first` is run before anything is read.
+    """The session at a terminal or over a pipe, where it gives 1 if anything was refused; `first` is run before.
 
     `ledger`: where registered datasets are counted, if not in `$JOSTLE_LEDGER` or this user's own.
     """
@@ -233,9 +261,14 @@ def start(first: Source | None = None, ledger: str | None = None) -> int:
     warnings.simplefilter("ignore")  # as in `commands.run`: a warning may quote private values
     heard: list[Event] = []
     interactive = sys.stdin.isatty() and sys.stdout.isatty()
-    say = page_text if interactive else _say
+    say_text = page_text if interactive else _say
     listeners = [heard.append, _show_release, *([_show_picture] if interactive else [])]
     with progress_on(sys.stderr) as bar:
+
+        def say(text: str) -> None:
+            bar.close()
+            say_text(text)
+
         session = Session(listeners=listeners, progress=bar, out=_say, ledger=ledger)
         repl = Repl(session, say, lambda refusal: tell(refusal.diagnostics), _confirm if interactive else None)
         repl.events = heard
@@ -248,11 +281,10 @@ def start(first: Source | None = None, ledger: str | None = None) -> int:
         entries: Iterable[str] = at_terminal(repl.prompt, repl.vocabulary) if interactive else over_pipe(sys.stdin)
         for entry in entries:
             going_on = repl.handle(entry)
-            if bar is not None:
-                bar.close()
+            bar.close()
             if not going_on:
                 break
-    return 0
+    return 1 if repl.failed and not interactive else 0
 
 
 def _show_release(event: Event) -> None:

@@ -19,6 +19,7 @@ from jostle.run.modules import Modules
 from jostle.source import Source
 from jostle.syntax import nodes as n
 from jostle.tools.files import read_program
+from jostle.tools.first_budget import first_budget
 from jostle.tools.settings import need_settings
 from jostle.version import __version__
 
@@ -286,6 +287,8 @@ class Session:
                     value = self._interp.eval(statement.value, self._scope)
                 else:
                     self._interp.statement(statement, self._scope)
+                if isinstance(statement, n.Private):
+                    self.hints += first_budget(self._interp, statement, self._scope)
         return value
 
     def rehearse(self, source: Source, settings: Mapping[str, Any]) -> tuple[dict[str, Any], list[Any], Interpreter]:

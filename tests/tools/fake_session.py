@@ -118,6 +118,9 @@ class Session:
         if self.out is not None:
             self.out(line)
 
+    def define(self, name: str, value: object) -> None:
+        self.known[name] = value
+
     def names(self) -> dict[str, object]:
         return self.known
 

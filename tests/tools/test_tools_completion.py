@@ -12,10 +12,12 @@ from jostle.language.builtins import EVERYWHERE
 from jostle.source import Source
 from jostle.syntax.expected import expected, last_statement
 from jostle.syntax.lexicon import colour_tokens, lexicon
-from jostle.tools.completion import Vocabulary, complete, vocabulary_of
+from jostle.tools.completion import Vocabulary, command, complete, vocabulary_of
 from jostle.tools.cost_preview import CostPreview
 from jostle.tools.describe_value import Provenance, describe, reasons
 from jostle.tools.dry_run import prices
+from jostle.tools.places import argument
+from jostle.tools.repl import COMMANDS
 from jostle.tools.session import Session
 from jostle.tools.terminal_images import escape_sequence, protocol
 
@@ -57,6 +59,71 @@ def test_columns_come_first_in_a_query_and_fields_after_a_dot() -> None:
     assert [c.word for c in complete("x = d.da", known)[1]] == ["database"]
     assert "select" not in {c.word for c in complete("x = se", known)[1]}
     assert "people" in {c.word for c in complete("x = peo", known)[1]}
+
+
+KNOWN = Vocabulary(
+    {"people": "a private table", "ages": "a private cube of counts", "n": "a number", "abs": "a function",
+     "histogram": "a function", "plot": "a function", "twice": "a function"},
+    {"people": ("age", "city")}, {"g": ("city", "n")}, {"city": ("Ames", "Cork")}, {"g": ("city", "n")},
+    {"twice": ("x", "times")}, ROOT / "programs",
+)  # fmt: skip
+ROWS = ["age", "city", "n", "abs", "twice"]
+
+
+@pytest.mark.parametrize(
+    ("text", "offered"),
+    [
+        ("use his", ["histograms"]),
+        ('private p = table("data/villa', ["data/village.csv"]),
+        ("x = {{ select count(*) from ", ["people", "ages"]),
+        ("x = {{ select count(*) from people where ", ROWS),
+        ("x = {{ select count(*) from people groupby ", ROWS),
+        ("x = {{ select count(*) from people where age > 3 and ci", ["city"]),
+        ('x = {{ select count(*) from people where city == "', ["Ames", "Cork"]),
+        ('x = {{ select count(*) from people where city in {"Ames", "', ["Ames", "Cork"]),
+        ("x = {{ select count(*) from people where city == ", ['"Ames"', '"Cork"', *ROWS]),
+        ('x = {{ select count(*) from people groupby city over {"C', ["Cork"]),
+        ("x = {{ select count(*) as many from people groupby city having ma", ["many"]),
+        ("old = where(people, ci", ["city"]),
+        ("g[0].", ["city", "n"]),
+        ("twice(x = 3, ti", ["times = "]),
+        ('plot("a", log', ["log_x = ", "log_y = "]),
+        ('x = "from ', []),
+        ("# from ", []),
+    ],
+)
+def test_what_fits_the_place_is_offered(text: str, offered: list[str]) -> None:
+    assert [c.word for c in complete(text, KNOWN)[1]] == offered
+
+
+def test_an_aggregate_is_offered_where_one_may_stand() -> None:
+    columns = {c.word for c in complete("x = {{ select ", KNOWN)[1]}
+    assert {"count", "age"} <= columns and "people" not in columns
+    inside = {c.word for c in complete("x = {{ select avg(", KNOWN)[1]}
+    assert "age" in inside and "count" not in inside
+
+
+@pytest.mark.parametrize(
+    ("text", "offered"),
+    [
+        (":lo", ["load"]), (":load choose_1", ["choose_1d.jst"]), (":type peo", ["people"]), (":time x", []),
+        (":explain Budg", ["BudgetExceeded"]), (":help friedman", ["friedman_schuster"]),
+        (":cost {{ select count(*) from ", ["people", "ages"]),
+    ],
+)  # fmt: skip
+def test_commands_are_completed(text: str, offered: list[str]) -> None:
+    assert [c.word for c in command(text, KNOWN, COMMANDS)[1]] == offered
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("x = hb(ages, pre", ("hb", 1, "")), ('plot("a, b", x = [1, 2], y = ', ("plot", 2, "y")),
+        ("x = {{ select quantile(age, ", ("quantile", 1, "")), ("x = 1", None), ("x = (1 + ", None),
+    ],
+)  # fmt: skip
+def test_the_argument_that_is_being_typed(text: str, found: object) -> None:
+    assert argument(text) == found
 
 
 def test_a_completion_does_not_parse_the_whole_program() -> None:
@@ -119,6 +186,14 @@ def test_types_say_what_is_public(session: Session) -> None:
     assert describe("h", names["h"]).endswith("  x (10)") and describe("n", names["n"]) == "n: a number\n  public"
     known = vocabulary_of(names, EVERYWHERE)
     assert known.columns["people"] == ("age", "sex") and "x_range" in known.fields["h"]
+
+
+def test_a_second_budget_for_the_same_data_is_told(session: Session) -> None:
+    enter(session, CostPreview(session), PEOPLE)
+    enter(session, CostPreview(session), PEOPLE)
+    assert session.hints == []
+    enter(session, CostPreview(session), PEOPLE.replace("epsilon 1", "epsilon 5"))
+    assert "with a budget of epsilon 1: it stands" in session.hints[0].message
 
 
 def test_reasons_name_the_entry() -> None:

@@ -27,10 +27,8 @@ def typed(
 
     def call(text: str, *words: str) -> tuple[str, str]:
         monkeypatch.setattr(sys, "stdin", io.StringIO(text))
-        status = main(["repl", *words])
+        assert main(["repl", *words]) in (0, 1)
         told = capsys.readouterr()
-        if status != 0:
-            pytest.fail(f"the session ended with {status}: {told.err}")
         return told.out, told.err
 
     return call
@@ -57,6 +55,37 @@ def test_commands(typed: Say) -> None:
     assert "ε 0.4 of 1 spent, 0.6 left" in out and "\nx\n" in out and "pick chose A" in out
     assert "from a file" in out and "there is no program `no.jst`" in err and "did you mean `load`?" in out
     assert out.rstrip().endswith(" s") and "never" not in out
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("value 1\n", 0),
+        ("refuse BadAmount\nvalue 1\n", 1),
+        (":load no.jst\n", 1),
+        ("exit\nrefuse BadAmount\n", 0),
+        ("quit()\n", 0),
+    ],
+)
+def test_over_a_pipe_the_status_says_whether_anything_was_refused(
+    text: str, status: int, typed: Say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from jostle.tools.entry import main
+
+    monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+    assert main(["repl"]) == status
+
+
+@pytest.mark.parametrize("asked", [":help dawa", ":type dawa", "help(dawa)", "dawa?", "?dawa"])
+def test_a_name_of_the_library_is_documented(asked: str, typed: Say) -> None:
+    out, _ = typed(asked + "\n")
+    assert out.startswith("dawa(db, queries)\n") and "a quarter of epsilon" in out and "dawa(ages" in out
+    assert "of `use histograms`; costs what is left of the allotment" in " ".join(out.split())
+
+
+def test_what_nobody_defined_has_a_neighbour(typed: Say) -> None:
+    assert "did you mean `dawa`?" in typed(":type dava\n")[0]
+    assert typed("value 7\n:names\nhelp\n")[0].startswith("7\nnothing has been defined\nAn entry is")
 
 
 def test_a_file_is_run_first(typed: Callable[..., tuple[str, str]]) -> None:

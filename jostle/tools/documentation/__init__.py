@@ -6,7 +6,7 @@ sentence (`about`), a module that `use` must name (`module`, empty where none), 
 `documented()` is all of them, `given()` the declarations that every example stands below. The rows come from where they
 are needed anyway: `language.builtins`, `language.aggregates`, the comments of `stdlib/*.jst`; words from `words`. The
 examples are programs, `examples/*.jst`, which the tests run; where one asserts what it gives, `shown` has that as a
-comment. `entry.text` is for terminals, `entry.markdown` for editors and pages.
+comment. `entry.text()` is for terminals, `entry.markdown` for editors and pages.
 
 Nothing private is opened and nothing runs here.
 """

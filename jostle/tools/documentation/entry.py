@@ -35,14 +35,16 @@ class Documentation:
         """The example for people: `assert f(x) == y` is written as `f(x)  # y`."""
         return re.sub(r"^assert (.+) == (.+)$", r"\1  # \2", self.example, flags=re.MULTILINE)
 
-    @property
-    def text(self) -> str:
-        """The entry for a terminal: usage, what kind it is, sentence, price, example."""
+    def text(self, width: int = 100) -> str:
+        """The entry for a terminal: usage, sentence, what kind it is, price, example."""
+        from textwrap import fill
+
         home = f", of `use {self.module}`" if self.module else ""
-        lines = [self.usage, f"  {self.kind}{home}" + (f"; {self.price}" if self.price else "")]
-        lines += [f"  {self.about}"] if self.about else []
-        lines += [f"    {line}" for line in self.shown.splitlines()]
-        return "\n".join(lines)
+        kind = f"{self.kind}{home}" + (f"; {self.price}" if self.price else "")
+        lines = [fill(self.usage, width, subsequent_indent="    ")]
+        said = filter(None, (self.about, kind))
+        lines += [fill(words, width, initial_indent="  ", subsequent_indent="  ") for words in said]
+        return "\n".join([*lines, *(f"    {line}" for line in self.shown.splitlines())])
 
     @property
     def markdown(self) -> str:

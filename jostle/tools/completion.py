@@ -20,6 +20,9 @@ from jostle.syntax.expected import expected
 from jostle.tools.places import Place, place
 
 _OPEN = frozenset({"true", "false", "none", "not", "lambda", "case", "Feature", "Option", "Utility", "MkChoiceMaker"})
+COMMANDS = ("help", "budget", "trace", "names", "type", "cost", "why", "explain", "load", "time", "quit")
+"""The commands of the shell, after a colon."""
+
 _TABLES = ("table", "source", "cube", "counts")
 
 
@@ -92,14 +95,14 @@ def paths(typed: str, folder: Path | None) -> Iterator[Completion]:
             yield Completion(f"{begun}{slash}{entry.name}{'/' if entry.is_dir() else ''}", "path")
 
 
-def command(text: str, vocabulary: Vocabulary, commands: Iterable[str]) -> tuple[str, list[Completion]]:
+def command(text: str, vocabulary: Vocabulary) -> tuple[str, list[Completion]]:
     """The same for a command of the shell, a text that begins with a colon."""
     from jostle.diagnostics import KINDS
     from jostle.tools.documentation import documented
 
     name, space, rest = text[1:].partition(" ")
     if not space:
-        return name, _begun(name, (Completion(one, "command") for one in commands))
+        return name, _begun(name, (Completion(one, "command") for one in COMMANDS))
     rest = rest.lstrip()
     offered: Mapping[str, Callable[[], Iterable[Completion]]] = {
         "load": lambda: (p for p in paths(rest, vocabulary.folder) if p.word.endswith((".jst", "/"))),

@@ -51,15 +51,12 @@ def completer(vocabulary: Callable[[], Vocabulary]) -> Completer:
     from prompt_toolkit.document import Document
 
     from jostle.tools.completion import command, complete
-    from jostle.tools.repl import COMMANDS
 
     class Words(Completer):
         def get_completions(self, document: Document, _event: CompleteEvent) -> Iterable[Completion]:
             text = document.text_before_cursor
             is_command = text.lstrip().startswith(":")
-            typed, candidates = (
-                command(text.lstrip(), vocabulary(), COMMANDS) if is_command else complete(text, vocabulary())
-            )
+            typed, candidates = command(text.lstrip(), vocabulary()) if is_command else complete(text, vocabulary())
             for one in candidates:
                 yield Completion(one.word, start_position=-len(typed), display_meta=one.kind)
 

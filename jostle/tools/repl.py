@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from jostle.diagnostics import KINDS, Refusal, did_you_mean
 from jostle.events import Event
 from jostle.source import Source
+from jostle.tools.completion import COMMANDS
 from jostle.tools.describe_value import Provenance, assigned_names
 from jostle.tools.dry_run import prices
 from jostle.tools.render import clean, tell, width_of
@@ -43,7 +44,6 @@ bracket is open or its last line is indented; an empty line ends it.
 
 The value of the last expression is `_`.
 """
-COMMANDS = ("help", "budget", "trace", "names", "type", "cost", "why", "explain", "load", "time", "quit")
 # `help`, `help(dawa)`, `dawa?`, `?dawa`, as in other shells.
 _ASKED = re.compile(r"(?:help\s*(?:\(\s*([\w.]*)\s*\))?|(\w+)\s*\?{1,2}|\?{1,2}\s*(\w+))$")
 _GONE = re.compile(r"(exit|quit)\s*(\(\s*\))?$")
@@ -127,10 +127,17 @@ class Repl:
         if self._session.hints:
             self._tell(Refusal(*self._session.hints))
             self._session.hints.clear()
-        provenance = Provenance(source, self.events[first:])
-        self._provenance.update(dict.fromkeys(assigned_names(source), provenance))
+        self._made(source, self.events[first:])
         if self._timed:
             self._say(f"{time.monotonic() - began:.2f} s")
+
+    def ran(self, source: Source, events: Sequence[Event]) -> None:
+        """Takes note of a text that ran elsewhere to its end, and of what happened in it: for `:cost` and `:why`."""
+        self._cost_preview.ran(source.text.rstrip())
+        self._made(source, events)
+
+    def _made(self, source: Source, events: Sequence[Event]) -> None:
+        self._provenance.update(dict.fromkeys(assigned_names(source), Provenance(source, events)))
 
     def _refused(self, refusal: Refusal) -> None:
         self.failed = True

@@ -17,7 +17,6 @@ from jostle.tools.cost_preview import CostPreview
 from jostle.tools.describe_value import Provenance, describe, reasons
 from jostle.tools.dry_run import prices
 from jostle.tools.places import argument
-from jostle.tools.repl import COMMANDS
 from jostle.tools.session import Session
 from jostle.tools.terminal_images import escape_sequence, protocol
 
@@ -112,7 +111,7 @@ def test_an_aggregate_is_offered_where_one_may_stand() -> None:
     ],
 )  # fmt: skip
 def test_commands_are_completed(text: str, offered: list[str]) -> None:
-    assert [c.word for c in command(text, KNOWN, COMMANDS)[1]] == offered
+    assert [c.word for c in command(text, KNOWN)[1]] == offered
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 
 from jostle.tools.editors.document import Document
 from jostle.tools.editors.lexer import JostleLexer
-from jostle.tools.editors.notebook import CellReport, Notebook, from_python
+from jostle.tools.editors.notebook import Notebook, from_python
 from jostle.tools.editors.textmate import textmate
 
 PEOPLE = """private people = table("people.csv")
@@ -153,15 +153,28 @@ def test_names_go_both_ways(folder: Path) -> None:
         'private p = bound("frame") described by {age: 0..99} protecting rows budget epsilon 1\n'
         "n = {{ select count(*) from p with epsilon share }}\nrelease n\nprint(share)\n"
     )
-    assert (isinstance(names["n"], float) and str(shown[0]) == "0.25") or repr(shown[0]) == "0.25"
-    assert isinstance(shown[-1], CellReport) and "ε 0.25 of 1 spent" in repr(shown[-1])
-    assert "ε 0.25" in shown[-1]._repr_html_() and "<h3>n" in shown[-1]._repr_html_()
+    assert isinstance(names["n"], float) and shown.texts == ["0.25"] and shown.refused is None
+    assert "ε 0.25 of 1 spent" in repr(shown.report)
+    assert "ε 0.25" in shown.report._repr_html_() and "<h3>n" in shown.report._repr_html_()
 
 
-def test_a_refusal_is_shown_and_the_session_goes_on(folder: Path) -> None:
+def test_a_refusal_is_the_diagnostic_alone_and_the_session_goes_on(folder: Path) -> None:
+    notebook = Notebook({"frame": object()})
+    refused = notebook.cell("x = nowhere\n", 8).refused
+    assert refused is not None and refused._render_traceback_()[:2] == [
+        "NameError: `nowhere` is not defined", "  ┌─ cell 8:1:5"
+    ]  # fmt: skip
+    assert notebook.cell("x = 2\nx + 1\n").value == 3.0
+    unbound = notebook.cell("n = {{ select count(*) from frame }}\n").refused
+    assert unbound is not None and "`frame` is Python's" in str(unbound) and 'bound("frame")' in unbound.first.help
+
+
+def test_commands_of_the_shell_are_known_to_notebooks(folder: Path) -> None:
     notebook = Notebook({})
-    assert "NameError" in repr(notebook.cell("x = nowhere\n")[0])
-    assert notebook.cell("x = 2\nx + 1\n")[0] == 3.0
+    assert notebook.command(":help dawa").startswith("dawa(db, queries)")
+    notebook.cell(PEOPLE)
+    assert notebook.command(":cost {{ select count(*) from people with epsilon 0.3 }}") == "people: ε 0.3"
+    assert "0.1 of 1 spent" in notebook.command(":budget")
 
 
 def test_python_values_that_have_no_form_are_left_alone() -> None:
@@ -169,8 +182,8 @@ def test_python_values_that_have_no_form_are_left_alone() -> None:
     assert from_python({"a": [1, "b"]}) == {"a": [1.0, "b"]}
 
 
-def test_a_kernel_runs_cells(folder: Path) -> None:
-    """A real kernel, with nbclient: two cells, of which the second sees what the first released."""
+def test_a_kernel_runs_cells_and_stops_at_a_refusal(folder: Path) -> None:
+    """A real kernel, with nbclient: a cell sees what one before released, and a refused one ends the run."""
     import nbclient
     from nbformat.v4 import new_code_cell, new_notebook
 
@@ -178,7 +191,16 @@ def test_a_kernel_runs_cells(folder: Path) -> None:
         '%%jostle\nprivate people = table("people.csv") described by {age: 0..99} protecting rows budget epsilon 50\n'
     )
     cell += "n = {{ select count(*) from people with epsilon 50 }}\nrelease n\n"
-    book = new_notebook(cells=[new_code_cell("%load_ext jostle"), new_code_cell(cell), new_code_cell("round(n / 10)")])
-    nbclient.NotebookClient(book, timeout=120, kernel_name="python3", resources={"metadata": {"path": "."}}).execute()
+    later = ["round(n / 10)", "two = %jostle 1 + 1\ntwo", "%jostle help(dawa)", "%%jostle\nx = nowhere", "'not run'"]
+    book = new_notebook(cells=[new_code_cell(text) for text in ("%load_ext jostle", cell, *later)])
+    client = nbclient.NotebookClient(book, timeout=120, kernel_name="python3", resources={"metadata": {"path": "."}})
+    with pytest.raises(nbclient.exceptions.CellExecutionError, match="`nowhere` is not defined"):
+        client.execute()
     assert "ε 50 of 50" in json.dumps(book.cells[1].outputs, ensure_ascii=False)
-    assert book.cells[2].outputs[0]["data"]["text/plain"] == "10"
+    assert [book.cells[at].outputs[0]["data"]["text/plain"] for at in (2, 3)] == ["10", "2.0"]
+    assert book.cells[4].outputs[0]["text"].startswith("dawa(db, queries)")
+    *_, fault = book.cells[5].outputs
+    assert f"cell {book.cells[5].execution_count}:1:5" in fault["traceback"][1] and not any(
+        "Traceback" in line for line in fault["traceback"]
+    )
+    assert book.cells[6].outputs == []

@@ -1,58 +1,100 @@
-"""Notebooks: `%load_ext jostle`, then cells that begin with `%%jostle` are Jostle.
+"""Notebooks: `%load_ext jostle`, then cells that begin with `%%jostle` are Jostle, and so is a line after `%jostle`.
 
 One session lives as long as the kernel. Names go both ways: a cell sees numbers, texts, lists, arrays and records of
 Python under their names, and `bound("frame")` a table; what it releases becomes a Python variable. A restarted kernel
-has forgotten what was spent on sources that are not registered.
+has forgotten what was spent on sources that are not registered. A cell that is refused raises, so that whoever runs a
+whole notebook stops there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-from jostle.diagnostics import Refusal
+from jostle.diagnostics import Diagnostic, Refusal
 from jostle.events import Event
 from jostle.source import Source
+from jostle.tools.repl import Repl
 from jostle.tools.session import Session, to_python
 
 
+class NotebookRefusal(Refusal):
+    """A refusal that a notebook shows as the terminal does: the diagnostics alone, without lines of Python."""
+
+    def _render_traceback_(self) -> list[str]:
+        return _text_of(self).split("\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a cell gave: printed texts, the value of its last expression, a report, and the refusal if there was one."""
+
+    texts: list[str]
+    value: Any
+    report: CellReport
+    refused: NotebookRefusal | None
+
+
 class Notebook:
-    """The session of a notebook and its count of cells. `names`: the kernel's variables, read and written."""
+    """The session of a notebook and the number of its cell. `names`: the kernel's variables, read and written."""
 
     def __init__(self, names: dict[str, Any]) -> None:
         self._names = names
         self._events: list[Event] = []
         self._printed: list[str] = []
         self.session = Session(listeners=[self._events.append], out=self._printed.append)
+        self._said: list[str] = []
+        self._shell = Repl(self.session, self._said.append, lambda refusal: self._said.append(_text_of(refusal)))
         self._cells = 0
 
-    def cell(self, text: str) -> list[Any]:
-        """Runs a cell; gives what is to be shown: printed text, a value, releases, pictures, the budget."""
-        self._cells += 1
+    def cell(self, text: str, number: int | None = None) -> Shown:
+        """Runs a cell; `number` is the notebook's own of it, and without one cells are counted."""
+        from jostle.privacy.kernel.handles import Handle
+
+        self._cells = number if number is not None else self._cells + 1
         self._events.clear()
         self._printed.clear()
         source = Source(f"cell {self._cells}", text if text.endswith("\n") else text + "\n")
-        items: list[Any] = []
-        value = None
+        value: Any = None
+        refused: NotebookRefusal | None = None
         try:
             self._hand_over(source)
             value = self.session.execute(source)
+            self._shell.ran(source, list(self._events))
         except Refusal as refusal:
-            items.append(_Fault(refusal))
+            refused = NotebookRefusal(*map(self._of_python, refusal.diagnostics))
         finally:
-            if self.session.hints:
-                items.append(_Fault(Refusal(*self.session.hints)))
-                self.session.hints.clear()
             released = [e.name for e in self._events if e.kind == "release"]
             values = {**self.session.names(), **self.session.released()}
             self._names.update({name: to_python(values[name]) for name in released if name in values})
-        if self._printed:
-            items.insert(0, _Text("\n".join(self._printed)))
-        if value is not None:
-            from jostle.privacy.kernel.handles import Handle
+        texts = ["\n".join(self._printed)] if self._printed else []
+        if self.session.hints:
+            texts.append(_text_of(Refusal(*self.session.hints)))
+            self.session.hints.clear()
+        if isinstance(value, Handle):
+            value = _Text(self.session.show(value))
+        report = CellReport(list(self._events), self.session.budget())
+        return Shown(texts, to_python(value), report, refused)
 
-            items.append(_Text(self.session.show(value)) if isinstance(value, Handle) else to_python(value))
-        return [*items, CellReport(list(self._events), self.session.budget())]
+    def command(self, text: str) -> str:
+        """What a command of the shell says, `:help dawa`, `:cost ENTRY` or `:budget`, or `help(dawa)`."""
+        self._said.clear()
+        self._shell.handle(text)
+        return "\n".join(self._said)
+
+    def _of_python(self, fault: Diagnostic) -> Diagnostic:
+        """Of a name that Python knows and Jostle does not: what it is, and how a table is handed over."""
+        at = fault.span
+        name = at.source.line(at.line)[at.column - 1 : at.end_column - 1] if at is not None else ""
+        if fault.kind != "NameError" or name not in self._names:
+            return fault
+        help = (
+            f'a table of Python is `bound("{name}")`: `private {name} = bound("{name}") described by {{…}} protecting '
+        )
+        help += f'rows budget epsilon 1`, or `{name} = bound("{name}")` where it is public'
+        kind = type(self._names[name]).__name__
+        return replace(fault, message=f"`{name}` is Python's, a {kind}, and no value of Jostle", help=help)
 
     def _hand_over(self, source: Source) -> None:
         """Python's values under the names that the cell uses and Jostle does not know; tables by `bound`."""
@@ -95,16 +137,11 @@ class _Text:
         return self._text
 
 
-class _Fault:
+def _text_of(refusal: Refusal) -> str:
     """A refusal, as the terminal shows it."""
+    from jostle.tools.render import render_all
 
-    def __init__(self, refusal: Refusal) -> None:
-        self._refusal = refusal
-
-    def __repr__(self) -> str:
-        from jostle.tools.render import render_all
-
-        return render_all(self._refusal.diagnostics, colour=False, width=100).rstrip()
+    return render_all(refusal.diagnostics, colour=False, width=100).rstrip()
 
 
 class CellReport:
@@ -148,16 +185,39 @@ class CellReport:
 
 
 def load(shell: Any) -> None:
-    """Registers `%%jostle` with an IPython shell."""
+    """Registers `%%jostle` and `%jostle` with an IPython shell."""
     from IPython.display import display
 
     notebook = Notebook(shell.user_ns)
 
-    def jostle(line: str, cell: str) -> None:
-        """Runs a Jostle cell."""
-        for item in notebook.cell(cell):
-            if not isinstance(item, CellReport) or item.events or item.budget:
-                display(item)  # type: ignore[no-untyped-call]
+    def jostle(line: str, cell: str | None = None) -> Any:
+        """Runs Jostle, in one session for the notebook.
 
-    shell.register_magic_function(jostle, magic_kind="cell", magic_name="jostle")
+        A cell that begins with `%%jostle` is a piece of a program. It knows numbers, texts, lists, arrays and records
+        of Python by their names, and a table as `bound("frame")`; what it releases becomes a variable of Python:
+
+            %%jostle
+            private people = bound("frame") described by {age: 0..99} protecting rows budget epsilon 1
+            release n = {{ select count(*) from people with epsilon 0.1 }}
+
+        A line is one entry, and gives its value: `mean = %jostle {{ select avg(age) from people with epsilon 0.1 }}`.
+        Or it is a command of the shell: `%jostle :help dawa`, `%jostle :cost {{ … }}`, `%jostle :budget`.
+        What is refused raises.
+        """
+        if cell is None and line.lstrip().startswith((":", "help")):
+            print(notebook.command(line))
+            return None
+        number = len(shell.history_manager.input_hist_parsed) - 1  # the N of `In[N]`, which is this cell
+        shown = notebook.cell(line if cell is None else cell, number)
+        for text in shown.texts:
+            print(text)
+        if cell is not None and shown.value is not None:
+            display(shown.value)  # type: ignore[no-untyped-call]
+        if shown.report.events or (cell is not None and shown.report.budget):
+            display(shown.report)  # type: ignore[no-untyped-call]
+        if shown.refused is not None:
+            raise shown.refused
+        return shown.value if cell is None else None
+
+    shell.register_magic_function(jostle, magic_kind="line_cell", magic_name="jostle")
     shell.user_ns["_jostle"] = notebook.session

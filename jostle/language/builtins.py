@@ -55,10 +55,10 @@ row("pi", None, "The ratio of a circle's circumference to its diameter.", Gives.
 
 # Sources ---------------------------------------------------------------------------------------------
 
-row("table", "path, part = none, *, separator, encoding, decimal",
+row("table", "path, part = none, *, sheet, separator, encoding, decimal",
     "Opens files as a table, or makes one of records or of a release.", reads=SOURCE, effect=DECLARES)  # fmt: skip
 row("counts", "cells", "Takes counts, or a file of them, as a cube.", reads=SOURCE, effect=DECLARES)
-row("bound", "name, part = none, *, separator, encoding, decimal",
+row("bound", "name, part = none, *, sheet, separator, encoding, decimal",
     "Takes what Python or the command line bound to a name.", reads=SOURCE, effect=DECLARES)  # fmt: skip
 row("dataset", "name", "Opens a dataset that its owner has registered.", reads=SOURCE, effect=DECLARES)
 row("vectors_in", "folder", "Reads the arrays of a folder's `.npy` files, by name.", reads=HANDLES, effect=DECLARES)

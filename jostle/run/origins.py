@@ -18,7 +18,7 @@ from jostle.privacy.kernel.handles import Handle, handles_in
 from jostle.privacy.kernel.sources import Source
 from jostle.run.publictables import is_rows
 from jostle.run.scope import Scope
-from jostle.run.values import Record, is_sequence, kind_name
+from jostle.run.values import Record, is_number, is_sequence, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
 
@@ -57,7 +57,7 @@ def origin_of(interp: Any, call: n.Call, scope: Scope) -> Any:
     if name != "dataset" and is_paths(value):
         return files_of(interp, value, call.span, reading)
     if reading is not None:
-        help = "a separator, an encoding or a part is of a file"
+        help = "a separator, an encoding, a part or a sheet is of a file"
         raise refuse("TypeError", "these data are no file, which could be read in several ways", call.span, help=help)
     return value
 
@@ -76,7 +76,9 @@ def _arguments(interp: Any, call: n.Call, name: str, scope: Scope) -> tuple[Any,
         what = f"`{name}` has no argument `{unknown}`" if unknown is not None else "a source takes one argument"
         raise refuse("TypeError", what, call.span, help=help)
     for word, value in said.items():
-        if not isinstance(value, str):
+        if word == "sheet" and is_number(value) and float(value).is_integer():
+            said[word] = int(value)
+        elif not isinstance(value, str):
             raise refuse("TypeError", f"`{word}` is a text, not {kind_name(value)}", call.span)
     return args[0], Reading(**said) if said else None
 

@@ -23,7 +23,7 @@ class Export:
     """Writes released values. It is made before a run, `save`d after it, and `close`d in any case."""
 
     def __init__(self, targets: Sequence[tuple[str, str]], released: Sequence[str] | None, *, overwrite: bool) -> None:
-        """`asked`: pairs of a name and a path; `released`: the names that the program can release, or None
+        """`targets`: pairs of a name and a path; `released`: the names that the program can release, or None
         where that is not known.
 
         Raises `Refusal` (`NameError`, `DataError`) for what cannot be, and then leaves no file behind.

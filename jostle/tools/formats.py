@@ -1,18 +1,23 @@
-"""What `--save` can write: a table of public values as CSV, TSV, JSON, JSON lines, Parquet or Arrow.
+"""What `--save` can write: a table of public values as CSV, TSV, JSON, JSON lines, Parquet, Arrow or an Excel workbook.
 
-None, and what is no finite number, is an empty cell, or `null`. Dates and times are so in Parquet and Arrow, and ISO
-texts elsewhere.
+None, and what is no finite number, is an empty cell, or `null`. Dates and times are so in Parquet, Arrow
+and Excel, and ISO texts elsewhere.
 """
 
 from __future__ import annotations
 
 import csv
+import errno
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
+
+_MOST_ROWS, _LONGEST = 1_048_576, 32_767  # of a sheet of Excel, and the characters of a cell
+_UNWRITABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 
 @dataclass(frozen=True)
@@ -114,8 +119,35 @@ def _column(values: Sequence[Any]) -> Any:
     return pa.array([None if cell is None else _text(cell) for cell in cells], pa.string())
 
 
+def _excel(sheet: Sheet, path: Path) -> None:
+    """One sheet with a header; a text that begins as a formula does stays a text."""
+    import openpyxl
+
+    if sheet.rows >= _MOST_ROWS:
+        raise OSError(errno.EFBIG, f"a sheet has at most {_MOST_ROWS:,} rows")
+    book = openpyxl.Workbook(write_only=True)
+    page = book.create_sheet("released")
+    page.freeze_panes = "A2"
+    for row in ([*sheet.columns], *zip(*sheet.columns.values(), strict=True)):
+        cells = [openpyxl.cell.WriteOnlyCell(page, _excel_cell(value)) for value in row]
+        for cell in cells:
+            if cell.data_type == "f":
+                cell.data_type = "s"
+        page.append(cells)
+    with path.open("wb") as file:
+        book.save(file)
+
+
+def _excel_cell(value: Any) -> Any:
+    """Numbers, truths, dates and times as such; a text without the signs that a sheet cannot hold."""
+    if isinstance(value, date):
+        return value
+    cell = _cell(value)
+    return _UNWRITABLE.sub("", cell)[:_LONGEST] if isinstance(cell, str) else cell
+
+
 WRITERS: dict[str, Callable[[Sheet, Path], None]] = {
     ".csv": _csv, ".tsv": _tsv, ".json": _json, ".jsonl": _json_lines, ".ndjson": _json_lines,
-    ".parquet": _parquet, ".arrow": _feather, ".feather": _feather,
+    ".parquet": _parquet, ".arrow": _feather, ".feather": _feather, ".xlsx": _excel,
 }  # fmt: skip
 """How a table is written, by the ending of the file's name. Each raises OSError where the file cannot be written."""

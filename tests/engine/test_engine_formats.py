@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -59,6 +60,28 @@ def feather(path: Path) -> None:
         writer.write_table(arrow())
 
 
+def excel(path: Path) -> None:
+    """Two sheets; the second has a row without cells, cells beyond the header, a formula that was never calculated."""
+    book = openpyxl.Workbook()
+    book.active.append(["other"])
+    sheet = book.create_sheet("the People")
+    for row in (NAMES, *ROWS[:2], (), *((*row, "beyond") for row in ROWS[2:])):
+        sheet.append(row)
+    sheet["C4"] = None
+    sheet["C5"] = "=1/0"
+    book.save(path)
+
+
+def workbook(*rows: list[Any]) -> Callable[[Path], None]:
+    def save(path: Path) -> None:
+        book = openpyxl.Workbook()
+        for row in rows:
+            book.active.append(row)
+        book.save(path)
+
+    return save
+
+
 def sqlite(path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute('CREATE TABLE "the People" (name TEXT, age INT, größe, twice AS (age * 2))')
@@ -86,6 +109,7 @@ FORMATS: dict[str, tuple[Writer, Reading]] = {
     "a.csv.zst": (zstandard(separated()), Reading()), "a.jsonl": (lines(), Reading()),
     "a.ndjson.gz": (gzip.compress(lines()), Reading()), "a.parquet": (parquet, Reading()),
     "a.arrow": (feather, Reading()),
+    "a.xlsx": (excel, Reading(sheet="THE people")), "numbered.xlsx": (excel, Reading(sheet=2)),
     "a.db": (sqlite, Reading(part="the people")), "a.duckdb": (duck, Reading(part="THE PEOPLE")),
 }  # fmt: skip
 
@@ -197,7 +221,7 @@ def test_streams_of_arrow_are_tables() -> None:
     ("x.csv", b"a;b\n1;2\n", Reading(separator="x"), "no separator"),
     ("x.csv", b"a;b\n1;2\n", Reading(encoding="utf-16"), "no encoding"),
     ("x.csv", b"a,b\n1,2\n", Reading(separator=",", decimal=","), "one sign cannot"),
-    ("x.csv", b"a,b\n1,2\n", Reading(part="people"), "has no part"),
+    ("x.csv", b"a,b\n1,2\n", Reading(part="people"), "no database"),
     ("x.jsonl", b"{}\n", Reading(separator=";"), "has no separator"),
     ("x.db", sqlite, Reading(), "has several tables"), ("x.db", sqlite, Reading(part="peple"), "no table `peple`"),
     ("x.db", sqlite, Reading(part="all_of_them"), "no table"),
@@ -208,6 +232,14 @@ def test_streams_of_arrow_are_tables() -> None:
     ("x.jsonl.gz", gzip.compress(b"{}\n", mtime=0)[:-4] + b"abcd", Reading(), "is damaged"),
     ("x.csv.zst", zstandard(b"a\n1\n")[:-3], Reading(), "is damaged"),
     ("x.arrow", b"ARROW1\0\0 and no more", Reading(), "no Arrow file"), ("x.fea", b"FEA1", Reading(), "first version"),
+    ("x.xlsx", excel, Reading(), "has 2 sheets"), ("x.xlsx", excel, Reading(sheet="peple"), "no sheet `peple`"),
+    ("x.xlsx", excel, Reading(sheet=3), "no sheet 3: it has 2"), ("x.xlsx", excel, Reading(part="a"), "no database"),
+    ("x.xlsx", b"PK\3\4 and no more", Reading(), "cannot be read as a workbook"),
+    ("x.xlsx", workbook(["a", None, "b"]), Reading(), "no name above column 2"),
+    ("x.xlsx", workbook([]), Reading(), "no names in the first row"),
+    ("x.xlsx", workbook(["a", "a"]), Reading(), "two columns of one name"),
+    ("x.xls", bytes.fromhex("d0cf11e0a1b11ae1"), Reading(), "before 2007"),
+    ("x.csv", b"a\n", Reading(sheet=1), "is no workbook"),
     ("x.db", b"SQLite format 3\0 and no more", Reading(part="a"), "cannot be read as a database"),
 ])  # fmt: skip
 def test_what_cannot_be_read_is_refused_when_it_is_opened(

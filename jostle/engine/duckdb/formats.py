@@ -1,7 +1,7 @@
 """Which reader a file has: by how it begins, and by how its name ends where the beginning would be a row.
 
-What a program says of the reading (`Reading`) must fit the format: a separator is of CSV, a part of a database or a
-workbook. That is refused here, from public facts.
+What a program says of the reading (`Reading`) must fit the format: a separator is of CSV, a part of a database, a
+sheet of a workbook. That is refused here, from public facts.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from jostle.engine.filesets import Reading
 if TYPE_CHECKING:
     from jostle.engine.duckdb.engine import DuckDb
 
-_BY_ENDING = {".jsonl": "json", ".ndjson": "json", ".parquet": "parquet", ".pq": "parquet", ".xlsx": "excel"}
-_BY_BEGINNING = {b"PAR1": "parquet", b"ARROW1": "arrow", b"SQLite format 3\0": "sqlite", b"FEA1": "feather 1"}
+_BY_ENDING = {".jsonl": "json", ".ndjson": "json", ".parquet": "parquet", ".pq": "parquet", ".xlsx": "excel",
+               ".xlsm": "excel"}  # fmt: skip
+_BY_BEGINNING = {b"PAR1": "parquet", b"ARROW1": "arrow", b"SQLite format 3\0": "sqlite", b"FEA1": "feather 1",
+                 b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "excel 97"}  # fmt: skip
 _OF_PARTS = ("sqlite", "duckdb")
 _DUCKDB, _DUCKDB_AT = b"DUCK", 8
 
@@ -70,7 +72,10 @@ def _check_reading(kind: str, label: str, reading: Reading) -> None:
             "DataError", f"{label} has several tables", help=f'say which one: `table("{label[1:-1]}", "NAME")`'
         )
     if kind not in _OF_PARTS and reading.part is not None:
-        raise refuse("DataError", f"{label} is one table, and has no part `{reading.part}`", help="leave the part out")
+        help = f'say `sheet = "{reading.part}"`' if kind == "excel" else "leave the part out"
+        raise refuse("DataError", f"{label} has no part `{reading.part}`: it is no database", help=help)
+    if kind != "excel" and reading.sheet is not None:
+        raise refuse("DataError", f"{label} is no workbook, and has no sheets", help="leave `sheet` out")
     for what, value, values in (
         ("separator", reading.separator, (*SEPARATORS, *OTHER_SEPARATORS)), ("encoding", reading.encoding, ENCODINGS),
         ("decimal", reading.decimal, (".", ",")),
@@ -133,11 +138,16 @@ def _feather_1(engine: DuckDb, file: OpenFile, name: str, label: str, *_: Any) -
     raise refuse("DataError", f"{label} is a Feather file of the first version", help="save it as version 2")
 
 
-def _excel(engine: DuckDb, file: OpenFile, name: str, label: str, *_: Any) -> Raw:
-    raise refuse(
-        "DataError", f"{label} is a workbook, and no reader of workbooks is here",
-        help='save the sheet as CSV, or bind it from Python: `session.bind("sheet", pandas.read_excel(…))`',
-    )  # fmt: skip
+def _excel(engine: DuckDb, file: OpenFile, name: str, label: str, reading: Reading, *_: Any) -> Raw:
+    from jostle.engine.duckdb.frames import Frame
+    from jostle.engine.duckdb.workbook import sheet_table
+
+    return Frame(sheet_table(file, label, reading.sheet), name, engine.connection.register, label)
+
+
+def _excel_97(engine: DuckDb, file: OpenFile, name: str, label: str, *_: Any) -> Raw:
+    message = f"{label} is a workbook of before 2007, or has a password"
+    raise refuse("DataError", message, help="save it as an Excel workbook (.xlsx) without one")
 
 
 def _sqlite(engine: DuckDb, file: OpenFile, name: str, label: str, reading: Reading, *_: Any) -> Raw:
@@ -156,5 +166,5 @@ def _duckdb(engine: DuckDb, file: OpenFile, name: str, label: str, reading: Read
 
 _READERS: dict[str, Callable[..., Raw]] = {
     "csv": _csv, "json": _json, "parquet": _parquet, "arrow": _arrow, "feather 1": _feather_1,
-    "excel": _excel, "sqlite": _sqlite, "duckdb": _duckdb,
+    "excel": _excel, "excel 97": _excel_97, "sqlite": _sqlite, "duckdb": _duckdb,
 }  # fmt: skip

@@ -95,6 +95,10 @@ def _csv(path: str) -> list[Column]:
     from jostle.engine.files import open_file
 
     file = open_file(path)
+    if format_of(file) == "excel":
+        from jostle.engine.duckdb.workbook import header as names_of_sheet
+
+        return [Column.of(name) for name in names_of_sheet(file, f"`{path}`", None)]
     if format_of(file) != "csv":
         message = f"what columns `{path}` has stands in no header of its own"
         raise refuse("DataError", message, help="write a codebook, or their description: `{age: 0..99}`")

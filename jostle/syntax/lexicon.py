@@ -1,7 +1,8 @@
 """The words of the language as its grammar has them, and the colours of a text: for pages, editors and terminals.
 
 Everything is read from the terminals of the grammar, so that a word that is added there is coloured everywhere. A
-colour is by shape alone: `over` is coloured as a clause word also where a program uses it as a name.
+colour is by shape alone: a clause word is coloured as a name (`row`, `rows`, `size`) where only a name may stand, after
+an operator or an opening bracket, or before an operator.
 """
 
 from __future__ import annotations
@@ -63,11 +64,22 @@ def _words(words: tuple[str, ...]) -> str:
     return r"\b(?:" + "|".join(sorted(words, key=len, reverse=True)) + r")\b"
 
 
+# Clause words that programs use as names: they are none after these, nor before an operator.
+_NOUNS = (
+    "row", "rows", "size", "group", "groups", "order", "limit", "left", "right", "full", "inner", "outer", "most",
+    "each",
+)  # fmt: skip
+_BEFORE_NAMES = [rf"\b{word} " for word in ("for", "in", "if", "not", "and", "or", "return")]
+_BEFORE_NAMES += [r"[-+*/%^<>=(\[{,] ", r"[-+*/%^<>=(\[.]"]
+
+
 @cache
 def shapes() -> tuple[tuple[str, str], ...]:
     """(colour, pattern), first match first. Colours: comment string number constant declaration keyword clause
     function operator."""
     words = lexicon()
+    nouns, others = _words(_NOUNS), _words(tuple(word for word in words.clause if word not in _NOUNS))
+    before = "".join(f"(?<!{one})" for one in _BEFORE_NAMES)
     return (
         ("comment", r"#[^\n]*|(?m:^[ ]*//[^\n]*)"),
         ("string", r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\''),
@@ -75,7 +87,10 @@ def shapes() -> tuple[tuple[str, str], ...]:
         ("constant", _words(words.constants)),
         ("declaration", _words(words.declarations)),
         ("keyword", _words(words.keywords + words.opening)),
-        ("clause", _words(words.clause) + r"(?!\s*[=(.,)\]])"),
+        (
+            "clause",
+            rf"(?<=\bprotecting )rows\b|{others}(?!\s*[=(.,)\]])|{before}{nouns}(?!\s*(?:[-+*/%^<>=!(.,:)\[\]]|in\b))",
+        ),
         ("function", r"[A-Za-z_]\w*(?=[ ]*\()"),
         ("name", r"[A-Za-z_]\w*"),
         ("operator", r"\{\{|\}\}|\.\.|[-+*/%^<>=!]+"),

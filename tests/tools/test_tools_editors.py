@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from jostle.syntax.lexicon import colour_tokens
 from jostle.tools.editors.document import Document
+from jostle.tools.editors.fixes import changed
 from jostle.tools.editors.lexer import JostleLexer
 from jostle.tools.editors.notebook import Notebook, from_python
 from jostle.tools.editors.textmate import textmate
@@ -49,7 +51,7 @@ def test_hovers_say_kind_columns_and_cost(folder: Path) -> None:
     assert "`people`: a private source" in said and "columns: age, sex" in said and "0.1" in said
     assert document.hover(4, 6) == "`twice`: a function of (x)"
     assert "public, once paid for" in document.hover(5, 0)
-    assert document.hover(5, 12) == "" and document.hover(99, 0) == ""
+    assert document.hover(5, 2) == "" and document.hover(99, 0) == ""
 
 
 def test_definitions_and_completions_outlive_a_broken_text(folder: Path) -> None:
@@ -60,6 +62,106 @@ def test_definitions_and_completions_outlive_a_broken_text(folder: Path) -> None
     assert span is not None and (span.line, span.column) == (1, 1)
     assert "people" in {c.word for c in document.completions(7, 31)[1]}
     assert document.format() is None
+
+
+PROGRAM = (
+    "use histograms\n"
+    + PEOPLE.replace("(x): return 2 * x", "(x, times = 2): return times * x")
+    + """rows = [x + n for x in 1..3]
+for row in rows: print(row, twice(row, times = 3))
+ages = histogram(people, x = age)
+below = dawa(ages, prefixes(ages)) with epsilon 0.2
+old = {{ select count(*) from people where age > 60 and sex == "F" with epsilon 0.1 }}
+"""
+)
+
+
+def spot(text: str, nth: int = 0) -> tuple[int, int]:
+    """The line and the column at which a text begins in `PROGRAM`, for the n-th time."""
+    at = -1
+    for _ in range(nth + 1):
+        at = PROGRAM.index(text, at + 1)
+    return PROGRAM.count("\n", 0, at), at - PROGRAM.rfind("\n", 0, at) - 1
+
+
+@pytest.fixture
+def program(folder: Path) -> Document:
+    document = Document(str(folder / "p.jst"))
+    assert document.change(PROGRAM) == []
+    return document
+
+
+def test_the_library_columns_and_words_are_documented(program: Document) -> None:
+    said = program.hover(*spot("dawa("))
+    assert "dawa(db, queries)" in said and "a quarter of epsilon" in said and "allotment" in said
+    assert program.hover(*spot("age > 60")) == "`age`: a column of `people`, described as `0..99`"
+    assert "public description" in program.hover(*spot("described")) and "{{ select" in program.hover(*spot("select"))
+    span = program.definition(*spot("dawa("))
+    assert span is not None and span.source.name.endswith("histograms.jst")
+    assert span.source.line(span.line).startswith("def dawa(")
+    column = program.definition(*spot("age > 60"))
+    assert column is not None and (column.line - 1, column.column - 1) == spot("age: 0")
+
+
+def test_signatures_know_the_argument(program: Document) -> None:
+    line, column = spot("prefixes(ages))")
+    library = program.signature(line, column)
+    assert library is not None and (library.usage, library.active) == ("dawa(db, queries)", 1)
+    own = program.signature(spot("3))")[0], spot("3))")[1])
+    assert own is not None and own.parameters == ("x", "times") and own.active == 1
+    assert program.signature(*spot("old =")) is None
+
+
+def test_references_and_renames_keep_to_their_scope(program: Document) -> None:
+    assert len(program.references(*spot("rows = ["))) == 2
+    assert len(program.references(*spot("age > 60"))) == 3  # the description, the histogram and the condition
+    places = program.rename(*spot("times = 2"), "factor")
+    assert [(p.line - 1, p.column - 1) for p in places] == [spot("times", n) for n in range(3)]
+    assert program.rename(*spot("rows = ["), "if") == [] and program.rename(*spot("rows = ["), "ages") == []
+    assert program.rename(*spot("age > 60"), "years") == []  # a column is called as in its file
+
+
+def test_symbols_and_meanings(program: Document) -> None:
+    told = {name: (one.kind, [c for c, _ in columns]) for name, one, columns in program.symbols()}
+    assert told["people"] == ("a private source", ["age", "sex"]) and told["twice"][0] == "a function of (x, times)"
+    meant = {(o.span.line - 1, o.span.column - 1): (kind, private) for o, kind, private in program.meanings()}
+    assert meant[spot("row in")] == ("variable", False) and meant[spot("people,")] == ("variable", True)
+    assert meant[spot("age > 60")] == ("column", False) and meant[spot("dawa(")] == ("builtin", False)
+
+
+def test_listed_values_and_tables_are_offered(program: Document) -> None:
+    line, column = spot('F" with')
+    assert [c.word for c in program.completions(line, column)[1]] == ["F", "M"]
+    line, column = spot("people where")
+    offered = [c.word for c in program.completions(line, column)[1]]
+    assert "people" in offered and "ages" in offered and not {"count", "age", "twice"} & set(offered)
+
+
+@pytest.mark.parametrize(
+    ("bad", "title", "mended"),
+    [
+        ("total = 1\nprint(totl)\n", "change to `total`", "total = 1\nprint(total)\n"),
+        ("x = 2 ** 3\n", "change to `^`", "x = 2 ^ 3\n"),
+        (
+            "c = counts([1])\nx = flat(c, c)\n",
+            "add `use histograms`",
+            "use histograms\nc = counts([1])\nx = flat(c, c)\n",
+        ),
+        (PEOPLE + "m = {{ select count(*) from people }}\n", "add `with epsilon 0.1`", ""),
+    ],
+)
+def test_what_a_help_says_is_a_quick_fix_where_it_mends(bad: str, title: str, mended: str, folder: Path) -> None:
+    document = Document(str(folder / "p.jst"))
+    (fault,) = document.change(bad)
+    assert fault.span is not None
+    (fix,) = [fix for _, fix in document.fixes(fault.span.line - 1)]
+    text = changed(bad, fix)
+    assert fix.title == title and (text == mended or not mended) and document.change(text) == []
+
+
+def test_words_that_name_something_are_no_fix(folder: Path) -> None:
+    document = Document(str(folder / "p.jst"))
+    assert document.change(PEOPLE + "print(people)\n") != [] and document.fixes(PEOPLE.count("\n")) == []
 
 
 def test_formatting(folder: Path) -> None:
@@ -87,9 +189,26 @@ def answers(stream: Any) -> Iterator[dict[str, Any]]:
         yield json.loads(stream.read(length))
 
 
-def test_a_server_publishes_faults_and_formats(folder: Path) -> None:
+def test_a_server_answers_an_editor(folder: Path) -> None:
     uri = (folder / "p.jst").as_uri()
-    opened = {"textDocument": {"uri": uri, "languageId": "jostle", "version": 1, "text": "x=1\nprint(y)\n"}}
+    text = "use histograms\nxs=[1, 2]\nprint(ys)\nc = flat("
+    options = {"tabSize": 4, "insertSpaces": True}
+    whole = {"start": {"line": 0, "character": 0}, "end": {"line": 3, "character": 0}}
+    requests: dict[str, dict[str, Any]] = {
+        "formatting": {"options": options},
+        "hover": {"position": {"line": 0, "character": 6}},
+        "signatureHelp": {"position": {"line": 3, "character": 9}},
+        "definition": {"position": {"line": 3, "character": 5}},
+        "references": {"position": {"line": 1, "character": 0}, "context": {"includeDeclaration": True}},
+        "rename": {"position": {"line": 1, "character": 0}, "newName": "numbers"},
+        "documentSymbol": {},
+        "semanticTokens/full": {},
+        "codeAction": {"range": whole, "context": {"diagnostics": []}},
+        "completion": {"position": {"line": 0, "character": 6}},
+    }
+    good = text.removesuffix("c = flat(") + "c = flat\n"
+    opened = {"textDocument": {"uri": uri, "languageId": "jostle", "version": 1, "text": good}}
+    changes = {"textDocument": {"uri": uri, "version": 2}, "contentChanges": [{"text": text}]}
     server = subprocess.Popen(
         [sys.executable, "-m", "jostle", "lsp"],
         stdin=subprocess.PIPE,
@@ -97,28 +216,38 @@ def test_a_server_publishes_faults_and_formats(folder: Path) -> None:
         stderr=subprocess.DEVNULL,
     )
     assert server.stdin is not None and server.stdout is not None
+    said: dict[Any, Any] = {}
+    faults: list[str] = []
     try:
-        server.stdin.write(
-            message(id=1, method="initialize", params={"capabilities": {}, "rootUri": None, "processId": None})
-        )
+        start = {"capabilities": {}, "rootUri": None, "processId": None}
+        server.stdin.write(message(id="start", method="initialize", params=start))
         server.stdin.write(message(method="initialized", params={}))
         server.stdin.write(message(method="textDocument/didOpen", params=opened))
-        options = {"tabSize": 4, "insertSpaces": True}
-        server.stdin.write(
-            message(id=2, method="textDocument/formatting", params={"textDocument": {"uri": uri}, "options": options})
-        )
+        for name, params in requests.items():
+            if name == "signatureHelp":  # while a call is open, the text does not parse
+                server.stdin.write(message(method="textDocument/didChange", params=changes))
+            params = {"textDocument": {"uri": uri}, **params}
+            server.stdin.write(message(id=name, method=f"textDocument/{name}", params=params))
         server.stdin.flush()
-        faults: list[str] = []
-        for said in answers(server.stdout):
-            if said.get("method") == "textDocument/publishDiagnostics":
-                faults = [d["code"] for d in said["params"]["diagnostics"]]
-            if said.get("id") == 2:
-                assert said["result"][0]["newText"] == "x = 1\nprint(y)\n"
+        for answer in answers(server.stdout):
+            if answer.get("method") == "textDocument/publishDiagnostics":
+                faults += [d["code"] for d in answer["params"]["diagnostics"]]
+            said[answer.get("id")] = answer.get("result", answer.get("error"))
+            if answer.get("id") == "completion":
                 break
-        assert faults == ["NameError"]
     finally:
         server.kill()
         server.communicate()
+    assert faults == ["NameError", "SyntaxError"]
+    assert said["formatting"][0]["newText"] == "use histograms\nxs = [1, 2]\nprint(ys)\nc = flat\n"
+    assert "use histograms" in said["hover"]["contents"]["value"]
+    assert said["signatureHelp"]["signatures"][0]["label"] == "flat(db, queries)"
+    assert said["definition"]["uri"].endswith("histograms.jst")
+    assert len(said["references"]) == 1 and list(said["rename"]["changes"]) == [uri]
+    assert [symbol["name"] for symbol in said["documentSymbol"]] == ["xs", "c"]
+    assert len(said["semanticTokens/full"]["data"]) % 5 == 0 and said["semanticTokens/full"]["data"][:3] == [1, 0, 2]
+    assert isinstance(said["codeAction"], list)
+    assert {item["label"] for item in said["completion"]} == {"hierarchies", "histograms"}
 
 
 # Colours ------------------------------------------------------------------------------------------------
@@ -139,6 +268,20 @@ def test_the_textmate_grammar_colours_by_the_same_words() -> None:
     names = {p["name"] for p in grammar["patterns"]}
     assert {"keyword.control.jostle", "comment.line.jostle", "keyword.other.jostle"} <= names
     assert any("MkChoiceMaker" in p["match"] for p in grammar["patterns"])
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "clause"),
+    [
+        ("for row in g: print(row, row.n)", "row", False), ("rows = [x for x in rows]", "rows", False),
+        ("protecting rows, public size", "rows", True), ("from t up to k rows by x", "rows", True),
+        ("up to 1 row", "row", True), ("x = size * 2", "size", False), ("{rows: 3}", "rows", False),
+        ("from t left join u on k order by n limit 2", "order", True),
+    ],
+)  # fmt: skip
+def test_clause_words_that_are_names_are_coloured_as_names(text: str, word: str, clause: bool) -> None:
+    colours = {colour for colour, piece in colour_tokens(text) if piece == word}
+    assert colours == {"clause" if clause else ""}
 
 
 # Notebooks ----------------------------------------------------------------------------------------------

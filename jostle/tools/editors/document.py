@@ -1,4 +1,5 @@
-"""Answers an editor's questions about a program: faults, hovers, definitions, completions. Nothing is run or opened.
+"""Answers an editor's questions about a program: faults and what mends them, hovers, signatures, definitions,
+occurrences, completions. Nothing is run or opened.
 
 Lines and columns count from 0, as editors count them. While a text does not parse, what was known of its last good
 version still serves hovers and completions.
@@ -10,19 +11,25 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from jostle.diagnostics import Diagnostic, Refusal
-from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS, EVERYWHERE
-from jostle.language.facts import Builtin, Effect
+from jostle.language.facts import Effect
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.syntax import parse
+from jostle.syntax.lexicon import lexicon
 from jostle.syntax.walk import every
 from jostle.tools.completion import Completion, Vocabulary, complete
+from jostle.tools.documentation import Documentation, documentation
+from jostle.tools.editors.fixes import Fix, fixes
+from jostle.tools.editors.occurrences import Occurrence, described, occurrences
+from jostle.tools.places import argument
 from jostle.tools.session import Session
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_PRIVATE = ("a private source",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +39,27 @@ class Definition:
     span: Span
     kind: str
     columns: tuple[str, ...] = ()
+    parameters: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A described column: where, of which table, its domain as it is written, and the values that it lists."""
+
+    span: Span
+    table: str
+    domain: str
+    values: tuple[object, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """A function that is being called: how it is written, its parameters, which one is typed, words about it."""
+
+    usage: str
+    parameters: tuple[str, ...]
+    active: int
+    about: str
 
 
 @dataclass
@@ -43,6 +71,8 @@ class Document:
     _tree: n.Program | None = field(default=None, repr=False)
     _faults: list[Diagnostic] = field(default_factory=list, repr=False)
     _definitions: dict[str, Definition] = field(default_factory=dict, repr=False)
+    _columns: dict[str, Column] = field(default_factory=dict, repr=False)
+    _occurrences: list[Occurrence] = field(default_factory=list, repr=False)
     _brought: list[str] = field(default_factory=list, repr=False)
     _session: Session = field(default_factory=Session, repr=False)
 
@@ -55,6 +85,8 @@ class Document:
         try:
             self._tree = parse(source)
             self._definitions = dict(_definitions(self._tree))
+            self._columns = dict(_described(self._tree))
+            self._occurrences = occurrences(self._tree, self._columns)
             self._brought = self._session.brought(self._tree)
         except Refusal:
             pass  # the last good tree still serves
@@ -68,18 +100,28 @@ class Document:
         return next((w[0] for w in _WORD.finditer(lines[line]) if w.start() <= column <= w.end()), "")
 
     def definition(self, line: int, column: int) -> Span | None:
-        """Returns the place where the name at a position is defined."""
-        target = self._definitions.get(self.word(line, column))
-        return target.span if target is not None else None
+        """The place where the name at a position is defined: in this program, its description, or the library."""
+        name, here = self.word(line, column), self.occurrence(line, column)
+        if here is not None and here.is_column:
+            return self._columns[name].span
+        if here is not None and here.is_local:
+            return next((one.span for one in self._occurrences if one.binds and one.same(here)), None)
+        target = self._definitions.get(name)
+        if target is not None:
+            return target.span
+        return next((entry.span for entry in self._documented(name) if entry.span is not None), None)
 
     def hover(self, line: int, column: int) -> str:
-        """Describes the name at a position in Markdown: its kind, its columns, and the cost of a private source."""
-        name = self.word(line, column)
+        """Describes the name at a position in Markdown: what it is and its price, a private source with its cost."""
+        name, here = self.word(line, column), self.occurrence(line, column)
+        if here is not None and here.is_column:
+            known = self._columns[name]
+            return f"`{name}`: a column of `{known.table}`, described as `{known.domain}`"
+        if here is not None and here.is_local:
+            return f"`{name}`: a local name"
         target = self._definitions.get(name)
         if target is None:
-            row = BUILTINS.get(name) or AGGREGATES.get(name)
-            home = f" Of the module `{row.module}`." if isinstance(row, Builtin) and row.module else ""
-            return f"`{row.usage}`: {row.about}{home}" if row is not None else ""
+            return "\n\n---\n\n".join(entry.markdown for entry in self._documented(name))
         text = f"`{name}`: {target.kind}"
         if target.columns:
             text += "\n\ncolumns: " + ", ".join(target.columns)
@@ -87,15 +129,92 @@ class Document:
             text += "".join(f"\n\n{cost}" for cost in self._costs() if cost.startswith(name))
         return text
 
+    def signature(self, line: int, column: int) -> Signature | None:
+        """The function in whose call a position is."""
+        called = argument(self._before(line, column))
+        if called is None:
+            return None
+        name, place, keyword = called
+        own = self._definitions.get(name)
+        if own is not None:
+            usage, parameters, about = f"{name}({', '.join(own.parameters)})", own.parameters, ""
+        else:
+            entry = next((e for e in self._documented(name) if e.parameters), None)
+            if entry is None:
+                return None
+            usage, parameters, about = entry.usage, entry.parameters, f"{entry.about} {entry.price}".strip()
+        names = [re.sub(r" = .*|^\*+", "", parameter) for parameter in parameters]
+        active = names.index(keyword) if keyword in names else min(place, max(0, len(parameters) - 1))
+        return Signature(usage, parameters, active, about) if parameters else None
+
+    def occurrence(self, line: int, column: int) -> Occurrence | None:
+        """The name at a position, with its scope."""
+        for one in self._occurrences:
+            at = one.span
+            if at.line - 1 == line and at.column - 1 <= column <= at.end_column - 1:
+                return one
+        return None
+
+    def references(self, line: int, column: int) -> list[Span]:
+        """All places of what the name at a position means."""
+        here = self.occurrence(line, column)
+        if here is None:
+            return []
+        places = [one.span for one in self._occurrences if one.same(here)]
+        return [self._columns[here.name].span, *places] if here.is_column else places
+
+    def rename(self, line: int, column: int, new: str) -> list[Span]:
+        """The places that change with the name at a position; none where it is not the program's, or `new` is taken."""
+        here = self.occurrence(line, column)
+        words = lexicon()
+        free = _WORD.fullmatch(new) and new not in words.reserved and new not in EVERYWHERE
+        taken = any(one.name == new and one.is_own for one in self._occurrences) or new in self._columns
+        if here is None or not here.is_own or not free or taken:
+            return []
+        return list(dict.fromkeys(one.span for one in self._occurrences if one.same(here)))
+
+    def symbols(self) -> list[tuple[str, Definition, list[tuple[str, Column]]]]:
+        """The names of the top level in order, each with its described columns."""
+        return [
+            (name, one, [(c, known) for c, known in self._columns.items() if known.table == name])
+            for name, one in self._definitions.items()
+        ]
+
+    def meanings(self) -> list[tuple[Occurrence, str, bool]]:
+        """Each name with what it is, "column", "parameter", "function", "variable", and whether it is private."""
+        out = []
+        for one in self._occurrences:
+            known = self._definitions.get(one.name)
+            if one.is_column:
+                kind = "column"
+            elif one.is_local:
+                kind = "parameter"
+            elif known is None:
+                kind = "variable" if one.is_own or not documentation(one.name) else "builtin"
+            else:
+                kind = "function" if known.kind.startswith("a function") else "variable"
+            private = one.is_own and not one.is_local and known is not None and known.kind in _PRIVATE
+            out.append((one, kind, private))
+        return out
+
+    def fixes(self, line: int) -> list[tuple[Diagnostic, Fix]]:
+        """For the faults that begin in a line, the changes that mend them."""
+        of_line = [fault for fault in self._faults if fault.span is not None and fault.span.line - 1 == line]
+        count = lambda text: len(Session().check(Source(self.name, text)))  # noqa: E731 (a name for what it does)
+        return [(fault, fix) for fault in of_line for fix in fixes(self.text, fault, self._faults, count)]
+
     def completions(self, line: int, column: int) -> tuple[str, list[Completion]]:
         """The word begun at a place, and what it can become."""
-        lines = self.text.split("\n")[: line + 1]
-        lines[-1:] = [lines[-1][:column]] if lines else [""]
         names = {name: definition.kind for name, definition in self._definitions.items()}
         columns = {name: definition.columns for name, definition in self._definitions.items() if definition.columns}
         known = dict.fromkeys([*EVERYWHERE, *self._brought], "a function")
-        vocabulary = Vocabulary({**names, **{name: kind for name, kind in known.items() if name not in names}}, columns)
-        return complete("\n".join(lines), vocabulary)
+        vocabulary = Vocabulary(
+            {**names, **{name: kind for name, kind in known.items() if name not in names}}, columns,
+            values={name: column.values for name, column in self._columns.items() if column.values},
+            parameters={name: one.parameters for name, one in self._definitions.items() if one.parameters},
+            folder=Path(self.name).parent,
+        )  # fmt: skip
+        return complete(self._before(line, column), vocabulary)
 
     def format(self) -> str | None:
         """The text as `jostle fmt` writes it; None where it does not parse."""
@@ -105,6 +224,18 @@ class Document:
             return format_source(Source(self.name, self.text))
         except Refusal:
             return None
+
+    def _before(self, line: int, column: int) -> str:
+        """The text up to a position."""
+        lines = self.text.split("\n")[: line + 1]
+        lines[-1:] = [lines[-1][:column]] if lines else [""]
+        return "\n".join(lines)
+
+    def _documented(self, name: str) -> list[Documentation]:
+        """The meanings of a name here: of what the program uses where it uses one, else all."""
+        entries = documentation(name)
+        used = [e for e in entries if not e.module or name in self._brought or e.kind == "module"]
+        return used or list(entries)
 
     def _costs(self) -> list[str]:
         if self._faults:
@@ -124,7 +255,8 @@ def _definitions(tree: n.Program) -> Iterator[tuple[str, Definition]]:
             case n.Private(name=name, described=described):
                 definition = Definition(statement.span, "a private source", _columns(described))
             case n.Def(name=name, params=params):
-                definition = Definition(statement.span, f"a function of ({', '.join(p.name for p in params)})")
+                names_of = tuple(p.name for p in params)
+                definition = Definition(statement.span, f"a function of ({', '.join(names_of)})", (), names_of)
             case n.ParamDecl(name=name):
                 definition = Definition(statement.span, "a setting of the program")
             case n.Assign(name=name, value=value):
@@ -156,7 +288,28 @@ def _kind(value: n.Expr) -> tuple[str, tuple[str, ...]]:
     return "a value", ()
 
 
-def _columns(described: n.Expr | None) -> tuple[str, ...]:
-    if described is None:
+def _columns(description: n.Expr | None) -> tuple[str, ...]:
+    if description is None:
         return ()
-    return tuple(name for node in every(described) if isinstance(node, n.RecordOf) for name, _ in node.items)
+    return tuple(name for node in every(description) if isinstance(node, n.RecordOf) for name, _ in node.items)
+
+
+def _described(tree: n.Program) -> Iterator[tuple[str, Column]]:
+    """The described columns of a program by name."""
+    for statement in tree.body:
+        match statement:
+            case n.Private(name=name, described=n.RecordOf() as record):
+                pass
+            case n.Assign(name=name, value=n.Described(domains=n.RecordOf() as record)):
+                pass
+            case _:
+                continue
+        domains = dict(record.items)
+        for column, span in described(record):
+            domain = domains[column]
+            at = domain.span
+            values: tuple[object, ...] = ()
+            if isinstance(domain, n.SetOf):
+                values = tuple(item.value for item in domain.items if isinstance(item, n.String | n.Number))
+            written = at.source.line(at.line)[at.column - 1 : at.end_column - 1 if at.line == at.end_line else None]
+            yield column, Column(span, name, written, values)

@@ -11,10 +11,19 @@ from urllib.parse import unquote, urlparse
 
 from jostle.diagnostics import KINDS, Diagnostic, refuse
 from jostle.source import Span
+from jostle.tools.documentation import documentation
 from jostle.tools.editors.document import Document
 
 if TYPE_CHECKING:
     from pygls.lsp.server import LanguageServer
+
+
+# What a name is, as editors call it, and what else may be said of it.
+_TOKENS = {"column": "property", "parameter": "parameter", "function": "function", "variable": "variable"}
+_MODIFIERS = ("declaration", "readonly", "defaultLibrary")
+_ABOUT = 60  # candidates whose documentation is sent along
+# Kinds of candidates that are not offered after a blank, where nobody asked for any.
+_NOT_UNASKED = ("a function", "a value", "word", "aggregate")
 
 
 def serve() -> int:
@@ -66,20 +75,92 @@ def server() -> LanguageServer:
         text = document(params.text_document.uri).hover(at.line, at.character)
         return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, text)) if text else None
 
+    @language_server.feature(lsp.TEXT_DOCUMENT_SIGNATURE_HELP, lsp.SignatureHelpOptions(trigger_characters=["(", ","]))
+    def _(params: lsp.SignatureHelpParams) -> lsp.SignatureHelp | None:
+        at = params.position
+        found = document(params.text_document.uri).signature(at.line, at.character)
+        if found is None:
+            return None
+        words = [lsp.ParameterInformation(text) for text in found.parameters]
+        one = lsp.SignatureInformation(found.usage, found.about, words, found.active)
+        return lsp.SignatureHelp([one], 0, found.active)
+
     @language_server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
     def _(params: lsp.DefinitionParams) -> lsp.Location | None:
         at, uri = params.position, params.text_document.uri
         span = document(uri).definition(at.line, at.character)
-        return lsp.Location(uri, _range(lsp, span)) if span is not None else None
+        return _location(lsp, uri, span, document(uri).name) if span is not None else None
 
-    @language_server.feature(lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions(trigger_characters=[".", "{"]))
+    @language_server.feature(lsp.TEXT_DOCUMENT_REFERENCES)
+    def _(params: lsp.ReferenceParams) -> list[lsp.Location]:
+        at, uri = params.position, params.text_document.uri
+        spans = document(uri).references(at.line, at.character)
+        return [lsp.Location(uri, _range(lsp, span)) for span in spans]
+
+    @language_server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT)
+    def _(params: lsp.DocumentHighlightParams) -> list[lsp.DocumentHighlight]:
+        at = params.position
+        spans = document(params.text_document.uri).references(at.line, at.character)
+        return [lsp.DocumentHighlight(_range(lsp, span)) for span in spans]
+
+    @language_server.feature(lsp.TEXT_DOCUMENT_RENAME)
+    def _(params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:
+        at, uri = params.position, params.text_document.uri
+        spans = document(uri).rename(at.line, at.character, params.new_name)
+        edits = [lsp.TextEdit(_range(lsp, span), params.new_name) for span in spans]
+        return lsp.WorkspaceEdit({uri: edits}) if edits else None
+
+    @language_server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
+    def _(params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol]:
+        return [
+            _symbol(lsp, name, one.kind, one.span, [
+                _symbol(lsp, column, known.domain, known.span, []) for column, known in columns
+            ])
+            for name, one, columns in document(params.text_document.uri).symbols()
+        ]  # fmt: skip
+
+    @language_server.feature(
+        lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, lsp.SemanticTokensLegend([*_TOKENS.values()], [*_MODIFIERS])
+    )
+    def _(params: lsp.SemanticTokensParams) -> lsp.SemanticTokens:
+        return lsp.SemanticTokens(_tokens(document(params.text_document.uri)))
+
+    @language_server.feature(lsp.TEXT_DOCUMENT_CODE_ACTION, lsp.CodeActionOptions([lsp.CodeActionKind.QuickFix]))
+    def _(params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
+        uri, actions = params.text_document.uri, []
+        for line in range(params.range.start.line, params.range.end.line + 1):
+            for fault, fix in document(uri).fixes(line):
+                edit = lsp.TextEdit(lsp.Range(lsp.Position(*fix.start), lsp.Position(*fix.end)), fix.new)
+                actions.append(
+                    lsp.CodeAction(
+                        fix.title, lsp.CodeActionKind.QuickFix, [_diagnostic(lsp, fault)],
+                        edit=lsp.WorkspaceEdit({uri: [edit]}),
+                    )
+                )  # fmt: skip
+        return actions
+
+    @language_server.feature(
+        lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions(trigger_characters=[".", "{", '"', " ", "/"])
+    )
     def _(params: lsp.CompletionParams) -> list[lsp.CompletionItem]:
         at = params.position
-        _, candidates = document(params.text_document.uri).completions(at.line, at.character)
+        by_space = params.context is not None and params.context.trigger_character == " "
+        typed, candidates = document(params.text_document.uri).completions(at.line, at.character)
         kinds = {"word": lsp.CompletionItemKind.Keyword, "column": lsp.CompletionItemKind.Field,
-                 "field": lsp.CompletionItemKind.Field, "aggregate": lsp.CompletionItemKind.Function}  # fmt: skip
+                 "field": lsp.CompletionItemKind.Field, "aggregate": lsp.CompletionItemKind.Function,
+                 "value": lsp.CompletionItemKind.EnumMember, "path": lsp.CompletionItemKind.File,
+                 "module": lsp.CompletionItemKind.Module, "argument": lsp.CompletionItemKind.Property,
+                 "a function": lsp.CompletionItemKind.Function}  # fmt: skip
         default = lsp.CompletionItemKind.Variable
-        return [lsp.CompletionItem(c.word, kind=kinds.get(c.kind, default), detail=c.kind) for c in candidates]
+        begun = lsp.Range(lsp.Position(at.line, at.character - len(typed)), at)
+        return [
+            lsp.CompletionItem(
+                c.word, kind=kinds.get(c.kind, default), detail=c.kind, sort_text=f"{place:04}",
+                text_edit=lsp.TextEdit(begun, c.word), documentation=_about(lsp, c.word) if place < _ABOUT else None,
+            )
+            for place, c in enumerate(candidates)
+            if not by_space or c.kind not in _NOT_UNASKED
+        ]  # fmt: skip
 
     @language_server.feature(lsp.TEXT_DOCUMENT_FORMATTING)
     def _(params: lsp.DocumentFormattingParams) -> list[lsp.TextEdit]:
@@ -91,6 +172,44 @@ def server() -> LanguageServer:
         return [lsp.TextEdit(whole, text)]
 
     return language_server
+
+
+def _tokens(document: Document) -> list[int]:
+    """The meanings of names, as the protocol counts them: five numbers each, places relative to the one before."""
+    numbers: list[int] = []
+    kinds = [*_TOKENS]
+    line = column = 0
+    for one, kind, private in document.meanings():
+        at = one.span.line - 1, one.span.column - 1
+        if at < (line, column) or (numbers and at == (line, column)):
+            continue  # a name that binds and is used at one place is told once
+        flags = one.binds | (private << 1) | ((kind == "builtin") << 2)
+        step = at[1] - (column if at[0] == line else 0)
+        width = one.span.end_column - one.span.column
+        numbers += [at[0] - line, step, width, kinds.index("function" if kind == "builtin" else kind), flags]
+        line, column = at
+    return numbers
+
+
+def _symbol(lsp: Any, name: str, kind: str, span: Span, children: list[Any]) -> Any:
+    kinds = {"a private source": lsp.SymbolKind.Struct, "a public table": lsp.SymbolKind.Struct,
+             "a setting of the program": lsp.SymbolKind.Constant, "a ChoiceMaker": lsp.SymbolKind.Class,
+             "an Option": lsp.SymbolKind.Method, "a Feature": lsp.SymbolKind.Method,
+             "a Utility": lsp.SymbolKind.Method}  # fmt: skip
+    sort = lsp.SymbolKind.Function if kind.startswith("a function") else kinds.get(kind, lsp.SymbolKind.Variable)
+    place = _range(lsp, span)
+    return lsp.DocumentSymbol(name, sort, place, place, kind, children=children)
+
+
+def _about(lsp: Any, name: str) -> Any:
+    """The documentation of a candidate, where it has one."""
+    entries = documentation(name)
+    return lsp.MarkupContent(lsp.MarkupKind.Markdown, entries[0].markdown) if entries else None
+
+
+def _location(lsp: Any, uri: str, span: Span, here: str) -> Any:
+    """A place in this program, or in a module of the library."""
+    return lsp.Location(uri if span.source.name == here else Path(span.source.name).as_uri(), _range(lsp, span))
 
 
 def _diagnostic(lsp: Any, fault: Diagnostic) -> Any:

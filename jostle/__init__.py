@@ -31,6 +31,11 @@ def __getattr__(name: str) -> Any:
     return getattr(import_module(f"jostle.{_HOME[name]}"), name)
 
 
+def __dir__() -> list[str]:
+    """What there is to use, for completion."""
+    return [*__all__, *(name for name in globals() if name.startswith("__"))]
+
+
 def load_ipython_extension(shell: Any) -> None:
     """`%load_ext jostle`: cells that begin with `%%jostle` are Jostle."""
     from jostle.tools.editors.notebook import load

@@ -64,7 +64,7 @@ def command_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
     run = commands.add_parser("run", help="run a program", allow_abbrev=False)
-    run.add_argument("file", metavar="FILE")
+    run.add_argument("file", metavar="FILE", help="a program, or - for standard input")
     _pairs(run, "--set", "NAME=VALUE", "set a `param` of the program")
     _pairs(run, "--bind", "NAME=PATH", 'the file behind bound("NAME")')
     run.add_argument("--trace", metavar="PATH", help="write the event stream, one JSON object a line, as it happens")

@@ -24,7 +24,7 @@ from jostle.source import Source
 from jostle.tools.certificates import certificate_of, check, is_ours
 from jostle.tools.datacheck import domain_text
 from jostle.tools.render import clean
-from jostle.trace.text import align
+from jostle.trace.text import align, plural
 
 
 def register(options: Namespace) -> str:
@@ -87,7 +87,7 @@ def show(options: Namespace) -> str:
         ["budget", f"{_budget(dataset)[0]}, counted {terms.measure.kind}"],
         ["spent", _budget(dataset)[1]],
         ["version", str(dataset.state.version)],
-        ["history", f"{dataset.state.entries} entries, the last {dataset.state.head[:16]}"],
+        ["history", f"{plural(dataset.state.entries, 'entry')}, the last {dataset.state.head[:16]}"],
         *([f"  {clean(name)}", domain_text(domain)] for name, domain in terms.schema),
     ]
     return _lines([[terms.name, terms.kind], *rows], [False, False])
@@ -105,7 +105,7 @@ def history(options: Namespace) -> str:
     text = _lines(rows, [True, False, False, False, False, False, True, False])
     if options.verify:
         chain = ledger.verify(options.name)
-        text += f"\nthe chain holds: {chain.entries} entries, up to {chain.head}\n"
+        text += f"\nthe chain holds: {plural(chain.entries, 'entry')}, up to {chain.head}\n"
     return text
 
 
@@ -115,7 +115,8 @@ def certificate(options: Namespace) -> str:
         document = _read(Path(options.check))
         charges = check(document)
         ours = is_ours(Ledger(options.ledger), document)
-        return f"the certificate holds: {charges} charges, {'' if ours else 'not '}made by this ledger as it stands\n"
+        whose = f"{'' if ours else 'not '}made by this ledger as it stands"
+        return f"the certificate holds: {plural(charges, 'charge')}, {whose}\n"
     from jostle.trace import jsonl
 
     if options.run is None or options.out is None:
@@ -128,7 +129,7 @@ def certificate(options: Namespace) -> str:
         Path(options.out).write_text(text, encoding="utf-8")
     except OSError as fault:
         raise unwritable(f"`{options.out}`", fault) from None
-    return f"{clean(options.out)}: {len(document['charges'])} charges on `{options.name}`\n"
+    return f"{clean(options.out)}: {plural(len(document['charges']), 'charge')} on `{options.name}`\n"
 
 
 VERBS = {

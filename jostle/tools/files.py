@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from jostle.diagnostics import did_you_mean, refuse
@@ -9,8 +10,11 @@ from jostle.source import Source
 
 
 def read_program(path: str | Path) -> Source:
-    """The text of a program file, named as it was given. Raises `Refusal(DataError)` where it cannot be read."""
+    """The text of a program file, named as it was given; `-` is standard input. Raises `Refusal(DataError)` where it
+    cannot be read."""
     try:
+        if str(path) == "-":
+            return Source("-", sys.stdin.read().removeprefix("\ufeff"))
         text = Path(path).read_bytes().decode("utf-8-sig")
     except FileNotFoundError as fault:
         raise refuse("DataError", f"there is no program `{path}`", help=_beside(Path(path))) from fault

@@ -6,6 +6,7 @@ import shutil
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
+from difflib import SequenceMatcher
 from pathlib import Path
 
 from jostle.diagnostics import Diagnostic, Refusal, unwritable
@@ -13,6 +14,8 @@ from jostle.resources import replacing
 from jostle.source import Source
 from jostle.tools.files import read_program
 from jostle.tools.render import clean
+
+_MOST = 8  # places of a file that are told
 
 
 def command(options: Namespace) -> int:
@@ -36,10 +39,20 @@ def command(options: Namespace) -> int:
         except Refusal as refusal:
             faults += refusal.diagnostics
             continue
-        print(clean(f"{path}: {'would be formatted' if options.check else 'formatted'}"))
+        said = f"would be formatted, {_lines(source.text, text)}" if options.check else "formatted"
+        print(clean(f"{path}: {said}"))
     if faults:
         tell(faults)
     return 1 if faults or (options.check and changed) else 0
+
+
+def _lines(before: str, after: str) -> str:
+    """The lines that would change, as they are numbered now: `lines 3, 7 to 9`."""
+    matcher = SequenceMatcher(None, before.splitlines(), after.splitlines(), autojunk=False)
+    places = [(start + 1, max(start + 1, end)) for tag, start, end, *_ in matcher.get_opcodes() if tag != "equal"]
+    ranges = [f"{first} to {last}" if last > first else str(first) for first, last in places] or ["the last"]
+    more = f" and {len(ranges) - _MOST} more places" if len(ranges) > _MOST else ""
+    return ("line " if len(places) == 1 and " " not in ranges[0] else "lines ") + ", ".join(ranges[:_MOST]) + more
 
 
 def _programs(names: list[str]) -> Iterator[Path]:

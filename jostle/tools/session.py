@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import date
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from jostle.source import Source
 from jostle.syntax import nodes as n
 from jostle.tools.files import read_program
 from jostle.tools.first_budget import first_budget
+from jostle.tools.pythonic import to_python
 from jostle.tools.settings import need_settings
 from jostle.version import __version__
 
@@ -160,6 +161,10 @@ class Session:
         if not result.ok:
             raise Refusal(*result.diagnostics)
         return result
+
+    def run_text(self, text: str, /, **params: Any) -> Result:
+        """Runs a program that is given as a text; raises `Refusal` where it is refused."""
+        return self.run(Source("text", text), **params)
 
     def attempt(self, source: Source, settings: Mapping[str, Any] | None = None) -> Result:
         """Runs a program in a scope of its own; its faults come back in the result."""
@@ -448,29 +453,6 @@ class Session:
         )  # fmt: skip
 
 
-def to_python(value: Any) -> Any:
-    """A public value of a program as Python users expect it."""
-    from jostle.run.values import Grouped, Interval, JSet, is_number, is_sequence
-
-    if isinstance(value, Grouped):
-        import pandas
-
-        from jostle.run.margins import with_ends
-
-        columns = with_ends(dict(value.columns))
-        return pandas.DataFrame({name: _column(list(values)) for name, values in columns.items()})
-    if isinstance(value, dict):
-        return {name: to_python(item) for name, item in value.items()}
-    if isinstance(value, (JSet, Interval)) or (is_sequence(value) and isinstance(value, (list, tuple))):
-        items = list(value)
-        if items and all(is_number(item) for item in items):
-            import numpy as np
-
-            return np.array(items, dtype=float)
-        return [to_python(item) for item in items]
-    return value
-
-
 @contextmanager
 def deep() -> Iterator[None]:
     """Room for 1,000 nested calls of a program; what is deeper still is refused, and Python's own limit restored."""
@@ -482,12 +464,3 @@ def deep() -> Iterator[None]:
         raise refuse("RecursionLimit", "the program is nested too deeply", help="does the recursion end?") from None
     finally:
         sys.setrecursionlimit(before)
-
-
-def _column(values: list[Any]) -> Any:
-    """A column of a frame: numbers as they are, dates and times as NumPy has them, of any year."""
-    if not values or not all(isinstance(value, date) for value in values):
-        return values
-    import numpy as np
-
-    return np.array(values, dtype=f"datetime64[{'us' if isinstance(values[0], datetime) else 's'}]")

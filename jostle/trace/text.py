@@ -79,7 +79,7 @@ def sparkline(values: Sequence[float], width: int = 60) -> str:
 
 def plural(count: int, word: str) -> str:
     """`1 query`, `3 queries`."""
-    many = {"query": "queries", "choice": "choices", "branch": "branches"}.get(word, word + "s")
+    many = {"query": "queries", "choice": "choices", "branch": "branches", "entry": "entries"}.get(word, word + "s")
     return f"{count} {word if count == 1 else many}"
 
 

@@ -50,6 +50,13 @@ def test_a_paid_query_from_text_to_trace(real: Call) -> None:
     assert "ε 50" in real("trace", "t.jsonl", "--budget")[1]
 
 
+def test_a_program_comes_from_standard_input(real: Call) -> None:
+    status, out, err = real("run", "-", typed=PAID)
+    assert (status, err) == (0, "") and out.startswith("2\n\nreleased\n  n = ")
+    status, _, err = real("check", "-", typed="print(x)\n")
+    assert status == 1 and "-:1:7" in err
+
+
 def test_json_as_the_conformance_programs_want_it(real: Call) -> None:
     status, out, _ = real("run", "p.jst", "--format", "json", program=PAID)
     said = json.loads(out)

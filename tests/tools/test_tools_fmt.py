@@ -28,8 +28,11 @@ def test_check_changes_nothing_and_says_which(tmp_path: Path, capsys: pytest.Cap
     (tmp_path / "a.jst").write_text(UGLY)
     (tmp_path / "b.jst").write_text(NEAT)
     assert main(["fmt", "--check", str(tmp_path)]) == 1
-    assert capsys.readouterr().out == f"{tmp_path / 'a.jst'}: would be formatted\n"
+    assert capsys.readouterr().out == f"{tmp_path / 'a.jst'}: would be formatted, lines 1 to 2\n"
     assert (tmp_path / "a.jst").read_text() == UGLY
+    (tmp_path / "a.jst").write_text("x = 1\ny=2\n")
+    assert main(["fmt", "--check", str(tmp_path / "a.jst")]) == 1
+    assert capsys.readouterr().out.endswith("would be formatted, line 2\n")
     assert main(["fmt", "--check", str(tmp_path / "b.jst")]) == 0
 
 

@@ -50,6 +50,17 @@ def test_results_are_arrays_frames_and_numbers(frame: pd.DataFrame, tmp_path: Pa
     assert any(event.kind == "measure" for event in result.trace)
 
 
+def test_a_program_may_be_a_text_and_counts_are_ints_in_frames(frame: pd.DataFrame) -> None:
+    session = jostle.Session()
+    session.bind("people", frame)
+    text = 't = bound("people")\ng = {{ select count(*) as n from t groupby sex over {"F", "M"} }}\nrelease g\n'
+    grouped = session.run_text(text).released["g"]
+    assert grouped["n"].tolist() == [2, 1] and grouped["n"].dtype.kind == "i"
+    assert {"Session", "Refusal", "describe"} <= set(dir(jostle)) and "Any" not in dir(jostle)
+    with pytest.raises(jostle.Refusal):
+        session.run_text("print(nothing)")
+
+
 def test_a_refusal_is_raised_from_run_and_returned_by_attempt() -> None:
     session = jostle.Session()
     with pytest.raises(jostle.Refusal) as refused:

@@ -15,8 +15,9 @@ from typing import Any
 from jostle.diagnostics import Diagnostic, Refusal
 from jostle.events import Event
 from jostle.source import Source
+from jostle.tools.pythonic import to_python
 from jostle.tools.repl import Repl
-from jostle.tools.session import Session, to_python
+from jostle.tools.session import Session
 
 
 class NotebookRefusal(Refusal):

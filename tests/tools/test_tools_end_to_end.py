@@ -130,7 +130,7 @@ def test_the_repl_keeps_names_and_goes_on_after_errors(real: Call) -> None:
         + "n = {{ select count(*) from people with epsilon 25 }}\nprint(people)\nm = 20 + 1\nprint(m * 2)\n:budget\n"
     )
     status, out, err = real("repl", typed=typed)
-    assert status == 0 and "42\n" in out and "ε 25 of 100 spent, 75 left" in out
+    assert status == 1 and "42\n" in out and "ε 25 of 100 spent, 75 left" in out
     assert err.count("PrivateValue") == 1 and "^^^^^^" in err
 
 

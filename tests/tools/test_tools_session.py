@@ -39,7 +39,7 @@ def test_results_are_arrays_frames_and_numbers(frame: pd.DataFrame, tmp_path: Pa
     assert abs(result["n"] - 4) < 1 and isinstance(result["n"], float)
     grouped = result.released["by_sex"]
     assert list(grouped.columns) == ["sex", "n", "n_low", "n_high", "age", "age_low", "age_high"]
-    assert (grouped["age_low"] <= grouped["age"]).all() and (grouped["n"] < grouped["n_high"]).all()
+    assert (grouped["age_low"] < grouped["age"]).all() and (grouped["n"] <= grouped["n_high"]).all()
     margin = result.margins()["n"]
     assert margin["low"] == pytest.approx(result["n"] - margin["error"]) and len(result.margins()["h"]) == 3
     assert list(grouped["sex"]) == ["F", "M"]

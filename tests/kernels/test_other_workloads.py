@@ -118,7 +118,10 @@ def test_the_projection_is_the_nearest_in_the_metric(workload):
     assert distance(z, z0) <= min(distance(np.maximum(z0, 0), z0), distance(x, z0)) * (1 + 1e-6)
 
 
-SHAPES = [((3, 4), [(0,), (1,)]), ((2, 3, 4), [(0, 1), (2,)]), ((2, 1, 5), [(0, 2)]), ((3, 3), [()]), ((6,), [(0,)])]
+SHAPES = [
+    ((64, 2), [(0, 1), (0,), (1,), ()]), ((3, 4), [(0,), (1,)]), ((2, 3, 4), [(0, 1), (2,)]),
+    ((2, 1, 5), [(0, 2)]), ((3, 3), [()]), ((6,), [(0,)]),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("shape", "sets"), SHAPES, ids=str)

@@ -198,6 +198,8 @@ def _optimised(shape: tuple[int, ...], target: Spectrum, sets: list[Axes]) -> Fl
 
     def at(theta: Floats) -> tuple[float, Floats]:
         whole = theta.sum()
+        if whole == 0:  # a step that takes every weight away measures nothing
+            return np.inf, theta
         spectrum = np.maximum(inside @ (theta**2 * rest), 1e-300)
         error = float((demand[used] / spectrum[used]).sum())
         slope = -inside.T @ np.where(used, demand / np.where(used, spectrum, 1.0) ** 2, 0.0) * 2 * theta * rest

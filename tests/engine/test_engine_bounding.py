@@ -17,7 +17,7 @@ from portable_hash import row_hash
 from jostle.engine.duckdb import bounding
 from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.sql.dialect import DUCKDB
-from jostle.engine.sql.hashes import BITS, hashed
+from jostle.engine.sql.hashes import BITS, counted_as, hashed, hashes_of
 from jostle.engine.sql.rows import Physical
 from jostle.plan.domains import Integer, Open, Real
 from jostle.plan.plan import Bound, Owners, Scan
@@ -94,6 +94,29 @@ def test_the_hash_is_the_one_that_is_written_down() -> None:
     assert [h for (h,) in engine.fetch(f"SELECT h FROM ({query})")] == [row_hash(row) for row in rows]
     whole = hashed("SELECT * FROM (VALUES (-1), (NULL), (50)) t(a)", [Physical("a", True)], DUCKDB)
     assert [h for (h,) in engine.fetch(f"SELECT h FROM ({whole})")] == [row_hash((a,)) for a in ("-1", None, "50")]
+    numbers = engine.fetch(f"SELECT {counted_as(Physical('a'), DUCKDB)} FROM (VALUES {values}) t(a, b)")
+    other = engine.fetch(f"SELECT {counted_as(Physical('b'), DUCKDB)} FROM (VALUES {values}) t(a, b)")
+    columns = [np.array(column, np.int64)[:, 0] for column in (numbers, other)]
+    assert hashes_of(columns, len(rows)).tolist() == [row_hash(row) for row in rows]
+    narrow = bounding.numbers_of(pa.array([-1, None, 50], pa.int8()))
+    assert hashes_of([narrow], 3).tolist() == [row_hash((a,)) for a in ("-1", None, "50")]
+    assert hashes_of([np.array([2**32 - 1], np.uint32)], 1).tolist() == [row_hash((str(2**32 - 1),))]
+    engine.close()
+
+
+def test_a_person_with_more_rows_than_a_byte_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(7)
+    who = np.concatenate([np.zeros(4000, np.int64), np.arange(1, 1500)])
+    table = pa.table({"a": rng.integers(-4, 5, len(who)), "b": rng.integers(0, 10**6, len(who)), "who": who})
+    arrays = contents(table, NUMBERS, ("who",), 700)
+    monkeypatch.setattr(bounding, "MOST_ROWS", -1)
+    assert contents(table, NUMBERS, ("who",), 700) == arrays and arrays.total() == 700 + 1499
+
+
+def test_rows_of_which_nothing_is_described_are_bounded_too() -> None:
+    engine = DuckDb()
+    scan = Scan(engine.open({"who": np.arange(100) % 9}, public=False).key, ())
+    assert engine.rows(Bound(scan, ("who",), 4)) == 36
     engine.close()
 
 
@@ -104,28 +127,26 @@ def test_any_place_among_a_persons_rows_is_as_likely() -> None:
     assert np.abs(ranks.mean(0) - 3.5).max() < 6 * (5.25 / len(rows)) ** 0.5
 
 
-def rows_of(persons: list[int], hashes: list[int], cells: list[int | None]) -> pa.Table:
-    return pa.table({"c0": pa.array(cells, pa.int64()), "q": pa.array(persons, pa.int64()), "h": hashes})
+def staying(persons: list[int], hashes: list[int], cells: list[int | None], most: int) -> list[Any] | None:
+    """The cells of the rows that stay of a table whose hashes are given."""
+    table = pa.table({"c0": pa.array(cells, pa.int64()), "q": pa.array(persons, pa.int64()), "h": hashes})
+    stays = bounding.staying(table, most, ["q", "h"], lambda part: part["h"].to_numpy(), BITS)
+    return None if stays is None else table["c0"].filter(pa.array(stays)).to_pylist()
 
 
 def test_equal_rows_that_tie_fill_the_bound_and_no_more() -> None:
-    chosen = bounding.bounded_rows(rows_of([4, 4, 4, 9, 4], [7, 7, 7, 1, 3], [5, 5, 5, 0, 6]), 2, BITS)
-    assert chosen is not None and sorted(chosen.to_pydict()["c0"]) == [0, 5, 6]
+    assert sorted(staying([4, 4, 4, 9, 4], [7, 7, 7, 1, 3], [5, 5, 5, 0, 6], 2) or []) == [0, 5, 6]
 
 
 def test_different_rows_with_one_hash_are_left_to_the_cells() -> None:
-    assert bounding.bounded_rows(rows_of([4, 4, 4], [7, 7, 3], [5, None, 6]), 2, BITS) is None
-    both = bounding.bounded_rows(rows_of([4, 4, 4], [7, 7, 9], [5, None, 6]), 2, BITS)  # both stay: nothing to decide
-    assert both is not None and both.to_pydict()["c0"] == [5, None]
-    persons = bounding.bounded_rows(rows_of([4, 5, 6], [7, 7, 7], [1, 2, 3]), 1, BITS)
-    assert persons is not None and len(persons) == 3
+    assert staying([4, 4, 4], [7, 7, 3], [5, None, 6], 2) is None
+    assert staying([4, 4, 4], [7, 7, 9], [5, None, 6], 2) == [5, None]  # both stay: nothing to decide
+    assert staying([4, 5, 6], [7, 7, 7], [1, 2, 3], 1) == [1, 2, 3]
 
 
 def test_hashes_that_all_tie_change_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a hash of one value the cells decide, of each person alone, whatever order the rows stand in."""
-    monkeypatch.setattr(
-        "jostle.engine.duckdb.engine.hashed", lambda source, cells, dialect: f"SELECT *, 1 AS h FROM ({source})"
-    )
+    monkeypatch.setattr("jostle.engine.duckdb.engine.hashes_of", lambda cells, rows: np.ones(rows, np.int64))
     monkeypatch.setattr(
         "jostle.engine.sql.persons.hashed", lambda source, cells, dialect: f"SELECT *, 1 AS h FROM ({source})"
     )
@@ -149,7 +170,7 @@ def test_hashes_that_all_tie_change_nobody_else(monkeypatch: pytest.MonkeyPatch)
 def test_arrays_hold_only_texts_that_fit_those_of_persons_too(monkeypatch: pytest.MonkeyPatch, looked_up: bool) -> None:
     """Whose a row is may be a longer text than all its cells: of an owner elsewhere, or of several whole numbers."""
     monkeypatch.setattr(bounding, "MOST_BYTES", 2000)
-    monkeypatch.setattr(bounding, "bounded_rows", lambda *_: pytest.fail("too large for arrays"))
+    monkeypatch.setattr(bounding, "staying", lambda *_: pytest.fail("too large for arrays"))
     engine, numbers = DuckDb(), np.arange(100)
     owners = engine.open({"who": np.array([f"{i:030}" for i in numbers]), "number": numbers}, public=False)
     items = engine.open({"order": numbers, "shop": numbers + 10**18, "v": numbers % 7}, public=False)

@@ -5,81 +5,104 @@ person's bound is. Of the rows with that digit a person's code and more of the h
 sorted, the one at the bound is the last that stays. Codes tell persons apart exactly, so that a person's rows alone
 decide. Where several rows share that number it does not matter which of them stays if all their cells are equal; where
 they are not, nothing is chosen here, and the SQL decides.
+
+Rows are taken in blocks, by several threads. Their hashes are calculated twice rather than kept, since fresh memory
+takes longer than arithmetic.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
+
+from jostle.engine.sql.hashes import MISSING
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
     Whole = NDArray[Any]
-    Blocks = list[tuple[Whole, Whole]]
+    Blocks = list[Whole]
+    Hashes = Callable[[pa.RecordBatch], Whole]
 
 MOST_ROWS = 2**25
-MOST_CELLS = 2**27  # numbers, hashes and codes included
-MOST_BYTES = 2**30  # of texts
+MOST_BYTES = 2**31  # of the cells that are read
+BLOCK = 2**16  # rows, few enough for a processor's cache
 _KEY_BITS = 63
 _DIGIT_BITS = 7  # at most
-_BLOCK = 2**17  # rows, few enough for a processor's cache
 
 
-def fits(rows: int, cells: Collection[tuple[str, str]], fetch: Callable[[str], list[tuple[Any, ...]]]) -> bool:
-    """Whether that many rows of these columns fit into memory; `fetch` runs a query over `{}`, the rows."""
-    texts = [cell for cell, kind in cells if kind == "VARCHAR"]
-    if rows > MOST_ROWS or rows * (2 + len(cells) + 3 * len(texts)) > MOST_CELLS:
-        return False
-    if not texts:
-        return True
-    total = " + ".join(f"coalesce(sum(strlen({text})), 0)" for text in texts)
-    return int(fetch(f"SELECT {total} FROM {{}}")[0][0]) <= MOST_BYTES
+def gathered(batches: Iterable[pa.RecordBatch]) -> pa.Table | None:
+    """The table of some batches; None where there are none, or more than fit."""
+    import pyarrow as pa
+
+    parts, size = [], 0
+    for part in batches:
+        parts.append(part)
+        size += part.nbytes
+        if size > MOST_BYTES:
+            return None
+    return pa.Table.from_batches(parts) if parts else None
 
 
-def bounded_rows(table: pa.Table, most: int, hash_bits: int) -> pa.Table | None:
-    """The rows that stay of a table of the columns `q`, whose a row is, `h`, its hash, and its cells; without `h`.
+def staying(table: pa.Table, most: int, needed: list[str], hashes: Hashes, hash_bits: int) -> Whole | None:
+    """Whether each row stays of a table of the column `q`, whose a row is, and its cells.
 
-    `q` is of whole numbers or texts, none of them missing. None where hashes cannot decide.
+    `hashes` gives those of a batch of rows with the `needed` columns, `q` among them. `q` is of whole numbers or texts,
+    none of them missing. None where hashes cannot decide.
     """
+    import numpy as np
+
+    parts = table.select(needed).to_batches(max_chunksize=BLOCK)
+    persons, codes = _codes(table["q"], parts)
+    digit_bits = min((len(table) // max(persons, 1)).bit_length(), _DIGIT_BITS)
+    to_digit, to_key = hash_bits - digit_bits, max(0, hash_bits - _KEY_BITS + persons.bit_length())
+    with ThreadPoolExecutor() as pool:  # NumPy leaves the interpreter to others while it calculates
+        digits = [*pool.map(lambda part: (hashes(part) >> to_digit).astype(np.uint8), parts)]
+        bound, places = _bounds(codes, digits, persons, most, 1 << digit_bits)
+
+        def decided(part: pa.RecordBatch, some: Whole, digit: Whole) -> tuple[Whole, Whole, Whole]:
+            """Which rows stay by their digit alone, the places of the others that may, and their keys."""
+            bounds = bound[some]
+            rest = np.flatnonzero(digit == bounds)
+            rest = rest[places[some[rest]] > 0]
+            code = some[rest].astype(np.int64) << (hash_bits - to_key)
+            return digit < bounds, rest, code | (hashes(part.take(rest)) >> to_key)
+
+        split = [*pool.map(decided, parts, codes, digits)]
+    stays, rests, keys = ([*column] for column in zip(*split, strict=True)) if split else ([], [], [])
+    if any(map(len, keys)):
+        chosen = _least(keys, hash_bits - to_key, places, lambda tied: _alike(table, _places(parts, rests)[tied]))
+        if chosen is None:
+            return None
+        for stay, rest, some in zip(stays, rests, chosen, strict=True):
+            stay[rest] = some
+    return np.concatenate([np.zeros(0, dtype=bool), *stays])
+
+
+def numbers_of(column: pa.Array) -> Whole:
+    """The whole numbers that cells count as in a hash, of a column that stores some, or what they count as."""
     import numpy as np
     import pyarrow as pa
 
-    cells = table.drop_columns(["h"])
-    persons, blocks = _blocks(table)
-    digit_bits = max(0, min((len(table) // max(persons, 1)).bit_length() - 1, _DIGIT_BITS))
-    to_digit, to_key = hash_bits - digit_bits, max(0, hash_bits - _KEY_BITS + persons.bit_length())
-    bound, places = _bounds(blocks, persons, most, to_digit, 1 << digit_bits)
-    stays, rests, parts, start = [np.zeros(0, dtype=bool)], [], [], 0
-    for codes, hashes in blocks:
-        digits, bounds = hashes >> to_digit, bound[codes]
-        stays.append(digits < bounds)
-        rest = np.flatnonzero(digits == bounds)
-        rest = rest[places[codes[rest]] > 0]
-        rests.append(rest + start)
-        parts.append((codes[rest] << (hash_bits - to_key)) | (hashes[rest] >> to_key))
-        start += len(codes)
-    stay = np.concatenate(stays)
-    if any(map(len, rests)):
-        rest, keys = np.concatenate(rests), np.concatenate(parts)
-        chosen = _least(keys, keys >> (hash_bits - to_key), places, lambda tied: _alike(cells, rest[tied]))
-        if chosen is None:
-            return None
-        stay[rest] = chosen
-    return cells.filter(pa.array(stay))
+    return np.asarray(column.cast(pa.int64()).fill_null(MISSING) if column.null_count else column)
 
 
-def _bounds(blocks: Blocks, persons: int, most: int, to_digit: int, digits: int) -> tuple[Whole, Whole]:
+def _bounds(codes: Blocks, digits: Blocks, persons: int, most: int, size: int) -> tuple[Whole, Whole]:
     """For each person the first digit of which not all rows stay, beyond the digits where all do, and how many stay of
-    the rows with that digit."""
+    the rows with that digit. Most counts fit into bytes; one that does not is short by a multiple of 256."""
     import numpy as np
 
-    counts = np.zeros(persons * digits, dtype=np.int32)
-    for codes, hashes in blocks:
-        np.add.at(counts, (hashes >> to_digit) * persons + codes, np.int32(1))
+    rows = sum(map(len, codes))
+    for kind in (np.uint8, np.int32):
+        counts: Whole = np.zeros(persons * size, dtype=kind)
+        for some, digit in zip(codes, digits, strict=True):
+            np.add.at(counts, digit.astype(np.int64) * persons + some, kind(1))
+        if counts.sum(dtype=np.int64) == rows:
+            break
     bound, before, through = np.zeros(persons, np.uint8), np.zeros(persons, np.int32), np.zeros(persons, np.int32)
-    for many in counts.reshape(digits, persons):
+    for many in counts.reshape(size, persons):
         through += many
         all_stay = through <= most
         bound += all_stay
@@ -87,46 +110,58 @@ def _bounds(blocks: Blocks, persons: int, most: int, to_digit: int, digits: int)
     return bound, most - before
 
 
-def _least(keys: Whole, codes: Whole, places: Whole, alike: Callable[[Whole], Whole]) -> Whole | None:
-    """Whether a row is among the `places` of its person with the least keys, of which each person has more; None where
-    rows that differ tie. `alike` says of rows whether each is like the one before."""
+def _least(keys: Blocks, bits: int, places: Whole, alike: Callable[[Whole], Whole]) -> Blocks | None:
+    """Whether a row is among the `places` of its person with the least keys, of which each person has more.
+
+    A key is a code and `bits` of a hash. None where rows that differ tie: `alike` says of rows whether each has the
+    cells of the one before.
+    """
     import numpy as np
 
-    ordered, sizes = np.sort(keys), np.bincount(codes, minlength=len(places))
-    some = np.flatnonzero(sizes)
-    beyond = np.cumsum(sizes)[some] - sizes[some] + places[some]  # where the first row of a person stands that goes
-    last, tie = np.zeros(len(places), dtype=np.int64), np.zeros(len(places), dtype=bool)
-    last[some], tie[some] = ordered[beyond - 1], ordered[beyond] == ordered[beyond - 1]
-    chosen = keys <= last[codes]
+    ordered = np.concatenate(keys)
+    ordered.sort()
+    first = np.flatnonzero(np.diff(ordered >> bits, prepend=-1))
+    some = ordered[first] >> bits
+    beyond = first + places[some]  # where the first row of a person stands that goes
+    last = np.zeros(len(places), dtype=np.int64)
+    last[some] = ordered[beyond - 1]
+    chosen = [key <= last[key >> bits] for key in keys]
+    tie = ordered[beyond] == ordered[beyond - 1]
     if tie.any():
-        tied = np.flatnonzero(chosen & tie[codes])
-        tied = tied[np.argsort(keys[tied], kind="stable")]
-        at_last = tied[keys[tied] == last[codes[tied]]]
-        if np.any((np.diff(codes[at_last], prepend=-1) == 0) & ~alike(at_last)):
+        every, stay = np.concatenate(keys), np.concatenate(chosen)
+        tied = np.flatnonzero(stay & np.isin(every >> bits, some[tie]))
+        tied = tied[np.argsort(every[tied], kind="stable")]
+        codes = every[tied] >> bits
+        at_last = every[tied] == last[codes]
+        if np.any((np.diff(codes[at_last], prepend=-1) == 0) & ~alike(tied[at_last])):
             return None
-        first = np.flatnonzero(np.diff(codes[tied], prepend=-1))
+        first = np.flatnonzero(np.diff(codes, prepend=-1))
         place = np.arange(len(tied)) - np.repeat(first, np.diff(first, append=len(tied)))
-        chosen[tied[place >= places[codes[tied]]]] = False
-    return np.asarray(chosen)
+        stay[tied[place >= places[codes]]] = False
+        return np.split(stay, np.cumsum([*map(len, keys)])[:-1])
+    return chosen
 
 
-def _blocks(table: pa.Table) -> tuple[int, Blocks]:
-    """How many codes there are, from 0; and of each block of rows the codes of persons, equal exactly where the persons
-    are, and the hashes."""
+def _places(parts: list[pa.RecordBatch], rests: Blocks) -> Whole:
+    """Of places in each part those in the table."""
+    import numpy as np
+
+    starts = np.cumsum([0, *map(len, parts)])
+    return np.concatenate([start + rest for start, rest in zip(starts, rests, strict=False)])
+
+
+def _codes(persons: pa.ChunkedArray, parts: list[pa.RecordBatch]) -> tuple[int, Blocks]:
+    """How many codes there are, from 0, and those of the rows of each part: equal exactly where the persons are."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    table, low = table.select(["q", "h"]), 0
-    persons = table["q"]
-    ends = pc.min_max(persons).as_py() if pa.types.is_integer(persons.type) and len(table) else None
-    if ends is not None and ends["max"] - ends["min"] < 2 * len(table) + 1024:
-        low, many = ends["min"], ends["max"] - ends["min"] + 1
-    else:
+    ends = pc.min_max(persons).as_py() if pa.types.is_integer(persons.type) and parts else None
+    if ends is None or ends["max"] - ends["min"] >= 2 * len(persons) + 1024:
         encoded = persons.combine_chunks().dictionary_encode()
-        table, many = table.set_column(0, "q", encoded.indices), len(encoded.dictionary)
-    parts = table.to_batches(max_chunksize=_BLOCK)
-    return many, [(part["q"].to_numpy().astype(np.int64) - low, part["h"].to_numpy()) for part in parts]
+        return len(encoded.dictionary), np.split(encoded.indices.to_numpy(), np.cumsum([*map(len, parts)])[:-1])
+    low, codes = ends["min"], [part["q"].to_numpy() for part in parts]
+    return ends["max"] - low + 1, [some.astype(np.int64) - low for some in codes] if low else codes
 
 
 def _alike(cells: pa.Table, rows: Whole) -> Whole:

@@ -32,7 +32,8 @@ from jostle.engine.spill import SpillFolder
 from jostle.engine.sql import persons, relations
 from jostle.engine.sql.dialect import DUCKDB
 from jostle.engine.sql.engine import SqlEngine
-from jostle.engine.sql.hashes import BITS, hashed
+from jostle.engine.sql.hashes import BITS, counted_as, hashes_of
+from jostle.engine.sql.rows import Physical
 from jostle.plan.domains import Domain, Open
 from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import Bound, Owners, Scan
@@ -220,13 +221,6 @@ class DuckDb(SqlEngine):
         kept = self._keep(f"SELECT t.*, o.q FROM ({rows}) t JOIN ({self._claims(owners)}) o ON t.k = o.k", raw)
         return f"SELECT * FROM {kept}", int(self.fetch(f"SELECT count(*) FROM {kept}", raw.label)[0][0])
 
-    def _told_by(self, plan: Bound) -> tuple[str, str]:
-        """The column `q` of `_rows_of_persons`, and its kind."""
-        while plan.owners is not None:
-            plan = plan.owners.table
-        cells = [self._raw[plan.scan.data].cell(name) for name in plan.by]
-        return "q", cells[0][1] if len(cells) == 1 and cells[0][1] in WHOLE else "VARCHAR"
-
     def _claims(self, owners: Owners) -> str:
         """Every person `q` with every value `k` that a row of theirs has, once."""
         rows, _ = self._rows_of_persons(owners.table, owners.key)
@@ -247,23 +241,34 @@ class DuckDb(SqlEngine):
         if plan.most is None:
             return self._keep(f"SELECT {', '.join(items)} FROM ({source}){persons.known(['q'])}", raw)
         cells = [whole_or_text(*raw.cell(name)) for name in sorted(dict(plan.scan.columns))]
-        used = {raw.cell(name) for name in dict(plan.scan.columns)} | {self._told_by(plan)}
-        if not plan.weighted and bounding.fits(
-            size, used, lambda query: self.fetch(query.format(f"({source})"), raw.label)
-        ):
-            rows = hashed(f"SELECT * FROM ({source}){persons.known(['q'])}", cells, DUCKDB)
-            query = f"SELECT {', '.join([*items, 'h'])} FROM ({rows})"
-            table = self._run(query, raw.label, lambda result: result.to_arrow_table(), lazily=True)
-            chosen = bounding.bounded_rows(table, plan.most, BITS)
-            if chosen is not None:
+        if not plan.weighted and size <= bounding.MOST_ROWS:
+            rows = self._rows_that_stay(plan, raw, source, cells)
+            if rows is not None:
                 name = self._next()
-                self.connection.register(name, chosen)
+                self.connection.register(name, rows)
                 try:
-                    return self._keep(f"SELECT * FROM {name}", raw)
+                    return self._keep(f"SELECT {', '.join(items)} FROM {name} WHERE stays", raw)
                 finally:
                     self.connection.unregister(name)
         rows = persons.rows_per_key("*", source, ["q"], cells, plan.most, weighted=plan.weighted, dialect=DUCKDB)
         return self._keep(f"SELECT {', '.join([*items, *['w'] * plan.weighted])} FROM ({rows})", raw)
+
+    def _rows_that_stay(self, plan: Bound, raw: Raw, source: str, cells: list[Physical]) -> Any:
+        """An Arrow table of the raw cells of rows of persons, of `q`, and of whether a row `stays`; None where these do
+        not fit, or hashes cannot decide."""
+        numbers = [cell.alias if cell.whole else f"x{i}" for i, cell in enumerate(cells)]
+        items = {raw.cell(name)[0] for name, _ in plan.scan.columns} | {"q"}
+        items |= {f"{counted_as(cells[i], DUCKDB)} AS x{i}" for i, cell in enumerate(cells) if not cell.whole}
+        query = f"SELECT {', '.join(sorted(items))} FROM ({source}){persons.known(['q'])}"
+        table = bounding.gathered(self.batches(query, bounding.BLOCK))
+        if table is None:
+            return None
+
+        def hashes(part: Any) -> Any:
+            return hashes_of([bounding.numbers_of(part[name]) for name in numbers], len(part))
+
+        stays = bounding.staying(table, plan.most or 0, [*numbers, "q"], hashes, BITS)
+        return None if stays is None else table.append_column("stays", [stays])
 
     def fetch(self, query: str, label: str = "the data") -> list[tuple[Any, ...]]:
         """The rows of a query of our own making."""
@@ -278,15 +283,16 @@ class DuckDb(SqlEngine):
             relation = self.connection.sql(query)
             # the name that DuckDB 1 has for it
             read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
-            yield from read(size)
+            with contextlib.closing(read(size)) as reader:
+                yield from reader
         except self._error:
             raise refuse("DataError", "the data cannot be read, or there is not enough memory") from None
         finally:
             self._check_files(query)
 
-    def _run(self, query: str, label: str, read: Callable[[Any], T], *, lazily: bool = False) -> T:
+    def _run(self, query: str, label: str, read: Callable[[Any], T]) -> T:
         try:
-            return read(self.connection.sql(query) if lazily else self.connection.execute(query))
+            return read(self.connection.execute(query))
         except self._error:
             message = f"{label} cannot be read, or there is not enough memory for it"
             raise refuse("DataError", message) from None

@@ -9,37 +9,64 @@ the cells themselves decide where it ties.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 from jostle.engine.sql.dialect import Dialect
 from jostle.engine.sql.rows import Physical
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 BITS = 62
 _HALF = 2**31 - 1
 _START = (0x2545F491, 0x1B873593)
 _FACTORS = (0x5BD1E995, 0x6C8E9CF5, 0x27D4EB2F, 0x165667B1, 0x2C1B3C6D)
 _ROUNDS = 3
-_MISSING = 0x3C6EF372FE94F82B
+MISSING = 0x3C6EF372FE94F82B
 
 
 def hashed(source: str, cells: list[Physical], dialect: Dialect) -> str:
     """The rows of `source` with a BIGINT `h` from 0 to 2^62 − 1; a cell is a whole number or a text, or NULL."""
     xor, right = dialect.xor.format, dialect.right.format
-    query = f"SELECT *, {', '.join(f'{_number(cell, dialect)} AS x{i}' for i, cell in enumerate(cells)) or '0 AS x'}"
+    query = f"SELECT *, {', '.join(f'{counted_as(cell, dialect)} AS x{i}' for i, cell in enumerate(cells)) or '0 AS x'}"
     query += f" FROM ({source})"
     low, high = (f"CAST({start} AS BIGINT)" for start in _START)
     for i in range(len(cells) + _ROUNDS):
         if i < len(cells):
             low = xor(low, f"(x{i} & {_HALF})")
             high = xor(high, f"({right(f'x{i}', 31)} & {_HALF})")
-        factor = _FACTORS[i % len(_FACTORS)] & _HALF | 1
-        query = f"SELECT *, ({low}) * {factor} AS u{i}, {high} AS v{i} FROM ({query})"
+        query = f"SELECT *, ({low}) * {_factor(i)} AS u{i}, {high} AS v{i} FROM ({query})"
         low, high = xor(f"v{i}", right(f"u{i}", 31)), f"(u{i} & {_HALF})"
     return f"SELECT *, {xor(f'({low}) * {_HALF + 1}', high)} AS h FROM ({query})"
 
 
-def _number(cell: Physical, dialect: Dialect) -> str:
+def hashes_of(cells: Sequence[NDArray[Any]], rows: int) -> NDArray[Any]:
+    """The same hashes, of rows whose cells are arrays of what `counted_as` gives, each of shape (rows,)."""
+    import numpy as np
+
+    low, high = (np.full(rows, start, dtype=np.int64) for start in _START)
+    for i in range(len(cells) + _ROUNDS):
+        if i < len(cells):
+            cell = cells[i].astype(np.int64)
+            low ^= cell & _HALF
+            high ^= (cell >> 31) & _HALF
+        low *= _factor(i)
+        high ^= low >> 31
+        low &= _HALF
+        low, high = high, low
+    return (low << 31) ^ high
+
+
+def counted_as(cell: Physical, dialect: Dialect) -> str:
+    """The whole number, of 64 bits, that a cell counts as."""
     if cell.whole:
-        return f"coalesce(CAST({cell.alias} AS BIGINT), {_MISSING})"
+        return f"coalesce(CAST({cell.alias} AS BIGINT), {MISSING})"
     text, whole = cell.alias, dialect.cast.format(cell.alias, "BIGINT")
     digest = dialect.hexadecimal.format(f"left({dialect.sha256.format(text)}, 12)")
-    number = f"WHEN CAST({whole} AS VARCHAR) = {text} THEN {whole}"
-    return f"CASE {number} WHEN {text} IS NULL THEN {_MISSING} ELSE {digest} END"
+    written = f"WHEN CAST({whole} AS VARCHAR) = {text} THEN {whole}"
+    return f"CASE {written} WHEN {text} IS NULL THEN {MISSING} ELSE {digest} END"
+
+
+def _factor(turn: int) -> int:
+    return _FACTORS[turn % len(_FACTORS)] & _HALF | 1

@@ -50,7 +50,9 @@ def _plot(
     if not series:
         raise refuse("TypeError", "`plot` needs `y`: a list of numbers, or a record of lists by name")
     along = _along(x, series)
-    band = {name: _by_name(lists, name, title) for name, lists in (("low", low), ("high", high)) if lists is not None}
+    band: dict[str, dict[str, Sequence[float | None]]] = {
+        name: {**_by_name(lists, name, title)} for name, lists in (("low", low), ("high", high)) if lists is not None
+    }
     if not band and kind != "heat":
         band = _margins(y, title)
     _check(series, along, band)

@@ -104,7 +104,7 @@ def test_run_and_certificate_from_the_command_line(owned: Place, capsys: pytest.
     assert main(["run", str(program), "--ledger", str(owned.path), "--trace", str(trace)]) == 0
     assert "0.5 of 3" in capsys.readouterr().out
     status, told, said = owned.data("certificate", "people", "--run", str(trace), "-o", str(out))
-    assert status == 0 and "1 charges" in told, said
+    assert status == 0 and "1 charge on" in told, said
     document = json.loads(out.read_text(encoding="utf-8"))
     assert document["charges"][0]["amount"] == "epsilon 0.5"
     status, told, _ = owned.data("certificate", "people", "--check", str(out))

@@ -67,6 +67,10 @@ class Meanings:
             return False
         named = [part.id for part in inside(node) if isinstance(part, n.Name | n.Variable) and self._holds(part.id)]
         help = f"`{named[0]}` holds the name of a column: write `column({named[0]})`" if named else self._listed
+        quoted = [part.value for part in inside(node) if isinstance(part, n.String) and part.value in self._columns]
+        if quoted:
+            column = quoted[0] if quoted[0].isidentifier() and quoted[0].isascii() else f"`` `{quoted[0]}` ``"
+            help = f"a text in quotes is a value; the column is written {column}"
         message = "this condition reads no column of the table"
         self._report.add("TypeError", message, node.span, label="no column", help=help)
         return True

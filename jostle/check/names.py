@@ -7,7 +7,7 @@ there an unknown name is let through (`queries` looks at it once the table is kn
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from jostle.check.former import NAMES, PARAMETERS
 from jostle.check.modules import Modules
@@ -18,36 +18,11 @@ from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS, DOMAINS
 from jostle.language.forms import ambiguity, is_condition, selects_rows
 from jostle.language.operations import ROW_FUNCTIONS
+from jostle.language.other_languages import way
 from jostle.resources import folder
 from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every, expressions
-
-OTHER_LANGUAGES = {
-    "null": "`none`", "nil": "`none`", "None": "`none`", "NULL": "`none`", "True": "`true`", "False": "`false`",
-    "self": "a parameter", "mean": "`avg`", "average": "`avg`", "length": "`len`", "float": "`number`",
-    "int": "`floor`", "range": "`0..4` for the numbers from 0 to 4", "map": "`[f(x) for x in xs]`",
-    "filter": "`[x for x in xs if x > 1]`", "reduce": "a `for` loop, or `sum over x in xs of f(x)`",
-    "isnull": "`x is missing`", "isna": "`x is missing`", "dict": "`{a: 1}`, or `record(pairs)`", "pow": "`x ^ 2`",
-    "any": "`len([x for x in xs if x > 1]) > 0`", "all": "`len([x for x in xs if not x > 1]) == 0`",
-    "countif": "`sum(1 if x > 1 else 0)`, or `count(*) … where`", "greatest": "`max(a, b)`", "least": "`min(a, b)`",
-    "ifnull": "`coalesce(x, 0)`", "nvl": "`coalesce(x, 0)`", "isnan": "`x is missing`", "fillna": "`coalesce(x, 0)`",
-    "nullif": "`none if x == 0 else x`", "iif": "`a if c else b`", "substr": "`substring(x, 1, 3)`",
-    "concat": "`a + b`", "char_length": "`length(x)`", "len_chars": "`length(x)`", "split_part": "`part(x, \";\", 1)`",
-    "regexp_contains": "`matches(x, \"^a\")`", "regexp_like": "`matches(x, \"^a\")`", "power": "`x ^ 2`",
-    "sign": "`1 if x > 0 else -1 if x < 0 else 0`", "ceiling": "`ceil(x)`", "mod": "`x % 2`", "ln": "`log(x)`",
-    "log10": "`log(x) / log(10)`", "clip": "`clamp(x, 0, 10)`", "date_trunc": "`trunc(d, \"month\")`",
-    "dateadd": "`d + 7`", "date_add": "`d + 7`", "datediff": "`days_between(d, e)`", "to_date": "`date(x)`",
-    "date_diff": "`days_between(d, e)`", "strptime": "`time(x, \"%d/%m/%Y\")`", "to_timestamp": "`time(x)`",
-    "parse_date": "`date(x, \"%d/%m/%Y\")`", "parse_time": "`time(x, \"%I:%M %p\")`", "dayofweek": "`weekday(d)`",
-    "at_timezone": "`in_zone(t, \"Europe/Berlin\")`", "variance": "`var(x)`", "var_samp": "`var(x)`",
-    "stddev_samp": "`stddev(x)`", "std": "`stddev(x)`", "approx_count_distinct": "`count(distinct x)`",
-    "var_pop": "`var(x)`, which is the sample's", "stddev_pop": "`stddev(x)`, which is the sample's",
-    "percentile_cont": "`quantile(x, 0.5)`", "approx_quantiles": "`quantile(x, 0.25) as low, median(x) as middle, …`",
-    "percentile": "`quantile(x, 0.5)`", "corr": "`covariance(x, y) / (stddev(x) * stddev(y))`",
-    "exit": "nothing more: a program ends with its text", "quit": "nothing more: a program ends with its text",
-}  # fmt: skip
-
 
 ALWAYS = frozenset({"epsilon", "rho"})
 """Names of what is left of an allotment."""
@@ -219,7 +194,8 @@ class Names:
         if isinstance(call.function, n.Name):
             name = call.function.id
             if not (rows and (name in AGGREGATES or name in ROW_FUNCTIONS or name == "column")):
-                self._look_up(name, call.function.span, scope, more=(*AGGREGATES, *ROW_FUNCTIONS) if rows else ())
+                more = (*AGGREGATES, *ROW_FUNCTIONS) if rows else ()
+                self._look_up(name, call.function.span, scope, more, call.args)
         else:
             self._expr(call.function, scope, rows=rows)
         for place, arg in enumerate(call.args):
@@ -313,13 +289,15 @@ class Names:
         if amount.delta is not None:
             self._expr(amount.delta, scope)
 
-    def _look_up(self, name: str, span: Span, scope: Scope, more: Collection[str] = ()) -> None:
+    def _look_up(
+        self, name: str, span: Span, scope: Scope, more: Collection[str] = (), args: Sequence[n.Expr] = ()
+    ) -> None:
         if not scope.holds(name) and scope.holds(NAMES.get(name, name)):
             self.former[span] = name, NAMES[name]
             return
         if not scope.holds(name):
             names = {*scope.visible(), *more}
-            self._unknown.append((name, span, _way_out(name, names)))
+            self._unknown.append((name, span, _way_out(name, names, args)))
             return
         row = BUILTINS.get(name)
         if row is not None and row.module and name not in self._predefined and _innermost(name, scope) is self._always:
@@ -332,9 +310,10 @@ class Names:
             self._unknown.append((name, span, "it is given a value further down; move that line up"))
 
 
-def _way_out(name: str, names: Collection[str]) -> str:
-    if name in OTHER_LANGUAGES:
-        return f"write {OTHER_LANGUAGES[name]}"
+def _way_out(name: str, names: Collection[str], args: Sequence[n.Expr]) -> str:
+    elsewhere = way(name, args)
+    if elsewhere:
+        return elsewhere
     module = _module_with(NAMES.get(name, name))
     if module:
         return f"write `use {module}` above, which has it"

@@ -19,6 +19,7 @@ from jostle.language.aggregates import AGGREGATES, BOUNDED
 from jostle.language.described import Listed
 from jostle.language.forms import PERSON, aggregates
 from jostle.language.operations import ROW_FUNCTIONS
+from jostle.language.other_languages import way
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import children, every, own_name
 
@@ -109,9 +110,10 @@ def check_rows(
         for name in _row_names(expr, tables):
             if name.id not in columns and not is_variable(name.id):
                 wrong = True
-                help = _value_of(name.id, columns) or did_you_mean(name.id, columns) or _columns(columns)
+                clock = way(name.id) if name.id.lower().startswith("current_") else ""
+                help = clock or _value_of(name.id, columns) or did_you_mean(name.id, columns)
                 message = f"there is no column `{name.id}`: only described columns exist"
-                report.add("NameError", message, name.span, label="no such column", help=help)
+                report.add("NameError", message, name.span, label="no such column", help=help or _columns(columns))
     return wrong
 
 

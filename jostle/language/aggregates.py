@@ -31,6 +31,7 @@ class AggregateRow:
     about: str
     kinds: Kinds = Kinds.NUMBERS
     bounded: bool = False  # sums of its expressions are measured, so that they need bounds
+    instead: str = ""  # what to write where a call of it is written otherwise
 
     @property
     def gives_moments(self) -> bool:
@@ -65,7 +66,9 @@ _ROWS = (
     AggregateRow("stddev", "stddev(E)", "The sample standard deviation.", bounded=True),
     AggregateRow("covariance", "covariance(X, Y)", "The sample covariance.", bounded=True),
     AggregateRow("median", "median(E)", "The median.", Kinds.PLACED),
-    AggregateRow("quantile", "quantile(E, q)", "The quantile at q, between 0 and 1.", Kinds.PLACED),
+    AggregateRow("quantile", "quantile(E, q)", "The quantile at q, between 0 and 1.", Kinds.PLACED,
+                 instead="write `quantile(x, 0.25) as low, quantile(x, 0.75) as high`, which share the amount; "
+                 "`describe_numeric` of `statistics` reads all quantiles off one measurement"),
     AggregateRow("min", "min(E)", "The smallest value.", Kinds.ORDERED),
     AggregateRow("max", "max(E)", "The largest value.", Kinds.ORDERED),
     AggregateRow("bounds", "bounds(E)", "Round numbers, `low` and `high`, between which nearly all values lie."),
@@ -75,7 +78,7 @@ _ROWS = (
 AGGREGATES = {row.name: row for row in _ROWS}
 BOUNDED = frozenset(row.name for row in _ROWS if row.bounded)
 
-DISTINCT = {"count": AggregateRow("count_distinct", "count(distinct E)", "How many different values.", Kinds.ANY)}
+DISTINCT = {"count": AggregateRow("count_distinct", "count(distinct E, …)", "How many different values, or combinations of them.", Kinds.ANY)}
 """What `distinct` before the expression makes of an aggregate."""
 
 

@@ -53,6 +53,8 @@ def applied(op: str, args: tuple[RowExpr, ...], schema: Schema) -> Apply:
     """
     if op in ("date", "time") and len(args) == 2:  # a text, and the format in which it is written
         return Apply(f"{op} of text", (Apply(f"{op} by format", args),))
+    if op == "substring" and len(args) == 3:
+        return Apply("substring of count", args)
     if op not in _OVERLOADED | _MIXED | _TAKES_MOMENTS:
         return Apply(op, args)
     kinds = [_safe_kind(arg, schema) for arg in args]
@@ -137,7 +139,7 @@ def _operation(operation: Operation, args: tuple[RowExpr, ...], kinds: list[str 
     constants = args[len(args) - operation.constants :]
     values = [arg.value for arg in constants if isinstance(arg, Constant) and arg.value is not None]
     if len(values) < len(constants):
-        names = operation.signature.split(", ")[-operation.constants :]
+        names = operation.signature.split(", ")[len(args) - operation.constants : len(args)]
         raise refuse(
             "TypeError", f"`{operation.name}` takes constants for {' and '.join(f'`{name}`' for name in names)}",
             help="they are the same for all rows",

@@ -13,6 +13,10 @@ from jostle.plan.plan import Apply, Constant
 from jostle.run.values import is_number, kind_name
 
 
+_FORMATS = {"date of text": "%d/%m/%Y", "time of text": "%I:%M %p"}
+"""How a text may be written that is no date or time as ISO writes them."""
+
+
 def apply(name: str, values: Sequence[Any]) -> Any:
     """What the operation of that name for values of these kinds gives; a `Refusal` where it has no value."""
     for value in values:
@@ -39,5 +43,7 @@ def _value(name: str, expr: Apply) -> Any:
             raise refuse("ValueError", str(error)) from None
     result = chosen.value(*given) if chosen.value is not None else None
     if result is None and "any" not in chosen.kinds:
-        raise refuse("ValueError", f"`{name}` has no value here")
+        written = _FORMATS.get(expr.op)
+        help = f'texts are read as ISO writes them; else a format says how, `{name}(x, "{written}")`' if written else ""
+        raise refuse("ValueError", f"`{name}` has no value here", help=help)
     return result

@@ -109,7 +109,7 @@ def _argument(call: n.Call, compiler: RowCompiler) -> tuple[RowExpr | None, bool
     if isinstance(arg, n.Distinct):
         if name != "count":
             raise refuse("TypeError", "`distinct` stands only in `count`", call.span)
-        return compiler.column_position(arg.value)[0], True
+        return compiler.counted_position(arg.value), True
     if isinstance(arg, n.Star):
         raise refuse("TypeError", "`*` stands only in `count`", call.span)
     return compiler.column_position(arg, constant=isinstance(arg, n.Number))[0], False

@@ -11,14 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import date
+from functools import reduce
 from itertools import islice
 from typing import Any
 
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.language import described, patterns
 from jostle.language.operations import COMPARISONS, ROW_FUNCTIONS
+from jostle.language.other_languages import way
 from jostle.plan.domains import Categories, Domain, Integer, Real
-from jostle.plan.kinds import applied
+from jostle.plan.kinds import applied, kind_of
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
 from jostle.privacy.kernel.handles import ColumnHandle, Handle, handles_in
 from jostle.run.inlined import Body, inlined
@@ -104,6 +106,14 @@ class RowCompiler:
         if not constant:
             raise self._reads_nothing(node, "this")
         return expr, None
+
+    def counted_position(self, node: n.Expr) -> RowExpr:
+        """What `count(distinct …)` tells apart: a column, or of several a text for each combination of their values."""
+        items = node.items if isinstance(node, n.ListOf) else (node,)
+        exprs = [self.column_position(item)[0] for item in items]
+        if len(exprs) > 1:  # 0 and -0 are one number, and two texts
+            exprs = [Apply("+", (e, Constant(0.0))) if kind_of(e, self.schema) == "number" else e for e in exprs]
+        return reduce(lambda left, right: Apply("pair", (left, right)), exprs)
 
     def columns_at(self, node: n.Expr) -> list[tuple[RowExpr, str | None]]:
         """The same of a list of columns."""
@@ -362,11 +372,8 @@ class RowCompiler:
             return self._inlined(function, node, args)
         own = kind_name(function) == "a function" and not isinstance(function, Builtin)
         if name not in ROW_FUNCTIONS or own:
-            names = ", ".join(ROW_FUNCTIONS)
-            raise refuse(
-                "TypeError", f"`{name or 'this function'}` cannot be called on rows", node.span,
-                help=f"the functions of rows are {names}, and `a if c else b`",
-            )  # fmt: skip
+            help = way(name, node.args) or f"the functions of rows are {', '.join(ROW_FUNCTIONS)}, and `a if c else b`"
+            raise refuse("TypeError", f"`{name or 'this function'}` cannot be called on rows", node.span, help=help)
         row = ROW_FUNCTIONS[name]
         several = row.name == "coalesce" and bool(node.args)
         fits = row.arity <= len(node.args) <= row.arity + row.optional

@@ -357,11 +357,13 @@ def _aggregate(
         raise refuse("TypeError", "`*` and `distinct` stand only in `count`", call.span)
     numbers = [interp.eval(arg, scope) for arg in args[row.expressions :]]
     if len(args) != row.expressions + row.numbers or call.keywords or not all(map(is_number, numbers)):
-        raise refuse("TypeError", f"`{row.name}` is written `{row.usage}`", call.span)
+        raise refuse("TypeError", f"`{row.name}` is written `{row.usage}`", call.span, help=row.instead)
     expressions = []
     for arg in args[: row.expressions]:
         if isinstance(arg, n.Distinct):
-            row, arg = DISTINCT[row.name], arg.value
+            expressions.append(compiler.counted_position(arg.value))
+            row = DISTINCT[row.name]
+            continue
         cells = isinstance(table, Cube) and isinstance(arg, n.Name) and arg.id == VALUES
         constant = isinstance(arg, n.Number)
         expressions.append(Column(VALUES) if cells else compiler.column_position(arg, constant=constant)[0])

@@ -21,6 +21,11 @@ from jostle.syntax import nodes as n
 from jostle.syntax.querybuilder import QueryBuilder, inline, only
 
 ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+PARTS = {
+    **{name: name for name in ("year", "quarter", "month", "day", "hour", "minute")},
+    "isoweek": "week", "isodow": "weekday", "doy": "day_of_year", "dayofyear": "day_of_year", "isoyear": "week_year",
+}  # fmt: skip
+"""What SQL extracts from a date or a time, and the function of rows that gives it."""
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", '"': '"', "'": "'", "0": "\0"}
 
 
@@ -273,6 +278,10 @@ class Builder(QueryBuilder):
 
     def call(self, function: n.Expr, _open: Token, args: Any, close: Token) -> n.Call:
         positions, keywords, _ = args or ((), (), False)
+        if isinstance(function, n.Name) and function.id == "position":
+            match positions:
+                case (n.Binary("in", inside, text),):  # SQL's `position("a" in x)`
+                    positions = (text, inside)
         return n.Call(function, positions, keywords, span=self._span(function, close))
 
     def call_select(self, function: n.Expr, _open: Token, select: n.Expr, close: Token) -> n.Call:
@@ -283,9 +292,44 @@ class Builder(QueryBuilder):
     def call_star(self, function: n.Expr, _open: Token, star: Token, close: Token) -> n.Call:
         return n.Call(function, (n.Star(span=self._at(star)),), span=self._span(function, close))
 
-    def call_distinct(self, function: n.Expr, _open: Token, word: Token, value: n.Expr, close: Token) -> n.Call:
+    def call_distinct(self, function: n.Expr, _open: Token, word: Token, *rest: Any) -> n.Call:
+        values = only(n.Expression, rest)
+        value = values[0] if len(values) == 1 else n.ListOf(values, span=self._span(*values))
         distinct = n.Distinct(value, span=self._span(word, value))
-        return n.Call(function, (distinct,), span=self._span(function, close))
+        return n.Call(function, (distinct,), span=self._span(function, rest[-1]))
+
+    def call_extract(
+        self, function: n.Expr, _open: Token, part: Token, _from: Token, value: n.Expr, close: Token
+    ) -> n.Call:
+        """SQL's `extract(year from d)`, which is `year(d)`."""
+        known = PARTS.get(str(part).lower())
+        if not (isinstance(function, n.Name) and function.id.lower() == "extract") or known is None:
+            raise refuse(
+                "SyntaxError", f"`extract` takes no part `{part}`", self._at(part),
+                help="write `week(d)` for ISO's weeks, `weekday(d)` from 1 for Monday, `second(t)` for whole seconds",
+            )  # fmt: skip
+        return n.Call(n.Name(known, span=self._at(part)), (value,), span=self._span(function, close))
+
+    def call_filter(
+        self, call: n.Expr, word: Token, _open: Token, _where: Token, condition: n.Expr, close: Token
+    ) -> n.Call:
+        """SQL's `sum(x) filter (where c)`: of the rows where c does not hold the value is missing."""
+        span = self._span(call, close)
+        if not (isinstance(call, n.Call) and call.args and not call.keywords):
+            raise refuse("SyntaxError", "`filter` stands after an aggregate", self._at(word), help="write `where`")
+        first, *others = call.args
+        distinct = isinstance(first, n.Distinct)
+        if isinstance(first, n.Distinct):
+            first = first.value
+        if isinstance(first, n.ListOf):
+            raise refuse(
+                "SyntaxError", "a `filter` of several values that are counted together", span,
+                help="write `where` in a select of its own",
+            )  # fmt: skip
+        value = n.Number(1.0, span=first.span) if isinstance(first, n.Star) else first
+        kept: n.Expr = n.Conditional(condition, value, n.Constant(None, span=span), span=span)
+        kept = n.Distinct(kept, span=span) if distinct else kept
+        return n.Call(call.function, (kept, *others), span=span)
 
     def index(self, value: n.Expr, _open: Token, args: Any, close: Token) -> n.Index:
         positions, keywords, trailing = args

@@ -1,7 +1,7 @@
 """Mistakes that are recognised by what surrounds a place: each is one small function from a place to a message.
 
 `COMMON_MISTAKES` is the order in which they are tried. `after_parsing` refuses what the grammar accepts and nobody
-means: a statement that does nothing, a `return` outside a function, `select distinct a`.
+means: a statement that does nothing, a `return` outside a function, `select distinct a`, `in (select …)`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from lark import Token
 from jostle.diagnostics import Diagnostic, did_you_mean, refuse
 from jostle.syntax import nodes as n
 from jostle.syntax.layout import ENDS_AN_EXPRESSION, unclosed
-from jostle.syntax.messages import ErrorPlace, by_sign, by_word, entries, from_layout, in_general, token_span
+from jostle.syntax.messages import ErrorPlace, by_phrase, by_sign, by_word, entries, from_layout, in_general, token_span
 from jostle.syntax.walk import children
 
 OPENING = {"LPAR", "LSQB", "LBRACE", "_LQUERY"}
@@ -302,7 +302,7 @@ COMMON_MISTAKES = (
 
 def explain(place: ErrorPlace) -> Diagnostic:
     """The diagnostic of a place where the parser stopped."""
-    for look in (unfilled, by_sign, by_word, *COMMON_MISTAKES):
+    for look in (unfilled, by_phrase, by_sign, by_word, *COMMON_MISTAKES):
         diagnostic = look(place)
         if diagnostic is not None:
             return diagnostic
@@ -310,7 +310,7 @@ def explain(place: ErrorPlace) -> Diagnostic:
 
 
 def after_parsing(program: n.Program, *, interactive: bool) -> None:
-    """Refuses a statement that does nothing (unless `interactive`), a stray `return`, and `select distinct a`."""
+    """Refuses a statement that does nothing (unless `interactive`), a stray `return`, and what SQL alone means."""
     waiting: list[tuple[n.Node, bool]] = [(program, False)]
     while waiting:
         node, in_function = waiting.pop()
@@ -320,9 +320,23 @@ def after_parsing(program: n.Program, *, interactive: bool) -> None:
             _does_something(node.value)
         if isinstance(node, n.Column) and isinstance(node.value, n.Name) and node.value.id.lower() == "distinct":
             word = entries()["after"]["distinct"]
-            raise refuse("SyntaxError", word["message"], node.value.span, help=word["help"])
+            help = word["help"].replace("city", node.name) if node.name else word["help"]
+            raise refuse("SyntaxError", word["message"], node.value.span, help=help)
+        if isinstance(node, n.Binary) and node.op in ("in", "not in") and isinstance(node.right, n.Select):
+            help = "write `city in [row.city for row in u]`, where u is public, or `join u on city`"
+            raise refuse("SyntaxError", "a value is looked up in a list, and a select gives none", node.right.span,
+                         help=help)  # fmt: skip
+        if isinstance(node, n.GroupKey) and isinstance(node.value, n.Call):
+            _no_rollup(node.value)
         inside = in_function or isinstance(node, n.Def | n.Part)
         waiting.extend((child, inside) for child in reversed([*children(node)]))
+
+
+def _no_rollup(call: n.Call) -> None:
+    """`group by rollup (a, b)`."""
+    if isinstance(call.function, n.Name) and call.function.id.lower() in ("rollup", "cube") and len(call.args) > 1:
+        word = entries()["word"]["sets"]
+        raise refuse("SyntaxError", word["message"], call.span, help=word["help"])
 
 
 def _does_something(value: n.Expr) -> None:

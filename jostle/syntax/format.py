@@ -91,13 +91,14 @@ class _Writer:
         self._lines: list[_Line] = []
         self._stack = [_Frame("block", 0, 0, "colon")]
         self._line: _Line | None = None
+        self._last: Piece | None = None  # that was written
 
     def write(self) -> str:
         before: Piece | None = None
         for at, piece in enumerate(self._pieces):
             self._between(before, piece, self._gap(before, piece.start))
             self._token(at, before, piece)
-            before = piece
+            before, self._last = piece, piece if piece.text else self._last
         self._comments(self._gap(before, None), self._tail.count("_DEDENT"), starts=True)
         return _joined(self._lines)
 
@@ -181,7 +182,7 @@ class _Writer:
         else:
             if piece.closes:
                 self._stack.pop()
-            if piece.text and line.text and before is not None and space_between(before, piece, self._pieces):
+            if piece.text and line.text and self._last is not None and space_between(self._last, piece, self._pieces):
                 line.text += " "
             if piece.kind == "EQUAL" and line.equal < 0 and self._stack[-1].kind == "block":
                 line.equal, line.column = len(line.text), piece.column

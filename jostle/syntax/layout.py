@@ -22,6 +22,13 @@ ENDS_AN_EXPRESSION = {"NAME", "MKCHOICE", "NUMBER", "DATE", "STRING", "CONST", "
 ENDS_A_LINE = ENDS_AN_EXPRESSION | {"_RETURN", "COLON", "LBRACE", "_ROWS", "_SIZE", "_WEIGHTED"}
 STARTS_A_STATEMENT = {None, "_NL", "_INDENT", "_DEDENT", "LBRACE"}
 OPENS_A_BLOCK = {"_IF", "_ELSE", "_FOR", "_DEF", "_WITH"}
+SPELLED = {
+    "nvl": "coalesce", "ifnull": "coalesce", "substr": "substring", "char_length": "length",
+    "character_length": "length", "ucase": "upper", "lcase": "lower", "ceiling": "ceil", "strpos": "position",
+    "instr": "position", "stddev_samp": "stddev", "var_samp": "var", "covar_samp": "covariance",
+    "dayofyear": "day_of_year", "dayofmonth": "day", "weekofyear": "week", "isoweek": "week", "isoyear": "week_year",
+}  # fmt: skip
+"""Functions of SQL that mean the same under another name, in queries."""
 OPENERS = {"LPAR": "bracket", "LSQB": "bracket", "_LQUERY": "query"}
 PAIRS = {"LPAR": "RPAR", "LSQB": "RSQB"}
 
@@ -74,7 +81,7 @@ class Layout(PostLex):
     """One text at a time: `frames`, `statement` and `before` describe how far it got, for messages."""
 
     finishes = True  # whether the end of the text ends a statement
-    always_accept = ("_NL", "_NL_ELSE", "_NL_WITH", "_BRACES", "_LQUERY", "CAPITALS", "EQUAL")
+    always_accept = ("_NL", "_NL_ELSE", "_NL_WITH", "_BRACES", "_LQUERY", "CAPITALS", "SPELLED", "EQUAL")
 
     def __init__(self) -> None:
         self.frames: list[Frame] = [Frame("block")]
@@ -110,7 +117,7 @@ class Layout(PostLex):
         frame = self.frames[-1]
         if self.before == "LBRACE" and frame.kind == "block" and not token.type.startswith("_NL"):
             frame.columns[0] = (token.column or 1) - 1
-        if token.type in ("NAME", "CAPITALS"):
+        if token.type in ("NAME", "CAPITALS", "SPELLED"):
             token = self._name(token)
         match token.type:
             case "_NL" | "_NL_ELSE" | "_NL_WITH":
@@ -128,6 +135,8 @@ class Layout(PostLex):
                 self._pair(token, frame)
             case "_SELECT":
                 self._select(token)
+            case "ADD" if self.before == "ADD" and token == "-":
+                self._two_signs(token)
             case "_IF" if self.before not in STARTS_A_STATEMENT | {"_ELSE"}:
                 frame.ifs += 1
             case "_CASE":
@@ -155,8 +164,9 @@ class Layout(PostLex):
         if token.startswith("`"):
             return Token.new_borrow_pos("NAME", token[1:-1], token)
         in_query = any(frame.kind == "query" for frame in self.frames)
-        small = token.type == "CAPITALS" and in_query and str(token) not in self._functions
-        return Token.new_borrow_pos("NAME", token.lower() if small else str(token), token)
+        if token.type == "NAME" or not in_query or str(token) in self._functions:
+            return Token.new_borrow_pos("NAME", str(token), token)
+        return Token.new_borrow_pos("NAME", SPELLED.get(token.lower(), token.lower()), token)
 
     def _open(self, kind: str, token: Token) -> None:
         group = token.type == "LPAR" and self.before not in ENDS_AN_EXPRESSION
@@ -182,6 +192,16 @@ class Layout(PostLex):
         raise LayoutError(
             "a `select` stands outside a query", token, label="not in `{{ }}`", help="write `{{ select … from … }}`"
         )
+
+    def _two_signs(self, token: Token) -> None:
+        """`a -- b` would be a number less a negative one, where SQL has a comment."""
+        sign = self.statement[-1]
+        if sign == "-" and sign.end_pos == token.start_pos:
+            raise LayoutError(
+                "`--` opens a comment only at the start of a line",
+                Token("ADD", "--", sign.start_pos, sign.line, sign.column, token.end_line, token.end_column),
+                help="write `# …`; a number less a negative one is `a - -b`",
+            )
 
     def _newline(self, token: Token, frame: Frame) -> Iterator[Token]:
         if frame.kind != "block" or self.before not in ENDS_A_LINE:

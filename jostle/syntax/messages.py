@@ -7,8 +7,10 @@ general. It looks at the text and at the tokens of the statement so far, never a
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 
 from lark import Token
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
@@ -125,6 +127,30 @@ def by_sign(place: ErrorPlace) -> Diagnostic | None:
                     span = Span(place.source, line, column, line, column + len(sign))
                     return _entry_diagnostic(entry, span)
     return None
+
+
+def by_phrase(place: ErrorPlace) -> Diagnostic | None:
+    """A phrase of SQL that begins at the place, at one of the two tokens before it, or before the open bracket."""
+    if not (place.in_query or place.type == "_RQUERY"):
+        return None
+    outside = [token for token, then in pairwise(place.statement) if then is place.frame.opener]
+    reach = place.previous.start_pos or 0 if place.previous is not None else place.position
+    starts = [place.position, *((token.start_pos or 0) for token in (*reversed(place.statement[-3:]), *outside))]
+    for pattern, entry in entries()["phrase"].items():
+        for start in starts:
+            found = _phrase(pattern).match(place.source.text, start)
+            if found is not None and found.end() > reach:
+                help = entry["help"].format(*(group for group in found.groups() if group is not None))
+                before = place.source.text[:start]
+                line, column = before.count("\n") + 1, start - before.rfind("\n")
+                span = Span(place.source, line, column, line, column + len(found[0].partition("\n")[0]))
+                return _entry_diagnostic(entry | {"help": help}, span)
+    return None
+
+
+@cache
+def _phrase(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
 
 
 def by_word(place: ErrorPlace) -> Diagnostic | None:

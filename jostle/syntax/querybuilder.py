@@ -104,7 +104,8 @@ class QueryBuilder(Transformer):  # type: ignore[type-arg]
             raise refuse("SyntaxError", "an inner join keeps no rows without a partner", span, help="write `join`")
         name = str(alias) if alias is not None else None
         joined = name or (table.id if isinstance(table, n.Name) else None)
-        on = tuple(self._match(match, joined) for match in only(_Places, rest))
+        places = [_Places(place, None, None) for place in only(_Place, rest)]  # SQL's `using (k)`
+        on = tuple(self._match(match, joined) for match in (*only(_Places, rest), *places))
         return n.Join(table, on, rest[-1], kind, name, span=self._span(side, word, table, *on, *rest[-1:]))
 
     def place(self, first: Token, _dot: Token | None, second: Token | None) -> _Place:

@@ -16,6 +16,8 @@ def space_between(left: Piece, right: Piece, every: Sequence[Piece]) -> bool:
     """Whether `left` and `right` are apart. `every`: all tokens, in which `mate` is a place."""
     if left.share or right.share:
         return False
+    if left.unary and right.text == "-" == left.text:
+        return True  # `--` is no sign
     if left.opens == "block" or left.unary or left.kind == "MARK" or left.kind in _TIGHT or right.kind in _TIGHT:
         return False
     if right.kind == "RSQB":

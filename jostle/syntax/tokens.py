@@ -13,10 +13,12 @@ from dataclasses import dataclass, field
 from lark import Token
 
 from jostle.source import Source
+from jostle.syntax.builder import PARTS
 from jostle.syntax.layout import ENDS_AN_EXPRESSION, Layout
 from jostle.syntax.parser import parse_with
 
 SPELLED = {"_GROUP": "groupby", "NULL": "missing", "JOINED": "+"}
+OPERATORS = ("SLASH", "STAR", "ADD", "CARET")
 MARKS = ("_NL", "_INDENT", "_DEDENT")
 # Where a `{` belongs to a Feature, an Option or a Utility, this word stands before the bracket before it.
 _PARTS = ("KIND", "_PREDICT")
@@ -24,7 +26,7 @@ _PARTS = ("KIND", "_PREDICT")
 
 @dataclass(slots=True)
 class Piece:
-    """A token of the text, from `start` to `end`, with the marks before it.
+    """A token of the text, from `start` to `end`, with the marks before it; without a `text` it is left out.
 
     `opens` is `block`, `set`, `bracket` or `query`; `part`: the block (in braces or indented after this colon) is that
     of a Feature, Option or Utility. `conditional`: an `else` that belongs to an expression.
@@ -50,6 +52,7 @@ class _Recorder(Layout):
 
     def __init__(self) -> None:
         super().__init__()
+        self.text = ""
         self.pieces: list[Piece] = []
         self.tail: list[str] = []
         self._waiting: list[int] = []
@@ -66,12 +69,19 @@ class _Recorder(Layout):
             return
         start, end = token.start_pos or 0, (token.start_pos or 0) + len(token)
         text, at = _canonical(token), len(self.pieces)
-        if token.type == "NAME" and token.end_pos is not None and token.end_pos > end:  # it stood in backquotes
-            text, end = f"`{token}`", token.end_pos
+        if token.type == "NAME" and token.end_pos is not None:
+            end = token.end_pos
+            text = f"`{token}`" if self.text.startswith("`", start) else text
         if token.type == "CONST" and self._in_missing_test():
             text = "missing"
         if token.type == "_BY" and at and self.pieces[-1].kind == "_GROUP":
             text = ""  # `groupby` says it
+        if token.type == "_USING" and any(frame.kind == "query" for frame in self.frames):
+            text = "on"
+        if token.type == "LPAR" and at and (self.pieces[-1].kind, self.pieces[-1].text) == ("_USING", "on"):
+            text = ""
+        if token.type == "_FROM" and self._extracts():
+            text = ""
         piece = Piece(token.type, text, start, end, (token.column or 1) - 1, self.tail)
         self.tail = []
         if token.type in ("LPAR", "LSQB", "LBRACE", "_LQUERY"):
@@ -82,6 +92,7 @@ class _Recorder(Layout):
             piece.mate = self._waiting.pop()
             opener = self.pieces[piece.mate]
             opener.mate, piece.closes, piece.part = at, opener.opens, opener.part
+            piece.text = piece.text if opener.text else ""
         elif token.type == "COLON":
             piece.part = self._is_part(at)
         elif token.type == "_ELSE":
@@ -89,7 +100,19 @@ class _Recorder(Layout):
         elif token.type == "ADD":
             piece.unary = not at or self.pieces[-1].kind not in ENDS_AN_EXPRESSION
         piece.share = token == "/" and [one.kind for one in self.pieces[-2:]] == ["_WITH", "NUMBER"]
+        if token.type in OPERATORS and at > 1 and self.pieces[-2].share:
+            self.pieces[-2].share = False  # `with 1 / 5 / n` calculates
         self.pieces.append(piece)
+
+    def _extracts(self) -> bool:
+        """Whether `extract(year` stands before, which is then written `year(`."""
+        if [one.kind for one in self.pieces[-3:]] != ["NAME", "LPAR", "NAME"]:
+            return False
+        function, _, part = self.pieces[-3:]
+        known = PARTS.get(part.text.lower()) if function.text.lower() == "extract" else None
+        if known is not None:
+            function.text, part.text = known, ""
+        return known is not None
 
     def _in_missing_test(self) -> bool:
         """Whether `is` or `is not` stands right before."""
@@ -116,6 +139,7 @@ def _canonical(token: Token) -> str:
 def pieces(source: Source) -> tuple[list[Piece], list[str]]:
     """The tokens of a text that parses, and the marks after the last one. Raises `Refusal` where it does not."""
     with _lock:
+        _recorder.text = source.text
         parse_with(source, _recorder)
         return _recorder.pieces, _recorder.tail
 

@@ -75,7 +75,7 @@ FRAME = """
 private t = bound("people") described by {age: 0..99, income: real, city: {"Ames", "Cork"}, born: text, any: text}
     protecting rows budget epsilon 20
 n = {{ select count(age) as a, count(income) as b, count(city) as c, count(distinct born) as d, count(any) as e,
-       sum(clamp(income, 0, 9)) as f, avg(age) as g from t with epsilon 5 }}
+       sum(clamp(income, 0, 9)) as f, avg(age) as g, count(distinct born, any, income) as h from t with epsilon 5 }}
 print(n)
 print({{ select count(*) as n from t groupby city, age / 50 as half with epsilon 5 }})
 print({{ select median(age) from t where born > "1970" with epsilon 5 }})

@@ -120,9 +120,22 @@ def test_replacing(engine: DuckDb) -> None:
 
 @pytest.mark.parametrize(("start", "count"), list(itertools.product([1.0, 2.0, 3.0, 10.0, 1e6], [0.0, 1.0, 2.0, 1e6])))
 def test_parts_of_a_text_by_place(engine: DuckDb, start: float, count: float) -> None:
-    expr = Apply("substring", (Column("t"), Constant(start), Constant(count)))
-    expected = [meaning("substring", cell(text), start, count) for text in NASTY]
-    assert on_sql(engine, {"t": NASTY}, {"t": Open("text")}, expr) == expected
+    for name, places in (("substring of count", (start, count)), ("substring", (start,))):
+        expr = Apply(name, (Column("t"), *map(Constant, places)))
+        expected = [meaning(name, cell(text), *places) for text in NASTY]
+        assert on_sql(engine, {"t": NASTY}, {"t": Open("text")}, expr) == expected
+
+
+def test_a_pair_is_told_from_every_other(engine: DuckDb) -> None:
+    """Also where one text ends as the other begins, and where both say lengths themselves."""
+    near = [*NASTY, "1:", "1:a", "2:", "a1:", "1:1:a", ":", "1", "11:"]
+    pairs = list(itertools.product(near, near))
+    columns = {"t": [a for a, _ in pairs], "u": [b for _, b in pairs]}
+    expr = Apply("pair", (Column("t"), Column("u")))
+    values = on_sql(engine, columns, {"t": Open("text"), "u": Open("text")}, expr)
+    assert values == [meaning("pair", cell(a), cell(b)) for a, b in pairs]
+    there = {(a, b) for a, b in pairs if cell(a) is not None and cell(b) is not None}
+    assert len({value for value in values if value is not None}) == len(there)
 
 
 @pytest.mark.parametrize("separator", [",", "a", "aa", ",,", "\0", "é", "'", "{0}", "e\u0301", " "])
@@ -234,7 +247,7 @@ def test_what_they_can_be_is_listed_by_their_meaning(engine: DuckDb) -> None:
     columns = {"t": [*cities, "unlisted"], "u": ["x", "y"] * ((len(cities) + 1) // 2) + ["x"] * ((len(cities) + 1) % 2)}
     one = Column("t")
     exprs: list[RowExpr] = [Apply(op.name, (one,)) for op in TEXTS if op.takes == ("text",)]
-    exprs += [Apply("concat", (one, Column("u"))), Apply("substring", (one, Constant(2.0), Constant(1.0)))]
+    exprs += [Apply("concat", (one, Column("u"))), Apply("substring of count", (one, Constant(2.0), Constant(1.0)))]
     exprs += [Apply("part", (one, Constant(","), Constant(2.0))), Apply("coalesce", (one, Column("u")))]
     for expr in exprs:
         listed = listed_values(expr, domains)

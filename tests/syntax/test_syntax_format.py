@@ -68,6 +68,14 @@ CASES = {
         'g = {{ select sex, count(*) as n from t o where not a == 1 and o.b != 2 and c is missing\n    groupby sex\n'
         "    order by n desc limit 3 }}\nx = {{ select avg(case when a is not missing then @b else 0 end) from t }}\n",
     ),
+    "words of SQL that are others here": (
+        "g = {{ select sum(IFNULL(a,0)) as s from t join u using ( `c`,d ) where extract( YEAR from e )=2024 }}\n",
+        "g = {{ select sum(coalesce(a, 0)) as s from t join u on `c`, d where year(e) == 2024 }}\n",
+    ),
+    "a share, and what is none": (
+        "with 1 / 4:\n    f()\nx = f() with 1/5/n\ny = f() with 1/(n)\nz = - -1\n",
+        "with 1/4:\n    f()\nx = f() with 1 / 5 / n\ny = f() with 1/(n)\nz = - -1\n",
+    ),
     "names in backquotes": ("a = t.`City Name`+ `b`\n", "a = t.`City Name` + `b`\n"),
     "nothing": ("", ""),
     "only a comment": ("  # hello", "# hello\n"),

@@ -117,7 +117,7 @@ def test_two_hundred_brackets_are_fine() -> None:
         "x = " + "not " * 5_000 + "y",
         "x = f" + "()" * 5_000,
         "x = a" + ".b" * 5_000,
-        "x = " + "-" * 5_000 + "1",
+        "x = " + "- " * 5_000 + "1",
         "x = " + "a if b else " * 5_000 + "c",
         "x = " + "lambda: " * 5_000 + "c",
         "if a { f() }\n" + "else if a { f() }\n" * 5_000,

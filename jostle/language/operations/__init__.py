@@ -25,7 +25,7 @@ FOLDS = ("max", "min", "sum", "argmax", "argmin")
 OPERATIONS = {operation.name: operation for operation in (*NUMBERS, *TEXTS, *MOMENTS, *ABSENCE)}
 ROW_FUNCTIONS = {name: operation for name, operation in OPERATIONS.items() if operation.about}
 """Those that a program calls by name."""
-PARTS = frozenset(op.name for op in MOMENTS if op.gives == NUMBER and len(op.kinds) == 1 and op.name != "year")
+PARTS = frozenset(op.name for op in MOMENTS if op.gives == NUMBER and len(op.kinds) == 1 and "year" not in op.name[-4:])
 """Parts of dates and times that have few values, whatever the date is."""
 OVERLOADS: dict[tuple[str | None, ...], str] = {
     ("+", TEXT, TEXT): "concat",

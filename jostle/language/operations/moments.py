@@ -69,9 +69,9 @@ def _of_days(part: Callable[[date], int], most: int) -> Callable[[Interval], Int
     return bounds
 
 
-def _years(days: Interval) -> Interval:
+def _years(days: Interval, year: Callable[[date], int] = lambda day: day.year) -> Interval:
     low, high = (int(min(max(end, FIRST_DAY), LAST_DAY)) for end in days)
-    return float(moment_of(DATE, low).year), float(moment_of(DATE, high).year)
+    return float(year(moment_of(DATE, low))), float(year(moment_of(DATE, high)))
 
 
 def _between(low: float, high: float) -> Callable[..., Interval]:
@@ -193,6 +193,12 @@ MOMENTS = (
               whole=Whole.ALWAYS,
               value=lambda day: float(day.isoweekday()),
               about="The day of the week of a date or time, 1 for Monday to 7 for Sunday."),
+    Operation("day_of_year", 1, _of_days(lambda day: day.timetuple().tm_yday, 366), _part("doy"), takes=(DATE,),
+              whole=Whole.ALWAYS, value=lambda day: float(day.timetuple().tm_yday),
+              about="The day of the year, 1 to 366, of a date or time."),
+    Operation("week_year", 1, lambda days: _years(days, lambda day: day.isocalendar().year), _part("isoyear"),
+              takes=(DATE,), whole=Whole.ALWAYS, value=lambda day: float(day.isocalendar().year),
+              about="The year to which the week of a date or time belongs, as ISO counts them."),
     Operation("hour", 1, _between(0, 23), f"(floor({{0}} / 3600e6) - 24 * floor({{0}} / {DAY}e0))", takes=(TIME,),
               whole=Whole.ALWAYS, value=lambda time: float(time.hour), about="The hour, 0 to 23, of a time."),
     Operation("minute", 1, _between(0, 59), "(floor({0} / 60e6) - 60 * floor({0} / 3600e6))", takes=(TIME,),

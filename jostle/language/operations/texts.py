@@ -6,9 +6,10 @@ What grows a text is none beyond `LONGEST` code points, so that no row can fill 
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from jostle.language import patterns
-from jostle.language.operations.operation import BOOLEAN, NUMBER, TEXT, Operands, Operation, Whole, unbounded
+from jostle.language.operations.operation import ANY, BOOLEAN, NUMBER, TEXT, Operands, Operation, Whole, unbounded
 
 LONGEST = 2**16
 """Code points of a text that was made by joining or replacing."""
@@ -81,6 +82,12 @@ def joined(left: str, right: str) -> str | None:
     return left + right if len(left) + len(right) <= LONGEST else None
 
 
+def pair(first: object, second: object) -> str:
+    """A text for two values, which no other two have: it says first how long the first one is."""
+    start = str(first)
+    return f"{len(start)}:{start}{second}"
+
+
 def _check_part(separator: str, place: float) -> None:
     if not separator:
         raise ValueError("`part` cuts at a text that is not empty")
@@ -122,6 +129,9 @@ _SPELLED = (
     f"rtrim(rtrim(CAST({_MANY} // 1000000 AS VARCHAR) || '.' || {_DECIMALS}, '0'), '.') END"
 )
 
+_FIRST = "CAST({0} AS VARCHAR)"
+_LENGTH = f"CAST(length({_FIRST}) AS VARCHAR)"
+
 TEXTS = (
     Operation("lower", 1, unbounded, "lower({0})", takes=(TEXT,), gives=TEXT, value=lower,
               about="The text with each letter as its small letter."),
@@ -147,10 +157,19 @@ TEXTS = (
               "THEN replace({0}, {1}, {2}) END",
               operands=Operands.NAMED, takes=(TEXT, TEXT, TEXT), gives=TEXT, value=replace,
               signature="value, old, new", about="The text with another one in each place where `old` stands."),
-    Operation("substring", 3, unbounded, "substring({0}, CAST({1} AS BIGINT), CAST({2} AS BIGINT))",
+    Operation("substring", 2, unbounded, "substring({0}, CAST({1} AS BIGINT))", takes=(TEXT, NUMBER), gives=TEXT,
+              constants=1, optional=1, check=partial(_check_place, "substring"),
+              value=lambda text, start: text[int(start) - 1 :], signature="value, start, count = none",
+              about="A text from a place on, the first one is 1; only so many characters with `count`."),
+    Operation("substring of count", 3, unbounded, "substring({0}, CAST({1} AS BIGINT), CAST({2} AS BIGINT))",
               takes=(TEXT, NUMBER, NUMBER), gives=TEXT, constants=2, check=_check_substring,
               value=lambda text, start, count: text[int(start) - 1 : int(start) - 1 + int(count)],
-              signature="value, start, count", about="So many characters of a text; the first one's place is 1."),
+              signature="value, start, count"),
+    Operation("position", 2, unbounded, "CASE WHEN {1} = '' AND {0} IS NOT NULL THEN 1e0 "
+              "ELSE CAST(strpos({0}, {1}) AS DOUBLE) END", takes=(TEXT, TEXT), operands=Operands.NAMED,
+              whole=Whole.ALWAYS,
+              value=lambda text, inside: text.find(inside) + 1.0, signature="value, inside",
+              about="The place, from 1, at which a text first stands in another; 0 where it does not."),
     Operation("part", 3, unbounded, f"CASE WHEN {_OCCURRENCES} >= {{2}} - 1 "
               "THEN split_part({0}, {1}, CAST({2} AS BIGINT)) END", operands=Operands.NAMED,
               takes=(TEXT, TEXT, NUMBER), gives=TEXT, constants=2, check=_check_part, value=part,
@@ -166,4 +185,6 @@ TEXTS = (
               value=spelled, about="The number as a text, with six decimals at most."),
     Operation("concat", 2, unbounded, f"CASE WHEN length({{0}}) + length({{1}}) <= {LONGEST} THEN {{0}} || {{1}} END",
               operands=Operands.NAMED, takes=(TEXT, TEXT), gives=TEXT, value=joined),
+    Operation("pair", 2, unbounded, f"({_LENGTH} || ':' || {_FIRST} || CAST({{1}} AS VARCHAR))",
+              operands=Operands.NAMED, takes=(ANY, ANY), gives=TEXT, value=pair),
 )  # fmt: skip

@@ -78,7 +78,7 @@ _ROWS = (
 AGGREGATES = {row.name: row for row in _ROWS}
 BOUNDED = frozenset(row.name for row in _ROWS if row.bounded)
 
-DISTINCT = {"count": AggregateRow("count_distinct", "count(distinct E, …)", "How many different values, or combinations of them.", Kinds.ANY)}
+DISTINCT = {"count": AggregateRow("count_distinct", "count(distinct E)", "How many different values; of several, combinations.", Kinds.ANY)}
 """What `distinct` before the expression makes of an aggregate."""
 
 

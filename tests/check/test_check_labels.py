@@ -210,7 +210,7 @@ def test_calling_a_choice() -> None:
         + "y = f39(people)",
         "def f(g): return lambda x: g(g(x))\nh = lambda x: x\n" + "h = f(h)\n" * 40 + "y = h(1)",
         "y = " + "(" * 199 + "people" + ")" * 199,
-        "y = " + "-" * 480 + "people",
+        "y = " + "- " * 480 + "people",
         "x = 1\n" + "if x > 1 { x = 2 }\n" * 1_500,
     ],
     ids=["deep list", "wide list", "calls", "towers", "brackets", "minus", "ifs"],

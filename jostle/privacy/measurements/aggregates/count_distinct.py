@@ -4,6 +4,7 @@
 *Sensitivity* 1.
 *Mechanism* Additive.
 *Why* A row brings at most one value, and k rows at most k. Of the protected column, undivided, 1 in all.
+
 Of several expressions E is one text for each combination of their values (`pair`), and a row has one at most.
 """
 

@@ -78,7 +78,10 @@ _ROWS = (
 AGGREGATES = {row.name: row for row in _ROWS}
 BOUNDED = frozenset(row.name for row in _ROWS if row.bounded)
 
-DISTINCT = {"count": AggregateRow("count_distinct", "count(distinct E)", "How many different values; of several, combinations.", Kinds.ANY)}
+DISTINCT = {
+    "count": AggregateRow("count_distinct", "count(distinct E)", "How many different values; of several, combinations.",
+                          Kinds.ANY)
+}  # fmt: skip
 """What `distinct` before the expression makes of an aggregate."""
 
 

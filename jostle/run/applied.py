@@ -12,7 +12,6 @@ from jostle.plan.kinds import WORDS, applied, value_kind
 from jostle.plan.plan import Apply, Constant
 from jostle.run.values import is_number, kind_name
 
-
 _FORMATS = {"date of text": "%d/%m/%Y", "time of text": "%I:%M %p"}
 """How a text may be written that is no date or time as ISO writes them."""
 

@@ -91,10 +91,10 @@ def rows(plain: Any, odd: list[Any], place: int, join: Any) -> dict[str, Any]:
 
 
 def compare(engine: DuckDb, made: Any, plain: Any, odd: list[Any], join: Any, *, later: bool = True) -> None:
-    """One hostile row in each place, every hostile cell alone, and all of them together."""
+    """One hostile row in each place, with the first cells in turn, and all of them together."""
     before = answers(engine, made(rows(plain, [], 0, join)), later=later)
-    alone = [([cell], (0, 3, PLAIN)[i % 3]) for i, cell in enumerate(odd[:3])]
-    for cells, place in [*alone, (odd[:1], 3), (odd[:1], PLAIN), (odd, 3)]:
+    alone = [([odd[i % len(odd)]], place) for i, place in enumerate((0, 3, PLAIN))]
+    for cells, place in [*alone, (odd, 3)]:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             after = answers(engine, made(rows(plain, cells, place, join)), later=later)

@@ -80,7 +80,7 @@ def ours(frame: Any, whole: Any, how: str, epsilon: float, delta: float, seed: i
     rounds = re.sub(r"\D", "", how)
     budget = f"epsilon {epsilon}" if pure else f"rho {rho_of(epsilon, delta):.12f}"
     derived = ", ".join(f"{name} = {formula}" for name, formula in BINS.items())
-    given = f"rows, within = {'in_epsilon' if pure else 'in_rho'}" + (f", rounds = {rounds}" if rounds else "")
+    given = "rows" + (f", rounds = {rounds}" if rounds else "")
     program = f"""
 use graphical
 private adult = bound("adult") described by {{{", ".join(described)}}} protecting rows budget {budget}

@@ -53,16 +53,25 @@ M = 'm = model(domain_of(t), [["v", "c"], ["w"]])\n'
 LEARNING = {
     "naive_mle": "a = naive_mle(t, m) with {a}",
     "cgm": "a = cgm(t, m, 3000) with {a}",
-    "learn_tree": "a = learn_tree(t, within = {w}) with {a}",
-    "learn_pairs": "a = learn_pairs(t, within = {w}) with {a}",
+    "learn_tree": "a = learn_tree(t) with {a}",
+    "learn_pairs": "a = learn_pairs(t) with {a}",
 }
+
+
+@pytest.mark.parametrize("name", ["learn_tree", "learn_pairs"])
+def test_pairs_are_chosen_under_epsilon_and_delta(name: str) -> None:
+    result = attempt(f"release a = {name}(t) with epsilon 200 delta 1e-6", "epsilon 300, delta 1e-5")
+    assert result.ok, result.diagnostics
+    assert result["a"].probability({"c": "x"}, {"v": 2}) == pytest.approx(
+        (frame()["c"][frame()["v"] == 2] == "x").mean(), abs=0.02
+    )
 
 
 @pytest.mark.parametrize("unit", ["epsilon", "rho"])
 @pytest.mark.parametrize("name", LEARNING)
 def test_learning_spends_its_allotment_and_finds_the_truth(name: str, unit: str) -> None:
     """At ε = 200 (or ρ) there is next to no noise: the share of x given v is what it is in the data."""
-    program = LEARNING[name].replace("{a}", f"{unit} 200").replace("{w}", f"in_{unit}")
+    program = LEARNING[name].replace("{a}", f"{unit} 200")
     result = attempt(f'{M}{program}\nrelease p = a.probability({{c: "x"}}, {{v: 2}})\nrelease a', f"{unit} 1000")
     assert result.ok, result.diagnostics
     spent = float(result.budget["t"][unit]["spent"])

@@ -116,6 +116,7 @@ def _work(task: Callable[[int], Any], theirs: Connection, inherited: list[Connec
     gc.freeze()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     for connection in inherited:
         connection.close()
     ended = False

@@ -33,6 +33,7 @@ def run(options: Namespace) -> int:
 
     from jostle.tools.progress import progress_on
     from jostle.tools.session import Session
+    from jostle.tools.stops import stops
     from jostle.trace.jsonl import Writer
 
     if options.dry:
@@ -70,11 +71,12 @@ def run(options: Namespace) -> int:
         if options.trace is not None:  # last: what is refused before the run leaves an earlier trace as it was
             writers.append(Writer(Path(options.trace), **({} if simulate is None else {"simulated": simulate})))
             stack.callback(writers[0].close)
-        stopped = False
+        stopped: KeyboardInterrupt | None = None
         try:
-            result = session.attempt(source, dict(options.set))
-        except KeyboardInterrupt:
-            result, stopped = session.so_far(), True
+            with stops():
+                result = session.attempt(source, dict(options.set))
+        except KeyboardInterrupt as stop:
+            result, stopped = session.so_far(), stop
         if export is not None:
             notes, unsaved = export.save(result.values, ok=result.ok, simulated=options.simulate)
     document = _as_json(result, simulate, unsaved, session.hints)
@@ -92,8 +94,8 @@ def run(options: Namespace) -> int:
             keep(options.file, document)
         raise
     _pictures(result, options.pictures, say if not as_json else None)
-    if stopped:
-        raise KeyboardInterrupt
+    if stopped is not None:
+        raise stopped
     return 0 if result.ok and not unsaved else 1
 
 

@@ -1,6 +1,6 @@
 """The `jostle` command. `--version` is answered before anything is imported; nothing may be imported at the top here.
 
-Exit status: 0 fine, 1 the program was refused or failed, 2 wrong usage, 130 stopped from the keyboard.
+Exit status: 0 fine, 1 the program was refused or failed, 2 wrong usage, 130 stopped from the keyboard (143 by SIGTERM).
 """
 
 from __future__ import annotations

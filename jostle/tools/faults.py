@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 
 from jostle.diagnostics import Refusal
 
@@ -19,7 +20,8 @@ _REPORT = (
 
 
 def guarded(action: Callable[[], int], *, json_wanted: bool = False) -> int:
-    """The action's exit status; 1 with one line on standard error for a fault, 130 for an interrupt.
+    """The action's exit status; 1 with one line on standard error for a fault, 130 for an interrupt
+    (128 and the number of another signal that stopped it).
 
     With `json_wanted`, a fault or a refusal is also one JSON object on standard output.
     """
@@ -38,9 +40,12 @@ def guarded(action: Callable[[], int], *, json_wanted: bool = False) -> int:
         else:
             err.write(render_all(refusal.diagnostics, colour=wants_colour(err), width=width_of(err)))
         return 1
-    except KeyboardInterrupt:
-        sys.stderr.write("\njostle: stopped; what was charged stays charged\n")
-        return 130
+    except KeyboardInterrupt as stop:
+        from jostle.tools.stops import status_of
+
+        with suppress(OSError):  # a terminal that was closed
+            sys.stderr.write("\njostle: stopped; what was charged stays charged\n")
+        return status_of(stop)
     except OSError as fault:
         if not is_of_output(fault):
             return _told(fault, json_wanted)

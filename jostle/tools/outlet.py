@@ -14,6 +14,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,8 @@ def keep(program: str, document: str) -> None:
     except (OSError, RuntimeError):
         sys.stderr.write(f"jostle: what this run released:\n{document}\n")
         return
-    sys.stderr.write(f"jostle: what this run released is kept in {path}; `jostle again` prints it\n")
+    with suppress(OSError):  # a terminal that was closed
+        sys.stderr.write(f"jostle: what this run released is kept in {path}; `jostle again` prints it\n")
 
 
 def kept() -> Iterator[tuple[Path, dict[str, Any]]]:

@@ -63,6 +63,6 @@ def test_people_with_weights_are_registered_as_such(place: Place) -> None:
 def test_a_session_may_name_its_ledger(owned: Place) -> None:
     entries = DATASET + "n = {{ select count(*) from people with epsilon 0.5 }}\n:quit\n"
     command = [sys.executable, "-m", "jostle", "repl", "--ledger", str(owned.path)]
-    done = subprocess.run(command, input=entries, text=True, capture_output=True, cwd=owned.folder, timeout=120)
+    done = subprocess.run(command, input=entries, text=True, capture_output=True, cwd=owned.folder, timeout=900)
     assert done.returncode == 0, done.stderr
     assert spent(owned) == "epsilon 0.5"

@@ -25,7 +25,7 @@ def command(*words: object, cwd: Path) -> str:
     """Runs a command away from the checkout, which must not be on its path."""
     environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")}
     done = subprocess.run(
-        [str(w) for w in words], cwd=cwd, env=environment, capture_output=True, encoding="utf-8", timeout=400
+        [str(w) for w in words], cwd=cwd, env=environment, capture_output=True, encoding="utf-8", timeout=1800
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

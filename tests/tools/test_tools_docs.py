@@ -39,7 +39,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     gallery.draw(folder / "gallery", ["first"])
     command = [sys.executable, "-m", "docs.build", str(folder / "site"), "--gallery", str(folder / "gallery")]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, encoding="utf-8", timeout=300)
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, encoding="utf-8", timeout=1800)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder / "site"
 

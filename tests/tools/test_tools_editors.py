@@ -336,7 +336,7 @@ def test_a_kernel_runs_cells_and_stops_at_a_refusal(folder: Path) -> None:
     cell += "n = {{ select count(*) from people with epsilon 50 }}\nrelease n\n"
     later = ["round(n / 10)", "two = %jostle 1 + 1\ntwo", "%jostle help(dawa)", "%%jostle\nx = nowhere", "'not run'"]
     book = new_notebook(cells=[new_code_cell(text) for text in ("%load_ext jostle", cell, *later)])
-    client = nbclient.NotebookClient(book, timeout=120, kernel_name="python3", resources={"metadata": {"path": "."}})
+    client = nbclient.NotebookClient(book, timeout=900, kernel_name="python3", resources={"metadata": {"path": "."}})
     with pytest.raises(nbclient.exceptions.CellExecutionError, match="`nowhere` is not defined"):
         client.execute()
     assert "ε 50 of 50" in json.dumps(book.cells[1].outputs, ensure_ascii=False)

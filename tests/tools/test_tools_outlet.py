@@ -7,7 +7,9 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
 def shell(folder: Path, command: str, **more: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(folder / "state"), **more}
     words = ["bash", "-o", "pipefail", "-c", command.replace("jostle", f"{sys.executable} -m jostle")]
-    return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=900, check=False)
 
 
 def total(text: str, name: str) -> int:
@@ -81,7 +83,7 @@ def test_a_trace_on_a_full_disk_loses_no_answer(folder: Path) -> None:
 def test_an_output_without_our_signs(folder: Path, encoding: str) -> None:
     (folder / "p.jst").write_text('print("☃ ε")\n' + PROGRAM, encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "-m", "jostle", "run", "p.jst"], cwd=folder, capture_output=True, timeout=120, check=False,
+        [sys.executable, "-m", "jostle", "run", "p.jst"], cwd=folder, capture_output=True, timeout=900, check=False,
         env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": encoding, "LC_ALL": "C"},
     )  # fmt: skip
     assert done.returncode == 0 and done.stderr == b"" and b"2 of 4 spent" in done.stdout
@@ -90,22 +92,62 @@ def test_an_output_without_our_signs(folder: Path, encoding: str) -> None:
     assert checked.returncode == 1 and checked.stderr.isascii() and "has no meaning here" in checked.stderr
 
 
-@pytest.mark.parametrize("form", ["text", "json"])
-def test_a_run_that_is_stopped_tells_what_it_released(folder: Path, form: str) -> None:
+def started(folder: Path, *words: str, **files: Any) -> subprocess.Popen[str]:
+    """A run that has released what it will release, and waits."""
     (folder / "p.jst").write_text(PROGRAM + WAITING, encoding="utf-8")
-    words = [sys.executable, "-m", "jostle", "run", "p.jst", "--trace", "t.jsonl", "--format", form]
     running = subprocess.Popen(
-        words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        [sys.executable, "-m", "jostle", "run", "p.jst", "--trace", "t.jsonl", *words], cwd=folder, text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(folder / "state")},
+        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **files},
     )  # fmt: skip
     while not (folder / "t.jsonl").exists() or '"second"' not in (folder / "t.jsonl").read_text(encoding="utf-8"):
         assert running.poll() is None
-    running.send_signal(signal.SIGINT)
-    out, err = running.communicate(timeout=120)
-    assert running.returncode == 130 and "what was charged stays charged" in err and "Traceback" not in err
+        time.sleep(0.05)
+    return running
+
+
+@pytest.mark.parametrize(("number", "form"), [
+    (signal.SIGINT, "text"), (signal.SIGINT, "json"), (signal.SIGTERM, "json"), (signal.SIGHUP, "text"),
+])  # fmt: skip
+def test_a_run_that_is_stopped_tells_what_it_released(folder: Path, number: signal.Signals, form: str) -> None:
+    """By Ctrl-C, a time limit, or a terminal that goes."""
+    running = started(folder, "--format", form)
+    running.send_signal(number)
+    out, err = running.communicate()
+    assert running.returncode == 128 + number and "what was charged stays charged" in err and "Traceback" not in err
     if form == "json":
         document = json.loads(out)
         assert not document["ok"] and document["error"]["kind"] == "Stopped"
         assert abs(document["released"]["second"] - 4300) < 60
     else:
         assert abs(total(out, "second") - 4300) < 60 and "2 of 4 spent" in out
+
+
+def test_what_a_closed_terminal_could_not_show_is_kept(folder: Path) -> None:
+    """The terminal goes, with the signal that tells of it: nothing can be written, and nothing is lost."""
+    ours, theirs = os.openpty()
+    running = started(folder, stdout=theirs, stderr=theirs, start_new_session=True)
+    os.close(theirs)
+    os.close(ours)
+    running.send_signal(signal.SIGHUP)
+    running.wait()
+    again = shell(folder, "jostle again")
+    assert running.returncode == 1 and abs(total(again.stdout, "second") - 4300) < 60
+
+
+def test_after_a_kill_a_registered_file_gives_the_answers_that_were_paid_for(folder: Path) -> None:
+    """kill -9 between the charge and the print: the next run prints the same number and charges nothing more."""
+    (folder / "people.csv").write_text("age\n" + "40\n" * 4300)
+    ledger = {"JOSTLE_LEDGER": str(folder / "ledger.db")}
+    register = "jostle data register people people.csv --schema '{age: 0..99}' --protecting rows --budget 'epsilon 1'"
+    assert shell(folder, register, **ledger).returncode == 0
+    asks = 'private people = dataset("people")\nn = {{ select count(*) from people with epsilon 0.5 }}\n'
+    (folder / "q.jst").write_text(asks + "release n\n")
+    killing = "import os, signal, jostle.privacy.measurements.replay as r\nremember = r._StoredRequest.remember\n"
+    killing += "def last(*a):\n    remember(*a)\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+    killing += "r._StoredRequest.remember = last\nfrom jostle.tools.entry import main\nmain(['run', 'q.jst'])\n"
+    (folder / "killed.py").write_text(killing)
+    killed = shell(folder, f"{sys.executable} killed.py", **ledger)
+    assert killed.returncode in (137, -9) and killed.stdout == ""
+    first, second = (shell(folder, "jostle run q.jst", **ledger) for _ in range(2))
+    assert total(first.stdout, "n") == total(second.stdout, "n") and "0.5 of 1 spent" in second.stdout

@@ -198,9 +198,9 @@ def _optimised(shape: tuple[int, ...], target: Spectrum, sets: list[Axes]) -> Fl
 
     def at(theta: Floats) -> tuple[float, Floats]:
         whole = theta.sum()
-        if whole == 0:  # a step that takes every weight away measures nothing
-            return np.inf, theta
-        spectrum = np.maximum(inside @ (theta**2 * rest), 1e-300)
+        spectrum = inside @ (theta**2 * rest)
+        if spectrum[used].min() < 1e-100:  # the workload does not follow from what these weights measure
+            return np.inf, np.zeros_like(theta)
         error = float((demand[used] / spectrum[used]).sum())
         slope = -inside.T @ np.where(used, demand / np.where(used, spectrum, 1.0) ** 2, 0.0) * 2 * theta * rest
         return whole**2 * error, 2 * whole * error + whole**2 * slope

@@ -46,6 +46,8 @@ def made_pages() -> dict[str, Callable[[], str]]:
     pages: dict[str, Callable[[], str]] = {
         "howto/index.md": questions_page,
         "reference/builtins.md": reference.builtins_page,
+        "reference/aggregates.md": reference.aggregates_page,
+        "reference/words.md": reference.words_page,
         "reference/commands.md": reference.commands_page,
         "reference/python.md": reference.python_page,
         "reference/messages.md": reference.messages_page,

@@ -1,7 +1,7 @@
 """The gallery: a card and a page for each of `programs/`, with its output and its pictures.
 
-`python -m docs.gallery FOLDER` runs the programs, a few minutes, and writes what they print and draw into a folder;
-`python -m docs.build --gallery FOLDER` takes it from there.
+`python -m docs.gallery FOLDER` runs the programs, a few minutes, and writes what they print and draw into a folder
+(`FOLDER NAME …` only those named, beside what is there); `python -m docs.build --gallery FOLDER` takes it from there.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 import json
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,12 +20,14 @@ RUNS = "runs.json"
 LONGEST = 120  # lines of output that a page shows
 # Smaller settings than a program's own, for pictures in a minute.
 SETTINGS: dict[str, dict[str, str]] = {
+    "classify": {"training_tables": "24", "most_rows": "5000"},
     "dpcomp": {"cells_in_all": "64", "many": "100"},
     "figure_1_cgm": {"largest": "10000", "variables": "6", "values": "5"},
     "figure_2_cgm": {"largest": "10000", "variables": "6", "values": "5"},
     "figure_2_dpem": {"epsilons": "two"},
     "figure_3_cgm": {"rows": "5000", "variables": "5", "values": "5"},
     "figure_4_4": {"repeats": "1", "steps": "2"},
+    "figure_4_5": {"tables": "4", "rows": "1000", "deepest": "2"},
     "pythia": {"cells_in_all": "64"},
 }
 GROUPS: dict[str, tuple[str, ...]] = {
@@ -42,10 +44,11 @@ REST = "Figures of papers"
 
 @dataclass(frozen=True)
 class Run:
-    """What a program printed, and the files of its pictures in order."""
+    """What a program printed, how it chose, and the files of its pictures in order."""
 
-    output: tuple[str, ...] = ()
-    pictures: tuple[str, ...] = ()
+    output: Sequence[str] = ()
+    choices: str = ""
+    pictures: Sequence[str] = ()
     settings: dict[str, str] = field(default_factory=dict)
 
 
@@ -64,10 +67,12 @@ def group_of(name: str) -> str:
 def draw(folder: Path, only: Collection[str] = ()) -> None:
     """Runs the programs whose data are there, or those named; writes pictures and, into one file, what was printed."""
     from jostle.tools.session import Session
+    from jostle.tools.show import choices_text
     from jostle.trace.pictures import file_names
 
     folder.mkdir(parents=True, exist_ok=True)
-    runs = {}
+    kept = folder / RUNS
+    runs = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
     for path in programs():
         if only and path.stem not in only:
             continue
@@ -80,8 +85,13 @@ def draw(folder: Path, only: Collection[str] = ()) -> None:
         for picture, name in zip(result.pictures, names, strict=True):
             (folder / name).write_text(picture.svg(), encoding="utf-8")
         lines = [line for text in result.output for line in text.splitlines()]
-        runs[path.stem] = {"output": lines, "pictures": names, "settings": settings}
-    (folder / RUNS).write_text(json.dumps(runs, indent=1), encoding="utf-8")
+        runs[path.stem] = {
+            "output": lines,
+            "choices": choices_text(result.events),
+            "pictures": names,
+            "settings": settings,
+        }
+        kept.write_text(json.dumps(runs, indent=1), encoding="utf-8")
 
 
 def load(folder: Path | None) -> dict[str, Run]:
@@ -89,7 +99,7 @@ def load(folder: Path | None) -> dict[str, Run]:
     if folder is None:
         return {}
     runs = json.loads((folder / RUNS).read_text(encoding="utf-8"))
-    return {k: Run(tuple(r["output"]), tuple(r["pictures"]), r["settings"]) for k, r in runs.items()}
+    return {name: Run(**run) for name, run in runs.items()}
 
 
 def index_page(runs: dict[str, Run]) -> str:
@@ -142,8 +152,9 @@ def program_page(path: Path, runs: dict[str, Run]) -> str:
         with_settings = "".join(f" --set {name}={value}" for name, value in run.settings.items())
         out += ["## What it prints", "", "```sh", f"jostle run programs/{path.name}{with_settings}", "```", ""]
         out += ["```text", *shown, "```", ""]
-    out += ["## The program", "", f"[`programs/{path.name}`](../../programs/{path.name})", ""]
-    return "\n".join([*out, "```jostle", body, "```", ""])
+    if run.choices:
+        out += ["## How it chose", "", "```text", run.choices, "```", ""]
+    return "\n".join([*out, "## The program", "", "```jostle", body, "```", ""])
 
 
 def mark(picture: str) -> str:
@@ -153,10 +164,10 @@ def mark(picture: str) -> str:
 
 def main() -> int:
     """Runs the programs."""
-    if len(sys.argv) != 2:
-        print("python -m docs.gallery FOLDER", file=sys.stderr)
+    if len(sys.argv) < 2:
+        print("python -m docs.gallery FOLDER [NAME …]", file=sys.stderr)
         return 2
-    draw(Path(sys.argv[1]))
+    draw(Path(sys.argv[1]), sys.argv[2:])
     return 0
 
 

@@ -4,78 +4,112 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import itertools
 import re
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from docs.prose import comment, markdown, plain
 
+if TYPE_CHECKING:
+    from jostle.tools.documentation import Documentation
+
 ROOT = Path(__file__).resolve().parents[1]
-
-# A definition at the start of a line, with what stands between its parentheses; or a name that is given a value.
-DEFINED = re.compile(r"^def (\w+)\(((?:[^()]|\([^()]*\))*)\)|^([A-Za-z_]\w*) = ", re.MULTILINE)
-
-
-@dataclass(frozen=True)
-class Part:
-    """Definitions of a module that one comment is about: `signatures` as written, `words` the comment as a text."""
-
-    signatures: tuple[str, ...]
-    words: str
-
-
-def module_parts(text: str) -> tuple[str, list[Part]]:
-    """The opening comment of a module, and its definitions; those right below one another share their comment."""
-    blocks = [block for block in re.split(r"\n{2,}", text.strip()) if not block.startswith("external ")]
-    opening = markdown(comment(blocks[0])) if blocks else ""
-    parts = []
-    for block in blocks[1:] if opening else blocks:
-        found = [_signature(match) for match in DEFINED.finditer(block)]
-        if found:
-            parts.append(Part(tuple(found), markdown(comment(block))))
-    return opening, parts
-
-
-def _signature(match: re.Match[str]) -> str:
-    return match[3] or f"{match[1]}({re.sub(chr(92) + 's+', ' ', match[2])})"
+ROWS_TOO = "Functions that rows have too"
 
 
 def library_page(path: Path) -> str:
-    """The reference of one module."""
-    from jostle.language.builtins import BUILTINS, brought
+    """The reference of one module: what it is, the built-ins that it brings, what it defines."""
+    from jostle.tools.documentation import documented
 
-    opening, parts = module_parts(path.read_text(encoding="utf-8"))
-    out = [f"# `use {path.stem}`", "", opening, ""]
-    for part in parts:
-        out += ["```jostle", *part.signatures, "```", "", part.words, ""]
-    of_language = [BUILTINS[name] for name in brought((path.stem,))]
-    if of_language:
-        out += ["## Built-ins that `use` brings", "", "| | |", "|---|---|"]
-        out += [f"| `{row.usage}` | {row.about} |" for row in of_language]
+    opening = markdown(comment(path.read_text(encoding="utf-8")))
+    out = [f"# `use {path.stem}`", "", opening, "", _below(f"use {path.stem}\n"), ""]
+    entries = [entry for entry in documented() if entry.module == path.stem]
+    brought = [entry for entry in entries if entry.span is None]
+    defined = [entry for entry in entries if entry.span is not None]
+    for heading, some in (("What it defines", defined), ("Built-ins that `use` brings", brought)):
+        out += [f"## {heading}", "", *_entries(some)] if some else []
     return "\n".join(out)
 
 
 def builtins_page() -> str:
-    """Each built-in by its row of the table, with the section of the guides that tells of it."""
-    from jostle.language.aggregates import AGGREGATES, DISTINCT
-    from jostle.language.builtins import BUILTINS
+    """Each built-in that needs no `use`, in the groups and the order of its table."""
+    from jostle.tools.documentation import documentation
+    from jostle.tools.documentation.language import builtins
 
-    opening = "Known without `use`, but for those of a module; the last column is where they are explained."
-    out = ["# Built-in functions", "", opening, "", "| | | effect | `use` | |", "|---|---|---|---|---|"]
-    sections = [*_sections("language.md"), *_sections("stdlib.md")]
-    for name in sorted(BUILTINS, key=str.lower):
-        row = BUILTINS[name]
-        said = next(((page, head) for page, head, text in sections if re.search(rf"`[^`\n]*\b{name}\b", text)), None)
-        where = f"[{said[1]}](../{said[0]}#{anchor(said[1])})" if said else f"`jostle/privacy/{row.file}`"
-        module = f"`{row.module}`" if row.module else ""
-        out.append(f"| `{row.usage}` | {row.about} | {row.effect.value} | {module} | {where} |")
-    out += ["", "## Aggregates of a select", "", "| | | |", "|---|---|---|"]
-    for entry in (*AGGREGATES.values(), *DISTINCT.values()):
-        out.append(f"| `{entry.usage}` | {entry.about} | [measured](../privacy/aggregates.md) |")
-    return "\n".join([*out, ""])
+    opening = "Known everywhere; what serves one module alone stands with [the library](../stdlib.md)."
+    out = ["# Built-in functions", "", opening, "", _below(""), ""]
+    groups = _groups()
+    sections = [*_sections("language.md"), *_sections("rows.md"), *_sections("accuracy.md"), *_sections("budgets.md")]
+    group = ""
+    rows = [row for row in builtins() if not row.module]
+    for row, following in itertools.zip_longest(rows, rows[1:]):
+        if groups.get(row.name, ROWS_TOO) != group:
+            group = groups.get(row.name, ROWS_TOO)
+            out += [f"## {group}", ""]
+        aggregate = any(entry.kind == "aggregate" for entry in documentation(row.name))
+        links = [f"as [an aggregate of a select](aggregates.md#{row.name})"] if aggregate else []
+        said = next(((p, h) for p, h, text in sections if re.search(rf"`[^`\n]*\b{row.name}\b", text)), None)
+        links += [f"[{said[1]}](../{said[0]}#{anchor(said[1])})"] if said else []
+        out += _entry(row, following, f"See {', '.join(links)}." if links else "")
+    return "\n".join(out)
+
+
+def aggregates_page() -> str:
+    """Each aggregate of a select."""
+    opening = (
+        "What a select may ask: `{{ select AGG from T with epsilon e }}`. Several share their select's amount. What "
+        "each adds for one row more or less, and why, is in [the proofs](../privacy/aggregates.md)."
+    )
+    return _kind_page("Aggregates", opening, "aggregate")
+
+
+def words_page() -> str:
+    """Each word of the language."""
+    return _kind_page("Words of the language", "What is no function: statements, clauses, parts of queries.", "word")
+
+
+def _kind_page(title: str, opening: str, kind: str) -> str:
+    from jostle.tools.documentation import documented
+
+    out = [f"# {title}", "", opening, "", _below(""), ""]
+    return "\n".join([*out, *_entries([entry for entry in documented() if entry.kind == kind])])
+
+
+def _below(use: str) -> str:
+    """The declarations that examples stand below, folded."""
+    from jostle.tools.documentation import given
+
+    lines = "\n".join(f"    {line}" for line in (given() + use).rstrip().splitlines())
+    return f'??? note "Every example stands below these lines, and runs"\n\n    ```jostle\n{lines}\n    ```'
+
+
+def _entries(entries: Sequence[Documentation]) -> list[str]:
+    return [line for pair in itertools.zip_longest(entries, entries[1:]) for line in _entry(*pair)]
+
+
+def _entry(entry: Documentation, following: Documentation | None, links: str = "") -> list[str]:
+    """A name: how it is written, what it is, what it costs, an example, unless the name that follows has the same."""
+    out = [f"### `{entry.usage}` {{ #{entry.name} data-toc-label='{entry.name}' }}", ""]
+    out += [" ".join(filter(None, (plain(entry.about), plain(entry.more), links))), ""]
+    out += [f"Price: {entry.price}.", "{ .price }", ""] if entry.price else []
+    shown = entry.example and (following is None or following.example != entry.example)
+    return [*out, "```jostle", entry.shown, "```", ""] if shown else out
+
+
+@cache
+def _groups() -> dict[str, str]:
+    """The heading in `language/builtins.py` that each built-in stands under."""
+    text = (ROOT / "jostle" / "language" / "builtins.py").read_text(encoding="utf-8")
+    groups, group = {}, ""
+    for match in re.finditer(r'^# (.+?) -{5,}$|^ *row\(\s*"(\w+)"', text, re.MULTILINE):
+        group = match[1] or group
+        if match[2]:
+            groups[match[2]] = group
+    return groups
 
 
 def aggregates_table() -> str:

@@ -12,23 +12,28 @@ import pytest
 
 from docs import build, gallery, reference
 from docs.prose import comment, markdown, plain
+from jostle.tools.documentation import documented
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "stdlib").glob("*.jst")), ids=lambda p: p.stem)
 def test_the_reference_of_a_module_is_whole(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    opening, parts = reference.module_parts(text)
-    assert opening, "a module opens with what it is"
-    told = {signature.partition("(")[0] for part in parts for signature in part.signatures}
-    assert told == set(re.findall(r"^(?:def )?([A-Za-z_]\w*)(?:\(| = )", text, re.MULTILINE))
+    """Every name has its heading, a price and an example; what a module defines is what its text defines."""
+    entries = [entry for entry in documented() if entry.module == path.stem]
+    defined = re.findall(r"^(?:def )?([A-Za-z]\w*)(?:\(| += )", path.read_text(encoding="utf-8"), re.MULTILINE)
+    assert {entry.name for entry in entries if entry.span is not None} == set(defined)
+    page = reference.library_page(path)
+    assert [e.name for e in entries if f"### `{e.usage}` {{ #{e.name} " not in page] == []
+    assert [e.name for e in entries if not e.example or f"```jostle\n{e.shown}\n```" not in page] == []
+    assert [e.name for e in entries if not e.price and e.kind != "value"] == []
 
 
 def test_every_built_in_name_leads_to_where_it_is_explained() -> None:
-    rows = [line for line in reference.builtins_page().splitlines() if line.startswith("| `")]
-    assert len(rows) > 80
-    assert [row for row in rows if "](" not in row] == []
+    sections = reference.builtins_page().split("\n### ")[1:]
+    assert len(sections) > 80
+    unexplained = [section.splitlines()[0] for section in sections if "See " not in section]
+    assert unexplained == []
 
 
 @pytest.fixture(scope="module")

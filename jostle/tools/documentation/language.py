@@ -30,7 +30,7 @@ def builtins() -> Iterator[Documentation]:
     """An entry for each built-in name."""
     for name, row in BUILTINS.items():
         example = examples(row.module or "language").get(name, "")
-        rows = " Of rows as well." if name in ROW_FUNCTIONS else ""
+        rows = " Rows have it too." if name in ROW_FUNCTIONS else ""
         within = row.usage[len(name) + 1 : -1]
         parameters = tuple(p for p in re.split(r", (?![^\[]*\])", within) if p not in ("", "*"))
         yield Documentation(

@@ -7,10 +7,11 @@ number may be (`run.propagation`), also where two numbers share a source. Nothin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from jostle.noise_laws import NoiseLaw
+from jostle.noise_laws import NoiseLaw, Selected
 
 MOST_STEPS = 10_000
 """The longest chain of calculations that is remembered: what comes after it is a number of which nothing is known."""
@@ -26,6 +27,21 @@ def error_text(value: float, error: float) -> str:
     rounded = float(f"{error:.2g}")
     whole = rounded.is_integer() and rounded < 1e15
     return (str(int(rounded)) if whole else f"{rounded:.2g}") + (DOUBTFUL if error >= abs(value) else "")
+
+
+def ranks_text(ranks: float) -> str:
+    """The error of a number that was chosen, of which only its place among the rows is known: `37 ranks`."""
+    return f"{math.ceil(ranks)} rank{'' if math.ceil(ranks) == 1 else 's'}"
+
+
+def margin_text(value: Any, margin: Any) -> str:
+    """What stands beside a number of this margin (`run.margins`), after ±; nothing, where there is none."""
+    if not isinstance(margin, Mapping) or not isinstance(value, int | float) or isinstance(value, bool):
+        return ""
+    if "ranks" in margin:
+        return ranks_text(margin["ranks"])
+    error = margin.get("error")
+    return error_text(value, error) if isinstance(error, int | float) else ""
 
 
 class Source:
@@ -106,6 +122,11 @@ class Noised(float):
     def law(self) -> NoiseLaw | None:
         """The law of its noise, of a number straight from one mechanism."""
         return self.origin.law if isinstance(self.origin, Source) else None
+
+    @property
+    def ranks(self) -> float | None:
+        """Of a number that was chosen, how many ranks it is off at most, with 95 %; None of any other."""
+        return self.law.half_width() if isinstance(self.law, Selected) else None
 
     def __reduce__(self) -> tuple[object, ...]:
         return (float, (float(self),)) if self.law is None else (Noised, (float(self), self.law))

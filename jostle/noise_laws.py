@@ -180,11 +180,59 @@ class Selected:
         """With probability `level` the chosen one's score is within this of the best."""
         return self.scale * math.log(self.candidates / (1 - level))
 
+@dataclass(frozen=True, slots=True)
+class Bracketed:
+    """A number was chosen, and the rows on both sides of public places around it were counted with noise.
 
-NoiseLaw = Laplace | Gaussian | Selected
+    The number that was asked for lies between `low` and `high`. `clear` says at each of the ascending `places` how many
+    rows too many (or, negative, too few) lie below it, in standard deviations of the noise of that, a sum of noises of
+    the law `counted`. Where `whole`, values are whole numbers, and below a place is one less at most.
+    """
+
+    low: float
+    high: float
+    places: tuple[float, ...]
+    clear: tuple[float, ...]
+    counted: str
+    whole: bool
+    name: ClassVar[str] = "interval"
+
+    @property
+    def facts(self) -> tuple[Any, ...]:
+        """What `law_named` makes it again of."""
+        return self.name, self.low, self.high, list(self.places), list(self.clear), self.counted, self.whole
+
+    def quantiles(self, levels: Floats) -> Floats:
+        """What the number is below with probability `level` at most, up to ½; above, what it exceeds with 1 − `level`.
+
+        Places are tested from the outside in, up to the first that is not clear.
+        """
+        import numpy as np
+        from scipy.special import ndtri
+
+        within = np.abs(1 - 2 * levels)
+        far = ndtri((1 + within) / 2)
+        if self.counted == Laplace.name:  # as `sum_quantile`
+            far = np.maximum(far, -np.log1p(-within) / math.sqrt(2))
+        clear, places = np.array(self.clear, dtype=float), np.array(self.places, dtype=float)
+        too_low = np.searchsorted(np.maximum.accumulate(clear), -far, side="left")
+        too_high = np.searchsorted(np.minimum.accumulate(clear[::-1])[::-1], far, side="right")
+        lows, highs = np.append(self.low, places), np.append(places - self.whole, self.high)
+        return np.asarray(np.where(levels < 0.5, lows[too_low], highs[too_high]))
+
+
+DrawnLaw = Laplace | Gaussian | Selected
+"""What one mechanism draws by."""
+NoiseLaw = DrawnLaw | Bracketed
 ADDITIVE: dict[str, type[Laplace | Gaussian]] = {law.name: law for law in (Laplace, Gaussian)}
 
 
-def law_named(name: str, scale: float, candidates: int = 1, step: float = 0.0) -> NoiseLaw:
-    """The law that a history or a trace names. Raises `KeyError`."""
-    return Selected(scale, candidates) if name == Selected.name else ADDITIVE[name](scale, step)
+def law_named(name: str, *facts: Any) -> NoiseLaw:
+    """The law that a history or a trace names, with its other `facts`. Raises `KeyError`."""
+    if name == Bracketed.name:
+        low, high, places, clear, counted, whole = facts
+        return Bracketed(low, high, tuple(places), tuple(clear), counted, whole)
+    if name == Selected.name:
+        return Selected(*facts)
+    scale, *step = (facts[0], *facts[2:])
+    return ADDITIVE[name](scale, *step)

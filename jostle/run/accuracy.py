@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from jostle.accounting.amounts import as_float
 from jostle.diagnostics import refuse
 from jostle.formulas import Noised
-from jostle.noise_laws import LEVEL, Gaussian, Laplace, Selected
+from jostle.noise_laws import LEVEL, Gaussian, Laplace
 from jostle.run.columns import NumberColumn
 from jostle.run.operators import need_number
 from jostle.run.propagation import Uncertainties, Uncertainty, uncertainties, vector_uncertainties
@@ -39,8 +39,8 @@ def with_noise(values: Any, amount: Amount | None, law: Laplace | Gaussian | Non
 @builtin
 def _error(value: Any) -> Any:
     """The 95 % half-width of a number, or of every element of a vector, a list, a record or a grouped result."""
-    if isinstance(value, Noised) and isinstance(value.law, Selected):
-        return value.law.half_width()
+    if isinstance(value, Noised) and value.ranks is not None:
+        return value.ranks
     return _told(value, LEVEL, lambda one: one.error)
 
 

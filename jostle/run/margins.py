@@ -1,7 +1,7 @@
 """The errors of released values as plain data: for listings, pages, files, frames and pictures.
 
 A margin is what JSON has of a number: `value`, its `error` at 95 %, and `low` and `high`. Those of a value have its
-form, with `None` where nothing is known. Of a selected number there is none: its error is in ranks.
+form, with `None` where nothing is known. Of a number that was chosen it is its `value`, and its error in `ranks`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ MOST_SHOWN = 2000
 """Elements and rows whose margins go into traces and listings; files and frames have all of them."""
 
 
-def ends(values: Any) -> tuple[Sequence[float | None], Sequence[float | None]] | None:
+def ends(values: Any) -> tuple[list[float | None], list[float | None]] | None:
     """The lower and the upper ends of the numbers of a column; None where no error is known."""
     if is_vector(values):
         vector = _of_vector(values)
-        return None if vector is None else (vector.low.ravel().tolist(), vector.high.ravel().tolist())
+        return None if vector is None else ([*vector.low.ravel().tolist()], [*vector.high.ravel().tolist()])
     told = of_numbers(values)
     if not any(told):
         return None
@@ -92,7 +92,10 @@ def _of_vector(value: Any) -> Uncertainties | None:
 
 
 def _margin(value: Any, one: Uncertainty | None) -> dict[str, float | None] | None:
-    return None if one is None else _finite(float(value), one.error, one.low, one.high)
+    if one is not None:
+        return _finite(float(value), one.error, one.low, one.high)
+    ranks = value.ranks if type(value) is Noised else None
+    return None if ranks is None else {"value": float(value), "ranks": ranks}
 
 
 def _finite(*numbers: float) -> dict[str, float | None]:

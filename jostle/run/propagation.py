@@ -22,8 +22,8 @@ from operator import add
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import Refusal, refuse
-from jostle.formulas import Formula, Noised, Origin, Source, error_text
-from jostle.noise_laws import LEVEL, AdditiveLaw, Gaussian
+from jostle.formulas import Formula, Noised, Origin, Source, error_text, ranks_text
+from jostle.noise_laws import LEVEL, AdditiveLaw, Bracketed, Gaussian, Selected
 from jostle.simulate import random_orders
 
 if TYPE_CHECKING:
@@ -92,8 +92,14 @@ def _of_one(value: Noised) -> Uncertainty | None:
 
 def errors_beside(values: Sequence[Any]) -> list[str]:
     """What stands beside each of these values in a table; nothing, where no error is known."""
-    told = of_numbers(values)
-    return [error_text(v, one.error) if one else "" for v, one in zip(values, told, strict=True)] if any(told) else []
+    texts = [_beside(value, one) for value, one in zip(values, of_numbers(values), strict=True)]
+    return texts if any(texts) else []
+
+
+def _beside(value: Any, one: Uncertainty | None) -> str:
+    if one is not None:
+        return error_text(value, one.error)
+    return ranks_text(value.ranks) if type(value) is Noised and value.ranks is not None else ""
 
 
 # Sums of noise -----------------------------------------------------------------------------------
@@ -126,8 +132,10 @@ def _noises(root: Origin) -> list[AdditiveLaw] | None:
     for node in _in_order([root]):
         weight = weights.pop(node)
         if isinstance(node, Source):
-            if not isinstance(node.law, AdditiveLaw):
+            if isinstance(node.law, Selected):
                 raise _in_ranks()
+            if isinstance(node.law, Bracketed):
+                return None
             noises += [node.law.times(abs(weight))] if weight else []
             continue
         slopes = _slopes(node)
@@ -230,7 +238,7 @@ def _quantile(ordered: Floats, q: float) -> float:
 def _in_ranks() -> Refusal:
     return refuse(
         "TypeError", "the error of a selection is known in ranks, not in values",
-        help="`error` of the number itself tells it; count on both sides of it for an interval in values",
+        help="`error` of the number itself tells it; `with epsilon e via interval` buys an interval in values",
     )  # fmt: skip
 
 
@@ -274,14 +282,15 @@ def _outcomes(roots: Sequence[Origin]) -> Iterator[Floats]:
 
 def _drawn_again(source: Source, order: NDArray[np.int64]) -> Floats:
     law = source.law
-    if not isinstance(law, AdditiveLaw):
+    if isinstance(law, Selected):
         raise _in_ranks()
-    return source.value - _quantiles(law, len(order))[order]
+    drawn = _quantiles(law, len(order))[order]
+    return drawn if isinstance(law, Bracketed) else source.value - drawn
 
 
 @lru_cache(maxsize=16)
-def _quantiles(law: AdditiveLaw, draws: int) -> Floats:
-    """The quantiles of noise in the middle of `draws` parts of equal probability."""
+def _quantiles(law: AdditiveLaw | Bracketed, draws: int) -> Floats:
+    """The quantiles of noise, or of what is known of a number, in the middle of `draws` parts of equal probability."""
     import numpy as np
 
     return law.quantiles((np.arange(draws) + 0.5) / draws)

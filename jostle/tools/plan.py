@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
-from jostle.noise_laws import Gaussian, Laplace, law_named
+from jostle.noise_laws import ADDITIVE, Gaussian, Laplace
 from jostle.tools.bound import beside
 from jostle.tools.files import read_program
 from jostle.tools.render import clean
@@ -118,7 +118,7 @@ def _numbers(events: Sequence[Event], file: str) -> list[Direct]:
         fields = event.fields
         if event.kind != "measure" or event.span is None or event.span.source.name != str(file):
             continue
-        law = law_named(fields["mechanism"], fields["scale"])
+        law = ADDITIVE.get(fields["mechanism"], Laplace)(fields["scale"])
         unit = next((u for u in ("epsilon", "rho") if u in fields), None)
         if unit is None or not fields.get("direct"):
             continue

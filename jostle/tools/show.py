@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from jostle.formulas import DOUBT, DOUBTFUL, error_text
+from jostle.formulas import DOUBT, DOUBTFUL, error_text, margin_text
 from jostle.tools.render import clean
 from jostle.trace.text import align, number, sparkline
 
@@ -55,10 +55,8 @@ def show(value: Any, width: int = 100, margins: Any = None) -> list[str]:
 
 def _beside(value: Any, margin: Any) -> str:
     """`± 30` of a margin, with a mark where the error exceeds the value."""
-    error = margin.get("error") if isinstance(margin, Mapping) else None
-    if error is None or not _number(value):
-        return ""
-    return f"± {error_text(value, error)}"
+    text = margin_text(value, margin)
+    return f"± {text}" if text else ""
 
 
 def _number(value: Any) -> bool:

@@ -277,6 +277,10 @@ def cases() -> list[Case]:
         on_rows("covariance(v, 9 - v)", 1, select("covariance(v, 9 - v)"), ["A,3"], ["A,3", "B,7"]),
         on_rows("quantile, median(v)", 1, select("median(v)"), ["A,0"] * 3, ["A,0"] * 4),
         on_rows("quantile, q = 0.9", 1, select("quantile(v, 0.9)"), ["A,0"], ["A,0", "B,7"]),
+        by_outcomes(
+            "quantile with an interval", 1, "n = {{ select median(7 * a) from c with epsilon 1 via interval }}",
+            [(0,)] * 3, [(0,)] * 4,
+        ),
         on_rows("bounds(v)", 1, select("bounds(v)"), ["A,3"], ["A,3", "B,7"]),
         on_rows("bounds, two rows of weight 1 in all", 1, select("bounds(v)"), ["A,3"], ["A,3", "B,7", "B,0"], WEIGHTS),
         on_rows("mode(v)", 1, select("mode(v)"), ["A,5"] * 2, ["A,5", "A,5", "B,3"]),

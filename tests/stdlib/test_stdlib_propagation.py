@@ -154,10 +154,12 @@ def test_errors_leave_with_the_numbers() -> None:
     session.bind("t", {"x": [1] * 900, "k": ["a"] * 900})
     result = session.run(Source("p", SHOWN))
     lines = result.output[0].split("\n")
-    assert lines[0].split() == ["k", "n", "±", "mean", "±", "middle"] and lines[1].split()[2] == "3"
+    assert lines[0].split() == ["k", "n", "±", "mean", "±", "middle", "±"] and lines[1].split()[2] == "3"
+    assert lines[1].endswith("4 ranks")  # ln(2/0.05) of the scale 2·3/3 of a median's noise, in halves of a rank
     assert lines[-1] == "?: the error is as large as the value" and lines[2].split()[3] == "?"
     told = result.margins()["r"]
-    assert list(told) == ["n", "both", "v"] and told["both"][0] == told["n"]
+    assert list(told) == ["n", "both", "v", "middle"] and list(told["middle"]) == ["value", "ranks"]
+    assert told["both"][0] == told["n"]
     n = result["r"]["n"]
     assert told["n"] == {"value": n, "error": 3, "low": n - 3, "high": n + 3}
     groups, cells, own = (event.fields for event in result.events if event.kind == "picture")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.definitions import ChargePurpose, Price
 from jostle.diagnostics import refuse
-from jostle.noise_laws import NoiseLaw
+from jostle.noise_laws import DrawnLaw
 from jostle.privacy.kernel.handles import Exposures, Handle
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.mechanisms.noise import Noise
@@ -37,7 +37,7 @@ class Measured:
     """
 
     what: str
-    law: NoiseLaw
+    law: DrawnLaw
     how: Additive | Selection
     sensitivity: float
     stability: int

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.definitions import ChargePurpose, Price, stability_price
-from jostle.noise_laws import Laplace
+from jostle.diagnostics import refuse
+from jostle.noise_laws import Bracketed, Laplace
 from jostle.plan.keys import holds, open_keys
 from jostle.plan.plan import Column, Filter, Key, Plan
 from jostle.privacy.kernel.handles import Exposures
 from jostle.privacy.kernel.measurement import E, Measured, Measurement, Release, needed_noise, stability_of
-from jostle.privacy.measurements.aggregates.aggregate import GroupAggregate, Mechanism
+from jostle.privacy.measurements.aggregates.aggregate import Aggregate, GroupAggregate, Mechanism
 from jostle.privacy.measurements.aggregates.count import Count
+from jostle.privacy.measurements.aggregates.quantile import Quantile
 from jostle.privacy.measurements.query import Answer, GroupKey, Request, key_columns
 from jostle.privacy.mechanisms.additive import Additive, share, sum_prices
 from jostle.privacy.mechanisms.noise import Noise
@@ -37,8 +39,15 @@ def select(request: Request, amount: Amount, via: str | None) -> Select | OpenSe
 def _shared(request: Request, amount: Amount, via: str | None) -> tuple[tuple[Mechanism, ...], list[Price]]:
     """The mechanisms of the aggregates at an equal share of an amount each, and what they cost."""
     table, part = request.table, share(amount, max(1, len(request.aggregates)))
-    mechanisms = tuple(a.mechanism(part, via, table) for a in request.aggregates)
+    if via == Bracketed.name and not any(isinstance(a, Quantile) for a in request.aggregates):
+        raise refuse("TypeError", "`via interval` is for quantiles, and here is none", help="leave it out")
+    mechanisms = tuple(a.mechanism(part, _of_own(a, via), table) for a in request.aggregates)
     return mechanisms, [a.price(m, table) for a, m in zip(request.aggregates, mechanisms, strict=True)]
+
+
+def _of_own(aggregate: Aggregate, via: str | None) -> str | None:
+    """The mechanism that is asked for, of an aggregate that it is for: beside a quantile's interval are others."""
+    return via if via != Bracketed.name or isinstance(aggregate, Quantile) else None
 
 
 @dataclass(frozen=True, eq=False)

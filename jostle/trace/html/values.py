@@ -9,7 +9,7 @@ from typing import Any
 
 from jostle.diagnostics import Refusal
 from jostle.events import Event
-from jostle.formulas import error_text
+from jostle.formulas import margin_text
 from jostle.trace.html.markup import Html, join, tag
 from jostle.trace.html.program import place_of, text_of
 from jostle.trace.pictures import Picture, pictures
@@ -82,14 +82,6 @@ def _vector(value: Any) -> bool:
     )  # fmt: skip
 
 
-def _beside(value: Any, margin: Any) -> str:
-    """`30` of a margin, marked where the error is as large as the value."""
-    error = margin.get("error") if isinstance(margin, Mapping) else None
-    if not isinstance(error, int | float) or not isinstance(value, int | float):
-        return ""
-    return error_text(value, error)
-
-
 def _field(margin: Any, name: str) -> Any:
     return margin.get(name) if isinstance(margin, Mapping) else None
 
@@ -105,7 +97,7 @@ def _value_html(value: Any, margins: Any = None) -> Html:
             head += [name, "±"] if name in noisy else [name]
             cells.append([number(row.get(name), 6) for row, _ in pairs])
             if name in noisy:
-                cells.append([_beside(row.get(name), _field(margin, name)) for row, margin in pairs])
+                cells.append([margin_text(row.get(name), _field(margin, name)) for row, margin in pairs])
         rows = list(zip(*cells, strict=True))
         more = tag("p", f"… {len(value) - _ROWS} more rows") if len(value) > _ROWS else None
         return join(tag("div", table(head, rows, class_="data"), class_="wide"), more)
@@ -114,7 +106,7 @@ def _value_html(value: Any, margins: Any = None) -> Html:
         return tag("p", tag("code", f"[{first}{', …' if len(value) > 12 else ''}]"), f" {len(value)} values",
                    class_="few", title=sparkline(value, 40))  # fmt: skip
     if isinstance(value, int | float):
-        beside = _beside(value, margins)
+        beside = margin_text(value, margins)
         return tag("p", number(value, 8) + (f" ± {beside}" if beside else ""), class_="big")
     return tag("pre", _text(value))
 

@@ -205,7 +205,7 @@ class SelectionAggregate(GroupAggregate):
 
     def mechanism(self, amount: Amount, via: str | None, table: Table) -> Selection:
         if via is not None:
-            raise refuse("TypeError", f"`{self.name}` is a selection, and takes no `via`")
+            raise refuse("TypeError", f"`{self.name}` is a selection, and takes no `via {via}`")
         return Selection.of(amount, table.measures)
 
     def price(self, mechanism: Selection, table: Table) -> Price:

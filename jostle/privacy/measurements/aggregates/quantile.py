@@ -11,23 +11,29 @@ The last interval has no end: #{< b} is N there. A minimum or maximum would pick
 so it aims, by a public shift, at the rank that noise can resolve, and at the first or last row where that is finer.
 Where rows have weights, the ends count by them, in whole units. The ends are linear in the rows, so that rows of a
 weight of 1 in all move them by no more than one row would; k is then that weight.
+
+`via interval` spends half of the amount on noisy counts around the answer (`bracketing`), which give its error in
+values; else it is known in ranks.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from jostle.accounting.amounts import Amount
 from jostle.diagnostics import refuse
 from jostle.formulas import Noised
 from jostle.language.aggregates import AGGREGATES
-from jostle.noise_laws import Selected
+from jostle.noise_laws import Bracketed, Selected
 from jostle.plan.bounds import bounds_of, is_integral
 from jostle.plan.plan import WEIGHT_BITS, Plan
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.kernel.measurement import weighted_stability_of
-from jostle.privacy.measurements.aggregates.aggregate import SelectionAggregate
+from jostle.privacy.kernel.measurement import Measured, weighted_stability_of
+from jostle.privacy.measurements.aggregates.aggregate import Floats, Ints, SelectionAggregate
+from jostle.privacy.measurements.aggregates.bracketing import Bracketing
 from jostle.privacy.measurements.aggregates.intervals import intervals
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.selection import Selection
@@ -63,22 +69,21 @@ class Quantile(SelectionAggregate):
     def empty(self, table: Table) -> tuple[Any, Any]:
         return [], []
 
+    def mechanism(self, amount: Amount, via: str | None, table: Table) -> Selection | Bracketing:  # type: ignore[override]
+        return Bracketing.of(amount, table) if via == Bracketed.name else super().mechanism(amount, via, table)
+
     def choose(
         self, mechanism: Selection, exact: tuple[Any, Any], noise: Noise, table: Table
     ) -> tuple[Noised, Selected]:
         import numpy as np
 
-        starts, numbers = intervals(*self.candidates(table), is_integral(self.expr, table.domains))
-        values, counts = exact
-        running = np.concatenate([[0], np.cumsum(np.asarray(counts, dtype=np.int64))])
-        ordered = np.asarray(values, dtype=float)
-        below = running[np.searchsorted(ordered, starts, side="left")]
-        through = np.append(below[1:], running[-1])  # the rows of an interval are below the next one's start
+        starts, numbers = self._intervals(table)
+        below = _rows_below(exact, starts)
         part = Fraction(self.rank()).limit_denominator(1000)
         c, d = part.numerator, part.denominator
         unit = 1 << (WEIGHT_BITS if table.weighted else 0)  # of a row in the counts
         scale = mechanism.scale(max(c, d - c) * weighted_stability_of(table) * unit, monotone=False)
-        least, most = d * below - c * running[-1], d * through - c * running[-1]
+        least, most = d * below[:-1] - c * below[-1], d * below[1:] - c * below[-1]
         if c in (0, d):
             aim = max(unit, math.ceil(min(scale * math.log(len(starts)) / 2, 2.0**61)))
             shift = aim if c == 0 else -aim
@@ -86,3 +91,33 @@ class Quantile(SelectionAggregate):
         scores = -np.maximum(0, np.maximum(least, -most))
         law = Selected(scale / (d * unit), len(starts))  # in ranks
         return Noised(float(numbers[mechanism.choose(noise, scores, scale)]), law), law
+
+    def release(
+        self, mechanism: Any, exact: Sequence[Any], noise: Noise, table: Table, undivided: bool
+    ) -> tuple[list[Any], list[Measured]]:
+        if not isinstance(mechanism, Bracketing):
+            return super().release(mechanism, exact, noise, table, undivided)
+        answers, events = super().release(mechanism.selection, exact, noise, table, undivided)
+        low, high = self.candidates(table)
+        (starts, _), whole = self._intervals(table), is_integral(self.expr, table.domains)
+        bracketed = []
+        for answer, numbers in zip(answers, exact, strict=True):
+            chosen, below = int(starts.searchsorted(answer, side="right")) - 1, _rows_below(numbers, starts)
+            around = mechanism.around(chosen, below, starts, self.rank(), noise)
+            places, clear = (tuple(array.tolist()) for array in around)
+            law = Bracketed(low, high, places, clear, mechanism.counts.mechanism, whole)
+            bracketed.append(Noised(float(answer), law))
+        return bracketed, [*events, mechanism.measured]
+
+    def _intervals(self, table: Table) -> tuple[Floats, Floats]:
+        return intervals(*self.candidates(table), is_integral(self.expr, table.domains))
+
+
+def _rows_below(exact: tuple[Any, Any], starts: Floats) -> Ints:
+    """How many rows lie below each start, and last of all how many there are."""
+    import numpy as np
+
+    values, counts = exact
+    running = np.concatenate([[0], np.cumsum(np.asarray(counts, dtype=np.int64))])
+    below = running[np.searchsorted(np.asarray(values, dtype=float), starts, side="left")]
+    return np.append(below, running[-1])

@@ -1,0 +1,98 @@
+"""An interval for a quantile: half of the amount chooses the answer, half counts the rows around it with noise.
+
+Public places stand on both sides of the chosen interval, at 1, 2, 4, … intervals from it, and cut the bounds into
+parts. The rows of each part are counted with noise; from these counts follows, at each place, by how much the rows
+below it are more or fewer than the quantile has below it, with noise of a known law (`noise_laws.Bracketed`).
+
+*Argument.* A selection and then counts, one after the other on the same rows: the second is chosen by the output of the
+first, and their prices add up (adaptive composition, in ε and in ρ). Parts are disjoint, so that a row is in one part
+of one group, and all counts of all groups together move by what the count of a group does (`terms.reach_of`).
+
+*Coverage.* Where the quantile lies below a place, at least its share of the rows do, so that the noise alone has to
+make that place look clearly too low. The places are looked at from the outside in and the first that is not clear
+ends it, so that only one of them, the first beyond the quantile, can fail: no level is divided among them. What is
+said holds with at least the level that it claims, at any data; the interval ends at places, and is the wider for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jostle.accounting.amounts import Amount
+from jostle.accounting.definitions import Price
+from jostle.noise_laws import Bracketed
+from jostle.plan.plan import Count
+from jostle.privacy.kernel.handles import Table
+from jostle.privacy.kernel.measurement import Measured
+from jostle.privacy.measurements.aggregates.terms import grid_of, reach_of, stability_of_term
+from jostle.privacy.mechanisms.additive import Additive, sum_prices
+from jostle.privacy.mechanisms.noise import Noise
+from jostle.privacy.mechanisms.selection import Selection
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Bracketing:
+    """A selection and noisy counts of the rows of a table, each within half of an amount; a delta is all of these'."""
+
+    amount: Amount
+    selection: Selection
+    counts: Additive
+    rows: Count
+    table: Table
+
+    @classmethod
+    def of(cls, amount: Amount, table: Table) -> Bracketing:
+        half, rows = Amount(amount.unit, amount.value // 2, amount.delta), Count(weighted=table.weighted)
+        selection = Selection.of(half, table.measures)
+        counts = Additive.fitted(half, None, table.measures, *reach_of(rows, table, undivided=False))
+        return cls(amount, selection, counts, rows, table)
+
+    @property
+    def mechanism(self) -> str:
+        return Bracketed.name
+
+    @property
+    def price(self) -> Price:
+        return sum_prices(self.amount, [self.selection.price, self.counts.price])
+
+    @property
+    def measured(self) -> Measured:
+        """What a trace tells of the counts."""
+        law = self.counts.law(*self._reach).times(2.0 ** -grid_of(self.rows))
+        stability = stability_of_term(self.rows, self.table, undivided=False)
+        return Measured("rows around", law, self.counts, 1, stability)
+
+    def around(self, chosen: int, below: Ints, starts: Floats, part: float, noise: Noise) -> tuple[Floats, Floats]:
+        """Of one group, places around the chosen of the intervals that begin at `starts`, and how clear each is.
+
+        `below`: how many rows, in units of their grid, lie below each start, and last of all how many there are. `part`
+        is the quantile. Clear is what `Bracketed` says.
+        """
+        import numpy as np
+
+        at = _places(chosen, len(starts))
+        rows = np.diff(below[[*at, -1]], prepend=0)
+        noisy = self.counts.draw(noise, rows, *self._reach).astype(float)
+        many = np.arange(1, len(rows))
+        more = (1 - part) * noisy.cumsum()[:-1] - part * noisy[::-1].cumsum()[::-1][1:]
+        sizes = np.sqrt(many * (1 - part) ** 2 + many[::-1] * part**2)
+        return starts[at], more / (self.counts.law(*self._reach).deviation * sizes)
+
+    @property
+    def _reach(self) -> tuple[int, int]:
+        return reach_of(self.rows, self.table, undivided=False)
+
+
+def _places(chosen: int, many: int) -> list[int]:
+    """The intervals, of `many`, at whose start there is a place: around the chosen one, and twice as far each time."""
+    steps = [2**i for i in range(many.bit_length())]
+    around = {chosen, chosen + 1, *(chosen - step for step in steps), *(chosen + 1 + step for step in steps)}
+    return sorted(place for place in around if 0 < place < many)

@@ -23,7 +23,6 @@ from jostle.plan.plan import Column, Scan
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.aggregates import registry, terms
 from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate
-from jostle.privacy.measurements.aggregates.quantile import Quantile
 
 ROOT = Path(__file__).resolve().parents[3]
 ROWS = {row.name: row for row in (*language.AGGREGATES.values(), *language.DISTINCT.values())}
@@ -54,9 +53,8 @@ def calls(row: AggregateRow) -> Iterator[str]:
 def program(names: Iterable[str], unit: str) -> str:
     """A select of each call, undivided, and in groups under a condition."""
     queries = [
-        f"x = {{{{ select {call} from t{rest} with epsilon 1{via} }}}}"
+        f"x = {{{{ select {call} from t{rest} with epsilon 1 }}}}"
         for name in names for call in calls(ROWS[name]) for rest in ("", " where r > 0 groupby c")
-        for via in (("", " via interval") if issubclass(registry.AGGREGATES[name], Quantile) else ("",))
     ]  # fmt: skip
     return "\n".join([f"private t = {SCHEMA} protecting {unit} budget epsilon 1000", *queries])
 

@@ -7,6 +7,7 @@ program hands over has been paid for, or it is refused.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from jostle.diagnostics import did_you_mean, refuse
@@ -72,7 +73,7 @@ def _by_name(value: Any, what: str, title: str) -> dict[str, list[float | None]]
     return {} if value is None else {title: _numbers(value, what)}
 
 
-def _margins(value: Any, title: str) -> dict[str, dict[str, list[float | None]]]:
+def _margins(value: Any, title: str) -> dict[str, dict[str, Sequence[float | None]]]:
     """The ends of what is noisy, where the program gives none of its own."""
     from jostle.run.margins import ends
 

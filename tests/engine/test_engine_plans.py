@@ -31,6 +31,7 @@ from jostle.plan.plan import (
     Plan,
     RowExpr,
     Scan,
+    Truncate,
     Union,
 )  # fmt: skip
 
@@ -105,6 +106,45 @@ def test_bounding_compares_the_raw_value(engine: DuckDb) -> None:
 def test_bounding_by_two_columns_drops_missing_ones(engine: DuckDb) -> None:
     bound = Bound(scan_of(engine, PEOPLE), ("who", "n"), 1)
     assert engine.rows(bound) == len({(row[0], row[2]) for row in PEOPLE if row[0]})
+
+
+def truncated(rows: list[Row], plan: Truncate) -> Counter[Row]:
+    """The rule as its documentation states it, in plain Python, of rows of a person, an age and a number or none."""
+
+    def place(row: Row) -> tuple[Any, ...]:
+        texts = (row[0], str(row[1]), "" if row[2] is None else str(row[2]))
+        if plan.order is None:
+            return (row_hash(texts),)
+        return row[2] is None, (row[2] or 0) * (-1 if plan.descending else 1), row_hash(texts)
+
+    def group_place(group: list[Row]) -> tuple[Any, ...]:
+        key = str(group[0][1] % 4)
+        return (*place(group[0])[:-1], row_hash((group[0][0], key)), key)
+
+    kept: Counter[Row] = Counter()
+    for who in {row[0] for row in rows if row[0]}:
+        mine = sorted((row for row in rows if row[0] == who), key=place)
+        groups = [[row for row in mine if row[1] % 4 == key or not plan.keys] for key in range(4 if plan.keys else 1)]
+        groups = sorted(filter(None, groups), key=group_place) if plan.keys else groups
+        for group in groups[: plan.groups if plan.keys else None]:
+            kept.update((row[0], float(row[1]), row[2] and float(row[2])) for row in group[: plan.rows])
+    return kept
+
+
+@pytest.mark.parametrize("groups", [None, 2])
+@pytest.mark.parametrize("most", [None, 1, 3])
+@pytest.mark.parametrize("order", [None, False, True])
+def test_bounds_of_a_query_are_the_portable_hash_or_an_order(
+    engine: DuckDb, groups: int | None, most: int | None, order: bool | None
+) -> None:
+    rng = random.Random(5)
+    people = [(rng.choice(["Ann", "Bob", "7", ""]), rng.randrange(40), rng.choice([None, 1, 2, 3])) for _ in range(90)]
+    texts = [(who, str(age), "" if number is None else str(number)) for who, age, number in people]
+    bound = Bound(scan_of(engine, texts), ("who",), None)
+    for keys in ((call("%", Column("age"), 4.0),), ()):
+        by = None if order is None else Column("n")
+        plan = Truncate(bound, keys, groups, most, by, bool(order))
+        assert Counter(engine.records(plan)) == truncated(people, plan)
 
 
 # Joins ---------------------------------------------------------------------------------------------

@@ -56,24 +56,37 @@ def person(by: list[str], dialect: Dialect) -> str:
 def truncated(plan: Truncate, rows: RowSql, source: str, hidden: list[str]) -> str:
     """The rows of a relation that stay; its columns are all that a program can see of it, `hidden` the rest."""
     columns = [physical.alias for physical in rows.columns.values()]
-    keys = [f"k{i}" for i in range(len(plan.keys))]
-    items = [*columns, *hidden, *(f"{_key(rows, expr)} AS k{i}" for i, expr in enumerate(plan.keys))]
-    in_order = ""
+    shown, keys = [*columns, *hidden], [f"k{i}" for i in range(len(plan.keys))]
+    items = [*shown, *(f"{_key(rows, expr)} AS k{i}" for i, expr in enumerate(plan.keys))]
+    first = []
     if plan.order is not None:
         items.append(f"{rows.value(plan.order)} AS o")
-        in_order = f"{{}}{' DESC' if plan.descending else ''} NULLS LAST, "
-    query = f"SELECT {', '.join(items)} FROM ({rows.over(source)})"
-    query = hashed(query, cells_of(rows.columns.values()), rows.dialect)
-    order = in_order.format("o") + ", ".join(["h", *columns, *(["n"] if "n" in hidden else [])])
-    group = f"PARTITION BY {', '.join(['p', *keys])} ORDER BY {order}"
-    best = f", first_value(o) OVER ({group}) AS best" if in_order and keys else ""
-    query = f"SELECT *, row_number() OVER ({group}) AS place{best} FROM ({query}){known(keys)}"
-    tests = [f"place <= {plan.rows}"] if plan.rows is not None else []
+        first = [f"o{' DESC' if plan.descending else ''} NULLS LAST"]
+    query = f"SELECT * FROM (SELECT {', '.join(items)} FROM ({rows.over(source)})){known(keys)}"
+    group = f"PARTITION BY {', '.join(['p', *keys])}"
+    if plan.rows is not None:
+        query = hashed(query, cells_of(rows.columns.values()), rows.dialect)
+        order = ", ".join([*first, "h", *columns, *(["n"] if "n" in hidden else [])])
+        query = f"SELECT *, row_number() OVER ({group} ORDER BY {order}) AS place FROM ({query})"
+        names = ", ".join([*shown, *keys, *["o"] * bool(first)])
+        query = f"SELECT {names} FROM ({query}) WHERE place <= {plan.rows}"
     if plan.groups is not None and keys:
-        order = ", ".join([in_order.format("best") + _hash(["p", *keys], rows.dialect), *keys])
+        if first:
+            query = f"SELECT *, {'max' if plan.descending else 'min'}(o) OVER ({group}) AS best FROM ({query})"
+            first = [first[0].replace("o", "best", 1)]
+        query = hashed(query, [Physical("p"), *_as_cells(plan.keys, rows)], rows.dialect)
+        order = ", ".join([*first, "h", *keys])
         query = f"SELECT *, dense_rank() OVER (PARTITION BY p ORDER BY {order}) AS row_group FROM ({query})"
-        tests.append(f"row_group <= {plan.groups}")
-    return f"SELECT {', '.join([*columns, *hidden])} FROM ({query}){_where(tests)}"
+        query = f"SELECT * FROM ({query}) WHERE row_group <= {plan.groups}"
+    return f"SELECT {', '.join(shown)} FROM ({query})"
+
+
+def _as_cells(keys: tuple[RowExpr, ...], rows: RowSql) -> list[Physical]:
+    """The keys `k0` … as whole numbers and texts."""
+    numeric = [kind_of(expr, rows.schema) == "number" for expr in keys]
+    texts = (f"CAST(k{i} AS VARCHAR)" for i in range(len(keys)))
+    whole = (rows.dialect.cast.format(f"k{i}", "BIGINT") for i in range(len(keys)))
+    return [Physical(w, True) if n else Physical(t) for n, w, t in zip(numeric, whole, texts, strict=True)]
 
 
 def cells_of(columns: Iterable[Physical]) -> list[Physical]:
@@ -117,11 +130,6 @@ def _term(rows: RowSql, term: GroupTerm, name: str) -> tuple[str, str, bool]:
 def _key(rows: RowSql, expr: RowExpr) -> str:
     kind_of(expr, rows.schema)
     return rows.value(group_key_value(expr, rows.schema))
-
-
-def _hash(columns: list[str], dialect: Dialect) -> str:
-    """64 hexadecimal digits of the values of columns; rows that have the same are equal in them."""
-    return dialect.sha256.format(canonical([f"CAST({column} AS VARCHAR)" for column in columns], dialect))
 
 
 def _where(tests: list[str]) -> str:

@@ -22,6 +22,20 @@ Else r is kept or not; if it is, it pushes out at most one row r′ of c.
 So 2m for each side, whichever rows are kept; k rows, taken one after the other, give k·2m, and if a source is on both
 sides the sums add. The same holds where one side is public and `up to` is given.
 
+*A table with itself*, by the same columns on both sides: k·(4m − 2) in place of k·4m. A row r more with key c is one
+more row of c on either side, or on one of them, where the sides are filtered differently, which is 2m at most. Let the
+sides have a and b rows of c that are kept, and a′ and b′ once r is there, all at most m.
+
+* r is kept on both. Its own pairs are a′ + b′ − 1 ≤ 2m − 1, since (r, r) is one pair and not two. So are those of the
+  rows that it pushes out, a + b − 1, where there is one on either side; where there is one on one side alone, its pairs
+  are as many as the other side had before r came, m − 1 at most. So 4m − 2. Where a or b is 0 before, at most m rows
+  that met none go, with at most m pairs of r.
+* r is kept on one side alone: 2m, as above. A row without a key is at most by itself on either side: 2.
+
+By two columns (`on a.x = b.y`) r is at one key on the left and at another on the right, and 4m it is: with m = 1, the
+left rows x of c₁ and y of c₂ and the right rows z of c₁ and w of c₂ pair as (x, z) and (y, w); r pushes x out there and
+w here, and the pairs are (r, z) and (y, r).
+
 *Weights.* A join with a public table gives each copy of a row its weight, and a row that met none its own. What keeps
 public rows beside rows with weights is refused, and so is `up to`: a row that is pushed out may weigh more than the one
 that came in.
@@ -33,7 +47,7 @@ from collections.abc import Sequence
 
 from jostle.diagnostics import refuse
 from jostle.plan.kinds import kind_of
-from jostle.plan.plan import Column, Exact, Join
+from jostle.plan.plan import Column, Derive, Exact, Filter, Join, Plan
 from jostle.plan.schemas import schema_of
 from jostle.privacy.kernel.handles import Table, join_exposures
 from jostle.privacy.kernel.kernel import Kernel
@@ -73,6 +87,8 @@ def join(
     )  # fmt: skip
     exposures = join_exposures((left.exposures, right.exposures), factors)
     mine, theirs = tuple(name for name, _ in on), tuple(name for _, name in on)
+    if most and left.exposures == right.exposures and made_of(left.plan, mine) == made_of(right.plan, theirs):
+        exposures = join_exposures((left.exposures,), (4 * most - 2,))
     plan = Join(left.plan, right.plan, mine, most, theirs=() if mine == theirs else theirs, kind=kind)
     return Table(exposures, plan, tuple(schema_of(plan).items()))
 
@@ -85,6 +101,22 @@ def check_keys(left: Table, right: Table, on: Sequence[tuple[str, str]]) -> None
         if kind_of(Column(mine), left.domains) != kind_of(Column(theirs), right.domains):
             name = f"`{mine}`" if mine == theirs else f"`{mine} = {theirs}`"
             raise refuse("TypeError", f"{name} is a number on one side of the join and a text on the other")
+
+
+def made_of(plan: Plan, names: tuple[str, ...]) -> tuple[Plan, tuple[str, ...]]:
+    """What a plan is made of by filters and derived columns, and what these columns of it are called there.
+
+    A row of the plan is one of those rows, and its columns have the same cells.
+    """
+    while isinstance(plan, Filter | Derive):
+        if isinstance(plan, Derive):
+            columns = [dict(plan.columns)[name] for name in names]
+            same = tuple(column.name for column in columns if isinstance(column, Column))
+            if len(same) < len(names):
+                break
+            names = same
+        plan = plan.source
+    return plan, names
 
 
 def _factor(kernel: Kernel, other: Table, on: Sequence[str], kept: bool) -> int:

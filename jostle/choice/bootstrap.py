@@ -1,4 +1,4 @@
-"""`bootstrap(option, cells, queries, epsilon = e)` estimates how accurate an option is on data like its own estimate.
+"""`bootstrap(cells, option, queries, epsilon = e)` estimates how accurate an option is on data like its own estimate.
 
 For options whose error is not known in closed form (`dawa`, `mwem`, …): the released cells are taken for the data, and
 the option runs on them again and again with the noise it had (Efron's parametric bootstrap). The cells are public, the
@@ -18,14 +18,14 @@ from jostle.privacy.kernel.handles import handles_in
 from jostle.privacy.kernel.minting import exposed, public_cube
 from jostle.run.faults import private_value
 from jostle.run.registry import builtin
-from jostle.run.values import Part, Record, is_number, is_workload, kind_name
+from jostle.run.values import Part, Record, is_number, is_sequence, is_workload, kind_name
 
 MOST_RUNS = 10_000
 
 
 @builtin
 def _bootstrap(
-    option: Any, cells: Any, queries: Any, *, epsilon: Any = None, rho: Any = None, runs: Any = 100.0, seed: Any = 0.0,
+    cells: Any, option: Any, queries: Any, *, epsilon: Any = None, rho: Any = None, runs: Any = 100.0, seed: Any = 0.0,
     at: Any,
 ) -> Record:  # fmt: skip
     """`standard_error` (root mean square of the error, with its bias), `error` (its 95 % quantile) and `bias`.
@@ -35,6 +35,8 @@ def _bootstrap(
     import numpy as np
 
     interp, _ = at
+    if is_sequence(option) or hasattr(option, "shape"):  # the order of the version before
+        cells, option = option, cells
     for handle in handles_in([cells, queries, epsilon, rho]):
         raise private_value(handle, "cannot be rehearsed on: `bootstrap` takes released cells")
     if not is_workload(queries):

@@ -143,7 +143,7 @@ row("tail_energy", "@cube, kept, costs, weights, grain = 1", "What is left out w
     Gives.SCORE, HANDLES, SCORES, "leftover", function="scores.candidates:tail_energy")  # fmt: skip
 row("coordinate_scores", "@rows, given, parameters = none, *, bound = 1",
     "The coordinates of a row kernel's sum and their negatives: scores.", Gives.SCORE, HANDLES, SCORES)  # fmt: skip
-row("correct_count", "model, @table, label", "How many rows a public classifier gets right: a score.", Gives.SCORE,
+row("correct_count", "@table, model, label", "How many rows a public classifier gets right: a score.", Gives.SCORE,
     HANDLES, SCORES, "rows_right")  # fmt: skip
 row("entropy", "@table, by, label, *, most", "How well a split tells classes apart, by entropy: a score.",
     Gives.SCORE, ROWS, SCORES)  # fmt: skip
@@ -164,7 +164,7 @@ row("predicates", "cube, *conditions", "The workload of conditions on a cube's d
 row("answer", "queries, cells", "The answers of a workload on released cells.", reads=HANDLES)
 row("exact", "queries, cube", "The answers of a workload on public counts.", reads=HANDLES)
 row("cells", "cube", "The counts of a public cube, or the rows of public vectors.", reads=HANDLES)
-row("accuracy", "model, table, label", "The share of a public table's rows whose class a classifier names.",
+row("accuracy", "table, model, label", "The share of a public table's rows whose class a classifier names.",
     reads=HANDLES)  # fmt: skip
 row("simulated_tables", "count/many, seed = 1, *, rows = none", "Public synthetic tables to train choices on.",
     reads=HANDLES)  # fmt: skip
@@ -229,7 +229,7 @@ row("explain", "value", "What a ChoiceMaker has learned, as a text.", reads=HAND
 row("error", "value", "The 95 % half-width of measured numbers, and of what is calculated from them.", reads=HANDLES)
 row("standard_error", "value", "The standard error of measured numbers, and of what is calculated from them.")
 row("band", "value, level = 0.95", "The bounds between which each true value lies with a probability.")
-row("bootstrap", "option, cells, queries, *, epsilon = none, rho = none, runs = 100, seed = 0",
+row("bootstrap", "cells, option, queries, *, epsilon = none, rho = none, runs = 100, seed = 0",
     "The error of an option, by running it on released cells.", reads=HANDLES)  # fmt: skip
 row("spent", "value", "What a private source has lost.", Gives.BALANCE, HANDLES)
 row("left", "value", "What a private source has left.", Gives.BALANCE, HANDLES)
@@ -256,6 +256,9 @@ OPENERS = tuple(name for name, entry in BUILTINS.items() if entry.effect is DECL
 
 DOMAINS = frozenset(name for name, entry in BUILTINS.items() if entry.gives is Gives.DOMAIN)
 """The words of a description that list no values."""
+
+TURNED = frozenset({"correct_count", "accuracy", "bootstrap"})
+"""Functions whose first two arguments stood the other way round in the version before; kinds tell which is which."""
 
 EVERYWHERE = tuple(name for name, entry in BUILTINS.items() if not entry.module)
 """The names that every program knows without `use`."""

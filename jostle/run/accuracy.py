@@ -93,7 +93,7 @@ def _told(value: Any, level: float, part: Callable[[Uncertainty | Uncertainties]
     what = "a number that was not measured" if isinstance(value, float) else kind_name(value)
     raise refuse(
         "TypeError", f"{_SAY}, not {what}",
-        help="of a model's or an option's answers, `bootstrap(option, cells, queries, epsilon = e)` tells",
+        help="of a model's or an option's answers, `bootstrap(cells, option, queries, epsilon = e)` tells",
     )  # fmt: skip
 
 
@@ -105,6 +105,6 @@ def _of_vector(value: Any, level: float) -> Uncertainties:
     if vector is None:
         raise refuse(
             "TypeError", f"{_SAY}, and of this vector nothing is known",
-            help="for other options, `bootstrap(option, cells, queries, epsilon = e)`",
+            help="for other options, `bootstrap(cells, option, queries, epsilon = e)`",
         )  # fmt: skip
     return vector

@@ -18,9 +18,10 @@ MOST_TABLES = 1000
 
 
 @builtin
-def _accuracy(model: Any, table: Any, label: Any, *, at: Any) -> float:
-    """`accuracy(model, test, class)`: the share of the rows of a public table whose class the model names."""
+def _accuracy(table: Any, model: Any, label: Any, *, at: Any) -> float:
+    """`accuracy(test, model, class)`: the share of the rows of a public table whose class the model names."""
     interp, _ = at
+    table, model = _in_order(table, model)
     name = _class_of("accuracy", model, table, label)
     from jostle.kernels.classifiers.codes import coded, positions
 
@@ -34,11 +35,12 @@ def _accuracy(model: Any, table: Any, label: Any, *, at: Any) -> float:
 
 
 @builtin
-def _correct_count(model: Any, table: Any, label: Any, *, at: Any) -> Any:
-    """`correct_count(model, D, class)`: how many rows of a table a public classifier gets right, a score."""
+def _correct_count(table: Any, model: Any, label: Any, *, at: Any) -> Any:
+    """`correct_count(D, model, class)`: how many rows of a table a public classifier gets right, a score."""
     from jostle.kernels.rowprograms.decisions import right_count
 
     interp, span = at
+    table, model = _in_order(table, model)
     name = _class_of("correct_count", model, table, label)
     read = tuple(n for n in model.attributes if n != name)
     try:
@@ -48,6 +50,11 @@ def _correct_count(model: Any, table: Any, label: Any, *, at: Any) -> Any:
     except ValueError as error:
         raise refuse("ValueError", "`correct_count` cannot work with this classifier", help=str(error)) from None
     return score if score.private else interp.kernel.measure(NoisyScore.of(score, None, None), span)
+
+
+def _in_order(table: Any, model: Any) -> tuple[Any, Any]:
+    """What is read first; in the version before the model stood before it."""
+    return (model, table) if is_model(table) or isinstance(model, Table) else (table, model)
 
 
 def _class_of(what: str, model: Any, table: Any, label: Any) -> str:

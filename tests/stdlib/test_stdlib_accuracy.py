@@ -149,11 +149,11 @@ def test_a_rehearsal_cannot_charge_a_private_source() -> None:
 def test_the_bootstrap_of_an_unbiased_option_is_its_standard_error(one: Session) -> None:
     one.execute(Source("accuracy", "x = hdmm_cells(c, r) with epsilon 0.5\ne = standard_error(answer(r, x))\n"))
     spent = value(one, "spent(c)")
-    made = value(one, "bootstrap(hdmm, x, r, epsilon = 0.5, runs = 300)")
+    made = value(one, "bootstrap(x, hdmm, r, epsilon = 0.5, runs = 300)")
     assert value(one, "spent(c)") == spent
     assert np.mean(made["standard_error"] ** 2) == pytest.approx(np.mean(one.names()["e"] ** 2), rel=0.2)
     assert np.abs(made["bias"]).max() < 1.5
-    again = value(one, "bootstrap(hdmm, x, r, epsilon = 0.5, runs = 300)")
+    again = value(one, "bootstrap(x, hdmm, r, epsilon = 0.5, runs = 300)")
     np.testing.assert_array_equal(made["error"], again["error"])
 
 

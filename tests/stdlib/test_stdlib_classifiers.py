@@ -89,7 +89,7 @@ def test_on_public_rows_each_is_exact(option: str) -> None:
 def test_gaussian_forms_come_with_the_budget(budget: str, amount: str) -> None:
     program = (
         f"m = naive_bayes(D, k) with {amount}\nl = linear(D, k) with {amount}\ns = shrunk_bayes(D, k) with {amount}\n"
-        "release r = min([accuracy(m, P, k), accuracy(s, P, k)])"
+        "release r = min([accuracy(P, m, k), accuracy(s, P, k)])"
     )
     result = attempt(program, budget)
     assert result.ok, result.diagnostics
@@ -177,7 +177,7 @@ def test_columns_of_few_whole_numbers_are_not_cut() -> None:
 def test_how_right_a_model_is_can_be_measured() -> None:
     """Within twenty deviations of the public share; its error is that of two counts of scale 2/0.5 of 3,000 rows."""
     program = "m = naive_bayes(D, k) with epsilon 50\nrelease right = accuracy(m, P, k)\n"
-    result = attempt(program + "release seen = noisy_accuracy(m, D, k) with epsilon 0.5")
+    result = attempt(program + "release seen = noisy_accuracy(D, m, k) with epsilon 0.5")
     assert result.ok, result.diagnostics
     assert abs(result["seen"]["accuracy"] - result["right"]) < 0.06
     assert 0.003 < result["seen"]["error"] < 0.008

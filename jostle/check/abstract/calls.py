@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 from jostle.accounting.amounts import QUANTA
 from jostle.check.abstract import kinds, numbers, rows
 from jostle.check.abstract.declarations import keys_of
-from jostle.check.abstract.joins import join_all, uniform, walked
+from jostle.check.abstract.joins import join, join_all, uniform, walked
 from jostle.check.abstract.values import (
     ANY_NUMBER,
     EACH,
@@ -40,7 +40,7 @@ from jostle.check.abstract.values import (
     widened,
 )  # fmt: skip
 from jostle.language import facts
-from jostle.language.builtins import BUILTINS, DOMAINS
+from jostle.language.builtins import BUILTINS, DOMAINS, TURNED
 from jostle.language.facts import Effect, Gives
 from jostle.language.operations import ROW_FUNCTIONS
 from jostle.syntax import nodes as n
@@ -135,8 +135,12 @@ class Arguments:
 
     @property
     def exposed(self) -> Any:
-        """What is measured, scored or transformed."""
-        return self.named(self.row.exposed.name) if self.row.exposed is not None else PUBLIC
+        """What is measured, scored or transformed; where it may stand in the second place, either of the two."""
+        value = self.named(self.row.exposed.name) if self.row.exposed is not None else PUBLIC
+        if self.row.name not in TURNED or isinstance(value, Handle):
+            return value
+        other = self.named(self.row.parameters[1].name)
+        return other if cannot_charge(value) else join(value, other)
 
 
 def _transfer_builtin(w: Interpreter, call: Arguments, node: n.Expr) -> Any:

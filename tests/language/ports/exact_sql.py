@@ -151,3 +151,16 @@ def qrlew_orders(frames: Frames) -> dict[str, Any]:
         "ages": Groups(("twenties",), {"n": Noisy(ages, 1)}, range(5)),
         "none_in_winter": Noisy((~customers.id.isin(winter)).sum(), 1),
     }
+
+
+def postgres_reports(frames: Frames) -> dict[str, Any]:
+    pums, old = frames["pums"], frames["pums"].age >= 65
+    coast = pums.state.map({"CA": "west", "MA": "east", "NY": "east", "TX": "gulf"})
+    incomes = pums.income.groupby(coast).sum()
+    quarters = (pd.to_datetime(frames["members"].joined).dt.quarter).value_counts()
+    return {
+        "over_65": {"old": Noisy(old.sum(), 1), "married": Noisy((old & (pums.married == 1)).sum(), 1)},
+        "combinations": Noisy(len(pums[["age", "educ"]].drop_duplicates()), 1),
+        "incomes": Groups(("coast",), {"income": Noisy(incomes, 500_000)}, ["east", "gulf", "west"]),
+        "quarters": Groups(("quarter",), {"n": Noisy(quarters, 1)}, [1, 2, 3, 4]),
+    }

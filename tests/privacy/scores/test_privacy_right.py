@@ -30,10 +30,10 @@ models = [always, asked, summed, branched]
 """
 SCORES = """
 r = exp_mech(models, [correct_count(m, t, "c") for m in models]) with epsilon 1
-n = laplace(correct_count(branched, t, "c")) with epsilon 1
+n = laplace(correct_count(t, branched, "c")) with epsilon 1
 x = noisy_max([correct_count(asked, t, "c"), gini(t, b, c)]) with epsilon 1
 for k, p in partition(t, a) { z = noisy_max([correct_count(m, p, "c") for m in models]) with epsilon 0.5 }
-y = noisy_max([correct_count(asked, t[a = "x"], "c"), correct_count(asked, t[a = "y"], "c")]) with epsilon 1
+y = noisy_max([correct_count(t[a = "x"], asked, "c"), correct_count(asked, t[a = "y"], "c")]) with epsilon 1
 """
 
 

@@ -73,9 +73,9 @@ def test_a_score_is_paid_by_the_source_it_is_of(name: str) -> None:
 
 
 def test_either_argument_of_a_score_may_be_its_table() -> None:
-    turned = 'correct_count(m if p == 1 else mine, mine if p == 1 else m, "sex")'
-    found = costs(f"param p = 1\nm = 1\nx = laplace({turned}, epsilon = 0.2)\n")
-    assert str(found["mine"]) == "at most epsilon 0.2 of 1" and str(found["other"]) == "nothing of 1"
+    turned = 'correct_count(m if p > 1 else mine, mine if p > 1 else m, "sex")'
+    found = costs(f"p = laplace(size(other), epsilon = 0.1)\nm = 1\nx = laplace({turned}, epsilon = 0.2)\n")
+    assert str(found["mine"]) == "at most epsilon 0.2 of 1" and str(found["other"]) == "exactly epsilon 0.1 of 1"
 
 
 RELEASED = {

@@ -71,6 +71,7 @@ class Repl:
         self._provenance: dict[str, Provenance] = {}
         self.events: list[Event] = []
         self.failed = False  # whether an entry or a command was refused
+        self.width: int | None = None  # of what is said, where it is not standard output that says it
 
     def prompt(self) -> str:
         """`adult ε 0.60/1.00 › `: what is left of each source's budget; `jostle › ` where there is none."""
@@ -196,7 +197,7 @@ class Repl:
                 self._refused(refusal)
                 return
             self._say("\n".join(prices(charges)) or "nothing")
-        elif what == "type" and (text := documented(rest, names, width_of(sys.stdout))):
+        elif what == "type" and (text := documented(rest, names, self.width or width_of(sys.stdout))):
             self._say(text)
         elif rest not in names:
             from jostle.tools.documentation import documented as all_names

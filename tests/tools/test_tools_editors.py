@@ -334,13 +334,19 @@ def test_a_kernel_runs_cells_and_stops_at_a_refusal(folder: Path) -> None:
         '%%jostle\nprivate people = table("people.csv") described by {age: 0..99} protecting rows budget epsilon 50\n'
     )
     cell += "n = {{ select count(*) from people with epsilon 50 }}\nrelease n\n"
-    later = ["round(n / 10)", "two = %jostle 1 + 1\ntwo", "%jostle help(dawa)", "%%jostle\nx = nowhere", "'not run'"]
+    later = [
+        "round(n / 10)",
+        "two = %jostle {{ select count(*) from table([{a: 1}, {a: 2}]) }}\ntwo",
+        "%jostle help(dawa)",
+        "%%jostle\nx = nowhere",
+        "'not run'",
+    ]
     book = new_notebook(cells=[new_code_cell(text) for text in ("%load_ext jostle", cell, *later)])
     client = nbclient.NotebookClient(book, timeout=900, kernel_name="python3", resources={"metadata": {"path": "."}})
     with pytest.raises(nbclient.exceptions.CellExecutionError, match="`nowhere` is not defined"):
         client.execute()
     assert "ε 50 of 50" in json.dumps(book.cells[1].outputs, ensure_ascii=False)
-    assert [book.cells[at].outputs[0]["data"]["text/plain"] for at in (2, 3)] == ["10", "2.0"]
+    assert [book.cells[at].outputs[-1]["data"]["text/plain"] for at in (2, 3)] == ["10", "2.0"]
     assert book.cells[4].outputs[0]["text"].startswith("dawa(db, queries)")
     *_, fault = book.cells[5].outputs
     assert f"cell {book.cells[5].execution_count}:1:5" in fault["traceback"][1] and not any(

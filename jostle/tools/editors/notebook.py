@@ -47,6 +47,7 @@ class Notebook:
         self.session = Session(listeners=[self._events.append], out=self._printed.append)
         self._said: list[str] = []
         self._shell = Repl(self.session, self._said.append, lambda refusal: self._said.append(_text_of(refusal)))
+        self._shell.width = 90
         self._cells = 0
 
     def cell(self, text: str, number: int | None = None) -> Shown:
@@ -187,10 +188,12 @@ class CellReport:
 
 def load(shell: Any) -> None:
     """Registers `%%jostle` and `%jostle` with an IPython shell."""
+    from IPython.core.magic import no_var_expand
     from IPython.display import display
 
     notebook = Notebook(shell.user_ns)
 
+    @no_var_expand  # which would take the braces of a query for Python's
     def jostle(line: str, cell: str | None = None) -> Any:
         """Runs Jostle, in one session for the notebook.
 

@@ -36,11 +36,19 @@ def documented(name: str, names: Mapping[str, Any], width: int = 100) -> str:
     from jostle.run.values import Module
     from jostle.tools.documentation import documentation
 
-    if name in names:
-        modules = [value for value in names.values() if isinstance(value, Module) and value.of_library]
-        if not any(names[name] is module or names[name] is module.names.get(name) for module in modules):
+    if name in names and not is_of_library(name, names):
+        value = names[name]
+        if not (isinstance(value, Module) and value.of_library):
             return ""
     return "\n\n".join(entry.text(width) for entry in documentation(name))
+
+
+def is_of_library(name: str, names: Mapping[str, Any]) -> bool:
+    """Whether a name of a session is one that a module of the library brought."""
+    from jostle.run.values import Module
+
+    modules = [value for value in names.values() if isinstance(value, Module) and value.of_library]
+    return any(names[name] is module.names.get(name) for module in modules)
 
 
 def describe(name: str, value: Any) -> str:

@@ -161,7 +161,7 @@ class Repl:
 
             self._say(choices(self.events, rest or None).rstrip())
         elif name == "names":
-            self._say("\n".join(sorted({*self._session.names()} - {"_"})) or "nothing has been defined")
+            self._say("\n".join(self._own_names()) or "nothing has been defined")
         elif name in ("type", "cost", "why"):
             self._about(name, rest)
         elif name == "explain":
@@ -176,6 +176,13 @@ class Repl:
             hint = did_you_mean(name, COMMANDS)
             self._say(f"there is no command :{name}" + (f"; {hint}" if hint else "; :help lists them"))
         return True
+
+    def _own_names(self) -> list[str]:
+        """The names of this session and the modules that it uses, without what those of the library brought."""
+        from jostle.tools.describe_value import is_of_library
+
+        names = self._session.names()
+        return sorted(name for name in names if name != "_" and not is_of_library(name, names))
 
     def _budget(self) -> None:
         from jostle.tools.show import budget_text

@@ -66,8 +66,18 @@ STEPS: list[tuple[str, list[str], str]] = [
     (":names", [ENTER], r"below"),
     (":time", [ENTER], r"people ε"),
     ("twice(4)", [ENTER], r"(?s)8.*\d+ ms|\d s"),
+    (":type dawa", [ENTER], r"(?s)dawa\(db, queries\).*a quarter of epsilon.*allotment"),
+    ("gini?", [ENTER], r"of `use trees`"),
+    ("6 * 7", [ENTER], r"(?m)^42$"),
+    ("_ + 1", [ENTER], r"(?m)^43$"),
+    ("m = {{ select count(*) from peop", [TAB], r"from people"),
+    (' where city == "Be', [TAB], r'== "Bergen'),
+    ("", [STOP], r"people ε"),
+    (":lo", [TAB], r":load"),
+    (" data/../nothing.jst", [ENTER], r"there is no program"),
+    (PEOPLE.replace("epsilon 1", "epsilon 5"), [ENTER], r"with a budget of epsilon 1: it stands"),
     (":nothing", [ENTER], r"there is no command :nothing"),
-    (":quit", [ENTER], r":quit\n.*[#$] ?$"),
+    ("exit", [ENTER], r"exit\n.*[#$] ?$"),
 ]  # fmt: skip
 
 

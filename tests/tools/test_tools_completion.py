@@ -14,7 +14,7 @@ from jostle.syntax.expected import expected, last_statement
 from jostle.syntax.lexicon import colour_tokens, lexicon
 from jostle.tools.completion import Vocabulary, command, complete, vocabulary_of
 from jostle.tools.cost_preview import CostPreview
-from jostle.tools.describe_value import Provenance, describe, reasons
+from jostle.tools.describe_value import Provenance, describe, documented, is_of_library, reasons
 from jostle.tools.dry_run import prices
 from jostle.tools.places import argument
 from jostle.tools.session import Session
@@ -185,6 +185,14 @@ def test_types_say_what_is_public(session: Session) -> None:
     assert describe("h", names["h"]).endswith("  x (10)") and describe("n", names["n"]) == "n: a number\n  public"
     known = vocabulary_of(names, EVERYWHERE)
     assert known.columns["people"] == ("age", "sex") and "x_range" in known.fields["h"]
+
+
+def test_names_of_the_session_are_apart_from_those_of_the_library(session: Session) -> None:
+    enter(session, CostPreview(session), PEOPLE + "use histograms\nn = 3\ndef twice(x): return 2 * x")
+    names = session.names()
+    assert [name for name in sorted(names) if not is_of_library(name, names)] == ["histograms", "n", "people", "twice"]
+    assert documented("dawa", names).startswith("dawa(db, queries)") and documented("n", names) == ""
+    assert describe("twice", names["twice"]).startswith("twice(x): a function")
 
 
 def test_a_second_budget_for_the_same_data_is_told(session: Session) -> None:

@@ -52,7 +52,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_page_is_built_and_has_its_place(site: Path) -> None:
     page = (site / "tutorial.html").read_text(encoding="utf-8")
     assert '<span class="kd">private</span>' in page or '<span class="k">private</span>' in page
-    written = [path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")]
+    paths = [path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")]
+    written = [path.as_posix() for path in paths if path.parts[0] != "editors"]  # that is the page of an extension
     places = [place.removesuffix(".md") for place in (*written, *build.made_pages())]
     assert [place for place in places if not (site / f"{place}.html").exists()] == []
     order = (site / "index.html").read_text(encoding="utf-8")

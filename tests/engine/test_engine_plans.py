@@ -183,6 +183,16 @@ def test_joins_that_do_not_fit_are_refused(engine: DuckDb) -> None:
 # Groups --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("many", [5, 400])
+def test_codes_are_places_in_a_list_of_any_length(engine: DuckDb, many: int) -> None:
+    rows = [(f"p{i}", str(i % 90), "1") for i in range(0, 900, 2)] + [("", "", "2"), ("nobody", "0", "3")]
+    names, ages = tuple(f"p{i * 3}" for i in range(many)), tuple(float(i % 300) for i in range(many, 0, -1))
+    codes = engine.codes(scan_of(engine, rows), (Key(Column("who"), names), Key(Column("age"), ages)))
+    wanted = [[names.index(who) if who in names else -1 for who, _, _ in rows],
+              [ages.index(float(age)) if age and float(age) in ages else -1 for _, age, _ in rows]]  # fmt: skip
+    assert [column.tolist() for column in codes] == wanted
+
+
 def test_groups_are_dense_and_in_the_order_of_the_keys(engine: DuckDb) -> None:
     scan = scan_of(engine, [("a", "10", "1"), ("b", "25", "2"), ("a", "", "3"), ("c", "31", "4"), ("a", "10", "")])
     decade = Key(call("/", Column("age"), 10.0), range(5))

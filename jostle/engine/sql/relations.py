@@ -275,6 +275,9 @@ def _few(side: Relation, on: tuple[str, ...], most: int, *, whole: bool) -> Rela
 # Groups --------------------------------------------------------------------------------------------
 
 
+_PLACES = 128  # listed values among which a row's is as soon found as it is looked up in a table of them
+
+
 @dataclass(frozen=True, slots=True)
 class Grouped:
     """A query for groups: key columns first, then a column a term; `exact[i]`: that term is text, not a BIGINT."""
@@ -322,7 +325,7 @@ def codes(source: Relation, keys: tuple[Key, ...]) -> str:
     """
     rows = source.rows()
     whole = "INTEGER" if source.most_rows < 2**31 else "BIGINT"
-    items = [f"CAST(n AS {whole}) AS n"] if source.numbered else []
+    items, lists = [f"CAST(n AS {whole}) AS n"] if source.numbered else [], ""
     for i, key in enumerate(keys):
         value, size = _key_value(rows, key, source.schema), len(key.values)
         if isinstance(key.values, range):
@@ -330,11 +333,16 @@ def codes(source: Relation, keys: tuple[Key, ...]) -> str:
             place = f"CASE WHEN {value} BETWEEN {first} AND {last} THEN {value} - ({first}) END"
         else:
             kind = kind_of(key.expr, source.schema)
+            places = {v: at for at, v in reversed([*enumerate(key.values)])}  # of a value that stands twice the first
             listed = ", ".join(constant_literal(v, kind) for v in key.values)
-            place = f"nullif({source.dialect.place.format(value, listed)}, 0) - 1" if key.values else "NULL"
+            place = f"nullif({source.dialect.place.format(value, listed)}, 0) - 1" if listed else "NULL"
+            if len(places) > _PLACES:
+                table = ", ".join(f"({constant_literal(v, kind)}, {at})" for v, at in places.items())
+                lists += f" LEFT JOIN (VALUES {table}) l{i}(v, place) ON {value} = l{i}.v"
+                place = f"l{i}.place"
         whole = "TINYINT" if size < 2**7 else "SMALLINT" if size < 2**15 else "INTEGER"
         items.append(f"CAST(coalesce({place}, -1) AS {whole}) AS k{i}")
-    return f"SELECT {', '.join(items)} FROM ({rows.over(source.sql)})"
+    return f"SELECT {', '.join(items)} FROM ({rows.over(source.sql)}) t{lists}"
 
 
 def _need_weights(source: Relation) -> None:

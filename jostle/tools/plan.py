@@ -11,13 +11,15 @@ import json
 import math
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
-from jostle.noise_laws import ADDITIVE, Gaussian, Laplace
+from jostle.formulas import Noised
+from jostle.noise_laws import ADDITIVE, Gaussian, Laplace, Selected
+from jostle.run.values import Grouped
 from jostle.tools.bound import beside
 from jostle.tools.files import read_program
 from jostle.tools.render import clean
@@ -32,6 +34,10 @@ _NOTE = (
     "error: of numbers the 95 % half-width, of variables the root mean square",
     "over cells or queries, before cells are made nowhere negative",
 )
+_NOTES = {
+    "rows": "/ rows: of a mean, over the rows that it is of; up to 1.4 times that near the ends of its bounds",
+    "ranks": "ranks: of a number that is chosen, how many rows it may be off; `via interval` buys an error in values",
+}
 
 
 
@@ -40,7 +46,8 @@ class Direct:
     """One released number or vector: `error` at `amount` of `unit`, which goes with amount^-`power`.
 
     The error of a number is its 95 % half-width; of a workload's answers, the root mean square of their standard
-    errors.
+    errors. `of` says what it is in: the number itself where empty; `rows`, that it is to be divided by how many rows
+    there are; `ranks`.
     """
 
     name: str
@@ -49,6 +56,11 @@ class Direct:
     amount: float
     error: float
     power: float
+    of: str = ""
+
+    def said(self, error: float) -> str:
+        """An error of it, in words."""
+        return number(error) + {"": "", "rows": " / rows", "ranks": " ranks"}[self.of]
 
     def at(self, amount: float) -> float:
         return float(self.error * (self.amount / amount) ** self.power)
@@ -108,26 +120,39 @@ def plan(
             left_out.append(maker.name or "choice")
         else:
             choices.append(choice_plan)
-    return ErrorPlan((*_numbers(session.events, file), *_vectors(names)), tuple(choices), tuple(left_out))
+    return ErrorPlan((*_numbers(session.events, file, names), *_vectors(names)), tuple(choices), tuple(left_out))
 
 
-def _numbers(events: Sequence[Event], file: str) -> list[Direct]:
-    """Measured numbers of the program's own lines, each line once."""
+def _numbers(events: Sequence[Event], file: str, names: dict[str, Any]) -> list[Direct]:
+    """Measured numbers of the program's own lines, each line once: as they are, means, and what was selected."""
     measured: dict[tuple[int, str], Direct] = {}
+    ranks = dict(_ranks(list(names.values())))
     for event in events:
         fields = event.fields
         if event.kind != "measure" or event.span is None or event.span.source.name != str(file):
             continue
-        law = ADDITIVE.get(fields["mechanism"], Laplace)(fields["scale"])
         unit = next((u for u in ("epsilon", "rho") if u in fields), None)
-        if unit is None or not fields.get("direct"):
-            continue
-        if isinstance(law, Gaussian) and unit == "epsilon":
+        of = "" if fields.get("direct") else {"avg": "rows"}.get(event.name)
+        if unit is not None and fields["mechanism"] == Selected.name and fields["scale"] in ranks:
+            error, of = ranks[fields["scale"]], "ranks"
+        elif unit is None or of is None or (fields["mechanism"] == Gaussian.name and unit == "epsilon"):
             continue  # a Gaussian's σ is no power of epsilon
-        power = 0.5 if unit == "rho" else 1.0
-        direct = Direct(event.name, event.span.line, unit, fields[unit], law.half_width(), power)
+        else:
+            error = ADDITIVE[fields["mechanism"]](fields["scale"]).half_width()
+        amount = fields[unit] * (2 if of == "rows" else 1)  # half of it is for the number of rows
+        direct = Direct(event.name, event.span.line, unit, amount, error, 0.5 if unit == "rho" else 1.0, of)
         measured.setdefault((event.span.line, event.name), direct)
     return list(measured.values())
+
+
+def _ranks(value: Any) -> Iterator[tuple[float, float]]:
+    """The scale of the noise of each selected number in a value, and how many ranks that may be off."""
+    if isinstance(value, Noised) and isinstance(value.law, Selected):
+        yield value.law.scale, value.law.half_width()
+    elif isinstance(value, Grouped | dict | list):
+        columns = value.columns if isinstance(value, Grouped) else value
+        for item in columns.values() if isinstance(columns, dict) else columns:
+            yield from _ranks(item)
 
 
 def _vectors(names: dict[str, Any]) -> list[Direct]:
@@ -161,15 +186,23 @@ def text(errors: ErrorPlan, error: float | None, epsilon: float | None) -> str:
         rows = [heads]
         for d in errors.direct:
             line = "" if d.line is None else str(d.line)
-            extra = ([number(d.at(epsilon))] if epsilon else []) + ([_amount(d.unit, d.needed(error))] if error else [])
-            rows.append([d.name, line, _amount(d.unit, d.amount), number(d.error), *extra])
+            extra = ([d.said(d.at(epsilon))] if epsilon else []) + ([_needs(d, error)] if error else [])
+            rows.append([d.name, line, _amount(d.unit, d.amount), d.said(d.error), *extra])
         right = [False] + [True] * (len(heads) - 1)
-        parts.append("\n".join([*align(rows, right), *_NOTE]))
+        notes = [note for of, note in _NOTES.items() if any(d.of == of for d in errors.direct)]
+        parts.append("\n".join([*align(rows, right), *_NOTE, *notes]))
     parts += [_choice_text(choice, error, epsilon) for choice in errors.choices]
     parts += [
         f"{name}: its utilities are no errors (negative numbers), and are not planned" for name in errors.left_out
     ]
     return "\n\n".join(parts) if parts else "this program measures nothing whose error is known before it runs"
+
+
+def _needs(direct: Direct, error: float) -> str:
+    """What an error takes: an amount, or of a mean so many rows at its amount."""
+    if direct.of == "rows":
+        return f"{number(math.ceil(direct.error / error))} rows"
+    return _amount(direct.unit, direct.needed(error)) if not direct.of else "–"
 
 
 def _choice_text(choice: ChoicePlan, error: float | None, epsilon: float | None) -> str:
@@ -213,7 +246,9 @@ def as_json(errors: ErrorPlan, error: float | None, epsilon: float | None) -> di
     """Returns the plan as plain data. `needs` is null outside the amounts tried (`beyond` says on which side)."""
     direct = [
         {"name": d.name, "line": d.line, "unit": d.unit, "amount": d.amount, "error": d.error}
-        | ({"error_at": d.at(epsilon)} if epsilon else {}) | ({"needs": d.needed(error)} if error else {})
+        | ({"of": d.of} if d.of else {}) | ({"error_at": d.at(epsilon)} if epsilon else {})
+        | ({"needs": d.needed(error)} if error and not d.of else {})
+        | ({"needs_rows": math.ceil(d.error / error)} if error and d.of == "rows" else {})
         for d in errors.direct
     ]  # fmt: skip
     choices = []

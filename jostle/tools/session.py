@@ -360,10 +360,18 @@ class Session:
         return out
 
     def show(self, value: object) -> str:
+        """A value as text, with its ± where it is a number, or a record of numbers, whose error is known."""
+        from jostle.formulas import margin_text
         from jostle.privacy.kernel.handles import Handle
-        from jostle.run.values import kind_name, show
+        from jostle.run.margins import margins
+        from jostle.run.values import Record, is_number, kind_name, show
 
-        return kind_name(value) if isinstance(value, Handle) and value.private else show(value)
+        if isinstance(value, Handle) and value.private:
+            return kind_name(value)
+        if isinstance(value, Record) and value and all(map(is_number, value.values())):
+            return "{" + ", ".join(f"{name}: {self.show(item)}" for name, item in value.items()) + "}"
+        beside = margin_text(value, margins(value)) if is_number(value) else ""
+        return f"{show(value)} ± {beside}" if beside else show(value)
 
     @property
     def events(self) -> list[Event]:

@@ -62,6 +62,25 @@ def test_what_is_measured_directly(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "for error 10" in text and "ε 0.3" in text and "never shown" not in text
 
 
+MEANS = """\
+private people = table("people.csv") described by {age: 0..31, income: 0..1000} protecting rows budget epsilon 4
+r = {{ select avg(income) as mean, median(age) as middle, count(*) as n from people with epsilon 1.5 }}
+g = {{ select min(age) as least from people groupby age / 16 with epsilon 1 }}
+"""
+
+
+def test_means_and_what_is_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A mean's error goes with the rows: half of its amount is for a sum that a row moves by 500."""
+    out = planned(MEANS, tmp_path, capsys, "--error", "10", "--format", "json")
+    mean, middle, count, least = json.loads(out)["measured"]
+    assert mean["error"] == pytest.approx(math.log(20) * 500 / 0.25, rel=1e-6) and mean["of"] == "rows"
+    assert mean["needs_rows"] == math.ceil(mean["error"] / 10) and mean["amount"] == pytest.approx(0.5)
+    assert middle["error"] == pytest.approx(math.log(32 / 0.05) / 0.5) and middle["of"] == "ranks"
+    assert "of" not in count and (least["name"], least["of"]) == ("min", "ranks") and "needs" not in least
+    text = planned(MEANS, tmp_path, capsys, "--error", "10")
+    assert " / rows" in text and "600 rows" in text and "ranks: of a number that is chosen" in text
+
+
 def test_a_choice_and_its_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "drawn"
     out = planned(CHOICE, tmp_path, capsys, "--error", "8", "--format", "json", "--pictures", str(folder))

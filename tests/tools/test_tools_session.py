@@ -7,6 +7,9 @@ import pandas as pd
 import pytest
 
 import jostle
+from jostle.formulas import Noised
+from jostle.noise_laws import Laplace, Selected
+from jostle.run.values import Record
 from jostle.source import Source
 
 PROGRAM = """
@@ -67,6 +70,14 @@ def test_a_refusal_is_raised_from_run_and_returned_by_attempt() -> None:
         session.run(Source("p.jst", "print(nothing)\n"))
     assert refused.value.first.kind == "NameError"
     assert not session.attempt(Source("p.jst", "print(nothing)\n")).ok
+
+
+def test_a_value_is_shown_with_its_error() -> None:
+    """As a session at the terminal and a notebook echo it."""
+    count, chosen = Noised(1730.0, Laplace(10.0, step=1.0)), Noised(35.0, Selected(2.0, 64))
+    session = jostle.Session()
+    assert session.show(count) == "1730 ± 30" and session.show(chosen) == "35 ± 15 ranks"
+    assert session.show(Record(n=count, k=5.0)) == "{n: 1730 ± 30, k: 5}" and session.show(5.0) == "5"
 
 
 def test_programs_of_one_session_share_a_budget(frame: pd.DataFrame) -> None:

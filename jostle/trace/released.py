@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jostle.events import Event
-from jostle.formulas import error_text
+from jostle.formulas import margin_text
 from jostle.trace.pictures import Picture
 from jostle.trace.text import number
 
@@ -28,17 +28,17 @@ class Figure:
     error: float | None = None
     low: float | None = None
     high: float | None = None
+    beside: str = ""  # the error in words
 
     @staticmethod
     def of(value: Any, margin: Any) -> Figure:
         """The figure of a value and its margin, as a `release` event has them."""
         told = margin if isinstance(margin, Mapping) and is_number(value) else {}
         error, low, high = (told.get(name) if is_number(told.get(name)) else None for name in ("error", "low", "high"))
-        return Figure(value, error, low, high)
+        return Figure(value, error, low, high, margin_text(value, margin))
 
     def __str__(self) -> str:
-        beside = f" ± {error_text(self.value, self.error)}" if self.error is not None else ""
-        return number(self.value, 6) + beside
+        return number(self.value, 6) + (f" ± {self.beside}" if self.beside else "")
 
     def ends(self) -> tuple[float, float] | None:
         """The interval: its ends, or what the error gives for those that are not known."""

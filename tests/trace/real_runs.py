@@ -50,7 +50,9 @@ def tables() -> dict[str, pd.DataFrame]:
     ages = np.where(n % 5 < 3, 20 + n % 4, n % 64)
     people = pd.DataFrame({"age": ages, "sex": np.where(n % 3, "F", "M"), "city": cities})
     visits = pd.DataFrame({"hour": n * n % 24})
-    return {"people": people, "examples": people[:12], "clients": people[["age"]][:200], "visits": visits}
+    parts = {"examples": people[:12], "clients": people[["age"]][:200]}
+    own = {name: pd.DataFrame(part.to_dict("list")) for name, part in parts.items()}  # they share no memory
+    return {"people": people, **own, "visits": visits}
 
 
 @contextmanager

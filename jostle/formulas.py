@@ -38,9 +38,9 @@ def margin_text(value: Any, margin: Any) -> str:
     """What stands beside a number of this margin (`run.margins`), after ±; nothing, where there is none."""
     if not isinstance(margin, Mapping) or not isinstance(value, int | float) or isinstance(value, bool):
         return ""
-    if "ranks" in margin:
-        return ranks_text(margin["ranks"])
-    error = margin.get("error")
+    ranks, error = margin.get("ranks"), margin.get("error")
+    if isinstance(ranks, int | float) and math.isfinite(ranks):
+        return ranks_text(ranks)
     return error_text(value, error) if isinstance(error, int | float) else ""
 
 

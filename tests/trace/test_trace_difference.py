@@ -85,6 +85,13 @@ def test_a_sample_of_rows_is_compared_by_its_means() -> None:
     assert pictures_of(one) == []
 
 
+def test_a_number_that_was_chosen_has_its_error_in_ranks() -> None:
+    one, other = (release("m", value, {"value": value, "ranks": 36.2}) for value in (38, 41))
+    assert "38 ± 37 ranks  41 ± 37 ranks  +3" in difference([one], [other])
+    damaged = release("m", 38, {"value": 38, "ranks": "many"})
+    assert "  38 " in difference([damaged], [other])
+
+
 def test_values_of_other_forms_are_named_by_their_place() -> None:
     nested = columns(release("m", {"n": 3, "cells": [[1, 2], [3, 4]], "rows": [{"a": "x"}]}))
     assert {(c, r): f.value for c, labels in nested.items() for r, f in labels.items()} == {

@@ -260,7 +260,7 @@ class DuckDb(SqlEngine):
         items = {raw.cell(name)[0] for name, _ in plan.scan.columns} | {"q"}
         items |= {f"{counted_as(cells[i], DUCKDB)} AS x{i}" for i, cell in enumerate(cells) if not cell.whole}
         query = f"SELECT {', '.join(sorted(items))} FROM ({source}){persons.known(['q'])}"
-        table = bounding.gathered(self.batches(query, bounding.BLOCK))
+        table = bounding.gathered(self.batches(query, bounding.BLOCK, raw.label))
         if table is None:
             return None
 
@@ -277,7 +277,7 @@ class DuckDb(SqlEngine):
     def columns(self, query: str) -> list[Any]:
         return self._run(query, "the data", lambda result: list(result.fetchnumpy().values()))
 
-    def batches(self, query: str, size: int) -> Iterator[Any]:
+    def batches(self, query: str, size: int, label: str = "the data") -> Iterator[Any]:
         """The record batches of a query of our own making."""
         try:
             relation = self.connection.sql(query)
@@ -286,7 +286,7 @@ class DuckDb(SqlEngine):
             with contextlib.closing(read(size)) as reader:
                 yield from reader
         except self._error:
-            raise refuse("DataError", "the data cannot be read, or there is not enough memory") from None
+            raise refuse("DataError", f"{label} cannot be read, or there is not enough memory for it") from None
         finally:
             self._check_files(query)
 

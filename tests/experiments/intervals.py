@@ -224,7 +224,7 @@ buys the interval; *told*: the mean `error`.
     last = """
 - An interval holds with at least 95 % on any data, also with heaps and gaps. It ends at public places, each about twice
   as far as the one before, and so is wider than it had to be. To guess between two places would bring smooth columns
-  nearer to 95 %, and heaps and thousands down to 20 to 60 %.
+  nearer to 95 %, and heaps and thousands down to 20 to 80 %.
 - In ranks, the answer is about twice as far off as one that all of the amount chooses. That is why an interval is asked
   for, and not the rule.
 """

@@ -101,7 +101,8 @@ def browser() -> Iterator[Browser]:
         os.dup2(os.dup(in_read), 3)
         os.dup2(os.dup(out_write), 4)
 
-    with tempfile.TemporaryDirectory() as profile:
+    # Its children may outlive it by a moment, and write into the profile.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         process = subprocess.Popen(
             [program, *FLAGS, f"--user-data-dir={profile}"], close_fds=False, preexec_fn=places,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,

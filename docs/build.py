@@ -57,9 +57,16 @@ def made_pages() -> dict[str, Callable[[], str]]:
         pages[f"reference/library/{path.stem}.md"] = lambda path=path: reference.library_page(path)
     for path in gallery.programs():
         pages[f"gallery/{path.stem}.md"] = lambda path=path: gallery.program_page(path, runs())
-    for place, path in ELSEWHERE.items():
-        pages[place] = lambda path=path: path.read_text(encoding="utf-8")
+    pages["start.md"] = start_page
+    pages["changelog.md"] = lambda: (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     return pages
+
+
+def start_page() -> str:
+    """The README for a reader of these pages: without what is about the repository and its tests."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8").replace("# Jostle\n", "# Install and first run\n", 1)
+    text = re.sub(r"^This sets up and passes the tests:\n\n```sh\n.*?^```\n\n", "", text, flags=re.M | re.S)
+    return re.sub(r"^## Where things are\n.*?(?=^## )", "", text, flags=re.M | re.S)
 
 
 def questions_page() -> str:
@@ -158,7 +165,8 @@ def _shown(path: Path) -> str:
 
 
 def on_page_content(text: str, page: Any, config: Any, files: Any) -> str:
-    """Drawings take their places."""
+    """Drawings take their places; a stroke in the code of a table is escaped for others, and plain here."""
+    text = re.sub(r"<code>([^<]*)\\\|", r"<code>\1|", text)
     folder = os.environ.get(DRAWN, "")
     return re.sub(r"@picture (\S+)@", lambda mark: Path(folder, mark[1]).read_text(encoding="utf-8"), text)
 

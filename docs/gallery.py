@@ -122,7 +122,8 @@ def _card(path: Path, run: Run) -> str:
     if run.pictures:
         thumb = f'<img src="../pictures/{run.pictures[0]}" alt="" loading="lazy">'
     else:
-        thumb = f"<pre>{html.escape(chr(10).join(run.output[:9]) or 'jostle run ' + path.name)}</pre>"
+        lines = [*run.output, *run.choices.splitlines()]
+        thumb = f"<pre>{html.escape(chr(10).join(lines[:9]) or 'jostle run ' + path.name)}</pre>"
     return (
         f'<a class="card" href="{path.stem}.html"><span class="thumb">{thumb}</span>'
         f"<strong>{path.stem}</strong><span>{words}</span></a>"

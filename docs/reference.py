@@ -7,6 +7,7 @@ import inspect
 import itertools
 import re
 import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -166,13 +167,12 @@ def _commands(parser: argparse.ArgumentParser, name: str) -> Iterator[tuple[str,
 def _option(action: argparse.Action) -> str:
     form = action.metavar if isinstance(action.metavar, str) else None
     if form is None and action.choices:
-        form = "|".join(map(str, action.choices))
+        form = " or ".join(map(str, action.choices))
     if not action.option_strings:
         shown = form or action.dest
     else:
         shown = action.option_strings[-1] + (f" {form or action.dest.upper()}" if action.nargs != 0 else "")
-    escaped = shown.replace("|", "\\|")
-    return f"| `{escaped}` | {plain(action.help or '').replace('|', chr(92) + '|')} |"
+    return f"| `{shown}` | {plain(action.help or '').replace('|', chr(92) + '|')} |"
 
 
 def python_page() -> str:
@@ -220,7 +220,8 @@ def _documented(name: str, value: Any) -> list[str]:
     except ValueError:
         signature = "(…)"
     shown = re.sub(r"'([^']*)'", r"\1", f"{name}{signature}".replace("self, ", "").replace("(self)", "()"))
-    return ["```python", shown.removesuffix(" -> None"), "```", "", _paragraphs(_words(value)), ""]
+    lines = textwrap.fill(shown.removesuffix(" -> None"), 84, subsequent_indent="    ", break_long_words=False)
+    return ["```python", lines, "```", "", _paragraphs(_words(value)), ""]
 
 
 def _paragraphs(words: str) -> str:

@@ -3,7 +3,7 @@
 Every page is opened at two widths, in light and in dark. Nothing in it may be cut: the page never scrolls sideways, and
 a table or drawing that is wider than its column scrolls in a box of its own. No page may ask another host for anything.
 Searches that a reader makes must find the page that answers first. `--write` keeps the result in
-`docs/experiments/pages.md`.
+`docs/experiments/site.md`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from docs.browser import Browser, browser
 
 WIDTHS = (1280, 390)
-RESULT = Path(__file__).resolve().parent / "experiments" / "pages.md"
+RESULT = Path(__file__).resolve().parent / "experiments" / "site.md"
 # What is searched for, and the beginnings of the pages that may come first.
 SEARCHES: dict[str, tuple[str, ...]] = {
     "median": ("howto/", "reference/"),
@@ -33,8 +33,10 @@ SEARCHES: dict[str, tuple[str, ...]] = {
 }
 MEASURED = """
 (async () => {
-  await new Promise(r => setTimeout(r, 40))
   const wide = innerWidth, root = document.documentElement, cut = []
+  const pause = () => new Promise(r => setTimeout(r, 40))
+  await pause()  // what is laid out anew for a width comes to rest within a second
+  for (let i = 0; i < 25 && root.scrollWidth > root.clientWidth; i++) await pause()
   if (root.scrollWidth > root.clientWidth) cut.push("the page scrolls sideways")
   const article = document.querySelector("article")
   const scrolls = e => ["auto", "scroll"].includes(getComputedStyle(e).overflowX)
@@ -79,6 +81,7 @@ def measure(tab: Browser, site: Path) -> tuple[dict[str, int], list[str]]:
     faults = []
     pages = sorted(page for page in site.rglob("*.html") if page.name != "404.html")
     for page in pages:
+        tab.window(WIDTHS[0], 900, False)
         tab.open(page.as_uri())
         for width, dark in itertools.product(WIDTHS, (False, True)):
             tab.window(width, 900, dark)

@@ -83,7 +83,7 @@ def unwritable(file: str, fault: OSError, help: str = "") -> Refusal:
     return refuse("DataError", f"{file} cannot be written: {reason}", help=help)
 
 
-def did_you_mean(word: str, names: Iterable[str]) -> str:
-    """`did you mean `x`?`, for the closest known word, or an empty string."""
-    close = difflib.get_close_matches(word, list(names), n=1, cutoff=0.6)
+def did_you_mean(word: str, names: Iterable[str], cutoff: float = 0.6) -> str:
+    """`did you mean `x`?`, for the closest known word, or an empty string; `cutoff` is how alike they are, up to 1."""
+    close = difflib.get_close_matches(word, list(names), n=1, cutoff=cutoff)
     return f"did you mean `{close[0]}`?" if close else ""

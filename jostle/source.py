@@ -43,5 +43,14 @@ class Span:
             other.end_line, other.end_column
         )  # fmt: skip
 
+    @property
+    def text(self) -> str:
+        """What stands there, in one line."""
+        lines = self.source.text.split("\n")[self.line - 1 : self.end_line]
+        if lines:
+            lines[-1] = lines[-1][: self.end_column - 1]
+            lines[0] = lines[0][self.column - 1 :]
+        return " ".join(" ".join(lines).split())
+
     def __str__(self) -> str:
         return f"{self.source.name}:{self.line}:{self.column}"

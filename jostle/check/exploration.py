@@ -31,6 +31,7 @@ from jostle.check.abstract.values import (
     Range,
     ReachedSources,
     Scope,
+    Signature,
     ends,
     private_handle,
 )  # fmt: skip
@@ -42,6 +43,7 @@ from jostle.check.scopes import UseNames, returns_inside, times_bound
 from jostle.language.forms import keys_by_alias
 from jostle.source import Span
 from jostle.syntax import nodes as n
+from jostle.syntax.walk import around
 
 MOST_STEPS = 200_000  # expressions looked at in calls
 DEEPEST = 2_000  # expressions inside each other, calls included
@@ -61,6 +63,13 @@ class AnyWorld(World):
 
     def parameter(self, name: str, default: Any) -> Any:
         return PUBLIC
+
+
+def _same(value: Any, other: Any) -> bool:
+    """Whether a name that two modules bring is of one built-in, or of functions that are called alike."""
+    if isinstance(value, Signature) and isinstance(other, Signature):
+        return value.alike == other.alike
+    return value is other or (isinstance(value, Module) and other is TOP)  # a module that the other uses too
 
 
 class Exploration(Interpreter):
@@ -85,6 +94,7 @@ class Exploration(Interpreter):
 
     def program(self, program: n.Program) -> None:
         self.top.times = times_bound(program.body, self.world.names)
+        self.labels.around = lambda node: around(program, node)
         self.block(program.body, self.top)
         self.defining = True
         self.delta = 1  # who calls may have given delta
@@ -179,7 +189,8 @@ class Exploration(Interpreter):
         of_language = {name: self.look_up(self.base, name) for name in self._built_in(node)}
         module = dict.fromkeys(self.world.names(node), TOP) | of_language
         module |= {k: v for k, v in self._signatures(node).items() if module.get(k) is TOP}
-        own = dict.fromkeys((name for name in module if name in scope.names), TOP)  # the program's, perhaps
+        there = {name: scope.names[name] for name in module if name in scope.names}
+        own = {name: value if _same(value, module[name]) else TOP for name, value in there.items()}
         scope.names |= module | own | {node.path[-1]: Module(module)}
 
     def created(self, function: Closure) -> Closure:
@@ -280,6 +291,7 @@ class Exploration(Interpreter):
         table = sides[0]
         for side in sides[1:]:
             table = joined_tables(table, side)
+        self.labels.table(table, node.table, self.top.names)
         owner = next((side for side in sides if isinstance(side, Handle) and side.trail), None)
         sure, table = self.labels.sure, limited(self, table, node, scope)
         node = keys_by_alias(node, columns_of(table) or ())
@@ -293,6 +305,7 @@ class Exploration(Interpreter):
         if node.per is not None:
             return grouped_rows(table, node)
         if node.spend is not None and not wrong:
+            self.labels.unit(node.spend.amount, owner)
             self.amount_bounds(node.spend.amount, scope, ReachedSources(()))
         elif not wrong and owner is not None and not (self.paid or self.called or self.defining):
             private = owner.declared
@@ -303,4 +316,4 @@ class Exploration(Interpreter):
                 self.labels.report.add(
                     "NoEpsilon", message, node.span, label="no epsilon", help=help, notes=owner.trail
                 )
-        return of_select(node)
+        return of_select(node, columns_of(table) or ())

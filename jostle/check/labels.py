@@ -6,11 +6,12 @@ and choices that evidently do not fit. What is not certain passes, and the priva
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from jostle.check import amounts
+from jostle.check import amounts, methods
 from jostle.check.abstract import kinds
 from jostle.check.abstract.values import (
     MISSING,
@@ -18,13 +19,16 @@ from jostle.check.abstract.values import (
     TOP,
     Builtin,
     Closure,
+    Domain,
     Handle,
     Items,
+    Kind,
     Part,
     Set,
     Signature,
     private_handle,
 )  # fmt: skip
+from jostle.check.arguments import arity_error, other_name
 from jostle.check.report import Report
 from jostle.diagnostics import Diagnostic, Note
 from jostle.language import facts
@@ -42,8 +46,16 @@ class Labels:
     """Reports to `report`, or nothing without one. `sure`: what is passed now is certainly reached so."""
 
     def __init__(self, report: Report | None) -> None:
-        self.report = report or Report()
+        self.report = Report() if report is None else report
         self.following = self.sure = report is not None
+        self.around: Callable[[n.Node], Sequence[n.Node]] = lambda node: ()  # what a place stands in, innermost first
+
+    @contextmanager
+    def besides(self, wrong: bool) -> Iterator[None]:
+        """What stands in something that is `wrong` as a whole is passed without a word: the way out replaces both."""
+        was, self.sure = self.sure, self.sure and not wrong
+        yield
+        self.sure = was
 
     # Where a private value comes from ------------------------------------------------------------
 
@@ -76,12 +88,16 @@ class Labels:
         if link.op in COMPARISONS or link.op.endswith(("between", "like")):
             self._refuse(left, link.left, "cannot be compared")
             self._refuse(right, link.right, "cannot be compared")
-        self.misused(kinds.of_operator(link.op, left, right), link)
+        elif isinstance(left, Handle):
+            self._refuse(left, link.left, "cannot be calculated with")
+        elif isinstance(right, Handle):
+            self._refuse(right, link.right, "cannot be calculated with")
+        self.misused(kinds.of_operator(link, left, right), link)
 
     def branched(self, value: Any, expr: n.Expr) -> None:
         if isinstance(value, Handle):
             self._refuse(value, expr, "cannot be a condition")
-        self.misused(kinds.of_condition(value), expr)
+        self.misused(kinds.of_condition(value, expr.span), expr)
 
     def misused(self, fault: Diagnostic | None, expr: n.Node) -> None:
         """A value whose kind does not fit."""
@@ -90,16 +106,36 @@ class Labels:
 
     def iterated(self, value: Any, expr: n.Expr) -> None:
         if isinstance(value, Handle):
-            help = "`partition(…)` gives parts that can be iterated, under public keys"
+            table = private_handle(value)
+            measured = f"measure it: {_example(table.declared)}; " if table is not None else ""
+            help = f"{measured}`partition(…)` gives parts that can be iterated, under public keys"
             self._refuse(value, expr, "cannot be iterated", help)
-        self.misused(kinds.of_walk(value), expr)
+        self.misused(kinds.of_walk(value, expr.span), expr)
 
-    def indexed(self, value: Any, index: n.Index) -> None:
-        """Indexed by a number."""
+    def field(self, value: Any, node: n.Attribute) -> None:
+        """`value.name`, which may be a method of another language."""
+        if isinstance(value, Handle) and value.kind == "table":
+            self.misused(methods.of_field_of_table(value, node, self.around(node)) if self.sure else None, node)
+            return
+        fault = kinds.of_field(value, node.name)
+        if fault is None:
+            return
+        fields = list(value) if isinstance(value, dict) else value.fields if isinstance(value, Kind) else ()
+        help = methods.of_method(kinds.kind_of(value) or "", node, self.around(node), fields)
+        self.misused(replace(fault, help=help or fault.help), node)
+
+    def indexed_rows(self, value: Any, index: n.Index) -> bool:
+        """Whether a table or a cube is indexed by a number, or a table by what it has not."""
+        if not isinstance(value, Handle):
+            return False
+        fault = None
+        if value.kind == "table" and value.exposures and self.sure:
+            fault = methods.of_field_of_table(value, index, self.around(index))
+            self.misused(fault, index)
         by_place = len(index.args) == 1 and isinstance(index.args[0], n.Number)
-        if isinstance(value, Handle) and by_place and not (index.keywords or index.trailing_comma):
-            self._refuse(value, index, "cannot be indexed by value")
-        self.misused(kinds.of_index(value), index)
+        if by_place and not (index.keywords or index.trailing_comma):
+            return self._refuse(value, index, "cannot be indexed by value")
+        return fault is not None
 
     def amount(self, amount: n.Amount, value: Any, delta: Any) -> None:
         for part, expr in ((value, amount.value), (delta, amount.delta)):
@@ -107,6 +143,35 @@ class Labels:
                 return
         if self.sure:
             amounts.check_amount(amount, self.report)
+
+    def unit(self, amount: n.Amount, owner: Handle | None) -> None:
+        """An amount in ρ of a source that is counted in ε."""
+        budget = owner.declared.budget if owner is not None else None
+        if budget is None or not self.sure or amount.unit != "rho" or budget.amount.unit != "epsilon":
+            return
+        if budget.amount.delta is None and budget.counted_by is None:
+            source = owner.declared.name if owner is not None else ""
+            message, help = f"`{source}` is counted in epsilon, and rho was given", "write `with epsilon 0.1`"
+            self.report.add("TypeError", message, amount.span, help=help)
+
+    def open_keys(self, table: Handle, keys: Sequence[n.Expr]) -> None:
+        """Dimensions of a cube whose values no description lists."""
+        for key in keys if table.exposures and self.sure else ():
+            name = key.id if isinstance(key, n.Name) else ""
+            if isinstance((table.schema or {}).get(name), Domain):
+                message = f"the values of `{name}` are not public, so it is no dimension of a cube"
+                help = f"describe them: `{name}: {{\"a\", \"b\"}}`, or `{name}: 0..99`"
+                self.report.add("OpenKeys", message, key.span, label="an open domain", help=help)
+
+    def table(self, value: Any, expr: n.Expr, names: Mapping[str, Any]) -> None:
+        """What a select reads."""
+        kind = kinds.kind_of(value)
+        if kind not in (kinds.TEXT, kinds.NUMBER, kinds.BOOLEAN) or not self.sure:
+            return
+        help = "write `from table(\"people.csv\")`, or a name that a table has"
+        if isinstance(value, str):
+            help = f"write `from {value}`" if value in names else f"write `from table({expr.span.text})`"
+        self.report.add("TypeError", f"a select reads a table or a cube, and this is {kind}", expr.span, help=help)
 
     def source(self, private: n.Private, value: Any) -> None:
         """What a source is declared from, where that is not written as one."""
@@ -148,13 +213,21 @@ class Labels:
                 wrong = [self._misread(row, value, expr) for expr, value in bound]
                 if any(wrong) or row.reads is Reads.SOURCE:
                     return True
-                fits = self._fits(row.name, row.parameters, node, f"write `{row.usage}`")
-                return fits and self._taken(row, node, bound)
+                usage = f"write `{row.usage}`"
+                if not (self._fits(row.name, row.parameters, node, usage) and
+                        self._taken(row.name, row.parameters, node, bound, usage)):  # fmt: skip
+                    return False
+                if row.gives is Gives.SORTED and len(bound) == 1 and kinds.unordered(bound[0][1]):
+                    self.misused(kinds.unordered_items(bound[0][0].span), node)
+                    return False
             case Signature(name=name, params=params):
                 usage = ", ".join(p.name if p.default is None else f"{p.name} = …" for p in params)
-                return self._fits(name, params, node, f"write `{name}({usage})`")
+                usage = f"write `{name}({usage})`"
+                return self._fits(name, params, node, usage) and self._taken(name, params, node, bound, usage)
             case Closure(params=params):
-                return self._fits(function.name, [Parameter(k, None if v is MISSING else "") for k, v in params], node)
+                usage = ", ".join(k if v is MISSING else f"{k} = …" for k, v in params)
+                fitting = [Parameter(k, None if v is MISSING else "") for k, v in params]
+                return self._fits(function.name, fitting, node, f"write `{function.name}({usage})`")
             case Part(run=Closure() as run):
                 if not self.call(run, node, args, keywords):
                     return False
@@ -175,32 +248,36 @@ class Labels:
     def _fits(self, name: str, params: Sequence[Parameter], node: n.Call, help: str = "") -> bool:
         if not node.keywords and len(node.args) == len(params) and all(not param.kind for param in params):
             return True
-        wrong = _arity_error(name, params, len(node.args), [keyword.name for keyword in node.keywords])
+        wrong = arity_error(name, params, len(node.args), [keyword.name for keyword in node.keywords])
         if wrong and self.sure:
             other = {"rho", "delta"} & {keyword.name for keyword in node.keywords}
             if other and any(param.name == "epsilon" for param in params):
                 tail = "; amounts in rho draw Gaussian noise" if "rho" in other and name in ADDITIVE else ""
                 amount = "rho 0.1" if "rho" in other else "epsilon 0.1 delta 1e-6"
                 help = f"write the amount after the call, `{name}(…) with {amount}`{tail}"
-            self.report.add("TypeError", wrong, node.span, label="does not fit", help=help)
+            named = {param.name for param in params}
+            unknown = next((k for k in node.keywords if k.name not in named and f"`{k.name}`" in wrong), None)
+            if unknown is not None and not other:
+                help = other_name(unknown, name, named, node) or help
+            span = node.span if unknown is None else unknown.span
+            self.report.add("TypeError", wrong, span, label="does not fit", help=help)
         return not wrong
 
-    def _taken(self, row: facts.Builtin, node: n.Call, bound: Sequence[tuple[n.Expr, Any]]) -> bool:
-        """Whether the arguments of a built-in may be of the kinds that it takes."""
-        places = [param for param in row.parameters if param.kind in ("", "*")]
-        named = {param.name: param for param in row.parameters}
+    def _taken(
+        self, name: str, params: Sequence[Parameter], node: n.Call, bound: Sequence[tuple[n.Expr, Any]], usage: str
+    ) -> bool:
+        """Whether the arguments of a function may be of the kinds that it takes."""
+        places = [param for param in params if param.kind in ("", "*")]
+        named = {param.name: param for param in params}
         for at, (expr, value) in enumerate(bound):
             if at < len(node.args):
                 param = places[min(at, len(places) - 1)] if places else None
             else:
                 param = named.get(node.keywords[at - len(node.args)].name)
-            fault = kinds.of_argument(row.name, param.takes, value) if param is not None else None
+            fault = kinds.of_argument(name, param.takes, value, expr.span) if param is not None else None
             if fault is not None:
-                self.misused(fault if fault.help else replace(fault, help=f"write `{row.usage}`"), expr)
+                self.misused(fault if fault.help else replace(fault, help=usage), expr)
                 return False
-        if row.gives is Gives.SORTED and len(bound) == 1 and kinds.unordered(bound[0][1]):
-            self.misused(kinds.UNORDERED, node)
-            return False
         return True
 
     def fold(self, node: n.Over) -> None:
@@ -254,27 +331,3 @@ def source_text(node: n.Expr) -> str:
 def _example(source: n.Private) -> str:
     cube = isinstance(source.source, n.Call) and source.source.function == n.Name("counts", span=source.span)
     return f"{{{{ select {'sum(values)' if cube else 'count(*)'} from {source.name} with epsilon 0.1 }}}}"
-
-
-def _arity_error(name: str, params: Sequence[Parameter], places: int, keywords: Sequence[str]) -> str:
-    """Why the arguments of a call cannot fit, or an empty text."""
-    kinds = {param.kind for param in params}
-    by_place = [param.name for param in params if param.kind == ""]
-    needed = [param.name for param in params if param.default is None and param.kind in ("", "name")]
-    named = {param.name for param in params if param.kind in ("", "name")}
-    least = sum(param in needed for param in by_place)
-    count = f"{least} to {len(by_place)} arguments"
-    if least == len(by_place):
-        count = "no arguments" if not by_place else f"{least} argument" + ("s" if least > 1 else "")
-    takes = f"`{name}` takes {count if '*' not in kinds else f'at least {least} argument' + 's' * (least != 1)}"
-    if places > len(by_place) and "*" not in kinds:
-        return f"{takes}, but {places} are given"
-    bound = set(by_place[:places])
-    for keyword in keywords:
-        if keyword not in named and "**" not in kinds:
-            return f"`{name}` has no parameter `{keyword}`"
-        if keyword in bound:
-            return f"the argument `{keyword}` of `{name}` is given twice"
-        bound.add(keyword)
-    missing = [param for param in needed if param not in bound]
-    return f"{takes}: `{missing[0]}` is missing" if missing else ""

@@ -33,8 +33,13 @@ VALUES = (float, str, bool, list, dict, Items, Set, Range, NumberInterval, Kind)
 class Meanings:
     """Looks at the row expressions of one table; `tables`: what it is called there."""
 
-    def __init__(self, columns: Mapping[str, Any], variable: Variable, tables: Collection[str], report: Report) -> None:
+    def __init__(
+        self, columns: Mapping[str, Any], variable: Variable, tables: Collection[str], report: Report,
+        results: Collection[str] = (),
+    ) -> None:  # fmt: skip
+        """`results`: what a select calls what it measures, which no condition on rows can look at."""
         self._columns, self._variable, self._tables, self._report = columns, variable, tables, report
+        self._results = results
 
     def expression(self, node: n.Expr) -> bool:
         """What is wrong with an expression on rows; whether anything is."""
@@ -67,10 +72,15 @@ class Meanings:
             return False
         named = [part.id for part in inside(node) if isinstance(part, n.Name | n.Variable) and self._holds(part.id)]
         help = f"`{named[0]}` holds the name of a column: write `column({named[0]})`" if named else self._listed
-        quoted = [part.value for part in inside(node) if isinstance(part, n.String) and part.value in self._columns]
-        if quoted:
-            column = quoted[0] if quoted[0].isidentifier() and quoted[0].isascii() else f"`` `{quoted[0]}` ``"
-            help = f"a text in quotes is a value; the column is written {column}"
+        for part in inside(node):
+            if isinstance(part, n.String) and part.value in self._columns:
+                plain = part.value.isidentifier() and part.value.isascii()
+                column = part.value if plain else f"`{part.value}`"
+                written = node.span.text.replace(part.span.text, column, 1)
+                help = f"a text in quotes is a value; the column is written {column if plain else f'`` {column} ``'}"
+                help = f"a column has no quotes: write `{written}`" if plain else help
+            elif isinstance(part, n.Name) and part.id in self._results:
+                help = f"`{part.id}` is measured of groups: write `having {node.span.text}` after them"
         message = "this condition reads no column of the table"
         self._report.add("TypeError", message, node.span, label="no column", help=help)
         return True

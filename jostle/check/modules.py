@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 
 from jostle.check.abstract.values import Signature
+from jostle.check.passed import OF_KERNELS, passed_on
 from jostle.check.report import Report
 from jostle.check.scopes import bound_in
 from jostle.diagnostics import Refusal, did_you_mean
@@ -55,7 +56,11 @@ class Modules:
                 found = self.signatures(stmt, (*around, use.path)) | found
         for stmt in program.body if program is not None else ():
             if isinstance(stmt, n.Def | n.External):
-                params = tuple(Parameter(p.name, None if p.default is None else "") for p in stmt.params)
+                takes = passed_on(stmt, found) if isinstance(stmt, n.Def) else OF_KERNELS
+                params = tuple(
+                    Parameter(p.name, None if p.default is None else "", takes=takes.get(p.name, ""))
+                    for p in stmt.params
+                )
                 found[stmt.name] = Signature(stmt.name, params)
             elif isinstance(stmt, n.Assign):
                 found.pop(stmt.name, None)

@@ -7,7 +7,7 @@ there an unknown name is let through (`queries` looks at it once the table is kn
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 from jostle.check.former import NAMES, PARAMETERS
 from jostle.check.modules import Modules
@@ -17,12 +17,24 @@ from jostle.diagnostics import did_you_mean
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS, DOMAINS
 from jostle.language.forms import ambiguity, is_condition, selects_rows
+from jostle.language.methods import MODULES, Written, of_function
 from jostle.language.operations import ROW_FUNCTIONS
 from jostle.language.other_languages import way
 from jostle.resources import folder
 from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every, expressions
+
+DOMAIN_WORDS = {
+    **dict.fromkeys(("int", "bigint", "smallint", "Integer", "INTEGER", "INT"), "integer"),
+    **dict.fromkeys(("float", "double", "decimal", "numeric", "number", "FLOAT", "REAL", "DOUBLE"), "real"),
+    **dict.fromkeys(("str", "string", "varchar", "char", "TEXT", "VARCHAR", "object"), "text"),
+    **dict.fromkeys(("bool", "boolean", "BOOLEAN"), "{true, false}"), "datetime": "time", "timestamp": "time",
+}  # fmt: skip
+"""What other languages call the domain of a column."""
+
+ENDINGS = frozenset({"csv", "tsv", "parquet", "jsonl", "db", "xlsx", "npy", "arrow", "feather", "json"})
+"""Of files, which a path without quotes has for a field."""
 
 ALWAYS = frozenset({"epsilon", "rho"})
 """Names of what is left of an allotment."""
@@ -47,6 +59,7 @@ class Names:
         self._used: dict[str, Collection[str]] = {}  # the names of each module that is used, by the module's own
         self._library: Collection[str] = ()  # all of those
         self._built_in: dict[str, Collection[str]] = {}  # the built-ins that each module brings, by the module's name
+        self._columns: dict[str, str] = {}  # the tables of the columns that private sources describe
         self.former: dict[Span, tuple[str, str]] = {}
         self.unbrought: dict[str, Span] = {}
         self.selections: list[n.Index] = []
@@ -102,6 +115,8 @@ class Names:
 
     def _visit_private(self, stmt: n.Private, scope: Scope) -> None:
         self._expr(stmt.source, scope)
+        if isinstance(stmt.described, n.RecordOf):
+            self._columns |= {name: stmt.name for name, _ in stmt.described.items}
         if stmt.described is not None:
             self._expr(stmt.described, scope, domains=True)
         if stmt.protecting is not None:
@@ -135,7 +150,9 @@ class Names:
         """`rows`: names may be columns. `domains`: the words of a description are known."""
         match expr:
             case n.Name(id=name):
-                if not (rows or (domains and name in DOMAINS)):
+                if domains and name in DOMAIN_WORDS and not scope.holds(name):
+                    self._unknown.append((name, expr.span, f"write `{DOMAIN_WORDS[name]}`"))
+                elif not (rows or (domains and name in DOMAINS)):
                     self._look_up(name, expr.span, scope)
             case n.Variable(id=name):
                 if not rows:
@@ -161,6 +178,13 @@ class Names:
                     self._function(expr.predict_params, expr.predict, scope)
             case n.Call():
                 self._visit_call(expr, scope, rows)
+            case n.Attribute(value=n.Name(id=name), name=ending) if ending in ENDINGS and self._ready is not None and (
+                name not in self._ready and not self._always.holds(name)
+            ):
+                message, help = "a path is a text", f"write `\"{expr.span.text}\"`"
+                self._report.add("NameError", message, expr.span, label="no quotes", help=help)
+            case n.Attribute() if self._is_of_python(expr, scope):
+                self._of_python(expr)
             case n.Attribute(value=n.Name(id=module), name=name) if NAMES.get(name) in self._used.get(module, ()):
                 self.former[expr.span] = name, NAMES[name]
             case n.Index(value=value, args=args, keywords=keywords, trailing_comma=trailing):
@@ -185,6 +209,17 @@ class Names:
                 for child in expressions(expr):
                     self._expr(child, scope, rows=rows, domains=domains)
 
+    def _is_of_python(self, node: n.Attribute, scope: Scope) -> bool:
+        """`np.mean`, where the program has no `np` of its own."""
+        return isinstance(node.value, n.Name) and node.value.id in MODULES and not scope.holds(node.value.id)
+
+    def _of_python(self, node: n.Attribute, call: n.Call | None = None) -> None:
+        args, written = (call.args, _written(call)) if call is not None else ((), Written(""))
+        here = f"write `{node.name}`" if node.name in BUILTINS else "functions have no module before them"
+        help = of_function(node.name, written) or way(node.name, args) or here
+        message = f"`{node.span.text}` is of Python, whose modules are not here"
+        self._report.add("NameError", message, node.span, label="unknown name", help=help)
+
     def _inside(self, names: tuple[str, ...], scope: Scope) -> Scope:
         return Scope(names, scope)
 
@@ -195,7 +230,9 @@ class Names:
             name = call.function.id
             if not (rows and (name in AGGREGATES or name in ROW_FUNCTIONS or name == "column")):
                 more = (*AGGREGATES, *ROW_FUNCTIONS) if rows else ()
-                self._look_up(name, call.function.span, scope, more, call.args)
+                self._look_up(name, call.function.span, scope, more, call)
+        elif isinstance(call.function, n.Attribute) and self._is_of_python(call.function, scope):
+            self._of_python(call.function, call)
         else:
             self._expr(call.function, scope, rows=rows)
         for place, arg in enumerate(call.args):
@@ -289,15 +326,24 @@ class Names:
         if amount.delta is not None:
             self._expr(amount.delta, scope)
 
+    def _of_column(self, name: str) -> str:
+        """The way out of a column outside of a query, or an empty text."""
+        table = self._columns.get(name)
+        query = f"`{{{{ select avg({name}) from {table} with epsilon 0.1 }}}}`"
+        return f"`{name}` is a column of `{table}`, which is read in a query: {query}" if table else ""
+
     def _look_up(
-        self, name: str, span: Span, scope: Scope, more: Collection[str] = (), args: Sequence[n.Expr] = ()
+        self, name: str, span: Span, scope: Scope, more: Collection[str] = (), call: n.Call | None = None
     ) -> None:
+        """Says so where no name is such in a scope, nor among `more`; `call`: where it is called."""
         if not scope.holds(name) and scope.holds(NAMES.get(name, name)):
             self.former[span] = name, NAMES[name]
             return
         if not scope.holds(name):
             names = {*scope.visible(), *more}
-            self._unknown.append((name, span, _way_out(name, names, args)))
+            called = of_function(name, _written(call)) if call is not None else self._of_column(name)
+            args = call.args if call is not None else ()
+            self._unknown.append((name, span, called or way(name, args) or _way_out(name, names)))
             return
         row = BUILTINS.get(name)
         if row is not None and row.module and name not in self._predefined and _innermost(name, scope) is self._always:
@@ -310,10 +356,12 @@ class Names:
             self._unknown.append((name, span, "it is given a value further down; move that line up"))
 
 
-def _way_out(name: str, names: Collection[str], args: Sequence[n.Expr]) -> str:
-    elsewhere = way(name, args)
-    if elsewhere:
-        return elsewhere
+def _written(call: n.Call) -> Written:
+    """A call's arguments as they stand in the program."""
+    return Written("", [arg.span.text for arg in call.args], [(k.name, k.value.span.text) for k in call.keywords])
+
+
+def _way_out(name: str, names: Collection[str]) -> str:
     module = _module_with(NAMES.get(name, name))
     if module:
         return f"write `use {module}` above, which has it"

@@ -15,7 +15,7 @@ from jostle.check.meanings import Meanings, Variable, aggregated, known_of
 from jostle.check.report import Report
 from jostle.check.rowkinds import RowKinds
 from jostle.diagnostics import Note, did_you_mean
-from jostle.language.aggregates import AGGREGATES, BOUNDED
+from jostle.language.aggregates import AGGREGATES, BOUNDED, of_form
 from jostle.language.described import Listed
 from jostle.language.forms import PERSON, aggregates
 from jostle.language.operations import ROW_FUNCTIONS
@@ -35,7 +35,8 @@ def check_select(
         or (columns is not None and RowKinds(columns, variable, report).select(select))
         or _check_result_names(select, report)
         or select.per is not None  # rows that cost nothing
-        or _check_released(select, is_variable, report)
+        or _check_forms(select, columns or {}, report)
+        or _check_released(select, columns or {}, is_variable, report)
         or _check_keys_of_columns(select, report)
         or (owner is not None and _check_bare(select, owner, report))
         or (owner is not None and not has_delta and _check_keys(select, owner, columns or {}, report))
@@ -112,9 +113,16 @@ def check_rows(
                 wrong = True
                 clock = way(name.id) if name.id.lower().startswith("current_") else ""
                 help = clock or _value_of(name.id, columns) or did_you_mean(name.id, columns)
-                message = f"there is no column `{name.id}`: only described columns exist"
-                report.add("NameError", message, name.span, label="no such column", help=help or _columns(columns))
+                message, label = f"there is no column `{name.id}`: only described columns exist", "no such column"
+                if name.id.lower() in NOTHING:
+                    message, label, help = f"a missing value is not called `{name.id}`", "no value", "write `none`"
+                help = help or f"{_columns(columns)}; others are described first: `{name.id}: 0..100`"
+                report.add("NameError", message, name.span, label=label, help=help)
     return wrong
+
+
+NOTHING = frozenset({"null", "nil", "nan", "na", "undefined"})
+"""What other languages call a missing value."""
 
 
 def _value_of(name: str, columns: Mapping[str, Any]) -> str:
@@ -134,7 +142,8 @@ def _tables(select: n.Select) -> list[str]:
 
 
 def _check_meanings(select: n.Select, columns: Mapping[str, Any], variable: Variable, report: Report) -> bool:
-    meanings = Meanings(columns, variable, _tables(select), report)
+    results = [column.name for column in select.columns if column.name]
+    meanings = Meanings(columns, variable, _tables(select), report, results)
     wrong = select.where is not None and meanings.condition(select.where)
     for key in select.keys:
         wrong = meanings.position(key.value) or wrong
@@ -144,7 +153,27 @@ def _check_meanings(select: n.Select, columns: Mapping[str, Any], variable: Vari
     return wrong
 
 
-def _check_released(select: n.Select, is_variable: Callable[[str], bool], report: Report) -> bool:
+def _check_forms(select: n.Select, columns: Mapping[str, Any], report: Report) -> bool:
+    """An aggregate that is not called as it is written, and a select inside that gives no aggregate."""
+    of = next(iter(columns), "")
+    for call in (call for column in select.columns for call in aggregates(column.value)):
+        row = AGGREGATES[call.function.id]  # type: ignore[union-attr]
+        if len(call.args) != row.expressions + row.numbers or call.keywords:
+            fault = of_form(row, of)
+            report.add(fault.kind, fault.message, call.span, help=fault.help)
+            return True
+    for inner in every(select.where) if select.where is not None else ():
+        if isinstance(inner, n.Select) and not any(_has_aggregate(column.value) for column in inner.columns):
+            key = inner.columns[0].value.span.text
+            help = f"join the tables: `from {select.table.span.text} join {inner.table.span.text} on {key}`"
+            report.add("TypeError", "a select gives aggregates, not rows", inner.span, label="no aggregate", help=help)
+            return True
+    return False
+
+
+def _check_released(
+    select: n.Select, columns: Mapping[str, Any], is_variable: Callable[[str], bool], report: Report
+) -> bool:
     """What `having` and `order by` look at, which is what the select releases."""
     keys = [part for key in select.keys for part in _parts(key)]
     named = [name or own_name(value) or f"key{i + 1}" for i, (value, name) in enumerate(keys)]
@@ -162,6 +191,10 @@ def _check_released(select: n.Select, is_variable: Callable[[str], bool], report
         for name in _row_names(expr):
             if id(name) not in of_calls and name.id not in named and not is_variable(name.id):
                 help = did_you_mean(name.id, named) or f"the select releases {', '.join(named)}"
+                if name.id in columns:
+                    help = f"release it, `avg({name.id}) as {name.id}`"
+                    if having and expr is having[0]:
+                        help = f"of rows write `where {expr.span.text}` before the groups"
                 report.add("NameError", f"there is no `{name.id}` in what is released", name.span, help=help)
                 return True
     return False
@@ -200,7 +233,10 @@ def _check_result_names(select: n.Select, report: Report) -> bool:
         if name in first_of:
             notes = (Note(first_of[name].span, f"the first `{name}`"),)
             message = f"two results of this select are named `{name}`"
-            report.add("NameError", message, column.span, help="name one of them with `as`", notes=notes)
+            call = column.value
+            of = call.args[0].id if isinstance(call, n.Call) and call.args and isinstance(call.args[0], n.Name) else "n"
+            help = f"name one of them: `{call.span.text} as {of}`"
+            report.add("NameError", message, column.span, help=help, notes=notes)
             return True
         first_of[name] = column
     return False
@@ -228,7 +264,7 @@ def _check_bare(select: n.Select, owner: Handle, report: Report) -> bool:
         "this select would hand out private rows",
         select.columns[0].span,
         label=f"no aggregate, and private since line {owner.declared.span.line}",
-        help="measure them: `count(*)`, `avg(…)`, `median(…)`",
+        help=f"measure them: `count(*)`, `avg({select.columns[0].value.span.text})`",
         notes=owner.trail,
     )
     return True
@@ -241,6 +277,13 @@ def _check_keys(select: n.Select, owner: Handle, columns: Mapping[str, Any], rep
         return False
     if select.spend is not None and select.spend.amount.delta is not None:
         return False
+    for call in (call for column in select.columns for call in aggregates(column.value)):
+        of = call.args[0] if call.function == n.Name("mode", span=call.function.span) and call.args else None
+        if isinstance(of, n.Name) and isinstance(columns.get(of.id), Domain):
+            message = f"the values of `{of.id}` are not public, so its most frequent one is not either"
+            help = f'describe them: `{of.id}: {{"a", "b"}}`, or `{of.id}: 0..99`'
+            report.add("OpenKeys", message, of.span, label="an open domain", help=help)
+            return True
     for key in select.keys:
         if key.over is None and isinstance(key.value, n.Name) and isinstance(columns.get(key.value.id), Domain):
             report.add(

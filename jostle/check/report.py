@@ -14,6 +14,9 @@ class Report:
     def __init__(self) -> None:
         self._diagnostics: dict[tuple[str, Span | None], Diagnostic] = {}
 
+    def __len__(self) -> int:
+        return len(self._diagnostics)
+
     def add(
         self, kind: str, message: str, span: Span, *, label: str = "", help: str = "", notes: tuple[Note, ...] = ()
     ) -> None:

@@ -7,6 +7,7 @@ described in the text is not looked at.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -67,7 +68,7 @@ class RowKinds:
             ordered = row.kinds is Kinds.ORDERED and kind == "text"  # of public tables
             if kind is None or row.kinds is Kinds.ANY or kind in taken or ordered:
                 continue
-            refusal = of_no_numbers(row.name, kind).first
+            refusal = of_no_numbers(row.name, kind, arg.span.text).first
             self._report.add(refusal.kind, refusal.message, call.span, help=refusal.help)
             return True
         return False
@@ -81,7 +82,25 @@ class RowKinds:
         try:
             return None if expr is None else kind_of(expr, self._schema)
         except Refusal as refusal:
-            raise refusal.at(node.span) from None
+            help = self._way_out(node)
+            first = refusal.first
+            raise (Refusal(replace(first, help=help)) if help else refusal).at(node.span) from None
+
+    def _way_out(self, node: n.Expr) -> str:
+        """What to write in place of a column and a constant of two kinds, or of a text that is calculated with."""
+        if not isinstance(node, n.Binary):
+            return ""
+        op, left, right = node.op, node.left, node.right
+        if op in COMPARISONS and isinstance(right, n.String) and _is_number(right.value):
+            return f"write `{left.span.text} {op} {right.value}`"
+        kinds = [(side, self._kind(side)) for side in (left, right)]
+        text = next((side for side, kind in kinds if kind == "text"), None)
+        if text is None or isinstance(text, n.String) or any(kind in _MOMENTS for _, kind in kinds):
+            return ""
+        listed = self._schema.get(text.id) if isinstance(text, n.Name) else None
+        if op in COMPARISONS and isinstance(listed, Categories):
+            return f"`{text.span.text}` is a text: write `{text.span.text} == \"{listed.values[0]}\"`"
+        return f"write `number({text.span.text})` where the text spells a number"
 
     def _made(self, node: n.Expr) -> RowExpr | None:
         match node:
@@ -115,6 +134,13 @@ class RowKinds:
 def _reads(parts: tuple[RowExpr, ...]) -> bool:
     """Whether a column is among them: what reads none is evaluated outside, by other rules."""
     return any(isinstance(part, Column) or (isinstance(part, Apply) and _reads(part.args)) for part in parts)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return bool(text.strip()) and float(text) == float(text)
+    except ValueError:
+        return False
 
 
 def _domain(described: Any) -> PlanDomain | None:

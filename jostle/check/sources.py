@@ -5,9 +5,11 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator
 
+from jostle.check.arguments import other_name
 from jostle.check.report import Report
 from jostle.diagnostics import Note
-from jostle.language.builtins import SOURCES
+from jostle.language.builtins import BUILTINS, SOURCES
+from jostle.language.described import DOMAINS_ARE
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import children, every
 
@@ -31,7 +33,50 @@ def check_sources(program: n.Program, report: Report) -> None:
             report.add("TypeError", message, private.span, help="give it another name", notes=(first,))
         declared.setdefault(private.name, private)
         _complete(private, report)
+    for node in every(program):
+        if isinstance(node, n.Described) and isinstance(node.domains, n.RecordOf):
+            check_domains(node.domains, report)
+        elif isinstance(node, n.Call) and isinstance(node.function, n.Name) and node.function.id in SOURCES:
+            _arguments(node, node.function.id, report)
     _files(program, report)
+
+
+def _arguments(call: n.Call, name: str, report: Report) -> None:
+    """An argument that a source has not, such as its budget."""
+    known = [param.name for param in BUILTINS[name].parameters if param.kind == "name"]
+    for keyword in call.keywords:
+        if keyword.name in known:
+            continue
+        help = other_name(keyword, name, known, call) or (
+            f"it takes {', '.join(f'`{word} = …`' for word in known)}" if known else "write its path alone"
+        )
+        if keyword.name in ("epsilon", "rho", "budget"):
+            help = f"a budget is a clause: `budget epsilon {keyword.value.span.text}` at the end"
+        report.add("TypeError", f"`{name}` has no argument `{keyword.name}`", keyword.span, help=help)
+
+
+def check_domains(described: n.RecordOf, report: Report) -> None:
+    """Columns whose domain is evidently none, or not the one that is meant."""
+    for name, domain in described.items:
+        message, help = f"`{name}` needs a domain, and this is {_kind(domain)}", DOMAINS_ARE
+        match domain:
+            case n.Binary(op="-", left=n.Number() as low, right=n.Number() as high):
+                help = f"a range has two dots: `{name}: {low.value:g}..{high.value:g}`"
+            case n.Number() | n.String():
+                pass
+            case n.Range(low=n.Number(value=low), high=n.Number(value=high)) if low > high:
+                message = f"`{name}` has no values between {low:g} and {high:g}"
+                help = f"the lower end comes first: `{name}: {high:g}..{low:g}`"
+            case n.ListOf(items=(n.Number(value=low), n.Number(value=high))) if high > low + 1:
+                message = f"`{name}` is described by two numbers alone, {low:g} and {high:g}"
+                help = f"write `{name}: {low:g}..{high:g}` for the range, `{{{low:g}, {high:g}}}` for the two"
+            case _:
+                continue
+        report.add("DataError", message, domain.span, label="no domain", help=help)
+
+
+def _kind(node: n.Expr) -> str:
+    return "a text" if isinstance(node, n.String) else "a number"
 
 
 def _privates(program: n.Program) -> list[n.Private]:
@@ -41,6 +86,8 @@ def _privates(program: n.Program) -> list[n.Private]:
 
 def _complete(private: n.Private, report: Report) -> None:
     source = private.source
+    if isinstance(private.described, n.RecordOf):
+        check_domains(private.described, report)
     if not (isinstance(source, n.Call) and isinstance(source.function, n.Name)):
         return
     there = {"described by": private.described, "protecting": private.protecting, "budget": private.budget}

@@ -38,7 +38,8 @@ def load_counts(file: OpenFile | str | Path, *, private: bool = False) -> NDArra
     except OSError as error:
         raise refuse("DataError", f"{label} cannot be read: {error.strerror}") from None
     except (ValueError, EOFError, MemoryError, SyntaxError, TypeError, OverflowError):
-        raise refuse("DataError", f"{label} is not a NumPy array file (`.npy`) that can be read") from None
+        help = "rows are counted by `histogram(table(…), x = age)`"
+        raise refuse("DataError", f"{label} is not a NumPy array file (`.npy`) that can be read", help=help) from None
     if size > _CELLS:
         raise _wrong_size(label, size)
     file.check()

@@ -105,6 +105,10 @@ def open_file(path: str | os.PathLike[str]) -> OpenFile:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     except (FileNotFoundError, NotADirectoryError):
         help = "paths in a program start at its folder"
+        if "://" in label:
+            help = "download it first, and name the file: `table(\"people.csv\")`"
+        elif "\\" in label:
+            help = f"write `/` between folders: `{label.replace(chr(92), '/')}`"
         raise refuse("DataError", f"there is no file `{label}`", help=help) from None
     except (OSError, ValueError) as error:
         raise _unreadable(label, error) from None
@@ -123,7 +127,8 @@ def open_file(path: str | os.PathLike[str]) -> OpenFile:
 
 def _check_kind(mode: int, label: str) -> None:
     if stat.S_ISDIR(mode):
-        raise refuse("DataError", f"`{label}` is a folder, not a file")
+        help = "name its files: `table(\"folder/*.csv\")`"
+        raise refuse("DataError", f"`{label}` is a folder, not a file", help=help)
     if not stat.S_ISREG(mode):
         raise refuse("DataError", f"`{label}` is a device or a pipe, not a file")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from jostle.diagnostics import Refusal, refuse
+from jostle.diagnostics import Diagnostic, Refusal, refuse
 
 
 class Kinds(Enum):
@@ -85,11 +85,17 @@ DISTINCT = {
 """What `distinct` before the expression makes of an aggregate."""
 
 
-def of_no_numbers(name: str, kind: str) -> Refusal:
-    """The refusal of an expression that is no number, with what to write."""
+def of_form(row: AggregateRow, it: str = "") -> Diagnostic:
+    """Why a call of an aggregate has not the arguments of its row; `it` is a column that it could be of."""
+    form = row.usage.partition(", count")[0].replace("(E", f"({it or 'E'}")
+    return Diagnostic("TypeError", f"`{row.name}` is written `{row.usage}`", help=row.instead or f"write `{form}`")
+
+
+def of_no_numbers(name: str, kind: str, it: str = "") -> Refusal:
+    """The refusal of an expression that is no number, with what to write; `it` is the expression in the program."""
     way = f"`{name}(days_between(2024-01-01, d))` is of days"
     if kind == "boolean":
-        way = f"`{name}(1 if c else 0)` is of ones and zeros"
+        way = f"`{name}(1 if {it or 'c'} else 0)` is of ones and zeros"
     elif kind == "text":
-        way = f"`{name}(number(x))` is of the numbers that texts spell"
+        way = f"`{name}(number({it or 'x'}))` is of the numbers that texts spell, `groupby {it or 'x'}` counts each"
     return refuse("TypeError", f"`{name}` takes a number, and this is a {kind}", help=way)

@@ -67,9 +67,9 @@ row("vectors_in", "folder", "Reads the arrays of a folder's `.npy` files, by nam
 
 row("histogram", "@table, *columns, **named", "Counts rows by columns or expressions: a cube.", Gives.CUBE, ROWS,
     TRANSFORMS)  # fmt: skip
-row("partition", "@table, key, *, over = none", "Parts of a table by a public key: pairs of a value and its part.",
+row("partition", "@table: rows, key, *, over = none", "Parts by a public key: pairs of a value and its part.",
     Gives.PARTS, ROWS, TRANSFORMS)  # fmt: skip
-row("where", "@table, condition", "The rows for which a condition holds.", Gives.FILTERED, ROWS, TRANSFORMS)
+row("where", "@table: rows, condition", "The rows for which a condition holds.", Gives.FILTERED, ROWS, TRANSFORMS)
 row("derive", "@table, **columns", "The table with further columns.", Gives.DERIVED, ROWS, TRANSFORMS)
 row("pick", "@table, *columns", "The table with these columns alone.", Gives.PICKED, ROWS, TRANSFORMS)
 row("columns", "@table", "The columns of a table, to choose among.", Gives.COLUMNS, ROWS, TRANSFORMS)
@@ -116,19 +116,19 @@ row("perturbed_optimum", "@cubes, model, rows, ridge = none, *, epsilon = none, 
 
 # Scores ----------------------------------------------------------------------------------------------
 
-row("size", "@value", "How many rows a table, a cube or vectors have: a score.", Gives.SCORE, HANDLES, SCORES, "total",
-    function="scores.cells:size")  # fmt: skip
-row("nonzero", "@value", "How many cells hold rows: a score.", Gives.SCORE, HANDLES, SCORES,
+row("size", "@value: rows", "How many rows a table, a cube or vectors have: a score.", Gives.SCORE, HANDLES, SCORES,
+    "total", function="scores.cells:size")  # fmt: skip
+row("nonzero", "@value: cube", "How many cells hold rows: a score.", Gives.SCORE, HANDLES, SCORES,
     function="scores.cells:nonzero")  # fmt: skip
-row("largest_cell", "@value", "The largest cell: a score.", Gives.SCORE, HANDLES, SCORES, "peak",
+row("largest_cell", "@value: cube", "The largest cell: a score.", Gives.SCORE, HANDLES, SCORES, "peak",
     function="scores.cells:largest_cell")  # fmt: skip
-row("largest_marginal", "@value", "The largest cell of any marginal: a score.", Gives.SCORE, HANDLES, SCORES, "ridge",
-    function="scores.cells:largest_marginal")  # fmt: skip
-row("l2", "@value", "The Euclidean norm of the counts: a score.", Gives.SCORE, HANDLES, SCORES,
+row("largest_marginal", "@value: cube", "The largest cell of any marginal: a score.", Gives.SCORE, HANDLES, SCORES,
+    "ridge", function="scores.cells:largest_marginal")  # fmt: skip
+row("l2", "@value: cube", "The Euclidean norm of the counts: a score.", Gives.SCORE, HANDLES, SCORES,
     function="scores.cells:l2")  # fmt: skip
-row("l1_to_uniform", "@value", "The distance of the counts to uniform ones: a score.", Gives.SCORE, HANDLES, SCORES,
-    "spread", function="scores.cells:l1_to_uniform")  # fmt: skip
-row("total_variation", "@value", "The sum of differences of neighbouring counts: a score.", Gives.SCORE, HANDLES,
+row("l1_to_uniform", "@value: cube", "The distance of the counts to uniform ones: a score.", Gives.SCORE, HANDLES,
+    SCORES, "spread", function="scores.cells:l1_to_uniform")  # fmt: skip
+row("total_variation", "@value: cube", "The sum of differences of neighbouring counts: a score.", Gives.SCORE, HANDLES,
     SCORES, "roughness", function="scores.cells:total_variation")  # fmt: skip
 row("misfit", "@cube, queries, estimate", "How far an estimate's answers are from the true ones: scores.",
     Gives.SCORE, HANDLES, SCORES, function="scores.fit:misfit")  # fmt: skip
@@ -154,13 +154,13 @@ row("max_class", "@table, by, label", "How many rows a split's majorities get ri
 
 # Workloads, and public tables and cubes --------------------------------------------------------------
 
-row("identity", "cube, count = 2000, seed = 0", "The workload of each cell.", reads=HANDLES)
-row("prefixes", "cube, count = 2000, seed = 0", "The workload of all ranges from the start.", reads=HANDLES)
-row("ranges", "cube, count = 2000, seed = 0", "A workload of random ranges.", reads=HANDLES)
-row("rectangles", "cube, count = 2000, seed = 0", "A workload of random rectangles.", reads=HANDLES)
+row("identity", "cube, count = 2000, seed = 0", "The workload of each cell.", Gives.WORKLOAD, HANDLES)
+row("prefixes", "cube, count = 2000, seed = 0", "The workload of all ranges from the start.", Gives.WORKLOAD, HANDLES)
+row("ranges", "cube, count = 2000, seed = 0", "A workload of random ranges.", Gives.WORKLOAD, HANDLES)
+row("rectangles", "cube, count = 2000, seed = 0", "A workload of random rectangles.", Gives.WORKLOAD, HANDLES)
 row("marginals", "cube, over = 1", "The workload of all marginals over so many dimensions, or of those named.",
-    reads=HANDLES)  # fmt: skip
-row("predicates", "cube, *conditions", "The workload of conditions on a cube's dimensions.", reads=ROWS)
+    Gives.WORKLOAD, HANDLES)  # fmt: skip
+row("predicates", "cube, *conditions", "The workload of conditions on a cube's dimensions.", Gives.WORKLOAD, ROWS)
 row("answer", "queries, cells", "The answers of a workload on released cells.", reads=HANDLES)
 row("exact", "queries, cube", "The answers of a workload on public counts.", reads=HANDLES)
 row("cells", "cube", "The counts of a public cube, or the rows of public vectors.", reads=HANDLES)

@@ -40,6 +40,7 @@ class Gives(Enum):
     CONSTANT = "a constant"
     DOMAIN = "a domain of columns"
     BALANCE = "an amount of at most the budget"
+    WORKLOAD = "a workload"
     LENGTH = "how many items there are"
     ITEMS = "the items as a list"
     FIELDS = "the values of a record, or the items, as a list"
@@ -79,7 +80,7 @@ class Parameter:
     kind: str = ""
     exposed: bool = False  # what it is given is measured, scored or transformed
     former: str = ""  # its name in the version before
-    takes: str = ""  # a word for what it is given: number, text, numbers, each, items; empty where anything goes
+    takes: str = ""  # a word for what it is given, such as number, text, table, cube; empty where anything goes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -135,6 +136,10 @@ class Builtin:
         return placed.index(name) if name in placed else None
 
 
+_SAY_IT = ("table", "cube", "queries", "strategy")
+"""The names of parameters that are the word for what they take."""
+
+
 def _parameters(signature: str) -> Iterator[Parameter]:
     by_name = False
     for text in filter(None, re.split(r", (?![^\[]*\])", signature)):
@@ -145,5 +150,6 @@ def _parameters(signature: str) -> Iterator[Parameter]:
         name, _, takes = name.partition(": ")
         bare, _, former = name.lstrip("*@").partition("/")
         stars = name[: name.count("*")]
+        takes = takes or (bare if bare in _SAY_IT else "")
         yield Parameter(bare, default or None, stars or ("name" if by_name else ""), "@" in name, former, takes)
         by_name = by_name or stars == "*"

@@ -17,6 +17,9 @@ _TEXTS = "`groupby x` for how often each text occurs: texts of rows are not hand
 _MEMBERS = "`city in [row.city for row in u]`, where u is public, or `join u on city`"
 _INSTEAD = {
     "null": "`none`", "nil": "`none`", "None": "`none`", "NULL": "`none`", "True": "`true`", "False": "`false`",
+    "nan": "`none`", "na": "`none`", "undefined": "`none`", "type": "nothing: `:type NAME` tells it in `jostle repl`",
+    "__name__": "the lines alone: a program runs from the top", "input": "`param answer = \"\"`, and `--set answer=…`",
+    "dataframe": "`table([{a: 1}, {a: 2}])`",
     "self": "a parameter", "dict": "`{a: 1}`, or `record(pairs)`", "reduce": "`sum over x in xs of f(x)`, or a loop",
     "range": "`0..4` for the numbers from 0 to 4", "map": "`[f(x) for x in xs]`", "int": "`floor(x)`",
     "filter": "`[x for x in xs if x > 1]`", "any": "`len([x for x in xs if x > 1]) > 0`", "float": "`number(x)`",

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from jostle.diagnostics import did_you_mean, refuse
+from jostle.diagnostics import Refusal, refuse
 from jostle.doubles import place
+from jostle.language.misfits import no_elements, no_field, no_fields, no_place, outside
 from jostle.language.moments import moment_of
 from jostle.plan.domains import Integer, Moments, Open, Real, listed
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table, Vectors, handles_in
@@ -38,13 +39,9 @@ def attribute(value: Any, name: str) -> Any:
     else:
         fields = fields_of(value)
     if fields is None:
-        raise refuse("TypeError", f"{kind_name(value)} has no fields, and `{name}` was asked")
+        raise Refusal(no_fields(kind_name(value), name))
     if name not in fields:
-        listed = ", ".join(list(fields)[:8])
-        raise refuse(
-            "NameError", f"{kind_name(value)} has no `{name}`",
-            help=did_you_mean(name, fields) or (f"it has {listed}" if listed else ""),
-        )  # fmt: skip
+        raise Refusal(no_field(kind_name(value), name, fields))
     element = fields[name]
     if is_model(value):
         return of_kernel(name, element) if callable(element) else to_jostle(element)
@@ -108,23 +105,15 @@ def index(value: Any, at: Any) -> Any:
         return element_of(value, _place(at, len(value)))
     if is_sequence(value):
         return value[_place(at, len(value))]
-    raise refuse("TypeError", f"{kind_name(value)} cannot be indexed")
-
-
-def _places(length: int) -> str:
-    return f"places are 0 to {length - 1}, or -1 to -{length} from the end" if length else "it is empty"
+    raise Refusal(no_elements(kind_name(value)))
 
 
 def _place(at: Any, length: int) -> int:
     if handles_in(at):
         raise private_value(handles_in(at)[0], "cannot be an index")
     if not is_number(at) or not float(at).is_integer():
-        raise refuse(
-            "TypeError", f"an index is a whole number, not {kind_name(at) if not is_number(at) else show_number(at)}"
-        )
+        raise Refusal(no_place(kind_name(at) if not is_number(at) else show_number(at)))
     here = place(at, length)
     if here is None:
-        raise refuse(
-            "ValueError", f"index {show_number(float(at))} is outside a list of {length}", help=_places(length)
-        )
+        raise Refusal(outside(show_number(float(at)), length))
     return here

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import Refusal, refuse
+from jostle.language.misfits import no_call
 from jostle.language.operations import ROW_FUNCTIONS
 from jostle.plan.domains import Open
 from jostle.privacy.kernel.handles import handles_in
@@ -51,7 +52,7 @@ def call(
     called = getattr(function, "jostle_call", None)
     if called is not None:
         return called(interp, args, span)
-    raise refuse("TypeError", f"{kind_name(function)} cannot be called")
+    raise Refusal(no_call(kind_name(function)))
 
 
 def _call_function(interp: Interpreter, function: Function, args: Sequence[Any], keywords: dict[str, Any]) -> Any:

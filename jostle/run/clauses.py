@@ -12,6 +12,7 @@ from jostle.accounting.amounts import Amount, quanta
 from jostle.accounting.definitions import Measure
 from jostle.accounting.units import Unit
 from jostle.diagnostics import Refusal, refuse
+from jostle.language.described import DOMAINS_ARE
 from jostle.language.forms import source_kind
 from jostle.plan.domains import Categories, Domain, Integer, Open, Real
 from jostle.privacy.kernel.handles import handles_in
@@ -72,7 +73,7 @@ def _domain(name: str, wish: Any, span: Span | None) -> Domain:
             return Categories(tuple(float(v) for v in values))
     raise refuse(
         "DataError", f"`{name}` needs a domain, and this is {kind_name(wish)}", span,
-        help="a range `0..99`, categories `{\"a\", \"b\"}`, `{true, false}`, or `text integer real date time`",
+        help=DOMAINS_ARE,
     )  # fmt: skip
 
 

@@ -204,7 +204,8 @@ def setting(text: str | None, default: Any, name: str) -> Any:
         try:
             return float(text)
         except ValueError:
-            raise refuse("TypeError", f"`{name}` is a number, and `{text}` was given") from None
+            help = f"write `--set {name}={default:g}`, or another number"
+            raise refuse("TypeError", f"`{name}` is a number, and `{text}` was given", help=help) from None
     raise refuse(
         "TypeError", f"`{name}` cannot be set from the command line", help="only numbers, texts and booleans can"
     )

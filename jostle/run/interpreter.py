@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
+from jostle.language.misfits import no_condition, no_walk
 from jostle.privacy.kernel.handles import Exposures, Handle, Table, handles_in
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.run import calls, selects
@@ -92,8 +93,7 @@ class Interpreter:
             return value
         for handle in handles_in(value):
             raise private_value(handle, "cannot decide a condition").at(node.span)
-        raise refuse("TypeError", f"a condition is true or false, and this is {kind_name(value)}", node.span,
-                     help="compare it, as in `n > 0`")  # fmt: skip
+        raise Refusal(no_condition(kind_name(value), node.span.text)).at(node.span)
 
     def walk(self, value: Any, span: Span) -> Iterable[Any]:
         """The items of a public container."""
@@ -110,7 +110,7 @@ class Interpreter:
             return list(value)
         if is_sequence(value):
             return elements(value) if not isinstance(value, (list, tuple)) and value.ndim == 1 else list(value)
-        raise refuse("TypeError", f"{kind_name(value)} cannot be walked through", span)
+        raise Refusal(no_walk(kind_name(value), span.text)).at(span)
 
     def counted(self, items: Iterable[Any], span: Span) -> Iterator[Any]:
         """The items one by one; of the outermost loop, how many have been and how many are to come is told."""

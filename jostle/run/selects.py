@@ -13,7 +13,7 @@ from typing import Any
 
 from jostle.accounting.amounts import QUANTA, Amount, as_float, quanta, share_of
 from jostle.diagnostics import Refusal, did_you_mean, refuse
-from jostle.language.aggregates import AGGREGATES, DISTINCT
+from jostle.language.aggregates import AGGREGATES, DISTINCT, of_form
 from jostle.language.forms import PERSON, aggregates, keys_by_alias
 from jostle.plan.domains import Open
 from jostle.plan.persons import person_columns
@@ -357,7 +357,7 @@ def _aggregate(
         raise refuse("TypeError", "`*` and `distinct` stand only in `count`", call.span)
     numbers = [interp.eval(arg, scope) for arg in args[row.expressions :]]
     if len(args) != row.expressions + row.numbers or call.keywords or not all(map(is_number, numbers)):
-        raise refuse("TypeError", f"`{row.name}` is written `{row.usage}`", call.span, help=row.instead)
+        raise Refusal(of_form(row)).at(call.span)
     expressions = []
     for arg in args[: row.expressions]:
         if isinstance(arg, n.Distinct):

@@ -7,14 +7,27 @@ means: a statement that does nothing, a `return` outside a function, `select dis
 from __future__ import annotations
 
 import re
+import unicodedata
 from itertools import pairwise
 
 from lark import Token
 
 from jostle.diagnostics import Diagnostic, did_you_mean, refuse
+from jostle.source import Span
 from jostle.syntax import nodes as n
+from jostle.syntax.foreign_lines import by_line
 from jostle.syntax.layout import ENDS_AN_EXPRESSION, unclosed
-from jostle.syntax.messages import ErrorPlace, by_phrase, by_sign, by_word, entries, from_layout, in_general, token_span
+from jostle.syntax.messages import (
+    ErrorPlace,
+    as_line,
+    by_phrase,
+    by_sign,
+    by_word,
+    entries,
+    from_layout,
+    in_general,
+    token_span,
+)  # fmt: skip
 from jostle.syntax.walk import children
 
 OPENING = {"LPAR", "LSQB", "LBRACE", "_LQUERY"}
@@ -51,10 +64,35 @@ def open_bracket(place: ErrorPlace) -> Diagnostic | None:
     opener, previous = place.frame.opener, place.previous
     if place.frame.kind == "block" or opener is None or previous is None or not place.text:
         return None
+    if _lacks_comma(place):
+        return None
     begins_a_line = place.span.line > (previous.end_line or 0)
     if not begins_a_line or place.text in (")", "]", "}", "}}", ",") or place.type == "EQUAL":
         return None
     return from_layout(unclosed(opener, Token("NAME", place.text, 0, place.span.line)), place.source)
+
+
+STARTS = ("NAME", "NUMBER", "DATE", "STRING", "CONST")
+
+
+def _lacks_comma(place: ErrorPlace) -> bool:
+    """Whether two values stand side by side in a bracket that is closed before the next statement."""
+    opener, previous = place.frame.opener, place.previous
+    if opener is None or previous is None or previous.type not in ENDS_AN_EXPRESSION or place.type not in STARTS:
+        return False
+    closer = {"(": ")", "[": "]", "{": "}"}.get(opener)
+    rest = re.match(r"[^=()\[\]{}]*(.)", place.source.text[place.position :], re.DOTALL)
+    return closer is not None and (rest is None or rest[1] == closer)
+
+
+def missing_comma(place: ErrorPlace) -> Diagnostic | None:
+    """`[1 2]`, also over two lines."""
+    previous = place.previous
+    if previous is None or not _lacks_comma(place):
+        return None
+    at = token_span(previous, place.source)
+    message = f"a comma is missing between `{previous}` and `{place.text}`"
+    return place.error(message, span=at.to(place.span), help=f"write `{previous}, {place.text}`")
 
 
 def equal_sign(place: ErrorPlace) -> Diagnostic | None:
@@ -64,7 +102,8 @@ def equal_sign(place: ErrorPlace) -> Diagnostic | None:
     first, previous = place.first, place.previous
     level = {token.type for token in same_level(place)}
     if place.frame.kind == "set" and previous is not None and previous.type in ("NAME", "STRING"):
-        return place.error("a record is written with `:`", label="`=` here", help="write `{name: value}`")
+        help = place.rewritten(r"([{,]\s*\w+)\s*=\s*", r"\1: ") or "write `{name: value}`"
+        return place.error("a record is written with `:`", label="`=` here", help=help)
     plain = place.frame.kind == "block" and first is not None and first.type == "NAME"
     if plain and not level & {"CMP", "_IF", "_AND", "_OR", "_IN"} and previous is not None:
         if previous.type == "RSQB":
@@ -77,9 +116,11 @@ def equal_sign(place: ErrorPlace) -> Diagnostic | None:
             return place.error("a field cannot be given a new value: values do not change", help=help)
         if "EQUAL" in level:
             return place.error("a second `=` in one statement", help="write a line for each name, or `==` to compare")
+    help = place.rewritten(r"^((?:if|else if|assert|while)\b[^=]*[^=<>!\s])\s*=\s*(?!=)", r"\1 == ")
     return place.error(
-        "`=` gives a name its value; it does not compare", label="`=` in a condition", help="write `==` to compare"
-    )
+        "`=` gives a name its value; it does not compare", label="`=` in a condition",
+        help=help or "write `==` to compare",
+    )  # fmt: skip
 
 
 def several_names(place: ErrorPlace) -> Diagnostic | None:
@@ -95,7 +136,12 @@ def foreign_letter(place: ErrorPlace) -> Diagnostic | None:
     """`größe = 3`: the name ends before the letter, and would look like a word of its own."""
     if place.type or not place.text.isalpha():
         return None
-    return place.error(f"`{place.text}` has no meaning here", help="names are written with a–z, A–Z, 0–9 and _")
+    line, before = place.source.line(place.span.line), place.span.column - 1
+    word = next(match for match in re.finditer(r"\w+", line) if match.start() <= before < match.end())
+    at = Span(place.source, place.span.line, word.start() + 1, place.span.line, word.end() + 1)
+    plain = unicodedata.normalize("NFKD", word[0].replace("ß", "ss")).encode("ascii", "ignore").decode()
+    help = "names are written with a–z, A–Z, 0–9 and _" + (f": `{plain}`" if plain.isidentifier() else "")
+    return place.error(f"`{place.text}` cannot be part of a name", span=at, help=help)
 
 
 def number_with_commas(place: ErrorPlace) -> Diagnostic | None:
@@ -114,7 +160,14 @@ def formatted_text(place: ErrorPlace) -> Diagnostic | None:
         return None
     if previous.end_pos != place.position:
         return None
-    help = 'join texts, `"n = " + str(n)`, or let `print("n =", n)` do it'
+    parts = re.split(r"\{([^{}:]+)[^{}]*\}", place.text[1:-1])
+    quote, line = place.text[0], place.source.line(place.span.line).strip()
+    joined = " + ".join(
+        f"str({part})" if at % 2 else f"{quote}{part}{quote}"
+        for at, part in enumerate(parts)
+        if part or len(parts) == 1
+    )
+    help = as_line(line.replace(previous + place.text, joined))
     return place.error("there are no formatted strings", span=token_span(previous, place.source), help=help)
 
 
@@ -127,7 +180,8 @@ def clause_of_a_select(place: ErrorPlace) -> Diagnostic | None:
         help = "write `select count(*) from people with epsilon 0.1`"
         return place.error("a select names its table before it says what it spends", help=help)
     if place.type == "_WITH" and "_JOIN" in words and "_ON" not in words:
-        return place.error("a join says on which columns", help="write `join towns on city`")
+        help = f"write `join {place.previous} on KEY`, where `KEY` is a column of both"
+        return place.error("a join says on which columns", help=help)
     late = [word for word in CLAUSES if CLAUSES.get(place.type, 9) < CLAUSES[word] and word in words]
     if late:
         help = "write `select … from … where … groupby … having … order by … limit … with epsilon …`"
@@ -162,14 +216,14 @@ def chained(place: ErrorPlace) -> Diagnostic | None:
     """`1 < x < 5`, and `x == 1 || y == 2`."""
     if place.type not in ("CMP", "_IN"):
         return None
-    help = "write `1 < x and x < 5`"
+    help = place.rewritten(r"([\w.]+) *([<>]=?) *([\w.]+) *([<>]=?) *([\w.]+)", r"\1 \2 \3 and \3 \4 \5")
     for token in same_level(place):
         if token.type in ("_AND", "_OR", "COMMA", "_IF", "_ELSE", "EQUAL", "_WHERE", "_ASSERT", "COLON"):
             return None
         if token.type == "JOINED":
             help = "`||` joins texts: write `or` between conditions"
         if token.type in ("CMP", "_IN"):
-            return place.error("comparisons do not chain", help=help)
+            return place.error("comparisons do not chain", help=help or "write `1 < x and x < 5`")
     return None
 
 
@@ -182,23 +236,35 @@ def colon(place: ErrorPlace) -> Diagnostic | None:
     if opener == "[" and (before is None or before.type not in ENDS_AN_EXPRESSION):
         return place.error("a list has no names", label="`:` here", help="write a record, `{name: value}`")
     if opener == "[":
-        return place.error("there are no slices", help="write `[xs[i] for i in 1..3]`")
+        return place.error("there are no slices", help=_slice(place) or "write `[xs[i] for i in 1..3]`")
     if opener == "{{":
         help = "write `{ {` with a space for a set of sets or records"
         return place.error("`{{` opens a query", label="a query has no `:`", help=help)
     if opener == "(" and first is not None and first.type == "_DEF":
-        return place.error("parameters have no types", help="write `def f(x)`")
+        help = place.rewritten(r"(\w+) *: *\w+(?=[,)])", r"\1") or "write `def f(x)`"
+        return place.error("parameters have no types", help=help)
     if opener == "(":
         return place.error("an argument is named with `=`", help="write `f(name = value)`")
     return None
+
+
+def _slice(place: ErrorPlace) -> str:
+    """The way out of a slice of a name between two numbers, or an empty text."""
+    line = place.source.line(place.span.line).strip()
+    written = re.search(r"(\w+)\[(\d*):(\d*)\]", line)
+    if written is None:
+        return ""
+    name, first, end = written.groups()
+    last = str(int(end) - 1) if end else f"len({name}) - 1"
+    return as_line(line.replace(written.group(), f"[{name}[i] for i in {first or 0}..{last}]"))
 
 
 def select_star(place: ErrorPlace) -> Diagnostic | None:
     """`select *`."""
     if place.text != "*" or place.previous is None or place.previous.type != "_SELECT":
         return None
-    help = "select aggregates: `select count(*) as n, avg(age) from …`"
-    return place.error("`select *` would hand out rows", help=help)
+    help = place.rewritten(r"(?i)\bselect \*", "select count(*)")
+    return place.error("`select *` would hand out rows", help=help or "select aggregates: `count(*)`, `avg(age)`")
 
 
 def spend_after_sum(place: ErrorPlace) -> Diagnostic | None:
@@ -217,7 +283,7 @@ def loose_select(place: ErrorPlace) -> Diagnostic | None:
     if place.type != "_SELECT":
         return None
     if not place.in_query:
-        help = "write `{{ select … from … }}`"
+        help = place.rewritten(r"\bselect\b[^{}]*$", r"{{ \g<0> }}") or "write `{{ select … from … }}`"
         return place.error("a `select` stands outside a query", label="not in `{{ }}`", help=help)
     return place.error("a `select` inside an expression needs parentheses", help="write `f(select … from …)`")
 
@@ -240,7 +306,8 @@ def missing_block(place: ErrorPlace) -> Diagnostic | None:
     if place.previous is None or place.previous.type not in ENDS_AN_EXPRESSION:
         return None
     message = f"the block of this `{first.lower()}` is missing"
-    return place.error(message, label="expected `:` or `{`", help="write `:` and an indented block, or `{ … }`")
+    help = as_line(place.source.line(place.span.line).strip() + ":") + " and an indented block"
+    return place.error(message, label="expected `:` or `{`", help=help)
 
 
 def unknown_statement(place: ErrorPlace) -> Diagnostic | None:
@@ -293,7 +360,7 @@ def unfilled(place: ErrorPlace) -> Diagnostic | None:
 
 
 COMMON_MISTAKES = (
-    open_bracket, foreign_letter, formatted_text, clause_of_a_select, missing_test, misspelt_clause,
+    open_bracket, missing_comma, foreign_letter, formatted_text, clause_of_a_select, missing_test, misspelt_clause,
     equal_sign, several_names, number_with_commas,
     chained, colon, select_star, spend_after_sum, loose_select, lonely_else,
     missing_block, unknown_statement, reserved,
@@ -302,7 +369,7 @@ COMMON_MISTAKES = (
 
 def explain(place: ErrorPlace) -> Diagnostic:
     """The diagnostic of a place where the parser stopped."""
-    for look in (unfilled, by_phrase, by_sign, by_word, *COMMON_MISTAKES):
+    for look in (unfilled, by_phrase, by_line, by_sign, by_word, *COMMON_MISTAKES):
         diagnostic = look(place)
         if diagnostic is not None:
             return diagnostic
@@ -315,7 +382,8 @@ def after_parsing(program: n.Program, *, interactive: bool) -> None:
     while waiting:
         node, in_function = waiting.pop()
         if isinstance(node, n.Return) and not in_function:
-            raise refuse("SyntaxError", "a `return` outside a function", node.span, help="write `release x = …`")
+            named = f"`release {node.value.id}`" if isinstance(node.value, n.Name) else "`release x = …`"
+            raise refuse("SyntaxError", "a `return` outside a function", node.span, help=f"write {named}")
         if isinstance(node, n.Bare) and not (interactive and not in_function):
             _does_something(node.value)
         if isinstance(node, n.Column) and isinstance(node.value, n.Name) and node.value.id.lower() == "distinct":
@@ -351,7 +419,10 @@ def _does_something(value: n.Expr) -> None:
     if known is not None:
         word = known
         raise refuse("SyntaxError", word["message"], value.span, help=word["help"])
-    help = "give it a name, `x = …`, or show it with `print(…)`"
+    help = f"give it a name, `x = …`, or show it: `print({value.span.text})`"
+    if isinstance(value, n.Binary) and value.op == "<" and re.fullmatch(r"\w+ *<- *.+", value.span.text):
+        help = "write `" + re.sub(r" *<- *", " = ", value.span.text, count=1) + "`"
+        raise refuse("SyntaxError", "a value is given by `=`, and `<-` compares with a negative", value.span, help=help)
     if isinstance(value, n.Binary) and value.op == "==":
         help = "`=` gives a name its value; `==` only compares"
     if isinstance(value, n.Comprehension):

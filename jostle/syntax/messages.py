@@ -20,13 +20,14 @@ from jostle.resources import folder
 from jostle.source import Source, Span
 from jostle.syntax.layout import ENDS_AN_EXPRESSION, Frame, Layout, LayoutError
 
+_MOST = 110  # characters of a line that is written out
 Entry = dict[str, str]
 Entries = dict[str, dict[str, Entry]]
 
 
 @cache
 def entries() -> Entries:
-    """The table of words and signs, by section."""
+    """The table of words and signs, by section; `pattern` and `write` make the line that an entry's help is then."""
     import tomllib
 
     text = (folder("grammar") / "messages.toml").read_text(encoding="utf-8")
@@ -90,6 +91,10 @@ class ErrorPlace:
     def first(self) -> Token | None:
         return self.statement[0] if self.statement else None
 
+    def rewritten(self, pattern: str, write: str) -> str:
+        """The way out that is the line of this place with what a pattern matches written anew, or an empty text."""
+        return rewritten(self.source.line(self.span.line), pattern, write)
+
     def error(self, message: str, *, label: str = "", help: str = "", span: Span | None = None) -> Diagnostic:
         return Diagnostic("SyntaxError", message, span or self.span, label, help)
 
@@ -112,7 +117,10 @@ def from_layout(error: LayoutError, source: Source) -> Diagnostic:
     notes: tuple[Note, ...] = ()
     if error.opener is not None and error.opener is not error.token:
         notes = (Note(token_span(error.opener, source), f"`{error.opener}` was opened here"),)
-    return Diagnostic(error.kind, error.message, span, error.label, error.help, notes)
+    help = error.help
+    if error.label.endswith("at the end of its line"):
+        help = as_line(source.line(span.line).strip() + ":") + " and an indented block"
+    return Diagnostic(error.kind, error.message, span, error.label, help, notes)
 
 
 def by_sign(place: ErrorPlace) -> Diagnostic | None:
@@ -175,7 +183,19 @@ def by_word(place: ErrorPlace) -> Diagnostic | None:
 
 
 def _entry_diagnostic(entry: Entry, span: Span) -> Diagnostic:
-    return Diagnostic("SyntaxError", entry["message"], span, entry.get("label", ""), entry.get("help", ""))
+    help = rewritten(span.source.line(span.line), entry["pattern"], entry["write"]) if "pattern" in entry else ""
+    return Diagnostic("SyntaxError", entry["message"], span, entry.get("label", ""), help or entry.get("help", ""))
+
+
+def rewritten(line: str, pattern: str, write: str) -> str:
+    """The way out that is a line with all that a pattern matches written anew; empty where it matches nothing."""
+    new, times = re.subn(pattern, write, line.strip())
+    return as_line(new) if times else ""
+
+
+def as_line(line: str, part: str = "") -> str:
+    """The way out that is a line to write, of which a long one is shown by the `part` that is new."""
+    return f"write `{line}`" if len(line) <= _MOST or not part else f"write `{part.strip()}` in it"
 
 
 def in_general(place: ErrorPlace) -> Diagnostic:

@@ -56,6 +56,22 @@ def every(node: Node) -> Iterator[Node]:
                 waiting.extend(_nodes(value))
 
 
+def around(program: Node, node: Node) -> list[Node]:
+    """What a node of a program stands in, the innermost first; empty where it is of another program."""
+    parents: dict[int, Node] = {}
+    waiting = [program]
+    while waiting and id(node) not in parents:
+        here = waiting.pop()
+        below = list(children(here))
+        parents |= {id(child): here for child in below}
+        waiting += below
+    path, at = [], parents.get(id(node))
+    while at is not None:
+        path.append(at)
+        at = parents.get(id(at))
+    return path
+
+
 def too_deep(node: Node, most: int) -> Node | None:
     """A node that has `most` nodes above it, or None where the tree is nowhere so deep."""
     level, depth = [node], 0

@@ -5,10 +5,33 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NoReturn
+
+from jostle.diagnostics import did_you_mean
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _SCHEMA = """such as '{age: 17..90, sex: {"F", "M"}}'"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that says which word of its own is nearest to one that it does not know."""
+
+    def error(self, message: str) -> NoReturn:
+        unknown = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
+        if unknown is not None:
+            word, known = unknown[1], re.findall(r"[\w-]+", unknown[2])
+            close = f"jostle run {word}" if word.endswith(".jst") else ""
+            hint = f"did you mean `{close}`?" if close else did_you_mean(word, known)
+            message = f"there is no `{word}`; {hint or 'there are ' + ', '.join(known)}"
+        super().error(message)
+
+    def unknown(self, word: str, command: str, commands: Mapping[str, argparse.ArgumentParser]) -> NoReturn:
+        """Ends with what is meant by a word that a command does not know."""
+        flags = {name: [*parser._option_string_actions] for name, parser in commands.items()}
+        homes = [f"`jostle {name} … {word}`" for name, known in flags.items() if word in known]
+        hint = did_you_mean(word, flags[command]) or " or ".join(homes[:2]) or f"`jostle {command} --help` lists all"
+        self.error(f"`jostle {command}` has no `{word}`; {hint}")
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace | int:
@@ -18,7 +41,9 @@ def parse(words: Sequence[str]) -> argparse.Namespace | int:
         parser.print_help(sys.stderr)
         return 2
     try:
-        options = parser.parse_args(words)
+        options, more = parser.parse_known_args(words)
+        if more:
+            parser.unknown(more[0], options.command, _COMMANDS)
         if options.command == "run" and options.seed is not None and not options.simulate:
             parser.error("--seed goes with --simulate; real noise has no seed")
         if options.command == "run" and options.overwrite and not options.save:
@@ -52,9 +77,12 @@ def _seed(text: str) -> int:
     return int(text)
 
 
-def command_parser() -> argparse.ArgumentParser:
+_COMMANDS: dict[str, argparse.ArgumentParser] = {}
+
+
+def command_parser() -> _Parser:
     """The parser of the whole command line; the reference of commands is made from it."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="jostle",
         description="Jostle: a small language for differential privacy whose runtime chooses the algorithm.",
         epilog="exit status: 0 fine, 1 the program was refused or failed, 2 wrong usage, 130 stopped from the keyboard",
@@ -149,10 +177,11 @@ def command_parser() -> argparse.ArgumentParser:
 
     explain = commands.add_parser("explain", help="the page of a kind of error")
     explain.add_argument("kind", metavar="KIND", nargs="?", help="such as PrivateValue; without one, a list of all")
+    _COMMANDS.update(commands.choices)
     return parser
 
 
-def _ledger_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _ledger_verbs(verbs: argparse._SubParsersAction[_Parser]) -> None:
     """Adds the commands of an owner on the ledger of registered datasets."""
 
     def verb(name: str, help: str, *, dataset: bool = True) -> argparse.ArgumentParser:

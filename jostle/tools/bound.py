@@ -5,12 +5,12 @@ That a file is there, and of what type an object is, is public; nothing of what 
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
+from jostle.tools.files import misspelt
 
 
 def need_data(name: str, value: Any, folders: Sequence[Path]) -> None:
@@ -45,7 +45,5 @@ def _need_files(text: str, folders: Sequence[Path]) -> None:
 
     if paths(text, folders) != [text]:
         return
-    names = [file.name for folder in folders for file in (folder / text).parent.glob("*")] if "\0" not in text else []
-    close = difflib.get_close_matches(Path(text).name, names, n=1, cutoff=0.8)
-    help = f"did you mean `{Path(text).with_name(close[0])}`?" if close else "give its whole path"
+    help = misspelt(text, folders) or "give its whole path"
     raise refuse("DataError", f"there is no file `{text}`", help=help)

@@ -87,7 +87,7 @@ def run(options: Namespace) -> int:
             _as_text(result, say)
             for line in notes:
                 say(line)
-            tell([*unsaved, *session.hints])
+            tell([*unsaved, *(session.hints if result.ok else ())])
         sys.stdout.flush()
     except OSError:
         if simulate is None and (result.values or result.output):
@@ -219,7 +219,7 @@ def _foreseen(
             document["hints"] = [d.as_json() for d in session.hints]
         print(json.dumps(document, ensure_ascii=False))
         return 1 if faults else 0
-    tell([*faults, *session.hints])
+    tell(faults or session.hints)
     if dry_run is not None:
         print(f"nothing is run and nothing private is opened\n\n{clean(str(dry_run))}\n")
     elif not faults:

@@ -6,13 +6,13 @@ private file no name is told: one without a header has a row in its first line.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from jostle.diagnostics import Diagnostic, Refusal
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
+from jostle.tools.files import misspelt
 
 
 def misfits(program: n.Program, folders: Sequence[Path]) -> list[Diagnostic]:
@@ -21,13 +21,13 @@ def misfits(program: n.Program, folders: Sequence[Path]) -> list[Diagnostic]:
 
 
 def _tables(program: n.Program) -> Iterator[tuple[n.String, n.Expr | None]]:
-    """The paths of private tables, with the descriptions of their columns."""
-    for node in every(program):
+    """The paths of tables, with the descriptions of the columns of private ones."""
+    nodes = list(every(program))
+    described = {id(node.source): node.described for node in nodes if isinstance(node, n.Private)}
+    for node in nodes:
         match node:
-            case n.Private(
-                source=n.Call(function=n.Name(id="table"), args=(n.String() as path,), keywords=()), described=described
-            ):
-                yield path, described
+            case n.Call(function=n.Name(id="table"), args=(n.String() as path,), keywords=()):
+                yield path, described.get(id(node))
 
 
 def _misfits(path: n.String, described: n.Expr | None, folders: Sequence[Path]) -> Iterator[Diagnostic]:
@@ -39,11 +39,9 @@ def _misfits(path: n.String, described: n.Expr | None, folders: Sequence[Path]) 
         return
     there = next((folder / name for folder in folders if (folder / name).exists()), None)
     if there is None:
-        beside = [str(file) for folder in folders for file in (folder / name).parent.glob("*.csv")]
-        close = difflib.get_close_matches(Path(name).name, [Path(file).name for file in beside], n=1, cutoff=0.8)
+        close = misspelt(name, folders, "*.csv")
         if close:
-            message = f"there is no file `{name}`"
-            yield Diagnostic("DataError", message, path.span, help=f"did you mean `{Path(name).with_name(close[0])}`?")
+            yield Diagnostic("DataError", f"there is no file `{name}`", path.span, help=close)
         return
     if not isinstance(described, n.RecordOf):
         return

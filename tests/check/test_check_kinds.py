@@ -10,7 +10,7 @@ import itertools
 import pytest
 
 from jostle import resources
-from jostle.check.abstract.kinds import TAKEN
+from jostle.check.abstract.kinds import OF_DATA, TAKEN
 from jostle.check.exploration import Exploration
 from jostle.check.modules import Modules
 from jostle.check.report import Report
@@ -21,7 +21,7 @@ from jostle.syntax import nodes, parse
 from jostle.tools.session import Session
 
 TABLES = (
-    "use histograms\n"
+    "use histograms\nuse workloads\nuse features\nuse row_vectors\nuse trees\nuse classifiers\nuse cuts\n"
     'private people = table("people.csv") described by {age: 0..99, city: {"Ames", "Cork"}} '
     "protecting rows budget epsilon 9\n"
     'towns = table([{city: "Ames", size: 10}, {city: "Cork", size: 30}])\n'
@@ -37,7 +37,10 @@ VALUES = {
     "none": "none",
 }  # fmt: skip
 OPERATORS = ("+", "-", "*", "/", "^", "<", ">=", "in", "not in", "like", "==")
-FILLED = {"number": "1", "text": '"a"', "numbers": "[1, 2]", "each": "1", "items": "[1, 2]", "sized": "[1]", "": "1"}
+DATA = {"a table": "people", "a cube": "cube", "a workload": "identity(cube)", "a score": "size(cube)"}
+FILLED = {"number": "1", "text": '"a"', "numbers": "[1, 2]", "each": "1", "items": "[1, 2]", "sized": "[1]", "": "1",
+          "table": "people", "cube": "cube", "rows": "cube", "queries": "identity(cube)", "measured": "cube",
+          "strategy": "hb_strategy(cube)"}  # fmt: skip
 
 
 def refused(program: str) -> str:
@@ -98,11 +101,13 @@ TAKING = [row.name for row in BUILTINS.values() if any(param.takes for param in 
 @pytest.mark.parametrize("name", TAKING)
 def test_arguments(name: str, session: Session) -> None:
     row = BUILTINS[name]
-    needed = [param for param in row.parameters if param.kind != "name" and (param.default is None or param.takes)]
+    placed = [param for param in row.parameters if param.kind in ("", "*")]
+    needed = [param for param in placed if param.default is None or param.takes]
     programs = []
     for at, param in enumerate(needed):
         assert not param.takes or param.takes in TAKEN
-        for value in VALUES.values() if param.takes else ():
+        data = DATA.values() if param.takes in OF_DATA else ()
+        for value in (*VALUES.values(), *data) if param.takes else ():
             args = [value if i == at else FILLED.get(other.takes, "1") for i, other in enumerate(needed)]
             programs.append(f"x = {name}({', '.join(args)})" + (" with epsilon 1" if name in NOISY else ""))
     assert held(programs, session) >= 3

@@ -55,16 +55,27 @@ TEXTS = frozenset({"str", *(op.name for op in ROW_FUNCTIONS.values() if op.gives
 
 
 def transfer_call(w: Interpreter, node: n.Call, scope: Scope) -> Any:
+    before = len(w.labels.report)
     function, args, keywords = _prepared(w, node, scope)
-    return _finished(w, node, function, args, keywords, scope)
+    with w.labels.besides(len(w.labels.report) > before):
+        return _finished(w, node, function, args, keywords, scope)
 
 
 def _prepared(w: Interpreter, node: n.Call, scope: Scope) -> tuple[Any, list[Any], dict[str, Any]]:
+    before = len(w.labels.report)
     function = w.eval(node.function, scope)
     if isinstance(function, Builtin) and function.row.over_rows:
         return function, [], {}
-    args = [w.eval(arg, scope) for arg in node.args]
-    return function, args, {keyword.name: w.eval(keyword.value, scope) for keyword in node.keywords}
+    with w.labels.besides(_not_there(w, node.function, scope) or len(w.labels.report) > before):
+        args = [w.eval(arg, scope) for arg in node.args]
+        return function, args, {keyword.name: w.eval(keyword.value, scope) for keyword in node.keywords}
+
+
+def _not_there(w: Interpreter, function: n.Expr, scope: Scope) -> bool:
+    """Whether what is called begins with a name that nothing has, of which is told already."""
+    while isinstance(function, n.Attribute):
+        function = function.value
+    return isinstance(function, n.Name) and w.look_up(scope, function.id) is MISSING
 
 
 def _finished(
@@ -148,6 +159,8 @@ def _transfer_builtin(w: Interpreter, call: Arguments, node: n.Expr) -> Any:
     if call.row.effect is Effect.MEASURES:
         _measure(w, call, node)
     result = _result(w, call, node)
+    if call.row.effect is Effect.SCORES and isinstance(result, Handle) and isinstance(call.exposed, Handle):
+        result = replace(result, trail=call.exposed.trail)
     if call.row.effect is Effect.TRANSFORMS:
         result = w.labels.passed(result, node.span, f"`{call.row.name}` of it is private too")
     return result
@@ -157,6 +170,8 @@ def _result(w: Interpreter, call: Arguments, node: n.Expr) -> Any:
     match call.row.gives:
         case Gives.RELEASED if call.row.name in TEXTS:
             return Kind(kinds.TEXT)
+        case Gives.WORKLOAD:
+            return kinds.A_WORKLOAD
         case Gives.RELEASED if call.row.effect is Effect.MEASURES and call.row.name in NOISY:
             score = call.exposed
             single = isinstance(score, Handle) and score.kind == "score" and score.name in SINGLE_SCORES

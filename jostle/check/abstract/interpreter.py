@@ -272,7 +272,7 @@ class Interpreter(ABC):
                 return PUBLIC if id(node) in self.measured else calls.transfer_call(self, node, scope)
             case n.Attribute(value=inner, name=name):
                 value = self.eval(inner, scope)
-                self.labels.misused(kinds.of_field(value, name), node)
+                self.labels.field(value, node)
                 return calls.transfer_attribute(value, name)
             case n.Index():
                 return rows.transfer_index(self, node, scope)
@@ -361,8 +361,10 @@ class Interpreter(ABC):
         return value
 
     def _operands(self, node: n.Logic, at: int, scope: Scope) -> Any:
-        decided = node.op == "or"
+        decided, before = node.op == "or", len(self.labels.report)
         holds = self.condition(node.operands[at], scope)
+        if len(self.labels.report) > before:  # what is wrong with one is with the others, as a rule
+            return PUBLIC
         if at + 1 == len(node.operands) or holds is decided:
             return PUBLIC if holds is None else holds
         if holds is (not decided):

@@ -7,6 +7,8 @@ the vector that it is calculated with.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 from jostle.check.abstract.values import (
@@ -15,6 +17,7 @@ from jostle.check.abstract.values import (
     Builtin,
     Closure,
     External,
+    Handle,
     Items,
     Kind,
     NumberInterval,
@@ -22,10 +25,23 @@ from jostle.check.abstract.values import (
     Set,
     Signature,
 )  # fmt: skip
-from jostle.diagnostics import Diagnostic, did_you_mean
+from jostle.diagnostics import Diagnostic
 from jostle.language.aggregates import AGGREGATES
-from jostle.language.misfits import READ, misfit
+from jostle.language.misfits import (
+    READ,
+    misfit,
+    no_call,
+    no_condition,
+    no_elements,
+    no_field,
+    no_fields,
+    no_place,
+    no_walk,
+    outside,
+)  # fmt: skip
+from jostle.source import Span
 from jostle.syntax import nodes as n
+from jostle.syntax.walk import own_name
 
 NUMBER, TEXT, BOOLEAN = "a number", "a text", "a boolean"
 LIST, SET, RECORD, RANGE, FUNCTION, GROUPED = (
@@ -42,7 +58,7 @@ def kind_of(value: Any) -> str | None:
     """The kind of a value; None where it is not known, and of what is private."""
     match value:
         case Kind(name=name):
-            return name
+            return name if name != WORKLOAD else None
         case bool():
             return BOOLEAN
         case float() | NumberInterval():
@@ -62,10 +78,13 @@ def kind_of(value: Any) -> str | None:
     return None
 
 
-def of_select(node: n.Select) -> Any:
-    """What a select gives; `having` and `order by` only calculate with it."""
+def of_select(node: n.Select, columns: Collection[str]) -> Any:
+    """What a select over `columns` gives; `having` and `order by` only calculate with it."""
     if node.keys:
-        return Kind(GROUPED)
+        named = [(key.value, key.name) for key in node.keys] + [(column.value, column.name) for column in node.columns]
+        keys = [key.name or (key.value.id if isinstance(key.value, n.Name) else "") for key in node.keys]
+        known = all(key.name or name in columns for key, name in zip(node.keys, keys, strict=True))
+        return Kind(GROUPED, tuple(name or own_name(value) or "" for value, name in named) if known else ())
     called = [_called(column.value) for column in node.columns]
     rows = [AGGREGATES.get(name) for name in called]
     names = [column.name or name for column, name in zip(node.columns, called, strict=True)]
@@ -80,9 +99,9 @@ def _called(value: n.Expr) -> str:
     return value.function.id if isinstance(value, n.Call) and isinstance(value.function, n.Name) else ""
 
 
-def of_operator(op: str, left: Any, right: Any) -> Diagnostic | None:
+def of_operator(node: n.Binary, left: Any, right: Any) -> Diagnostic | None:
     """Why a run would refuse `left op right`."""
-    one, two = kind_of(left), kind_of(right)
+    op, one, two = node.op, kind_of(left), kind_of(right)
     if one is None or two is None or op in ("==", "!=", "between", "not between"):
         return None
     texts, numbers = one == two == TEXT, one == two == NUMBER
@@ -94,7 +113,7 @@ def of_operator(op: str, left: Any, right: Any) -> Diagnostic | None:
         fits = texts or numbers
     else:
         fits = numbers or (texts and op == "+") or (one in (LIST, SET) and op in "+-" and two in (LIST, SET))
-    return None if fits else misfit(op, one, two)
+    return None if fits else misfit(op, one, two, (node.left.span.text, node.right.span.text))
 
 
 def of_sign(op: str, value: Any) -> Diagnostic | None:
@@ -103,86 +122,109 @@ def of_sign(op: str, value: Any) -> Diagnostic | None:
     return None if kind in (None, NUMBER) else fault(f"`{op}` takes numbers, not {kind}", READ)
 
 
-def of_condition(value: Any) -> Diagnostic | None:
+def of_condition(value: Any, span: Span) -> Diagnostic | None:
     """Why a value cannot decide a condition."""
     kind = kind_of(value)
-    if kind in (None, BOOLEAN):
-        return None
-    return fault(f"a condition is true or false, and this is {kind}", "compare it, as in `n > 0`")
+    return None if kind in (None, BOOLEAN) else no_condition(kind, span.text)
 
 
-def of_walk(value: Any) -> Diagnostic | None:
+def of_walk(value: Any, span: Span) -> Diagnostic | None:
     """Why a run cannot walk through a value."""
     kind = kind_of(value)
-    if kind not in (NUMBER, TEXT, BOOLEAN, FUNCTION):
-        return None
-    help = {NUMBER: "walk through the range, `for i in 1..n`"}.get(kind, "")
-    return fault(f"{kind} cannot be walked through", help)
+    return no_walk(kind, span.text) if kind in (NUMBER, TEXT, BOOLEAN, FUNCTION) and kind is not None else None
 
 
 def of_field(value: Any, name: str) -> Diagnostic | None:
     """Why a value has no field of a name."""
     kind = kind_of(value)
-    if isinstance(value, dict):
-        if name in value:
-            return None
-        help = did_you_mean(name, value) or (f"it has {', '.join(list(value)[:8])}" if value else "")
-        return fault(f"{kind} has no `{name}`", help, "NameError")
-    if kind in (None, RECORD, GROUPED, RANGE):
-        return None
-    ways = {
-        TEXT: "functions take a text, `upper(s)`, `length(s)`",
-        LIST: "functions take a list, `append(xs, x)`, `len(xs)`",
-    }
-    return fault(f"{kind} has no fields, and `{name}` was asked", ways.get(kind, "it is the value itself"))
+    fields = value if isinstance(value, dict) else value.fields if isinstance(value, Kind) else ()
+    if kind is not None and (isinstance(value, dict) or fields):
+        return None if name in fields else no_field(kind, name, fields)
+    return None if kind in (None, RECORD, GROUPED, RANGE) else no_fields(kind, name)
 
 
-def of_index(value: Any) -> Diagnostic | None:
-    """Why a value has no elements."""
-    kind = kind_of(value)
-    if kind not in (NUMBER, BOOLEAN, SET, RANGE, FUNCTION):
-        return None
-    help = "`list(s)[0]` is an element" if kind in (SET, RANGE) else "only lists, texts and records have elements"
-    return fault(f"{kind} cannot be indexed", help)
+def of_index(value: Any, at: Any, it: Span) -> Diagnostic | None:
+    """Why a value, which stands at `it`, has no elements, or none at this place."""
+    kind, place = kind_of(value), kind_of(at)
+    if kind in (LIST, TEXT) and place in (TEXT, BOOLEAN, LIST, RECORD) and place is not None:
+        return no_place(place)
+    whole = isinstance(at, float) and at.is_integer()
+    if isinstance(value, list) and whole and not -len(value) <= at < len(value):
+        return outside(f"{at:g}", len(value))
+    if isinstance(value, Kind) and isinstance(at, str) and value.fields and at not in value.fields:
+        fault = no_field(value.name, at, value.fields)
+        group = f'one group is `[r for r in {it.text} if r.{value.fields[0]} == "{at}"][0]`'
+        return fault if fault.help.startswith("did") else replace(fault, help=group)
+    return no_elements(kind) if kind in (NUMBER, BOOLEAN, SET, RANGE, FUNCTION) and kind is not None else None
 
 
 def of_call(value: Any) -> Diagnostic | None:
     """Why a value cannot be called."""
     kind = kind_of(value)
-    if kind in (None, FUNCTION):
-        return None
-    return fault(f"{kind} cannot be called", "is a function of this name given another value above?")
+    return None if kind in (None, FUNCTION) else no_call(kind)
 
 
 # Arguments ---------------------------------------------------------------------------------------
 
 _MANY = frozenset({LIST, SET, RANGE, GROUPED})
+TABLE, CUBE, VECTORS, COLUMN, SCORE, WORKLOAD = (
+    "a table", "a cube of counts", "vectors", "a column", "a score", "a workload"
+)  # fmt: skip
+_HANDLES = {"table": TABLE, "cube": CUBE, "vectors": VECTORS, "column": COLUMN, "score": SCORE}
+A_WORKLOAD = Kind(WORKLOAD)
+
+
+def shape_of(value: Any) -> str | None:
+    """The kind of a value, of handles and workloads too."""
+    if isinstance(value, Handle):
+        return _HANDLES[value.kind]
+    return value.name if isinstance(value, Kind) else kind_of(value)
+
+
 TAKEN = {
+    "table": frozenset({TABLE}),
+    "cube": frozenset({CUBE}),
+    "rows": frozenset({TABLE, CUBE, VECTORS}),
+    "queries": frozenset({WORKLOAD}),
+    "shape": frozenset({CUBE, LIST}),
+    "strategy": frozenset[str](),
     "number": frozenset({NUMBER}),
     "text": frozenset({TEXT}),
     "numbers": _MANY,
     "each": _MANY | {NUMBER},
     "items": _MANY | {RECORD},
     "sized": _MANY | {RECORD, TEXT},
-    "measured": frozenset({NUMBER, LIST, SET}),
+    "measured": frozenset({NUMBER, LIST, SET, CUBE, SCORE}),
 }
 """The kinds that a word of a signature allows, as far as they are known before a run."""
 WORDS = {
     "number": "a number", "text": "a text", "numbers": "a list of numbers", "each": "a number or a list of numbers",
     "items": "a list", "sized": "a list or a text", "measured": "private counts or scores",
+    "table": "a table", "cube": "a cube of counts", "rows": "a table or a cube", "queries": "a workload",
+    "shape": "a cube of counts", "strategy": "a strategy of the library",
 }  # fmt: skip
 
 
-def of_argument(name: str, takes: str, value: Any) -> Diagnostic | None:
-    """Why a built-in of that name does not take a value where it `takes` what a word of its signature says."""
-    kind = kind_of(value)
+OF_DATA = frozenset({"table", "cube", "rows", "queries", "shape", "strategy", "measured"})
+"""The words of a signature that tell tables, cubes and workloads apart."""
+
+
+def of_argument(name: str, takes: str, value: Any, span: Span) -> Diagnostic | None:
+    """Why a function of that name does not take a value that stands at `span`; `takes`: a word of its signature."""
+    kind = shape_of(value) if takes in OF_DATA else kind_of(value)
     if not takes or kind is None:
         return None
     if kind not in TAKEN[takes]:
+        it = span.text
         ways = {
-            ("text", NUMBER): "`str(x)` is the text of a number", ("text", LIST): f"`[{name}(x) for x in xs]`",
-            ("numbers", NUMBER): f"write `{name}([1, 2])`", ("sized", NUMBER): f"write `{name}([1, 2])`",
-            ("each", TEXT): READ, ("number", TEXT): READ,
+            ("text", NUMBER): f"write `{name}(str({it}))`", ("text", LIST): f"write `[{name}(x) for x in {it}]`",
+            ("numbers", NUMBER): f"write `{name}([{it}])`", ("sized", NUMBER): f"its digits are `{name}(str({it}))`",
+            ("cube", TABLE): f"write `histogram({it}, x = age)` of one of its columns",
+            ("measured", TABLE): f"write `size({it})` for all rows, `histogram({it}, x = age)` for those of each value",
+            ("strategy", NUMBER): f"the amount comes after the call: `{name}(…) with epsilon {it}`",
+            ("queries", CUBE): f"write `prefixes({it})`", ("shape", TABLE): f"write `histogram({it}, x = age)`",
+            ("queries", TABLE): "write `prefixes(cells)` of a histogram `cells`",
+            ("each", TEXT): f"write `{name}(number({it}))`", ("number", TEXT): f"write `number({it})`",
         }  # fmt: skip
         return fault(f"`{name}` takes {WORDS[takes]}, not {kind}", ways.get((takes, kind), ""))
     items = value if isinstance(value, list) else value.items if isinstance(value, Set) else []
@@ -196,7 +238,10 @@ def of_argument(name: str, takes: str, value: Any) -> Diagnostic | None:
     return None
 
 
-UNORDERED = fault("`sorted` takes all numbers or all texts", "say what counts: `sorted(rows, lambda row: row.n)`")
+def unordered_items(span: Span) -> Diagnostic:
+    """Why items have no order of their own."""
+    help = f"say what counts: `sorted({span.text}, lambda x: x[0])`"
+    return fault("`sorted` takes all numbers or all texts", help)
 
 
 def unordered(items: Any) -> bool:

@@ -11,9 +11,9 @@ from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from jostle.check.abstract import kinds
 from jostle.check.abstract.declarations import identifiable, keys_of
 from jostle.check.abstract.joins import join_all, walked
-from jostle.check.abstract.kinds import of_select
 from jostle.check.abstract.values import (
     EACH,
     MISSING,
@@ -88,7 +88,7 @@ def transfer_select(w: Interpreter, node: n.Select, scope: Scope) -> Any:
             _after(w, value, inside, bool(node.keys), scope)
     if node.first is not None:
         w.eval(node.first, scope)
-    return of_select(node)
+    return kinds.of_select(node, columns_of(table) or ())
 
 
 def _is_public_group(key: n.GroupKey, schema: dict[str, Any], reached: ReachedSources) -> bool:
@@ -246,12 +246,21 @@ CALCULATED = (n.Binary, n.Unary, n.Logic, n.Conditional)
 
 def row_form(w: Interpreter, row: facts.Builtin, node: n.Call, scope: Scope) -> Any:
     """A built-in whose arguments after the first are expressions on rows."""
+    before = len(w.labels.report)
     table = w.eval(node.args[0], scope) if node.args else PUBLIC
+    if len(w.labels.report) > before:
+        return widened(table)
     schema = columns_of(table)
+    if node.args and row.parameters[0].takes:
+        fault = kinds.of_argument(row.name, row.parameters[0].takes, table, node.args[0].span)
+        w.labels.misused(fault, node.args[0])
+    if row.gives is Gives.CUBE and isinstance(table, Handle):
+        named = [keyword.value for keyword in node.keywords]
+        w.labels.open_keys(table, [*_listed(node.args[1:]), *named])
     if row.effect is Effect.PURE:
         for arg in node.args[1:]:
             _conditions(w, arg, schema, scope)
-        return PUBLIC
+        return kinds.A_WORKLOAD if row.gives is Gives.WORKLOAD else PUBLIC
     tables = [node.args[0].id] if node.args and isinstance(node.args[0], n.Name) else []
     for arg in _listed(node.args[1:]):
         w.rows(arg, schema, scope, "condition" if row.gives is Gives.FILTERED else "position", tables)
@@ -411,11 +420,15 @@ def _mark_inexact(table: Handle) -> None:
 
 
 def transfer_index(w: Interpreter, node: n.Index, scope: Scope) -> Any:
+    before = len(w.labels.report)
     value = w.eval(node.value, scope)
-    w.labels.indexed(value, node)
+    if len(w.labels.report) > before:
+        return widened(value)
     if isinstance(value, Handle) or (isinstance(value, OneOf) and not cannot_charge(value)):
-        return _rows_where(w, value, node, scope)
+        with w.labels.besides(w.labels.indexed_rows(value, node)):
+            return _rows_where(w, value, node, scope)
     at = [w.eval(arg, scope) for arg in node.args]
+    w.labels.misused(kinds.of_index(value, at[0] if len(at) == 1 else PUBLIC, node.value.span), node)
     for keyword in node.keywords:
         w.eval(keyword.value, scope)
     return _element(value, at[0] if len(at) == 1 else PUBLIC)

@@ -47,9 +47,10 @@ EACH = Generic()  # of every partition; others stand for the part that a loop is
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A public value of which only its kind is known, as a message calls it: "a text"."""
+    """A public value of which only its kind is known, as a message calls it: "a text"; and its `fields`, if known."""
 
     name: str
+    fields: tuple[str, ...] = ()
 
 
 # Handles -----------------------------------------------------------------------------------------
@@ -214,6 +215,11 @@ class Signature:
 
     name: str
     params: tuple[facts.Parameter, ...]
+
+    @property
+    def alike(self) -> tuple[Hashable, ...]:
+        """Equal for two that are called alike."""
+        return (self.name, *((p.name, p.default, p.takes) for p in self.params))
 
 
 @dataclass(slots=True, eq=False)

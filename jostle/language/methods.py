@@ -1,0 +1,163 @@
+"""Methods of Python, NumPy and pandas, with what says the same here: `xs.append(4)` is `xs = append(xs, 4)`.
+
+A person who writes one knows what is wanted, so that the way out can be the line to write. `<it>` stands for what the
+method is called on, `<0>` and `<1>` for its arguments, `<column>` for a column of a table, `<number>` and `<key>` for
+columns of it that a mean and groups can be of. A form with a place that nothing fills is not told.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_PLACE = re.compile(r"<(\w+)>")
+_COUNT = "{{ select count(*) from <it> with epsilon 0.1 }}"
+_GROUPS = "{{ select count(*) as n from <it> groupby <key> with epsilon 0.1 }}"
+
+
+def _named(forms: dict[str, str]) -> dict[str, str]:
+    return {name: form for names, form in forms.items() for name in names.split()}
+
+
+OF_VALUES = {
+    "a text": _named({
+        "upper lower length": "<name>(<it>)", "strip trim": "trim(<it>)", "len size": "length(<it>)",
+        "replace": "replace(<it>, <0>, <1>)", "startswith": "starts_with(<it>, <0>)",
+        "endswith": "ends_with(<it>, <0>)", "split": "part(<it>, <0>, 1)", "find index": "contains(<it>, <0>)",
+        "format": "<filled> + str(<0>)", "match search": "matches(<it>, <0>)", "contains": "contains(<it>, <0>)",
+    }),
+    "a list": _named({
+        "append add": "<it> = append(<it>, <0>)", "extend": "<it> = <it> + <0>", "sort": "<it> = sorted(<it>)",
+        "reverse": "<it> = reversed(<it>)", "length size shape count": "len(<it>)", "sum min max": "<name>(<it>)",
+        "mean": "avg(<it>)", "std": "stddev(<it>)", "pop": "<it>[-1]", "remove": "<it> - [<0>]",
+        "map": "[f(x) for x in <it>]", "tolist": "list(<it>)",
+    }),
+    "a number": _named({
+        "round": "round(<it>, <0>)", "abs sqrt floor ceil": "<name>(<it>)", "toFixed": "round(<it>, <0>)",
+    }),
+    "a record": _named({
+        "get": "<it>[<0>]", "items": "for k in keys(<it>)", "keys values": "<name>(<it>)", "length size": "len(<it>)",
+    }),
+    "a grouped result": _named({
+        "mean": "avg(<it>.<column>)", "sum max min": "<name>(<it>.<column>)", "head": "<it>[0]", "iloc": "<it>[0]",
+        "loc": "[r for r in <it> if r.<key> == \"…\"][0]", "to_csv": "release <it>", "iterrows": "for r in <it>",
+        "size length shape count": "len(<it>)", "sort_values": "sorted(list(<it>), lambda r: r.<column>)",
+    }),
+}  # fmt: skip
+"""By kind of value, as messages call it, and name."""
+
+_AGGREGATES = {
+    "mean": "avg", "average": "avg", "avg": "avg", "median": "median", "sum": "sum", "min": "min", "max": "max",
+    "std": "stddev", "stddev": "stddev", "var": "var", "count": "count", "mode": "mode",
+}  # fmt: skip
+
+OF_COLUMNS = {
+    **{name: "{{ select " + of + "(<column>) from <it> with epsilon 0.1 }}" for name, of in _AGGREGATES.items()},
+    **_named({
+        "nunique": "{{ select count(distinct <column>) from <it> with epsilon 0.1 }}",
+        "quantile percentile": "{{ select quantile(<column>, 0.5) from <it> with epsilon 0.1 }}",
+        "value_counts unique": "{{ select count(*) as n from <it> groupby <column> with epsilon 0.1 }}",
+        "fillna": "derive(<it>, <column> = coalesce(<column>, <0>))",
+        "isna isnull": "where(<it>, <column> is missing)", "notna notnull": "where(<it>, <column> is not missing)",
+        "str": "derive(<it>, <column> = <method>(<column>))", "hist plot": "histogram(<it>, x = <column>)",
+        "between": "where(<it>, <column> between <0> and <1>)", "isin": "where(<it>, <column> in <0>)",
+        "apply map astype": "derive(<it>, <column> = f(<column>))",
+        "corr": "use statistics` and `correlation(<it>, \"<column>\", \"<other>\")",
+    }),
+}  # fmt: skip
+"""Of a column that was taken out of a table, by the method that is called on it."""
+
+OF_TABLES = _named({
+    "head tail sample iloc iterrows itertuples values to_numpy info shape size count rows": _COUNT,
+    "describe summary": "use statistics` and `describe_numeric(<it>, \"<number>\")",
+    "mean median sum min max std var": "{{ select <aggregate>(<number>) from <it> with epsilon 0.1 }}",
+    "groupby group_by": "{{ select count(*) as n from <it> groupby <0bare> with epsilon 0.1 }}",
+    "value_counts": _GROUPS,
+    "sort_values sort order_by nlargest":
+        "{{ select count(*) as n from <it> groupby <key> order by n desc with epsilon 0.1 }}",
+    "query filter loc": "where(<it>, <0bare>)",
+    "merge join": "{{ select count(*) from <it> join <0> on <on> with epsilon 0.1 }}",
+    "dropna": "where(<it>, <number> is not missing)", "fillna": "derive(<it>, <number> = coalesce(<number>, <0>))",
+    "assign mutate": "derive(<it>, <keywords>)", "rename": "derive(<it>, name = <number>)",
+    "drop select": "pick(<it>, <number>)",
+    "apply agg pivot_table pipe": _GROUPS, "hist plot": "histogram(<it>, x = <number>)",
+    "corr": "use statistics` and `correlation_matrix(<it>, [\"<number>\", …])",
+})  # fmt: skip
+"""Of a table itself."""
+
+
+OF_FUNCTIONS = _named({
+    "mean average": "avg(<0>)", "std": "stddev(<0>)", "float": "number(<0>)", "int": "floor(<0>)",
+    "c array Series tuple": "[<all>]", "paste concat paste0": "<0> + str(<1>)",
+    "read_csv read_parquet read_table open read_excel": "table(<0>)", "ifelse where": "<1> if <0> else <2>",
+    "argmax": "idxmax(<0>)", "argmin": "idxmin(<0>)", "nrow": "len(<0>)", "randint": "sample(<all>)",
+    "sqrt exp log floor ceil abs sum median max min": "<name>(<all>)", "dict": "{<keywords>}",
+    "input": "param answer = \"\"", "percentile": "quantile(<0>, 0.5)",
+})  # fmt: skip
+"""Of functions of Python and R, also as `np.mean(…)`; `<all>` stands for all arguments by place."""
+
+MODULES = frozenset({
+    "np", "numpy", "pd", "pandas", "math", "statistics", "plt", "pl", "polars", "random", "datetime", "re", "os", "sys",
+    "json", "scipy", "sklearn",
+})  # fmt: skip
+"""Modules of Python by the names that programs give them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """How a method stands in a program: what it is of, its arguments by place, and those by name."""
+
+    it: str
+    args: Sequence[str] = ()
+    keywords: Sequence[tuple[str, str]] = ()
+
+    def filled(self, form: str, **more: str) -> str:
+        """A form with these words in it; empty where one is missing."""
+        words = {"it": self.it, **{name: _bare(text) for name, text in self.keywords}, **more}
+        words["keywords"] = ", ".join(f"{name} = {text}" for name, text in self.keywords)
+        words["all"] = ", ".join(self.args)
+        words["filled"] = re.sub(r"%[dsif]|\{\}", "", self.it)
+        for at, arg in enumerate(self.args):
+            words |= {str(at): arg, f"{at}bare": _bare(arg)}
+        missing = not all(words.get(name) for name in _PLACE.findall(form))
+        return "" if missing else _PLACE.sub(lambda place: words[place[1]], form)
+
+
+def _bare(text: str) -> str:
+    """A text without its quotes."""
+    return text.strip("\"'")
+
+
+def of_value(kind: str, name: str, written: Written, column: str = "", key: str = "") -> str:
+    """The way out of `it.name(…)` on a public value, or an empty text."""
+    return _write(written.filled(OF_VALUES.get(kind, {}).get(name, ""), name=name, column=column, key=key))
+
+
+def of_table(name: str, written: Written, number: str, key: str) -> str:
+    """The way out of `t.name(…)` on a table that has the columns `number` and `key` among others, or an empty text."""
+    aggregate = _AGGREGATES.get(name, "")
+    return _write(written.filled(OF_TABLES.get(name, ""), number=number, key=key, aggregate=aggregate))
+
+
+def of_column(column: str, method: str, written: Written, *, numeric: bool, inner: str = "", other: str = "") -> str:
+    """The way out of `t.column` and `t.column.method(…)`; `inner` stands after the method, as in `t.c.str.upper()`."""
+    usual = OF_COLUMNS["mean" if numeric else "value_counts"]
+    forms = (OF_COLUMNS.get(method, usual), usual)
+    lines = (written.filled(form, column=column, method=inner, other=other) for form in forms)
+    return _write(next(filter(None, lines)))
+
+
+def of_function(name: str, written: Written) -> str:
+    """The way out of a function of another language, or an empty text."""
+    if name in ("range", "arange", "seq_len") and 1 <= len(written.args) <= 2:
+        first, past = ("0", *written.args)[-2:]
+        last = str(int(past) - 1) if past.isdigit() else f"{past} - 1"
+        return _write(f"{first}..{last}")
+    if name == "int" and written.args and written.args[0][:1] in "\"'":
+        return _write(f"floor(number({written.args[0]}))")
+    return _write(written.filled(OF_FUNCTIONS.get(name, ""), name=name))
+
+
+def _write(line: str) -> str:
+    return f"write `{line}`" if line else ""

@@ -1,0 +1,65 @@
+"""Typical mistakes are told with their place, their reason and the line to write, before anything is spent."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from mistakes import Mistake, Said, command, faults_of, mistakes, place, said_of
+
+ALL = mistakes()
+BELOW = {
+    "join as a method": "B", "numpy on a column": "B", "the average of a column by its name": "B",
+    "a select that exists": "B", "a window": "B", "a file with the wrong separator": "B",
+    "a column of a public table": "F",
+}  # fmt: skip
+"""Those that are not of the best grade, of which nobody may say that they are."""
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    with place() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def said(folder: Path) -> dict[str, list[tuple[Mistake, Said]]]:
+    return {name: [(mistake, said_of(mistake, folder)) for mistake in entries] for name, entries in ALL.items()}
+
+
+@pytest.mark.parametrize("name", sorted(ALL))
+def test_every_mistake_has_its_grade(name: str, said: dict[str, list[tuple[Mistake, Said]]]) -> None:
+    grades = {m.title: s.grade(m) for m, s in said[name]}
+    assert grades == {title: BELOW.get(title, "A") for title in grades}
+
+
+def test_nearly_all_are_of_the_best_grade() -> None:
+    entries = [mistake for file in ALL.values() for mistake in file]
+    titles = [f"{name}: {mistake.title}" for name, file in ALL.items() for mistake in file]
+    assert len(entries) >= 90 and len(titles) == len(set(titles))
+    assert len(BELOW) <= 0.05 * len(entries) and set(BELOW) <= {mistake.title for mistake in entries}
+
+
+@pytest.mark.parametrize("name", sorted(ALL))
+def test_one_thing_is_said_and_no_traceback(name: str, said: dict[str, list[tuple[Mistake, Said]]]) -> None:
+    for mistake, told in said[name]:
+        assert told.status != 0 and told.many == 1, mistake.title
+        assert "Traceback" not in told.text and "internal error" not in told.text, mistake.title
+
+
+@pytest.mark.parametrize("name", sorted(ALL))
+def test_a_program_as_it_should_be_is_right(name: str, folder: Path) -> None:
+    for mistake in ALL[name]:
+        if mistake.right.startswith("$ jostle "):
+            assert command([*shlex.split(mistake.right)[2:]])[0] == 0, mistake.title
+        else:
+            assert faults_of(mistake, folder) == [], mistake.title
+
+
+def test_every_line_of_another_language_is_met(said: dict[str, list[tuple[Mistake, Said]]]) -> None:
+    from jostle.syntax.foreign_lines import foreign_lines
+
+    told = {s.message for file in said.values() for _, s in file}
+    assert {line.message for line in foreign_lines()} - told == set()

@@ -50,7 +50,7 @@ COMMON_MISTAKES = [
     ("relase x", (1, 1), "opens no statement", "`release`"),
     ("privat p = table(1)", (1, 1), "opens no statement", "`private`"),
     ("print x", (1, 1), "`print` is a function", "print(x)"),
-    ("if x > 1\n    f()", (1, 1), "block of this `if`", "`:`"),
+    ("if x > 1\n    f()", (1, 1), "block of this `if`", "if x > 1:"),
     ("else:\n    f()", (1, 1), "without its `if`", "right after"),
     ("x = 1\n    y = 2", (2, 5), "unexpected indentation", "next line"),
     ("if x:\ny = 2", (2, 1), "indented block", "four spaces"),

@@ -43,7 +43,7 @@ def check_sources(program: n.Program, report: Report) -> None:
 
 def _arguments(call: n.Call, name: str, report: Report) -> None:
     """An argument that a source has not, such as its budget."""
-    known = [param.name for param in BUILTINS[name].parameters if param.kind == "name"]
+    known = [param.name for param in BUILTINS[name].parameters[1:]]
     for keyword in call.keywords:
         if keyword.name in known:
             continue

@@ -149,6 +149,8 @@ class Layout(PostLex):
                 token = _typed("CMP", token)
             case "_LAMBDA":
                 frame.lambdas += 1
+                if len(self.statement) == 2 and self.before == "EQUAL":
+                    _need_own(self.statement[0])
             case "_ELSE":
                 frame.conditional_else = frame.ifs > 0
                 frame.ifs = max(0, frame.ifs - 1)
@@ -160,6 +162,7 @@ class Layout(PostLex):
     def _name(self, token: Token) -> Token:
         """A name without its backquotes; SQL's functions in small letters, unless the text defines such a name."""
         if self.before == "_DEF":
+            _need_own(token)
             self._functions.add(str(token))
         if token.startswith("`"):
             return Token.new_borrow_pos("NAME", token[1:-1], token)
@@ -291,6 +294,13 @@ class Layout(PostLex):
                 yield Token.new_borrow_pos("_DEDENT", "", at)
             self.frames.pop()
             yield _typed("_RBRACE", at)
+
+
+def _need_own(name: Token) -> None:
+    """Refuses a function whose name queries take for another: one of a module or a cell before, too."""
+    if name.lower() in SPELLED:
+        message = f"`{name}` is the word of SQL for `{SPELLED[name.lower()]}`, which it means in every query"
+        raise LayoutError(message, name, label="a function of another meaning", help="give the function another name")
 
 
 def unclosed(opener: Token, at: Token | None) -> LayoutError:

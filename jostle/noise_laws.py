@@ -180,6 +180,7 @@ class Selected:
         """With probability `level` the chosen one's score is within this of the best."""
         return self.scale * math.log(self.candidates / (1 - level))
 
+
 @dataclass(frozen=True, slots=True)
 class Bracketed:
     """A number was chosen, and the rows on both sides of public places around it were counted with noise.

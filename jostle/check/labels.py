@@ -160,7 +160,7 @@ class Labels:
             name = key.id if isinstance(key, n.Name) else ""
             if isinstance((table.schema or {}).get(name), Domain):
                 message = f"the values of `{name}` are not public, so it is no dimension of a cube"
-                help = f"describe them: `{name}: {{\"a\", \"b\"}}`, or `{name}: 0..99`"
+                help = f'describe them: `{name}: {{"a", "b"}}`, or `{name}: 0..99`'
                 self.report.add("OpenKeys", message, key.span, label="an open domain", help=help)
 
     def table(self, value: Any, expr: n.Expr, names: Mapping[str, Any]) -> None:
@@ -168,7 +168,7 @@ class Labels:
         kind = kinds.kind_of(value)
         if kind not in (kinds.TEXT, kinds.NUMBER, kinds.BOOLEAN) or not self.sure:
             return
-        help = "write `from table(\"people.csv\")`, or a name that a table has"
+        help = 'write `from table("people.csv")`, or a name that a table has'
         if isinstance(value, str):
             help = f"write `from {value}`" if value in names else f"write `from table({expr.span.text})`"
         self.report.add("TypeError", f"a select reads a table or a cube, and this is {kind}", expr.span, help=help)

@@ -178,10 +178,12 @@ class Names:
                     self._function(expr.predict_params, expr.predict, scope)
             case n.Call():
                 self._visit_call(expr, scope, rows)
-            case n.Attribute(value=n.Name(id=name), name=ending) if ending in ENDINGS and self._ready is not None and (
-                name not in self._ready and not self._always.holds(name)
+            case n.Attribute(value=n.Name(id=name), name=ending) if (
+                ending in ENDINGS
+                and self._ready is not None
+                and (name not in self._ready and not self._always.holds(name))
             ):
-                message, help = "a path is a text", f"write `\"{expr.span.text}\"`"
+                message, help = "a path is a text", f'write `"{expr.span.text}"`'
                 self._report.add("NameError", message, expr.span, label="no quotes", help=help)
             case n.Attribute() if self._is_of_python(expr, scope):
                 self._of_python(expr)

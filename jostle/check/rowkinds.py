@@ -99,7 +99,7 @@ class RowKinds:
             return ""
         listed = self._schema.get(text.id) if isinstance(text, n.Name) else None
         if op in COMPARISONS and isinstance(listed, Categories):
-            return f"`{text.span.text}` is a text: write `{text.span.text} == \"{listed.values[0]}\"`"
+            return f'`{text.span.text}` is a text: write `{text.span.text} == "{listed.values[0]}"`'
         return f"write `number({text.span.text})` where the text spells a number"
 
     def _made(self, node: n.Expr) -> RowExpr | None:

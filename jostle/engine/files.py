@@ -106,7 +106,7 @@ def open_file(path: str | os.PathLike[str]) -> OpenFile:
     except (FileNotFoundError, NotADirectoryError):
         help = "paths in a program start at its folder"
         if "://" in label:
-            help = "download it first, and name the file: `table(\"people.csv\")`"
+            help = 'download it first, and name the file: `table("people.csv")`'
         elif "\\" in label:
             help = f"write `/` between folders: `{label.replace(chr(92), '/')}`"
         raise refuse("DataError", f"there is no file `{label}`", help=help) from None
@@ -127,7 +127,7 @@ def open_file(path: str | os.PathLike[str]) -> OpenFile:
 
 def _check_kind(mode: int, label: str) -> None:
     if stat.S_ISDIR(mode):
-        help = "name its files: `table(\"folder/*.csv\")`"
+        help = 'name its files: `table("folder/*.csv")`'
         raise refuse("DataError", f"`{label}` is a folder, not a file", help=help)
     if not stat.S_ISREG(mode):
         raise refuse("DataError", f"`{label}` is a device or a pipe, not a file")

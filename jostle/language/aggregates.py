@@ -66,9 +66,14 @@ _ROWS = (
     AggregateRow("stddev", "stddev(E)", "The sample standard deviation.", bounded=True),
     AggregateRow("covariance", "covariance(X, Y)", "The sample covariance.", bounded=True),
     AggregateRow("median", "median(E)", "The median.", Kinds.PLACED),
-    AggregateRow("quantile", "quantile(E, q)", "The quantile at q, between 0 and 1.", Kinds.PLACED,
-                 instead="write `quantile(x, 0.25) as low, quantile(x, 0.75) as high`, which share the amount; "
-                 "`describe_numeric` of `statistics` reads all quantiles off one measurement"),
+    AggregateRow(
+        "quantile",
+        "quantile(E, q)",
+        "The quantile at q, between 0 and 1.",
+        Kinds.PLACED,
+        instead="write `quantile(x, 0.25) as low, quantile(x, 0.75) as high`, which share the amount; "
+        "`describe_numeric` of `statistics` reads all quantiles off one measurement",
+    ),
     AggregateRow("min", "min(E)", "The smallest value.", Kinds.ORDERED),
     AggregateRow("max", "max(E)", "The largest value.", Kinds.ORDERED),
     AggregateRow("bounds", "bounds(E)", "Round numbers, `low` and `high`, between which nearly all values lie."),

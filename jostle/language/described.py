@@ -14,7 +14,7 @@ from jostle.language.operations import COMPARISONS
 from jostle.syntax import nodes as n
 
 MOST_LISTED = 8
-DOMAINS_ARE = "a range `0..99`, categories `{\"a\", \"b\"}`, `{true, false}`, or `text integer real date time`"
+DOMAINS_ARE = 'a range `0..99`, categories `{"a", "b"}`, `{true, false}`, or `text integer real date time`'
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 

@@ -64,7 +64,7 @@ def _read(left: str, written: tuple[str, str]) -> str:
 
 def no_condition(kind: str, it: str = "") -> Diagnostic:
     """A value that cannot decide a condition."""
-    help = f"compare it, as in `{it or 'n'} > 0`" if kind == "a number" else "compare it, as in `x == \"a\"`"
+    help = f"compare it, as in `{it or 'n'} > 0`" if kind == "a number" else 'compare it, as in `x == "a"`'
     return Diagnostic("TypeError", f"a condition is true or false, and this is {kind}", help=help)
 
 

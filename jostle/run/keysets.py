@@ -54,9 +54,7 @@ def _need_one_kind(keys: Sequence[Any], what: str, span: Span) -> None:
         raise refuse("TypeError", f"{what} all numbers, all texts, all dates or all times", span)
 
 
-def together(
-    interp: Any, key: n.GroupKey, table: Any, compiler: RowCompiler, scope: Scope
-) -> tuple[Table, GroupKey]:
+def together(interp: Any, key: n.GroupKey, table: Any, compiler: RowCompiler, scope: Scope) -> tuple[Table, GroupKey]:
     """The table with the place of each row's combination among those that are listed, and the key of places."""
     if not isinstance(key.value, n.ListOf) or isinstance(table, Cube):
         raise refuse("TypeError", "several keys together are columns of a table", key.span)

@@ -50,9 +50,7 @@ def limited(interp: Any, table: Table, keys: Sequence[GroupKey], limit: n.Limit 
         raise refusal.at(limit.span) from None
 
 
-def stage(
-    interp: Any, node: n.Select, table: Table, person: bool, keys: Sequence[GroupKey], scope: Scope
-) -> Table:
+def stage(interp: Any, node: n.Select, table: Table, person: bool, keys: Sequence[GroupKey], scope: Scope) -> Table:
     """`select sum(amount) as total from orders per person groupby month`: a table with a row for each, as private."""
     compiler = RowCompiler(table.domains, interp.eval, scope)
     terms: list[tuple[str, GroupTerm]] = []

@@ -171,9 +171,7 @@ class QueryBuilder(Transformer):  # type: ignore[type-arg]
         each = any(isinstance(child, Token) and child.type == "_EACH" for child in more)
         return self._limit(word, None, rows, each, rows, *more)
 
-    def _limit(
-        self, word: Token, groups: n.Expr | None, rows: n.Expr | None, each: bool, *children: Any
-    ) -> n.Limit:
+    def _limit(self, word: Token, groups: n.Expr | None, rows: n.Expr | None, each: bool, *children: Any) -> n.Limit:
         *_, order = children
         value, descending = order or (None, False)
         ends = [child for child in children if not isinstance(child, tuple)]

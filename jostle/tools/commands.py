@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from jostle.events import Event
     from jostle.tools.session import Result, Session
 
+
 def run(options: Namespace) -> int:
     """Runs a program, with its results as text or as one JSON object.
 

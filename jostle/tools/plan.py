@@ -40,7 +40,6 @@ _NOTES = {
 }
 
 
-
 @dataclass(frozen=True, slots=True)
 class Direct:
     """One released number or vector: `error` at `amount` of `unit`, which goes with amount^-`power`.

@@ -119,4 +119,3 @@ def _unreadable(label: str) -> Refusal:
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
-

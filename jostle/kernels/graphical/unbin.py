@@ -104,9 +104,7 @@ def _ends(edges: Floats, low: float, high: float, whole: bool) -> tuple[Floats, 
     return first, np.clip(last, first, high)
 
 
-def _from_bins(
-    bins: Ints, first: Floats, last: Floats, means: Floats, whole: bool, rng: np.random.Generator
-) -> Floats:
+def _from_bins(bins: Ints, first: Floats, last: Floats, means: Floats, whole: bool, rng: np.random.Generator) -> Floats:
     """One number for each bin number, of the law of largest entropy with the mean of its bin."""
     numbers = np.empty(len(bins))
     for b in np.unique(bins):

@@ -29,11 +29,17 @@ PARTS = frozenset(op.name for op in MOMENTS if op.gives == NUMBER and len(op.kin
 """Parts of dates and times that have few values, whatever the date is."""
 OVERLOADS: dict[tuple[str | None, ...], str] = {
     ("+", TEXT, TEXT): "concat",
-    ("+", DATE, NUMBER): "shift", ("+", TIME, NUMBER): "shift time",
-    ("-", DATE, DATE): "apart", ("-", TIME, TIME): "time apart",
+    ("+", DATE, NUMBER): "shift",
+    ("+", TIME, NUMBER): "shift time",
+    ("-", DATE, DATE): "apart",
+    ("-", TIME, TIME): "time apart",
     ("trunc", TIME, TEXT): "trunc time",
-    ("date", TEXT): "date of text", ("time", TEXT): "time of text",
-    **{(name, *(kind,) * many): f"{name} {kind}"
-       for name, many in (("clamp", 3), ("min", 2), ("max", 2)) for kind in (DATE, TIME)},
+    ("date", TEXT): "date of text",
+    ("time", TEXT): "time of text",
+    **{
+        (name, *(kind,) * many): f"{name} {kind}"
+        for name, many in (("clamp", 3), ("min", 2), ("max", 2))
+        for kind in (DATE, TIME)
+    },
 }
 """Operations that a program spells with the name of another one, by the kinds of their operands."""

@@ -254,4 +254,3 @@ MOMENTS = (
     *(_like_numbers(name, kind, value) for kind in (DATE, TIME)
       for name, value in (("clamp", _clamped), ("min", min), ("max", max))),
 )  # fmt: skip
-

@@ -128,9 +128,7 @@ def boundaries(cube: Cube, bins: int, end: int, grain: int = 1) -> Scores:
     return BOUNDARIES.scores(cube, 1, 0, (bins, end, grain), end - bins + 1)
 
 
-def tail_energy(
-    cube: Cube, kept: Sequence[float], costs: Sequence[float], weights: Floats, grain: int = 1
-) -> Scores:
+def tail_energy(cube: Cube, kept: Sequence[float], costs: Sequence[float], weights: Floats, grain: int = 1) -> Scores:
     """For each number of frequencies in `kept`, what is left out when only these are kept, and `costs` rows more.
 
     `weights`, in [0, 1] and no larger than the cube of blocks, say how much a frequency counts.

@@ -136,5 +136,3 @@ def budget_of(text: str) -> tuple[str, float, str]:
     if not (len(words) == 2 and words[0] in ("epsilon", "rho") and 0 < value < math.inf):
         raise refuse("BadAmount", f"`{text}` is no budget", help="`epsilon 1`, `epsilon 1, delta 1e-6` or `rho 0.5`")
     return words[0], value, comma + rest
-
-

@@ -54,8 +54,6 @@ SPELLINGS = [
      "x = {{ select count(1 if a == 1 else none), sum(b if c else none), count(distinct (d if c else none)) from t }}"),
     ("x = {{ select sum(NVL(a, 0)), count(distinct substr(b, 1, 2), position('x' in b)) from t }}",
      "x = {{ select sum(coalesce(a, 0)), count(distinct (substring(b, 1, 2), position(b, 'x'))) from t }}"),
-    ("def nvl(x) = x\ny = {{ select sum(nvl(a)) from t }}",
-     "def nvl(x): return x\ny = {{ select sum(nvl(a)) from t }}"),
     ("x = a is none and b is not missing", "x = a == none and b != none"),
     ("def f(a) = a + 1\nx = 2", "def f(a): return a + 1\nx = 2"),
     ("x = `age` + r.`size`", "x = age + r.size"),

@@ -141,7 +141,7 @@ def test_listed_values_and_tables_are_offered(program: Document) -> None:
     ("bad", "title", "mended"),
     [
         ("total = 1\nprint(totl)\n", "change to `total`", "total = 1\nprint(total)\n"),
-        ("x = 2 ** 3\n", "change to `^`", "x = 2 ^ 3\n"),
+        ("x = 2 ** 3\n", "change to `x = 2^3`", "x = 2^3\n"),
         (
             "c = counts([1])\nx = flat(c, c)\n",
             "add `use histograms`",

@@ -1,8 +1,8 @@
 """Quick fixes: what the help of a fault says to write, offered where it mends the program.
 
 A help has its replacements in backquotes: "did you mean `age`?", "write `people.city` for the column", "`use trees`".
-Each is tried, in place of what is underlined, after it, or as a first line, and is offered where a check then finds
-fewer faults. So what is offered is known to help, and words that only name something are offered nowhere.
+Each is tried, in place of what is underlined, of its line, after it, or as a first line, and is offered where a check
+then finds fewer faults. So what is offered is known to help, and words that only name something are offered nowhere.
 """
 
 from __future__ import annotations
@@ -33,8 +33,11 @@ def fixes(text: str, fault: Diagnostic, faults: Sequence[Diagnostic], check: Cal
         return
     start = (fault.span.line - 1, fault.span.column - 1)
     end = (fault.span.end_line - 1, fault.span.end_column - 1)
+    line = fault.span.source.line(fault.span.line)
+    indented, ends = len(line) - len(line.lstrip()), len(line)
     for new in dict.fromkeys(_QUOTED.findall(fault.help)[:_MOST]):
-        tries = [Fix(f"change to `{new}`", start, end, new), Fix(f"add `{new}`", end, end, f" {new}")]
+        whole = Fix(f"change to `{new}`", (start[0], indented), (start[0], ends), new)
+        tries = [Fix(f"change to `{new}`", start, end, new), whole, Fix(f"add `{new}`", end, end, f" {new}")]
         if new.startswith("use "):
             tries = [Fix(f"add `{new}`", (0, 0), (0, 0), f"{new}\n")]
         for fix in tries:

@@ -73,7 +73,7 @@ row("where", "@table: rows, condition", "The rows for which a condition holds.",
 row("derive", "@table, **columns", "The table with further columns.", Gives.DERIVED, ROWS, TRANSFORMS)
 row("pick", "@table, *columns", "The table with these columns alone.", Gives.PICKED, ROWS, TRANSFORMS)
 row("columns", "@table", "The columns of a table, to choose among.", Gives.COLUMNS, ROWS, TRANSFORMS)
-row("vectors", "@table, *columns, radius, scaled = true, norm = \"l2\", low, high",
+row("vectors", "@table: points, *columns, radius, scaled = true, norm = \"l2\", low, high",
     "Rows as vectors of numeric columns, clipped to a norm.", Gives.VECTORS, ROWS, TRANSFORMS)  # fmt: skip
 row("binned", "@table, column, edges", "The table with a numeric column as the number of edges that it reaches.",
     Gives.BINNED, HANDLES, TRANSFORMS)  # fmt: skip
@@ -143,7 +143,7 @@ row("tail_energy", "@cube, kept, costs, weights, grain = 1", "What is left out w
     Gives.SCORE, HANDLES, SCORES, "leftover", function="scores.candidates:tail_energy")  # fmt: skip
 row("coordinate_scores", "@rows, given, parameters = none, *, bound = 1",
     "The coordinates of a row kernel's sum and their negatives: scores.", Gives.SCORE, HANDLES, SCORES)  # fmt: skip
-row("correct_count", "@table, model, label", "How many rows a public classifier gets right: a score.", Gives.SCORE,
+row("correct_count", "@table: any, model, label", "How many rows a public classifier gets right: a score.", Gives.SCORE,
     HANDLES, SCORES, "rows_right")  # fmt: skip
 row("entropy", "@table, by, label, *, most", "How well a split tells classes apart, by entropy: a score.",
     Gives.SCORE, ROWS, SCORES)  # fmt: skip
@@ -164,7 +164,7 @@ row("predicates", "cube, *conditions", "The workload of conditions on a cube's d
 row("answer", "queries, cells", "The answers of a workload on released cells.", reads=HANDLES)
 row("exact", "queries, cube", "The answers of a workload on public counts.", reads=HANDLES)
 row("cells", "cube", "The counts of a public cube, or the rows of public vectors.", reads=HANDLES)
-row("accuracy", "table, model, label", "The share of a public table's rows whose class a classifier names.",
+row("accuracy", "table: any, model, label", "The share of a public table's rows whose class a classifier names.",
     reads=HANDLES)  # fmt: skip
 row("simulated_tables", "count/many, seed = 1, *, rows = none", "Public synthetic tables to train choices on.",
     reads=HANDLES)  # fmt: skip

@@ -150,6 +150,6 @@ def _parameters(signature: str) -> Iterator[Parameter]:
         name, _, takes = name.partition(": ")
         bare, _, former = name.lstrip("*@").partition("/")
         stars = name[: name.count("*")]
-        takes = takes or (bare if bare in _SAY_IT else "")
+        takes = "" if takes == "any" else takes or (bare if bare in _SAY_IT else "")
         yield Parameter(bare, default or None, stars or ("name" if by_name else ""), "@" in name, former, takes)
         by_name = by_name or stars == "*"

@@ -187,7 +187,8 @@ TAKEN = {
     "rows": frozenset({TABLE, CUBE, VECTORS}),
     "queries": frozenset({WORKLOAD}),
     "shape": frozenset({CUBE, LIST}),
-    "strategy": frozenset[str](),
+    "points": frozenset({TABLE, LIST}),
+    "strategy": frozenset({LIST}),
     "number": frozenset({NUMBER}),
     "text": frozenset({TEXT}),
     "numbers": _MANY,
@@ -200,12 +201,13 @@ TAKEN = {
 WORDS = {
     "number": "a number", "text": "a text", "numbers": "a list of numbers", "each": "a number or a list of numbers",
     "items": "a list", "sized": "a list or a text", "measured": "private counts or scores",
-    "table": "a table", "cube": "a cube of counts", "rows": "a table or a cube", "queries": "a workload",
+    "table": "a table", "cube": "a cube of counts", "rows": "a table or a cube",
+    "points": "a table, or a list of points", "queries": "a workload",
     "shape": "a cube of counts", "strategy": "a strategy of the library",
 }  # fmt: skip
 
 
-OF_DATA = frozenset({"table", "cube", "rows", "queries", "shape", "strategy", "measured"})
+OF_DATA = frozenset({"table", "cube", "rows", "points", "queries", "shape", "strategy", "measured"})
 """The words of a signature that tell tables, cubes and workloads apart."""
 
 

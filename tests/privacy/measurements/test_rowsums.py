@@ -300,7 +300,7 @@ def test_what_does_not_fit_is_refused(program: str, kind: str) -> None:
     second = 'private u = bound("u") described by {x0: -1.0..1.0, x1: -1.0..1.0} protecting rows budget epsilon 1\n'
     session = Session()
     session.bind("t", DATA)
-    session.bind("u", dict(DATA))
+    session.bind("u", {name: column.copy() for name, column in DATA.items()})
     described = "described by {x0: -1.0..1.0, x1: -1.0..1.0, who: 0..899}"
     text = f'use mixtures\nprivate t = bound("t") {described} protecting rows budget epsilon 1000, delta 0.5\n{second}'
     with pytest.raises(Refusal) as refused:

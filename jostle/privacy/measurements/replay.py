@@ -69,10 +69,11 @@ def vector(
     stored = request.again(kernel, measurement, span)
     if stored is not None:
         numbers = [np.array(part, dtype=float) for part in stored["parts"]]
-        return (numbers, ADDITIVE[stored["mechanism"]](stored["scale"])), True
+        return (numbers, ADDITIVE[stored["mechanism"]](stored["scale"], stored.get("step", 0.0))), True
     parts, law = kernel.measure(measurement, span)
     if sum(part.size for part in parts) <= MOST_STORED and law is not None:
-        request.remember({"parts": [part.tolist() for part in parts], "scale": law.scale, "mechanism": law.name})
+        facts = {"mechanism": law.name, "scale": law.scale, "step": law.step}
+        request.remember({"parts": [part.tolist() for part in parts], **facts})
     return (parts, law), False
 
 

@@ -45,7 +45,6 @@ def test_definitions(size: int) -> None:
     ("dot([1], [1, 2])", "one length"),
     ("det([[1e400]])", "not finite"),
     ('det([["a"]])', "every entry a number"),
-    ('solve([[1]], [1], ridge = "a")', "a ridge is a number"),
 ])  # fmt: skip
 def test_what_has_no_answer(call: str, why: str) -> None:
     (said,) = Session().attempt(Source("p.jst", f"use linear_algebra\nprint({call})")).diagnostics
@@ -55,3 +54,8 @@ def test_what_has_no_answer(call: str, why: str) -> None:
 def test_a_singular_matrix_is_an_error_in_python_too() -> None:
     with pytest.raises(KernelError):
         la.solve([[1.0, 1.0], [1.0, 1.0]], [1.0, 2.0])
+
+
+def test_a_ridge_is_a_number() -> None:
+    (said,) = Session().attempt(Source("p.jst", 'use linear_algebra\nprint(solve([[1]], [1], ridge = "a"))')).diagnostics
+    assert said.kind == "TypeError" and "takes a number, not a text" in said.message

@@ -57,5 +57,6 @@ def test_a_singular_matrix_is_an_error_in_python_too() -> None:
 
 
 def test_a_ridge_is_a_number() -> None:
-    (said,) = Session().attempt(Source("p.jst", 'use linear_algebra\nprint(solve([[1]], [1], ridge = "a"))')).diagnostics
+    program = 'use linear_algebra\nprint(solve([[1]], [1], ridge = "a"))'
+    (said,) = Session().attempt(Source("p.jst", program)).diagnostics
     assert said.kind == "TypeError" and "takes a number, not a text" in said.message

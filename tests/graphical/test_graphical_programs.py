@@ -59,12 +59,13 @@ def test_synthetic_data(tmp_path: Path) -> None:
 
 
 def test_a_skewed_column_keeps_its_mean(tmp_path: Path) -> None:
-    """Incomes have a mean of 30,148: as measured, within 20 deviations, and as made up, within sampling beside that."""
+    """Incomes have a mean of 30,148: as measured, within 20 deviations. As made up, the mean is that within sampling and
+    noise: where the noise of the whole and of its bins disagree, it lies between. Drawn evenly it is 5 errors off."""
     result = run("skewed_column.jst", tmp_path)
     measured = result["means"]["income"]
     assert abs(measured["mean"] - 30_148) < 10 * measured["error"]
     made_up = np.array(result["made_up"].column("income"))
-    assert abs(made_up.mean() - measured["mean"]) < 6 * made_up.std() / np.sqrt(4000)
+    assert abs(made_up.mean() - measured["mean"]) < 6 * made_up.std() / np.sqrt(4000) + 2 * measured["error"]
     assert result.budget["people"]["epsilon"]["spent"] == "0.9" and pictures(result) == ["Incomes made up"]
 
 

@@ -59,8 +59,9 @@ def test_synthetic_data(tmp_path: Path) -> None:
 
 
 def test_a_skewed_column_keeps_its_mean(tmp_path: Path) -> None:
-    """Incomes have a mean of 30,148: as measured, within 20 deviations. As made up, the mean is that within sampling and
-    noise: where the noise of the whole and of its bins disagree, it lies between. Drawn evenly it is 5 errors off."""
+    """Incomes have a mean of 30,148: as measured, within 20 deviations. As made up, the mean is that within sampling
+    and noise: where the noise of the whole and of its bins disagree, it lies between. Drawn evenly it is 5 errors off.
+    """
     result = run("skewed_column.jst", tmp_path)
     measured = result["means"]["income"]
     assert abs(measured["mean"] - 30_148) < 10 * measured["error"]

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from portable_hash import row_hash
 
-from jostle.engine.duckdb import bounding
+from jostle.engine.duckdb import bounded, bounding
 from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.sql.dialect import DUCKDB
 from jostle.engine.sql.hashes import BITS, counted_as, hashed, hashes_of
@@ -64,11 +64,14 @@ def test_arrays_and_sql_keep_the_same_rows(seed: int, monkeypatch: pytest.Monkey
     cases = [(numbers(rng, seed % 2 == 0), NUMBERS, ("who",)), (mixed(rng), MIXED, ("who",)),
              (mixed(rng), MIXED, ("a", "who"))]  # fmt: skip
     for columns, domains, by in cases:
-        for most in (1, 2, 5, 40):
+        for most in (1, 3, 40):
             table = pa.table(columns)
             arrays = contents(table, domains, by, most)
             with monkeypatch.context() as patch:
-                patch.setattr(bounding, "MOST_ROWS", -1)
+                patch.setattr(bounding, "MOST_ROWS", 150)
+                assert contents(table, domains, by, most) == arrays
+                patch.setattr(bounding, "MOST_BYTES", -1)
+                patch.setattr(bounded, "HALVINGS", 0)
                 assert contents(table, domains, by, most) == arrays
             keys = zip(*(columns[name].to_pylist() for name in by), strict=True)
             persons = Counter(key for key in keys if None not in key and "" not in key)
@@ -109,7 +112,7 @@ def test_a_person_with_more_rows_than_a_byte_counts(monkeypatch: pytest.MonkeyPa
     who = np.concatenate([np.zeros(4000, np.int64), np.arange(1, 1500)])
     table = pa.table({"a": rng.integers(-4, 5, len(who)), "b": rng.integers(0, 10**6, len(who)), "who": who})
     arrays = contents(table, NUMBERS, ("who",), 700)
-    monkeypatch.setattr(bounding, "MOST_ROWS", -1)
+    monkeypatch.setattr(bounding, "MOST_BYTES", 2**15)  # which the parts without that person fit in
     assert contents(table, NUMBERS, ("who",), 700) == arrays and arrays.total() == 700 + 1499
 
 
@@ -146,7 +149,7 @@ def test_different_rows_with_one_hash_are_left_to_the_cells() -> None:
 
 def test_hashes_that_all_tie_change_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a hash of one value the cells decide, of each person alone, whatever order the rows stand in."""
-    monkeypatch.setattr("jostle.engine.duckdb.engine.hashes_of", lambda cells, rows: np.ones(rows, np.int64))
+    monkeypatch.setattr("jostle.engine.duckdb.bounded.hashes_of", lambda cells, rows: np.ones(rows, np.int64))
     monkeypatch.setattr(
         "jostle.engine.sql.persons.hashed", lambda source, cells, dialect: f"SELECT *, 1 AS h FROM ({source})"
     )
@@ -169,8 +172,15 @@ def test_hashes_that_all_tie_change_nobody_else(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize("looked_up", [True, False])
 def test_arrays_hold_only_texts_that_fit_those_of_persons_too(monkeypatch: pytest.MonkeyPatch, looked_up: bool) -> None:
     """Whose a row is may be a longer text than all its cells: of an owner elsewhere, or of several whole numbers."""
+    chosen, choose = [], bounding.staying
+
+    def small(table: pa.Table, *rest: Any) -> Any:
+        chosen.append(len(table))
+        assert table.nbytes <= 2500
+        return choose(table, *rest)
+
     monkeypatch.setattr(bounding, "MOST_BYTES", 2000)
-    monkeypatch.setattr(bounding, "staying", lambda *_: pytest.fail("too large for arrays"))
+    monkeypatch.setattr(bounding, "staying", small)
     engine, numbers = DuckDb(), np.arange(100)
     owners = engine.open({"who": np.array([f"{i:030}" for i in numbers]), "number": numbers}, public=False)
     items = engine.open({"order": numbers, "shop": numbers + 10**18, "v": numbers % 7}, public=False)
@@ -178,4 +188,5 @@ def test_arrays_hold_only_texts_that_fit_those_of_persons_too(monkeypatch: pytes
     looked = Owners(Bound(owner, ("who",), None), "number", "order") if looked_up else None
     relation = engine.base(Bound(scan, () if looked_up else ("order", "shop"), 1, owners=looked))
     assert engine.fetch(f"SELECT count(*) FROM ({relation.sql})") == [(100,)]
+    assert len(chosen) > 1 and sum(chosen) == 100
     engine.close()

@@ -26,24 +26,22 @@ if TYPE_CHECKING:
     Blocks = list[Whole]
     Hashes = Callable[[pa.RecordBatch], Whole]
 
-MOST_ROWS = 2**25
-MOST_BYTES = 2**31  # of the cells that are read
+MOST_ROWS = 2**24  # of persons that are bounded together
+MOST_BYTES = 2**29  # of the cells that are read of them
 BLOCK = 2**16  # rows, few enough for a processor's cache
 _KEY_BITS = 63
 _DIGIT_BITS = 7  # at most
 
 
-def gathered(batches: Iterable[pa.RecordBatch]) -> pa.Table | None:
-    """The table of some batches; None where there are none, or more than fit."""
-    import pyarrow as pa
-
-    parts, size = [], 0
+def gathered(batches: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch] | None:
+    """The batches; None where they are more than fit."""
+    gathered, size = [], 0
     for part in batches:
-        parts.append(part)
+        gathered.append(part)
         size += part.nbytes
         if size > MOST_BYTES:
             return None
-    return pa.Table.from_batches(parts) if parts else None
+    return gathered
 
 
 def staying(table: pa.Table, most: int, needed: list[str], hashes: Hashes, hash_bits: int) -> Whole | None:

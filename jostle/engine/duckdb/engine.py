@@ -19,8 +19,8 @@ from typing import Any, TypeVar
 
 from jostle.diagnostics import refuse
 from jostle.engine.base import Capabilities, Opened
-from jostle.engine.duckdb import bounding
-from jostle.engine.duckdb.cells import NATIVE, WHOLE, clean, identity, number, text, whole_or_text
+from jostle.engine.duckdb.bounded import Bounding
+from jostle.engine.duckdb.cells import NATIVE, WHOLE, clean, identity, number, text
 from jostle.engine.duckdb.formats import has_names, opened_file
 from jostle.engine.duckdb.raw import Raw
 from jostle.engine.duckdb.reads import reads_of
@@ -32,8 +32,6 @@ from jostle.engine.spill import SpillFolder
 from jostle.engine.sql import persons, relations
 from jostle.engine.sql.dialect import DUCKDB
 from jostle.engine.sql.engine import SqlEngine
-from jostle.engine.sql.hashes import BITS, counted_as, hashes_of
-from jostle.engine.sql.rows import Physical
 from jostle.plan.domains import Domain, Open
 from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import Bound, Owners, Scan
@@ -178,7 +176,10 @@ class DuckDb(SqlEngine):
         weighted = isinstance(plan, Bound) and plan.weighted
         if isinstance(plan, Bound):
             source, size = self._rows_of_persons(plan)
-            table = self._bounded(plan, raw, source, size, [*items, "q"])
+            if plan.most is None:
+                table = self.keep(f"SELECT {', '.join([*items, 'q'])} FROM ({source}){persons.known(['q'])}", raw)
+            else:
+                table = Bounding(self, plan, plan.most, raw, [*items, "q"]).table(source, size)
             aliases = [f"c{i}" for i in range(len(items))]
             shown = ", ".join([*aliases, *["w"] * weighted, "CAST(q AS VARCHAR) AS p", "rowid AS n"])
             query = f"SELECT {shown} FROM {table}"
@@ -186,7 +187,7 @@ class DuckDb(SqlEngine):
             table = raw.table([raw.columns.index(name) for name, _ in scan.columns])
             size = self._size(raw, table)
             if not raw.numbered or any(map(_parsed, cells, (domain for _, domain in scan.columns))):
-                table = self._keep(f"SELECT {', '.join(items) or '1 AS unused'} FROM {table}", raw)
+                table = self.keep(f"SELECT {', '.join(items) or '1 AS unused'} FROM {table}", raw)
                 query = f"SELECT *, rowid AS n FROM {table}"
             else:
                 query = f"SELECT {', '.join([*items, 'n'])} FROM {table}"
@@ -218,7 +219,7 @@ class DuckDb(SqlEngine):
             person = _person([raw.cell(name) for name in plan.by])
             return f"SELECT *, {person} AS q FROM {table}", self._size(raw, table)
         rows = f"SELECT *, {identity(*raw.cell(owners.on))} AS k FROM {table}"
-        kept = self._keep(f"SELECT t.*, o.q FROM ({rows}) t JOIN ({self._claims(owners)}) o ON t.k = o.k", raw)
+        kept = self.keep(f"SELECT t.*, o.q FROM ({rows}) t JOIN ({self._claims(owners)}) o ON t.k = o.k", raw)
         return f"SELECT * FROM {kept}", int(self.fetch(f"SELECT count(*) FROM {kept}", raw.label)[0][0])
 
     def _claims(self, owners: Owners) -> str:
@@ -227,48 +228,21 @@ class DuckDb(SqlEngine):
         key = identity(*self._raw[owners.table.scan.data].cell(owners.key))
         return f"SELECT DISTINCT q, {key} AS k FROM ({rows})"
 
-    def _keep(self, query: str, raw: Raw) -> str:
-        """The name of a table with the rows of a query."""
-        table = f"kept{next(self._numbers)}"
-        self.fetch(f"CREATE TABLE {table} AS {query}", raw.label)
-        return table
+    def keep(self, query: str, raw: Raw, table: str | None = None) -> str:
+        """The name of a table with the rows of a query, a new one where none is given."""
+        into = table or f"kept{next(self._numbers)}"
+        self.fetch(f"{'INSERT INTO' if table else 'CREATE TABLE'} {into} {'' if table else 'AS '}{query}", raw.label)
+        return into
 
-    def _bounded(self, plan: Bound, raw: Raw, source: str, size: int, items: list[str]) -> str:
-        """The name of a table with `items`, and weights, of the rows of each person that stay.
-
-        In the hash columns are by the order of names.
-        """
-        if plan.most is None:
-            return self._keep(f"SELECT {', '.join(items)} FROM ({source}){persons.known(['q'])}", raw)
-        cells = [whole_or_text(*raw.cell(name)) for name in sorted(dict(plan.scan.columns))]
-        if not plan.weighted and size <= bounding.MOST_ROWS:
-            rows = self._rows_that_stay(plan, raw, source, cells)
-            if rows is not None:
-                name = self._next()
-                self.connection.register(name, rows)
-                try:
-                    return self._keep(f"SELECT {', '.join(items)} FROM {name} WHERE stays", raw)
-                finally:
-                    self.connection.unregister(name)
-        rows = persons.rows_per_key("*", source, ["q"], cells, plan.most, weighted=plan.weighted, dialect=DUCKDB)
-        return self._keep(f"SELECT {', '.join([*items, *['w'] * plan.weighted])} FROM ({rows})", raw)
-
-    def _rows_that_stay(self, plan: Bound, raw: Raw, source: str, cells: list[Physical]) -> Any:
-        """An Arrow table of the raw cells of rows of persons, of `q`, and of whether a row `stays`; None where these do
-        not fit, or hashes cannot decide."""
-        numbers = [cell.alias if cell.whole else f"x{i}" for i, cell in enumerate(cells)]
-        items = {raw.cell(name)[0] for name, _ in plan.scan.columns} | {"q"}
-        items |= {f"{counted_as(cells[i], DUCKDB)} AS x{i}" for i, cell in enumerate(cells) if not cell.whole}
-        query = f"SELECT {', '.join(sorted(items))} FROM ({source}){persons.known(['q'])}"
-        table = bounding.gathered(self.batches(query, bounding.BLOCK, raw.label))
-        if table is None:
-            return None
-
-        def hashes(part: Any) -> Any:
-            return hashes_of([bounding.numbers_of(part[name]) for name in numbers], len(part))
-
-        stays = bounding.staying(table, plan.most or 0, [*numbers, "q"], hashes, BITS)
-        return None if stays is None else table.append_column("stays", [stays])
+    @contextlib.contextmanager
+    def registered(self, rows: Any) -> Iterator[str]:
+        """The name that an Arrow table has meanwhile."""
+        name = self._next()
+        self.connection.register(name, rows)
+        try:
+            yield name
+        finally:
+            self.connection.unregister(name)
 
     def fetch(self, query: str, label: str = "the data") -> list[tuple[Any, ...]]:
         """The rows of a query of our own making."""

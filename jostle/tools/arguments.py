@@ -8,7 +8,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
-from jostle.diagnostics import did_you_mean
+from jostle.diagnostics import Refusal, did_you_mean
+from jostle.engine.memory import memory_limit
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _SCHEMA = """such as '{age: 17..90, sex: {"F", "M"}}'"""
@@ -77,6 +78,14 @@ def _seed(text: str) -> int:
     return int(text)
 
 
+def _memory(text: str) -> str:
+    try:
+        return memory_limit(text)
+    except Refusal as refusal:
+        raise argparse.ArgumentTypeError(refusal.diagnostics[0].message) from None
+
+
+_MEMORY = "what to hold in memory, such as 2GB, before spilling to the disk ($JOSTLE_MEMORY, else a quarter of it)"
 _COMMANDS: dict[str, argparse.ArgumentParser] = {}
 
 
@@ -106,6 +115,7 @@ def command_parser() -> _Parser:
     run.add_argument("--dry", action="store_true", help="run nothing: what each line would spend, and what stays")
     run.add_argument("--seed", metavar="N", type=_seed, help="the seed of a simulation (1 where it is left out)")
     run.add_argument("--ledger", metavar="PATH", help="where registered datasets are counted ($JOSTLE_LEDGER)")
+    run.add_argument("--memory", metavar="SIZE", type=_memory, help=_MEMORY)
 
     init = commands.add_parser("init", help="write a first program for a file of yours; asks for what it does not know")
     init.add_argument("file", metavar="FILE", help="the data: the header or the types are read, and no row")
@@ -144,6 +154,7 @@ def command_parser() -> _Parser:
     repl = commands.add_parser("repl", help="an interactive session, in which a file may be loaded first")
     repl.add_argument("file", metavar="FILE", nargs="?")
     repl.add_argument("--ledger", metavar="PATH", help="where registered datasets are counted ($JOSTLE_LEDGER)")
+    repl.add_argument("--memory", metavar="SIZE", type=_memory, help=_MEMORY)
 
     trace = commands.add_parser("trace", help="show what a run did, from the file that `run --trace` wrote")
     trace.add_argument("file", metavar="RUN.jsonl")

@@ -57,7 +57,7 @@ def run(options: Namespace) -> int:
         session = Session(
             listeners=[write], progress=stack.enter_context(progress_on(sys.stderr)),
             out=None if as_json else lambda line: _print(say, line),
-            simulate=simulate, ledger=options.ledger,
+            simulate=simulate, ledger=options.ledger, memory=options.memory,
         )  # fmt: skip
         export = None
         if options.save:
@@ -235,7 +235,7 @@ def repl(options: Namespace) -> int:
     """An interactive session."""
     from jostle.tools.repl import start
 
-    return start(None if options.file is None else read_program(options.file), options.ledger)
+    return start(None if options.file is None else read_program(options.file), options.ledger, options.memory)
 
 
 def trace(options: Namespace) -> int:

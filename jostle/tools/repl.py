@@ -262,10 +262,10 @@ def _two(value: Decimal) -> str:
     return f"{value:.2f}" if value == round(value, 2) else amount(value)
 
 
-def start(first: Source | None = None, ledger: str | None = None) -> int:
+def start(first: Source | None = None, ledger: str | None = None, memory: str | None = None) -> int:
     """The session at a terminal or over a pipe, where it gives 1 if anything was refused; `first` is run before.
 
-    `ledger`: where registered datasets are counted, if not in `$JOSTLE_LEDGER` or this user's own.
+    `ledger` and `memory` as in `Session`.
     """
     import warnings
 
@@ -284,7 +284,7 @@ def start(first: Source | None = None, ledger: str | None = None) -> int:
             bar.close()
             say_text(text)
 
-        session = Session(listeners=listeners, progress=bar, out=_say, ledger=ledger)
+        session = Session(listeners=listeners, progress=bar, out=_say, ledger=ledger, memory=memory)
         repl = Repl(session, say, lambda refusal: tell(refusal.diagnostics), _confirm if interactive else None)
         repl.events = heard
         if first is not None:

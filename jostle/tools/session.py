@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle import resources
 from jostle.diagnostics import Diagnostic, Refusal, refuse
+from jostle.engine.memory import memory_limit
 from jostle.events import Event, Stream
 from jostle.language.builtins import BUILTINS
 from jostle.run.modules import Modules
@@ -84,6 +85,8 @@ class Session:
 
     `simulate`, a seed, puts made-up rows (or what `bind` gives under a source's name) in place of every private source.
     `ledger` is the file in which registered datasets are counted; left out, `$JOSTLE_LEDGER` or this user's own.
+    `memory`, such as `2GB`, is what the database may take before it spills to the disk; left out, `$JOSTLE_MEMORY` or a
+    quarter of the machine's.
     `hints` gathers what a person is told of programs that work: where they have words of the version before.
     """
 
@@ -95,12 +98,13 @@ class Session:
         out: Callable[[str], None] | None = None,
         simulate: int | None = None,
         ledger: str | Path | None = None,
+        memory: str | None = None,
         cwd: Path | None = None,
     ) -> None:
         self._events: list[Event] = []
         self._output: list[str] = []
         self._listeners, self._progress, self._out = list(listeners), progress, out
-        self._simulate, self._ledger = simulate, ledger
+        self._simulate, self._ledger, self._memory = simulate, ledger, memory_limit(memory)
         self._bound: dict[str, Any] = {}
         self.hints: list[Diagnostic] = []
         self._modules = Modules(self._in_words_of_today)
@@ -125,7 +129,7 @@ class Session:
         from jostle.run.registry import base_scope
 
         interp = Interpreter(
-            Kernel(DuckDb(), self._stream), base_scope(),
+            Kernel(DuckDb(self._memory), self._stream), base_scope(),
             load_module=lambda path, span: self._modules.load(interp, path, span),
             choose=maker(self._progress), out=self._print,
         )  # fmt: skip

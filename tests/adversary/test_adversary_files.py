@@ -6,6 +6,8 @@ import fcntl
 import gzip
 import os
 import sqlite3
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -250,6 +252,31 @@ def test_what_dead_processes_spilled_is_removed(tmp_path: Path, monkeypatch: pyt
     dead.parent.chmod(0o755)
     with pytest.raises(Refusal):
         spill.SpillFolder()
+
+
+_SPILLING = """
+import sys, time
+from jostle.engine.duckdb.engine import DuckDb
+engine = DuckDb("40MB")
+rows = "SELECT 'secret person ' || range || repeat('x', 99) AS name FROM range(900000)"
+engine.connection.execute(f"CREATE TABLE x AS {rows}")
+print(engine._spill, flush=True)
+time.sleep(600)
+"""
+
+
+def test_what_a_killed_process_spilled_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", _SPILLING], env=os.environ | {"TMPDIR": str(tmp_path)}, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        folder = Path(process.stdout.readline().decode().strip())
+        process.kill()
+    left = [path for path in folder.iterdir() if path.name != "lock"]
+    assert any(b"secret person" in path.read_bytes() for path in left)
+    monkeypatch.setattr(spill.tempfile, "gettempdir", lambda: str(tmp_path))
+    spill.SpillFolder().close()
+    assert list(folder.parent.iterdir()) == []
 
 
 def test_a_spill_folder_is_not_removed_while_a_child_uses_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,6 +42,7 @@ class Session:
         out: Callable[[str], None] | None = None,
         simulate: int | None = None,
         ledger: str | Path | None = None,
+        memory: str | None = None,
         cwd: Path | None = None,
     ) -> None:
         self.result = Result()

@@ -27,6 +27,7 @@ from jostle.engine.duckdb.reads import reads_of
 from jostle.engine.duckdb.union import Union
 from jostle.engine.files import OpenFile, open_file
 from jostle.engine.filesets import FileSet
+from jostle.engine.memory import memory_limit
 from jostle.engine.objects import Objects
 from jostle.engine.spill import SpillFolder
 from jostle.engine.sql import persons, relations
@@ -40,20 +41,20 @@ T = TypeVar("T")
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false", "autoload_known_extensions": "false", "preserve_insertion_order": "true",
 }  # fmt: skip
-_MEMORY = "50%"  # of the machine's (or the container's); what does not fit is spilled
 
 
 class DuckDb(SqlEngine):
-    """One in-memory database. Not for several threads at once."""
+    """One in-memory database, which spills what is beyond `memory`, a size. Not for several threads at once."""
 
     capabilities = Capabilities(numbered_rows=True, spill=True)
 
-    def __init__(self) -> None:
+    def __init__(self, memory: str | None = None) -> None:
         import duckdb
 
+        limit = memory_limit(memory)
         folder = SpillFolder()
         self._spill = folder.path
-        settings = _SETTINGS | {"temp_directory": self._spill, "memory_limit": _MEMORY}
+        settings = _SETTINGS | {"temp_directory": self._spill, "memory_limit": limit}
         self.connection = duckdb.connect(":memory:", config=settings)
         self._error = duckdb.Error
         self._raw: dict[str, Raw] = {}

@@ -25,6 +25,7 @@ from jostle.run.values import REQUIRED, Grouped, Interval, JSet, Module, is_sequ
 from jostle.source import Span
 from jostle.syntax import nodes as n
 
+MADE_UP_ROWS = 1000  # of each source in a simulation
 _EXPRESSIONS: Mapping[type, Callable[..., Any]] = {**EXPRESSIONS, **calls.CALLS}
 
 
@@ -52,6 +53,7 @@ class Interpreter:
         self.folders: list[Any] = []
         self.depth = 0
         self.simulate: int | None = None
+        self.made_up_rows = MADE_UP_ROWS
         self.planned: list[Any] | None = None  # calls of ChoiceMakers, where a plan is made of them
         self.progress: Callable[[str, int, int], None] | None = None  # told of the outermost loop
         self.looping = False

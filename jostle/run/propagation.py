@@ -102,6 +102,11 @@ def _beside(value: Any, one: Uncertainty | None) -> str:
     return ranks_text(value.ranks) if type(value) is Noised and value.ranks is not None else ""
 
 
+def additive(value: Noised) -> bool:
+    """Whether its noise is a sum of independent noises, so that its error is the same for all data."""
+    return _noises(value.origin) is not None
+
+
 # Sums of noise -----------------------------------------------------------------------------------
 
 

@@ -28,7 +28,6 @@ from jostle.run.scope import Scope
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
 
-MADE_UP_ROWS = 1000
 _MADE_UP_DAYS: dict[str, tuple[date, date]] = {
     "date": (date(2020, 1, 1), date(2024, 12, 31)),
     "time": (datetime(2020, 1, 1), datetime(2024, 12, 31, 23, 59, 59)),
@@ -49,7 +48,7 @@ def simulated(interp: Any, node: n.Private, kind: str, measure: Measure, unit: U
     if kind == "counts" or is_array(public):
         stand_in = public if public is not None else _program_counts(interp, node, scope)
         array, _ = array_of(interp, stand_in, node.source.span, private=True)
-        cells = array if public is not None else counts_of(array.shape, MADE_UP_ROWS, seed)
+        cells = array if public is not None else counts_of(array.shape, interp.made_up_rows, seed)
         announce(interp, source, node, list(DIMENSIONS[: array.ndim]))
         return private_cube(interp.kernel, source, cells, DIMENSIONS[: cells.ndim], source)
     if node.described is None:
@@ -71,7 +70,7 @@ def simulated_rows(interp: Any, node: n.Private, schema: Schema, told: dict[str,
     public = interp.bound.get(node.name)
     rows = files_of(interp, public, node.source.span) if is_paths(public) else public
     if rows is None:
-        rows = rows_of({name: _wish(d) for name, d in (told | dict(schema)).items()}, MADE_UP_ROWS, seed)
+        rows = rows_of({name: _wish(d) for name, d in (told | dict(schema)).items()}, interp.made_up_rows, seed)
     names = (*(name for name, _ in schema), *told)
     opened = open_origin(interp, rows, node.source.span, public=False, names=names)
     check_columns(schema, opened.columns, node.described.span if node.described is not None else None)

@@ -136,6 +136,7 @@ def command_parser() -> _Parser:
     plan.add_argument("file", metavar="FILE")
     plan.add_argument("--error", metavar="E", type=float, help="a wanted error, in the unit of the program's Utility")
     plan.add_argument("--epsilon", metavar="e", type=float, help="try amounts around this one")
+    plan.add_argument("--rows", metavar="N", type=int, help="so many made-up rows, where an error depends on the data")
     plan.add_argument("--pictures", metavar="FOLDER", help="draw the error of each choice's options against epsilon")
     plan.add_argument("--format", choices=["text", "json"], default="text")
 

@@ -198,14 +198,14 @@ def _foreseen(
 ) -> int:
     """What is known of a program before it runs: its errors, else what it can cost; with settings, line by line."""
     from jostle.check.cost import table
-    from jostle.tools.dry_run import DryRun
+    from jostle.tools.dry_run import dry_run
 
     source = read_program(options.file)
     for name, path in bound:
         session.bind(name, beside(options.file, path))
     faults = session.check(source, settings)
     costs = session.costs(source, settings) if all(fault.kind == "BudgetExceeded" for fault in faults) else []
-    dry_run = DryRun(source, tuple(costs)) if settings is not None and not faults else None
+    lines = dry_run(source, costs, settings) if settings is not None and not faults else None
     if options.format == "json":
         import json
 
@@ -214,15 +214,15 @@ def _foreseen(
             document["error"] = faults[0].as_json()
         if costs or not faults:
             document["cost"] = [cost.as_json() for cost in costs]
-        if dry_run is not None:
-            document["lines"] = dry_run.as_json()
+        if lines is not None:
+            document["lines"] = lines.as_json()
         if session.hints:
             document["hints"] = [d.as_json() for d in session.hints]
         print(json.dumps(document, ensure_ascii=False))
         return 1 if faults else 0
     tell(faults or session.hints)
-    if dry_run is not None:
-        print(f"nothing is run and nothing private is opened\n\n{clean(str(dry_run))}\n")
+    if lines is not None:
+        print(f"nothing is run and nothing private is opened\n\n{clean(str(lines))}\n")
     elif not faults:
         print(f"{clean(options.file)}: no errors")
     if costs:

@@ -1,20 +1,31 @@
-"""`jostle run FILE --dry`: what each statement would spend, of which source, and what stays. Nothing runs."""
+"""`jostle run FILE --dry`: what each statement would spend, of which source, what stays, and the error that it buys.
+
+Nothing runs but simple statements, on made-up rows: declarations, queries and built-in functions, without loops,
+conditions, functions of the program's own and of the library. Of others, errors are left to `jostle plan`.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jostle.accounting.amounts import as_text
-from jostle.source import Source
+from jostle.accounting.amounts import QUANTA, as_text
+from jostle.language.aggregates import AGGREGATES
+from jostle.language.builtins import BUILTINS
+from jostle.language.operations import ROW_FUNCTIONS
+from jostle.source import Source, Span
+from jostle.syntax import nodes as n
+from jostle.syntax.walk import every
 from jostle.trace.text import UNITS, align
 
 if TYPE_CHECKING:
     from jostle.check.cost import Charge, Cost
+    from jostle.tools.expected_errors import Direct
 
 _CUT = 60  # characters of a line that a table shows
+_QUICK = {name for name, row in BUILTINS.items() if not row.module} | set(AGGREGATES) | set(ROW_FUNCTIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +33,12 @@ class DryRun:
     """What a program can cost, before it runs: of each source in all (`costs`), and statement by statement.
 
     `str` of it is a table. Of a source that an earlier program of the session spent from, less is left than it says.
+    `errors` has what is known of what a statement measures, by its place.
     """
 
     source: Source
     costs: tuple[Cost, ...]
+    errors: Mapping[Span, Sequence[Direct]]
 
     @property
     def charges(self) -> list[Charge]:
@@ -37,13 +50,15 @@ class DryRun:
         charges = self.charges
         if not charges:
             return "nothing is spent"
-        rows = [["line", "", "source", "amount", "left"]]
+        rows = [["line", "", "source", "amount", "left", *(["error"] if self.errors else [])]]
         place = None
         for charge in charges:
             again, place = place == charge.span, charge.span
             rows.append([*(("", "") if again else (_lines(charge), self._text(charge))), charge.source,
                          amount(charge), left(charge)])  # fmt: skip
-        return "\n".join(align(rows, [True, False, False, False, False]))
+            if self.errors:
+                rows[-1].append("" if again else ", ".join(_errors(self.errors.get(charge.span, ()))))
+        return "\n".join(align(rows, [True, False, False, False, False, False][: len(rows[0])]))
 
     def as_json(self) -> list[dict[str, Any]]:
         """Amounts as exact decimals, null where there is no bound or, of what is left, where it is not known."""
@@ -53,6 +68,10 @@ class DryRun:
                 "unit": charge.unit, "most": None if math.isinf(charge.most) else as_text(int(charge.most)),
                 "exact": charge.exact, "left": None if charge.left is None else as_text(charge.left),
                 "left_exact": charge.left_exact,
+                "errors": [
+                    {"name": d.name, "error": d.error} | ({"of": d.of} if d.of else {})
+                    for d in self.errors.get(charge.span, ())
+                ],
             }
             for charge in self.charges
         ]  # fmt: skip
@@ -61,6 +80,53 @@ class DryRun:
         """The first line of a statement, cut where it is long."""
         line = self.source.line(charge.span.line).strip()
         return line if len(line) <= _CUT else f"{line[: _CUT - 1].rstrip()}…"
+
+
+def dry_run(source: Source, costs: Sequence[Cost], settings: Mapping[str, Any]) -> DryRun:
+    """What is known of a program that the check passes; `costs` are its own."""
+    from jostle.tools.expected_errors import direct_errors
+    from jostle.tools.session import Session
+
+    session = Session(simulate=1)
+    names, *_ = session.rehearse(source, settings, only=_simple)
+    charges = [charge for cost in costs for charge in cost.charges]
+    errors: dict[Span, list[Direct]] = {}
+    for direct in direct_errors(session.events, source, names):
+        for place in {charge.span for charge in charges}:
+            if place.line <= direct.line <= place.end_line:
+                errors.setdefault(place, []).append(direct)
+    return DryRun(source, tuple(costs), {place: told for place, told in errors.items() if _paid(place, told, charges)})
+
+
+def _simple(statement: n.Stmt) -> bool:
+    """Whether a statement takes no time to speak of: it calls built-in functions alone, and nothing again and again."""
+    for node in every(statement):
+        match node:
+            case n.Use() | n.Def() | n.If() | n.For() | n.Choice() | n.Comprehension():
+                return False
+            case n.Call(function=n.Name(id=name)):
+                if name not in _QUICK:
+                    return False
+            case n.Call():
+                return False
+    return True
+
+
+def _paid(place: Span, errors: Sequence[Direct], charges: Sequence[Charge]) -> bool:
+    """Whether the measurements of the rehearsal asked for what the statement will: others may have been left out."""
+    asked = math.fsum(direct.amount for direct in errors)
+    return any(
+        charge.exact and charge.span == place and math.isclose(asked, charge.most / QUANTA, rel_tol=1e-9)
+        for charge in charges
+    )
+
+
+def _errors(errors: Sequence[Direct]) -> Iterator[str]:
+    """`± 10`, to two digits; of several, with their names; of vectors the root mean square."""
+    for direct in errors:
+        said = direct.said(float(f"{direct.error:.2g}"))
+        name = f"{direct.name} " if len(errors) > 1 or direct.vector else ""
+        yield f"{name}off by {said}" if direct.vector else f"{name}± {said}"
 
 
 def amount(charge: Charge) -> str:

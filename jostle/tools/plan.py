@@ -1,8 +1,7 @@
 """`jostle plan FILE`: what to expect of a program at any epsilon, or what a wanted error costs, before it spends any.
 
-The program runs on made-up rows (as with `run --simulate`); nothing private is opened. Noise is public, so the error of
-what is measured directly is known as soon as the program says its amounts. Options of a choice are tried on the
-program's own training data (`choice.plan`).
+The program runs on made-up rows (as with `run --simulate`); nothing private is opened. What is known of numbers is in
+`expected_errors`; options of a choice are tried on the program's own training data (`choice.plan`).
 """
 
 from __future__ import annotations
@@ -11,23 +10,20 @@ import json
 import math
 import sys
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
-from jostle.formulas import Noised
-from jostle.noise_laws import ADDITIVE, Gaussian, Laplace, Selected
-from jostle.run.values import Grouped
 from jostle.tools.bound import beside
+from jostle.tools.expected_errors import Calculated, Direct, calculated_errors, direct_errors
 from jostle.tools.files import read_program
 from jostle.tools.render import clean
 from jostle.trace.text import UNITS, align, number
 
 if TYPE_CHECKING:
     from jostle.choice.plan import ChoicePlan, Curve
-    from jostle.events import Event
 
 
 _NOTE = (
@@ -35,37 +31,10 @@ _NOTE = (
     "over cells or queries, before cells are made nowhere negative",
 )
 _NOTES = {
-    "rows": "/ rows: of a mean, over the rows that it is of; up to 1.4 times that near the ends of its bounds",
+    "rows": "/ rows: over the rows that it is of; near the ends of the bounds up to 1.4 times that, of variances 2.5",
+    "stddev": "/ rows / stddev: over the rows, and over the deviation itself",
     "ranks": "ranks: of a number that is chosen, how many rows it may be off; `via interval` buys an error in values",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Direct:
-    """One released number or vector: `error` at `amount` of `unit`, which goes with amount^-`power`.
-
-    The error of a number is its 95 % half-width; of a workload's answers, the root mean square of their standard
-    errors. `of` says what it is in: the number itself where empty; `rows`, that it is to be divided by how many rows
-    there are; `ranks`.
-    """
-
-    name: str
-    line: int | None
-    unit: str
-    amount: float
-    error: float
-    power: float
-    of: str = ""
-
-    def said(self, error: float) -> str:
-        """An error of it, in words."""
-        return number(error) + {"": "", "rows": " / rows", "ranks": " ranks"}[self.of]
-
-    def at(self, amount: float) -> float:
-        return float(self.error * (self.amount / amount) ** self.power)
-
-    def needed(self, error: float) -> float:
-        return float(self.amount * (self.error / error) ** (1 / self.power))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,19 +42,21 @@ class ErrorPlan:
     """Everything that is known of a program's errors."""
 
     direct: tuple[Direct, ...]
+    calculated: tuple[Calculated, ...]
     choices: tuple[ChoicePlan, ...]
     left_out: tuple[str, ...]
+    data: str = ""  # what stood for private rows, where errors depend on them
 
 
 def command(options: Namespace) -> int:
-    """`jostle plan FILE [--error E] [--epsilon e] [--pictures FOLDER] [--format json]`."""
+    """`jostle plan FILE [--error E] [--epsilon e] [--rows N] [--pictures FOLDER] [--format json]`."""
     from jostle.tools.progress import progress_on
 
-    for name, value in (("--error", options.error), ("--epsilon", options.epsilon)):
+    for name, value in (("--error", options.error), ("--epsilon", options.epsilon), ("--rows", options.rows)):
         if value is not None and not (math.isfinite(value) and value > 0):
             raise refuse("ValueError", f"`{name}` takes a positive number")
     with progress_on(sys.stderr) as bar:
-        errors = plan(options.file, dict(options.set), dict(options.bind), options.epsilon, bar)
+        errors = plan(options.file, dict(options.set), dict(options.bind), options.epsilon, bar, options.rows)
     if options.format == "json":
         print(json.dumps(as_json(errors, options.error, options.epsilon), ensure_ascii=False, allow_nan=False))
     else:
@@ -96,16 +67,21 @@ def command(options: Namespace) -> int:
 
 
 def plan(
-    file: str, settings: dict[str, Any], bound: dict[str, str], epsilon: float | None = None, progress: Any = None
-) -> ErrorPlan:
-    """The plan of a program; choices are tried around `epsilon`, or around what the program gives them."""
+    file: str, settings: dict[str, Any], bound: dict[str, str], epsilon: float | None = None, progress: Any = None,
+    rows: int | None = None,
+) -> ErrorPlan:  # fmt: skip
+    """The plan of a program; choices are tried around `epsilon`, or around what the program gives them.
+
+    Where a number's error depends on the data, it is told of so many made-up `rows` in each source, or of stand-ins.
+    """
     from jostle.choice.plan import study
     from jostle.tools.session import Session
 
-    session = Session(simulate=1, progress=progress)
+    session = Session(simulate=1, rows=rows, progress=progress)
+    source = read_program(file)
     for name, path in bound.items():
         session.bind(name, beside(file, path))
-    names, planned, interp = session.rehearse(read_program(file), settings)
+    names, planned, interp = session.rehearse(source, settings)
     choices: list[ChoicePlan] = []
     left_out: list[str] = []
     visited: set[Any] = set()
@@ -119,58 +95,10 @@ def plan(
             left_out.append(maker.name or "choice")
         else:
             choices.append(choice_plan)
-    return ErrorPlan((*_numbers(session.events, file, names), *_vectors(names)), tuple(choices), tuple(left_out))
-
-
-def _numbers(events: Sequence[Event], file: str, names: dict[str, Any]) -> list[Direct]:
-    """Measured numbers of the program's own lines, each line once: as they are, means, and what was selected."""
-    measured: dict[tuple[int, str], Direct] = {}
-    ranks = dict(_ranks(list(names.values())))
-    for event in events:
-        fields = event.fields
-        if event.kind != "measure" or event.span is None or event.span.source.name != str(file):
-            continue
-        unit = next((u for u in ("epsilon", "rho") if u in fields), None)
-        of = "" if fields.get("direct") else {"avg": "rows"}.get(event.name)
-        if unit is not None and fields["mechanism"] == Selected.name and fields["scale"] in ranks:
-            error, of = ranks[fields["scale"]], "ranks"
-        elif unit is None or of is None or (fields["mechanism"] == Gaussian.name and unit == "epsilon"):
-            continue  # a Gaussian's σ is no power of epsilon
-        else:
-            error = ADDITIVE[fields["mechanism"]](fields["scale"]).half_width()
-        amount = fields[unit] * (2 if of == "rows" else 1)  # half of it is for the number of rows
-        direct = Direct(event.name, event.span.line, unit, amount, error, 0.5 if unit == "rho" else 1.0, of)
-        measured.setdefault((event.span.line, event.name), direct)
-    return list(measured.values())
-
-
-def _ranks(value: Any) -> Iterator[tuple[float, float]]:
-    """The scale of the noise of each selected number in a value, and how many ranks that may be off."""
-    if isinstance(value, Noised) and isinstance(value.law, Selected):
-        yield value.law.scale, value.law.half_width()
-    elif isinstance(value, Grouped | dict | list):
-        columns = value.columns if isinstance(value, Grouped) else value
-        for item in columns.values() if isinstance(columns, dict) else columns:
-            yield from _ranks(item)
-
-
-def _vectors(names: dict[str, Any]) -> list[Direct]:
-    """The program's variables that hold noisy cells, or a workload's answers, by a strategy whose error is known."""
-    from jostle.kernels.accuracy import root_mean_square
-    from jostle.kernels.noisy_array import noise_of
-    from jostle.kernels.workloads.boxes import identity
-
-    vectors = []
-    for name, value in names.items():
-        noise = noise_of(value)
-        if noise is None or noise.strategy is None or noise.epsilon <= 0:
-            continue
-        if not isinstance(noise.law, Laplace):
-            continue
-        workload = noise.workload if noise.workload is not None else identity(noise.shape)
-        error = root_mean_square(noise.strategy, workload, noise.law.deviation)
-        vectors.append(Direct(name, None, "epsilon", noise.epsilon, error, 1.0))
-    return vectors
+    direct = direct_errors(session.events, source, names)
+    data = f"{rows:,} made-up rows" if rows else "public stand-ins" if bound else ""
+    calculated = calculated_errors(source, names, bool(data))
+    return ErrorPlan(tuple(direct), tuple(calculated), tuple(choices), tuple(left_out), data)
 
 
 # Rendering ----------------------------------------------------------------------------------------
@@ -184,17 +112,33 @@ def text(errors: ErrorPlan, error: float | None, epsilon: float | None) -> str:
         heads += ([f"at {number(epsilon)}"] if epsilon else []) + ([f"for error {number(error)}"] if error else [])
         rows = [heads]
         for d in errors.direct:
-            line = "" if d.line is None else str(d.line)
             extra = ([d.said(d.at(epsilon))] if epsilon else []) + ([_needs(d, error)] if error else [])
-            rows.append([d.name, line, _amount(d.unit, d.amount), d.said(d.error), *extra])
+            rows.append([d.name, str(d.line), _amount(d.unit, d.amount), d.said(d.error), *extra])
         right = [False] + [True] * (len(heads) - 1)
         notes = [note for of, note in _NOTES.items() if any(d.of == of for d in errors.direct)]
         parts.append("\n".join([*align(rows, right), *_NOTE, *notes]))
+    if errors.calculated:
+        parts.append(_calculated_text(errors))
     parts += [_choice_text(choice, error, epsilon) for choice in errors.choices]
     parts += [
         f"{name}: its utilities are no errors (negative numbers), and are not planned" for name in errors.left_out
     ]
     return "\n\n".join(parts) if parts else "this program measures nothing whose error is known before it runs"
+
+
+def _calculated_text(errors: ErrorPlan) -> str:
+    heads = ["calculated", "line", "error", *(["of"] if errors.data else [])]
+    rows = [heads]
+    for one in errors.calculated:
+        error = "by the data" if one.error is None else number(one.error)
+        value = [] if not errors.data else ["any" if one.value is None else number(one.value)]
+        rows.append([one.name, str(one.line), error, *value])
+    notes = []
+    if errors.data:
+        notes = [f"of: the value on {errors.data}, whose error it is; `any`: the error is the same on all data"]
+    elif any(one.error is None for one in errors.calculated):
+        notes = ["by the data: it depends on the rows and their values; `--rows N` tells it of N made-up rows"]
+    return "\n".join([*align(rows, [False] + [True] * (len(heads) - 1)), *notes])
 
 
 def _needs(direct: Direct, error: float) -> str:
@@ -242,7 +186,10 @@ def _amount(unit: str, value: float) -> str:
 
 
 def as_json(errors: ErrorPlan, error: float | None, epsilon: float | None) -> dict[str, Any]:
-    """Returns the plan as plain data. `needs` is null outside the amounts tried (`beyond` says on which side)."""
+    """Returns the plan as plain data. `needs` is null outside the amounts tried (`beyond` says on which side).
+
+    Of what is calculated, `error` is null where it depends on the data, and there are none; `value` is that of `data`.
+    """
     direct = [
         {"name": d.name, "line": d.line, "unit": d.unit, "amount": d.amount, "error": d.error}
         | ({"of": d.of} if d.of else {}) | ({"error_at": d.at(epsilon)} if epsilon else {})
@@ -267,7 +214,14 @@ def as_json(errors: ErrorPlan, error: float | None, epsilon: float | None) -> di
             options.append(one)
         choices.append({"name": choice.name, "unit": choice.unit, "asked": choice.amount,
                         "amounts": list(choice.amounts), "policy": choice.policy, "options": options})  # fmt: skip
-    return {"measured": direct, "choices": choices, "left_out": list(errors.left_out)}
+    calculated = [{"name": one.name, "line": one.line, "error": _finite(one.error), "value": one.value}
+                  for one in errors.calculated]  # fmt: skip
+    return {"measured": direct, "calculated": calculated, "data": errors.data or None, "choices": choices,
+            "left_out": list(errors.left_out)}  # fmt: skip
+
+
+def _finite(error: float | None) -> float | None:
+    return error if error is not None and math.isfinite(error) else None
 
 
 def draw(errors: ErrorPlan, folder: Path) -> None:

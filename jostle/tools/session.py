@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
@@ -83,7 +83,8 @@ class Result:
 class Session:
     """Runs programs. Sources that programs of one session declare share their budgets.
 
-    `simulate`, a seed, puts made-up rows (or what `bind` gives under a source's name) in place of every private source.
+    `simulate`, a seed, puts made-up rows (or what `bind` gives under a source's name) in place of every private source;
+    `rows` says how many.
     `ledger` is the file in which registered datasets are counted; left out, `$JOSTLE_LEDGER` or this user's own.
     `memory`, such as `2GB`, is what the database may take before it spills to the disk; left out, `$JOSTLE_MEMORY` or a
     quarter of the machine's.
@@ -97,6 +98,7 @@ class Session:
         progress: Callable[[str, int, int], None] | None = None,
         out: Callable[[str], None] | None = None,
         simulate: int | None = None,
+        rows: int | None = None,
         ledger: str | Path | None = None,
         memory: str | None = None,
         cwd: Path | None = None,
@@ -104,7 +106,8 @@ class Session:
         self._events: list[Event] = []
         self._output: list[str] = []
         self._listeners, self._progress, self._out = list(listeners), progress, out
-        self._simulate, self._ledger, self._memory = simulate, ledger, memory_limit(memory)
+        self._simulate, self._rows = simulate, rows
+        self._ledger, self._memory = ledger, memory_limit(memory)
         self._bound: dict[str, Any] = {}
         self.hints: list[Diagnostic] = []
         self._modules = Modules(self._in_words_of_today)
@@ -136,6 +139,7 @@ class Session:
         interp.kernel.ledger = Ledger(self._ledger)
         interp.progress = self._progress
         interp.simulate, interp.bound, interp.folders = self._simulate, self._bound, self._folders
+        interp.made_up_rows = self._rows or interp.made_up_rows
         return interp
 
     @cached_property
@@ -233,12 +237,12 @@ class Session:
 
         Nothing is run, and of private data nothing but the headers of files is opened.
         """
-        from jostle.tools.dry_run import DryRun
+        from jostle.tools.dry_run import dry_run
 
         source = program if isinstance(program, Source) else read_program(Path(program))
         if faults := self.check(source, params):
             raise Refusal(*faults)
-        return DryRun(source, tuple(self.costs(source, params)))
+        return dry_run(source, self.costs(source, params), params)
 
     def check(self, source: Source, settings: Mapping[str, Any] | None = None) -> list[Diagnostic]:
         """Every error that can be found before anything runs. Of the program; else of files that lie there, whose
@@ -300,8 +304,13 @@ class Session:
                     self.hints += first_budget(self._interp, statement, self._scope)
         return value
 
-    def rehearse(self, source: Source, settings: Mapping[str, Any]) -> tuple[dict[str, Any], list[Any], Interpreter]:
-        """Runs a program in a simulation for a plan: its names, the calls of its ChoiceMakers, and what ran it."""
+    def rehearse(
+        self, source: Source, settings: Mapping[str, Any], only: Callable[[n.Stmt], bool] | None = None
+    ) -> tuple[dict[str, Any], list[Any], Interpreter]:
+        """Runs a program in a simulation for a plan: its names, the calls of its ChoiceMakers, and what ran it.
+
+        With `only`, the statements that it takes, as far as they go without the others.
+        """
         from jostle.run.scope import Scope
 
         if self._simulate is None:
@@ -314,7 +323,10 @@ class Session:
         with deep():
             tree = self._checked(source)
             need_settings(tree, self._interp.settings)
-            interp.block(tree.body, scope)
+            for statement in tree.body:
+                with suppress(Refusal) if only is not None else nullcontext():
+                    if only is None or only(statement):
+                        interp.statement(statement, scope)
         calls, interp.planned = interp.planned, None
         return dict(scope.names), calls or [], interp
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -82,14 +83,23 @@ with epsilon 20:
 if by_sex.n[0] > 3 { m = {{ select sum(hours) from people with epsilon 1 }} }
 """
 
+KINDS = """h = {{ select avg(hours), count(*) from people groupby sex with epsilon 0.6 }}
+with epsilon 4:
+    a = {{ select count(*) as n, sum(hours) as hours from people with epsilon 2 }}
+    m = {{ select median(age) from people with epsilon 1 }}
+cells = laplace(histogram(people, x = age)) with epsilon 1
+b = [{{ select count(*) from people with epsilon 1 }} for i in 1..2]
+rest = {{ select count(*) from people with epsilon left(people) / 2 }}
+"""
+
 
 def test_a_dry_run_says_what_each_line_spends_and_what_stays(real: Call) -> None:
     status, out, err = real("run", "p.jst", "--dry", "--set", "share=0.75", program=DRY)
     assert (status, err) == (0, "")
     assert out == """nothing is run and nothing private is opened
 
-line                                                                source  amount       left
-   6  by_sex = {{ select count(*) as n from people groupby sex wi…  people  ε 7.5        92.5
+line                                                                source  amount       left            error
+   6  by_sex = {{ select count(*) as n from people groupby sex wi…  people  ε 7.5        92.5            ± 0.4
  7–8  with epsilon 20:                                              people  ε 8.75       83.75
    9  if by_sex.n[0] > 3 { m = {{ select sum(hours) from people w…  people  at most ε 1  at least 82.75
 
@@ -98,7 +108,12 @@ cost of a run that comes to its end
 """
     lines = json.loads(real("run", "p.jst", "--dry", "--format", "json")[1])["lines"]
     assert lines[0] == {"line": 6, "end_line": 6, "source": "people", "unit": "epsilon", "most": "5", "exact": True,
-                        "left": "95", "left_exact": True}  # fmt: skip
+                        "left": "95", "left_exact": True,
+                        "errors": [{"name": "count", "error": pytest.approx(math.log(20) / 5)}]}  # fmt: skip
+    out = real("run", "p.jst", "--dry", program=DECLARED + KINDS)[1]
+    for errors in ("avg ± 1000 / rows, count ± 10", "count ± 3, sum ± 300, median ± 7.6 ranks", "cells off by 1.4"):
+        assert f"{errors}\n" in out
+    assert out.count("±") == 5  # none of a loop, nor of what it leaves for another line
     assert "nothing is spent" in real("run", "p.jst", "--dry", program=DECLARED)[1]
 
 

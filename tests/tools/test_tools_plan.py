@@ -81,6 +81,44 @@ def test_means_and_what_is_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert " / rows" in text and "600 rows" in text and "ranks: of a number that is chosen" in text
 
 
+CALCULATED = """\
+private people = table("people.csv") described by {age: 0..31, income: 0..1000, sex: {"f", "m"}}
+    protecting rows budget epsilon 40
+r = {{ select var(age) as v, stddev(age) as s, covariance(age, income) as both, count(*) as n from people
+       with epsilon 4 }}
+with epsilon 1:
+    women = {{ select count(*) from people where sex == "f" with epsilon 0.2 }}
+    men = {{ select count(*) from people where sex == "m" with epsilon 0.2 }}
+share = women / (women + men)
+away = women - men
+middle = {{ select median(income) from people with epsilon 1 via interval }}
+g = {{ select avg(income) as income from people groupby sex with epsilon 1 }}
+gap = g.income[0] - g.income[1]
+plain = {{ select median(income) from people with epsilon 1 }} + 1
+"""
+
+
+def test_what_is_calculated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Sums and differences have one error for all data; of all else it is that of so many made-up rows."""
+    made = json.loads(planned(CALCULATED, tmp_path, capsys, "--format", "json"))
+    over = {d["name"]: (d["error"] / math.log(20), d["of"]) for d in made["measured"] if "of" in d}
+    one = pytest.approx
+    assert over["var"] == (one(3 * 15.5**2), "rows") and over["stddev"] == (one(1.5 * 15.5**2), "stddev")
+    assert over["covariance"] == (one(4 * 15.5 * 500), "rows") and over["avg"] == (one(2 * 500), "rows")
+    errors = {d["name"]: d["error"] for d in made["calculated"]}
+    assert errors.pop("away") == pytest.approx(1.96 * 10, rel=0.05)  # of two Laplace noises of scale 5
+    assert errors == dict.fromkeys(("r.v", "r.s", "r.both", "share", "middle", "gap"))  # nothing in ranks is said
+    made = json.loads(planned(CALCULATED, tmp_path, capsys, "--rows", "40000", "--format", "json"))
+    told = {d["name"]: d for d in made["calculated"]}
+    assert made["data"] == "40,000 made-up rows" and told["away"]["value"] is None and len(told) == 8
+    assert told["r.v"]["error"] == pytest.approx(over["var"][0] * math.log(20) / 40_000, rel=0.1)
+    assert told["r.s"]["error"] == pytest.approx(told["r.v"]["error"] / 2 / told["r.s"]["value"], rel=0.1)
+    assert told["share"]["error"] == pytest.approx(1.96 * 10 / 2 / 40_000, rel=0.1)
+    text = planned(CALCULATED, tmp_path, capsys, "--rows", "40000")
+    assert "40,000 made-up rows" in text and "by the data" not in text
+    assert "by the data" in planned(CALCULATED, tmp_path, capsys)
+
+
 def test_a_choice_and_its_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "drawn"
     out = planned(CHOICE, tmp_path, capsys, "--error", "8", "--format", "json", "--pictures", str(folder))

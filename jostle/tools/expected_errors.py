@@ -1,0 +1,172 @@
+"""What is known of the errors of a program's numbers before it is paid for: from a rehearsal on made-up rows.
+
+Noise is public, so the error of what is measured directly, and of sums and differences of it, is known as soon as the
+program says its amounts. A mean, a variance or a covariance is a noisy sum over a number of rows, and its error is told
+over that number. For all else it depends on the data, and is that of so many made-up rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jostle.formulas import Formula, Noised
+from jostle.noise_laws import ADDITIVE, Bracketed, Gaussian, Laplace, Selected
+from jostle.run.propagation import additive, of_numbers
+from jostle.run.values import Grouped
+from jostle.source import Source
+from jostle.syntax import nodes as n
+from jostle.syntax.walk import every
+from jostle.trace.text import number
+
+if TYPE_CHECKING:
+    from jostle.events import Event
+
+_OVER = {"": "", "rows": " / rows", "stddev": " / rows / stddev", "ranks": " ranks"}
+_TERMS = {"avg": (0, 2), "var": (-1, 3), "stddev": (-1, 3), "covariance": (-1, 4)}
+"""Of estimates from several noisy sums, which of them has the noise that counts, and how many there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Direct:
+    """One released number or vector: `error` at `amount` of `unit`, which goes with amount^-`power`.
+
+    The error of a number is its 95 % half-width; of a workload's answers, the root mean square of their standard
+    errors. `of` says what it is in: the number itself where empty; `rows`, that it is to be divided by how many rows
+    there are, `stddev` by the answer too; `ranks`.
+    """
+
+    name: str
+    line: int
+    unit: str
+    amount: float
+    error: float
+    power: float
+    of: str = ""
+    vector: bool = False
+
+    def said(self, error: float) -> str:
+        """An error of it, in words."""
+        return number(error) + _OVER[self.of]
+
+    def at(self, amount: float) -> float:
+        return float(self.error * (self.amount / amount) ** self.power)
+
+    def needed(self, error: float) -> float:
+        return float(self.amount * (self.error / error) ** (1 / self.power))
+
+
+@dataclass(frozen=True, slots=True)
+class Calculated:
+    """A variable that is calculated from what was measured; of several numbers, the one with the largest error.
+
+    `error` is None where it depends on the data and nobody said how many rows there are. `value` is what made-up rows
+    gave, and None where the error is the same for all data.
+    """
+
+    name: str
+    line: int
+    error: float | None
+    value: float | None = None
+
+
+def direct_errors(events: Sequence[Event], source: Source, names: Mapping[str, Any]) -> list[Direct]:
+    """The program's measurements whose error is known: the numbers of its own lines, each once, and its vectors."""
+    lines = lines_of(source)
+    return [*_measured(events, source, names), *_vectors({name: names[name] for name in lines if name in names}, lines)]
+
+
+def lines_of(source: Source) -> dict[str, int]:
+    """The lines on which a program's variables are last assigned or released, at its top or inside an allotment."""
+    from jostle.syntax import parse
+
+    named = [node for node in every(parse(source)) if isinstance(node, n.Assign | n.Release)]
+    return {node.name: node.span.line for node in sorted(named, key=lambda node: node.span.line)}
+
+
+def _measured(events: Sequence[Event], source: Source, names: Mapping[str, Any]) -> Iterator[Direct]:
+    """Measured numbers: as they are, estimates over the rows, and what was selected."""
+    ranks = dict(_ranks(list(names.values())))
+    terms: dict[tuple[int, str], list[Event]] = {}
+    for event in events:
+        if event.kind == "measure" and event.span is not None and event.span.source.name == source.name:
+            terms.setdefault((event.span.line, event.name), []).append(event)
+    for (line, name), found in terms.items():
+        which, parts = _TERMS.get(name, (0, 1))
+        fields = found[which].fields
+        unit = next((u for u in ("epsilon", "rho") if u in fields), None)
+        of = "" if fields.get("direct") else "stddev" if name == "stddev" else "rows" if name in _TERMS else None
+        if unit is not None and fields["mechanism"] == Selected.name and fields["scale"] in ranks:
+            error, of = ranks[fields["scale"]], "ranks"
+        elif unit is None or of is None or (fields["mechanism"] == Gaussian.name and unit == "epsilon"):
+            continue  # a Gaussian's σ is no power of epsilon
+        else:
+            error = ADDITIVE[fields["mechanism"]](fields["scale"]).half_width() / (2 if of == "stddev" else 1)
+        yield Direct(name, line, unit, fields[unit] * parts, error, 0.5 if unit == "rho" else 1.0, of)
+
+
+def _ranks(value: Any) -> Iterator[tuple[float, float]]:
+    """The scale of the noise of each selected number in a value, and how many ranks that may be off."""
+    if isinstance(value, Noised) and isinstance(value.law, Selected):
+        yield value.law.scale, value.law.half_width()
+    elif isinstance(value, Grouped | dict | list):
+        columns = value.columns if isinstance(value, Grouped) else value
+        for item in columns.values() if isinstance(columns, dict) else columns:
+            yield from _ranks(item)
+
+
+def _vectors(names: Mapping[str, Any], lines: Mapping[str, int]) -> Iterator[Direct]:
+    """The program's variables that hold noisy cells, or a workload's answers, by a strategy whose error is known."""
+    from jostle.kernels.accuracy import root_mean_square
+    from jostle.kernels.noisy_array import noise_of
+    from jostle.kernels.workloads.boxes import identity
+
+    for name, value in names.items():
+        noise = noise_of(value)
+        if noise is None or noise.strategy is None or noise.epsilon <= 0 or not isinstance(noise.law, Laplace):
+            continue
+        workload = noise.workload if noise.workload is not None else identity(noise.shape)
+        error = root_mean_square(noise.strategy, workload, noise.law.deviation)
+        yield Direct(name, lines[name], "epsilon", noise.epsilon, error, 1.0, vector=True)
+
+
+def calculated_errors(source: Source, names: Mapping[str, Any], on_made_up_rows: bool) -> list[Calculated]:
+    """The program's variables that are calculated from noisy numbers; a mean alone is told over its rows."""
+    return [
+        one
+        for name, line in lines_of(source).items() if name in names
+        for path, numbers in _numbers(name, names[name])
+        for one in [_calculated(path, line, numbers, on_made_up_rows)] if one is not None
+    ]  # fmt: skip
+
+
+def _numbers(path: str, value: Any) -> Iterator[tuple[str, list[Noised]]]:
+    if isinstance(value, Grouped):
+        for name, column in list(value.columns.items())[value.keys :]:
+            yield from _numbers(f"{path}.{name}", column)
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            yield from _numbers(f"{path}.{name}", item)
+    else:
+        numbers = [item for item in (value if isinstance(value, list) else [value]) if type(item) is Noised]
+        if any(isinstance(item.origin, Formula) or isinstance(item.law, Bracketed) for item in numbers):
+            yield path, numbers
+
+
+def _calculated(path: str, line: int, numbers: Collection[Noised], on_made_up_rows: bool) -> Calculated | None:
+    told = [(one.error, float(value)) for value, one in zip(numbers, of_numbers(list(numbers)), strict=True) if one]
+    if len(told) < len(numbers):
+        return None  # of what is calculated from selected numbers, ranks say nothing
+    error, value = max(told)
+    if all(additive(item) for item in numbers):
+        return Calculated(path, line, error)
+    if on_made_up_rows:
+        return Calculated(path, line, error, value)
+    return None if all(_is_mean(item) for item in numbers) else Calculated(path, line, None)
+
+
+def _is_mean(value: Noised) -> bool:
+    """Whether it is the estimate of a select from a sum and a count, of which the select's own line tells."""
+    origin = value.origin
+    return isinstance(origin, Formula) and callable(origin.function) and len(origin.inputs) == 2

@@ -198,14 +198,13 @@ def _foreseen(
 ) -> int:
     """What is known of a program before it runs: its errors, else what it can cost; with settings, line by line."""
     from jostle.check.cost import table
-    from jostle.tools.dry_run import dry_run
 
     source = read_program(options.file)
     for name, path in bound:
         session.bind(name, beside(options.file, path))
     faults = session.check(source, settings)
     costs = session.costs(source, settings) if all(fault.kind == "BudgetExceeded" for fault in faults) else []
-    lines = dry_run(source, costs, settings) if settings is not None and not faults else None
+    lines = session.foreseen(source, costs, settings) if settings is not None and not faults else None
     if options.format == "json":
         import json
 

@@ -22,6 +22,7 @@ from jostle.trace.text import UNITS, align
 
 if TYPE_CHECKING:
     from jostle.check.cost import Charge, Cost
+    from jostle.events import Event
     from jostle.tools.expected_errors import Direct
 
 _CUT = 60  # characters of a line that a table shows
@@ -82,23 +83,20 @@ class DryRun:
         return line if len(line) <= _CUT else f"{line[: _CUT - 1].rstrip()}…"
 
 
-def dry_run(source: Source, costs: Sequence[Cost], settings: Mapping[str, Any]) -> DryRun:
-    """What is known of a program that the check passes; `costs` are its own."""
+def dry_run(source: Source, costs: Sequence[Cost], events: Sequence[Event], names: Mapping[str, Any]) -> DryRun:
+    """What is known of a program; `costs` are its own, `events` and `names` what a rehearsal of simple lines left."""
     from jostle.tools.expected_errors import direct_errors
-    from jostle.tools.session import Session
 
-    session = Session(simulate=1)
-    names, *_ = session.rehearse(source, settings, only=_simple)
     charges = [charge for cost in costs for charge in cost.charges]
     errors: dict[Span, list[Direct]] = {}
-    for direct in direct_errors(session.events, source, names):
+    for direct in direct_errors(events, source, names):
         for place in {charge.span for charge in charges}:
             if place.line <= direct.line <= place.end_line:
                 errors.setdefault(place, []).append(direct)
     return DryRun(source, tuple(costs), {place: told for place, told in errors.items() if _paid(place, told, charges)})
 
 
-def _simple(statement: n.Stmt) -> bool:
+def simple(statement: n.Stmt) -> bool:
     """Whether a statement takes no time to speak of: it calls built-in functions alone, and nothing again and again."""
     for node in every(statement):
         match node:

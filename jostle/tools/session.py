@@ -237,12 +237,18 @@ class Session:
 
         Nothing is run, and of private data nothing but the headers of files is opened.
         """
-        from jostle.tools.dry_run import dry_run
-
         source = program if isinstance(program, Source) else read_program(Path(program))
         if faults := self.check(source, params):
             raise Refusal(*faults)
-        return dry_run(source, self.costs(source, params), params)
+        return self.foreseen(source, self.costs(source, params), params)
+
+    def foreseen(self, source: Source, costs: Sequence[Cost], settings: Mapping[str, Any]) -> DryRun:
+        """The dry run of a program that the check passes, with its `costs`: simple lines run on made-up rows."""
+        from jostle.tools.dry_run import dry_run, simple
+
+        rehearsal = Session(simulate=1)
+        names, *_ = rehearsal.rehearse(source, settings, only=simple)
+        return dry_run(source, costs, rehearsal.events, names)
 
     def check(self, source: Source, settings: Mapping[str, Any] | None = None) -> list[Diagnostic]:
         """Every error that can be found before anything runs. Of the program; else of files that lie there, whose

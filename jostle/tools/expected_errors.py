@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from jostle.events import Event
 
 _OVER = {"": "", "rows": " / rows", "stddev": " / rows / stddev", "ranks": " ranks"}
-_TERMS = {"avg": (0, 2), "var": (-1, 3), "stddev": (-1, 3), "covariance": (-1, 4)}
-"""Of estimates from several noisy sums, which of them has the noise that counts, and how many there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +91,9 @@ def _measured(events: Sequence[Event], source: Source, names: Mapping[str, Any])
         if event.kind == "measure" and event.span is not None and event.span.source.name == source.name:
             terms.setdefault((event.span.line, event.name), []).append(event)
     for (line, name), found in terms.items():
-        which, parts = _TERMS.get(name, (0, 1))
+        which, parts, of = (0, 1, "") if found[0].fields.get("direct") else _term_of(name)
         fields = found[which].fields
         unit = next((u for u in ("epsilon", "rho") if u in fields), None)
-        of = "" if fields.get("direct") else "stddev" if name == "stddev" else "rows" if name in _TERMS else None
         if unit is not None and fields["mechanism"] == Selected.name and fields["scale"] in ranks:
             error, of = ranks[fields["scale"]], "ranks"
         elif unit is None or of is None or (fields["mechanism"] == Gaussian.name and unit == "epsilon"):
@@ -104,6 +101,18 @@ def _measured(events: Sequence[Event], source: Source, names: Mapping[str, Any])
         else:
             error = ADDITIVE[fields["mechanism"]](fields["scale"]).half_width() / (2 if of == "stddev" else 1)
         yield Direct(name, line, unit, fields[unit] * parts, error, 0.5 if unit == "rho" else 1.0, of)
+
+
+def _term_of(estimate: str) -> tuple[int, int, str | None]:
+    """Which of its noisy sums has the noise that counts, of how many, and what its error is over."""
+    match estimate:
+        case "avg":
+            return 0, 2, "rows"
+        case "var" | "stddev":
+            return -1, 3, "rows" if estimate == "var" else "stddev"
+        case "covariance":
+            return -1, 4, "rows"
+    return 0, 1, None
 
 
 def _ranks(value: Any) -> Iterator[tuple[float, float]]:

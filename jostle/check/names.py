@@ -154,6 +154,12 @@ class Names:
                     self._unknown.append((name, expr.span, f"write `{DOMAIN_WORDS[name]}`"))
                 elif not (rows or (domains and name in DOMAINS)):
                     self._look_up(name, expr.span, scope)
+            case n.SetOf(items=items) if domains:
+                for item in items:
+                    if isinstance(item, n.Name) and not scope.holds(item.id):
+                        self._unknown.append((item.id, item.span, f"a category is a text: `\"{item.id}\"`"))
+                    else:
+                        self._expr(item, scope, rows=rows)
             case n.Variable(id=name):
                 if not rows:
                     message, help = f"`@{name}` stands only where rows are read", f"write `{name}`"

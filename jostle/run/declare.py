@@ -7,6 +7,7 @@ from typing import Any
 from jostle.accounting.definitions import Measure
 from jostle.accounting.units import Unit
 from jostle.diagnostics import Refusal, refuse
+from jostle.engine.filesets import FileSet, Reading
 from jostle.language.forms import DIMENSIONS, source_kind
 from jostle.privacy.kernel.handles import Cube, Handle, Table
 from jostle.privacy.kernel.minting import private_cube, private_table, public_cube, public_table
@@ -127,7 +128,7 @@ def _open_dataset(interp: Any, name: str, node: n.Private, span: Span) -> Table 
         source.join(Account(interp.kernel.ledger, dataset), span)
         return private_cube(interp.kernel, source, array, DIMENSIONS[: array.ndim], file.identity)
     names = (*(name for name, _ in terms.schema), *terms.unit.columns)
-    data = opened(interp, file, span, public=False, names=names)
+    data = opened(interp, FileSet.of([file], Reading(sheet=terms.sheet)), span, public=False, names=names)
     check_columns(terms.schema, data.columns, span, private=True)
     if not terms.unit.linked:
         source = register.declare(node.name, data.identity, terms.measure, terms.unit, node.span)

@@ -70,6 +70,9 @@ def _range(interp: Interpreter, node: n.Range, scope: Scope) -> Interval | Perio
     low, high = interp.eval(node.low, scope), interp.eval(node.high, scope)
     if isinstance(low, date) or isinstance(high, date) or node.unit:
         return period(low, high, node.unit)
+    if isinstance(low, str) and isinstance(high, str):
+        help = f"dates stand without quotes: `{low}..{high}`"
+        raise refuse("TypeError", "a range is of numbers or dates, not of texts", node.span, help=help)
     for value in (low, high):
         operators.need_number(value, "a range")
     real = is_real(node.low) or is_real(node.high)

@@ -13,6 +13,7 @@ from jostle.engine.memory import memory_limit
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _SCHEMA = """such as '{age: 17..90, sex: {"F", "M"}}'"""
+_SHEET = "the sheet of a workbook, or its number"
 
 
 class _Parser(argparse.ArgumentParser):
@@ -119,6 +120,7 @@ def command_parser() -> _Parser:
 
     init = commands.add_parser("init", help="write a first program for a file of yours; asks for what it does not know")
     init.add_argument("file", metavar="FILE", help="the data: the header or the types are read, and no row")
+    init.add_argument("--sheet", metavar="NAME", help=_SHEET)
     init.add_argument("--describe", metavar="SCHEMA", help=_SCHEMA)
     init.add_argument("--codebook", metavar="FILE", help="a codebook, SQL or Table Schema that describes the columns")
     init.add_argument("--protecting", metavar="UNIT", help="such as 'rows' (the default), 'person up to 5 rows'")
@@ -177,9 +179,11 @@ def command_parser() -> _Parser:
     verbs = data.add_subparsers(dest="verb", metavar="VERB", required=True)
     fits = verbs.add_parser("check", help="how many rows and cells do not fit a schema (private: for the owner's eyes)")
     fits.add_argument("file", metavar="FILE")
+    fits.add_argument("--sheet", metavar="NAME", help=_SHEET)
     fits.add_argument("--schema", metavar="SCHEMA", required=True, help=_SCHEMA)
     draft = verbs.add_parser("draft", help="a first description, from a schema, a codebook or a header: reads no rows")
     draft.add_argument("source", metavar="FILE", help="codebook or data in CSV, Parquet, SQL, Table Schema in JSON")
+    draft.add_argument("--sheet", metavar="NAME", help=_SHEET)
     draft.add_argument("--table", metavar="NAME", help="which table of a data package")
     draft.add_argument("--program", action="store_true", help="a whole program")
     draft.add_argument("--protecting", metavar="UNIT", help="of the program, such as 'rows', 'person up to 5 rows'")
@@ -205,6 +209,7 @@ def _ledger_verbs(verbs: argparse._SubParsersAction[_Parser]) -> None:
 
     register = verb("register", "put a file under a budget that lasts for ever")
     register.add_argument("file", metavar="FILE", help="CSV, Parquet, or counts in a .npy file (which need no schema)")
+    register.add_argument("--sheet", metavar="NAME", help=_SHEET)
     register.add_argument("--schema", metavar="SCHEMA", help=_SCHEMA)
     unit = "such as 'rows', 'person up to 5 rows'; of persons that a dataset has already, 'people.id on customer'"
     register.add_argument("--protecting", metavar="UNIT", required=True, help=unit)

@@ -302,8 +302,9 @@ def data(options: Namespace) -> int:
     """For owners: how a file fits a schema (exact, and so private), a draft of one, and what stands in the ledger."""
     if options.verb == "check":
         from jostle.tools.datacheck import report
+        from jostle.tools.draft.command import sheet_of
 
-        sys.stdout.write(report(options.file, options.schema))
+        sys.stdout.write(report(options.file, options.schema, sheet_of(options)))
         return 0
     if options.verb == "draft":
         from jostle.tools.draft.command import draft

@@ -23,6 +23,7 @@ from jostle.privacy.ledger.rows import Dataset
 from jostle.source import Source
 from jostle.tools.certificates import certificate_of, check, is_ours
 from jostle.tools.datacheck import domain_text
+from jostle.tools.draft.command import sheet_of
 from jostle.tools.render import clean
 from jostle.trace.text import align, plural
 
@@ -31,10 +32,14 @@ def register(options: Namespace) -> str:
     """Puts a dataset into the ledger, which is made where there is none."""
     path = Path(options.file)
     kind = "counts" if path.suffix == ".npy" else "table"
+    if kind == "counts" and options.sheet is not None:
+        raise refuse("DataError", f"`{options.file}` is no workbook, and has no sheets", help="leave --sheet out")
     clauses = parse_clauses(options.name, kind, options.schema, options.protecting, options.budget)
     ledger = Ledger(options.ledger)
     measure = _measure(ledger, clauses)
-    terms = Terms(options.name, kind, os.path.realpath(path), clauses.schema, clauses.unit, measure)
+    terms = Terms(
+        options.name, kind, os.path.realpath(path), clauses.schema, clauses.unit, measure, sheet_of(options)
+    )  # fmt: skip
     ledger.register(terms, check_promises)
     whose = f", that of `{_owner(terms)}`" if terms.unit.linked else ""
     return (
@@ -83,6 +88,7 @@ def show(options: Namespace) -> str:
     terms = dataset.terms
     rows = [
         ["file", clean(terms.path)],
+        *([["sheet", clean(str(terms.sheet))]] if terms.sheet is not None else []),
         ["protecting", str(terms.unit)],
         ["budget", f"{_budget(dataset)[0]}, counted {terms.measure.kind}"],
         ["spent", _budget(dataset)[1]],
@@ -156,13 +162,14 @@ def check_promises(terms: Terms, file: OpenFile) -> None:
     """Whether the file is as was said: readable, with these columns, and with no more rows than promised."""
     from jostle.engine.counts import load_counts
     from jostle.engine.duckdb.survey import survey
+    from jostle.engine.filesets import FileSet, Reading
 
     if terms.kind == "counts":
         rows = int(load_counts(file, private=True).sum())
     else:
         described = {name for name, _ in terms.schema}
         extra = tuple((column, Open("text")) for column in terms.unit.columns if column not in described)
-        rows = survey(file, (*terms.schema, *extra)).rows
+        rows = survey(FileSet.of([file], Reading(sheet=terms.sheet)), (*terms.schema, *extra)).rows
     most = terms.unit.at_most
     if most is not None and rows > most:
         raise refuse("DataError", f"the file has {rows:,} rows, and at most {most:,} were promised")

@@ -5,74 +5,84 @@ What it prints is exact and private: it is for the owner's eyes, and says so. No
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
-from jostle.diagnostics import refuse
 from jostle.engine.duckdb.survey import ColumnSurvey, survey
 from jostle.engine.files import open_file
-from jostle.engine.filesets import FileSet, paths
+from jostle.engine.filesets import FileSet, Reading, paths
 from jostle.language.moments import moment_of
 from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
 from jostle.plan.kinds import domain_kind
 from jostle.source import Source
+from jostle.tools.draft.columns import categories, column_word, name_of
 from jostle.tools.render import clean
-from jostle.trace.text import align, number, plural
+from jostle.trace.text import number, plural
 
 
 def schema(text: str) -> tuple[tuple[str, Domain], ...]:
-    """The schema that a text says, written as after `described by`. Raises `Refusal` where it says none."""
-    from jostle.run.clauses import schema_of
+    """The schema that a text says, written as after `described by`, or without its braces. Raises `Refusal` where it
+    says none."""
     from jostle.tools.session import Session
 
-    session = Session()
-    source = Source("--schema", f"schema = {text}\n")
-    faults = session.check(source)
-    if faults:
-        raise refuse(faults[0].kind, faults[0].message, faults[0].span, label=faults[0].label, help=faults[0].help)
-    session.execute(source)
-    return schema_of(session.names()["schema"], None)
+    braced = text if text.lstrip().startswith("{") else f"{{{text}}}"
+    program = f'private file = table("file")\n    described by {braced}\n    protecting rows\n    budget epsilon 1\n'
+    return Session().clauses(Source("--schema", program)).schema
 
 
-def report(path: str | Path, described: str) -> str:
-    """A table of what does not fit, a row a column, of a file or of those that a pattern matches. Raises `Refusal` for
-    a bad schema or unreadable files."""
+def report(path: str | Path, described: str, sheet: str | int | None = None) -> str:
+    """What does not fit, column by column, of a file or of those that a pattern matches; `sheet` is that of a workbook.
+    Raises `Refusal` for a bad schema or unreadable files."""
     domains = schema(described)
-    files = FileSet.of([open_file(place) for place in paths(str(path), [Path.cwd()])])
+    files = FileSet.of([open_file(place) for place in paths(str(path), [Path.cwd()])], Reading(sheet=sheet))
     whole = survey(files, domains)
     lines = [f"{clean(str(path))}: {plural(whole.rows, 'record')}"]
     if whole.ragged:
         lines.append(f"  {whole.ragged} with missing or extra cells (missing ones are `none`, extra ones are dropped)")
     if whole.undecodable:
         lines.append(f"  {whole.undecodable} with bytes that are none of its encoding (each such byte is replaced)")
-    rows = [["column", "described as", "empty", "unreadable", "outside", "not whole", "unlisted"]]
-    rows += [_row(column, domain, whole.rows) for column, (_, domain) in zip(whole.columns, domains, strict=True)]
-    lines += ["", *align(rows, [False, False, True, True, True, True, True]), ""]
-    lines.append(
-        "empty, unreadable (no number, date or time where one is described), unlisted: such cells count as `none`; "
-        "outside: such cells are moved to the nearest end; not whole: such cells are taken down"
-    )
-    lines += [
-        f"{clean(column.name)} has cells that are not whole: describe it as {_real(domain)} to keep their fractions"
-        for column, (_, domain) in zip(whole.columns, domains, strict=True) if column.not_whole
-    ]  # fmt: skip
+    told: set[str] = set()
+    for column, (_, domain) in zip(whole.columns, domains, strict=True):
+        counts = _counts(column)
+        told |= counts.keys()
+        shares = ", ".join(f"{what} {n} ({_share(n / whole.rows)})" for what, n in counts.items())
+        lines += ["", f"{name_of(clean(column.name))}: {domain_text(domain)}", f"  {shares or 'every cell fits'}"]
+        lines += [f"  {advice}" for advice in _advice(column, domain)]
+    lines += ["", *(f"{what}: {meaning}" for what, meaning in _MEANINGS.items() if what in told)]
     lines.append("these counts are exact, so they are as private as the file: for its owner only")
     return "\n".join(lines) + "\n"
 
 
-def _row(column: ColumnSurvey, domain: Domain, rows: int) -> list[str]:
-    def cell(count: int, told: bool) -> str:
-        return (f"{count} ({_share(count / rows)})" if count else "0") if told else ""
+_MEANINGS = {
+    "empty": "such cells count as `none`",
+    "unreadable": "no number, date or time where one is described; such cells count as `none`",
+    "outside": "such cells are moved to the nearest end",
+    "not whole": "such cells are taken down to whole numbers",
+    "unlisted": "such cells count as `none`",
+}
 
-    whole = isinstance(domain, Integer) or domain == Open("integer")
-    return [
-        clean(column.name),
-        domain_text(domain),
-        cell(column.empty, True),
-        cell(column.unreadable, domain_kind(domain) != "text"),
-        cell(column.outside, isinstance(domain, Integer | Real | Moments)),
-        cell(column.not_whole, whole),
-        cell(column.unlisted, isinstance(domain, Categories)),
-    ]
+
+def _counts(column: ColumnSurvey) -> dict[str, int]:
+    """What does not fit, and how often, in the order of `_MEANINGS`."""
+    found = (column.empty, column.unreadable, column.outside, column.not_whole, column.unlisted)
+    return {what: count for what, count in zip(_MEANINGS, found, strict=True) if count}
+
+
+def _advice(column: ColumnSurvey, domain: Domain) -> Iterator[str]:
+    """How more of a column's cells would be read, a line each."""
+    name = column_word(clean(column.name))
+    if column.not_whole:
+        yield f"describe it as {_real(domain)} to keep fractions"
+    if column.unreadable and domain_kind(domain) in ("date", "time"):
+        yield f'another form is read where it is described as `text`: {domain_kind(domain)}({name}, "%d/%m/%Y")'
+    if column.unreadable and domain_kind(domain) == "number":
+        yield f'`1,200` is read where it is described as `text`: number(replace({name}, ",", ""))'
+    if column.respelt and isinstance(domain, Categories):
+        spelt = "is" if column.respelt == 1 else "are"
+        yield f"{column.respelt} of these {spelt} listed but for case or blanks: describe it as `text`, and query"
+        plain = list(dict.fromkeys(value.strip().lower() for value in domain.values if isinstance(value, str)))
+        listed = categories(plain) if len(plain) <= 6 else domain_text(Categories(tuple(plain)))
+        yield f"groupby lower(trim({name})) over {clean(listed)}"
 
 
 def _share(part: float) -> str:

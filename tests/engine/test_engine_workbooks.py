@@ -71,6 +71,43 @@ def test_owners_commands_take_a_workbook(survey: Path, capsys: pytest.CaptureFix
     assert main(["run", "survey.jst", "--simulate"]) == 0
 
 
+def test_owners_commands_name_a_sheet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    book = openpyxl.Workbook()
+    book.active.append(["city"])
+    people = book.create_sheet("The people")
+    people.append(["age"])
+    for age in range(30):
+        people.append([age])
+    book.save(tmp_path / "x.xlsx")
+    monkeypatch.chdir(tmp_path)
+    Path("x.csv").write_text("age\n1\n")
+    ages = ["--schema", "{age: 0..9}", "--sheet", "the people"]
+    register = ["data", "register", "--ledger", "l.db", "--protecting", "rows", "--budget", "epsilon 1000"]
+    for words, printed in (
+        (["data", "check", "x.xlsx", *ages], "outside 20"), (["data", "draft", "x.xlsx", "--sheet", "2"], "age: ?"),
+        (["data", "draft", "x.xlsx", "--sheet", "2", "--program"], 'table("x.xlsx", sheet = 2)'),
+        (["init", "x.xlsx", "--sheet", "The people", "--describe", "age: 0..6"], "jostle run x.jst"),
+        ([*register, "people", "x.xlsx", *ages], "registered"),
+        (["data", "show", "people", "--ledger", "l.db"], "the people"),
+    ):  # fmt: skip
+        assert main(words) == 0 and printed in capsys.readouterr().out
+    assert main(["run", "x.jst"]) == 0
+    Path("r.jst").write_text('private p = dataset("people")\nprint({{ select sum(age) from p with epsilon 1000 }})\n')
+    assert main(["run", "r.jst", "--ledger", "l.db"]) == 0 and "225" in capsys.readouterr().out
+    for words in (
+        ["data", "check", "x.xlsx", *ages[:2]], ["data", "draft", "x.xlsx"],
+        ["init", "x.xlsx", "--sheet", "3", "--overwrite"],
+        ["data", "check", "x.csv", *ages], ["data", "draft", "x.csv", "--sheet", "2"],
+        [*register, "more", "x.xlsx", "--schema", "{city: text}", "--sheet", "1"],
+        [*register, "c", "x.npy", "--sheet", "1"],
+    ):  # fmt: skip
+        assert main(words) == 1
+        refused = capsys.readouterr().err
+        assert "sheet" in refused or "one file has one budget" in refused
+
+
 def test_a_release_is_saved_as_a_workbook(tmp_path: Path) -> None:
     path = tmp_path / "out.xlsx"
     export = Export([("t", str(path))], ["t"], overwrite=False)

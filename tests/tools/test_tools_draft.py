@@ -240,16 +240,18 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_what_is_not_known_is_asked_for() -> None:
-    answers = iter(["nonsense(", "9..0", "0..9", "", '{"a", "b"}'])
+    answers = iter(["nonsense(", "9..0", "0..9", "", '{"a", "b"}', "F, not said", "{1, 2}", "true, false", '"a", "c"'])
     prompts: list[str] = []
 
     def ask(prompt: str) -> str:
         prompts.append(prompt)
         return next(answers)
 
-    columns = asked([Column.of("a b", "integer"), Column.of("t", "text"), Column.of("x"), Column.of("y")], ask)
-    assert [column.domain for column in columns] == ["0..9", "text", "?", '{"a", "b"}']
-    assert len(prompts) == 5 and prompts[0].startswith('"a b": whole numbers')
+    columns = asked([Column.of("a b", "integer"), Column.of("t", "text"), *map(Column.of, "xyzuvw")], ask)
+    assert [column.domain for column in columns] == [
+        "0..9", "text", "?", '{"a", "b"}', '{"F", "not said"}', "{1, 2}", "{true, false}", '{"a", "c"}',
+    ]  # fmt: skip
+    assert len(prompts) == 9 and prompts[0].startswith('"a b" (whole numbers')
 
 
 def test_nothing_is_asked_of_a_pipe(tmp_path: Path) -> None:

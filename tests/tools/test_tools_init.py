@@ -36,7 +36,7 @@ AGES = '{age: 0..19, sex: {"F", "M"}, `City Name`: {0, 1, 2}, income: 0..5000}'
 @pytest.mark.parametrize(("words", "parts"), [
     (["--describe", AGES], ["budget epsilon 1\n", "MkChoiceMaker", "avg(age) as mean from mine groupby sex",
      "x = 0..19"]),
-    (["--describe", "{`City Name`: {1, 2}, income: 0.0..9.5}"],
+    (["--describe", "{`City Name`: {1, 2}, income: 0.0..6.5}"],
      ["groupby `City Name`", "avg(income)", '"City Name": {1, 2}']),
     (["--describe", "{town: text}", "--budget", "rho 0.5"], ["budget rho 0.5", "with rho 0.05", "town: text"]),
     (["--describe", AGES, "--protecting", "town up to 3 rows", "--budget", "epsilon 1, delta 1e-6"],
@@ -58,8 +58,23 @@ def test_the_program_runs_and_keeps_to_its_budget(
     assert result.ok, result.diagnostics
     (spent,) = result.budget.values()
     assert float(next(iter(spent.values()))["spent"]) <= 0.9 * float(next(iter(spent.values()))["total"]) + 1e-9
+    assert ("makes no choice" in told) == ("MkChoiceMaker" not in text)
     assert main(["init", "my people.csv", *words]) == 1 and "there already" in capsys.readouterr().err
     assert main(["init", "my people.csv", *words, "--overwrite"]) == 0
+
+
+@pytest.mark.parametrize(("domain", "cells", "places"), [
+    ("0.0..19.5", "income", "0..19"), ("-450.0..5000.0", "income / 100", "[100 * i for i in -5..50]"),
+    ("0..1023", "income", "0..1023"), ("1..2000", "income / 50", "[50 * i for i in 0..40]"),
+])  # fmt: skip
+def test_any_range_of_numbers_is_cut_into_cells(folder: Path, domain: str, cells: str, places: str) -> None:
+    text = drafted(Namespace(
+        file="my people.csv", describe=f"income: {domain}", codebook=None, protecting=None, budget=None,
+    ), None, Path())  # fmt: skip
+    assert f"x = {cells})" in text and f"x = {places}, y" in text
+    before = text.partition("in_all =")[0]
+    result = Session(cwd=folder).attempt(Source("p", f"{before}assert cells.x_range == len([i for i in {places}])\n"))
+    assert result.ok, result.diagnostics
 
 
 def test_the_program_answers_about_the_file_itself(folder: Path) -> None:

@@ -26,7 +26,8 @@ from jostle.plan.kinds import domain_kind
 class ColumnSurvey:
     """Cells of a described column: `empty` ones, those that are `unreadable` as the number, date or time that is
     described, those `outside` the domain (which are clamped) or `not_whole` where whole ones are described (which are
-    taken down), and values that are not in the list of categories (`unlisted`)."""
+    taken down), values that are not in the list of categories (`unlisted`), and those of them that differ from a listed
+    text in their case or in blanks around them alone (`respelt`)."""
 
     name: str
     empty: int
@@ -34,6 +35,7 @@ class ColumnSurvey:
     outside: int
     not_whole: int
     unlisted: int
+    respelt: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +62,19 @@ def survey(file: FileSet | OpenFile | str | os.PathLike[str], schema: Sequence[t
         (row,) = engine.fetch(f"SELECT {counts} FROM {table}", raw.label)
     finally:
         engine.close()
-    parts = [tuple(int(n) for n in row[1 + 5 * i : 6 + 5 * i]) for i in range(len(schema))]
+    parts = [tuple(int(n) for n in row[1 + 6 * i : 7 + 6 * i]) for i in range(len(schema))]
     columns = tuple(ColumnSurvey(name, *part) for (name, _), part in zip(schema, parts, strict=True))
     return Survey(int(row[0]), raw.irregular.ragged, raw.irregular.undecodable, columns)
 
 
-def _tests(cell: str, kind: str, domain: Domain) -> tuple[str, str, str, str, str]:
-    """Conditions on a raw cell for the five counts of a column."""
+def _tests(cell: str, kind: str, domain: Domain) -> tuple[str, str, str, str, str, str]:
+    """Conditions on a raw cell for the six counts of a column."""
     wanted = domain_kind(domain)
     numeric, temporal = wanted == "number", wanted in ("date", "time")
     empty, value = f"{text(cell, kind)} IS NULL", moment(cell, kind, wanted) if temporal else number(cell, kind)
     read = truth(cell, kind) if wanted == "boolean" else value
     unreadable = f"{text(cell, kind)} IS NOT NULL AND {read} IS NULL" if wanted != "text" else "FALSE"
-    outside = fraction = unlisted = "FALSE"
+    outside = fraction = unlisted = respelt = "FALSE"
     if isinstance(domain, Integer) or domain == Open("integer"):
         fraction = f"floor({value}) <> {value}"
     if isinstance(domain, Integer | Real | Moments):
@@ -85,4 +87,7 @@ def _tests(cell: str, kind: str, domain: Domain) -> tuple[str, str, str, str, st
         literals = [text_literal(v) if isinstance(v, str) else number_literal(v) for v in domain.values]
         reading = value if numeric else text(cell, kind)
         unlisted = f"{reading} NOT IN ({', '.join(literals)})" if literals else "TRUE"
-    return empty, unreadable, outside, fraction, unlisted
+        if literals and not numeric:
+            plain = ", ".join(f"lower(trim({literal}))" for literal in literals)
+            respelt = f"{unlisted} AND lower(trim({reading})) IN ({plain})"
+    return empty, unreadable, outside, fraction, unlisted, respelt

@@ -76,7 +76,7 @@ def _chosen(label: str, sheet: str | int | None, names: list[str]) -> str:
     if sheet is None and len(names) == 1:
         return names[0]
     if sheet is None:
-        asked = f'say which one, `table("{label[1:-1]}", sheet = "NAME")`; {listed}'
+        asked = f'say which one, `table("{label[1:-1]}", sheet = "NAME")` or `--sheet NAME`; {listed}'
         raise refuse("DataError", f"{label} has {len(names)} sheets", help=asked if names else listed)
     if isinstance(sheet, int):
         if 1 <= sheet <= len(names):

@@ -34,7 +34,7 @@ class Clauses:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """A registered dataset: `kind` is `table` or `counts`, `path` the file's real path.
+    """A registered dataset: `kind` is `table` or `counts`, `path` the file's real path, `sheet` that of a workbook.
 
     One whose unit is `linked` has the measure of the dataset of its persons, which is charged in its place.
     """
@@ -45,13 +45,17 @@ class Terms:
     schema: Schema
     unit: Unit
     measure: Measure
+    sheet: str | int | None = None
 
     def as_json(self) -> dict[str, Any]:
+        """As it stands in the ledger, whose digest of it may be older than sheets are."""
+        sheet = {} if self.sheet is None else {"sheet": self.sheet}
         return {
             "name": self.name, "kind": self.kind, "path": self.path,
             "schema": [[name, _domain_json(domain)] for name, domain in self.schema],
             "unit": _unit_json(self.unit),
             "measure": {"kind": self.measure.kind, "limit": asdict(self.measure.limit)},
+            **sheet,
         }  # fmt: skip
 
     @classmethod
@@ -62,7 +66,8 @@ class Terms:
         unit["groups"] = tuple(unit.get("groups", ()))
         schema = tuple((str(name), _domain(domain)) for name, domain in data["schema"])
         limit = Amount(**measure["limit"])
-        return cls(data["name"], data["kind"], data["path"], schema, Unit(**unit), Measure(measure["kind"], limit))
+        counted = Measure(measure["kind"], limit)
+        return cls(data["name"], data["kind"], data["path"], schema, Unit(**unit), counted, data.get("sheet"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,6 +96,12 @@ def name_of(column: str) -> str:
     return column if _PLAIN.fullmatch(column) and column.lower() not in _WORDS else quoted(column)
 
 
+def column_word(name: str) -> str:
+    """A column's name as a query writes it."""
+    plain = name_of(name)
+    return plain if plain == name else f"`{name}`"
+
+
 def clause(columns: Iterable[Column]) -> str:
     """`described by {…}`, ready to paste, with notes as comments."""
     listed = list(columns)
@@ -113,11 +119,20 @@ def clause(columns: Iterable[Column]) -> str:
     return "described by {\n" + "\n".join(lines) + "\n}\n"
 
 
-def program(columns: Iterable[Column], path: str, protecting: str = UNKNOWN, budget: str = UNKNOWN) -> str:
+def table_of(path: str, sheet: str | int | None = None) -> str:
+    """A file, or a sheet of a workbook, as a program names it."""
+    chosen = "" if sheet is None else f", sheet = {quoted(sheet) if isinstance(sheet, str) else sheet}"
+    return f"table({quoted(path)}{chosen})"
+
+
+def program(
+    columns: Iterable[Column], path: str, protecting: str = UNKNOWN, budget: str = UNKNOWN,
+    sheet: str | int | None = None,
+) -> str:  # fmt: skip
     """A whole program: the declaration of `data`, and a first count."""
     described = "".join(f"    {line}\n" for line in clause(columns).splitlines()).rstrip()
     count = "{{ select count(*) from data with epsilon 0.1 }}"
     return (
-        f"private data = table({quoted(path)})\n{described} protecting {protecting} budget {budget}\n\n"
+        f"private data = {table_of(path, sheet)}\n{described} protecting {protecting} budget {budget}\n\n"
         f"release rows = {count}\n"
     )

@@ -9,17 +9,19 @@ from dataclasses import replace
 from pathlib import Path
 
 from jostle.diagnostics import Refusal
-from jostle.tools.draft.columns import UNKNOWN, Column, clause, name_of, program
+from jostle.tools.draft.columns import UNKNOWN, Column, as_number, categories, clause, name_of, program
 from jostle.tools.draft.sources import columns_of
 
 Ask = Callable[[str], str]
-ANYTHING = 'a range such as 0..99, categories such as {"a", "b"}, text, integer or real'
-_DATA = (".csv", ".parquet", ".pq")
+QUESTION = """What may anybody know of each column? A range (0..99, 0.0..9.5), categories
+("a", "b"), date, time, text, integer, real; an empty line leaves it out.
+"""
+_DATA = (".csv", ".parquet", ".pq", ".xlsx", ".xlsm")
 
 
 def draft(options: Namespace) -> str:
     """The text that the command prints. Nothing is asked where it is not read and written by a person."""
-    columns = columns_of(options.source, options.table)
+    columns = columns_of(options.source, options.table, sheet_of(options))
     protecting, budget = options.protecting or UNKNOWN, options.budget or UNKNOWN
     if sys.stdin.isatty() and sys.stdout.isatty():
         columns = asked(columns, line_of)
@@ -29,7 +31,13 @@ def draft(options: Namespace) -> str:
     if not options.program:
         return clause(columns)
     path = options.source if Path(options.source).suffix.lower() in _DATA else "data.csv"
-    return program(columns, path, protecting, budget)
+    return program(columns, path, protecting, budget, sheet_of(options))
+
+
+def sheet_of(options: Namespace) -> str | int | None:
+    """The sheet that the command line names, or its number."""
+    sheet: str | None = getattr(options, "sheet", None)
+    return int(sheet) if sheet is not None and sheet.isdecimal() else sheet
 
 
 def asked(columns: list[Column], ask: Ask) -> list[Column]:
@@ -37,17 +45,31 @@ def asked(columns: list[Column], ask: Ask) -> list[Column]:
     from jostle.tools.datacheck import schema
 
     known = []
+    if any(column.domain == UNKNOWN for column in columns):
+        sys.stderr.write(QUESTION)
     for column in columns:
-        prompt = f"{name_of(column.name)}: {column.note or ANYTHING}? "
+        prompt = f"{name_of(column.name)}{f' ({column.note})' if column.note else ''}: "
         while column.domain == UNKNOWN and (answer := ask(prompt).strip()):
+            domain = _listed(answer)
             try:
-                schema(f"{{{name_of(column.name)}: {answer}}}")
+                schema(f"{{{name_of(column.name)}: {domain}}}")
             except Refusal as refusal:
-                sys.stderr.write(f"{refusal.first.message}\n")
+                sys.stderr.write(f"  {refusal.first.message}\n")
                 continue
-            column = replace(column, domain=answer, note="")
+            column = replace(column, domain=domain, note="")
         known.append(column)
     return known
+
+
+def _listed(answer: str) -> str:
+    """Words between commas as categories, also without quotes and braces; other answers as they are."""
+    inside = answer.removeprefix("{").removesuffix("}")
+    words = [word.strip() for word in inside.split(",")]
+    if '"' in inside or set(words) == {"true", "false"}:
+        return f"{{{inside}}}"
+    bare = len(words) > 1 and all(words) and not any(sign in inside for sign in ("'", "..", "{", "}"))
+    numbers = all(as_number(word) is not None for word in words)
+    return categories(words, "real" if numbers else "") if bare else answer
 
 
 def _answer(ask: Ask, what: str, known: str) -> str:

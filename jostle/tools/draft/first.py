@@ -7,26 +7,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from jostle.diagnostics import refuse
 from jostle.plan.domains import Categories, Domain, Integer, Open, Real
 from jostle.tools.datacheck import domain_text
-from jostle.tools.draft.columns import categories, name_of, number, quoted
+from jostle.tools.draft.columns import categories, column_word, name_of, number, quoted
 
 _WORDS = frozenset({
     "mine", "all_rows", "by_group", "row", "cells", "in_all", "Each", "Even", "Parts", "near", "bell", "shapes",
     "public", "choose", "counted", "data", "answers", "middle", "width", "a", "s", "x", "n", "mean",
 })  # fmt: skip
 _FEW, _MANY = 8, 1024  # cells of a histogram that a choice is worth its training for
+_WIDE = 100  # where they are not single values
 _GROUPS = 24
 
 _PER_CELL = (0.3, 1, 3, 10, 30, 100)  # of epsilon times rows, in the data to learn from: from too few to plenty
 
 CHOICE = """
-# How many rows are there of each {column}? A choice of three algorithms: noise on every value, the same number at
+# {question} A choice of three algorithms: noise on every value, the same number at
 # every value, or DAWA, which puts values that are alike together. Which is best depends on how many rows there are, so
 # it may buy a rough count of them; what that is worth it learns from shapes that are made up.
-cells = histogram(mine, x = {column})
+cells = histogram(mine, x = {cell})
 in_all = Feature (data) {{ return max(0, laplace(size(data.database))) }}
 Each  = Option (data) {{ return flat(data.database, data.queries) }}
 Even  = Option (data) {{ return uniform(data.database, data.queries) }}
@@ -45,40 +47,80 @@ choose = MkChoiceMaker among {{Each, Even, Parts}} informed by {{in_all}}
 
 counted = choose({{database: cells, queries: identity(cells)}}) with epsilon {amount}
 release counted
-plot({title}, x = {low}..{high}, y = counted, kind = "bars")
+plot({title}, x = {places}, y = counted, kind = "bars")
 """
 
 
-def first_program(path: str, schema: Sequence[tuple[str, Domain]], protecting: str, unit: str, budget: float,
+def first_program(table: str, schema: Sequence[tuple[str, Domain]], protecting: str, unit: str, budget: float,
                   delta: str = "") -> str:  # fmt: skip
-    """The text of the program. `unit` and `budget` are those of the budget, `epsilon` and 1.0, of which it spends nine
+    """The text of the program for a `table`, as a program names it.
+
+    `unit` and `budget` are those of the budget, `epsilon` and 1.0, of which it spends nine
     tenths at most; `delta` is what the budget says of δ."""
     described = ",\n".join(f"        {name_of(name)}: {written(domain)}" for name, domain in schema)
     group, choice = _group(schema), _choice(schema) if unit == "epsilon" else None
-    lines = [f"# A first look at {quoted(path)}. `jostle check` says what a run costs, `--simulate` opens nothing."]
+    lines = [f"# A first look at {table}. `jostle check` says what a run costs, `--simulate` opens nothing."]
     lines += ["", "use histograms"] if choice else []
     lines += [
-        "", f"private mine = table({quoted(path)})", f"    described by {{\n{described}\n    }}",
+        "", f"private mine = {table}", f"    described by {{\n{described}\n    }}",
         f"    protecting {protecting}", f"    budget {unit} {_amount(budget)}{delta}", "",
         f"all_rows = {{{{ select count(*) from mine with {unit} {_amount(budget / 10)} }}}}",
         'print("rows:", all_rows, "± " + str(round(error(all_rows))))',
     ]  # fmt: skip
     if group is not None:
         key, mean = group
-        more = f", avg({_word(mean)}) as mean" if mean is not None else ""
-        lines += ["", f"by_group = {{{{ select count(*) as n{more} from mine groupby {_word(key)} "
+        more = f", avg({column_word(mean)}) as mean" if mean is not None else ""
+        lines += ["", f"by_group = {{{{ select count(*) as n{more} from mine groupby {column_word(key)} "
                       f"with {unit} {_amount(budget * 0.3)} }}}}", "release by_group"]  # fmt: skip
     text = "\n".join(lines) + "\n"
     if choice is None:
         return text
-    name, domain = choice
-    many = int(domain.high - domain.low) + 1
     amount = _amount(budget / 2)
-    sizes = [_amount(max(1.0, float(f"{many * least / float(amount):.1g}"))) for least in _PER_CELL]
+    sizes = [_amount(max(1.0, float(f"{choice.many * least / float(amount):.1g}"))) for least in _PER_CELL]
     return text + CHOICE.format(
-        column=_word(name), many=many, last=many - 1, sizes=f"[{', '.join(sizes)}]", amount=amount,
-        low=domain.low, high=domain.high, title=quoted(f"rows of each {name}"),
+        question=choice.question, cell=choice.cell, many=choice.many, last=choice.many - 1, amount=amount,
+        sizes=f"[{', '.join(sizes)}]", places=choice.places, title=quoted(choice.title),
     )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """The histogram that a choice is about: a column of numbers, cut into `many` cells of the width `width` from the
+    multiple `first` of it on."""
+
+    column: str
+    width: int
+    first: int
+    many: int
+
+    @classmethod
+    def of(cls, column: str, low: float, high: float) -> Cells | None:
+        """As narrow as there are few enough of them, in whole numbers with one digit; None where there are too few."""
+        for width in (step * 10**power for power in range(13) for step in (1, 2, 5)):
+            first, last = math.floor(low / width), math.floor(high / width)
+            if last - first < (_MANY if width == 1 else _WIDE):
+                return cls(column, width, first, last - first + 1) if last - first + 1 >= _FEW else None
+        return None
+
+    @property
+    def cell(self) -> str:
+        """What the histogram is by."""
+        return column_word(self.column) + (f" / {self.width}" if self.width > 1 else "")
+
+    @property
+    def places(self) -> str:
+        """Where each cell begins."""
+        last = self.first + self.many - 1
+        plain = f"{self.first}..{last}"
+        return plain if self.width == 1 else f"[{self.width} * i for i in {plain}]"
+
+    @property
+    def title(self) -> str:
+        return f"rows of each {self.column}" if self.width == 1 else f"rows of each {self.width:,} of {self.column}"
+
+    @property
+    def question(self) -> str:
+        return f"How many {self.title[:4]} are there{self.title[4:]}?"
 
 
 def written(domain: Domain) -> str:
@@ -107,22 +149,18 @@ def _values(domain: Domain) -> bool:
     return isinstance(domain, Open) and domain.kind == "boolean"
 
 
-def _choice(schema: Sequence[tuple[str, Domain]]) -> tuple[str, Integer] | None:
-    """The first column of whole numbers with as many values as a histogram has cells."""
-    for name, domain in schema:
-        if isinstance(domain, Integer) and _usable(name) and _FEW <= domain.high - domain.low + 1 <= _MANY:
-            return name, domain
-    return None
+def _choice(schema: Sequence[tuple[str, Domain]]) -> Cells | None:
+    """The first column of numbers which a histogram has a cell for each value of, else the first that it can be cut."""
+    found = [
+        Cells.of(name, domain.low, domain.high)
+        for name, domain in schema if isinstance(domain, Integer | Real) and _usable(name)
+    ]  # fmt: skip
+    usable = [cells for cells in found if cells is not None]
+    return next((cells for cells in usable if cells.width == 1), usable[0] if usable else None)
 
 
 def _usable(name: str) -> bool:
     return name not in _WORDS and "`" not in name and name.isprintable()
-
-
-def _word(name: str) -> str:
-    """A column as a query names it."""
-    plain = name_of(name)
-    return plain if plain == name else f"`{name}`"
 
 
 def budget_of(text: str) -> tuple[str, float, str]:

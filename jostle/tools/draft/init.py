@@ -16,8 +16,8 @@ from jostle.diagnostics import Refusal, refuse, unwritable
 from jostle.plan.domains import Domain
 from jostle.source import Source
 from jostle.tools.datacheck import schema
-from jostle.tools.draft.columns import UNKNOWN, Column, name_of
-from jostle.tools.draft.command import asked, line_of
+from jostle.tools.draft.columns import UNKNOWN, Column, name_of, table_of
+from jostle.tools.draft.command import asked, line_of, sheet_of
 from jostle.tools.draft.first import budget_of, first_program
 from jostle.tools.draft.sources import columns_of
 from jostle.tools.render import clean
@@ -38,19 +38,22 @@ def command(options: Namespace) -> int:
         raise unwritable(f"`{place}`", fault, "name another place with --out") from None
     print(clean(f"{place}: a first program, which nothing was spent for\n"))
     print(clean(f"  jostle check {place}\n  jostle run {place}\n"))
+    if "MkChoiceMaker" not in text:
+        print("It makes no choice: that takes a budget in epsilon, and a column with a range of 8 numbers or more.")
     print(clean(f"`jostle data check {options.file} --schema '{{…}}'` shows its owner what the description loses."))
     return 0
 
 
 def drafted(options: Namespace, ask: Ask | None, folder: Path) -> str:
-    """The program's text. With `ask` a person is asked, column by column, for what nobody said."""
+    """The program's text. With `ask` a person is asked for what nobody said: for each column where none is
+    described on the command line, and for unit and budget."""
     columns = _columns(options)
     told = dict(schema(options.describe)) if options.describe is not None else {}
     missing = next((name for name in told if columns and name not in {column.name for column in columns}), None)
     if missing is not None:
         raise refuse("DataError", f"`{options.file}` has no column `{missing}`", help=_names(columns))
     open_ones = [column for column in columns if column.name not in told]
-    if ask is not None:
+    if ask is not None and not told:
         open_ones = asked(open_ones, ask)
     described = _domains([column for column in open_ones if column.domain != UNKNOWN]) | told
     ordered = [(c.name, described[c.name]) for c in columns if c.name in described] or list(described.items())
@@ -61,7 +64,7 @@ def drafted(options: Namespace, ask: Ask | None, folder: Path) -> str:
     protecting = options.protecting or _protecting(columns, ask)
     budget = options.budget or (ask("budget (epsilon 1): ").strip() if ask is not None else "") or "epsilon 1"
     path = os.path.relpath(options.file, folder) if str(folder) != "." else options.file
-    return first_program(path, ordered, protecting, *budget_of(budget))
+    return first_program(table_of(path, sheet_of(options)), ordered, protecting, *budget_of(budget))
 
 
 def _columns(options: Namespace) -> list[Column]:
@@ -69,7 +72,7 @@ def _columns(options: Namespace) -> list[Column]:
     from jostle.engine.duckdb.formats import has_names
     from jostle.engine.files import open_file
 
-    columns = columns_of(options.file) if has_names(open_file(options.file)) else []
+    columns = columns_of(options.file, sheet=sheet_of(options)) if has_names(open_file(options.file)) else []
     if options.codebook is None:
         return columns
     told = {column.name: column for column in columns_of(options.codebook)}
@@ -80,7 +83,7 @@ def _protecting(columns: list[Column], ask: Ask | None) -> str:
     if ask is None:
         return "rows"
     names = [column.name for column in columns]
-    while name := ask("whose is a row? (empty: each is another person's; else the column that says so): ").strip():
+    while name := ask("whose is a row? (the column that says so; empty: each is another person's): ").strip():
         if name in names:
             most = ask("how many rows of one person count at most? (5): ").strip() or "5"
             return f"{name_of(name)} up to {most} rows"

@@ -29,16 +29,20 @@ _KINDS = {
 _MOST = 1 << 24  # bytes of a codebook or schema
 
 
-def columns_of(source: str, table: str | None = None) -> list[Column]:
+def columns_of(source: str, table: str | None = None, sheet: str | int | None = None) -> list[Column]:
     """The columns that a file or a `CREATE TABLE` statement tells of.
 
     A codebook (a CSV file whose columns are `name`, `type`, `min`, `max`, `values` and notes), a Parquet or Arrow file,
-    SQL, a Table Schema or data package in JSON (`table` names one of several), or a CSV file, of which only the header
-    counts. Raises `Refusal(DataError)`.
+    SQL, a Table Schema or data package in JSON (`table` names one of several), or a CSV file or a `sheet` of a
+    workbook, of which only the header counts. Raises `Refusal(DataError)`.
     """
     if "create" in source.lower() and "(" in source and not Path(source[:255]).exists():
         return columns_of_sql(source)
     suffix = Path(source).suffix.lower()
+    if suffix in (".xlsx", ".xlsm"):
+        return _workbook(source, sheet)
+    if sheet is not None:
+        raise refuse("DataError", f"`{source}` is no workbook, and has no sheets", help="leave --sheet out")
     if suffix in (".parquet", ".pq"):
         return _parquet(source)
     if suffix in (".arrow", ".feather"):
@@ -88,6 +92,13 @@ def _arrow(path: str) -> list[Column]:
         raise refuse("DataError", f"`{path}` is no Arrow file that can be read") from None
 
 
+def _workbook(path: str, sheet: str | int | None) -> list[Column]:
+    from jostle.engine.duckdb.workbook import header
+    from jostle.engine.files import open_file
+
+    return [Column.of(name) for name in header(open_file(path), f"`{path}`", sheet)]
+
+
 def _csv(path: str) -> list[Column]:
     """The header alone, unless every column of the file is one of a codebook."""
     from jostle.engine.duckdb.csvfile import header
@@ -95,10 +106,6 @@ def _csv(path: str) -> list[Column]:
     from jostle.engine.files import open_file
 
     file = open_file(path)
-    if format_of(file) == "excel":
-        from jostle.engine.duckdb.workbook import header as names_of_sheet
-
-        return [Column.of(name) for name in names_of_sheet(file, f"`{path}`", None)]
     if format_of(file) != "csv":
         message = f"what columns `{path}` has stands in no header of its own"
         raise refuse("DataError", message, help="write a codebook, or their description: `{age: 0..99}`")

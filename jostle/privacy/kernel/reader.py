@@ -58,9 +58,9 @@ class Reader:
             return together
         return [self.group(table.plan, (key, classes), (Count(),))[0] for key in keys]
 
-    def tally(self, plan: Plan, expr: RowExpr, *, weighted: bool = False) -> tuple[Any, Any]:
+    def tally(self, plan: Plan, expr: RowExpr) -> tuple[Any, Any]:
         """The different values of an expression in order, and how many rows have each."""
-        return self._engine.tally(plan, expr, weighted=weighted)
+        return self._engine.tally(plan, expr)
 
     def tuples(self, plan: Plan, exprs: tuple[RowExpr, ...]) -> tuple[list[tuple[Any, ...]], Ints]:
         """The different combinations of values of several expressions, and how many rows have each."""

@@ -16,6 +16,7 @@ from typing import Any
 
 from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
+from jostle.engine.groups import CELLS
 from jostle.plan.keys import MOST_KEYS, key_of, need_unicode
 from jostle.plan.keys import open_keys as refuse_open_keys
 from jostle.plan.plan import Column, Key, RowExpr, Scan
@@ -137,12 +138,14 @@ def prepare(table: Table, group_keys: Sequence[GroupKey], aggregates: Sequence[A
     if groups > MOST_KEYS:
         raise refuse("DataError", f"{groups:,} groups are too many", help=f"at most {MOST_KEYS:,}: group more coarsely")
     for aggregate in aggregates:
-        if isinstance(aggregate, GroupAggregate) and groups > MOST_SELECTED:
-            raise refuse(
-                "DataError", f"a {aggregate.name} in each of {groups:,} groups is too much to choose",
-                help=f"at most {MOST_SELECTED:,} groups: group more coarsely",
-            )  # fmt: skip
         aggregate.check_private(table)
+        if isinstance(aggregate, GroupAggregate):
+            most = min(MOST_SELECTED, CELLS // max(1, len(aggregate.places(table).values)))
+            if groups > most:
+                raise refuse(
+                    "DataError", f"a {aggregate.name} in each of {groups:,} groups is too much to choose",
+                    help=f"at most {most:,} groups: group more coarsely",
+                )  # fmt: skip
     return Request(table, tuple(keys), open_keys, tuple(group_keys), tuple(aggregates))
 
 

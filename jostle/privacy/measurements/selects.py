@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.definitions import ChargePurpose, Price, stability_price
 from jostle.diagnostics import refuse
+from jostle.engine.groups import CELLS
 from jostle.noise_laws import Bracketed, Laplace
-from jostle.plan.keys import holds, open_keys
-from jostle.plan.plan import Column, Filter, Key, Plan
+from jostle.plan.keys import open_keys
+from jostle.plan.plan import Column, Key
+from jostle.plan.plan import Count as Counted
 from jostle.privacy.kernel.handles import Exposures
 from jostle.privacy.kernel.measurement import E, Measured, Measurement, Release, needed_noise, stability_of
 from jostle.privacy.measurements.aggregates.aggregate import Aggregate, GroupAggregate, Mechanism
@@ -77,41 +79,47 @@ class _OfTable(Measurement[E, Answer]):
 
 @dataclass(frozen=True, eq=False)
 class Select(_OfTable["list[Any]"]):
-    """A select with public keys: for each aggregate its exact terms over the groups, or what it selects from."""
+    """A select with public keys: for each aggregate its exact terms over the groups, or counts at places in each."""
 
     keys: tuple[Key, ...]
-
-    def _plans(self) -> list[Plan]:
-        """The rows of every group, in order; of one group without keys."""
-        plans: list[Plan] = []
-        for group in zip(*self._columns(), strict=True) if self.keys else [()]:
-            plan = self.request.table.plan
-            for key, value in zip(self.keys, group, strict=True):
-                plan = Filter(plan, holds(key, value))
-            plans.append(plan)
-        return plans
-
-    def _columns(self) -> list[list[Any]]:
-        return key_columns([list(k.values) for k in self.keys])
 
     def read(self, reader: Reader) -> list[Any]:
         table, aggregates = self.request.table, self.request.aggregates
         exact = iter(reader.group(table.plan, self.keys, tuple(term for a in aggregates for term in a.terms(table))))
+        counts: dict[Key, Any] = {}  # at places that several aggregates may have in common
+        for key in (a.places(table) for a in aggregates if isinstance(a, GroupAggregate)):
+            if key not in counts:
+                counts[key] = self._counts(reader, key)
         return [
-            [a.read(reader, table, plan) for plan in self._plans()]
-            if isinstance(a, GroupAggregate) else list(islice(exact, len(a.terms(table))))
+            counts[a.places(table)] if isinstance(a, GroupAggregate) else list(islice(exact, len(a.terms(table))))
             for a in aggregates
-        ]  # fmt: skip
+        ]
+
+    def _counts(self, reader: Reader, places: Key) -> Any:
+        """How many rows of each group are at each place; where one key has more values than fit, of some at a time."""
+        import numpy as np
+
+        table, blocks = self.request.table, [self.keys]
+        if len(self.keys) == 1:
+            ((key,), most) = self.keys, max(1, CELLS // len(places.values))
+            blocks = [(Key(key.expr, key.values[i : i + most]),) for i in range(0, len(key.values), most)]
+        term = Counted(weighted=table.weighted)
+        counts = [reader.group(table.plan, (*keys, places), (term,))[0].ravel() for keys in blocks]
+        return np.concatenate(counts).reshape(self._groups, len(places.values))
 
     def empty(self) -> list[Any]:
         import numpy as np
 
-        table, groups = self.request.table, math.prod(len(key.values) for key in self.keys)
-        none = np.zeros(groups, dtype=np.int64)
+        table, none = self.request.table, np.zeros(self._groups, dtype=np.int64)
         return [
-            [a.empty(table)] * groups if isinstance(a, GroupAggregate) else [none] * len(a.terms(table))
+            np.zeros((self._groups, len(a.places(table).values)), dtype=np.int64)
+            if isinstance(a, GroupAggregate) else [none] * len(a.terms(table))
             for a in self.request.aggregates
         ]  # fmt: skip
+
+    @property
+    def _groups(self) -> int:
+        return math.prod(len(key.values) for key in self.keys)
 
     def release(self, exact: list[Any], noise: Noise | None) -> Release[Answer]:
         table = self.request.table
@@ -121,7 +129,8 @@ class Select(_OfTable["list[Any]"]):
             column, measured = aggregate.release(mechanism, numbers, needed_noise(noise), table, self.request.undivided)
             columns.append(column)
             events += measured
-        return Release(Answer(self.request.shown(self._columns()), columns), tuple(events))
+        keys = self.request.shown(key_columns([list(k.values) for k in self.keys]))
+        return Release(Answer(keys, columns), tuple(events))
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from jostle.accounting.amounts import QUANTA, Amount
+from jostle.engine.duckdb.engine import DuckDb
+from jostle.plan.domains import Integer, Open, Real
+from jostle.plan.plan import WEIGHT_BITS, Bound, Column, Count, Key, Scan
 from jostle.privacy.kernel import sources
 from jostle.privacy.measurements.aggregates.intervals import EVEN, intervals, shortest
+from jostle.privacy.measurements.aggregates.quantile import Quantile
 from jostle.simulate import SeededNoise
 from jostle.source import Source
 from jostle.tools.session import Session
@@ -23,25 +30,90 @@ BOUNDS = [
 
 @pytest.mark.parametrize(("low", "high"), BOUNDS)
 def test_real_intervals_cover_the_bounds_and_hold_their_numbers(low: float, high: float) -> None:
-    starts, numbers = intervals(low, high, False)
+    cut = intervals(low, high, False)
+    starts, numbers = cut.starts, cut.numbers
     ends = np.append(starts[1:], math.inf)
     assert starts[0] == low and (np.diff(starts) > 0).all()
     assert ((starts <= numbers) & (numbers < ends) & (numbers <= high)).all()
     widest = max(Fraction(float(b)) - Fraction(float(a)) for a, b in zip(starts, [*starts[1:], high], strict=True))
     rounded = 4 * Fraction(math.ulp(max(abs(low), abs(high))))
-    assert widest <= (Fraction(high) - Fraction(low)) / EVEN + rounded
+    assert widest <= (Fraction(high) - Fraction(low)) * Fraction(2**0.5) / EVEN + rounded
 
 
 @pytest.mark.parametrize(
     ("low", "high"), [(0, 5), (-4, 4091), (0, 4095), (0, 4096), (-7, 10**6), (10**9, 10**9 + 5000)]
 )
 def test_intervals_of_whole_numbers_lose_none(low: int, high: int) -> None:
-    starts, numbers = intervals(float(low), float(high), True)
+    cut = intervals(float(low), float(high), True)
+    starts, numbers = cut.starts, cut.numbers
     assert starts[0] == low and (starts == np.floor(starts)).all() and (numbers == np.floor(numbers)).all()
     assert ((starts <= numbers) & (numbers < np.append(starts[1:], high + 1))).all()
     if high - low < EVEN:
         assert list(starts) == list(range(low, high + 1)) and numbers is starts
     assert {0, 1, 2} <= set(starts) or low > 0
+
+
+@pytest.mark.parametrize(("low", "high"), [*BOUNDS, (-7.0, 1e6), (3.0, 9.0)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_an_engine_counts_the_rows_between_two_ends(low: float, high: float, weighted: bool) -> None:
+    """Rows at the ends of intervals and beside them, heaps, gaps and none, in two groups: by comparison with ends."""
+    rng, whole = np.random.default_rng(5), not low % 1 and not high % 1 and (low, high) in ((-7.0, 1e6), (3.0, 9.0))
+    cut = intervals(low, high, whole)
+    ends = rng.choice(cut.starts, 300)
+    some = [ends, np.nextafter(ends, -math.inf), np.nextafter(ends, math.inf), ends * 2.0 ** -rng.integers(0, 60, 300)]
+    values = np.concatenate([*some, [low, high] * 9, rng.uniform(0, 1, 300) * (high / 2 - low / 2) + low / 2])
+    values = np.clip(np.floor(values) if whole else values, low, high)
+    if low <= 0 <= high:
+        values[np.abs(values) < 2.0**-1000] = 0.0  # too small to tell from it
+    engine, group = DuckDb(), rng.integers(0, 2, len(values))
+    data = pd.DataFrame({"g": group, "x": values, "who": np.arange(len(values))})
+    data = pd.concat([data, pd.DataFrame({"g": [0, 1], "x": [np.nan, np.nan], "who": [-1, -2]})])
+    engine.objects.bind(data, "data")
+    domain = Integer(int(low), int(high)) if whole else Real(low, high)
+    columns = (("g", Integer(0, 1)), ("x", domain), ("who", Open("integer")))
+    scan: Scan | Bound = Scan(engine.open(data, public=False).key, columns)
+    scan = Bound(scan, ("who",), 1, weighted=True) if weighted else scan
+    keys = (Key(Column("g"), range(2)), cut.key(Column("x")))
+    (counts,) = engine.group(scan, keys, (Count(weighted=weighted),))
+    unit = 2**WEIGHT_BITS if weighted else 1
+    for one in (0, 1):
+        below = np.searchsorted(np.sort(values[group == one]), cut.starts)
+        assert counts[one].tolist() == (unit * np.diff(below, append=sum(group == one))).tolist()
+    engine.close()
+
+
+def test_scores_are_the_distances_of_ranks() -> None:
+    """What a quantile hands to its selection, from the rows themselves, in two groups."""
+    rng = np.random.default_rng(8)
+    values = np.concatenate([rng.normal(20, 5, 200), [27.0] * 60, [0.0, 60.0] * 20]).clip(0, 60)
+    session, noise = Session(), _Scores()
+    session.bind("t", pd.DataFrame({"x": [*values, np.nan]}))
+    text = 'private t = bound("t") described by {x: 0.0..60.0} protecting rows budget epsilon 9\n'
+    session.execute(Source("p", text))
+    table = session.names()["t"]
+    for part in (Fraction(1, 2), Fraction(3, 10), Fraction(1)):
+        aggregate = Quantile((Column("x"),), (float(part),))
+        (counts,) = session._interp.kernel.engine.group(table.plan, (aggregate.places(table),), (Count(),))
+        mechanism: Any = aggregate.mechanism(Amount("epsilon", QUANTA), None, table)
+        aggregate.choose(mechanism, counts, noise, table)  # type: ignore[arg-type]
+        starts, c, d = intervals(0.0, 60.0, False).starts, part.numerator, part.denominator
+        shift = math.ceil(2 * max(c, d - c) * math.log(len(starts)) / 2) if part == 1 else 0
+        rows, expected = len(values), []
+        for below, through in itertools.pairwise([*np.searchsorted(np.sort(values), starts).tolist(), rows]):
+            least, most = (d * many - c * rows + shift for many in (below, through))
+            expected.append(-max(0, least, -most))
+        assert noise.scores == expected
+
+
+class _Scores:
+    """Noise that keeps what is to be chosen from."""
+
+    def __init__(self) -> None:
+        self.scores: list[int] = []
+
+    def noisy_max(self, scores: Any, scale: float) -> int:
+        self.scores = scores.tolist()
+        return 0
 
 
 def test_the_number_has_the_fewest_digits() -> None:

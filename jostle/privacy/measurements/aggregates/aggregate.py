@@ -1,9 +1,10 @@
 """What an aggregate of a select is. Each has a module of its name here, whose docstring is its argument.
 
-An aggregate is computed from noisy sums (`AdditiveAggregate`, or `Estimate` where there are several), or each group is
-read by itself (`GroupAggregate`), such as where it is chosen among public candidates (`SelectionAggregate`). An
-additive one only names its terms: how far rows move them is computed in `terms`, and what it does with noisy numbers is
-post-processing. Of a public table it is computed exactly, from statistics that every engine knows.
+An aggregate is computed from noisy sums (`AdditiveAggregate`, or `Estimate` where there are several), or from counts
+of the rows of each group at public places (`GroupAggregate`), such as where it is chosen among them
+(`SelectionAggregate`). An additive one only names its terms: how far rows move them is computed in `terms`, and what
+it does with noisy numbers is post-processing. Of a public table it is computed exactly, from statistics that every
+engine knows.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from jostle.diagnostics import refuse
 from jostle.formulas import Noised, calculated
 from jostle.language.aggregates import AggregateRow, Kinds, of_no_numbers
 from jostle.noise_laws import Selected
-from jostle.plan.kinds import kind_of
-from jostle.plan.plan import Exact, Plan, RowExpr, Term
+from jostle.plan.kinds import check_depth, kind_of
+from jostle.plan.plan import Exact, Key, RowExpr, Term
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import Measured, weighted_stability_of
 from jostle.privacy.measurements.aggregates.terms import grid_of, reach_of, sensitivity_of, stability_of_term
@@ -31,8 +32,6 @@ from jostle.privacy.mechanisms.selection import Selection
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from jostle.privacy.kernel.reader import Reader
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
@@ -107,7 +106,7 @@ class Aggregate(ABC):
     def release(
         self, mechanism: Any, exact: Sequence[Any], noise: Noise, table: Table, undivided: bool
     ) -> tuple[list[Any], list[Measured]]:
-        """The answers of all groups; `exact` holds an array a term, or what is chosen from in each group."""
+        """The answers of all groups; `exact` holds an array a term, or the counts at the places in each group."""
 
 
 class AdditiveAggregate(Aggregate):
@@ -175,9 +174,10 @@ class Estimate(AdditiveAggregate):
 
 
 class GroupAggregate(Aggregate):
-    """What is read and answered of every group by itself.
+    """What is answered of every group by itself, from how many of its rows are at each of several public places.
 
-    A row touches one group. For k rows the losses in the groups that they fall into add to at most that of k in one.
+    A row touches one group, and one place there. For k rows the losses in the groups that they fall into add to at most
+    that of k in one.
     """
 
     @abstractmethod
@@ -185,22 +185,18 @@ class GroupAggregate(Aggregate):
         """The public candidates, or the bounds that they lie between; refused where there are none."""
 
     @abstractmethod
-    def read(self, reader: Reader, table: Table, plan: Plan) -> Any:
-        """The exact numbers that the answer of one group is made of; `plan` gives its rows."""
-
-    @abstractmethod
-    def empty(self, table: Table) -> Any:
-        """What `read` gives where there are no rows."""
+    def places(self, table: Table) -> Key:
+        """The place of a row, as a group key: an engine counts the rows of all groups at all places in one pass."""
 
     def check_private(self, table: Table) -> None:
-        self.candidates(table)
+        check_depth(self.places(table).expr)
 
 
 class SelectionAggregate(GroupAggregate):
     """A public candidate of a nearly best score, chosen in every group for itself (`mechanisms.selection`)."""
 
     @abstractmethod
-    def choose(self, mechanism: Selection, exact: Any, noise: Noise, table: Table) -> tuple[Any, Selected]:
+    def choose(self, mechanism: Selection, exact: Ints, noise: Noise, table: Table) -> tuple[Any, Selected]:
         """The candidate, and the law of its choice, in rows."""
 
     def mechanism(self, amount: Amount, via: str | None, table: Table) -> Selection:
@@ -212,7 +208,7 @@ class SelectionAggregate(GroupAggregate):
         return mechanism.price
 
     def release(
-        self, mechanism: Selection, exact: Sequence[Any], noise: Noise, table: Table, undivided: bool
+        self, mechanism: Selection, exact: Sequence[Ints], noise: Noise, table: Table, undivided: bool
     ) -> tuple[list[Any], list[Measured]]:
         answers, law = [], Selected(0.0)
         for numbers in exact:

@@ -18,22 +18,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import Price
 from jostle.language.aggregates import AGGREGATES
 from jostle.plan.bounds import bounds_of, is_integral
-from jostle.plan.plan import Apply, Constant, Count, Exact, Key, Plan, RowExpr
+from jostle.plan.plan import Apply, Constant, Count, Exact, Key, RowExpr
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import Measured
 from jostle.privacy.measurements.aggregates.aggregate import Floats, GroupAggregate, Ints
 from jostle.privacy.measurements.aggregates.terms import grid_of, sensitivity_of, stability_of_term
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.mechanisms.noise import Noise
-
-if TYPE_CHECKING:
-    from jostle.privacy.kernel.reader import Reader
 
 BY_CHANCE, ONE_MORE = 1e-4, 0.05
 SMALLEST, LARGEST = -9, 18  # powers of ten
@@ -102,15 +99,9 @@ class Bounds(GroupAggregate):
     def price(self, mechanism: Additive, table: Table) -> Price:
         return mechanism.price
 
-    def read(self, reader: Reader, table: Table, plan: Plan) -> Ints:
+    def places(self, table: Table) -> Key:
         listed = self.candidates(table)
-        key = Key(listed.place(self.expr), range(len(listed.cuts) + 1))
-        return reader.group(plan, (key,), (Count(weighted=table.weighted),))[0]
-
-    def empty(self, table: Table) -> Ints:
-        import numpy as np
-
-        return np.zeros(len(self.candidates(table).cuts) + 1, dtype=np.int64)
+        return Key(listed.place(self.expr), range(len(listed.cuts) + 1))
 
     def release(
         self, mechanism: Additive, exact: Sequence[Ints], noise: Noise, table: Table, undivided: bool

@@ -11,21 +11,18 @@ McKenna & Sheldon 2020). Where rows have weights, counts are of weights in whole
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jostle.diagnostics import refuse
 from jostle.language.aggregates import AGGREGATES
 from jostle.noise_laws import Selected
 from jostle.plan.keys import KeyValue, key_values
-from jostle.plan.plan import WEIGHT_BITS, Count, Key, Plan
+from jostle.plan.plan import WEIGHT_BITS, Key
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import weighted_stability_of
 from jostle.privacy.measurements.aggregates.aggregate import Ints, SelectionAggregate
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.selection import Selection
-
-if TYPE_CHECKING:
-    from jostle.privacy.kernel.reader import Reader
 
 MOST = 2**20  # candidates
 
@@ -42,14 +39,8 @@ class Mode(SelectionAggregate):
             )  # fmt: skip
         return values
 
-    def read(self, reader: Reader, table: Table, plan: Plan) -> Ints:
-        key = Key(self.expr, self.candidates(table))
-        return reader.group(plan, (key,), (Count(weighted=table.weighted),))[0]
-
-    def empty(self, table: Table) -> Ints:
-        import numpy as np
-
-        return np.zeros(len(self.candidates(table)), dtype=np.int64)
+    def places(self, table: Table) -> Key:
+        return Key(self.expr, self.candidates(table))
 
     def choose(self, mechanism: Selection, exact: Ints, noise: Noise, table: Table) -> tuple[Any, Selected]:
         import numpy as np

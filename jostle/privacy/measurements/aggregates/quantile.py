@@ -6,7 +6,8 @@
 *Why* A row moves each end by −c or by d − c, and a distance is 1-Lipschitz in the ends.
 
 The intervals cover the public bounds of the expression (`intervals`): a whole number each where there are at most
-4,096, else 4,096 of equal width, cut finer towards 0. The answer is the public number that stands for the interval.
+4,096, else about 4,096 of equal width, cut finer towards 0. The answer is the public number that stands for the
+interval. How many rows are in each, all that is read, tells how many lie below each end.
 The last interval has no end: #{< b} is N there. A minimum or maximum would pick the edge of the domain at any noise,
 so it aims, by a public shift, at the rank that noise can resolve, and at the first or last row where that is finer.
 Where rows have weights, the ends count by them, in whole units. The ends are linear in the rows, so that rows of a
@@ -21,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jostle.accounting.amounts import Amount
 from jostle.diagnostics import refuse
@@ -29,17 +30,14 @@ from jostle.formulas import Noised
 from jostle.language.aggregates import AGGREGATES
 from jostle.noise_laws import Bracketed, Selected
 from jostle.plan.bounds import bounds_of, is_integral
-from jostle.plan.plan import WEIGHT_BITS, Plan
+from jostle.plan.plan import WEIGHT_BITS, Key
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import Measured, weighted_stability_of
-from jostle.privacy.measurements.aggregates.aggregate import Floats, Ints, SelectionAggregate
+from jostle.privacy.measurements.aggregates.aggregate import Ints, SelectionAggregate
 from jostle.privacy.measurements.aggregates.bracketing import Bracketing
-from jostle.privacy.measurements.aggregates.intervals import intervals
+from jostle.privacy.measurements.aggregates.intervals import Intervals, intervals
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.selection import Selection
-
-if TYPE_CHECKING:
-    from jostle.privacy.kernel.reader import Reader
 
 
 class Quantile(SelectionAggregate):
@@ -63,61 +61,52 @@ class Quantile(SelectionAggregate):
             )  # fmt: skip
         return bounds
 
-    def read(self, reader: Reader, table: Table, plan: Plan) -> tuple[Any, Any]:
-        return reader.tally(plan, self.expr, weighted=table.weighted)
-
-    def empty(self, table: Table) -> tuple[Any, Any]:
-        return [], []
+    def places(self, table: Table) -> Key:
+        return self._intervals(table).key(self.expr)
 
     def mechanism(self, amount: Amount, via: str | None, table: Table) -> Selection | Bracketing:  # type: ignore[override]
         return Bracketing.of(amount, table) if via == Bracketed.name else super().mechanism(amount, via, table)
 
-    def choose(
-        self, mechanism: Selection, exact: tuple[Any, Any], noise: Noise, table: Table
-    ) -> tuple[Noised, Selected]:
+    def choose(self, mechanism: Selection, exact: Ints, noise: Noise, table: Table) -> tuple[Noised, Selected]:
         import numpy as np
 
-        starts, numbers = self._intervals(table)
-        below = _rows_below(exact, starts)
+        numbers, below = self._intervals(table).numbers, _rows_below(exact)
         part = Fraction(self.rank()).limit_denominator(1000)
         c, d = part.numerator, part.denominator
         unit = 1 << (WEIGHT_BITS if table.weighted else 0)  # of a row in the counts
         scale = mechanism.scale(max(c, d - c) * weighted_stability_of(table) * unit, monotone=False)
         least, most = d * below[:-1] - c * below[-1], d * below[1:] - c * below[-1]
         if c in (0, d):
-            aim = max(unit, math.ceil(min(scale * math.log(len(starts)) / 2, 2.0**61)))
+            aim = max(unit, math.ceil(min(scale * math.log(len(numbers)) / 2, 2.0**61)))
             shift = aim if c == 0 else -aim
             least, most = least - shift, most - shift
         scores = -np.maximum(0, np.maximum(least, -most))
-        law = Selected(scale / (d * unit), len(starts))  # in ranks
+        law = Selected(scale / (d * unit), len(numbers))  # in ranks
         return Noised(float(numbers[mechanism.choose(noise, scores, scale)]), law), law
 
     def release(
-        self, mechanism: Any, exact: Sequence[Any], noise: Noise, table: Table, undivided: bool
+        self, mechanism: Any, exact: Sequence[Ints], noise: Noise, table: Table, undivided: bool
     ) -> tuple[list[Any], list[Measured]]:
         if not isinstance(mechanism, Bracketing):
             return super().release(mechanism, exact, noise, table, undivided)
         answers, events = super().release(mechanism.selection, exact, noise, table, undivided)
         low, high = self.candidates(table)
-        (starts, _), whole = self._intervals(table), is_integral(self.expr, table.domains)
+        starts, whole = self._intervals(table).starts, is_integral(self.expr, table.domains)
         bracketed = []
         for answer, numbers in zip(answers, exact, strict=True):
-            chosen, below = int(starts.searchsorted(answer, side="right")) - 1, _rows_below(numbers, starts)
+            chosen, below = int(starts.searchsorted(answer, side="right")) - 1, _rows_below(numbers)
             around = mechanism.around(chosen, below, starts, self.rank(), noise)
             places, clear = (tuple(array.tolist()) for array in around)
             law = Bracketed(low, high, places, clear, mechanism.counts.mechanism, whole)
             bracketed.append(Noised(float(answer), law))
         return bracketed, [*events, mechanism.measured]
 
-    def _intervals(self, table: Table) -> tuple[Floats, Floats]:
+    def _intervals(self, table: Table) -> Intervals:
         return intervals(*self.candidates(table), is_integral(self.expr, table.domains))
 
 
-def _rows_below(exact: tuple[Any, Any], starts: Floats) -> Ints:
+def _rows_below(exact: Ints) -> Ints:
     """How many rows lie below each start, and last of all how many there are."""
     import numpy as np
 
-    values, counts = exact
-    running = np.concatenate([[0], np.cumsum(np.asarray(counts, dtype=np.int64))])
-    below = running[np.searchsorted(np.asarray(values, dtype=float), starts, side="left")]
-    return np.append(below, running[-1])
+    return np.concatenate([[0], np.asarray(exact, dtype=np.int64).cumsum()])

@@ -3,7 +3,8 @@
 A table that was only filtered since its base (a source, or columns derived from one) is a list of row numbers of that
 base. The columns that are counted by are read from the engine once, as codes of their public values, and stand side
 by side; a part by `E == v` is one piece of its parent's row numbers, put in order of E's code. So a tree asks the
-engine once a column and never again, and a count costs what its own rows cost.
+engine once a column and never again, and a count costs what its own rows cost. Of more rows than MOST_ROWS codes and
+splits stand on the disk (`disk`).
 
 It answers exactly what `Engine.group` would, since the codes and the conditions are the engine's own, and stand in the
 order of the row numbers, whatever order the database returns rows in; and `None` where it does not apply. Exact
@@ -14,11 +15,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jostle.diagnostics import refuse
+from jostle.diagnostics import Refusal, refuse
+from jostle.engine.disk import on_disk
 from jostle.engine.groups import CELLS
 from jostle.engine.lru import LruCache
 from jostle.plan.bounds import is_integral
@@ -45,9 +47,11 @@ if TYPE_CHECKING:
     from jostle.engine.base import Engine
 
 CODES, SPLITS = 512 * 2**20, 256 * 2**20  # bytes of coded columns and of split rows that are kept
-MOST_ROWS = 2**25  # of a base that is coded; larger ones are the engine's
+DISK = 2**5  # times as much of them is kept on the disk
+MOST_ROWS = 2**25  # whose codes are in memory, of larger bases on the disk
+MOST_NUMBERED = 2**31 - 1  # rows of a base that is coded; larger ones are the engine's
 MOST_LISTED = 2**12  # values of a key that are looked up one by one
-BLOCK = 2**16  # rows that are counted at a time
+BLOCK, SPAN = 2**16, 2**20  # rows that are counted at a time, for many nodes and for many tables
 
 
 @dataclass(slots=True, eq=False)
@@ -61,19 +65,19 @@ class Base:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Row numbers of a parent in order of a key's codes, which stand beside them."""
+    """Row numbers of a parent in order of a key's codes: those of `codes[i]` from `ends[i]` to `ends[i + 1]`."""
 
     parent: Plan
     rows: NDArray[np.int32]
     codes: NDArray[Any]
+    ends: NDArray[np.int64]
 
     def piece(self, place: int) -> NDArray[np.int32]:
         """The rows of one code, in order; none where `place` is none."""
-        if place < 0:
+        at = int(self.codes.searchsorted(place))
+        if place < 0 or at == len(self.codes) or self.codes[at] != place:
             return self.rows[:0]
-        code = self.codes.dtype.type(place)
-        first, end = (int(self.codes.searchsorted(code, side)) for side in ("left", "right"))
-        return self.rows[first:end]
+        return self.rows[self.ends[at] : self.ends[at + 1]]
 
 
 class Parts:
@@ -88,54 +92,50 @@ class Parts:
 
     def counts(self, plan: Plan, keys: Sequence[Key]) -> NDArray[np.int64] | None:
         """Rows of a part under public keys, in the shape of the keys (() without any), or None."""
-        import numpy as np
-
         base = self._base(plan)
         if base is None or not self._worth(plan, base, keys):
             return None
-        shape = tuple(len(key.values) for key in keys)
-        columns = self._columns(base, keys) if math.prod(shape) <= CELLS else None
-        if columns is None:
-            return None
-        rows = self._rows(plan, base) if isinstance(plan, Filter) else None
-        many = (base.size or 0) if rows is None else len(rows)
-        if not keys:
-            return np.array(many, dtype=np.int64)
-        place, inside = np.zeros(many, dtype=np.int64), np.ones(many, dtype=bool)
-        for key, column in zip(keys, columns, strict=True):
-            code = column if rows is None else column[rows]
-            inside &= code >= 0
-            place = place * len(key.values) + code
-        return np.bincount(place[inside], minlength=math.prod(shape)).reshape(shape)
+        tables = self._tables(base, plan, [keys])
+        return None if tables is None else tables[0]
 
     def several(self, plan: Plan, tables: Sequence[Sequence[Key]]) -> list[NDArray[np.int64]] | None:
         """Counts of one plan under several lists of keys, whose columns are read together; or None."""
+        base = self._base(plan)
+        if base is None or (
+            self._size(base) > MOST_ROWS and not self._coded(base, [k for keys in tables for k in keys])
+        ):
+            return None  # to code many rows for tables that are asked once costs more than it saves
+        return self._tables(base, plan, tables)
+
+    def _tables(self, base: Base, plan: Plan, tables: Sequence[Sequence[Key]]) -> list[NDArray[np.int64]] | None:
+        """Counts under several lists of keys, in one pass over the rows."""
         import numpy as np
 
-        base = self._base(plan)
+        shapes = [tuple(len(key.values) for key in keys) for keys in tables]
         every = tuple(dict.fromkeys(key for keys in tables for key in keys))
-        if base is None or any(math.prod(len(key.values) for key in keys) > CELLS for keys in tables):
-            return None
-        codes = self._columns(base, every)
+        codes = self._columns(base, every) if max(map(math.prod, shapes)) <= CELLS else None
         if codes is None:
             return None
-        rows = self._rows(plan, base) if isinstance(plan, Filter) else slice(None)
-        columns = {key: column[rows] for key, column in zip(every, codes, strict=True)}
-        size = len(next(iter(columns.values()), ()))
-        counts = []
-        for keys in tables:
-            place, inside = np.zeros(size, dtype=np.int64), np.ones(size, dtype=bool)
-            for key in keys:
-                inside &= columns[key] >= 0
-                place = place * len(key.values) + columns[key]
-            shape = tuple(len(key.values) for key in keys)
-            counts.append(np.bincount(place[inside], minlength=math.prod(shape)).reshape(shape))
-        return counts
+        rows = self._rows(plan, base) if isinstance(plan, Filter) else None
+        many = (base.size or 0) if rows is None else len(rows)
+        totals = [np.zeros(math.prod(shape), dtype=np.int64) for shape in shapes]
+        block = max(SPAN, *map(len, totals))
+        for at in range(0, many, block):
+            some = slice(at, at + block) if rows is None else rows[at : at + block]
+            columns = {key: column[some] for key, column in zip(every, codes, strict=True)}
+            size = min(block, many - at)
+            for keys, total in zip(tables, totals, strict=True):
+                place, inside = np.zeros(size, dtype=np.int64), np.ones(size, dtype=bool)
+                for key in keys:
+                    inside &= columns[key] >= 0
+                    place = place * len(key.values) + columns[key]
+                total += np.bincount(place[inside], minlength=len(total))
+        return [total.reshape(shape) for total, shape in zip(totals, shapes, strict=True)]
 
     def codes(self, plan: Plan, keys: Sequence[Key]) -> list[NDArray[Any]] | None:
         """For every key the codes of a plan's rows, in order, −1 for none of its values; or None."""
         base = self._base(plan)
-        columns = self._columns(base, keys) if base is not None else None
+        columns = None if base is None or self._size(base) > MOST_ROWS else self._columns(base, keys)
         if base is None or columns is None or not isinstance(plan, Filter):
             return columns
         rows = self._rows(plan, base)
@@ -190,19 +190,49 @@ class Parts:
 
     def _columns(self, base: Base, keys: Sequence[Key]) -> list[NDArray[Any]] | None:
         """The codes of every row of a base, a column a key; those that are missing are read in one go."""
-        if not all(map(_coded, keys)):
+        if not all(map(_can_be_coded, keys)):
             return None
-        if base.size is None:
-            base.size = self._engine.rows(base.plan)
-        if base.size > MOST_ROWS:
-            return None
+        large = self._size(base) > MOST_ROWS
         columns: dict[Key, NDArray[Any] | None] = {key: self._codes.get((id(base), key)) for key in keys}
         missing = tuple(key for key, column in columns.items() if column is None)
-        for key, read in zip(missing, self._engine.codes(base.plan, missing), strict=True):
+        codes = self._codes_on_disk(base, missing) if large and missing else self._engine.codes(base.plan, missing)
+        if codes is None:
+            return None
+        for key, read in zip(missing, codes, strict=True):
             if len(read) != base.size:
-                raise refuse("DataError", "the data changed while they were read")
-            columns[key] = self._codes.put((id(base), key), read, read.nbytes)
+                raise _changed()
+            columns[key] = self._codes.put((id(base), key), read, _weight(read))
         return [column for key in keys if (column := columns[key]) is not None]
+
+    def _size(self, base: Base) -> int:
+        if base.size is None:
+            base.size = self._engine.rows(base.plan)
+        return base.size
+
+    def _coded(self, base: Base, keys: Iterable[Key]) -> bool:
+        """Whether the columns were read already."""
+        return base.size is not None and all(self._codes.get((id(base), key)) is not None for key in keys)
+
+    def _codes_on_disk(self, base: Base, keys: tuple[Key, ...]) -> list[NDArray[Any]] | None:
+        """Codes that are written as they come; None where there is no room, or rows do not come in their order."""
+        size, at, last = self._size(base), 0, -1
+        arrays: list[NDArray[Any]] = []
+        for numbers, *codes in self._engine.code_blocks(base.plan, keys, SPAN) if size <= MOST_NUMBERED else ():
+            if numbers[0] <= last or (numbers[1:] <= numbers[:-1]).any():
+                return None
+            if at + len(numbers) > size:
+                raise _changed()
+            if not arrays:
+                room = [on_disk(size, column.dtype) for column in codes]
+                arrays = [array for array in room if array is not None]
+                if len(arrays) < len(keys):
+                    return None
+            for array, column in zip(arrays, codes, strict=True):
+                array[at : at + len(column)] = column
+            at, last = at + len(numbers), numbers[-1]
+        if arrays and at != size:
+            raise _changed()
+        return arrays or None
 
     # Rows --------------------------------------------------------------------------------------------
 
@@ -229,26 +259,69 @@ class Parts:
         import numpy as np
 
         columns = self._columns(base, (key,))
-        if columns is None:  # a condition or a value has always a code, and the base was found small enough
-            raise refuse("DataError", "the data changed while they were read")
-        if rows is None:
-            rows = np.arange(base.size or 0, dtype=np.int32)
-        mine = columns[0][rows]
-        order = np.argsort(mine, kind="stable")  # by radix where codes are short; rows stay in order within a piece
-        split = Split(parent, rows[order], mine[order])
-        return self._splits.put((id(parent), key), split, split.rows.nbytes + split.codes.nbytes)
+        if columns is None:  # a condition or a value has always a code, and the base was coded before
+            raise _changed()
+        many = self._size(base) if rows is None else len(rows)
+
+        def numbers(at: int, end: int) -> NDArray[np.int32]:
+            return np.arange(at, end, dtype=np.int32) if rows is None else rows[at:end]
+
+        if many <= MOST_ROWS:
+            split = Split(parent, *_by_code(numbers(0, many), columns[0]))
+        else:
+            split = Split(parent, *_by_code_on_disk(numbers, many, columns[0]))
+        return self._splits.put((id(parent), key), split, _weight(split.rows) + split.codes.nbytes + split.ends.nbytes)
 
     def _worth(self, plan: Plan, base: Base, keys: Sequence[Key]) -> bool:
         """Whether one of the filters is a part by a value; a bare `where` is the engine's business, and so is a base
         whose columns were not read yet."""
         if not isinstance(plan, Filter):
-            return base.size is not None and all(self._codes.get((id(base), key)) is not None for key in keys)
+            return self._coded(base, keys)
         at: Plan = plan
         while isinstance(at, Filter):
             if _by_value(at.condition, base.schema) is not None:
                 return True
             at = at.source
         return False
+
+
+def _by_code(
+    rows: NDArray[np.int32], column: NDArray[Any]
+) -> tuple[NDArray[np.int32], NDArray[Any], NDArray[np.int64]]:
+    """Row numbers in order of their codes, and within a code as they were; the codes; and where each begins."""
+    import numpy as np
+
+    mine = column[rows]
+    order = np.argsort(mine, kind="stable")  # by radix where codes are short
+    codes = mine[order]
+    first = np.flatnonzero(codes[1:] != codes[:-1]) + 1
+    ends = np.concatenate([[0], first, [len(codes)]]) if len(codes) else np.zeros(1, dtype=np.int64)
+    return rows[order], codes[ends[:-1]], ends
+
+
+def _by_code_on_disk(
+    numbers: Callable[[int, int], NDArray[np.int32]], many: int, column: NDArray[Any]
+) -> tuple[NDArray[np.int32], NDArray[Any], NDArray[np.int64]]:
+    """The same of many rows, block by block; on the disk, if there is room. `numbers` gives the rows of a block."""
+    import numpy as np
+
+    size = max(1, MOST_ROWS // 8)
+    blocks = [(at, min(at + size, many)) for at in range(0, many, size)]
+    tallies = [np.unique(column[numbers(*block)], return_counts=True) for block in blocks]
+    codes = np.unique(np.concatenate([some for some, _ in tallies]))
+    ends = np.zeros(len(codes) + 1, dtype=np.int64)
+    for some, times in tallies:
+        ends[1 + codes.searchsorted(some)] += times
+    np.cumsum(ends, out=ends)
+    room = on_disk(many, np.int32)
+    ordered = np.empty(many, dtype=np.int32) if room is None else room
+    free = ends[:-1].copy()
+    for block in blocks:
+        rows, some, bounds = _by_code(numbers(*block), column)
+        for at, first, end in zip(codes.searchsorted(some), bounds, bounds[1:], strict=False):
+            ordered[free[at] : free[at] + end - first] = rows[first:end]
+            free[at] += end - first
+    return ordered, codes, ends
 
 
 def _step(condition: RowExpr, schema: Schema) -> tuple[Key, int]:
@@ -280,12 +353,23 @@ def coded_key(expr: RowExpr, schema: Schema) -> Key | None:
         return None
     values = key_values(expr, schema, 2**62)
     key = None if values is None else Key(expr, values)
-    return key if key is not None and _coded(key) else None
+    return key if key is not None and _can_be_coded(key) else None
 
 
 def _is_floor(expr: RowExpr) -> bool:
     return isinstance(expr, Apply) and expr.op == "floor"
 
 
-def _coded(key: Key) -> bool:
+def _changed() -> Refusal:
+    return refuse("DataError", "the data changed while they were read")
+
+
+def _weight(array: NDArray[Any]) -> int:
+    """The bytes of memory that an array counts as: of the disk there is more."""
+    import numpy as np
+
+    return array.nbytes // DISK if isinstance(array, np.memmap) else array.nbytes
+
+
+def _can_be_coded(key: Key) -> bool:
     return len(key.values) <= (2**24 if isinstance(key.values, range) else MOST_LISTED)

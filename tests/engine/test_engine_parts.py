@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from jostle.engine import parts
 from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.lru import LruCache
 from jostle.plan.domains import Categories, Domain, Integer, Open, Real
@@ -80,8 +81,11 @@ def grown(plan: Plan, depth: int, rng: random.Random) -> Plan:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_parts_count_as_the_engine_does(seed: int) -> None:
+def test_parts_count_as_the_engine_does(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(seed)
+    if seed > 1:  # codes and splits on the disk
+        monkeypatch.setattr(parts, "MOST_ROWS", 60)
+        monkeypatch.setattr(parts, "SPAN", 70)
     engine = DuckDb()
     rows = table(300, seed)  # the engine knows it by the object that it is
     scan = Scan(engine.open(rows, public=False).key, DOMAINS)
@@ -103,6 +107,8 @@ def test_parts_count_as_the_engine_does(seed: int) -> None:
         for key, counted in zip(keys, tables, strict=True):
             assert np.array_equal(counted, engine.group(plan, (key, by), (Count(),))[0])
             crossed += int(counted.sum()) > 0
+        together = vault.parts.several(plan, [keys, (by,), ()])
+        assert together is not None and np.array_equal(together[0], expected) and together[1].sum() <= together[2]
     assert used > 25 and crossed > 10, "the comparison compared the engine with itself"
 
 
@@ -189,3 +195,18 @@ def test_forgotten_splits_are_made_again(monkeypatch: pytest.MonkeyPatch) -> Non
     made = [grown(scan, 3, rng) for _ in range(10)]
     for plan in made + made[::-1]:
         assert np.array_equal(small.group(plan, (), (Count(),))[0], engine.group(plan, (), (Count(),))[0])
+
+
+def test_rows_that_come_in_another_order_are_not_put_on_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns that were read apart would not belong together: the engine counts."""
+    engine = DuckDb()
+    scan = Scan(engine.open(table(200, 9), public=False).key, DOMAINS)
+    key, read = key_of(Column("c"), scan, random.Random(1)), DuckDb.code_blocks
+    monkeypatch.setattr(parts, "MOST_ROWS", 60)
+    monkeypatch.setattr(
+        DuckDb, "code_blocks", lambda *asked: ([column[::-1] for column in block] for block in read(*asked))
+    )
+    assert Vault(engine).parts.crossed(scan, [key], key) is None
+    monkeypatch.setattr(DuckDb, "code_blocks", read)
+    monkeypatch.setattr(parts, "on_disk", lambda size, kind: None)  # no room
+    assert Vault(engine).parts.crossed(scan, [key], key) is None

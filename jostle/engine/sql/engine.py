@@ -83,6 +83,13 @@ class SqlEngine(ABC):
         order = np.argsort(numbers)
         return [column[order] for column in codes]
 
+    def code_blocks(self, plan: Plan, keys: tuple[Key, ...], size: int) -> Iterator[list[NDArray[Any]]]:
+        """The numbers of rows and their codes, of at most `size` rows at a time, as they come."""
+        import numpy as np
+
+        for batch in self.batches(relations.codes(relations.relation(plan, self.base), keys), size):
+            yield [np.asarray(column) for column in batch.columns]
+
     def rows(self, plan: Plan) -> int:
         """The exact number of rows."""
         return int(self.group(plan, (), (Count(),))[0])

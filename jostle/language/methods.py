@@ -42,6 +42,7 @@ OF_VALUES = {
     "a grouped result": _named({
         "mean": "avg(<it>.<column>)", "sum max min": "<name>(<it>.<column>)", "head": "<it>[0]", "iloc": "<it>[0]",
         "loc": "[r for r in <it> if r.<key> == \"…\"][0]", "to_csv": "release <it>", "iterrows": "for r in <it>",
+        "reset_index to_frame": "table(<it>)",
         "size length shape count": "len(<it>)", "sort_values": "sorted(list(<it>), lambda r: r.<column>)",
     }),
 }  # fmt: skip
@@ -93,7 +94,7 @@ OF_FUNCTIONS = _named({
     "read_csv read_parquet read_table open read_excel": "table(<0>)", "ifelse where": "<1> if <0> else <2>",
     "argmax": "idxmax(<0>)", "argmin": "idxmin(<0>)", "nrow": "len(<0>)", "randint": "sample(<all>)",
     "sqrt exp log floor ceil abs sum median max min": "<name>(<all>)", "dict": "{<keywords>}",
-    "input": "param answer = \"\"", "percentile": "quantile(<0>, 0.5)",
+    "cut qcut": "groupby floor(<0> / 10)", "input": "param answer = \"\"", "percentile": "quantile(<0>, 0.5)",
 })  # fmt: skip
 """Of functions of Python and R, also as `np.mean(…)`; `<all>` stands for all arguments by place."""
 

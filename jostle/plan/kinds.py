@@ -174,7 +174,9 @@ def _check_arity(op: str, count: int) -> None:
 def _all(op: str, kinds: list[str | None], expected: str) -> str:
     for kind in kinds:
         if kind not in (None, expected):
-            raise refuse("TypeError", f"`{op}` needs {WORDS[expected]}, and this is {WORDS[kind or expected]}")
+            help = 'compare each side: `x == "a" or x == "b"`, or `x in ["a", "b"]`' if op in ("and", "or") else ""
+            message = f"`{op}` needs {WORDS[expected]}, and this is {WORDS[kind or expected]}"
+            raise refuse("TypeError", message, help=help)
     return expected
 
 

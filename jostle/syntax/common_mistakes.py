@@ -384,6 +384,10 @@ def after_parsing(program: n.Program, *, interactive: bool) -> None:
         if isinstance(node, n.Return) and not in_function:
             named = f"`release {node.value.id}`" if isinstance(node.value, n.Name) else "`release x = …`"
             raise refuse("SyntaxError", "a `return` outside a function", node.span, help=f"write {named}")
+        if isinstance(node, n.Assert) and isinstance(node.value, n.ListOf) and len(node.value.items) == 2:
+            help = f"write `assert {', '.join(item.span.text for item in node.value.items)}`"
+            message = "`assert` is no function: these brackets make a list"
+            raise refuse("SyntaxError", message, node.value.span, help=help)
         if isinstance(node, n.Bare) and not (interactive and not in_function):
             _does_something(node.value)
         if isinstance(node, n.Column) and isinstance(node.value, n.Name) and node.value.id.lower() == "distinct":

@@ -138,12 +138,12 @@ def by_sign(place: ErrorPlace) -> Diagnostic | None:
 
 
 def by_phrase(place: ErrorPlace) -> Diagnostic | None:
-    """A phrase of SQL that begins at the place, at one of the two tokens before it, or before the open bracket."""
+    """A phrase of SQL that begins at the place, at one of the five tokens before it, or before the open bracket."""
     if not (place.in_query or place.type == "_RQUERY"):
         return None
     outside = [token for token, then in pairwise(place.statement) if then is place.frame.opener]
     reach = place.previous.start_pos or 0 if place.previous is not None else place.position
-    starts = [place.position, *((token.start_pos or 0) for token in (*reversed(place.statement[-3:]), *outside))]
+    starts = [place.position, *((token.start_pos or 0) for token in (*reversed(place.statement[-5:]), *outside))]
     for pattern, entry in entries()["phrase"].items():
         for start in starts:
             found = _phrase(pattern).match(place.source.text, start)

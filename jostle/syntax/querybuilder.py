@@ -12,7 +12,7 @@ from jostle.diagnostics import refuse
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.syntax.messages import entries
-from jostle.syntax.walk import own_name
+from jostle.syntax.walk import every, own_name
 
 Children = Sequence[Any]
 inline: Any = v_args(inline=True)
@@ -73,7 +73,10 @@ class QueryBuilder(Transformer):  # type: ignore[type-arg]
         released = having or (ranking[-1] if ranking else None) or first
         if released is not None and (not keys or per is not None):
             message = "`having`, `order by` and `limit` are of groups that are released, and this select has none"
-            raise refuse("SyntaxError", message, released.span, help="add `groupby …` before it")
+            help = "add `groupby …` before it"
+            if having is not None and not any(isinstance(node, n.Call) for node in every(having)):
+                help = f"write `where {having.span.text}`, which is of rows"
+            raise refuse("SyntaxError", message, released.span, help=help)
         ranking = tuple(_ranked(rank, columns) for rank in ranking or ())
         columns, keys = _without_keys(columns, keys or ())
         placed = filter(_placed, rest[: rest.index(from_table) + 1 + len(joins)])

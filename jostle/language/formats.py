@@ -18,10 +18,10 @@ _NUMBERS = {
     "H": "[01]?[0-9]|2[0-3]", "I": "0?[1-9]|1[0-2]", "M": "[0-5]?[0-9]", "S": "[0-5]?[0-9]", "f": "[0-9]{1,6}",
     "p": "[AaPp][Mm]",
 }  # fmt: skip
-_PLACES = {"Y": "year", "y": "year", "m": "month", "b": "month", "B": "month", "d": "day", "H": "hour", "I": "hour",
+PLACES = {"Y": "year", "y": "year", "m": "month", "b": "month", "B": "month", "d": "day", "H": "hour", "I": "hour",
            "M": "minute", "S": "second", "f": "fraction", "p": "half"}  # fmt: skip
 _BLANKS = "[ \t\\x{A0}\\x{202F}]"
-_INITIALS = "".join(month[:3] for month in MONTHS)
+INITIALS = "".join(month[:3] for month in MONTHS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,8 @@ def parse(text: str, kind: str) -> Format:
             parts.append(f"({_NUMBERS[letter]})")
             fields.append(letter)
         else:
-            raise ValueError(f"`{directive}` is not known in a format: there are {' '.join(f'%{c}' for c in _PLACES)}")
-    _check({_PLACES[field] for field in fields}, len(fields), fields, kind)
+            raise ValueError(f"`{directive}` is not known in a format: there are {' '.join(f'%{c}' for c in PLACES)}")
+    _check({PLACES[field] for field in fields}, len(fields), fields, kind)
     return Format(f"^{_BLANKS}*{''.join(parts)}{_BLANKS}*$", tuple(fields))
 
 
@@ -77,7 +77,7 @@ def as_iso(text: str, written: str, kind: str) -> str | None:
     found = re.fullmatch(pattern[1:-1], text)
     if found is None:
         return None
-    of = {_PLACES[field]: _value(field, value) for field, value in zip(known.fields, found.groups(), strict=True)}
+    of = {PLACES[field]: _value(field, value) for field, value in zip(known.fields, found.groups(), strict=True)}
     hour = int(of.get("hour", "0"))
     if "half" in of:
         hour = hour % 12 + (12 if of["half"] == "PM" else 0)
@@ -90,29 +90,5 @@ def _value(field: str, text: str) -> str:
     if field == "y":
         return ("19" if text >= "69" else "20") + text
     if field in ("b", "B"):
-        return f"{_INITIALS.index(text[:3].lower()) // 3 + 1:02d}"
+        return f"{INITIALS.index(text[:3].lower()) // 3 + 1:02d}"
     return text.upper() if field == "p" else text if field in ("Y", "f") else text.zfill(2)
-
-
-def in_sql(written: str, kind: str) -> str:
-    """The same in SQL, of the text `{0}`; the braces of the pattern are doubled."""
-    known = parse(written, kind)
-    pattern = known.pattern.replace("{", "{{").replace("}", "}}")
-    groups = (f"regexp_extract({{0}}, '{pattern}', {i + 1})" for i in range(len(known.fields)))
-    of = {_PLACES[field]: _value_in_sql(field, group) for field, group in zip(known.fields, groups, strict=True)}
-    if "half" in of:
-        half = f"CASE WHEN {of['half']} = 'PM' THEN 12 ELSE 0 END"
-        of["hour"] = f"lpad(CAST(TRY_CAST({of['hour']} AS BIGINT) % 12 + {half} AS VARCHAR), 2, '0')"
-    parts = [of.get("year", "'1970'"), "'-'", of.get("month", "'01'"), "'-'", of.get("day", "'01'"), "' '"]
-    parts += [of.get("hour", "'00'"), "':'", of.get("minute", "'00'"), "':'", of.get("second", "'00'")]
-    parts += ["'.'", of["fraction"]] if "fraction" in of else []
-    return f"CASE WHEN regexp_matches({{0}}, '{pattern}') THEN {' || '.join(parts)} END"
-
-
-def _value_in_sql(field: str, text: str) -> str:
-    if field == "y":
-        return f"CASE WHEN {text} >= '69' THEN '19' ELSE '20' END || {text}"
-    if field in ("b", "B"):
-        at = f"(strpos('{_INITIALS}', lower(left({text}, 3))) + 2) // 3"
-        return f"lpad(CAST({at} AS VARCHAR), 2, '0')"
-    return f"upper({text})" if field == "p" else text if field in ("Y", "f") else f"lpad({text}, 2, '0')"

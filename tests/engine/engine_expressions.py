@@ -8,7 +8,6 @@ import numpy as np
 from hypothesis import strategies as st
 
 from jostle.engine.duckdb.engine import DuckDb
-from jostle.engine.sql.relations import relation
 from jostle.plan.domains import Categories, Integer, Open, Real
 from jostle.plan.kinds import Schema
 from jostle.plan.plan import Apply, Column, Constant, Derive, RowExpr, Scan
@@ -96,6 +95,6 @@ def on_rows(engine: DuckDb, arrays: dict[str, Any], domains: Schema, exprs: list
     numbered = {"row": np.arange(len(next(iter(arrays.values())))), **arrays}
     source = Scan(engine.open(numbered, public=False).key, (("row", Open("integer")), *domains.items()))
     columns = (("row", Column("row")), *((f"e{i}", expr) for i, expr in enumerate(exprs)))
-    derived = relation(Derive(source, columns), engine.base)
+    derived = engine.relation(Derive(source, columns))
     rows = engine.fetch(f"SELECT {', '.join(f'c{i}' for i in range(len(columns)))} FROM ({derived.sql}) ORDER BY 1")
     return [[row[i + 1] for row in rows] for i in range(len(exprs))]

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from jostle.engine.base import Capabilities, Engine, Opened
-from jostle.engine.duckdb.cells import clean, whole_or_text
+from jostle.engine.duckdb.dialect import DUCKDB
 from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.files import OpenFile, open_file
-from jostle.engine.sql.dialect import DUCKDB
+from jostle.engine.sql.cells import clean, whole_or_text
 from jostle.engine.sql.engine import SqlEngine
 from jostle.engine.sql.persons import rows_per_key
 from jostle.engine.sql.relations import Relation
@@ -40,8 +40,8 @@ from jostle.privacy.kernel.vault import Vault
 
 SPELLED = ("finite_", "place_", "digest_", "many_bytes", "nearest_")
 DIALECT = replace(
-    DUCKDB, finite="finite_({0})", place="place_([{1}], {0})", sha256="digest_({0})", bytes="many_bytes({0})",
-    operations={"round": "nearest_({0})"},
+    DUCKDB, name="Toy", finite="finite_({0})", place="place_([{1}], {0})", digest="digest_({0})",
+    size="many_bytes({0})", operations={"round": "nearest_({0})"},
 )  # fmt: skip
 
 
@@ -49,13 +49,15 @@ class Toy(SqlEngine):
     """Tables of texts and doubles in a database that has other names for its functions, and no numbers of rows."""
 
     capabilities = Capabilities()
+    dialect = DIALECT
 
     def __init__(self) -> None:
         self._database = duckdb.connect()
         self._tables: dict[str, tuple[str, ...]] = {}
-        for name, body in zip(SPELLED, ("isfinite(x)", "list_position(x, y)", "sha256(x)", "strlen(x)",
-                                        "round_even(x, 0)"), strict=True):  # fmt: skip
-            self._database.execute(f"CREATE MACRO {name}({'x, y' if 'y' in body.split('(')[1] else 'x'}) AS {body}")
+        digest = "('0x' || left(sha256(x), 12))::BIGINT"
+        bodies = ("isfinite(x)", "list_position(x, y)", digest, "strlen(x)", "round_even(x, 0)")
+        for name, body in zip(SPELLED, bodies, strict=True):
+            self._database.execute(f"CREATE MACRO {name}({'x, y' if ', y' in body else 'x'}) AS {body}")
 
     def file(self, path: Any) -> OpenFile:
         return open_file(path)
@@ -86,7 +88,7 @@ class Toy(SqlEngine):
         source = f"SELECT * FROM {scan.data}"
         if isinstance(plan, Bound):
             hashed = [f"c{names.index(name)}" for name in sorted(dict(scan.columns))]
-            hashed = [whole_or_text(column, kinds[column]) for column in hashed]
+            hashed = [whole_or_text(DIALECT, column, kinds[column]) for column in hashed]
             by = [f"c{names.index(name)}" for name in plan.by]
             if plan.owners is not None:
                 wanted = (*plan.owners.table.by, plan.owners.key, plan.owners.on)
@@ -94,10 +96,11 @@ class Toy(SqlEngine):
                 claims = f"SELECT DISTINCT {who} AS q, {key} AS k FROM {plan.owners.table.scan.data}"
                 source, by = f"SELECT t.*, o.q FROM {scan.data} t JOIN ({claims}) o ON t.{on} = o.k", ["q"]
             source = rows_per_key("*", source, by, hashed, plan.most, dialect=DIALECT)
-        cells = [clean(f"c{(at := names.index(name))}", kinds[f"c{at}"], domain) for name, domain in scan.columns]
+        raw = [(f"c{names.index(name)}", domain) for name, domain in scan.columns]
+        cells = [clean(DIALECT, cell, kinds[cell], domain) for cell, domain in raw]
         items = ", ".join(f"{cell.alias} AS c{i}" for i, cell in enumerate(cells))
         columns = {name: replace(cells[i], alias=f"c{i}") for i, (name, _) in enumerate(scan.columns)}
-        return Relation(f"SELECT {items} FROM ({source})", columns, dict(scan.columns), 10**6, dialect=DIALECT)
+        return Relation(f"SELECT {items} FROM ({source})", columns, dict(scan.columns), 10**6, DIALECT)
 
     def fetch(self, query: str) -> list[tuple[Any, ...]]:
         return self._database.execute(query).fetchall()

@@ -15,8 +15,8 @@ import pytest
 from portable_hash import row_hash
 
 from jostle.engine.duckdb import bounded, bounding
+from jostle.engine.duckdb.dialect import DUCKDB
 from jostle.engine.duckdb.engine import DuckDb
-from jostle.engine.sql.dialect import DUCKDB
 from jostle.engine.sql.hashes import BITS, counted_as, hashed, hashes_of
 from jostle.engine.sql.rows import Physical
 from jostle.plan.domains import Integer, Open, Real

@@ -18,7 +18,6 @@ import pytest
 from engine_expressions import on_rows
 
 from jostle.engine.duckdb.engine import DuckDb
-from jostle.engine.sql.relations import relation
 from jostle.language import formats, moments
 from jostle.language.formats import as_iso
 from jostle.language.moments import (
@@ -121,7 +120,7 @@ def test_the_calendar_agrees_with_itself_on_all_days(engine: DuckDb) -> None:
     starts = [Apply("trunc", (day, Constant(unit))) for unit in DAYS]
     key = engine.open(columns, public=False).key
     scan = Scan(key, (("n", Integer(FIRST_DAY, LAST_DAY)),))
-    derived = relation(Derive(scan, tuple((f"e{i}", e) for i, e in enumerate([day, *parts, *starts]))), engine.base)
+    derived = engine.relation(Derive(scan, tuple((f"e{i}", e) for i, e in enumerate([day, *parts, *starts]))))
     made = "CAST(make_date(c1::BIGINT, c2::BIGINT, c3::BIGINT) - DATE '1970-01-01' AS DOUBLE)"
     tests = f"c0 = {made} AND c4 = (c0 + 719162) % 7 + 1 AND c5 <= c6 AND c6 <= c7 AND c7 <= c0 AND c8 > c0 - 7"
     ((many, good),) = engine.fetch(f"SELECT count(*), count(*) FILTER (WHERE {tests}) FROM ({derived.sql})")
@@ -339,6 +338,6 @@ def test_times_of_files(engine: DuckDb, unit: str, tmp_path: Path) -> None:
         pq.write_table(table, tmp_path / f"{unit}{zone}.parquet")
         key = engine.open(str(tmp_path / f"{unit}{zone}.parquet"), public=False).key
         scan = Scan(key, (("row", Open("integer")), ("t", Open("time"))))
-        made = relation(Derive(scan, (("row", Column("row")), ("t", Column("t")))), engine.base)
+        made = engine.relation(Derive(scan, (("row", Column("row")), ("t", Column("t")))))
         rows = engine.fetch(f"SELECT c1 FROM ({made.sql}) ORDER BY c0")
         assert [value for (value,) in rows] == [None if t is None else float(number_of(t)) for t in near]

@@ -14,7 +14,6 @@ from portable_hash import row_hash
 
 from jostle.diagnostics import Refusal
 from jostle.engine.duckdb.engine import DuckDb
-from jostle.engine.sql.relations import relation
 from jostle.plan.domains import Categories, Integer, Open, Real
 from jostle.plan.plan import (
     Apply,
@@ -292,14 +291,14 @@ def test_a_union_reads_what_its_tables_share_once(engine: DuckDb) -> None:
     items = [Derive(twice, (("item", call("*", Column("n"), float(i))), ("who", Column("who")))) for i in (1, 2, 3)]
     within = Union((Filter(items[0], call(">", Column("item"), 2.0)), *items[1:]))
     nested = Union((within, Filter(within, call("==", Column("item"), 6.0))))
-    made = relation(nested, engine.base).sql
+    made = engine.relation(nested).sql
     assert made.count(engine.base(scan).sql) == 1 and made.count("MATERIALIZED") == 2
     numbers = [int(n) + 1 for _, age, n in PEOPLE if min(int(age), 99) >= 40]
     rows = Counter(n * i for n in numbers for i in (1, 2, 3) if i > 1 or n > 2)
     rows[6] *= 2
     assert contents(engine, nested, ["item"]) == Counter({(item,): many for item, many in rows.items()})
     apart = Union((adults, scan))
-    assert "MATERIALIZED" not in relation(apart, engine.base).sql
+    assert "MATERIALIZED" not in engine.relation(apart).sql
     assert engine.rows(apart) == len(numbers) + len(PEOPLE)
 
 

@@ -17,7 +17,6 @@ from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import Measure
 from jostle.accounting.units import Unit
 from jostle.engine.duckdb.engine import DuckDb
-from jostle.engine.sql.relations import relation
 from jostle.plan.domains import Domain
 from jostle.plan.plan import Plan, Scan
 from jostle.privacy.kernel.handles import Exposure, Table
@@ -65,7 +64,7 @@ class Tables:
     def rows(self, table: Table) -> Counter[Row]:
         """The rows of a table, with their columns and hidden weights, and how often each occurs."""
         if table.plan not in self._rows:
-            made = relation(table.plan, self.engine.base)
+            made = self.engine.relation(table.plan)
             names = [*(physical.alias for physical in made.columns.values()), *(["w"] if made.weighted else [])]
             assert list(made.columns) == list(table.domains)
             self._rows[table.plan] = Counter(self.engine.fetch(f"SELECT {', '.join(names)} FROM ({made.sql})"))

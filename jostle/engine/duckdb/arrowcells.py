@@ -11,7 +11,7 @@ from __future__ import annotations
 import codecs
 from typing import TYPE_CHECKING
 
-from jostle.engine.duckdb.cells import NONE
+from jostle.engine.sql.cells import NONE
 
 if TYPE_CHECKING:
     import pyarrow as pa

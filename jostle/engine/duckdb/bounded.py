@@ -11,14 +11,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from jostle.engine.duckdb import bounding
-from jostle.engine.duckdb.cells import whole_or_text
+from jostle.engine.duckdb.dialect import DUCKDB
 from jostle.engine.sql import persons
-from jostle.engine.sql.dialect import DUCKDB
+from jostle.engine.sql.cells import whole_or_text
 from jostle.engine.sql.hashes import BITS, counted_as, hashes_of
 
 if TYPE_CHECKING:
     from jostle.engine.duckdb.engine import DuckDb
     from jostle.engine.duckdb.raw import Raw
+    from jostle.engine.sql.rows import Physical
     from jostle.plan.plan import Bound
 
 HALVINGS = 4  # of a part whose rows do not fit, before SQL chooses
@@ -30,7 +31,8 @@ class Bounding:
     def __init__(self, engine: DuckDb, plan: Bound, most: int, raw: Raw, items: list[str]) -> None:
         self._engine, self._plan, self._most, self._raw, self._items = engine, plan, most, raw, items
         # by the order of names, in which the hash has them
-        self._cells = [whole_or_text(*raw.cell(name)) for name in sorted(dict(plan.scan.columns))]
+        self._cells = [whole_or_text(DUCKDB, *raw.cell(name)) for name in sorted(dict(plan.scan.columns))]
+        self._raw_names = {raw.cell(name)[0] for name, _ in plan.scan.columns}
         self._table: str | None = None
 
     def table(self, source: str, size: int) -> str:
@@ -55,17 +57,21 @@ class Bounding:
         self._table = self._engine.keep(query, self._raw, self._table)
 
     def _read(self, rows: str) -> list[Any] | None:
-        """Batches of raw cells, of `q`, and of the numbers `x` that texts count as; None where they do not fit."""
-        items = {self._raw.cell(name)[0] for name, _ in self._plan.scan.columns} | {"q"}
-        items |= {f"{counted_as(c, DUCKDB)} AS x{i}" for i, c in enumerate(self._cells) if not c.whole}
+        """Batches of raw cells, of `q`, and of the numbers `x` that the others count as; None where they do not fit."""
+        items = self._raw_names | {"q"}
+        items |= {f"{counted_as(c, DUCKDB)} AS x{i}" for i, c in enumerate(self._cells) if not self._as_it_is(c)}
         query = f"SELECT {', '.join(sorted(items))} FROM ({rows}){persons.known(['q'])}"
         return bounding.gathered(self._engine.batches(query, bounding.BLOCK, self._raw.label))
+
+    def _as_it_is(self, cell: Physical) -> bool:
+        """Whether a raw cell is the whole number that it counts as."""
+        return cell.whole and cell.alias in self._raw_names
 
     def _chosen_in_arrays(self, read: list[Any]) -> bool:
         """Whether the hashes could decide; what stays is kept then."""
         import pyarrow as pa
 
-        numbers = [cell.alias if cell.whole else f"x{i}" for i, cell in enumerate(self._cells)]
+        numbers = [cell.alias if self._as_it_is(cell) else f"x{i}" for i, cell in enumerate(self._cells)]
 
         def hashes(part: Any) -> Any:
             return hashes_of([bounding.numbers_of(part[name]) for name in numbers], len(part))

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from jostle.diagnostics import refuse
 from jostle.engine.compression import FAULTS, content, damaged
+from jostle.engine.duckdb.dialect import DUCKDB
 from jostle.engine.duckdb.textfile import BOM, LONGEST, TextFile, decoded, decodes
 from jostle.engine.files import OpenFile
 from jostle.engine.filesets import Reading
-from jostle.engine.sql.rows import text_literal
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -78,13 +78,13 @@ class CsvFile(TextFile):
         bare = [line for line in lines if '"' not in line] if quoted else lines
         split_in_sql = (
             f"INSERT INTO {self._name} SELECT {self._cells} "
-            f"FROM (SELECT string_split(line, {text_literal(self._separator)}) AS l FROM ({{source}}))"
+            f"FROM (SELECT string_split(line, {DUCKDB.literal(self._separator)}) AS l FROM ({{source}}))"
         )
         source = "SELECT unnest($1::VARCHAR[]) AS line"
         self._connection.execute(split_in_sql.format(source=source), [bare])
         if not quoted:
             return
-        plain = f"regexp_full_match(line, {text_literal(self._plain)})"
+        plain = f"regexp_full_match(line, {DUCKDB.literal(self._plain)})"
         dropped = f"SELECT replace(line, '\"', '') AS line FROM ({source}) WHERE {plain}"
         self._connection.execute(split_in_sql.replace("{source}", dropped), [quoted])
         others = self._connection.execute(f"SELECT line FROM ({source}) WHERE NOT {plain}", [quoted]).fetchall()

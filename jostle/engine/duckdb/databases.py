@@ -13,8 +13,8 @@ import os
 from typing import TYPE_CHECKING
 
 from jostle.diagnostics import Refusal, did_you_mean, refuse
-from jostle.engine.duckdb.cells import NATIVE
 from jostle.engine.files import OpenFile
+from jostle.engine.sql.cells import NATIVE
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from jostle.diagnostics import refuse
 from jostle.engine.base import Capabilities, Opened
 from jostle.engine.duckdb.bounded import Bounding
-from jostle.engine.duckdb.cells import NATIVE, WHOLE, clean, identity, number, text
+from jostle.engine.duckdb.dialect import DUCKDB
 from jostle.engine.duckdb.formats import has_names, opened_file
 from jostle.engine.duckdb.raw import Raw
 from jostle.engine.duckdb.reads import reads_of
@@ -31,7 +31,7 @@ from jostle.engine.memory import memory_limit
 from jostle.engine.objects import Objects
 from jostle.engine.spill import SpillFolder
 from jostle.engine.sql import persons, relations
-from jostle.engine.sql.dialect import DUCKDB
+from jostle.engine.sql.cells import NATIVE, WHOLE, clean, identity, number, text
 from jostle.engine.sql.engine import SqlEngine
 from jostle.plan.domains import Domain, Open
 from jostle.plan.kinds import domain_kind
@@ -47,6 +47,7 @@ class DuckDb(SqlEngine):
     """One in-memory database, which spills what is beyond `memory`, a size. Not for several threads at once."""
 
     capabilities = Capabilities(numbered_rows=True, spill=True)
+    dialect = DUCKDB
 
     def __init__(self, memory: str | None = None) -> None:
         import duckdb
@@ -149,7 +150,7 @@ class DuckDb(SqlEngine):
         number, `text` elsewhere. Reads the data."""
         raw, table = self.raw(key)
         cells = map(raw.cell, raw.columns)
-        tests = [f"count({text(c, kind)}) = count({number(c, kind)})" for c, kind in cells]
+        tests = [f"count({text(DUCKDB, c, kind)}) = count({number(DUCKDB, c, kind)})" for c, kind in cells]
         (row,) = self.fetch(f"SELECT {', '.join(tests)} FROM {table}", raw.label)
         return tuple((name, Open("real" if real else "text")) for name, real in zip(raw.columns, row, strict=True))
 
@@ -172,7 +173,7 @@ class DuckDb(SqlEngine):
             message = f"{raw.label} has no column `{missing[0]}`"
             raise refuse("DataError", message, help="the description names columns as the header does")
         cells = [raw.cell(name) for name, _ in scan.columns]
-        cleaned = [clean(*cell, domain) for cell, (_, domain) in zip(cells, scan.columns, strict=True)]
+        cleaned = [clean(DUCKDB, *cell, domain) for cell, (_, domain) in zip(cells, scan.columns, strict=True)]
         items = [f"{cell.alias} AS c{i}" for i, cell in enumerate(cleaned)]
         weighted = isinstance(plan, Bound) and plan.weighted
         if isinstance(plan, Bound):
@@ -194,7 +195,7 @@ class DuckDb(SqlEngine):
                 query = f"SELECT {', '.join([*items, 'n'])} FROM {table}"
         columns = {name: replace(cleaned[i], alias=f"c{i}") for i, (name, _) in enumerate(scan.columns)}
         self._kept[plan] = relations.Relation(
-            query, columns, dict(scan.columns), size, weighted, numbered=True, personal=isinstance(plan, Bound)
+            query, columns, dict(scan.columns), size, DUCKDB, weighted, numbered=True, personal=isinstance(plan, Bound)
         )
         return self._kept[plan]
 
@@ -219,14 +220,14 @@ class DuckDb(SqlEngine):
         if owners is None:
             person = _person([raw.cell(name) for name in plan.by])
             return f"SELECT *, {person} AS q FROM {table}", self._size(raw, table)
-        rows = f"SELECT *, {identity(*raw.cell(owners.on))} AS k FROM {table}"
+        rows = f"SELECT *, {identity(DUCKDB, *raw.cell(owners.on))} AS k FROM {table}"
         kept = self.keep(f"SELECT t.*, o.q FROM ({rows}) t JOIN ({self._claims(owners)}) o ON t.k = o.k", raw)
         return f"SELECT * FROM {kept}", int(self.fetch(f"SELECT count(*) FROM {kept}", raw.label)[0][0])
 
     def _claims(self, owners: Owners) -> str:
         """Every person `q` with every value `k` that a row of theirs has, once."""
         rows, _ = self._rows_of_persons(owners.table, owners.key)
-        key = identity(*self._raw[owners.table.scan.data].cell(owners.key))
+        key = identity(DUCKDB, *self._raw[owners.table.scan.data].cell(owners.key))
         return f"SELECT DISTINCT q, {key} AS k FROM ({rows})"
 
     def keep(self, query: str, raw: Raw, table: str | None = None) -> str:
@@ -297,6 +298,6 @@ def _person(cells: list[tuple[str, str]]) -> str:
     """What tells whose a row is: a whole number, or a text where a cell is none or there are several."""
     if len(cells) == 1 and cells[0][1] in WHOLE:
         return cells[0][0]
-    texts = [identity(*cell) for cell in cells]
+    texts = [identity(DUCKDB, *cell) for cell in cells]
     there = " AND ".join(f"{text} IS NOT NULL" for text in texts)
     return f"CASE WHEN {there} THEN {persons.person(texts, DUCKDB)} END"

@@ -12,10 +12,10 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from jostle.diagnostics import refuse
-from jostle.engine.duckdb.cells import NATIVE, NONE
+from jostle.engine.duckdb.dialect import DUCKDB
 from jostle.engine.duckdb.raw import Raw
 from jostle.engine.files import OpenFile
-from jostle.engine.sql.rows import text_literal
+from jostle.engine.sql.cells import NATIVE, NONE
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,7 +34,7 @@ class ParquetFile(Raw):
         self, file: OpenFile, name: str, label: str, fetch: Fetch, register: Callable[[str, Any], object]
     ) -> None:
         options = "hive_partitioning = false, filename = false, utf8_validation = 'replace'"
-        reader = f"read_parquet({text_literal(file.name)}, {options})"
+        reader = f"read_parquet({DUCKDB.literal(file.name)}, {options})"
         described = fetch(f"DESCRIBE SELECT * FROM {reader}", label)
         kinds = [str(row[1]) for row in described]
         self._numbered = all(str(row[0]).lower() != NUMBER for row in described)  # else DuckDB's own number is hidden

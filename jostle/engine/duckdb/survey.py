@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jostle.diagnostics import refuse
-from jostle.engine.duckdb.cells import moment, number, text, truth
+from jostle.engine.duckdb.dialect import DUCKDB
 from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.files import OpenFile
 from jostle.engine.filesets import FileSet
-from jostle.engine.sql.rows import number_literal, text_literal
-from jostle.language.operations.moments import truncation
+from jostle.engine.sql.cells import moment, number, text, truth
+from jostle.engine.sql.functions import truncation
 from jostle.plan.bounds import as_double
 from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
 from jostle.plan.kinds import domain_kind
@@ -71,21 +71,22 @@ def _tests(cell: str, kind: str, domain: Domain) -> tuple[str, str, str, str, st
     """Conditions on a raw cell for the six counts of a column."""
     wanted = domain_kind(domain)
     numeric, temporal = wanted == "number", wanted in ("date", "time")
-    empty, value = f"{text(cell, kind)} IS NULL", moment(cell, kind, wanted) if temporal else number(cell, kind)
-    read = truth(cell, kind) if wanted == "boolean" else value
-    unreadable = f"{text(cell, kind)} IS NOT NULL AND {read} IS NULL" if wanted != "text" else "FALSE"
+    empty = f"{text(DUCKDB, cell, kind)} IS NULL"
+    value = moment(DUCKDB, cell, kind, wanted) if temporal else number(DUCKDB, cell, kind)
+    read = truth(DUCKDB, cell, kind) if wanted == "boolean" else value
+    unreadable = f"{text(DUCKDB, cell, kind)} IS NOT NULL AND {read} IS NULL" if wanted != "text" else "FALSE"
     outside = fraction = unlisted = respelt = "FALSE"
     if isinstance(domain, Integer) or domain == Open("integer"):
         fraction = f"floor({value}) <> {value}"
     if isinstance(domain, Integer | Real | Moments):
-        low, high = number_literal(as_double(domain.low)), number_literal(as_double(domain.high))
+        low, high = DUCKDB.number(as_double(domain.low)), DUCKDB.number(as_double(domain.high))
         compared = f"floor({value})" if isinstance(domain, Integer) else value
         if isinstance(domain, Moments) and domain.unit:
-            compared = truncation(domain.kind, domain.unit, value)
+            compared = truncation(DUCKDB, domain.kind, domain.unit, value)
         outside = f"{compared} < {low} OR {compared} > {high}"
     if isinstance(domain, Categories):
-        literals = [text_literal(v) if isinstance(v, str) else number_literal(v) for v in domain.values]
-        reading = value if numeric else text(cell, kind)
+        literals = [DUCKDB.literal(v) if isinstance(v, str) else DUCKDB.number(v) for v in domain.values]
+        reading = value if numeric else text(DUCKDB, cell, kind)
         unlisted = f"{reading} NOT IN ({', '.join(literals)})" if literals else "TRUE"
         if literals and not numeric:
             plain = ", ".join(f"lower(trim({literal}))" for literal in literals)

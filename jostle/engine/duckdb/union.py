@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from jostle.diagnostics import refuse
-from jostle.engine.duckdb.cells import FLOATS, WHOLE, identity, number
+from jostle.engine.duckdb.dialect import DUCKDB
 from jostle.engine.duckdb.raw import Irregular, Raw
+from jostle.engine.sql.cells import FLOATS, WHOLE, identity, number
 
 
 class Union(Raw):
@@ -67,4 +68,4 @@ def _as(cell: str, kind: str, wanted: str) -> str:
         return cell
     if wanted == "BIGINT":
         return f"CAST({cell} AS BIGINT)"
-    return number(cell, kind) if wanted == "DOUBLE" else identity(cell, kind)
+    return number(DUCKDB, cell, kind) if wanted == "DOUBLE" else identity(DUCKDB, cell, kind)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from jostle.engine import groups
 from jostle.engine.base import Capabilities
-from jostle.engine.sql import relations
+from jostle.engine.sql import exact, relations
+from jostle.engine.sql.dialect import Dialect
 from jostle.language.moments import moment_of
 from jostle.plan.kinds import domain_kind, kind_of
 from jostle.plan.plan import Bound, Count, Exact, Key, Plan, RowExpr, Scan, Term
@@ -24,6 +25,7 @@ class SqlEngine(ABC):
     """Answers of `jostle.engine.base.Engine` from the SQL of a dialect."""
 
     capabilities: ClassVar[Capabilities]
+    dialect: ClassVar[Dialect]
 
     @abstractmethod
     def base(self, plan: Scan | Bound) -> relations.Relation:
@@ -41,6 +43,10 @@ class SqlEngine(ABC):
     def batches(self, query: str, size: int) -> Iterator[Any]:
         """The rows of a query as Arrow record batches of at most `size` rows, as they come."""
 
+    def relation(self, plan: Plan) -> relations.Relation:
+        """A plan as a SELECT."""
+        return relations.relation(plan, self.base, self.dialect)
+
     def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[NDArray[Any]]:
         """Exact integers: for each term an array over the keys' values, shape (len(key.values), …), () without keys.
 
@@ -52,7 +58,7 @@ class SqlEngine(ABC):
         shape = groups.shape(keys)
         if not terms:
             return []
-        query = relations.group(relations.relation(plan, self.base), keys, terms)
+        query = relations.group(self.relation(plan), keys, terms)
         columns = self.columns(query.sql)
         at, inside = groups.positions(keys, columns[: len(keys)], shape)
         results = []
@@ -73,7 +79,7 @@ class SqlEngine(ABC):
 
         if not keys:
             return []
-        source = relations.relation(plan, self.base)
+        source = self.relation(plan)
         columns = [np.asarray(column) for column in self.columns(relations.codes(source, keys))]
         if not source.numbered:
             return columns
@@ -87,7 +93,7 @@ class SqlEngine(ABC):
         """The numbers of rows and their codes, of at most `size` rows at a time, as they come."""
         import numpy as np
 
-        for batch in self.batches(relations.codes(relations.relation(plan, self.base), keys), size):
+        for batch in self.batches(relations.codes(self.relation(plan), keys), size):
             yield [np.asarray(column) for column in batch.columns]
 
     def rows(self, plan: Plan) -> int:
@@ -101,7 +107,7 @@ class SqlEngine(ABC):
         """
         import numpy as np
 
-        query = relations.vectors(relations.relation(plan, self.base), exprs)
+        query = relations.vectors(self.relation(plan), exprs)
 
         def batches() -> Iterator[NDArray[Any]]:
             for batch in self.batches(query, size):
@@ -116,7 +122,7 @@ class SqlEngine(ABC):
         """
         import numpy as np
 
-        relation = relations.relation(plan, self.base)
+        relation = self.relation(plan)
         values, counts = self.columns(relations.tally(relation, expr, weighted=weighted))
         kind = kind_of(expr, relation.schema)
         if kind in ("date", "time"):
@@ -131,13 +137,13 @@ class SqlEngine(ABC):
         each (int64), in order."""
         import numpy as np
 
-        rows = self.fetch(relations.tuples(relations.relation(plan, self.base), exprs))
+        rows = self.fetch(relations.tuples(self.relation(plan), exprs))
         return [tuple(map(groups.plain, row[:-1])) for row in rows], np.array([r[-1] for r in rows], dtype=np.int64)
 
     def records(self, plan: Plan) -> list[tuple[Any, ...]]:
         """The rows of a **public** relation: numbers as doubles, texts, booleans, dates, times, None. In the order of
         their numbers, where they have some, else of their values."""
-        relation = relations.relation(plan, self.base)
+        relation = self.relation(plan)
         cells = zip(*self.fetch(relations.records(relation)), strict=True)
         kinds = map(domain_kind, relation.schema.values())
         columns = [_shown(list(map(groups.plain, column)), kind) for column, kind in zip(cells, kinds, strict=False)]
@@ -153,13 +159,13 @@ class SqlEngine(ABC):
         and are None otherwise; `var` is the sample's; of several modes the smallest.
         """
         groups.shape(tuple(key for key in keys if isinstance(key, Key)))
-        relation = relations.relation(plan, self.base)
+        relation = self.relation(plan)
         by_place: dict[tuple[Any, ...], list[Any]] = {}
-        for row in self.fetch(relations.exact(relation, keys, terms)):
+        for row in self.fetch(exact.exact(relation, keys, terms)):
             by_place[tuple(map(groups.plain, row[: len(keys)]))] = [groups.plain(value) for value in row[len(keys) :]]
         for i, term in enumerate(terms):
             if term.function == "mode" and term.expr is not None:
-                for row in self.fetch(relations.mode(relation, keys, term.expr)):
+                for row in self.fetch(exact.mode(relation, keys, term.expr)):
                     by_place[tuple(map(groups.plain, row[:-1]))][i] = groups.plain(row[-1])
         empty = [0.0 if term.function in ("count", "count_distinct", "sum") else None for term in terms]
         order = groups.order(keys, by_place)

@@ -3,8 +3,8 @@
 It decides which rows of a person stay, where any choice would do that looks at no other person's row; it keeps no
 secret. 62 bits, in two halves of 31 so that no product leaves 64 bits: a Feistel network, one round a cell and three at
 the end. A cell that is written as a whole number of 64 bits counts as that number, whether a file stores it as a text
-or not; other texts count by 48 bits of their SHA-256. Different rows may have the same hash: whoever chooses by it lets
-the cells themselves decide where it ties.
+or not; other texts count by 48 bits of their SHA-256, and doubles by their own bits, of which −0 has those of 0.
+Different rows may have the same hash: whoever chooses by it lets the cells themselves decide where it ties.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from jostle.engine.sql.dialect import Dialect
+from jostle.engine.sql.dialect import Dialect, subquery
 from jostle.engine.sql.rows import Physical
 
 if TYPE_CHECKING:
@@ -30,15 +30,15 @@ def hashed(source: str, cells: list[Physical], dialect: Dialect) -> str:
     """The rows of `source` with a BIGINT `h` from 0 to 2^62 − 1; a cell is a whole number or a text, or NULL."""
     xor, right = dialect.xor.format, dialect.right.format
     query = f"SELECT *, {', '.join(f'{counted_as(cell, dialect)} AS x{i}' for i, cell in enumerate(cells)) or '0 AS x'}"
-    query += f" FROM ({source})"
+    query += f" FROM {subquery(source)}{dialect.fence}"
     low, high = (f"CAST({start} AS BIGINT)" for start in _START)
     for i in range(len(cells) + _ROUNDS):
         if i < len(cells):
             low = xor(low, f"(x{i} & {_HALF})")
             high = xor(high, f"({right(f'x{i}', 31)} & {_HALF})")
-        query = f"SELECT *, ({low}) * {_factor(i)} AS u{i}, {high} AS v{i} FROM ({query})"
+        query = f"SELECT *, ({low}) * {_factor(i)} AS u{i}, {high} AS v{i} FROM {subquery(query)}{dialect.fence}"
         low, high = xor(f"v{i}", right(f"u{i}", 31)), f"(u{i} & {_HALF})"
-    return f"SELECT *, {xor(f'({low}) * {_HALF + 1}', high)} AS h FROM ({query})"
+    return f"SELECT *, {xor(f'({low}) * {_HALF + 1}', high)} AS h FROM {subquery(query)}{dialect.fence}"
 
 
 def hashes_of(cells: Sequence[NDArray[Any]], rows: int) -> NDArray[Any]:
@@ -62,10 +62,9 @@ def counted_as(cell: Physical, dialect: Dialect) -> str:
     """The whole number, of 64 bits, that a cell counts as."""
     if cell.whole:
         return f"coalesce(CAST({cell.alias} AS BIGINT), {MISSING})"
-    text, whole = cell.alias, dialect.cast.format(cell.alias, "BIGINT")
-    digest = dialect.hexadecimal.format(f"left({dialect.sha256.format(text)}, 12)")
-    written = f"WHEN CAST({whole} AS VARCHAR) = {text} THEN {whole}"
-    return f"CASE {written} WHEN {text} IS NULL THEN {MISSING} ELSE {digest} END"
+    text, whole = cell.alias, dialect.whole_of.format(cell.alias)
+    written = f"WHEN {dialect.as_text(whole)} = {text} THEN {whole}"
+    return f"CASE {written} WHEN {text} IS NULL THEN {MISSING} ELSE {dialect.digest.format(text)} END"
 
 
 def _factor(turn: int) -> int:

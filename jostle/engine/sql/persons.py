@@ -6,13 +6,12 @@ Everything here is a function of one person's rows: no other row decides what st
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 
-from jostle.engine.sql.dialect import Dialect
+from jostle.engine.sql.dialect import Dialect, subquery
 from jostle.engine.sql.hashes import hashed
-from jostle.engine.sql.rows import Physical, RowSql, canonical, number_literal
+from jostle.engine.sql.rows import Physical, RowSql
 from jostle.engine.sql.terms import check_number, fixed_term
-from jostle.plan.kinds import kind_of
+from jostle.plan.kinds import domain_kind, kind_of
 from jostle.plan.plan import WEIGHT_BITS, Count, Extreme, GroupRows, GroupTerm, RowExpr, Truncate
 from jostle.plan.schemas import group_key_value
 
@@ -33,14 +32,15 @@ def rows_per_key(
     shares of 2^WEIGHT_BITS.
     """
     group = f"PARTITION BY {', '.join(by)}"
-    order = ", ".join(["h", *(cell.alias for cell in cells)])
+    order = ", ".join(["h", *(f"{cell.alias} NULLS LAST" for cell in cells)])
     added = f"row_number() OVER ({group} ORDER BY {order}) AS place"
     if weighted:
         added += f", least(count(*) OVER ({group}), {int(most)}) AS many"
-        shares = [dialect.quotient.format(f"{place} * {2**WEIGHT_BITS}", "many") for place in ("place", "(place - 1)")]
-        items += f", {shares[0]} - {shares[1]} AS w"
-    rows = hashed(f"SELECT * FROM ({source}){known(by)}", cells, dialect)
-    return f"SELECT {items} FROM (SELECT *, {added} FROM ({rows})) WHERE place <= {int(most)}"
+        last, first = (f"({place} * {2**WEIGHT_BITS})" for place in ("place", "(place - 1)"))
+        items += f", {dialect.quotient.format(last, 'many')} - {dialect.quotient.format(first, 'many')} AS w"
+    rows = hashed(f"SELECT * FROM {subquery(source)}{known(by)}", cells, dialect)
+    placed = subquery(f"SELECT *, {added} FROM {subquery(rows)}")
+    return f"SELECT {items} FROM {placed} WHERE place <= {int(most)}"
 
 
 def known(values: list[str]) -> str:
@@ -50,7 +50,7 @@ def known(values: list[str]) -> str:
 
 def person(by: list[str], dialect: Dialect) -> str:
     """One text for the values that tell whose a row is."""
-    return by[0] if len(by) == 1 else canonical(by, dialect)
+    return by[0] if len(by) == 1 else dialect.canonical(by)
 
 
 def truncated(plan: Truncate, rows: RowSql, source: str, hidden: list[str]) -> str:
@@ -62,36 +62,48 @@ def truncated(plan: Truncate, rows: RowSql, source: str, hidden: list[str]) -> s
     if plan.order is not None:
         items.append(f"{rows.value(plan.order)} AS o")
         first = [f"o{' DESC' if plan.descending else ''} NULLS LAST"]
-    query = f"SELECT * FROM (SELECT {', '.join(items)} FROM ({rows.over(source)})){known(keys)}"
+    inner = subquery(f"SELECT {', '.join(items)} FROM {subquery(rows.over(source))}")
+    query = f"SELECT * FROM {inner}{known(keys)}"
     group = f"PARTITION BY {', '.join(['p', *keys])}"
     if plan.rows is not None:
-        query = hashed(query, cells_of(rows.columns.values()), rows.dialect)
-        order = ", ".join([*first, "h", *columns, *(["n"] if "n" in hidden else [])])
-        query = f"SELECT *, row_number() OVER ({group} ORDER BY {order}) AS place FROM ({query})"
+        query = hashed(query, cells_of(rows), rows.dialect)
+        last = [f"{column} NULLS LAST" for column in columns]
+        order = ", ".join([*first, "h", *last, *(["n"] if "n" in hidden else [])])
+        query = f"SELECT *, row_number() OVER ({group} ORDER BY {order}) AS place FROM {subquery(query)}"
         names = ", ".join([*shown, *keys, *["o"] * bool(first)])
-        query = f"SELECT {names} FROM ({query}) WHERE place <= {plan.rows}"
+        query = f"SELECT {names} FROM {subquery(query)} WHERE place <= {plan.rows}"
     if plan.groups is not None and keys:
         if first:
-            query = f"SELECT *, {'max' if plan.descending else 'min'}(o) OVER ({group}) AS best FROM ({query})"
+            query = f"SELECT *, {'max' if plan.descending else 'min'}(o) OVER ({group}) AS best FROM {subquery(query)}"
             first = [first[0].replace("o", "best", 1)]
         query = hashed(query, [Physical("p"), *_as_cells(plan.keys, rows)], rows.dialect)
         order = ", ".join([*first, "h", *keys])
-        query = f"SELECT *, dense_rank() OVER (PARTITION BY p ORDER BY {order}) AS row_group FROM ({query})"
-        query = f"SELECT * FROM ({query}) WHERE row_group <= {plan.groups}"
-    return f"SELECT {', '.join(shown)} FROM ({query})"
+        query = f"SELECT *, dense_rank() OVER (PARTITION BY p ORDER BY {order}) AS row_group FROM {subquery(query)}"
+        query = f"SELECT * FROM {subquery(query)} WHERE row_group <= {plan.groups}"
+    return f"SELECT {', '.join(shown)} FROM {subquery(query)}"
 
 
 def _as_cells(keys: tuple[RowExpr, ...], rows: RowSql) -> list[Physical]:
     """The keys `k0` … as whole numbers and texts."""
-    numeric = [kind_of(expr, rows.schema) == "number" for expr in keys]
-    texts = (f"CAST(k{i} AS VARCHAR)" for i in range(len(keys)))
-    whole = (rows.dialect.cast.format(f"k{i}", "BIGINT") for i in range(len(keys)))
-    return [Physical(w, True) if n else Physical(t) for n, w, t in zip(numeric, whole, texts, strict=True)]
+    kinds = [kind_of(expr, rows.schema) for expr in keys]
+    return [
+        Physical(rows.dialect.whole.format(f"k{i}"), True) if kind == "number" else _cell(f"k{i}", kind, rows.dialect)
+        for i, kind in enumerate(kinds)
+    ]  # fmt: skip
 
 
-def cells_of(columns: Iterable[Physical]) -> list[Physical]:
-    """The columns of a relation as whole numbers and texts."""
-    return [column if column.whole else Physical(f"CAST({column.alias} AS VARCHAR)") for column in columns]
+def _cell(name: str, kind: str, dialect: Dialect) -> Physical:
+    if kind == "text":
+        return Physical(name)
+    return Physical(dialect.as_text(name)) if kind == "boolean" else Physical(dialect.bits.format(name), True)
+
+
+def cells_of(rows: RowSql) -> list[Physical]:
+    """The columns of a relation as whole numbers and texts, by which they are hashed."""
+    return [
+        column if column.whole else _cell(column.alias, domain_kind(rows.schema[name]), rows.dialect)
+        for name, column in rows.columns.items()
+    ]  # fmt: skip
 
 
 def grouped(plan: GroupRows, rows: RowSql, source: str) -> tuple[str, list[bool]]:
@@ -108,9 +120,9 @@ def grouped(plan: GroupRows, rows: RowSql, source: str) -> tuple[str, list[bool]
         inner += [f"{value} AS v{i}"] if value else []
         outer.append(f"{summary} AS c{len(plan.keys) + i}")
         whole.append(exact)
-    query = f"SELECT {', '.join(inner) or '1 AS one'} FROM ({rows.over(source)})"
+    query = f"SELECT {', '.join(inner) or '1 AS one'} FROM {subquery(rows.over(source))}"
     items, groups = ", ".join([*outer, *["p"] * plan.person]), ", ".join(names)
-    return f"SELECT {items} FROM ({query}){known(names)}{f' GROUP BY {groups}' if groups else ''}", whole
+    return f"SELECT {items} FROM {subquery(query)}{known(names)}{f' GROUP BY {groups}' if groups else ''}", whole
 
 
 def _term(rows: RowSql, term: GroupTerm, name: str) -> tuple[str, str, bool]:
@@ -123,8 +135,8 @@ def _term(rows: RowSql, term: GroupTerm, name: str) -> tuple[str, str, bool]:
     if isinstance(term, Extreme):
         return rows.value(term.expr), f"{'max' if term.largest else 'min'}({name})", False
     value, _ = fixed_term(rows, term, rows.schema)
-    total = f"CAST(coalesce(sum({name}), 0) AS DOUBLE)"
-    return value, f"({total} * {number_literal(math.ldexp(1.0, -term.bits))})" if term.bits else total, False
+    total = rows.dialect.as_double(f"coalesce(sum({name}), 0)")
+    return value, f"({total} * {rows.dialect.number(math.ldexp(1.0, -term.bits))})" if term.bits else total, False
 
 
 def _key(rows: RowSql, expr: RowExpr) -> str:

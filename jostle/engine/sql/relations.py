@@ -12,19 +12,17 @@ from dataclasses import dataclass, replace
 
 from jostle.diagnostics import refuse
 from jostle.engine.sql import persons
-from jostle.engine.sql.dialect import DUCKDB, Dialect
-from jostle.engine.sql.rows import Physical, RowSql, among, constant_literal, number_literal
+from jostle.engine.sql.dialect import Dialect, subquery
+from jostle.engine.sql.rows import Physical, RowSql
 from jostle.engine.sql.terms import check_number, fixed_term
 from jostle.plan.domains import Categories, Integer
 from jostle.plan.kinds import Schema, domain_kind, kind_of
 from jostle.plan.plan import (
-    STATISTICS,
     WEIGHT_BITS,
     Bound,
     Column,
     Count,
     Derive,
-    Exact,
     Filter,
     GroupRows,
     Join,
@@ -53,10 +51,10 @@ class Relation:
     columns: dict[str, Physical]
     schema: Schema
     most_rows: int
+    dialect: Dialect
     weighted: bool = False
     numbered: bool = False
     personal: bool = False
-    dialect: Dialect = DUCKDB
 
     def rows(self) -> RowSql:
         return RowSql(self.columns, self.schema, self.dialect)
@@ -65,52 +63,52 @@ class Relation:
 Base = Callable[[Scan | Bound], Relation]
 
 
-def relation(plan: Plan, base: Base, depth: int = 0) -> Relation:
+def relation(plan: Plan, base: Base, dialect: Dialect, depth: int = 0) -> Relation:
     check_plan_depth(depth)
     if isinstance(plan, Scan | Bound):
         return base(plan)
     if isinstance(plan, Filter):
-        return _filter(plan, base, depth)
+        return _filter(plan, base, dialect, depth)
     if isinstance(plan, Derive):
-        return _derive(plan, relation(plan.source, base, depth + 1))
+        return _derive(plan, relation(plan.source, base, dialect, depth + 1))
     if isinstance(plan, Truncate):
-        return _truncate(plan, relation(plan.source, base, depth + 1))
+        return _truncate(plan, relation(plan.source, base, dialect, depth + 1))
     if isinstance(plan, GroupRows):
-        return _group_rows(plan, relation(plan.source, base, depth + 1))
+        return _group_rows(plan, relation(plan.source, base, dialect, depth + 1))
     if isinstance(plan, Listed):
-        return _listed(plan)
+        return _listed(plan, dialect)
     if isinstance(plan, Known):
-        return replace(relation(plan.source, base, depth + 1), schema=dict(plan.columns))
+        return replace(relation(plan.source, base, dialect, depth + 1), schema=dict(plan.columns))
     if isinstance(plan, Union):
-        return _union(plan, base, depth)
-    return _join(plan, relation(plan.left, base, depth + 1), relation(plan.right, base, depth + 1))
+        return _union(plan, base, dialect, depth)
+    return _join(plan, relation(plan.left, base, dialect, depth + 1), relation(plan.right, base, dialect, depth + 1))
 
 
-def _listed(plan: Listed) -> Relation:
+def _listed(plan: Listed, dialect: Dialect) -> Relation:
     """Rows as literals, numbered in their order."""
     kinds = [domain_kind(domain) for _, domain in plan.columns]
     names = [f"c{i}" for i in range(len(kinds))]
     rows = [
-        ", ".join([*(constant_literal(cell, kind) for cell, kind in zip(row, kinds, strict=True)), f"{n}"])
+        ", ".join([*(dialect.constant(cell, kind) for cell, kind in zip(row, kinds, strict=True)), f"{n}"])
         for n, row in enumerate(plan.rows or ((None,) * len(kinds),))
     ]  # fmt: skip
     sql = f"SELECT * FROM (VALUES ({'), ('.join(rows)})) AS v({', '.join([*names, 'n'])})"
     columns = {name: Physical(f"c{i}") for i, (name, _) in enumerate(plan.columns)}
     sql += "" if plan.rows else " WHERE FALSE"
-    return Relation(sql, columns, dict(plan.columns), len(plan.rows), numbered=True)
+    return Relation(sql, columns, dict(plan.columns), len(plan.rows), dialect, numbered=True)
 
 
-def _filter(plan: Filter, base: Base, depth: int) -> Relation:
+def _filter(plan: Filter, base: Base, dialect: Dialect, depth: int) -> Relation:
     conditions: list[RowExpr] = []
     source: Plan = plan
     while isinstance(source, Filter):
         conditions.append(source.condition)
         source = source.source
-    inner = relation(source, base, depth + 1)
+    inner = relation(source, base, dialect, depth + 1)
     rows = inner.rows()
     tests = [_condition(rows, condition, inner.schema) for condition in reversed(conditions)]
     names = ", ".join([*(physical.alias for physical in inner.columns.values()), *_hidden(inner)])
-    sql = f"SELECT {names} FROM ({rows.over(inner.sql)}) WHERE {' AND '.join(tests)}"
+    sql = f"SELECT {names} FROM {subquery(rows.over(inner.sql))} WHERE {' AND '.join(tests)}"
     return replace(inner, sql=sql)
 
 
@@ -137,7 +135,7 @@ def _derive(plan: Derive, inner: Relation) -> Relation:
         schema[name] = derived_domain(expr, inner.schema)
         columns[name] = Physical(f"c{i}", alias is not None)
         items.append(f"{alias or rows.value(expr)} AS c{i}")
-    sql = f"SELECT {', '.join([*items, *_hidden(inner)]) or '1 AS unused'} FROM ({rows.over(inner.sql)})"
+    sql = f"SELECT {', '.join([*items, *_hidden(inner)]) or '1 AS unused'} FROM {subquery(rows.over(inner.sql))}"
     return replace(inner, sql=sql, columns=columns, schema=schema)
 
 
@@ -158,7 +156,7 @@ def _join(plan: Join, left: Relation, right: Relation) -> Relation:
         sides = sides if name in shared else sides[:1]
         whole = all(physical.whole for _, physical in sides)
         values = [
-            f"{of}.{p.alias}" if p.whole == whole else f"CAST({of}.{p.alias} AS DOUBLE)" for of, p in sides
+            f"{of}.{p.alias}" if p.whole == whole else left.dialect.as_double(f"{of}.{p.alias}") for of, p in sides
         ]  # fmt: skip
         columns[name] = Physical(f"c{i}", whole)
         items.append(f"{values[0] if len(values) == 1 else f'coalesce({values[0]}, {values[1]})'} AS c{i}")
@@ -175,7 +173,7 @@ def _join(plan: Join, left: Relation, right: Relation) -> Relation:
     weighted = left.weighted or right.weighted
     most = left.most_rows * right.most_rows + kept[0] * left.most_rows + kept[1] * right.most_rows
     personal = left.personal or right.personal
-    return Relation(sql, columns, schema, most, weighted, personal=personal, dialect=left.dialect)
+    return Relation(sql, columns, schema, most, left.dialect, weighted, personal=personal)
 
 
 def _truncate(plan: Truncate, inner: Relation) -> Relation:
@@ -191,22 +189,23 @@ def _group_rows(plan: GroupRows, inner: Relation) -> Relation:
     sql, whole = persons.grouped(plan, inner.rows(), inner.sql)
     columns = {name: Physical(f"c{i}", whole[i]) for i, (name, _) in enumerate((*plan.keys, *plan.terms))}
     schema = group_rows_schema(plan, inner.schema)
-    return Relation(sql, columns, schema, inner.most_rows, personal=plan.person, dialect=inner.dialect)
+    return Relation(sql, columns, schema, inner.most_rows, inner.dialect, personal=plan.person)
 
 
-def _union(plan: Union, base: Base, depth: int) -> Relation:
+def _union(plan: Union, base: Base, dialect: Dialect, depth: int) -> Relation:
     """What all sources are made of is read once, unless it is a data set, which is as soon read again."""
     shared = _shared(plan.sources)
     if shared is None or isinstance(shared, Scan | Bound):
-        return _rows_of_all([relation(source, base, depth + 1) for source in plan.sources])
-    inner, stand_in = relation(shared, base, depth + 1), Scan(f"shared{depth}", ())
+        return _rows_of_all([relation(source, base, dialect, depth + 1) for source in plan.sources])
+    inner, stand_in = relation(shared, base, dialect, depth + 1), Scan(f"shared{depth}", ())
     again = replace(inner, sql=f"SELECT * FROM {stand_in.data}")
 
     def read(scan: Scan | Bound) -> Relation:
         return again if scan == stand_in else base(scan)
 
-    union = _rows_of_all([relation(_over(source, shared, stand_in), read, depth + 1) for source in plan.sources])
-    return replace(union, sql=f"WITH {stand_in.data} AS MATERIALIZED ({inner.sql}) {union.sql}")
+    sources = [_over(source, shared, stand_in) for source in plan.sources]
+    union = _rows_of_all([relation(source, read, dialect, depth + 1) for source in sources])
+    return replace(union, sql=dialect.shared.format(stand_in.data, inner.sql, union.sql))
 
 
 def _shared(sources: tuple[Plan, ...]) -> Plan | None:
@@ -245,16 +244,17 @@ def _rows_of_all(sides: list[Relation]) -> Relation:
         items = []
         for i, name in enumerate(schema):
             physical = side.columns[name]
-            value = f"CAST({physical.alias} AS DOUBLE)" if physical.whole and not whole[name] else physical.alias
+            value = physical.alias
+            value = side.dialect.as_double(value) if physical.whole and not whole[name] else value
             items.append(f"{value} AS c{i}")
         if weighted and not side.weighted:
             items.append(f"{2**WEIGHT_BITS} AS w")
         items += _carried(replace(side, personal=personal))
-        parts.append(f"SELECT {', '.join(items) or '1 AS unused'} FROM ({side.sql})")
+        parts.append(f"SELECT {', '.join(items) or '1 AS unused'} FROM {subquery(side.sql)}")
     columns = {name: Physical(f"c{i}", whole[name]) for i, name in enumerate(schema)}
     most = sum(side.most_rows for side in sides)
-    sql, dialect = " UNION ALL ".join(parts), sides[0].dialect
-    return Relation(sql, columns, schema, most, weighted, personal=personal, dialect=dialect)
+    sql = " UNION ALL ".join(parts)
+    return Relation(sql, columns, schema, most, sides[0].dialect, weighted, personal=personal)
 
 
 def _few(side: Relation, on: tuple[str, ...], most: int, *, whole: bool) -> Relation:
@@ -264,11 +264,11 @@ def _few(side: Relation, on: tuple[str, ...], most: int, *, whole: bool) -> Rela
     """
     aliases = [physical.alias for physical in side.columns.values()]
     keys = [side.columns[name].alias for name in on]
-    cells = persons.cells_of(side.columns.values())
+    cells = persons.cells_of(side.rows())
     sql = persons.rows_per_key(", ".join(aliases), side.sql, keys, cells, most, dialect=side.dialect)
     if whole:
         without = " OR ".join(f"{key} IS NULL" for key in keys)
-        sql = f"{sql} UNION ALL SELECT {', '.join(aliases)} FROM ({side.sql}) WHERE {without}"
+        sql = f"{sql} UNION ALL SELECT {', '.join(aliases)} FROM {subquery(side.sql)} WHERE {without}"
     return replace(side, sql=sql, weighted=False, numbered=False, personal=False)
 
 
@@ -290,8 +290,8 @@ def group(source: Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> G
     rows = source.rows()
     inner, tests, outer, as_text = [], [], [], []
     for i, key in enumerate(keys):
-        inner.append(f"{_key_value(rows, key, source.schema)} AS k{i}")
-        test = _key_test(f"k{i}", key, source.schema)
+        inner.append(f"{key_value(rows, key, source.schema)} AS k{i}")
+        test = key_test(rows, f"k{i}", key, source.schema)
         tests += [test] if test else []
     for i, term in enumerate(terms):
         if term.weighted:
@@ -299,7 +299,7 @@ def group(source: Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> G
         if isinstance(term, Count) and term.weighted:
             inner.append(_weight_where(rows, term, source.schema) + f" AS v{i}")
             wide = source.most_rows >= 2 ** (63 - WEIGHT_BITS)
-            outer.append(f"CAST(coalesce(sum(v{i}), 0) AS {'VARCHAR' if wide else 'BIGINT'}) AS a{i}")
+            outer.append(f"{_sum(source.dialect, f'v{i}', wide=wide)} AS a{i}")
             as_text.append(wide)
         elif term.expr is None:
             outer.append(f"count(*) AS a{i}")
@@ -312,10 +312,14 @@ def group(source: Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> G
             value, largest = fixed_term(rows, term, source.schema)
             wide = largest * source.most_rows >= 2**63
             inner.append(f"{value} AS v{i}")
-            outer.append(f"CAST(coalesce(sum(v{i}), 0) AS {'VARCHAR' if wide else 'BIGINT'}) AS a{i}")
+            outer.append(f"{_sum(source.dialect, f'v{i}', wide=wide)} AS a{i}")
             as_text.append(wide)
     names = [f"k{i}" for i in range(len(keys))]
-    return Grouped(_aggregate(names, outer, inner, tests, rows.over(source.sql)), tuple(as_text))
+    return Grouped(aggregate(names, outer, inner, tests, rows.over(source.sql)), tuple(as_text))
+
+
+def _sum(dialect: Dialect, value: str, *, wide: bool) -> str:
+    return dialect.total.format(value) if wide else f"CAST(coalesce(sum({value}), 0) AS BIGINT)"
 
 
 def codes(source: Relation, keys: tuple[Key, ...]) -> str:
@@ -327,22 +331,22 @@ def codes(source: Relation, keys: tuple[Key, ...]) -> str:
     whole = "INTEGER" if source.most_rows < 2**31 else "BIGINT"
     items, lists = [f"CAST(n AS {whole}) AS n"] if source.numbered else [], ""
     for i, key in enumerate(keys):
-        value, size = _key_value(rows, key, source.schema), len(key.values)
+        value, size = key_value(rows, key, source.schema), len(key.values)
         if isinstance(key.values, range):
             first, last = (key.values[0], key.values[-1]) if key.values else (0, -1)
             place = f"CASE WHEN {value} BETWEEN {first} AND {last} THEN {value} - ({first}) END"
         else:
             kind = kind_of(key.expr, source.schema)
             places = {v: at for at, v in reversed([*enumerate(key.values)])}  # of a value that stands twice the first
-            listed = ", ".join(constant_literal(v, kind) for v in key.values)
+            listed = ", ".join(source.dialect.constant(v, kind) for v in key.values)
             place = f"nullif({source.dialect.place.format(value, listed)}, 0) - 1" if listed else "NULL"
             if len(places) > _PLACES:
-                table = ", ".join(f"({constant_literal(v, kind)}, {at})" for v, at in places.items())
-                lists += f" LEFT JOIN (VALUES {table}) l{i}(v, place) ON {value} = l{i}.v"
+                table = ", ".join(f"({source.dialect.constant(v, kind)}, {at})" for v, at in places.items())
+                lists += f" LEFT JOIN (VALUES {table}) AS l{i}(v, place) ON {value} = l{i}.v"
                 place = f"l{i}.place"
-        whole = "TINYINT" if size < 2**7 else "SMALLINT" if size < 2**15 else "INTEGER"
+        whole = source.dialect.tiny if size < 2**7 else "SMALLINT" if size < 2**15 else "INTEGER"
         items.append(f"CAST(coalesce({place}, -1) AS {whole}) AS k{i}")
-    return f"SELECT {', '.join(items)} FROM ({rows.over(source.sql)}) t{lists}"
+    return f"SELECT {', '.join(items)} FROM {subquery(rows.over(source.sql))}{lists}"
 
 
 def _need_weights(source: Relation) -> None:
@@ -357,10 +361,11 @@ def _weight_where(rows: RowSql, term: Count, schema: Schema) -> str:
     return "w" if term.expr is None else f"CASE WHEN {rows.value(term.expr)} IS NOT NULL THEN w END"
 
 
-def _aggregate(keys: list[str], outer: list[str], inner: list[str], tests: list[str], source: str) -> str:
+def aggregate(keys: list[str], outer: list[str], inner: list[str], tests: list[str], source: str) -> str:
     where = f" WHERE {' AND '.join(tests)}" if tests else ""
     by = f" GROUP BY {', '.join(keys)}" if keys else ""
-    return f"SELECT {', '.join(keys + outer)} FROM (SELECT {', '.join(inner) or '1 AS one'} FROM ({source})){where}{by}"
+    values = subquery(f"SELECT {', '.join(inner) or '1 AS one'} FROM {subquery(source)}")
+    return f"SELECT {', '.join(keys + outer)} FROM {values}{where}{by}"
 
 
 def floors(key: Key) -> bool:
@@ -370,16 +375,16 @@ def floors(key: Key) -> bool:
     )
 
 
-def _key_value(rows: RowSql, key: Key, schema: Schema) -> str:
+def key_value(rows: RowSql, key: Key, schema: Schema) -> str:
     kind = kind_of(key.expr, schema)
     if kind != "number":
         return rows.value(key.expr)
     if not isinstance(key.values, range):
-        return f"floor({rows.value(key.expr)})" if floors(key) else rows.value(key.expr)
-    return rows.whole_column(key.expr) or rows.dialect.cast.format(f"floor({rows.value(key.expr)})", "BIGINT")
+        return rows.floor(key.expr) if floors(key) else rows.value(key.expr)
+    return rows.whole_column(key.expr) or rows.whole_floor(key.expr)
 
 
-def _key_test(name: str, key: Key, schema: Schema) -> str | None:
+def key_test(rows: RowSql, name: str, key: Key, schema: Schema) -> str | None:
     """What holds of the listed values of a key alone; None where a column has no others: a test for NULL costs as much
     as a group for it."""
     if not key.values:
@@ -392,7 +397,7 @@ def _key_test(name: str, key: Key, schema: Schema) -> str | None:
     kind = kind_of(key.expr, schema)
     if kind == "text" and isinstance(domain, Categories) and set(domain.values) <= set(key.values):
         return None
-    return among(name, [constant_literal(value, kind) for value in key.values])
+    return rows.dialect.among(name, [rows.dialect.constant(value, kind) for value in key.values])
 
 
 def vectors(source: Relation, exprs: tuple[RowExpr, ...]) -> str:
@@ -400,9 +405,10 @@ def vectors(source: Relation, exprs: tuple[RowExpr, ...]) -> str:
     rows = source.rows()
     for expr in exprs:
         check_number("a vector", expr, source.schema)
-    inner = [f"CAST({rows.value(expr)} AS DOUBLE) AS v{i}" for i, expr in enumerate(exprs)]
+    inner = [f"{rows.value(expr)} AS v{i}" for i, expr in enumerate(exprs)]
     tests = " AND ".join(f"v{i} IS NOT NULL" for i in range(len(exprs)))
-    return f"SELECT * FROM (SELECT {', '.join(inner)} FROM ({rows.over(source.sql)})) WHERE {tests}"
+    values = subquery(f"SELECT {', '.join(inner)} FROM {subquery(rows.over(source.sql))}")
+    return f"SELECT * FROM {values} WHERE {tests}"
 
 
 def tuples(source: Relation, exprs: tuple[RowExpr, ...]) -> str:
@@ -411,17 +417,18 @@ def tuples(source: Relation, exprs: tuple[RowExpr, ...]) -> str:
     names = [f"v{i}" for i in range(len(exprs))]
     inner = [f"{rows.value(expr)} AS {name}" for expr, name in zip(exprs, names, strict=True)]
     tests = [f"{name} IS NOT NULL" for name in names]
-    counted = _aggregate(names, ["count(*) AS n"], inner, tests, rows.over(source.sql))
+    counted = aggregate(names, ["count(*) AS n"], inner, tests, rows.over(source.sql))
     return f"{counted} ORDER BY {', '.join(names)}"
 
 
 def records(source: Relation) -> str:
     """The rows of a relation in the order of their numbers, else of their values."""
     names = [physical.alias for physical in source.columns.values()]
-    items = [f"CAST({p.alias} AS DOUBLE) AS {p.alias}" if p.whole else p.alias for p in source.columns.values()]
+    double = source.dialect.as_double
+    items = [f"{double(p.alias)} AS {p.alias}" if p.whole else p.alias for p in source.columns.values()]
     order = "n" if source.numbered else ", ".join(f"{name} NULLS LAST" for name in names)
-    inner = f"SELECT {', '.join([*items, *['n'] * source.numbered])} FROM ({source.sql})"
-    return f"SELECT {', '.join(names)} FROM ({inner}) ORDER BY {order}"
+    inner = f"SELECT {', '.join([*items, *['n'] * source.numbered])} FROM {subquery(source.sql)}"
+    return f"SELECT {', '.join(names)} FROM {subquery(inner)} ORDER BY {order}"
 
 
 def tally(source: Relation, expr: RowExpr, *, weighted: bool = False) -> str:
@@ -430,68 +437,5 @@ def tally(source: Relation, expr: RowExpr, *, weighted: bool = False) -> str:
     if weighted:
         _need_weights(source)
         items, many = items + ", w", "CAST(sum(w) AS BIGINT)"
-    inner = f"SELECT {items} FROM ({rows.over(source.sql)})"
-    return f"SELECT v, {many} AS n FROM ({inner}) WHERE v IS NOT NULL GROUP BY v ORDER BY v"
-
-
-# Exact aggregates of public relations --------------------------------------------------------------
-
-_EXACT = {
-    "count": "count({v})", "count_distinct": "count(DISTINCT {v})", "sum": "coalesce(sum({v}), 0)", "avg": "avg({v})",
-    "var": "var_samp({v})", "min": "min({v})", "max": "max({v})", "mode": "min({v})",
-}  # fmt: skip
-_ANY_KIND = frozenset({"min", "max", "count_distinct", "mode", "count"})
-
-
-def exact(source: Relation, keys: tuple[Key | RowExpr, ...], terms: tuple[Exact, ...]) -> str:
-    """Key columns, then a column a term; groups of listed keys that have no rows are left out."""
-    rows = source.rows()
-    inner, tests, names = _exact_keys(rows, source.schema, keys)
-    outer = []
-    for i, term in enumerate(terms):
-        if term.expr is not None:
-            inner.append(f"{rows.value(term.expr)} AS v{i}")
-        outer.append(f"{_exact_term(term, f'v{i}', source.schema)} AS a{i}")
-    return _aggregate(names, outer, inner, tests, rows.over(source.sql))
-
-
-def _exact_keys(
-    rows: RowSql, schema: Schema, keys: tuple[Key | RowExpr, ...]
-) -> tuple[list[str], list[str], list[str]]:
-    inner, tests = [], []
-    for i, key in enumerate(keys):
-        if isinstance(key, Key):
-            inner.append(f"{_key_value(rows, key, schema)} AS k{i}")
-            test = _key_test(f"k{i}", key, schema)
-            tests += [test] if test else []
-        else:
-            value = rows.value(key)
-            inner.append(f"{f'floor({value})' if kind_of(key, schema) == 'number' else value} AS k{i}")
-        tests.append(f"k{i} IS NOT NULL")
-    return inner, tests, [f"k{i}" for i in range(len(keys))]
-
-
-def _exact_term(term: Exact, value: str, schema: Schema) -> str:
-    if term.function == "count" and term.expr is None:
-        return "count(*)"
-    if term.expr is None or term.function not in STATISTICS:
-        raise refuse("TypeError", f"`{term.function}` needs a value to aggregate")
-    if term.function not in _ANY_KIND:
-        check_number(term.function, term.expr, schema)
-    if term.function == "quantile":
-        q = term.argument
-        if q is None or not 0 <= q <= 1:
-            raise refuse("ValueError", "a quantile lies between 0 and 1", help="quantile(x, 0.9)")
-        return f"quantile_cont({value}, {number_literal(q)})"
-    return _EXACT[term.function].format(v=value)
-
-
-def mode(source: Relation, keys: tuple[Key | RowExpr, ...], expr: RowExpr) -> str:
-    """Key columns, then the most frequent value, the smallest of those that tie."""
-    rows = source.rows()
-    inner, tests, names = _exact_keys(rows, source.schema, keys)
-    inner.append(f"{rows.value(expr)} AS v")
-    counted = _aggregate([*names, "v"], ["count(*) AS n"], inner, [*tests, "v IS NOT NULL"], rows.over(source.sql))
-    part = f"PARTITION BY {', '.join(names)} " if names else ""
-    ranked = f"SELECT *, row_number() OVER ({part}ORDER BY n DESC, v) AS place FROM ({counted})"
-    return f"SELECT {', '.join([*names, 'v'])} FROM ({ranked}) WHERE place = 1"
+    inner = f"SELECT {items} FROM {subquery(rows.over(source.sql))}"
+    return f"SELECT v, {many} AS n FROM {subquery(inner)} WHERE v IS NOT NULL GROUP BY v ORDER BY v"

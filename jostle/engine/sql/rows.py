@@ -1,32 +1,32 @@
 """Row expressions as SQL: total, and made of no text of the user's but quoted constants.
 
-Columns are named by us (`c0`, `c1`, …). Every operation is written so that no row can make it fail, on any version of
-DuckDB: operands outside an operation's domain become NULL before it is applied, casts are TRY_CAST, and what is not
-finite becomes NULL.
+Columns are named by us (`c0`, `c1`, …). Every operation is written so that no row can make it fail: operands outside
+its domain become NULL before it is applied, and what is not finite becomes NULL. What a database spells in its own way
+comes from its dialect.
 
 Most operations carry a NaN or an infinity on, so the test for it is put off to the first operation that would not
-(and to the end), and left out where interval bounds show that it cannot occur. An operand that has to be mentioned
+(and to the end), and left out where interval bounds show that it cannot occur. An operand that is mentioned
 more than once and is long becomes a column of a subquery (`t0`, `t1`, …), so the text grows linearly.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import date
 
-from jostle.engine.sql.dialect import Dialect
+from jostle.engine.sql import functions
+from jostle.engine.sql.dialect import Dialect, clamped, subquery
 from jostle.language.moments import number_of
-from jostle.language.operations import COMPARISONS, OPERATIONS, Finite, Operands
+from jostle.language.operations import COMPARISONS, OPERATIONS
 from jostle.plan.bounds import bounds_of
 from jostle.plan.kinds import Schema, domain_of, kind_of
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
 
-TYPES = {"number": "DOUBLE", "text": "VARCHAR", "boolean": "BOOLEAN", "date": "DOUBLE", "time": "DOUBLE"}
 _SHORT = 60  # characters that may be said twice
 _EXACT = 2**53
-_FEW = 32  # constants that are as soon compared as looked up
+_DIGITS = 10**15  # whole numbers below it have one text on every engine
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,54 +48,11 @@ class _Piece:
     stage: int = 0
 
 
-def number_literal(value: float) -> str:
-    """A DOUBLE (a bare `0.1` would be a DECIMAL); NULL for what is not finite."""
-    if not math.isfinite(value):
-        return "CAST(NULL AS DOUBLE)"
-    text = repr(float(value))
-    return f"({text if 'e' in text else text + 'e0'})"
-
-
-def text_literal(value: str) -> str:
-    """A quoted VARCHAR. Standard strings know one escape, the doubled quote; NUL cannot stand in a query's text."""
-    clean = value.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
-    parts = ["'" + part.replace("'", "''") + "'" for part in clean.split("\0")]
-    return parts[0] if len(parts) == 1 else "(" + " || chr(0) || ".join(parts) + ")"
-
-
-def clamped(value: str, low: str, high: str, known: str) -> str:
-    """A number brought between two ends; NULL unless `known` holds. What lies between them takes the short way."""
-    outside = f"greatest({low}, least({high}, {value}))"
-    return f"CASE WHEN {value} BETWEEN {low} AND {high} THEN {value} WHEN {known} THEN {outside} END"
-
-
-def constant_literal(value: float | str | bool | date | None, kind: str) -> str:
-    if isinstance(value, date):
-        return number_literal(number_of(value))
-    if value is None:
-        return f"CAST(NULL AS {TYPES[kind]})"
-    if isinstance(value, bool):
-        return "TRUE" if value else "FALSE"
-    return text_literal(value) if isinstance(value, str) else number_literal(value)
-
-
-def among(value: str, literals: Sequence[str]) -> str:
-    """Whether a value is one of several constants, NULL where it is missing. Many are looked up in a table of them: a
-    database compares a list with a row one by one."""
-    if len(literals) <= _FEW:
-        return f"{value} IN ({', '.join(literals)})"
-    return f"{value} IN (SELECT v FROM (VALUES ({'), ('.join(literals)})) AS l(v))"
-
-
-def canonical(cells: list[str], dialect: Dialect) -> str:
-    """One text for a row, from the text of its cells: for each, its length in bytes, `:`, the cell; `-` for none.
-
-    No two different rows have the same text, and no other row has a part in it.
-    """
-    parts = [
-        f"CASE WHEN {cell} IS NULL THEN '-' ELSE {dialect.bytes.format(cell)} || ':' || {cell} END" for cell in cells
-    ]
-    return "(" + " || ".join(parts) + ")" if parts else "''"
+def number_text(dialect: Dialect, value: str) -> str:
+    """A text for a finite double, which only 0 and −0 share: of whole ones below 10^15 `3.0`, else of the bits."""
+    whole = f"{value} = {dialect.floor.format(value)} AND abs({value}) < {_DIGITS}"
+    shown = f"{dialect.as_text(dialect.whole.format(value))} || '.0'"
+    return f"CASE WHEN {whole} THEN {shown} ELSE '#' || {dialect.as_text(dialect.bits.format(value))} END"
 
 
 @dataclass
@@ -109,17 +66,40 @@ class RowSql:
     _names: int = 0
 
     def value(self, expr: RowExpr) -> str:
-        """A finite DOUBLE, a VARCHAR or a BOOLEAN, or NULL; of dates and times the numbers that stand for them."""
-        return self._tame(self._emit(expr, kind_of(expr, self.schema))).text
+        """A finite double, a text or a boolean, or NULL; of dates and times the numbers that stand for them."""
+        kind = kind_of(expr, self.schema)
+        text = self._tame(self._emit(expr, kind)).text
+        return self.dialect.ordered.format(text) if kind == "text" else text
 
-    def between(self, expr: RowExpr, low: float, high: float) -> str:
-        """A number brought between two ends, `low` at most `high`, or NULL; in a text that may be said again."""
+    def floor(self, expr: RowExpr) -> str:
+        """A number taken down to a whole one."""
+        return self._floor(expr).text
+
+    def whole_floor(self, expr: RowExpr) -> str:
+        """The same as a BIGINT; NULL beyond 64 bits."""
+        return self._filled(self.dialect.whole, self._floor(expr)).text
+
+    def _floor(self, expr: RowExpr) -> _Piece:
+        return self._filled(self.dialect.floor, self._tame(self._emit(expr, "number")))
+
+    def fixed(
+        self, expr: RowExpr, ends: tuple[float, float], factor: float, *, square: bool, weighted: bool, whole: str
+    ) -> str:
+        """A number brought between two ends, the lower one first, or its square, times its row's weight and a factor,
+        to the nearest whole number, which the template `whole` makes an integer; or NULL."""
+        multiply, piece = self.dialect.multiply, self._between(expr, *ends)
+        piece = self._filled(multiply, piece, piece) if square else piece
+        piece = self._filled(multiply, piece, _Piece("w")) if weighted else piece
+        piece = self._filled(multiply, piece, _Piece(self.dialect.number(factor)))
+        return self._filled(whole, self._filled(self.dialect.away, piece)).text
+
+    def _between(self, expr: RowExpr, low: float, high: float) -> _Piece:
         piece = self._named(self._tame(self._emit(expr, "number")))
-        ends = self.columns[expr.name].within if isinstance(expr, Column) else None
-        if ends is None or ends[0] < low or ends[1] > high:
-            text = clamped(piece.text, number_literal(low), number_literal(high), f"{piece.text} IS NOT NULL")
+        within = self.columns[expr.name].within if isinstance(expr, Column) else None
+        if within is None or within[0] < low or within[1] > high:
+            text = clamped(piece.text, self.dialect.number(low), self.dialect.number(high), f"{piece.text} IS NOT NULL")
             piece = self._named(_Piece(text, False, piece.stage))
-        return piece.text
+        return piece
 
     def whole_column(self, expr: RowExpr) -> str | None:
         """The name of a bare column that is stored as an integer."""
@@ -131,7 +111,7 @@ class RowSql:
 
     def over(self, relation: str) -> str:
         for stage in self._stages:
-            relation = f"SELECT *, {', '.join(stage)} FROM ({relation})"
+            relation = f"SELECT *, {', '.join(stage)} FROM {subquery(relation)}{self.dialect.fence}"
         return relation
 
     # Subqueries --------------------------------------------------------------------------------------
@@ -157,10 +137,10 @@ class RowSql:
 
     def _emit(self, expr: RowExpr, kind: str) -> _Piece:
         if isinstance(expr, Constant):
-            return _Piece(constant_literal(expr.value, kind))
+            return _Piece(self.dialect.constant(expr.value, kind))
         if isinstance(expr, Column):
             physical = self.columns[expr.name]
-            return _Piece(f"CAST({physical.alias} AS DOUBLE)" if physical.whole else physical.alias)
+            return _Piece(self.dialect.as_double(physical.alias) if physical.whole else physical.alias)
         if expr.op in COMPARISONS:
             return self._compare(expr)
         if expr.op in ("and", "or", "not"):
@@ -183,44 +163,69 @@ class RowSql:
             self._tame(self._emit(arg, kind_of(arg, self.schema))) if kind == "any" else self._emit(arg, kind)
             for arg, kind in zip(expr.args, operation.kinds, strict=True)
         ]
+        if expr.op in functions.FINITE:
+            args = [self._tame(arg) for arg in args]
         if expr.op == "/":
             return self._divide(args[0], args[1], expr.args[1])
-        if operation.operands is Operands.FINITE:
-            args = [self._tame(arg) for arg in args]
-        if operation.operands is not Operands.PLAIN:
-            args = [self._named(arg) for arg in args]
         if expr.op == "^":
             return self._power(*args)
         if expr.op == "%":
             return self._remainder(*args)
-        wild = operation.finite is Finite.NO or any(arg.wild for arg in args)
-        sql = self.dialect.operations.get(expr.op, operation.sql)
-        if not isinstance(sql, str):
-            constants = expr.args[len(args) - operation.constants :]
-            sql = sql(*(constant.value for constant in constants if isinstance(constant, Constant)))
-        return _Piece(sql.format(*[arg.text for arg in args]), wild, max(arg.stage for arg in args))
+        if expr.op == "pair":
+            return self._pair(*(self._text(arg, a) for arg, a in zip(expr.args, args, strict=True)))
+        constants = expr.args[len(args) - operation.constants :]
+        known = tuple(constant.value for constant in constants if isinstance(constant, Constant))
+        piece = self._filled(functions.template(self.dialect, expr.op, known), *args)
+        return replace(piece, wild=piece.wild or expr.op in functions.WILD)
+
+    def _filled(self, template: str, *args: _Piece) -> _Piece:
+        """A template with its operands, which are under names where it says them more than once."""
+        once = [template.count(f"{{{i}}}") <= 1 for i in range(len(args))]
+        args = tuple(arg if only else self._named(arg) for arg, only in zip(args, once, strict=True))
+        text = template.format(*[arg.text for arg in args])
+        return _Piece(text, any(arg.wild for arg in args), max(arg.stage for arg in args))
+
+    def _text(self, expr: RowExpr, piece: _Piece) -> _Piece:
+        """A text for a value of any kind, which no other value of the kind has."""
+        kind = kind_of(expr, self.schema)
+        if kind == "text":
+            return piece
+        if kind == "boolean":
+            return replace(piece, text=self.dialect.as_text(piece.text))
+        whole = self.whole_column(expr)
+        if whole is not None:
+            return _Piece(f"{self.dialect.as_text(whole)} || '.0'")
+        piece = self._named(piece)
+        return replace(piece, text=number_text(self.dialect, piece.text))
+
+    def _pair(self, first: _Piece, second: _Piece) -> _Piece:
+        return self._filled(f"({self.dialect.as_text('length({0})')} || ':' || {{0}} || {{1}})", first, second)
 
     def _coalesce(self, expr: Apply, kind: str) -> _Piece:
         args = [self._tame(self._emit(arg, kind)) for arg in expr.args]
         return _Piece(f"coalesce({', '.join(arg.text for arg in args)})", False, max(arg.stage for arg in args))
 
     def _divide(self, x: _Piece, y: _Piece, divisor: RowExpr) -> _Piece:
-        if isinstance(divisor, Constant) and isinstance(divisor.value, float | int) and divisor.value:
-            return _Piece(f"({x.text} / {y.text})", True, max(x.stage, y.stage))
-        y = self._named(self._tame(y))
-        return _Piece(f"({x.text} / CASE WHEN {y.text} <> 0 THEN {y.text} END)", True, max(x.stage, y.stage))
+        if not (isinstance(divisor, Constant) and isinstance(divisor.value, float | int) and divisor.value):
+            y = self._unless_zero(self._tame(y))
+        return replace(self._filled(self.dialect.divide, x, y), wild=True)
+
+    def _unless_zero(self, y: _Piece) -> _Piece:
+        return self._filled("CASE WHEN {0} <> 0 THEN {0} END", y)
 
     def _remainder(self, x: _Piece, y: _Piece) -> _Piece:
-        """Takes the sign of the divisor, as in Python: DuckDB's own takes the dividend's."""
-        stage = max(x.stage, y.stage)
-        rest = self._named(_Piece(f"({x.text} % CASE WHEN {y.text} <> 0 THEN {y.text} END)", False, stage))
-        r = rest.text
-        text = f"CASE WHEN {r} <> 0 AND ({r} < 0) <> ({y.text} < 0) THEN {r} + {y.text} ELSE {r} END"
-        return _Piece(text, True, max(rest.stage, y.stage))
+        """Takes the sign of the divisor, as in Python: a database's takes the dividend's."""
+        y = self._named(y)
+        rest = self._filled(self.dialect.remainder, x, self._unless_zero(y))
+        text = "CASE WHEN {0} <> 0 AND ({0} < 0) <> ({1} < 0) THEN {0} + {1} ELSE {0} END"
+        return replace(self._filled(text, rest, y), wild=True)
 
     def _power(self, x: _Piece, y: _Piece) -> _Piece:
-        legal = f"{x.text} > 0 OR ({x.text} = 0 AND {y.text} >= 0) OR ({x.text} < 0 AND {y.text} = floor({y.text}))"
-        return _Piece(f"pow(CASE WHEN {legal} THEN {x.text} END, {y.text})", True, max(x.stage, y.stage))
+        whole = f"{{1}} = {self.dialect.floor.format('{1}')}"
+        x, y = self._named(x), self._named(y)
+        legal = f"{{0}} > 0 OR ({{0}} = 0 AND {{1}} >= 0) OR ({{0}} < 0 AND {whole})"
+        base = self._filled(f"CASE WHEN {legal} THEN {{0}} END", x, y)
+        return replace(self._filled(self.dialect.power, base, y), wild=True)
 
     def _compare(self, expr: Apply) -> _Piece:
         kinds = [kind_of(arg, self.schema) for arg in expr.args if arg != Constant(None)]
@@ -231,7 +236,8 @@ class RowSql:
         else:
             left, right = (self._tame(self._emit(arg, kind)) for arg in expr.args)
         op = {"==": "=", "!=": "<>"}.get(expr.op, expr.op)
-        return _Piece(f"({left.text} {op} {right.text})", False, max(left.stage, right.stage))
+        first = self.dialect.ordered.format(left.text) if kind == "text" else left.text
+        return _Piece(f"({first} {op} {right.text})", False, max(left.stage, right.stage))
 
     def _whole_operands(self, expr: Apply) -> tuple[_Piece, _Piece] | None:
         """An integer column against whole numbers stays in integers, which the reader of a file can use."""
@@ -273,7 +279,7 @@ class RowSql:
         if all(isinstance(arg, Constant) for arg in expr.args[1:]):
             if not others:
                 return _Piece(f"CASE WHEN {value.text} IS NOT NULL THEN FALSE END", False, stage)
-            return _Piece(f"({among(value.text, [other.text for other in others])})", False, stage)
+            return _Piece(f"({self.dialect.among(value.text, [other.text for other in others])})", False, stage)
         value = self._named(value)
         tests = " OR ".join(f"coalesce({value.text} = {other.text}, FALSE)" for other in others)
         stage = max(stage, value.stage)
@@ -283,11 +289,11 @@ class RowSql:
         """48 bits of the SHA-256 of the salt and the values' own texts, by the remainder of the number of buckets."""
         many, salt, *values = expr.args
         cells = [self._tame(self._emit(value, kind_of(value, self.schema))) for value in values]
-        texts = [self._named(_Piece(f"CAST({cell.text} AS VARCHAR)", False, cell.stage)) for cell in cells]
+        texts = [self._named(self._text(value, cell)) for value, cell in zip(values, cells, strict=True)]
         stage = max((text.stage for text in texts), default=0)
-        encoded = canonical([f"'{_whole(salt)}'", *(text.text for text in texts)], self.dialect)
-        number = self.dialect.hexadecimal.format(f"left({self.dialect.sha256.format(encoded)}, 12)")
-        return _Piece(f"CAST({number} % {_whole(many)} AS DOUBLE)", False, stage)
+        encoded = self.dialect.canonical([f"'{_whole(salt)}'", *(text.text for text in texts)])
+        number = self.dialect.digest.format(encoded)
+        return _Piece(self.dialect.as_double(f"{number} % {_whole(many)}"), False, stage)
 
     def _if(self, expr: Apply, kind: str) -> _Piece:
         """A test that is NULL does not hold, as in SQL."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 from jostle.diagnostics import refuse
-from jostle.engine.sql.rows import RowSql, number_literal
+from jostle.engine.sql.rows import RowSql
 from jostle.plan.kinds import Schema, kind_of
 from jostle.plan.plan import WEIGHT_BITS, FixedSum, RowExpr
 
-_WIDEST_SUM = 2**80  # of one row's term: 2^47 rows of it still fit a HUGEINT
+_WIDEST_SUM = 2**80  # of one row's term: 2^46 rows of it still fit 126 bits
 
 
 def fixed_term(rows: RowSql, term: FixedSum, schema: Schema) -> tuple[str, int]:
@@ -21,12 +21,12 @@ def fixed_term(rows: RowSql, term: FixedSum, schema: Schema) -> tuple[str, int]:
     largest = math.ceil(math.ldexp(reach, term.bits)) + 1 if reach < 2.0**120 and term.bits < 900 else _WIDEST_SUM
     if largest >= _WIDEST_SUM:
         raise refuse("ValueError", "the bounds of this sum are too wide to add exactly", help="clamp(x, low, high)")
-    value = rows.between(term.expr, term.low, term.high)
-    value = f"({value} * {value})" if term.square else value
-    if term.weighted:  # one product is rounded, to at most (1 + 2^-53) times what it is; a power of two rounds nothing
-        value = f"({value} * w)"
-    scaled = f"round({value} * {number_literal(math.ldexp(1.0, term.bits - (WEIGHT_BITS if term.weighted else 0)))})"
-    return rows.dialect.cast.format(scaled, "BIGINT" if largest < 2**62 else rows.dialect.wide), largest
+    # one product with a weight is rounded, to at most (1 + 2^-53) times what it is; a power of two rounds nothing
+    factor = math.ldexp(1.0, term.bits - (WEIGHT_BITS if term.weighted else 0))
+    whole = rows.dialect.whole if largest < 2**62 else rows.dialect.whole_wide
+    ends = term.low, term.high
+    value = rows.fixed(term.expr, ends, factor, square=term.square, weighted=term.weighted, whole=whole)
+    return value, largest
 
 
 def check_number(what: str, expr: RowExpr, schema: Schema) -> None:

@@ -1,7 +1,7 @@
 """The operations on the values of a row, one row of a table each: numbers, texts, dates and times.
 
 The operations are total on rows: what has no value is missing there, and a refusal in a program. They are the same on
-every engine: what one is stands in its row as plain Python too, against which the engine's SQL is tested.
+every engine: what one is stands in its row as plain Python, against which the SQL of `jostle/engine/sql` is tested.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 from jostle.language.operations.absence import ABSENCE
 from jostle.language.operations.moments import MOMENTS
 from jostle.language.operations.numbers import NUMBERS
-from jostle.language.operations.operation import DATE, NUMBER, TEXT, TIME, Finite, Operands, Operation, Whole
+from jostle.language.operations.operation import DATE, NUMBER, TEXT, TIME, Operation, Whole
 from jostle.language.operations.texts import TEXTS
 
 __all__ = [
     "COMPARISONS", "FOLDS", "LOGIC", "OPERATIONS", "OVERLOADS", "PARTS", "ROW_FUNCTIONS",
-    "Finite", "Operands", "Operation", "Whole",
+    "Operation", "Whole",
 ]  # fmt: skip
 
 COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})

@@ -13,8 +13,8 @@ def first(*values: Any) -> Any:
 
 
 ABSENCE = (
-    Operation("missing", 1, unbounded, "({0} IS NULL)", takes=(ANY,), gives=BOOLEAN,
+    Operation("missing", 1, unbounded, takes=(ANY,), gives=BOOLEAN,
               value=lambda value: value is None),
-    Operation("coalesce", 1, unbounded, "", takes=(ANY,), gives=ANY, value=first, signature="value, *others",
+    Operation("coalesce", 1, unbounded, takes=(ANY,), gives=ANY, value=first, signature="value, *others",
               about="The first of several values that is not none."),
 )  # fmt: skip

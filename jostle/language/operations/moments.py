@@ -15,45 +15,8 @@ from jostle.language import formats, moments
 from jostle.language.intervals import Interval
 from jostle.language.moments import DAY, DAYS, FIRST_DAY, FIRST_TIME, LAST_DAY, LAST_TIME, SPANS, moment_of, number_of
 from jostle.language.operations.numbers import NUMBERS
-from jostle.language.operations.operation import DATE, NUMBER, TEXT, TIME, Operands, Operation, Whole, unbounded
+from jostle.language.operations.operation import DATE, NUMBER, TEXT, TIME, Operation, Whole, unbounded
 from jostle.language.zones import Zone, zone_of
-
-_DAY_OF = "(DATE '1970-01-01' + TRY_CAST({0} AS INTEGER))"
-_READ = "trim({0}, ' \t')"
-_AHEAD = f"regexp_matches({{0}}, '{moments.OFFSET}[ \t]*$')"
-_SIGN = f"CASE WHEN left(right({_READ}, 6), 1) = '-' THEN -1 ELSE 1 END"
-_MINUTES = f"(TRY_CAST(left(right({_READ}, 5), 2) AS BIGINT) * 60 + TRY_CAST(right({_READ}, 2) AS BIGINT))"
-_OFFSET = f"CASE WHEN {_AHEAD} THEN {_SIGN} * {_MINUTES} * 60000000 ELSE 0 END"
-_BARE = f"CASE WHEN {_AHEAD} THEN left({_READ}, length({_READ}) - 6) ELSE {_READ} END"
-_CLOCK = f"replace(replace(substring({_BARE}, 1, 26), 'T', ' '), 'Z', '')"
-_MICROS = f"(epoch_us(TRY_CAST({_CLOCK} AS TIMESTAMP)) - {_OFFSET})"
-_DAYS = f"(({_MICROS} - ({FIRST_TIME})) // {DAY} + ({FIRST_DAY}))"
-_INSIDE = f"{_MICROS} BETWEEN {FIRST_TIME} AND {LAST_TIME + 999_999}"
-_MOVED = f"({{0}} + round_even({{1}} * {DAY}e0, 0))"
-
-
-def known_time(micros: str) -> str:
-    """SQL for microseconds, a BIGINT, as a double that holds them."""
-    seconds = f"{micros} - ({micros} % 1000000 + 1000000) % 1000000"
-    return f"CAST(CASE WHEN abs({micros}) <= {moments.EXACT} THEN {micros} ELSE {seconds} END AS DOUBLE)"
-
-
-def truncation(kind: str, unit: str, number: str) -> str:
-    """SQL for the first day or microsecond of the unit that a moment lies in."""
-    if unit in SPANS:
-        return f"(floor({number} / {SPANS[unit]}e0) * {SPANS[unit]}e0)"
-    if kind == TIME:
-        return f"({truncation(DATE, unit, f'floor({number} / {DAY}e0)')} * {DAY}e0)"
-    if unit == "day":
-        return number
-    if unit == "week":
-        return f"({number} - ({number} - ({FIRST_DAY}) - 7 * floor(({number} - ({FIRST_DAY})) / 7e0)))"
-    first = f"CAST(date_trunc('{unit}', {_DAY_OF.format(number)}) AS DATE)"
-    return f"CAST({first} - DATE '1970-01-01' AS DOUBLE)"
-
-
-def _part(name: str) -> str:
-    return f"CAST(EXTRACT({name} FROM {_DAY_OF}) AS DOUBLE)"
 
 
 def _of_days(part: Callable[[date], int], most: int) -> Callable[[Interval], Interval]:
@@ -141,22 +104,6 @@ def _in_zone(time: datetime, name: str) -> date | None:
     return None if ahead is None or micros + ahead < FIRST_TIME else moment_of(TIME, micros + ahead)
 
 
-def _zoned(name: str) -> str:
-    """SQL: the transitions are halved again and again, so that few are compared for a row."""
-    zone = zone_of(name)
-
-    def ahead(first: int, last: int) -> str:
-        if first == last:
-            return f"{zone.offsets[first]}e0"
-        middle = (first + last) // 2
-        before, after = ahead(first, middle), ahead(middle + 1, last)
-        return f"CASE WHEN {{0}} < {zone.starts[middle]}e0 THEN {before} ELSE {after} END"
-
-    shown = f"({{0}} + {ahead(0, len(zone.offsets) - 1)})"
-    earliest = FIRST_TIME - zone.offsets[0]
-    return f"CASE WHEN {{0}} < {zone.end}e0 AND {{0}} >= {earliest}e0 THEN {shown} END"
-
-
 def _zone_bounds(time: Interval, name: str) -> Interval:
     zone: Zone = zone_of(name)
     low, high = time[0] + min(zone.offsets), min(time[1], zone.end) + max(zone.offsets)
@@ -167,7 +114,7 @@ def _like_numbers(name: str, kind: str, value: Callable[..., Any]) -> Operation:
     """An operation on numbers, of dates or times, which are compared by the numbers that stand for them."""
     numbers = next(operation for operation in NUMBERS if operation.name == name)
     return Operation(
-        f"{name} {kind}", numbers.arity, numbers.bounds, numbers.sql, operands=Operands.NAMED,
+        f"{name} {kind}", numbers.arity, numbers.bounds,
         takes=(kind,) * numbers.arity, gives=kind, whole=Whole.ALWAYS, value=value, rises=True,
     )  # fmt: skip
 
@@ -177,78 +124,65 @@ def _clamped(moment: date, low: date, high: date) -> date:
 
 
 MOMENTS = (
-    Operation("year", 1, _years, _part("year"), takes=(DATE,), whole=Whole.ALWAYS,
+    Operation("year", 1, _years, takes=(DATE,), whole=Whole.ALWAYS,
               value=lambda day: float(day.year), about="The year of a date or time."),
-    Operation("quarter", 1, _of_days(lambda day: (day.month + 2) // 3, 4), _part("quarter"), takes=(DATE,),
+    Operation("quarter", 1, _of_days(lambda day: (day.month + 2) // 3, 4), takes=(DATE,),
               whole=Whole.ALWAYS, value=lambda day: float((day.month + 2) // 3),
               about="The quarter of the year, 1 to 4, of a date or time."),
-    Operation("month", 1, _of_days(lambda day: day.month, 12), _part("month"), takes=(DATE,), whole=Whole.ALWAYS,
+    Operation("month", 1, _of_days(lambda day: day.month, 12), takes=(DATE,), whole=Whole.ALWAYS,
               value=lambda day: float(day.month), about="The month, 1 to 12, of a date or time."),
-    Operation("week", 1, _of_days(lambda day: day.isocalendar().week, 53), _part("week"), takes=(DATE,),
+    Operation("week", 1, _of_days(lambda day: day.isocalendar().week, 53), takes=(DATE,),
               whole=Whole.ALWAYS, value=lambda day: float(day.isocalendar().week),
               about="The week of the year, 1 to 53, of a date or time, as ISO counts them."),
-    Operation("day", 1, _of_days(lambda day: day.day, 31), _part("day"), takes=(DATE,), whole=Whole.ALWAYS,
+    Operation("day", 1, _of_days(lambda day: day.day, 31), takes=(DATE,), whole=Whole.ALWAYS,
               value=lambda day: float(day.day), about="The day of the month, 1 to 31, of a date or time."),
-    Operation("weekday", 1, _of_days(lambda day: day.isoweekday(), 7), _part("isodow"), takes=(DATE,),
-              whole=Whole.ALWAYS,
-              value=lambda day: float(day.isoweekday()),
+    Operation("weekday", 1, _of_days(lambda day: day.isoweekday(), 7), takes=(DATE,),
+              whole=Whole.ALWAYS, value=lambda day: float(day.isoweekday()),
               about="The day of the week of a date or time, 1 for Monday to 7 for Sunday."),
-    Operation("day_of_year", 1, _of_days(lambda day: day.timetuple().tm_yday, 366), _part("doy"), takes=(DATE,),
+    Operation("day_of_year", 1, _of_days(lambda day: day.timetuple().tm_yday, 366), takes=(DATE,),
               whole=Whole.ALWAYS, value=lambda day: float(day.timetuple().tm_yday),
               about="The day of the year, 1 to 366, of a date or time."),
-    Operation("week_year", 1, lambda days: _years(days, lambda day: day.isocalendar().year), _part("isoyear"),
+    Operation("week_year", 1, lambda days: _years(days, lambda day: day.isocalendar().year),
               takes=(DATE,), whole=Whole.ALWAYS, value=lambda day: float(day.isocalendar().year),
               about="The year to which the week of a date or time belongs, as ISO counts them."),
-    Operation("hour", 1, _between(0, 23), f"(floor({{0}} / 3600e6) - 24 * floor({{0}} / {DAY}e0))", takes=(TIME,),
+    Operation("hour", 1, _between(0, 23), takes=(TIME,),
               whole=Whole.ALWAYS, value=lambda time: float(time.hour), about="The hour, 0 to 23, of a time."),
-    Operation("minute", 1, _between(0, 59), "(floor({0} / 60e6) - 60 * floor({0} / 3600e6))", takes=(TIME,),
+    Operation("minute", 1, _between(0, 59), takes=(TIME,),
               whole=Whole.ALWAYS, value=lambda time: float(time.minute), about="The minute, 0 to 59, of a time."),
-    Operation("second", 1, _between(0, 59), "(floor({0} / 1e6) - 60 * floor({0} / 60e6))", takes=(TIME,),
+    Operation("second", 1, _between(0, 59), takes=(TIME,),
               whole=Whole.ALWAYS, value=lambda time: float(time.second), about="The whole second, 0 to 59, of a time."),
-    Operation("date", 1, lambda time: (time[0] // DAY, time[1] // DAY), f"floor({{0}} / {DAY}e0)", takes=(TIME,),
+    Operation("date", 1, lambda time: (time[0] // DAY, time[1] // DAY), takes=(TIME,),
               gives=DATE, whole=Whole.ALWAYS, value=lambda time: time.date(), signature="value, format = none",
               optional=1, about='The date of a time, or the one that a text spells: as ISO, or as "%d/%m/%Y".'),
-    Operation("time", 1, lambda day: (day[0] * DAY, day[1] * DAY), f"({{0}} * {DAY}e0)", takes=(DATE,), gives=TIME,
+    Operation("time", 1, lambda day: (day[0] * DAY, day[1] * DAY), takes=(DATE,), gives=TIME,
               whole=Whole.ALWAYS, value=_time_of, signature="value, format = none", optional=1,
               about='The beginning of a date, or the time that a text spells: as ISO, or as "%I:%M %p".'),
-    Operation("date of text", 1, unbounded,
-              f"CASE WHEN regexp_matches({{0}}, '{moments.TEXT}') AND {_INSIDE} "
-              f"THEN CAST({_DAYS} AS DOUBLE) END", operands=Operands.NAMED, takes=(TEXT,), gives=DATE,
+    Operation("date of text", 1, unbounded, takes=(TEXT,), gives=DATE,
               whole=Whole.ALWAYS, value=lambda text: moments.read(text, DATE)),
-    Operation("time of text", 1, unbounded,
-              f"CASE WHEN regexp_matches({{0}}, '{moments.TEXT}') AND {_INSIDE} "
-              f"THEN {known_time(_MICROS)} END", operands=Operands.NAMED, takes=(TEXT,),
-              gives=TIME, whole=Whole.ALWAYS, value=lambda text: moments.read(text, TIME)),
-    *(Operation(f"{kind} by format", 2, unbounded, lambda written, kind=kind: formats.in_sql(written, kind),
-                operands=Operands.NAMED, takes=(TEXT, TEXT), gives=TEXT, constants=1,
+    Operation("time of text", 1, unbounded, takes=(TEXT,), gives=TIME,
+              whole=Whole.ALWAYS, value=lambda text: moments.read(text, TIME)),
+    *(Operation(f"{kind} by format", 2, unbounded, takes=(TEXT, TEXT), gives=TEXT, constants=1,
                 check=partial(_check_format, kind),
                 value=lambda text, written, kind=kind: formats.as_iso(text, written, kind)) for kind in (DATE, TIME)),
-    Operation("in_zone", 2, _zone_bounds, _zoned, operands=Operands.NAMED, takes=(TIME, TEXT), gives=TIME,
+    Operation("in_zone", 2, _zone_bounds, takes=(TIME, TEXT), gives=TIME,
               constants=1, check=_check_zone, whole=Whole.ALWAYS, value=_in_zone,
               signature="value, zone",
               about='What a clock in a zone, "Europe/Berlin", shows at a time of UTC, up to the year 2099.'),
-    Operation("trunc", 2, _truncations(DATE), lambda unit: truncation(DATE, unit, "{0}"), operands=Operands.NAMED,
-              takes=(DATE, TEXT), gives=DATE, constants=1, check=lambda unit: _check_unit(unit, DAYS),
-              whole=Whole.ALWAYS, value=_truncated, signature="value, unit",
+    Operation("trunc", 2, _truncations(DATE), takes=(DATE, TEXT), gives=DATE, constants=1,
+              check=lambda unit: _check_unit(unit, DAYS), whole=Whole.ALWAYS, value=_truncated, signature="value, unit",
               about='The first day or moment of the "year", "quarter", "month", "week", … of a date or time.'),
-    Operation("trunc time", 2, _truncations(TIME), lambda unit: truncation(TIME, unit, "{0}"), operands=Operands.NAMED,
-              takes=(TIME, TEXT), gives=TIME, constants=1, check=lambda unit: _check_unit(unit, (*DAYS, *SPANS)),
-              whole=Whole.ALWAYS, value=_truncated),
-    Operation("shift", 2, _days(DATE),
-              f"CASE WHEN {{0}} + floor({{1}}) BETWEEN {FIRST_DAY} AND {LAST_DAY} THEN {{0}} + floor({{1}}) END",
-              operands=Operands.FINITE, takes=(DATE, NUMBER), gives=DATE, whole=Whole.ALWAYS, value=_shifted),
-    Operation("shift time", 2, _days(TIME),
-              f"CASE WHEN {_MOVED} BETWEEN {FIRST_TIME} AND {LAST_TIME} THEN "
-              + known_time(f"TRY_CAST({_MOVED} AS BIGINT)") + " END",
-              operands=Operands.FINITE, takes=(TIME, NUMBER), gives=TIME, whole=Whole.ALWAYS, value=_shifted_time),
-    Operation("apart", 2, _apart(1), "({0} - {1})", takes=(DATE, DATE), whole=Whole.ALWAYS,
+    Operation("trunc time", 2, _truncations(TIME), takes=(TIME, TEXT), gives=TIME, constants=1,
+              check=lambda unit: _check_unit(unit, (*DAYS, *SPANS)), whole=Whole.ALWAYS, value=_truncated),
+    Operation("shift", 2, _days(DATE), takes=(DATE, NUMBER), gives=DATE, whole=Whole.ALWAYS, value=_shifted),
+    Operation("shift time", 2, _days(TIME), takes=(TIME, NUMBER), gives=TIME, whole=Whole.ALWAYS, value=_shifted_time),
+    Operation("apart", 2, _apart(1), takes=(DATE, DATE), whole=Whole.ALWAYS,
               value=lambda x, y: float((x - y).days)),
-    Operation("time apart", 2, _apart(DAY), f"(({{0}} - {{1}}) / {DAY}e0)", takes=(TIME, TIME),
+    Operation("time apart", 2, _apart(DAY), takes=(TIME, TIME),
               value=lambda x, y: (float(number_of(x)) - float(number_of(y))) / DAY),
-    Operation("days_between", 2, lambda x, y: _apart(1)(y, x), "({1} - {0})", takes=(DATE, DATE), whole=Whole.ALWAYS,
+    Operation("days_between", 2, lambda x, y: _apart(1)(y, x), takes=(DATE, DATE), whole=Whole.ALWAYS,
               value=lambda x, y: float((y - x).days), signature="first, last",
               about="How many days the second date is after the first."),
-    Operation("seconds_between", 2, lambda x, y: _apart(10**6)(y, x), "(({1} - {0}) / 1e6)", takes=(TIME, TIME),
+    Operation("seconds_between", 2, lambda x, y: _apart(10**6)(y, x), takes=(TIME, TIME),
               value=lambda x, y: (float(number_of(y)) - float(number_of(x))) / 1e6, signature="first, last",
               about="How many seconds the second time is after the first."),
     *(_like_numbers(name, kind, value) for kind in (DATE, TIME)

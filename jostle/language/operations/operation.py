@@ -21,42 +21,22 @@ class Whole(Enum):
     NEVER = "not known to be"
 
 
-class Operands(Enum):
-    """How the SQL of an operation takes its operands; what may be NaN or infinite is carried on where it can be."""
-
-    PLAIN = "as they are, each once"
-    NAMED = "under names, so that they may be said several times"
-    FINITE = "finite or missing, under names"
-
-
-class Finite(Enum):
-    """Whether the SQL of an operation may give NaN or an infinity."""
-
-    ALWAYS = "never"
-    FROM_FINITE = "where an operand is one"
-    NO = "also of finite operands"
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Operation:
     """An operation on the values of a row.
 
     `takes`: the kinds of its operands, numbers where nothing is said; `gives`: the kind of what it gives. The last
-    `constants` operands are public constants, which `check` may refuse before anything runs; where `sql` is a
-    function, it makes the SQL from them. What it is: for numbers `columns`, on columns of doubles, given NumPy first,
-    and in a program `number`, which may raise ValueError or OverflowError; for other kinds `value`, on values that are
-    not missing, where None is missing. `bounds`: of numbers that it gives for operands within bounds; None where there
-    are none. `rises`: it grows with each operand. `about` is for people, and only functions have it: what a program
-    calls by name.
+    `constants` operands are public constants, which `check` may refuse before anything runs. What it is: for numbers
+    `columns`, on columns of doubles, given NumPy first, and in a program `number`, which may raise ValueError or
+    OverflowError; for other kinds `value`, on values that are not missing, where None is missing. `bounds`: of numbers
+    that it gives for operands within bounds; None where there are none. `rises`: it grows with each operand. `about` is
+    for people, and only functions have it: what a program calls by name.
     """
 
     name: str
     arity: int
     bounds: Callable[..., Interval | None]
-    sql: str | Callable[..., str]  # with the operands as {0}, {1}, …; empty where the emitter has its own way
     columns: Callable[..., Any] | None = None
-    operands: Operands = Operands.PLAIN
-    finite: Finite = Finite.FROM_FINITE
     whole: Whole = Whole.NEVER
     number: Callable[..., float] | None = None
     rises: bool = False

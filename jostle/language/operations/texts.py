@@ -9,7 +9,7 @@ import re
 from functools import partial
 
 from jostle.language import patterns
-from jostle.language.operations.operation import ANY, BOOLEAN, NUMBER, TEXT, Operands, Operation, Whole, unbounded
+from jostle.language.operations.operation import ANY, BOOLEAN, NUMBER, TEXT, Operation, Whole, unbounded
 
 LONGEST = 2**16
 """Code points of a text that was made by joining or replacing."""
@@ -19,8 +19,10 @@ FARTHEST = 10**6
 BLANKS = "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
 """The white space of Unicode, which is cut from the ends of texts."""
 DECIMAL = r"^[ \t]*[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?[ \t]*$"
-_EXACT = 2**53
-_PART = 10**9  # numbers that are not whole have six decimals below it
+EXACT = 2**53
+"""Whole numbers up to it have all their digits."""
+MOST_PART = 10**9
+"""Below it numbers that are not whole have six decimals."""
 
 
 def lower(text: str) -> str:
@@ -70,8 +72,8 @@ def number(text: str) -> float | None:
 def spelled(value: float) -> str | None:
     """A number as a text: all digits of a whole one up to 2^53, else six decimals at most, below 10^9."""
     if value == int(value):
-        return str(int(value)) if abs(value) <= _EXACT else None
-    if abs(value) >= _PART:
+        return str(int(value)) if abs(value) <= EXACT else None
+    if abs(value) >= MOST_PART:
         return None
     many = round(abs(value) * 10**6)
     digits = f"{many // 10**6}.{many % 10**6:06d}".rstrip("0").rstrip(".")
@@ -112,79 +114,45 @@ def _check_pattern(pattern: str) -> None:
         raise ValueError(f"this is no pattern: {error}") from None
 
 
-def _matching(pattern: str) -> str:
-    """The SQL of `matches`; the braces of the pattern are doubled for the operands to be put in."""
-    spelling = patterns.spelling(patterns.parse(pattern)).replace("{", "{{").replace("}", "}}")
-    return f"regexp_matches({{0}}, '{spelling}')"
-
-
-_OCCURRENCES = "((length({0}) - length(replace({0}, {1}, ''))) // length({1}))"
-_READ = "TRY_CAST(trim({0}, ' \t') AS DOUBLE)"
-_MANY = "TRY_CAST(round_even(abs({0}) * 1e6, 0) AS BIGINT)"
-_DECIMALS = f"lpad(CAST({_MANY} % 1000000 AS VARCHAR), 6, '0')"
-_SPELLED = (
-    f"CASE WHEN {{0}} = floor({{0}}) THEN CASE WHEN abs({{0}}) <= {_EXACT} THEN "
-    f"CAST(TRY_CAST({{0}} AS BIGINT) AS VARCHAR) END WHEN abs({{0}}) < {_PART} THEN "
-    f"CASE WHEN {{0}} < 0 AND {_MANY} > 0 THEN '-' ELSE '' END || "
-    f"rtrim(rtrim(CAST({_MANY} // 1000000 AS VARCHAR) || '.' || {_DECIMALS}, '0'), '.') END"
-)
-
-_FIRST = "CAST({0} AS VARCHAR)"
-_LENGTH = f"CAST(length({_FIRST}) AS VARCHAR)"
-
 TEXTS = (
-    Operation("lower", 1, unbounded, "lower({0})", takes=(TEXT,), gives=TEXT, value=lower,
+    Operation("lower", 1, unbounded, takes=(TEXT,), gives=TEXT, value=lower,
               about="The text with each letter as its small letter."),
-    Operation("upper", 1, unbounded, "upper({0})", takes=(TEXT,), gives=TEXT, value=upper,
+    Operation("upper", 1, unbounded, takes=(TEXT,), gives=TEXT, value=upper,
               about="The text with each letter as its capital letter."),
-    Operation("trim", 1, unbounded, f"regexp_replace({{0}}, '^[{BLANKS}]+|[{BLANKS}]+$', '', 'g')",
-              takes=(TEXT,), gives=TEXT,
-              value=lambda text: text.strip(BLANKS), about="The text without blanks at its ends."),
-    Operation("length", 1, unbounded, "CAST(length({0}) AS DOUBLE)", takes=(TEXT,), whole=Whole.ALWAYS,
-              value=lambda text: float(len(text)), about="How many characters a text has (Unicode's code points)."),
-    Operation("contains", 2, unbounded, "contains({0}, {1})", takes=(TEXT, TEXT), gives=BOOLEAN,
-              value=lambda text, inside: inside in text, signature="value, inside",
-              about="Whether a text stands in another."),
-    Operation("starts_with", 2, unbounded, "starts_with({0}, {1})", takes=(TEXT, TEXT), gives=BOOLEAN,
+    Operation("trim", 1, unbounded, takes=(TEXT,), gives=TEXT, value=lambda text: text.strip(BLANKS),
+              about="The text without blanks at its ends."),
+    Operation("length", 1, unbounded, takes=(TEXT,), whole=Whole.ALWAYS, value=lambda text: float(len(text)),
+              about="How many characters a text has (Unicode's code points)."),
+    Operation("contains", 2, unbounded, takes=(TEXT, TEXT), gives=BOOLEAN, value=lambda text, inside: inside in text,
+              signature="value, inside", about="Whether a text stands in another."),
+    Operation("starts_with", 2, unbounded, takes=(TEXT, TEXT), gives=BOOLEAN,
               value=lambda text, start: text.startswith(start), signature="value, start",
               about="Whether a text begins with another."),
-    Operation("ends_with", 2, unbounded, "suffix({0}, {1})", takes=(TEXT, TEXT), gives=BOOLEAN,
+    Operation("ends_with", 2, unbounded, takes=(TEXT, TEXT), gives=BOOLEAN,
               value=lambda text, end: text.endswith(end), signature="value, end",
               about="Whether a text ends with another."),
-    Operation("replace", 3, unbounded,
-              "CASE WHEN {1} = '' AND {2} IS NOT NULL THEN {0} WHEN length({2}) <= length({1}) OR "
-              f"length({{0}}) + {_OCCURRENCES} * (length({{2}}) - length({{1}})) <= greatest({LONGEST}, length({{0}})) "
-              "THEN replace({0}, {1}, {2}) END",
-              operands=Operands.NAMED, takes=(TEXT, TEXT, TEXT), gives=TEXT, value=replace,
+    Operation("replace", 3, unbounded, takes=(TEXT, TEXT, TEXT), gives=TEXT, value=replace,
               signature="value, old, new", about="The text with another one in each place where `old` stands."),
-    Operation("substring", 2, unbounded, "substring({0}, CAST({1} AS BIGINT))", takes=(TEXT, NUMBER), gives=TEXT,
+    Operation("substring", 2, unbounded, takes=(TEXT, NUMBER), gives=TEXT,
               constants=1, optional=1, check=partial(_check_place, "substring"),
               value=lambda text, start: text[int(start) - 1 :], signature="value, start, count = none",
               about="A text from a place on, the first one is 1; only so many characters with `count`."),
-    Operation("substring of count", 3, unbounded, "substring({0}, CAST({1} AS BIGINT), CAST({2} AS BIGINT))",
-              takes=(TEXT, NUMBER, NUMBER), gives=TEXT, constants=2, check=_check_substring,
+    Operation("substring of count", 3, unbounded, takes=(TEXT, NUMBER, NUMBER), gives=TEXT, constants=2,
+              check=_check_substring,
               value=lambda text, start, count: text[int(start) - 1 : int(start) - 1 + int(count)],
               signature="value, start, count"),
-    Operation("position", 2, unbounded, "CASE WHEN {1} = '' AND {0} IS NOT NULL THEN 1e0 "
-              "ELSE CAST(strpos({0}, {1}) AS DOUBLE) END", takes=(TEXT, TEXT), operands=Operands.NAMED,
-              whole=Whole.ALWAYS,
+    Operation("position", 2, unbounded, takes=(TEXT, TEXT), whole=Whole.ALWAYS,
               value=lambda text, inside: text.find(inside) + 1.0, signature="value, inside",
               about="The place, from 1, at which a text first stands in another; 0 where it does not."),
-    Operation("part", 3, unbounded, f"CASE WHEN {_OCCURRENCES} >= {{2}} - 1 "
-              "THEN split_part({0}, {1}, CAST({2} AS BIGINT)) END", operands=Operands.NAMED,
-              takes=(TEXT, TEXT, NUMBER), gives=TEXT, constants=2, check=_check_part, value=part,
+    Operation("part", 3, unbounded, takes=(TEXT, TEXT, NUMBER), gives=TEXT, constants=2, check=_check_part, value=part,
               signature="value, separator, place",
               about="A part of a text that a separator divides; the first one's place is 1."),
-    Operation("matches", 2, unbounded, _matching, takes=(TEXT, TEXT), gives=BOOLEAN, constants=1,
+    Operation("matches", 2, unbounded, takes=(TEXT, TEXT), gives=BOOLEAN, constants=1,
               check=_check_pattern, value=patterns.matches, signature="value, pattern",
               about="Whether a pattern matches somewhere in a text: `^` and `$` hold it at the ends."),
-    Operation("number", 1, unbounded,
-              f"CASE WHEN regexp_matches({{0}}, '{DECIMAL}') AND isfinite({_READ}) THEN {_READ} END",
-              operands=Operands.NAMED, takes=(TEXT,), value=number, about="The number that a text spells."),
-    Operation("text", 1, unbounded, _SPELLED, operands=Operands.FINITE, takes=(NUMBER,), gives=TEXT,
-              value=spelled, about="The number as a text, with six decimals at most."),
-    Operation("concat", 2, unbounded, f"CASE WHEN length({{0}}) + length({{1}}) <= {LONGEST} THEN {{0}} || {{1}} END",
-              operands=Operands.NAMED, takes=(TEXT, TEXT), gives=TEXT, value=joined),
-    Operation("pair", 2, unbounded, f"({_LENGTH} || ':' || {_FIRST} || CAST({{1}} AS VARCHAR))",
-              operands=Operands.NAMED, takes=(ANY, ANY), gives=TEXT, value=pair),
+    Operation("number", 1, unbounded, takes=(TEXT,), value=number, about="The number that a text spells."),
+    Operation("text", 1, unbounded, takes=(NUMBER,), gives=TEXT, value=spelled,
+              about="The number as a text, with six decimals at most."),
+    Operation("concat", 2, unbounded, takes=(TEXT, TEXT), gives=TEXT, value=joined),
+    Operation("pair", 2, unbounded, takes=(ANY, ANY), gives=TEXT, value=pair),
 )  # fmt: skip

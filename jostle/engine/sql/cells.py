@@ -1,0 +1,187 @@
+"""Raw cells as values of their described domain, row by row (language.md, section 3), in SQL.
+
+Text is a number when it is written as a finite decimal, with blanks around it at most; anything else (`inf`, `nan`,
+`1e400`, `0x10`, `1_0`) is none, and so is an empty cell. Numbers are clamped to their domain, an integer floored
+first; text matches a category exactly, a number matches a category by value; the rest is none. No cell can make this
+fail, and no cell's fate depends on another's.
+
+The kind of a cell is that of its column, and a short list: whole numbers by their width, `FLOAT` and `DOUBLE`,
+`BOOLEAN`, `VARCHAR` for texts, `DATE` for those of the database, or a date or time as a whole number (`DATE ms`,
+`TIME us`, `TIMESTAMP us`, `TIMESTAMP us UTC`), which counts where it lies in the years 1 to 9999. Other kinds are none.
+"""
+
+from __future__ import annotations
+
+import math
+
+from jostle.engine.sql import functions
+from jostle.engine.sql.dialect import Dialect, clamped
+from jostle.engine.sql.rows import Physical
+from jostle.language.moments import DAY, FIRST_DAY, LAST_DAY
+from jostle.plan.bounds import as_double
+from jostle.plan.domains import Categories, Domain, Integer, Moments, Open
+
+WHOLE = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"})
+NONE = "NONE"  # the kind of cells that have no value whatever stands in the file
+NATIVE = WHOLE | {"UBIGINT", "FLOAT", "DOUBLE", "BOOLEAN", "VARCHAR", "DATE"}
+FLOATS = frozenset({"FLOAT", "DOUBLE"})
+_EXACT = 2**53
+_PLACES = 128  # categories among which a text's place is as soon found as it is looked up in a table of them
+_TRUTHS = ((("true", "t", "yes", "y"), 1), (("false", "f", "no", "n"), 0))
+
+
+def number(d: Dialect, cell: str, kind: str) -> str:
+    """A finite double or NULL; dates and times are no numbers."""
+    if kind in WHOLE or kind == "UBIGINT":
+        return d.as_double(cell)
+    if kind in FLOATS:
+        return f"CASE WHEN {d.finite.format(cell)} THEN {d.as_double(cell)} END"
+    if kind == "BOOLEAN":
+        return d.as_double(f"CASE WHEN {cell} THEN 1 WHEN NOT {cell} THEN 0 END")
+    return functions.decimal(d).format(cell) if kind == "VARCHAR" else d.number(math.nan)
+
+
+def text(d: Dialect, cell: str, kind: str) -> str:
+    """A text that is not empty, or NULL: dates in ISO order, booleans as `true` and `false`."""
+    if kind in FLOATS:
+        return f"CASE WHEN {d.finite.format(cell)} THEN {d.spelled.format(cell)} END"
+    if kind == "VARCHAR":
+        return d.ordered.format(f"CASE WHEN {cell} <> '' THEN {cell} END")
+    if kind in NATIVE - {"DATE"}:
+        return d.ordered.format(d.as_text(cell))
+    return d.ordered.format(d.as_text(_moment(d, cell, kind)) + (" || '+00'" if kind.endswith(" UTC") else ""))
+
+
+def identity(d: Dialect, cell: str, kind: str) -> str:
+    """The text that tells whose a row is, in every table alike: of a float that is whole that of the whole number."""
+    if kind not in FLOATS:
+        return text(d, cell, kind)
+    whole = f"{cell} = {d.floor.format(cell)} AND abs({cell}) < {_EXACT}"
+    return f"CASE WHEN {whole} THEN {d.as_text(d.whole.format(cell))} ELSE {text(d, cell, kind)} END"
+
+
+def moment(d: Dialect, cell: str, kind: str, wanted: str) -> str:
+    """The number of a `date` or a `time` as a double, or NULL: of a text that spells one, or of a date or time."""
+    if kind == "VARCHAR":
+        return f"({functions.of_text(wanted)(d).format(cell)})"
+    if kind == "DATE":
+        days = d.as_double(d.days.format(_moment(d, cell, kind)))
+        return days if wanted == "date" else f"({days} * {d.number(DAY)})"
+    if not kind.startswith(("DATE", "TIMESTAMP")):
+        return d.number(math.nan)
+    micros = _micros(d, cell, kind)
+    return functions.day_of(d, micros) if wanted == "date" else functions.known_time(d, micros)
+
+
+def whole_or_text(d: Dialect, cell: str, kind: str) -> Physical:
+    """What the cell is hashed by: the whole number that it is, the bits of a double, else the cell's text."""
+    if kind in FLOATS:
+        return Physical(f"CASE WHEN {d.finite.format(cell)} THEN {d.bits.format(d.as_double(cell))} END", True)
+    return Physical(cell, True) if kind in WHOLE else Physical(text(d, cell, kind))
+
+
+_SECONDS = 86_400
+_FIRST, _LAST = FIRST_DAY * _SECONDS, (LAST_DAY + 1) * _SECONDS - 1
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+def _inside(cell: str, sort: str, unit: str) -> str:
+    """A BIGINT of units, NULL where it is out of range (nanoseconds: of 64 bits)."""
+    many = _PER_SECOND[unit]
+    first, last = (0, _SECONDS * many - 1) if sort == "TIME" else (_FIRST * many, _LAST * many + many - 1)
+    if unit == "ns":
+        first, last = max(first, -(2**63) + 2 * _SECONDS * many), min(last, 2**63 - 2 * _SECONDS * many)
+    return f"CASE WHEN {cell} BETWEEN {first} AND {last} THEN CAST({cell} AS BIGINT) END"
+
+
+def _micros(d: Dialect, cell: str, kind: str) -> str:
+    """The microseconds of a date or time that is a whole number, taken down."""
+    sort, unit, *_ = [*kind.split(), ""]
+    if unit not in _PER_SECOND:
+        return "CAST(NULL AS BIGINT)"
+    inside, many = f"({_inside(cell, sort, unit)})", _PER_SECOND[unit]
+    if unit != "ns":
+        return f"({inside} * {10**6 // many})"
+    return d.quotient.format(f"({inside} - ({inside} % 1000 + 1000) % 1000)", 1000)
+
+
+def _moment(d: Dialect, cell: str, kind: str) -> str:
+    """A DATE, TIME or TIMESTAMP, or NULL where the cell is out of range."""
+    sort, unit, *_ = [*kind.split(), ""]
+    if kind == "DATE":
+        return f"CASE WHEN {cell} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN {cell} END"
+    if sort not in ("DATE", "TIME", "TIMESTAMP") or unit not in _PER_SECOND:
+        return d.constant(None, "text")
+    nanoseconds = unit == "ns" and d.nanoseconds
+    stamp = d.nanoseconds.format(_inside(cell, sort, unit)) if nanoseconds else d.stamp.format(_micros(d, cell, kind))
+    return stamp if sort == "TIMESTAMP" else f"CAST({stamp} AS {sort})"
+
+
+def truth(d: Dialect, cell: str, kind: str) -> str:
+    """A BOOLEAN or NULL: `true t yes y` and 1, `false f no n` and 0, in any case."""
+    if kind == "BOOLEAN":
+        return cell
+    value = number(d, cell, kind)
+    if kind != "VARCHAR":
+        return f"CASE {value} WHEN 1 THEN TRUE WHEN 0 THEN FALSE END"
+    word = f"lower(trim(BOTH ' \t' FROM {cell}))"
+    true, false = (f"{word} IN ({', '.join(map(d.literal, words))}) OR {value} = {n}" for words, n in _TRUTHS)
+    return f"CASE WHEN {true} THEN TRUE WHEN {false} THEN FALSE END"
+
+
+def clean(d: Dialect, cell: str, kind: str, domain: Domain) -> Physical:
+    """The cell as a value of its domain: an integer, else a double, a text or a boolean."""
+    if isinstance(domain, Categories):
+        return Physical(_category(d, cell, kind, domain))
+    if isinstance(domain, Open):
+        return Physical(_open(d, cell, kind, domain.kind))
+    if isinstance(domain, Moments):
+        value = moment(d, cell, kind, domain.kind)
+        inside = f"greatest({d.number(domain.low)}, least({d.number(domain.high)}, {value}))"
+        unit = functions.truncation(d, domain.kind, domain.unit, inside) if domain.unit else inside
+        return Physical(f"CAST(CASE WHEN {value} IS NOT NULL THEN {unit} END AS BIGINT)", True)
+    ends = as_double(domain.low), as_double(domain.high)
+    if isinstance(domain, Integer) and max(abs(domain.low), abs(domain.high)) <= _EXACT:
+        return Physical(_integer(d, cell, kind, domain), True, ends)
+    low, high = map(d.number, ends)
+    if kind in FLOATS and not isinstance(domain, Integer):
+        return Physical(clamped(d.as_double(cell), low, high, d.finite.format(cell)), within=ends)
+    value = number(d, cell, kind)
+    rounded = d.floor.format(value) if isinstance(domain, Integer) else value
+    return Physical(f"CASE WHEN {value} IS NOT NULL THEN greatest({low}, least({high}, {rounded})) END", within=ends)
+
+
+def _open(d: Dialect, cell: str, kind: str, wanted: str) -> str:
+    if wanted == "text":
+        return text(d, cell, kind)
+    if wanted == "boolean":
+        return truth(d, cell, kind)
+    if wanted in ("date", "time"):
+        return moment(d, cell, kind, wanted)
+    value = number(d, cell, kind)
+    return d.floor.format(value) if wanted == "integer" and kind not in WHOLE else value
+
+
+def _integer(d: Dialect, cell: str, kind: str, domain: Integer) -> str:
+    # `greatest` and `least` pass over NULL, and are faster than a CASE of comparisons.
+    if kind in WHOLE:
+        return f"CASE WHEN {cell} IS NOT NULL THEN greatest({domain.low}, least({domain.high}, {cell})) END"
+    value = number(d, cell, kind)
+    low, high = d.number(domain.low), d.number(domain.high)
+    inside = f"greatest({low}, least({high}, {d.floor.format(value)}))"
+    return d.whole.format(f"CASE WHEN {value} IS NOT NULL THEN {inside} END")
+
+
+def _category(d: Dialect, cell: str, kind: str, domain: Categories) -> str:
+    if not domain.values:
+        return d.constant(None, "text")
+    if isinstance(domain.values[0], str):
+        value = cell if kind == "VARCHAR" else text(d, cell, kind)
+        shown = d.ordered.format(value)
+        literals = [d.literal(v) for v in domain.values if isinstance(v, str) and v]  # no cell is the empty text
+        if 0 < len(literals) <= _PLACES:  # a reader of dictionaries looks a place up once for each different text
+            return f"CASE WHEN {d.place.format(value, ', '.join(literals))} > 0 THEN {shown} END"
+    else:
+        shown = value = number(d, cell, kind)
+        literals = [d.number(v) for v in domain.values if not isinstance(v, str)]
+    return f"CASE WHEN {d.among(value, literals or ['NULL'])} THEN {shown} END"

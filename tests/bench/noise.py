@@ -1,4 +1,7 @@
-"""CPU of a vector of discrete Laplace noise: our sampler and OpenDP's, in one run. `python -m tests.bench.noise`"""
+"""CPU of a vector of discrete Laplace noise, and of a selection among many: our samplers and OpenDP's, in one run.
+
+    python -m tests.bench.noise
+"""
 
 from __future__ import annotations
 
@@ -30,6 +33,12 @@ def main() -> None:
         ours = median_cpu(lambda size=size: sampler.discrete_laplace(size, SCALE))
         theirs = median_cpu(lambda zeros=zeros: noise._apply(noise._laplace(SCALE), zeros))
         print(f"{size:6d}   {1e3 * ours:10.2f}   {1e3 * theirs:9.2f}   {ours / theirs:5.2f}")
+    print("candidates, of ranks up to")
+    for size, ranks in ((256, 1000), (6000, 1000), (6000, 200_000), (6000, 10**7)):
+        scores = -np.abs(np.linspace(-ranks, ranks, size)).astype(np.int64)
+        ours = median_cpu(lambda scores=scores: sampler.permute_and_flip(scores, SCALE))
+        theirs = median_cpu(lambda scores=scores: noise._selection(SCALE, "exponential")(scores.tolist()))
+        print(f"{size:6d} {ranks:9d}   {1e3 * ours:10.2f}   {1e3 * theirs:9.2f}   {ours / theirs:5.2f}")
 
 
 if __name__ == "__main__":

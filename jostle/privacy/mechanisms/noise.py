@@ -1,7 +1,7 @@
 """Noise for private releases: OpenDP's low-level mechanisms on integers, and for vectors our own exact sampler.
 
 The mechanisms add exact discrete noise drawn from the operating system's generator and saturate at 64 bits, which
-is post-processing. OpenDP takes about 6 µs a value; `mechanisms.sampler` draws the same law for a whole vector in a
+is post-processing. OpenDP takes about 6 µs a value; `mechanisms.sampler` draws the same laws for a whole vector in a
 ninth of that (docs/decisions/vector_noise.md). Scales are rounded up here, so that noise never under-covers a charge.
 `SeededNoise` in `jostle.simulate` has the same verbs for public data.
 """
@@ -29,11 +29,12 @@ class Noise(Protocol):
     def sample(self, size: int, share: int) -> NDArray[np.bool_]: ...
 
 
-VECTOR = 64  # from this many values on, the sampler for vectors
+VECTOR, MANY = 64, 256  # from this many values on, and candidates, the samplers for vectors
 
 
 class SecureNoise:
-    """Draws single values through OpenDP and vectors of Laplace noise through `privacy.mechanisms.sampler`."""
+    """Draws single values through OpenDP; vectors of Laplace noise, and selections among many, through
+    `privacy.mechanisms.sampler`."""
 
     def laplace(self, values: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
         """Adds discrete Laplace noise; ε = sensitivity / scale in ℓ₁. Values lie within ±2^62."""
@@ -49,10 +50,14 @@ class SecureNoise:
 
     def noisy_max(self, scores: NDArray[np.int64], scale: float) -> int:
         """Selects by report noisy max with exponential noise; ε = 2·sensitivity / scale, or half when monotone."""
+        if scores.size >= MANY and sampler.fits(scale):
+            return sampler.permute_and_flip(scores, _up(scale))
         return int(_selection(_up(scale), "exponential")(scores.ravel().tolist()))
 
     def gumbel_max(self, scores: NDArray[np.int64], scale: float) -> int:
         """The exponential mechanism, P(i) ∝ exp(score/scale): ε as above, and a range of it (ε²/8-zCDP)."""
+        if scores.size >= MANY and sampler.fits(scale):
+            return sampler.exponential_mechanism(scores, _up(scale))
         return int(_selection(_up(scale), "gumbel")(scores.ravel().tolist()))
 
     def sample(self, size: int, share: int) -> NDArray[np.bool_]:

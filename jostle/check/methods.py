@@ -21,6 +21,8 @@ def of_field_of_table(table: Handle, node: n.Attribute | n.Index, around: Sequen
     """Why a table has no field `t.age`, and no element `t["age"]` or `t[["age", "sex"]]`."""
     it, columns = node.value.span.text, table.schema or {}
     kind = "PrivateValue" if isinstance(node, n.Index) else "NameError"
+    if isinstance(node.value, n.Index) and of_field_of_table(table, node.value, ()) is not None:
+        return None  # what stands before the dot is told
     name = node.name if isinstance(node, n.Attribute) else ""
     if isinstance(node, n.Index):
         match node.args:

@@ -30,7 +30,7 @@ COMMON_MISTAKES = [
     ("f(x) = 2", (1, 6), "call cannot be given", "def"),
     ("a, b = c", (1, 2), "one name", "line for each"),
     ("g = {{ select sum(a) from t having n > 3 groupby a }}", (1, 42), "`groupby` stands before `having`", "order by"),
-    ("g = {{ select count(*) from t groupby a where a = 1 }}", (1, 41), "`where` stands before `groupby`", "order by"),
+    ("g = {{ select count(*) from t groupby a where a = 1 }}", (1, 41), "it is of rows", "where a = 1 groupby a"),
     ("g = {{ select count(*) from t whre a > 3 }}", (1, 31), "begins no clause", "`where`"),
     ("g = {{ select count(*) from t -- rows\n}}", (1, 31), "start of a line", "`# …`"),
     ("g = {{ select count(*) from t where `a b = 1 }}", (1, 37), "not closed", "`` `City Name` ``"),

@@ -29,18 +29,23 @@ def error_text(value: float, error: float) -> str:
     return (str(int(rounded)) if whole else f"{rounded:.2g}") + (DOUBTFUL if error >= abs(value) else "")
 
 
-def ranks_text(ranks: float) -> str:
-    """The error of a number that was chosen, of which only its place among the rows is known: `37 ranks`."""
-    return f"{math.ceil(ranks)} rank{'' if math.ceil(ranks) == 1 else 's'}"
+IN_RANKS, IN_ROWS = "ranks", "rows"
+
+
+def ranks_text(ranks: float, of: str = IN_RANKS) -> str:
+    """The error of a number that was chosen: `37 ranks` of a quantile, `37 rows` (fewer than the most) of a mode."""
+    return f"{math.ceil(ranks)} {of[:-1] if math.ceil(ranks) == 1 else of}"
 
 
 def margin_text(value: Any, margin: Any) -> str:
     """What stands beside a number of this margin (`run.margins`), after ±; nothing, where there is none."""
     if not isinstance(margin, Mapping) or not isinstance(value, int | float) or isinstance(value, bool):
         return ""
-    ranks, error = margin.get("ranks"), margin.get("error")
-    if isinstance(ranks, int | float) and math.isfinite(ranks):
-        return ranks_text(ranks)
+    for of in (IN_RANKS, IN_ROWS):
+        ranks = margin.get(of)
+        if isinstance(ranks, int | float) and math.isfinite(ranks):
+            return ranks_text(ranks, of)
+    error = margin.get("error")
     return error_text(value, error) if isinstance(error, int | float) else ""
 
 
@@ -124,9 +129,9 @@ class Noised(float):
         return self.origin.law if isinstance(self.origin, Source) else None
 
     @property
-    def ranks(self) -> float | None:
-        """Of a number that was chosen, how many ranks it is off at most, with 95 %; None of any other."""
-        return self.law.half_width() if isinstance(self.law, Selected) else None
+    def ranks(self) -> tuple[float, str] | None:
+        """Of a number that was chosen, how many ranks or rows it is off at most, with 95 %; None of any other."""
+        return (self.law.half_width(), self.law.of) if isinstance(self.law, Selected) else None
 
     def __reduce__(self) -> tuple[object, ...]:
         return (float, (float(self),)) if self.law is None else (Noised, (float(self), self.law))

@@ -50,6 +50,14 @@ class AdditiveLaw(ABC):
         """The smallest h of the grid with P(|noise| ≤ h) ≥ `level`, in (0, 1); without a grid both are the same."""
         return self.step * self._steps(level) if self.coarse else self._half_width(level)
 
+    def widest(self, wide: float) -> Self:
+        """The law of the largest scale, on the same grid, whose half-width at 95 % is at most `wide`, above 0."""
+        low, high = 0.0, wide + self.step  # of noise of that scale, more than 5 % are further out
+        while high - low > 1e-12 * high:
+            middle = (low + high) / 2
+            low, high = (middle, high) if replace(self, scale=middle).half_width() <= wide else (low, middle)
+        return replace(self, scale=low)
+
     @abstractmethod
     def _steps(self, level: float) -> int: ...
 
@@ -77,6 +85,11 @@ class AdditiveLaw(ABC):
     def facts(self) -> tuple[Any, ...]:
         """What `law_named` makes it again of."""
         return self.name, self.scale, 1, self.step
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What a trace tells beside the scale: the step of the grid, where that makes a difference."""
+        return {"step": self.step} if self.coarse else {}
 
 
 class Laplace(AdditiveLaw):
@@ -165,16 +178,25 @@ class Gaussian(AdditiveLaw):
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """No noise is added: one of `candidates` was chosen, by scores with noise of this scale, in ranks or rows."""
+    """No noise is added: one of `candidates` was chosen, by scores with noise of this scale.
+
+    `of` says what scores are counted in: ranks, rows (of which a mode has the most), or a score of the program's.
+    """
 
     scale: float
     candidates: int = 1
+    of: str = "ranks"
     name: ClassVar[str] = "selection"
 
     @property
     def facts(self) -> tuple[Any, ...]:
         """What `law_named` makes it again of."""
-        return self.name, self.scale, self.candidates
+        return self.name, self.scale, self.candidates, self.of
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What a trace tells beside the scale: how far from the best the chosen one is at most, with 95 %."""
+        return {"within": self.half_width(), "of": self.of}
 
     def half_width(self, level: float = LEVEL) -> float:
         """With probability `level` the chosen one's score is within this of the best."""

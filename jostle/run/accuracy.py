@@ -10,6 +10,7 @@ before that.
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import as_float
@@ -38,10 +39,11 @@ def with_noise(values: Any, amount: Amount | None, law: Laplace | Gaussian | Non
 
 @builtin
 def _error(value: Any) -> Any:
-    """The 95 % half-width of a number, or of every element of a vector, a list, a record or a grouped result."""
-    if isinstance(value, Noised) and value.ranks is not None:
-        return value.ranks
-    return _told(value, LEVEL, lambda one: one.error)
+    """The 95 % half-width of a number, or of every element of a vector, a list, a record or a grouped result.
+
+    Of a number that was chosen, the ranks (of a mode the rows) that it is off at most.
+    """
+    return _told(value, LEVEL, lambda one: one.error, in_ranks=True)
 
 
 @builtin
@@ -72,28 +74,41 @@ def _end(ends: Any, which: int) -> Any:
     return NumberColumn([None if pair is None else pair[which] for pair in ends])
 
 
-def _told(value: Any, level: float, part: Callable[[Uncertainty | Uncertainties], Any]) -> Any:
+def _told(
+    value: Any, level: float, part: Callable[[Uncertainty | Uncertainties], Any], in_ranks: bool = False
+) -> Any:
     """This part of what is known of a number, or of every number in a value, in its form; keys are left as they are."""
+    if in_ranks and isinstance(value, Noised) and value.ranks is not None:
+        return value.ranks[0]
     if isinstance(value, Noised):
         return part(uncertainties([value], level)[0])
     if isinstance(value, Grouped):
         keys = list(value.columns)[: value.keys]
-        columns = {k: v if k in keys else _told(v, level, part) for k, v in value.columns.items()}
+        columns = {k: v if k in keys else _told(v, level, part, in_ranks) for k, v in value.columns.items()}
         return Grouped(columns, value.keys)
     if isinstance(value, Record):
-        return Record((name, _told(item, level, part)) for name, item in value.items())
+        return Record((name, _told(item, level, part, in_ranks)) for name, item in value.items())
     if is_vector(value):
         return part(_of_vector(value, level))
     if isinstance(value, list) and value and all(v is None or isinstance(v, Noised) for v in value):
+        if in_ranks and any(v is not None and v.ranks is not None for v in value):
+            return NumberColumn([None if v is None else _told(v, level, part, in_ranks) for v in value])
         told = iter(uncertainties([v for v in value if v is not None], level))
         return NumberColumn([None if v is None else part(next(told)) for v in value])
+    if isinstance(value, str | date) or (isinstance(value, list) and value and isinstance(value[0], str | date)):
+        raise refuse(
+            "TypeError", "what was chosen among texts, dates or times has no error in numbers",
+            help="with 95 %, a mode has at most ln(values / 0.05) / epsilon rows fewer than the most frequent one (of "
+            "public size twice that), as `jostle trace` says; a count of each value, `groupby`, tells how clear it is",
+        )  # fmt: skip
     if is_sequence(value):
         what = "a list with numbers that were not measured" if value else "an empty list"
         raise refuse("TypeError", f"{_SAY}, not {what}")
     what = "a number that was not measured" if isinstance(value, float) else kind_name(value)
     raise refuse(
         "TypeError", f"{_SAY}, not {what}",
-        help="of a model's or an option's answers, `bootstrap(cells, option, queries, epsilon = e)` tells",
+        help="of a model's or an option's answers, `bootstrap(cells, option, queries, epsilon = e)` tells; how near "
+        "the best score one is that `noisy_max`, `exp_mech` or a library function chose, `jostle trace`",
     )  # fmt: skip
 
 

@@ -1,7 +1,8 @@
 """The errors of released values as plain data: for listings, pages, files, frames and pictures.
 
 A margin is what JSON has of a number: `value`, its `error` at 95 %, and `low` and `high`. Those of a value have its
-form, with `None` where nothing is known. Of a number that was chosen it is its `value`, and its error in `ranks`.
+form, with `None` where nothing is known. Of a number that was chosen it is its `value`, and its error in `ranks`, or of
+a mode in `rows`.
 """
 
 from __future__ import annotations
@@ -30,15 +31,25 @@ def ends(values: Any) -> tuple[list[float | None], list[float | None]] | None:
 
 
 def with_ends(columns: dict[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
-    """Columns of a table, each of noisy numbers followed by `NAME_low` and `NAME_high`."""
+    """Columns of a table, of noisy numbers each followed by `NAME_low` and `NAME_high`, of chosen ones `NAME_ranks`."""
     out: dict[str, Sequence[Any]] = {}
     for name, values in columns.items():
         out[name] = values
         told = ends(values)
         names = [f"{name}_low", f"{name}_high"]
-        if told is not None and not any(other in columns for other in names):
+        if told is None:
+            chosen = {f"{name}_{of}": column for of, column in _chosen(values).items()}
+            out.update({other: column for other, column in chosen.items() if other not in columns})
+        elif not any(other in columns for other in names):
             out.update(zip(names, told, strict=True))
     return out
+
+
+def _chosen(values: Sequence[Any]) -> dict[str, list[float | None]]:
+    """The ranks or rows that the numbers of a column are off at most, where they were chosen."""
+    ranks = [value.ranks if type(value) is Noised else None for value in values]
+    kinds = {one[1] for one in ranks if one is not None}
+    return {of: [one[0] if one is not None and one[1] == of else None for one in ranks] for of in sorted(kinds)}
 
 
 def margins(value: Any) -> Any:
@@ -95,7 +106,7 @@ def _margin(value: Any, one: Uncertainty | None) -> dict[str, float | None] | No
     if one is not None:
         return _finite(float(value), one.error, one.low, one.high)
     ranks = value.ranks if type(value) is Noised else None
-    return None if ranks is None else {"value": float(value), "ranks": ranks}
+    return None if ranks is None else {"value": float(value), ranks[1]: ranks[0]}
 
 
 def _finite(*numbers: float) -> dict[str, float | None]:

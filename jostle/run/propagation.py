@@ -99,7 +99,7 @@ def errors_beside(values: Sequence[Any]) -> list[str]:
 def _beside(value: Any, one: Uncertainty | None) -> str:
     if one is not None:
         return error_text(value, one.error)
-    return ranks_text(value.ranks) if type(value) is Noised and value.ranks is not None else ""
+    return ranks_text(*value.ranks) if type(value) is Noised and value.ranks is not None else ""
 
 
 def additive(value: Noised) -> bool:
@@ -242,8 +242,8 @@ def _quantile(ordered: Floats, q: float) -> float:
 
 def _in_ranks() -> Refusal:
     return refuse(
-        "TypeError", "the error of a selection is known in ranks, not in values",
-        help="`error` of the number itself tells it; `with epsilon e via interval` buys an interval in values",
+        "TypeError", "the error of a selection is known in ranks or rows, not in values",
+        help="`error` of the number itself tells it; `via interval` buys an interval in values for a quantile",
     )  # fmt: skip
 
 

@@ -8,11 +8,12 @@ over that number. For all else it depends on the data, and is that of so many ma
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from jostle.formulas import Formula, Noised
-from jostle.noise_laws import ADDITIVE, Bracketed, Gaussian, Laplace, Selected
+from jostle.language.aggregates import AGGREGATES
+from jostle.noise_laws import ADDITIVE, AdditiveLaw, Bracketed, Gaussian, Laplace, Selected
 from jostle.run.propagation import additive, of_numbers
 from jostle.run.values import Grouped
 from jostle.source import Source
@@ -23,7 +24,7 @@ from jostle.trace.text import number
 if TYPE_CHECKING:
     from jostle.events import Event
 
-_OVER = {"": "", "rows": " / rows", "stddev": " / rows / stddev", "ranks": " ranks"}
+_OVER = {"": "", "rows": " / rows", "stddev": " / rows / stddev", "ranks": " ranks", "rows fewer": " rows fewer"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,8 @@ class Direct:
 
     The error of a number is its 95 % half-width; of a workload's answers, the root mean square of their standard
     errors. `of` says what it is in: the number itself where empty; `rows`, that it is to be divided by how many rows
-    there are, `stddev` by the answer too; `ranks`.
+    there are, `stddev` by the answer too; `ranks`; of a mode, how many `rows fewer` it has than the
+    most frequent value.
     """
 
     name: str
@@ -43,16 +45,23 @@ class Direct:
     power: float
     of: str = ""
     vector: bool = False
+    law: AdditiveLaw | None = None  # of a number itself, whose noise may be whole
 
     def said(self, error: float) -> str:
         """An error of it, in words."""
         return number(error) + _OVER[self.of]
 
     def at(self, amount: float) -> float:
-        return float(self.error * (self.amount / amount) ** self.power)
+        """The error at another amount."""
+        finer = (self.amount / amount) ** self.power
+        if self.law is None:
+            return float(self.error * finer)
+        return replace(self.law, scale=self.law.scale * finer).half_width()
 
     def needed(self, error: float) -> float:
-        return float(self.amount * (self.error / error) ** (1 / self.power))
+        """The least amount that has no larger error."""
+        finer = self.error / error if self.law is None else self.law.scale / self.law.widest(error).scale
+        return float(self.amount * finer ** (1 / self.power))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +94,6 @@ def lines_of(source: Source) -> dict[str, int]:
 
 def _measured(events: Sequence[Event], source: Source, names: Mapping[str, Any]) -> Iterator[Direct]:
     """Measured numbers: as they are, estimates over the rows, and what was selected."""
-    ranks = dict(_ranks(list(names.values())))
     terms: dict[tuple[int, str], list[Event]] = {}
     for event in events:
         if event.kind == "measure" and event.span is not None and event.span.source.name == source.name:
@@ -93,14 +101,17 @@ def _measured(events: Sequence[Event], source: Source, names: Mapping[str, Any])
     for (line, name), found in terms.items():
         which, parts, of = (0, 1, "") if found[0].fields.get("direct") else _term_of(name)
         fields = found[which].fields
+        law: AdditiveLaw | None = None
         unit = next((u for u in ("epsilon", "rho") if u in fields), None)
-        if unit is not None and fields["mechanism"] == Selected.name and fields["scale"] in ranks:
-            error, of = ranks[fields["scale"]], "ranks"
+        if unit is not None and name in AGGREGATES and fields["mechanism"] == Selected.name:
+            error, of = fields["within"], "rows fewer" if fields["of"] == "rows" else "ranks"
         elif unit is None or of is None or (fields["mechanism"] == Gaussian.name and unit == "epsilon"):
             continue  # a Gaussian's σ is no power of epsilon
         else:
-            error = ADDITIVE[fields["mechanism"]](fields["scale"]).half_width() / (2 if of == "stddev" else 1)
-        yield Direct(name, line, unit, fields[unit] * parts, error, 0.5 if unit == "rho" else 1.0, of)
+            law = ADDITIVE[fields["mechanism"]](fields["scale"], fields.get("step", 0.0))
+            error = law.half_width() / (2 if of == "stddev" else 1)
+        power = 0.5 if unit == "rho" else 1.0
+        yield Direct(name, line, unit, fields[unit] * parts, error, power, of, law=None if of else law)
 
 
 def _term_of(estimate: str) -> tuple[int, int, str | None]:
@@ -113,16 +124,6 @@ def _term_of(estimate: str) -> tuple[int, int, str | None]:
         case "covariance":
             return -1, 4, "rows"
     return 0, 1, None
-
-
-def _ranks(value: Any) -> Iterator[tuple[float, float]]:
-    """The scale of the noise of each selected number in a value, and how many ranks that may be off."""
-    if isinstance(value, Noised) and isinstance(value.law, Selected):
-        yield value.law.scale, value.law.half_width()
-    elif isinstance(value, Grouped | dict | list):
-        columns = value.columns if isinstance(value, Grouped) else value
-        for item in columns.values() if isinstance(columns, dict) else columns:
-            yield from _ranks(item)
 
 
 def _vectors(names: Mapping[str, Any], lines: Mapping[str, int]) -> Iterator[Direct]:

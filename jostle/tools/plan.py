@@ -33,6 +33,7 @@ _NOTE = (
 _NOTES = {
     "rows": "/ rows: over the rows that it is of; near the ends of the bounds up to 1.4 times that, of variances 2.5",
     "stddev": "/ rows / stddev: over the rows, and over the deviation itself",
+    "rows fewer": "rows fewer: than the most frequent value, at most",
     "ranks": "ranks: of a number that is chosen, how many rows it may be off; `via interval` buys an error in values",
 }
 

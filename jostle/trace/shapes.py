@@ -131,7 +131,8 @@ _SHAPES: dict[str, dict[str, Shape]] = {
     "source": {"unit": _text, "budget": _budget, "schema": _list(_text), "before": _amount, "same_as": _text},
     "allotment": {**_PRICE, "spent": _either(_amount, _by_name(_amount))},
     "query": {**_PRICE, "aggregates": _list(_text), "keys": _list(_text)},
-    "measure": {**_PRICE, "sources": _list(_text), "mechanism": _text, "scale": _figure, "prepaid": _figure},
+    "measure": {**_PRICE, "sources": _list(_text), "mechanism": _text, "scale": _figure, "prepaid": _figure,
+                "within": _figure, "of": _text},
     "feature": {**_PRICE, "value": _figure, "error": _maybe(_figure)},
     "choice": {
         **_PRICE, "spent": _number, "chosen": _text, "policy": _text, "margin": _maybe(_number),

@@ -162,6 +162,9 @@ def one_line(event: Event, before: str = "", cost: str = "") -> str:
         parts = [str(mechanism or event.name)] + ([event.name] if mechanism and event.name != mechanism else [])
         if fields.get("scale") is not None:
             parts.append(f"scale {number(fields['scale'])}")
+        if fields.get("within") is not None and fields.get("of"):
+            of = "of the best score" if fields["of"] == "score" else fields["of"]
+            parts.append(f"within {number(fields['within'])} {of} (95 %)")
         parts.append("on " + ", ".join(fields.get("sources") or ()))
         if (part := fields.get("prepaid")) is not None:
             parts.append(f"{number(part)} of what was prepaid")

@@ -15,7 +15,7 @@ from jostle.run.margins import margins, with_ends
 from jostle.run.operators import binary
 from jostle.run.propagation import Uncertainty, uncertainties
 from jostle.source import Source
-from jostle.tools.session import Session
+from jostle.tools.session import Result, Session
 
 DISCRETE = math.sqrt(2 * math.exp(-1)) / (1 - math.exp(-1))
 """The deviation of discrete Laplace noise of scale 1."""
@@ -94,6 +94,45 @@ def test_selections_are_known_in_ranks_only() -> None:
         uncertainties([Noised(3.0, Selected(2.0, 8))])
     with pytest.raises(Refusal, match="in ranks"):
         known(binary("*", Noised(3.0, Selected(2.0, 8)), Noised(3.0, Laplace(1.0))))
+
+
+CHOSEN = """\
+private t = bound("t") described by {x: 0..3, k: {"a", "b"}} protecting rows budget epsilon 9
+release g = {{ select mode(x) as often, median(x) as middle, mode(k) as most from t groupby k with epsilon 3 }}
+print(g)
+m = {{ select mode(x) from t with epsilon 1 }}
+i = noisy_max([size(t), size(where(t, x == 1))], epsilon = 1)
+e = [error(m), error({{ select mode(x) as often, median(x) as middle from t groupby k with epsilon 2 }}).middle[0]]
+"""
+
+
+def test_what_was_chosen_has_its_error_in_rows_and_ranks() -> None:
+    """With 95 % a mode has ln(values/0.05)/ε rows fewer than the most; in print, JSON, frames and files alike."""
+    result, within = _chosen("release e"), pytest.approx(math.log(4 / 0.05))
+    assert list(result["e"]) == [within, within]
+    assert result.output[0].split("\n")[1].split()[1:9] == ["1", "5", "rows", "1", "5", "ranks", "a"]
+    (one, _), frame = result.margins()["g"], result["g"]
+    assert one == {"often": {"value": 1, "rows": within}, "middle": {"value": 1, "ranks": within}}
+    assert list(frame.columns) == ["k", "often", "often_rows", "middle", "middle_ranks", "most"]
+    assert list(frame.often_rows) == list(frame.middle_ranks) == [within, within]
+    chosen = [event.fields for event in result.events if event.kind == "measure"]
+    assert [(f["of"], f["within"]) for f in chosen[:2]] == [("rows", within), ("ranks", within)]
+
+
+@pytest.mark.parametrize(
+    ("asked", "way_out"),
+    [("error(g)", "groupby"), ("error(g.most[0])", "most frequent one"), ("band(m)", "in ranks or rows"),
+     ("error(m + 1)", "in ranks or rows"), ("error(i)", "jostle trace")],
+)  # fmt: skip
+def test_what_was_chosen_and_has_no_error_is_refused_with_a_way_out(asked: str, way_out: str) -> None:
+    (fault,) = _chosen(f"print({asked})").diagnostics
+    assert fault.kind == "TypeError" and way_out in f"{fault.message} {fault.help}"
+
+
+def _chosen(line: str) -> Result:
+    session = Session(simulate=3)
+    session.bind("t", {"x": [1, 2, 2] * 300, "k": ["a", "b", "b"] * 300})
+    return session.attempt(Source("p", f"{CHOSEN}{line}\n"))
 
 
 def test_what_is_handed_to_another_process_keeps_its_law_or_is_a_number() -> None:

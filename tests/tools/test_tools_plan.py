@@ -13,6 +13,7 @@ from jostle.choice.plan import ChoicePlan, Curve, amounts_around
 from jostle.kernels import accuracy
 from jostle.kernels.histograms import hierarchy
 from jostle.kernels.workloads import boxes as workloads
+from jostle.noise_laws import Laplace
 from jostle.tools.entry import main
 
 DIRECT = """\
@@ -51,15 +52,16 @@ def test_what_is_measured_directly(tmp_path: Path, capsys: pytest.CaptureFixture
     out = planned(DIRECT, tmp_path, capsys, "--error", "10", "--epsilon", "2", "--format", "json")
     made = {one["name"]: one for one in json.loads(out)["measured"]}
     assert set(made) == {"count", "answers", "cells"}  # the error of `dawa` depends on the data
-    assert made["count"]["error"] == pytest.approx(math.log(20) / 0.5)
-    assert made["count"]["needs"] == pytest.approx(math.log(20) / 10)
-    assert made["count"]["error_at"] == pytest.approx(math.log(20) / 2)
+    assert made["count"]["error"] == Laplace(2.0, step=1.0).half_width() == 6
+    least = made["count"]["needs"]
+    assert [Laplace(1 / (least * f), step=1.0).half_width() for f in (1, 0.99999)] == [10, 11]
+    assert made["count"]["error_at"] == Laplace(0.5, step=1.0).half_width() == 1
     unit = accuracy.root_mean_square(hierarchy.hb_strategy((32,)), workloads.prefixes(32), math.sqrt(2))
     assert made["answers"]["error"] == pytest.approx(unit / 0.25, rel=1e-6)
     assert made["answers"]["needs"] == pytest.approx(unit / 10, rel=1e-6)
     assert made["cells"]["error"] == pytest.approx(math.sqrt(2) / 0.5)
     text = planned(DIRECT, tmp_path, capsys, "--error", "10")
-    assert "for error 10" in text and "ε 0.3" in text and "never shown" not in text
+    assert "for error 10" in text and "ε 0.284" in text and "never shown" not in text
 
 
 MEANS = """\

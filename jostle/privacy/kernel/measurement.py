@@ -53,7 +53,7 @@ class Measured:
         return {
             "mechanism": self.law.name, **because, **(price if self.part is None else {"prepaid": self.part}),
             "sources": [e.source.name for e in exposures], "sensitivity": self.sensitivity,
-            "stability": self.stability, "scale": self.law.scale,
+            "stability": self.stability, "scale": self.law.scale, **self.law.told,
             **({"direct": True} if self.direct else {}),
         }  # fmt: skip
 

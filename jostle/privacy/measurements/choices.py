@@ -131,7 +131,7 @@ class NoisyArgmax(_OfScores, Measurement["Ints", "list[int]"]):
         scale = self.how.scale(_range(self.scores, moved) if one_way else max(moved), one_way)
         chosen = [self.how.choose(noise, group, scale) if group.size > 1 else 0 for group in groups]
         sensitivity = max(moved) / stability / 2.0**bits
-        law = Selected(scale / 2.0**bits, max(group.size for group in groups))
+        law = Selected(scale / 2.0**bits, max(group.size for group in groups), "score")
         return Release(chosen, (Measured(law.name, law, self.how, sensitivity, stability),))
 
 

@@ -17,7 +17,7 @@ from jostle.trace.tree import WORDS
 # What has a place of its own on the page.
 _QUIET = frozenset({
     "epsilon", "rho", "spent", "sources", "budget", "text", "rows", "value", "paths", "series", "x", "low", "high",
-    "trees", "context", "direct", "printed", "version", "date", "margins", "keys",
+    "trees", "context", "direct", "printed", "version", "date", "margins", "keys", "step", "within", "of",
 })  # fmt: skip
 _ALIKE = 12  # of more neighbours that look alike, the first and the last few are shown
 _OPEN = 2  # levels that are open when the page is

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from jostle.diagnostics import refuse
+from jostle.formulas import Noised
 from jostle.language.aggregates import AGGREGATES
 from jostle.noise_laws import Selected
 from jostle.plan.keys import KeyValue, key_values
@@ -49,7 +50,8 @@ class Mode(SelectionAggregate):
         unit = 1 << (WEIGHT_BITS if table.weighted else 0)
         scale = mechanism.scale(weighted_stability_of(table) * unit, monotone)
         listed = self.candidates(table)
-        answer = listed[mechanism.choose(noise, np.asarray(exact, dtype=np.int64), scale)]
-        if isinstance(answer, int) and not isinstance(answer, bool):
-            answer = float(answer)
-        return answer, Selected(scale / unit, len(listed))
+        answer: Any = listed[mechanism.choose(noise, np.asarray(exact, dtype=np.int64), scale)]
+        law = Selected(scale / unit, len(listed), "rows")
+        if isinstance(answer, int | float) and not isinstance(answer, bool):
+            answer = Noised(answer, law)
+        return answer, law

@@ -190,3 +190,24 @@ def test_arrays_hold_only_texts_that_fit_those_of_persons_too(monkeypatch: pytes
     assert engine.fetch(f"SELECT count(*) FROM ({relation.sql})") == [(100,)]
     assert len(chosen) > 1 and sum(chosen) == 100
     engine.close()
+
+
+def test_of_a_part_that_fails_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, parts = DuckDb(), []
+
+    def failing(engine: DuckDb, query: str, *rest: Any) -> Any:
+        parts.append(query)
+        if len(parts) > 2:
+            raise KeyboardInterrupt
+        return batches(engine, query, *rest)
+
+    batches = DuckDb.batches
+    monkeypatch.setattr(DuckDb, "batches", failing)
+    monkeypatch.setattr(bounding, "MOST_ROWS", 30)
+    plan = Bound(Scan(engine.open({"who": np.arange(100) % 9}, public=False).key, ()), ("who",), 4)
+    with pytest.raises(KeyboardInterrupt):
+        engine.rows(plan)
+    assert engine.fetch("SELECT * FROM duckdb_tables()") == []
+    monkeypatch.undo()
+    assert engine.rows(plan) == 36
+    engine.close()

@@ -38,8 +38,13 @@ class Bounding:
     def table(self, source: str, size: int) -> str:
         """The name of the table for a source of `size` rows, with the raw cells and `q`, whose a row is."""
         parts = max(1, -(-size // bounding.MOST_ROWS))
-        for part in range(parts):
-            self._choose(source, part, parts, HALVINGS)
+        try:
+            for part in range(parts):
+                self._choose(source, part, parts, HALVINGS)
+        except BaseException:
+            if self._table is not None:
+                self._engine.fetch(f"DROP TABLE {self._table}")
+            raise
         return str(self._table)
 
     def _choose(self, source: str, part: int, parts: int, halvings: int) -> None:

@@ -48,7 +48,8 @@ if TYPE_CHECKING:
 
 CODES, SPLITS = 512 * 2**20, 256 * 2**20  # bytes of coded columns and of split rows that are kept
 DISK = 2**5  # times as much of them is kept on the disk
-MOST_ROWS = 2**25  # whose codes are in memory, of larger bases on the disk
+MOST_ROWS = 2**24  # whose codes are in memory, of larger bases on the disk
+MOST_ONCE = 2**22  # of a base that is coded for tables that may be asked once
 MOST_NUMBERED = 2**31 - 1  # rows of a base that is coded; larger ones are the engine's
 MOST_LISTED = 2**12  # values of a key that are looked up one by one
 BLOCK, SPAN = 2**16, 2**20  # rows that are counted at a time, for many nodes and for many tables
@@ -102,7 +103,7 @@ class Parts:
         """Counts of one plan under several lists of keys, whose columns are read together; or None."""
         base = self._base(plan)
         if base is None or (
-            self._size(base) > MOST_ROWS and not self._coded(base, [k for keys in tables for k in keys])
+            self._size(base) > MOST_ONCE and not self._coded(base, [k for keys in tables for k in keys])
         ):
             return None  # to code many rows for tables that are asked once costs more than it saves
         return self._tables(base, plan, tables)

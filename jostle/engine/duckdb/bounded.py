@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from jostle.diagnostics import Refusal
 from jostle.engine.duckdb import bounding
 from jostle.engine.duckdb.dialect import DUCKDB
 from jostle.engine.sql import persons
@@ -41,7 +42,7 @@ class Bounding:
         try:
             for part in range(parts):
                 self._choose(source, part, parts, HALVINGS)
-        except BaseException:
+        except (Refusal, KeyboardInterrupt):
             if self._table is not None:
                 self._engine.fetch(f"DROP TABLE {self._table}")
             raise

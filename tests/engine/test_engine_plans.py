@@ -9,11 +9,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from portable_hash import row_hash
 
 from jostle.diagnostics import Refusal
 from jostle.engine.duckdb.engine import DuckDb
+from jostle.engine.sql.engine import SqlEngine
 from jostle.plan.domains import Categories, Integer, Open, Real
 from jostle.plan.plan import (
     Apply,
@@ -412,3 +414,18 @@ def test_exact_aggregates_that_overflow_are_missing(engine: DuckDb) -> None:
 def test_number_categories_group_by_value(engine: DuckDb) -> None:
     scan = scan_of(engine, [("0.5",), ("1",), ("1.0",), ("x",)], (("x", Categories((0.5, 1.0, 2.0))),))
     assert engine.group(scan, (Key(Column("x"), (0.5, 1.0, 2.0)),), (Count(),))[0].tolist() == [1, 2, 0]
+
+
+@pytest.mark.parametrize("values", [range(200), range(-5, 195), range(150, 350)])
+def test_counts_of_many_groups_are_those_that_the_database_groups_by(values: range) -> None:
+    """Rows below and beyond the keys, none, and numbers between whole ones."""
+    rng = np.random.default_rng(4)
+    data = pd.DataFrame({"x": rng.normal(100, 90, 5000), "k": rng.integers(-20, 300, 5000).astype(float)})
+    data.loc[::7, "x"], data.loc[::11, "k"] = np.nan, np.nan
+    engine = DuckDb()
+    scan = Scan(engine.open(data, public=False).key, (("x", Real(-400.0, 400.0)), ("k", Integer(-20, 300))))
+    keys = (Key(Column("k"), range(250)), Key(Column("x"), values))
+    (counts,) = engine.group(scan, keys, (Count(),))
+    (same,) = SqlEngine.group(engine, scan, keys, (Count(),))
+    assert counts.shape == (250, 200) and counts.sum() > 500 and np.array_equal(counts, same)
+    engine.close()

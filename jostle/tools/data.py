@@ -43,7 +43,7 @@ def register(options: Namespace) -> str:
     ledger.register(terms, check_promises)
     whose = f", that of `{_owner(terms)}`" if terms.unit.linked else ""
     return (
-        f"registered `{options.name}` with budget {measure.limit}{whose}, in {clean(str(ledger.file.path))}\n"
+        f"registered `{options.name}` with budget {measure.limit}{whose}, in {clean(ledger.store.place)}\n"
         f'a program says: private {options.name} = dataset("{options.name}")\n'
     )
 

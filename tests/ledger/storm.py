@@ -93,7 +93,7 @@ def one_round(folder: Path, processes: int, spends: int, seed: int) -> Round:
     draw = random.Random(seed)
     limit = Amount("epsilon", draw.randrange(1, 1 + processes * spends * QUANTA // 2))
     ledger = registered(folder, limit)
-    ledger.file.close()
+    ledger.store.close()
     began = time.monotonic()
     children: dict[int, int] = {}
     for k in range(processes):
@@ -102,7 +102,7 @@ def one_round(folder: Path, processes: int, spends: int, seed: int) -> Round:
             gc.disable()  # what the parent left over is the parent's to free
             status = 1
             try:
-                spender(ledger.file.path, folder / f"shown{k}", spends, seed * 1000 + k)
+                spender(ledger.store.path, folder / f"shown{k}", spends, seed * 1000 + k)
                 status = 0
             finally:
                 os._exit(status)

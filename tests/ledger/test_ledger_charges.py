@@ -44,7 +44,7 @@ def refused(kind: str, *args: object) -> str:
 def test_runs_add_and_parts_count_as_their_maximum(tmp_path: Path) -> None:
     ledger = registered(tmp_path, Amount("epsilon", 3 * QUANTA))
     for run in (1, 2):
-        mine = opened(Ledger(ledger.file.path))
+        mine = opened(Ledger(ledger.store.path))
         spend(*mine, 0.25)
         spend(*mine, 0.5, ("sex", "F"))
         spend(*mine, 0.75, ("sex", "M"))
@@ -67,7 +67,7 @@ def test_a_source_that_a_measurement_names_twice_is_refused(tmp_path: Path) -> N
 
 def test_what_does_not_fit_leaves_nothing(tmp_path: Path) -> None:
     ledger = registered(tmp_path, ONE)
-    first, second = opened(ledger), opened(Ledger(ledger.file.path))
+    first, second = opened(ledger), opened(Ledger(ledger.store.path))
     spend(*first, 0.75)
     before = ledger.dataset("people").state
     message = refused("BudgetExceeded", *second, 0.5)  # the second session knew of nothing spent
@@ -80,7 +80,7 @@ def test_what_does_not_fit_leaves_nothing(tmp_path: Path) -> None:
 
 def test_what_others_spend_is_known_after_the_next_charge(tmp_path: Path) -> None:
     ledger = registered(tmp_path, Amount("epsilon", 3 * QUANTA))
-    first, second = opened(ledger), opened(Ledger(ledger.file.path))
+    first, second = opened(ledger), opened(Ledger(ledger.store.path))
     spend(*first, 1.0)
     spend(*second, 0.5, ("sex", "F"))
     kernel, source = second
@@ -115,7 +115,7 @@ def test_other_measures_hold_over_runs(tmp_path: Path, kind: str) -> None:
     ledger = registered(tmp_path, limit, kind)
     charged = 0
     while True:
-        kernel, source = opened(Ledger(ledger.file.path))
+        kernel, source = opened(Ledger(ledger.store.path))
         try:
             charge(kernel, (Exposure(source),), price, "keys")
         except Refusal as refusal:
@@ -185,14 +185,14 @@ def test_what_is_registered_is_the_file_that_was_looked_at(tmp_path: Path) -> No
 
 def test_an_older_copy_put_in_the_ledgers_place_is_noticed_by_who_spent(tmp_path: Path) -> None:
     ledger = registered(tmp_path, ONE)
-    ledger.file.close()
-    shutil.copy(ledger.file.path, tmp_path / "old.db")
+    ledger.store.close()
+    shutil.copy(ledger.store.path, tmp_path / "old.db")
     mine = opened(ledger)
     spend(*mine, 0.5)
-    ledger.file.close()
+    ledger.store.close()
     for name in ("ledger.db-wal", "ledger.db-shm"):
         (tmp_path / name).unlink(missing_ok=True)
-    shutil.copy(tmp_path / "old.db", ledger.file.path)
+    shutil.copy(tmp_path / "old.db", ledger.store.path)
     assert "knows less" in refused("LedgerError", *mine, 0.5)
 
 
@@ -208,10 +208,10 @@ def test_a_ledger_that_counted_in_fewer_places_is_read_on(tmp_path: Path, monkey
             before.setattr(Measure, "cost", lambda self, price, part=False, cost=cost: cost)
             before.setattr(Measure, "admits", lambda self, total: total[0] <= self.rho_limit)
             ledger = ledger or registered(tmp_path, limit, "approximate")
-            kernel, source = opened(Ledger(ledger.file.path))
+            kernel, source = opened(Ledger(ledger.store.path))
             for _ in range(3):
                 charge(kernel, (Exposure(source),), price, "count")
-    kernel, source = opened(Ledger(ledger.file.path))
+    kernel, source = opened(Ledger(ledger.store.path))
     quarter = limit.delta // 4
     older = (6 * price.rho, quarter, limit.value + 1 + 3 * price.amount.value, limit.delta)
     assert source.meter.spent == older  # plain sums of it are not known: in ρ alone

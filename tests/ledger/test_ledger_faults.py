@@ -55,7 +55,7 @@ def test_a_ledger_that_all_may_read_is_not_used(owned: Place) -> None:
 
 
 def test_a_damaged_ledger(owned: Place, never_read: Callable[[], None]) -> None:
-    Ledger(owned.path).file.close()
+    Ledger(owned.path).store.close()
     size = owned.path.stat().st_size
     with owned.path.open("r+b") as file:
         file.seek(1024)
@@ -67,8 +67,8 @@ def test_a_damaged_ledger(owned: Place, never_read: Callable[[], None]) -> None:
 
 def test_a_locked_ledger(tmp_path: Path) -> None:
     ledger = registered(tmp_path, LIMIT)
-    kernel, source = opened(Ledger(ledger.file.path, timeout=0.05))
-    with ledger.file.writing(), pytest.raises(Refusal) as caught:
+    kernel, source = opened(Ledger(ledger.store.path, timeout=0.05))
+    with ledger.store.writing(), pytest.raises(Refusal) as caught:
         charge(kernel, (Exposure(source),), PRICE, "count")
     assert caught.value.first.kind == "LedgerError" and "locked" in caught.value.first.message
     assert source.meter.spent == (0,) and ledger.verify("people").entries == 1
@@ -80,7 +80,7 @@ def test_a_program_that_meets_a_locked_ledger_reads_nothing(
     owned: Place, never_read: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Ledger.__init__, "__defaults__", (None, 0.05))
-    with Ledger(owned.path).file.writing():
+    with Ledger(owned.path).store.writing():
         made = owned.run(COUNT)
     assert kind(made) == "LedgerError" and not made.values
     assert made.budget == {"people": {"epsilon": {"total": "3", "spent": "0"}}}
@@ -127,7 +127,7 @@ def charged(ledger: Ledger, meanwhile: Callable[[], None] = lambda: None) -> str
 def test_a_full_disk(tmp_path: Path, room: int) -> None:
     """Files of this process may not grow beyond some pages: what SQLite sees of a disk that fills up."""
     ledger = registered(tmp_path, LIMIT)
-    ledger.file.close()
+    ledger.store.close()
 
     def fill() -> None:
         hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
@@ -138,7 +138,7 @@ def test_a_full_disk(tmp_path: Path, room: int) -> None:
     assert "LedgerError" in said or room > 8
     # What came back was counted; a commit that failed may not have been.
     assert ledger.verify("people").spent == (int(said.split()[0]) * QUANTA // 2,)
-    assert in_child(lambda: charged(Ledger(ledger.file.path))) == "5 charged"
+    assert in_child(lambda: charged(Ledger(ledger.store.path))) == "5 charged"
 
 
 @pytest.fixture
@@ -153,9 +153,9 @@ def open_folder() -> Iterator[Path]:
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs to become another user, which only root can")
 def test_a_ledger_that_may_only_be_read(open_folder: Path) -> None:
     ledger = registered(open_folder, LIMIT)
-    ledger.file.close()
-    ledger.file.path.chmod(0o440)
-    os.chown(ledger.file.path, 0, 65534)
+    ledger.store.close()
+    ledger.store.path.chmod(0o440)
+    os.chown(ledger.store.path, 0, 65534)
 
     def as_nobody() -> str:
         os.setgid(65534)
@@ -170,8 +170,8 @@ def test_a_ledger_that_may_only_be_read(open_folder: Path) -> None:
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes read-only files; the test above is for root")
 def test_ones_own_ledger_that_may_only_be_read(tmp_path: Path) -> None:
     ledger = registered(tmp_path, LIMIT)
-    ledger.file.close()
-    ledger.file.path.chmod(0o400)
+    ledger.store.close()
+    ledger.store.path.chmod(0o400)
     tmp_path.chmod(0o500)
     try:
         assert charged(ledger).startswith("0 LedgerError")
@@ -183,10 +183,10 @@ def test_ones_own_ledger_that_may_only_be_read(tmp_path: Path) -> None:
 def test_a_killed_commit_leaves_all_or_nothing(tmp_path: Path) -> None:
     """A process that dies inside its transaction has charged nothing, and the ledger goes on."""
     ledger = registered(tmp_path, LIMIT)
-    ledger.file.close()
+    ledger.store.close()
 
     def dies() -> str:
-        with Ledger(ledger.file.path).file.writing() as connection:
+        with Ledger(ledger.store.path).store.writing() as connection:
             connection.execute("UPDATE datasets SET state = '{}'")
             os._exit(9)
 
@@ -211,7 +211,7 @@ def test_no_connection_lives_through_a_fork(tmp_path: Path) -> None:
         os._exit(0 if said == charged(ledger) == "5 charged" else 1)
     os.read(done_read, 1)
     assert charged(ledger) == "5 charged"
-    ledger.file.close()
+    ledger.store.close()
     os.write(write, b"1")
     assert os.waitpid(pid, 0)[1] == 0
     for end in (read, write, done_read, done_write):
@@ -221,7 +221,7 @@ def test_no_connection_lives_through_a_fork(tmp_path: Path) -> None:
 
 def test_a_fork_within_a_transaction_is_refused_in_the_child(tmp_path: Path) -> None:
     ledger = registered(tmp_path, LIMIT)
-    with ledger.file.writing():
+    with ledger.store.writing():
         said = in_child(lambda: charged(ledger))
     assert said.startswith("0 LedgerError") and "forked" in said
     assert charged(ledger) == "5 charged"

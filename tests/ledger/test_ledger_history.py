@@ -62,8 +62,8 @@ def charge_half(ledger: Ledger) -> None:
 
 
 def tamper(ledger: Ledger, statement: str) -> None:
-    ledger.file.close()
-    with sqlite3.connect(ledger.file.path) as connection:
+    ledger.store.close()
+    with sqlite3.connect(ledger.store.path) as connection:
         connection.executescript("DROP TRIGGER history_stays; DROP TRIGGER history_is_fixed;")
         before = connection.total_changes
         connection.execute(statement)
@@ -95,14 +95,14 @@ def test_a_changed_state_is_neither_verified_nor_charged(charged: Ledger, what: 
     tamper(charged, UNSEALED[what])
     refused(lambda: charged.verify("people"))
     refused(lambda: charge_half(charged))
-    refused(lambda: charge_half(Ledger(charged.file.path)))
+    refused(lambda: charge_half(Ledger(charged.store.path)))
 
 
 def test_the_ledger_itself_only_appends(charged: Ledger) -> None:
     for statement in ("UPDATE history SET hash = ''", "DELETE FROM history"):
 
         def change(statement: str = statement) -> None:
-            with charged.file.writing() as connection:
+            with charged.store.writing() as connection:
                 connection.execute(statement)
 
         refused(change)

@@ -22,9 +22,9 @@ from jostle.engine.files import OpenFile, open_file
 from jostle.engine.filesets import identities, stem
 from jostle.jsontext import digest
 from jostle.privacy.ledger import history
-from jostle.privacy.ledger.file import LedgerFile, default_path
 from jostle.privacy.ledger.history import Entry, Verified
 from jostle.privacy.ledger.registered import FileMark, State, Terms, file_digest
+from jostle.privacy.ledger.places import default_place, store_at
 from jostle.privacy.ledger.rows import Dataset, Rows, now, plus
 
 Check = Callable[[Terms, OpenFile], None]
@@ -62,17 +62,17 @@ class Outcome:
 
 
 class Ledger:
-    """The verbs on a ledger file. Every one raises `LedgerError` where the file cannot be used."""
+    """The verbs on a ledger, at a path or a URL. Every one raises `LedgerError` where it cannot be used."""
 
     def __init__(self, path: str | Path | None = None, timeout: float = 30.0) -> None:
-        self.file = LedgerFile(path if path is not None else default_path(), timeout)
+        self.store = store_at(path if path is not None else default_place(), timeout)
 
     # For programs ----------------------------------------------------------------------------------
 
     def open(self, name: str) -> tuple[Dataset, OpenFile]:
         """A dataset and its open file, which was found to be the one that was registered; `mark` is that of now."""
-        with self.file.reading() as connection:
-            dataset = Rows(self.file, connection).find(name)
+        with self.store.reading() as connection:
+            dataset = Rows(self.store, connection).find(name)
         if _mark(dataset.terms.path) is None:
             raise refuse("LedgerError", f"the file of `{name}` is not where it was registered", help="ask its owner")
         file = open_file(dataset.terms.path)
@@ -96,9 +96,9 @@ class Ledger:
     def named(self, file: OpenFile) -> str | None:
         """The dataset whose file this is, by whatever path it was opened, or that of its compressed copy; the ledger's
         own files are refused."""
-        if not self.file.exists():
+        if not self.store.exists():
             return None
-        if self.file.is_part(file.name):
+        if self.store.is_part(file.name):
             raise refuse("DataError", f"`{file.path}` is the ledger itself, which no program reads")
         here = {file.identity, *identities(file.real)}
         for dataset in self.datasets():
@@ -109,8 +109,8 @@ class Ledger:
 
     def charge(self, growths: Sequence[Growth]) -> Outcome:
         """Writes all of these down, or none of them where one does not fit or anything is wrong."""
-        with self.file.writing() as connection:
-            rows = Rows(self.file, connection)
+        with self.store.writing() as connection:
+            rows = Rows(self.store, connection)
             datasets = [rows.find(growth.name) for growth in growths]
             before = tuple(dataset.state.spent for dataset in datasets)
             for at, (dataset, growth) in enumerate(zip(datasets, growths, strict=True)):
@@ -122,14 +122,14 @@ class Ledger:
 
     def answer(self, name: str, request: str) -> tuple[Any, Receipt] | None:
         """The stored answer to a request, and the charge that paid for it."""
-        with self.file.reading() as connection:
+        with self.store.reading() as connection:
             row = connection.execute(
                 "SELECT a.number, a.answer, a.code, h.hash FROM answers a JOIN history h USING (dataset, number) "
                 "WHERE a.dataset = ? AND a.request = ?", (name, request),
             ).fetchone()  # fmt: skip
             if row is None:
                 return None
-            key = Rows(self.file, connection).find(name).key
+            key = Rows(self.store, connection).find(name).key
         if not history.holds(key, "answer", [name, request, row[0], row[1]], row[2]):
             raise history.broken(name, "a stored answer was changed")
         return json.loads(row[1]), Receipt(name, row[0], row[3])
@@ -140,11 +140,11 @@ class Ledger:
         if len(text) > MOST_ANSWER:
             return
         name, number = receipt.dataset, receipt.number
-        with self.file.writing() as connection:
-            key = Rows(self.file, connection).find(name).key
+        with self.store.writing() as connection:
+            key = Rows(self.store, connection).find(name).key
             code = history.sealed(key, "answer", [name, request, number, text])
             connection.execute(
-                "INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?)", (name, request, number, text, code)
+                "INSERT INTO answers VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", (name, request, number, text, code)
             )
 
     # For owners ------------------------------------------------------------------------------------
@@ -154,11 +154,11 @@ class Ledger:
         cannot. `check` looks at the file that is registered, before it is."""
         mark, bytes_digest = _contents(terms, check)
         here = {_identity(mark), *identities(terms.path)}
-        self.file.create()
+        self.store.create()
         key = history.new_key()
         code = history.sealed(key, "data", bytes_digest)
-        with self.file.writing() as connection:
-            rows = Rows(self.file, connection)
+        with self.store.writing() as connection:
+            rows = Rows(self.store, connection)
             for other in rows.all():
                 if other.terms.name == terms.name:
                     raise refuse("DataError", f"`{terms.name}` is registered already", help="give another name")
@@ -176,8 +176,8 @@ class Ledger:
     def update(self, name: str, check: Check | None = None) -> Dataset:
         """Takes the file as it is now for the dataset's data; what was spent stays spent. `check` looks at it first."""
         mark, bytes_digest = _contents(self.dataset(name).terms, check)
-        with self.file.writing() as connection:
-            rows = Rows(self.file, connection)
+        with self.store.writing() as connection:
+            rows = Rows(self.store, connection)
             dataset = rows.find(name)
             code = history.sealed(dataset.key, "data", bytes_digest)
             version = dataset.state.version + (code != dataset.state.code)
@@ -187,23 +187,23 @@ class Ledger:
             return rows.find(name)
 
     def datasets(self) -> list[Dataset]:
-        with self.file.reading() as connection:
-            return Rows(self.file, connection).all()
+        with self.store.reading() as connection:
+            return Rows(self.store, connection).all()
 
     def dataset(self, name: str) -> Dataset:
-        with self.file.reading() as connection:
-            return Rows(self.file, connection).find(name)
+        with self.store.reading() as connection:
+            return Rows(self.store, connection).find(name)
 
     def history(self, name: str) -> list[Entry]:
-        with self.file.reading() as connection:
-            rows = Rows(self.file, connection)
+        with self.store.reading() as connection:
+            rows = Rows(self.store, connection)
             rows.find(name)
             return rows.entries(name)
 
     def verify(self, name: str) -> Verified:
         """Follows the whole chain to the sealed end. Raises `LedgerError` where anything does not hold."""
-        with self.file.reading() as connection:
-            rows = Rows(self.file, connection)
+        with self.store.reading() as connection:
+            rows = Rows(self.store, connection)
             dataset, entries = rows.find(name), rows.entries(name)
         measure = dataset.terms.measure
         verified = history.verify(name, entries, measure.width, measure.completed)

@@ -10,18 +10,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jostle.accounting.budget_tree import Cost
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.jsontext import canonical
 from jostle.privacy.ledger import history
-from jostle.privacy.ledger.file import LedgerFile
 from jostle.privacy.ledger.history import Entry
 from jostle.privacy.ledger.registered import State, Terms
+from jostle.privacy.ledger.store import Connection, Store
 
-if TYPE_CHECKING:
-    import sqlite3
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +38,12 @@ class Dataset:
 class Rows:
     """The rows that one open transaction sees."""
 
-    file: LedgerFile
-    connection: sqlite3.Connection
+    store: Store
+    connection: Connection
 
     def all(self) -> list[Dataset]:
-        rows = self.connection.execute("SELECT name, terms, state, seal, key FROM datasets ORDER BY name").fetchall()
-        return [self._read(*row) for row in rows]
+        rows = self.connection.execute("SELECT name, terms, state, seal, key FROM datasets").fetchall()
+        return [self._read(*row) for row in sorted(rows, key=lambda row: str(row[0]))]
 
     def find(self, name: str) -> Dataset:
         row = self.connection.execute(
@@ -90,7 +88,7 @@ class Rows:
             (json.dumps(moved.state.as_json()), _seal(moved), name),
         )
         if changed.rowcount != 1:
-            raise self.file.refusal("cannot be written")
+            raise self.store.refusal("cannot be written")
         self._insert(name, entry)
         return entry
 
@@ -104,7 +102,7 @@ class Rows:
                 return replace(dataset, state=replace(dataset.state, spent=spent))
         except (KeyError, TypeError, ValueError, AttributeError):
             pass
-        raise self.file.refusal(f"is damaged: what it says of `{name}` does not hold", "its owner restores it")
+        raise self.store.refusal(f"is damaged: what it says of `{name}` does not hold", "its owner restores it")
 
     def _insert(self, name: str, entry: Entry) -> None:
         self.connection.execute(

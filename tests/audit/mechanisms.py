@@ -278,8 +278,11 @@ def cases() -> list[Case]:
         on_rows("quantile, median(v)", 1, select("median(v)"), ["A,0"] * 3, ["A,0"] * 4),
         on_rows("quantile, q = 0.9", 1, select("quantile(v, 0.9)"), ["A,0"], ["A,0", "B,7"]),
         by_outcomes(
-            "quantile with an interval", 1, "n = {{ select median(7 * a) from c with epsilon 1 via interval }}",
-            [(0,)] * 3, [(0,)] * 4,
+            "quantile with an interval",
+            1,
+            "n = {{ select median(7 * a) from c with epsilon 1 via interval }}",
+            [(0,)] * 3,
+            [(0,)] * 4,
         ),
         on_rows("bounds(v)", 1, select("bounds(v)"), ["A,3"], ["A,3", "B,7"]),
         on_rows("bounds, two rows of weight 1 in all", 1, select("bounds(v)"), ["A,3"], ["A,3", "B,7", "B,0"], WEIGHTS),

@@ -38,7 +38,8 @@ def on_vectors() -> tuple[str, dict[str, Any]]:
              "b": {**codes, "c": np.array(["no", "yes"])[rng.integers(0, 2, ROWS)]}}  # fmt: skip
     reals = ", ".join(f"x{i}: -1.0..1.0" for i in range(10))
     listed = ", ".join(f"{name}: 0..1" for name in codes)
-    return f"""
+    return (
+        f"""
 use mixtures
 use classifiers
 private t = bound("t") described by {{{reals}}} protecting rows budget epsilon 100000, delta 0.5 counted by basic
@@ -53,7 +54,9 @@ frames = {{means: means, factors: [[[3.0 if i == j else 0.0 for j in 1..10] for 
     offsets: [0.0 for k in 1..8], radius: 3.0}}
 ones = [0.1 for i in 1..10]
 twenty = [0.1 for i in 1..20]
-""", bound
+""",
+        bound,
+    )
 
 
 def on_cells() -> tuple[str, dict[str, Any]]:
@@ -65,12 +68,16 @@ def on_cells() -> tuple[str, dict[str, Any]]:
     line = rng.multinomial(100_000, shape / shape.sum())
     square = np.histogram2d(*rng.normal(32, 8, (2, 100_000)), bins=64, range=[[0, 64]] * 2)[0].astype(np.int64)
     modules = "".join(f"use {name}\n" for name in ("histograms", "cuts", "hierarchies", "grids", "clusters"))
-    return modules + """
+    return (
+        modules
+        + """
 private line = bound("line") protecting rows budget epsilon 100000
 private square = bound("square") protecting rows budget epsilon 100000
 queries = ranges(line)
 boxes = rectangles(square)
-""", {"line": line, "square": square}
+""",
+        {"line": line, "square": square},
+    )
 
 
 def on_people() -> tuple[str, dict[str, Any]]:
@@ -84,7 +91,8 @@ def on_people() -> tuple[str, dict[str, Any]]:
     domains = ", ".join(f"{name}: 0..{size - 1}" for name, size in ADULT.items())
     binaries = ", ".join(f"{name}: 0..1" for name in binary)
     chain = ", ".join(f'["y{i}", "y{i + 1}"]' for i in range(7))
-    return f"""
+    return (
+        f"""
 use classifiers
 use trees
 use mixtures
@@ -99,7 +107,9 @@ chain = graphical.model(domain_of(q), [{chain}])
 def binned_people() {{
     return in_bins(p, equal_cuts(p, "rich"))
 }}
-""", {"p": people, "q": binary}
+""",
+        {"p": people, "q": binary},
+    )
 
 
 SETTINGS: Mapping[str, Callable[[], tuple[str, dict[str, Any]]]] = {

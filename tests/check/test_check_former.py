@@ -83,7 +83,7 @@ def test_every_former_parameter_works(parameter: tuple[str, str]) -> None:
         assert not any("has no parameter" in d.message or "takes no" in d.message for d in result.diagnostics)
 
 
-BY_ROWS = "\nprivate t = table(\"t.csv\") described by {v: 0..3, c: {\"x\", \"y\"}} protecting rows budget epsilon 9\n"
+BY_ROWS = '\nprivate t = table("t.csv") described by {v: 0..3, c: {"x", "y"}} protecting rows budget epsilon 9\n'
 MODULES = [  # a program, and the built-ins that it is told the module of
     ("x = identity(counts([1]))\ny = prefixes(counts([1]))\nz = identity(counts([2]))\n", ["identity", "prefixes"]),
     ("use workloads\nx = identity(counts([1]))\ny = workloads.prefixes(counts([1]))\n", []),

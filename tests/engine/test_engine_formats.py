@@ -146,8 +146,10 @@ def test_files_of_several_kinds_are_one_table(tmp_path: Path) -> None:
     """A column that is a whole number here and a text there is both; the order of columns is each file's own."""
     for name in ("a.csv", "a.parquet", "a.jsonl", "a.csv.zst"):
         write(tmp_path / name, FORMATS[name][0])
-    swapped = arrow().select(["größe", "name", "age"]).cast(
-        pa.schema([("größe", pa.float32()), ("name", pa.large_string()), ("age", pa.uint64())])
+    swapped = (
+        arrow()
+        .select(["größe", "name", "age"])
+        .cast(pa.schema([("größe", pa.float32()), ("name", pa.large_string()), ("age", pa.uint64())]))
     )
     pq.write_table(swapped, tmp_path / "swapped.parquet")
     engine = DuckDb()

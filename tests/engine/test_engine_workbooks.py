@@ -35,13 +35,13 @@ def said(text: str) -> list[str]:
 
 
 def test_cells_are_what_they_say(survey: Path) -> None:
-    program = '''t = table("survey.xlsx") described by {age: 0..99, day: date, at: time, member: {true, false},
+    program = """t = table("survey.xlsx") described by {age: 0..99, day: date, at: time, member: {true, false},
     city: {"Ames"}, `2024`: 0.0..9.0}
 print({{ select count(*) from t where day == 2024-03-01 }})
 print({{ select count(*) from t where at == 2024-03-01T12:30:00 }})
 print({{ select count(*) from t where member }}, {{ select count(*) from t where city is none }},
     {{ select count(*) from t where age is none }}, {{ select sum(`2024`) from t }})
-'''
+"""
     assert said(program) == ["30", "30", "15 1 1 108.75"]
 
 

@@ -40,9 +40,8 @@ def test_every_word_and_sign_of_another_language_is_there() -> None:
         (section, word)
         for section, words in slips().items()
         for word, entry in words.items()
-        if entry["message"] not in said or not (
-            "pattern" in entry or all(part in said for part in fixed_parts(section, entry["help"]))
-        )
+        if entry["message"] not in said
+        or not ("pattern" in entry or all(part in said for part in fixed_parts(section, entry["help"])))
     ]
     assert missing == []
 

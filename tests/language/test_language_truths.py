@@ -77,11 +77,14 @@ def test_a_frame_of_truths() -> None:
 
 def test_simulated_histograms_and_modes() -> None:
     session = Session(simulate=1)
-    text = PROGRAM.replace("path", '"a.csv"') + """
+    text = (
+        PROGRAM.replace("path", '"a.csv"')
+        + """
 h = laplace(histogram(t, ok)) with epsilon 1e7
 most = {{ select mode(ok) from t[ok = true] with epsilon 1e7 }}
 share = {{ select avg(yes) from derive(t, yes = ok) with epsilon 1e7 }}
 """
+    )
     session.execute(Source("p.jst", text))
     names = session.names()
     assert names["yes"] + names["no"] == 1000 and list(names["h"]) == [names["no"], names["yes"]]

@@ -19,10 +19,11 @@ class Place:
 
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.folder, self.path, self._capsys = folder, folder / "ledger.db", capsys
+        self.ledger: str | Path = self.path
         (folder / "people.csv").write_text("\n".join(ROWS) + "\n", encoding="utf-8")
 
     def session(self, **more: Any) -> Session:
-        return Session(ledger=self.path, cwd=self.folder, **more)
+        return Session(ledger=self.ledger, cwd=self.folder, **more)
 
     def run(self, program: str, session: Session | None = None) -> Result:
         return (session or self.session()).attempt(Source(str(self.folder / "p.jst"), program))
@@ -30,7 +31,7 @@ class Place:
     def data(self, *words: str) -> tuple[int, str, str]:
         from jostle.tools.entry import main
 
-        status = main(["data", *words, "--ledger", str(self.path)])
+        status = main(["data", *words, "--ledger", str(self.ledger)])
         told = self._capsys.readouterr()
         return status, told.out, told.err
 

@@ -47,11 +47,13 @@ class Round:
     seconds: float
 
 
-def registered(folder: Path, limit: Amount, kind: str = "pure", name: str = "people") -> Ledger:
-    """A ledger in `folder` with one dataset of one column."""
+def registered(
+    folder: Path, limit: Amount, kind: str = "pure", name: str = "people", at: str | Path | None = None
+) -> Ledger:
+    """A ledger in `folder`, or elsewhere, with one dataset of one column."""
     data = folder / f"{name}.csv"
     data.write_text("age\n30\n40\n", encoding="utf-8")
-    ledger = Ledger(folder / "ledger.db")
+    ledger = Ledger(at or folder / "ledger.db")
     ledger.register(Terms(name, "table", os.path.realpath(data), (), Unit(), Measure(kind, limit)))
     return ledger
 
@@ -65,10 +67,10 @@ def opened(ledger: Ledger, name: str = "people") -> tuple[Kernel, Source]:
     return kernel, source
 
 
-def spender(path: Path, lines: Path, spends: int, seed: int) -> int:
+def spender(at: str | Path, lines: Path, spends: int, seed: int) -> int:
     """The life of one process; gives how many of its charges were refused."""
     draw = random.Random(seed)
-    kernel, source = opened(Ledger(path, timeout=120))
+    kernel, source = opened(Ledger(at, timeout=120))
     out = os.open(lines, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     refused = 0
     for _ in range(spends):
@@ -88,11 +90,12 @@ def spender(path: Path, lines: Path, spends: int, seed: int) -> int:
     return refused
 
 
-def one_round(folder: Path, processes: int, spends: int, seed: int) -> Round:
+def one_round(folder: Path, processes: int, spends: int, seed: int, at: str | Path | None = None) -> Round:
     """Raises AssertionError where anything was lost."""
     draw = random.Random(seed)
     limit = Amount("epsilon", draw.randrange(1, 1 + processes * spends * QUANTA // 2))
-    ledger = registered(folder, limit)
+    at = at or folder / "ledger.db"
+    ledger = registered(folder, limit, at=at)
     ledger.store.close()
     began = time.monotonic()
     children: dict[int, int] = {}
@@ -102,7 +105,7 @@ def one_round(folder: Path, processes: int, spends: int, seed: int) -> Round:
             gc.disable()  # what the parent left over is the parent's to free
             status = 1
             try:
-                spender(ledger.store.path, folder / f"shown{k}", spends, seed * 1000 + k)
+                spender(at, folder / f"shown{k}", spends, seed * 1000 + k)
                 status = 0
             finally:
                 os._exit(status)

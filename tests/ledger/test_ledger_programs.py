@@ -42,12 +42,15 @@ def test_schema_unit_budget_and_file_come_from_the_ledger(owned: Place) -> None:
 
 
 def test_groups_by_dates_are_given_again(owned: Place) -> None:
-    program = DATASET + """
+    program = (
+        DATASET
+        + """
 by = {{ select count(*) as n from people groupby trunc(2024-01-01 + age, "month") as month with epsilon 1 }}
 times = {{ select count(*) as n from people groupby trunc(time(2024-01-01 + age), "year") as year with epsilon 1 }}
 release by
 release times
 """
+    )
     first, again = owned.run(program), owned.run(program)
     assert first.ok and again.ok and spent(owned) == "epsilon 2"
     assert first.values["by"].columns == again.values["by"].columns

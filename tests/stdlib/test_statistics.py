@@ -54,9 +54,11 @@ def design(names: list[str]) -> np.ndarray:
     columns = [np.ones(len(FRAME))]
     for name in names:
         values = FRAME[name]
-        columns += [values] if values.dtype != object and name not in ("kind", "arm") else [
-            (values == v).astype(float) for v in (["b", "c"] if name == "kind" else ["new"])
-        ]
+        columns += (
+            [values]
+            if values.dtype != object and name not in ("kind", "arm")
+            else [(values == v).astype(float) for v in (["b", "c"] if name == "kind" else ["new"])]
+        )
     return np.stack(columns, axis=1)
 
 

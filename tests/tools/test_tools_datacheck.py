@@ -62,7 +62,9 @@ assert {{{{ select count(*) as n from t {lines[5].strip()} }}}}.n == [7, 1]
 
 def test_dates_and_times(tmp_path: Path) -> None:
     path = tmp_path / "visits.csv"
-    path.write_text("day,at,month\n2024-03-01,2024-03-01T12:30:00,2024-12-15\n2024-13-01,noon,2025-01-01\n1999-01-01,,x\n")
+    path.write_text(
+        "day,at,month\n2024-03-01,2024-03-01T12:30:00,2024-12-15\n2024-13-01,noon,2025-01-01\n1999-01-01,,x\n"
+    )
     described = "{day: 2020-01-01..2024-12-31, at: time, month: 2020-01-01..2024-12-31}"
     lines = datacheck.report(path, described).splitlines()
     assert lines[2:5] == [

@@ -75,12 +75,15 @@ def test_check_opens_nothing_and_finds_all(real: Call) -> None:
     assert status == 1 and err.count("NameError") == 2 and err.endswith("2 errors\n")
 
 
-DRY = DECLARED + """param share = 0.5
+DRY = (
+    DECLARED
+    + """param share = 0.5
 by_sex = {{ select count(*) as n from people groupby sex with epsilon 10 * share }}
 with epsilon 20:
     for i in 1..2: n = {{ select count(*) from people with epsilon epsilon / 4 }}
 if by_sex.n[0] > 3 { m = {{ select sum(hours) from people with epsilon 1 }} }
 """
+)
 
 KINDS = """h = {{ select avg(hours), count(*) from people groupby sex with epsilon 0.6 }}
 with epsilon 4:
@@ -95,7 +98,9 @@ rest = {{ select count(*) from people with epsilon left(people) / 2 }}
 def test_a_dry_run_says_what_each_line_spends_and_what_stays(real: Call) -> None:
     status, out, err = real("run", "p.jst", "--dry", "--set", "share=0.75", program=DRY)
     assert (status, err) == (0, "")
-    assert out == """nothing is run and nothing private is opened
+    assert (
+        out
+        == """nothing is run and nothing private is opened
 
 line                                                                source  amount       left            error
    6  by_sex = {{ select count(*) as n from people groupby sex wi…  people  ε 7.5        92.5            ± 0
@@ -105,6 +110,7 @@ line                                                                source  amou
 cost of a run that comes to its end
   people  at most epsilon 17.25 of 100
 """
+    )
     lines = json.loads(real("run", "p.jst", "--dry", "--format", "json")[1])["lines"]
     assert lines[0] == {"line": 6, "end_line": 6, "source": "people", "unit": "epsilon", "most": "5", "exact": True,
                         "left": "95", "left_exact": True,

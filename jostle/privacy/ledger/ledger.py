@@ -23,8 +23,8 @@ from jostle.engine.filesets import identities, stem
 from jostle.jsontext import digest
 from jostle.privacy.ledger import history
 from jostle.privacy.ledger.history import Entry, Verified
-from jostle.privacy.ledger.registered import FileMark, State, Terms, file_digest
 from jostle.privacy.ledger.places import default_place, store_at
+from jostle.privacy.ledger.registered import FileMark, State, Terms, file_digest
 from jostle.privacy.ledger.rows import Dataset, Rows, now, plus
 
 Check = Callable[[Terms, OpenFile], None]

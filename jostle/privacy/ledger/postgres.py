@@ -28,8 +28,7 @@ _STATEMENTS = (
     f"CREATE SCHEMA {SCHEMA}",
     f"SET LOCAL search_path TO {SCHEMA}, pg_temp",
     *(f"CREATE TABLE {name} ({columns.format(bytes='BYTEA')})" for name, columns in TABLES.items()),
-    "CREATE FUNCTION append_only() RETURNS trigger LANGUAGE plpgsql AS "
-    "$$BEGIN RAISE EXCEPTION 'append-only'; END$$",
+    "CREATE FUNCTION append_only() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION 'append-only'; END$$",
     "CREATE TRIGGER history_stays BEFORE UPDATE OR DELETE OR TRUNCATE ON history EXECUTE FUNCTION append_only()",
     f"COMMENT ON SCHEMA {SCHEMA} IS '{MARK}'",
 )
@@ -42,12 +41,16 @@ _REASONS = (
     (("53100",), "cannot grow: the disk is full", "make room; nothing was charged"),
     (("42501", "28", "3D000"), "cannot be opened", "ask its owner for access"),
     (("XX001", "XX002", "42P01", "42703"), "is damaged", "its owner restores it; nothing is read until then"),
-    (("08", "57P", "lost"), "cannot be reached", "a charge that was being written may stand; nothing was read after it"),
+    (
+        ("08", "57P", "lost"),
+        "cannot be reached",
+        "a charge that was being written may stand; nothing was read after it",
+    ),
 )
 
 
 class _Server:
-    """A psycopg connection as a `Connection`. In a forked child it is left alone: what it says would be the parent's."""
+    """A psycopg connection as a `Connection`. A forked child leaves it alone: what it said would be the parent's."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self.raw, self._process = connection, os.getpid()
@@ -68,7 +71,7 @@ class _Server:
 
 
 class LedgerDatabase(Store):
-    """A ledger in the database at `url`, `postgresql://user@host/database`; the password comes from where libpq looks."""
+    """A ledger in the database at `postgresql://user@host/database`. Passwords are where libpq looks for them."""
 
     def __init__(self, url: str, timeout: float = 30.0) -> None:
         self._url = url

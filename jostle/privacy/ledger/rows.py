@@ -21,7 +21,6 @@ from jostle.privacy.ledger.registered import State, Terms
 from jostle.privacy.ledger.store import Connection, Store
 
 
-
 @dataclass(frozen=True, slots=True)
 class Dataset:
     """A registered dataset as it stands. `key` codes and seals; it is not to be shown."""
@@ -50,7 +49,7 @@ class Rows:
             "SELECT name, terms, state, seal, key FROM datasets WHERE name = ?", (name,)
         ).fetchone()
         if row is None:
-            names = [str(other) for (other,) in self.connection.execute("SELECT name FROM datasets")]
+            names = [str(other) for (other,) in self.connection.execute("SELECT name FROM datasets").fetchall()]
             raise refuse(
                 "LedgerError", f"no dataset `{name}` is registered",
                 help=did_you_mean(name, names) or f"its owner registers it: jostle data register {name} FILE …",

@@ -218,7 +218,9 @@ def selections(v: Values, data: Data) -> list[Fault]:
         else [gap]
     )
     if abs(gap).max() > one.sensitivity or len(moved) > 1:
-        return [Fault("a score moves by more than its sensitivity", f"{one.rule.name} {abs(gap).max()} {one.sensitivity}")]
+        return [
+            Fault("a score moves by more than its sensitivity", f"{one.rule.name} {abs(gap).max()} {one.sensitivity}")
+        ]
     return [Fault("a score is not monotone", one.rule.name)] if one.monotone and (gap < 0).any() else []
 
 

@@ -25,7 +25,9 @@ private items = table("i.csv") described by {order: 0..3, v: -1..2, c: {"x", "y"
 private few = table("f.csv") described by {order: text, v: -1..2, c: {"x", "y"}}
     protecting items.order on order up to 2 rows
 """
-PROGRAM = TABLES + """
+PROGRAM = (
+    TABLES
+    + """
 a = {{ select count(*) as n, sum(v) as s from items up to 2 rows with epsilon 2 }}
 b = {{ select count(*) from items groupby c up to 1 group, 2 rows each with epsilon 1 }}
 c = {{ select count(distinct person) from items groupby c with epsilon 1 }}
@@ -36,6 +38,7 @@ g = {{ select count(*) as n, sum(v) as s from few with epsilon 2 }}
 for k, p in partition(items, c) { h = {{ select count(*) from p up to 1 row with epsilon 1 }} }
 for p in split_rows(few, 2) { i = {{ select count(*) from p with epsilon 1 }} }
 """
+)
 ORDERS = [("1", "Ann", "x"), ("2", "Bob", "y"), ("3", "Bob", "x"), ("", "Bob", "x"), ("4", "", "x")]
 ITEMS = [(n, v, c) for n in ("1", "2", "3") for v, c in (("2", "x"), ("-1", "y"), ("", "x"))]
 NOBODYS = [("4", "2", "x"), ("9", "2", "x"), ("", "1", "y")]  # of an order without a customer, of none, of no order

@@ -1,0 +1,208 @@
+"""A ledger in a PostgreSQL database: what holds of the file holds of it, also when connections die."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ledger_charge import charge
+from ledger_place import DATASET, Place, kind
+from storm import one_round, opened, registered
+from test_ledger_faults import charged, in_child
+
+from jostle.accounting.amounts import QUANTA, Amount
+from jostle.accounting.definitions import pure_price
+from jostle.diagnostics import Refusal
+from jostle.privacy.kernel.handles import Exposure
+from jostle.privacy.ledger.ledger import Ledger
+from jostle.privacy.ledger.postgres import LedgerDatabase
+
+psycopg = pytest.importorskip("psycopg", reason="no driver: pip install 'psycopg[binary]'")
+
+LIMIT, HALF = Amount("epsilon", 30 * QUANTA), pure_price(Amount("epsilon", QUANTA // 2))
+COUNT = DATASET + "n = {{ select count(*) from people with epsilon 0.5 }}\nrelease n\n"
+
+Sql = Callable[..., list[Any]]
+
+
+@pytest.fixture
+def place_of(postgres_server: str) -> Iterator[tuple[str, Sql]]:
+    """The URL of an empty database of its own, and statements of its owner there."""
+    name = f"ledger_{os.urandom(4).hex()}"
+    head, _, query = postgres_server.partition("?")
+    url = f"{head.rsplit('/', 1)[0]}/{name}{'?' if query else ''}{query}"
+
+    def said(statement: str, at: str = url) -> list[Any]:
+        with psycopg.connect(at, autocommit=True) as connection:
+            answer = connection.execute(statement)
+            return answer.fetchall() if answer.description else []
+
+    said(f"CREATE DATABASE {name}", postgres_server)
+    yield url, said
+    said(f"DROP DATABASE {name} WITH (FORCE)", postgres_server)
+
+
+@pytest.fixture
+def ledger(place_of: tuple[str, Sql], tmp_path: Path) -> Iterator[Ledger]:
+    made = registered(tmp_path, LIMIT, at=place_of[0])
+    yield made
+    made.store.close()
+
+
+def refused(action: Callable[[], Any]) -> str:
+    with pytest.raises(Refusal) as caught:
+        action()
+    assert caught.value.first.kind == "LedgerError"
+    return caught.value.first.message
+
+
+def test_nothing_is_lost_in_a_small_storm(place_of: tuple[str, Sql], tmp_path: Path) -> None:
+    one = one_round(tmp_path, processes=3, spends=15, seed=1, at=place_of[0])
+    assert 0 < one.shown <= one.charges <= 45 and one.spent <= one.limit
+
+
+def test_owners_and_programs_use_it_as_they_use_a_file(place: Place, place_of: tuple[str, Sql]) -> None:
+    url, _ = place_of
+    place.ledger = url
+    before = place.run(COUNT)
+    assert kind(before) == "LedgerError" and "is not there" in before.diagnostics[0].message
+    place.register()
+    first, again = place.run(COUNT), place.run(COUNT)
+    assert first.values["n"] == again.values["n"]  # an answer that was paid for
+    _, listing, _ = place.data("list")
+    _, history, _ = place.data("history", "people", "--verify")
+    assert "0.5" in listing and "the chain holds" in history and history.count("count") == 1
+
+
+def test_what_is_shown_of_an_address_has_no_password() -> None:
+    store = LedgerDatabase("postgresql://ann:secret@db.example:5433/stats?password=secret&user=ann")
+    assert store.place == "postgresql://db.example:5433/stats"
+    assert "secret" not in str(store.refusal("cannot be reached").first)
+    assert LedgerDatabase("postgresql:///stats?host=/run/pg&password=x").place == "postgresql:///run/pg/stats"
+    assert LedgerDatabase("postgresql://u:p@h:port/x").place == "postgresql://"
+
+
+def test_a_server_that_is_not_there(tmp_path: Path) -> None:
+    ledger = Ledger(f"postgresql:///stats?host={tmp_path}&password=secret", timeout=1)
+    assert refused(ledger.datasets).endswith("cannot be reached")
+    assert refused(lambda: ledger.named(None)).endswith("cannot be reached")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("statement", "why"),
+    [
+        ("GRANT SELECT ON jostle_ledger.answers TO PUBLIC", "is open to everybody"),
+        ("COMMENT ON SCHEMA jostle_ledger IS 'mine'", "is no ledger of this jostle"),
+        ("ALTER TABLE jostle_ledger.history SET UNLOGGED", "is no ledger of this jostle"),
+        ("DROP TABLE jostle_ledger.answers", "is no ledger of this jostle"),
+        ("UPDATE jostle_ledger.datasets SET state = replace(state, '\"entries\": 1', '\"entries\": 2')", "is damaged"),
+    ],
+)
+def test_what_is_no_ledger_or_no_longer_one(
+    ledger: Ledger, place_of: tuple[str, Sql], statement: str, why: str
+) -> None:
+    place_of[1](statement)
+    ledger.store.close()
+    assert why in refused(lambda: opened(ledger))
+
+
+def test_a_server_that_can_forget_is_refused(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`fsync` cannot be changed of a running server: a setting that is off stands for it."""
+    monkeypatch.setattr("jostle.privacy.ledger.postgres._SETTINGS", ("fsync", "zero_damaged_pages"))
+    ledger.store.close()
+    assert "can forget what was charged" in refused(ledger.datasets)
+
+
+def test_each_charge_asks_for_a_commit_on_disk(ledger: Ledger, place_of: tuple[str, Sql]) -> None:
+    name = place_of[0].partition("?")[0].rsplit("/", 1)[1]
+    place_of[1](f"ALTER DATABASE {name} SET synchronous_commit TO off")
+    ledger.store.close()
+    with ledger.store.writing() as connection:
+        assert connection.execute("SHOW synchronous_commit").fetchone() == ("on",)
+
+
+def test_a_history_is_only_ever_added_to(ledger: Ledger, place_of: tuple[str, Sql]) -> None:
+    for statement in ("UPDATE {} SET content = ''", "DELETE FROM {}", "TRUNCATE {}"):
+        with pytest.raises(psycopg.Error, match="append-only"):
+            place_of[1](statement.format("jostle_ledger.history"))
+
+
+def test_one_writes_at_a_time(ledger: Ledger, place_of: tuple[str, Sql]) -> None:
+    kernel, source = opened(Ledger(place_of[0], timeout=0.05))
+    with ledger.store.writing():
+        message = refused(lambda: charge(kernel, (Exposure(source),), HALF, "count"))
+        assert Ledger(place_of[0]).verify("people").entries == 1  # who reads does not wait
+    assert "locked" in message and source.meter.spent == (0,)
+    charge(kernel, (Exposure(source),), HALF, "count")
+    assert ledger.verify("people").spent == (QUANTA // 2,)
+
+
+def test_charges_that_meet_wait_for_each_other(ledger: Ledger, place_of: tuple[str, Sql]) -> None:
+    """Of 80 halves for which 30 are there, 60 are paid."""
+    paid: list[int] = []
+
+    def spend() -> None:
+        kernel, source = opened(Ledger(place_of[0]))
+        for _ in range(20):
+            with suppress(Refusal):
+                charge(kernel, (Exposure(source),), HALF, "count")
+                paid.append(1)
+
+    threads = [threading.Thread(target=spend) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(paid) == 60 and ledger.verify("people").spent == (30 * QUANTA,)
+
+
+def kill_others(place_of: tuple[str, Sql]) -> None:
+    place_of[1](
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
+        "AND pid <> pg_backend_pid()"
+    )
+
+
+def test_a_connection_that_dies_while_it_writes_leaves_nothing(ledger: Ledger, place_of: tuple[str, Sql]) -> None:
+    def dies() -> None:
+        with ledger.store.writing() as connection:
+            connection.execute("UPDATE datasets SET state = '{}'")
+            kill_others(place_of)
+
+    assert refused(dies).endswith("cannot be reached")
+    assert ledger.verify("people").entries == 1  # over a new connection
+    assert charged(ledger) == "5 charged"
+
+
+def test_a_connection_that_dies_between_charges_ends_one_charge(ledger: Ledger, place_of: tuple[str, Sql]) -> None:
+    kernel, source = opened(ledger)
+    charge(kernel, (Exposure(source),), HALF, "count")
+    kill_others(place_of)
+    assert refused(lambda: charge(kernel, (Exposure(source),), HALF, "count")).endswith("cannot be reached")
+    charge(kernel, (Exposure(source),), HALF, "count")
+    assert source.meter.spent == ledger.verify("people").spent == (QUANTA,)
+
+
+def test_a_commit_that_did_not_happen_is_no_commit(ledger: Ledger) -> None:
+    """Where a statement failed and somebody went on, the server answers COMMIT with ROLLBACK, and no error."""
+
+    def went_on() -> None:
+        with ledger.store.writing() as connection, suppress(psycopg.Error):
+            connection.execute("SELECT 1 / 0")
+
+    assert refused(went_on).endswith("cannot be written")
+
+
+def test_no_connection_lives_through_a_fork(ledger: Ledger) -> None:
+    assert charged(ledger) == "5 charged"
+    assert in_child(lambda: charged(ledger)) == "5 charged"
+    with ledger.store.writing():
+        said = in_child(lambda: charged(ledger))
+        assert said.startswith("0 LedgerError") and "forked" in said
+    assert charged(ledger) == "5 charged"
+    assert ledger.verify("people").spent == (15 * QUANTA // 2,)

@@ -157,7 +157,7 @@ class Names:
             case n.SetOf(items=items) if domains:
                 for item in items:
                     if isinstance(item, n.Name) and not scope.holds(item.id):
-                        self._unknown.append((item.id, item.span, f"a category is a text: `\"{item.id}\"`"))
+                        self._unknown.append((item.id, item.span, f'a category is a text: `"{item.id}"`'))
                     else:
                         self._expr(item, scope, rows=rows)
             case n.Variable(id=name):

@@ -74,9 +74,7 @@ def _end(ends: Any, which: int) -> Any:
     return NumberColumn([None if pair is None else pair[which] for pair in ends])
 
 
-def _told(
-    value: Any, level: float, part: Callable[[Uncertainty | Uncertainties], Any], in_ranks: bool = False
-) -> Any:
+def _told(value: Any, level: float, part: Callable[[Uncertainty | Uncertainties], Any], in_ranks: bool = False) -> Any:
     """This part of what is known of a number, or of every number in a value, in its form; keys are left as they are."""
     if in_ranks and isinstance(value, Noised) and value.ranks is not None:
         return value.ranks[0]

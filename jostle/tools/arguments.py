@@ -202,7 +202,7 @@ def _ledger_verbs(verbs: argparse._SubParsersAction[_Parser]) -> None:
 
     def verb(name: str, help: str, *, dataset: bool = True) -> argparse.ArgumentParser:
         parser = verbs.add_parser(name, help=help, allow_abbrev=False)
-        parser.add_argument("--ledger", metavar="PLACE", help="a file or postgresql://… ($JOSTLE_LEDGER, else this user's own)")
+        parser.add_argument("--ledger", metavar="PLACE", help="a file or postgresql://… ($JOSTLE_LEDGER, or one's own)")
         if dataset:
             parser.add_argument("name", metavar="NAME", type=_dataset)
         return parser

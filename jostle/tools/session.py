@@ -85,7 +85,8 @@ class Session:
 
     `simulate`, a seed, puts made-up rows (or what `bind` gives under a source's name) in place of every private source;
     `rows` says how many.
-    `ledger` is the file or database in which registered datasets are counted; left out, `$JOSTLE_LEDGER` or this user's own.
+    `ledger` is the file or database in which registered datasets are counted; left out, `$JOSTLE_LEDGER` or this
+    user's own.
     `memory`, such as `2GB`, is what the database may take before it spills to the disk; left out, `$JOSTLE_MEMORY` or a
     quarter of the machine's.
     `hints` gathers what a person is told of programs that work: where they have words of the version before.

@@ -1,6 +1,6 @@
 """CPU of a vector of discrete Laplace noise, and of a selection among many: our samplers and OpenDP's, in one run.
 
-    python -m tests.bench.noise
+python -m tests.bench.noise
 """
 
 from __future__ import annotations

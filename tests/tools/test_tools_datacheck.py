@@ -42,9 +42,7 @@ def test_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "as private as the file" in lines[-1]
 
 
-def test_categories_in_two_spellings_have_a_way_out_that_works(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_categories_in_two_spellings_have_a_way_out_that_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("s.csv").write_text("City Name\n" + "Köln\n" * 5 + "KÖLN\n köln\nBonn\nBonnn\n")
     lines = datacheck.report("s.csv", '`City Name`: {"Köln", "Bonn"}').splitlines()

@@ -150,7 +150,7 @@ def derived_domain(expr: RowExpr, schema: Schema) -> Domain:
         return schema[expr.name]
     if kind == "text":
         values = text_values(expr, schema)
-        return Open("text") if values is None else Categories(values)
+        return Categories(values) if values else Open("text")  # an empty list would tell no kind
     if kind == "boolean":
         return Open("boolean")
     bounds = bounds_of(expr, schema)

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from jostle.diagnostics import Refusal
+from jostle.language.moments import FIRST_TIME, LAST_TIME
 from jostle.plan.bounds import bounds_of, is_integral
-from jostle.plan.domains import Categories, Integer, Open, Real
+from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
 from jostle.plan.keys import key_values
 from jostle.plan.kinds import kind_of
 from jostle.plan.plan import (
@@ -22,7 +23,7 @@ from jostle.plan.plan import (
     RowExpr,
     Scan,
 )  # fmt: skip
-from jostle.plan.schemas import schema_of
+from jostle.plan.schemas import derived_domain, schema_of
 
 SCHEMA = {
     "age": Integer(0, 99),
@@ -154,3 +155,11 @@ def test_whole_numbers() -> None:
     assert is_integral(call("+", call("*", AGE, 2.0), call("floor", GAIN)), SCHEMA)
     assert not is_integral(call("/", AGE, 2.0), SCHEMA)
     assert not is_integral(GAIN, SCHEMA)
+
+
+def test_a_text_that_is_never_there_is_a_text_and_a_date_moved_far_is_none() -> None:
+    """Found by plans that were drawn at random: no kind without a value, and no infinity as a whole number."""
+    schema: dict[str, Domain] = {"w": Categories(("red", "blue")), "d": Open("date"), "x": Real(-1e308, 1e308)}
+    assert derived_domain(Apply("date by format", (Column("w"), Constant("%Y-%m-%d"))), schema) == Open("text")
+    moved = Apply("shift time", (Apply("time", (Column("d"),)), Column("x")))
+    assert bounds_of(moved, {**schema, "d": Moments("date", 0, 9)}) == (FIRST_TIME, LAST_TIME)

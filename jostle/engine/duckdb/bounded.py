@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import Refusal
 from jostle.engine.duckdb import bounding
-from jostle.engine.duckdb.dialect import DUCKDB
 from jostle.engine.sql import persons
 from jostle.engine.sql.cells import whole_or_text
 from jostle.engine.sql.hashes import BITS, counted_as, hashes_of
@@ -31,8 +30,9 @@ class Bounding:
 
     def __init__(self, engine: DuckDb, plan: Bound, most: int, raw: Raw, items: list[str]) -> None:
         self._engine, self._plan, self._most, self._raw, self._items = engine, plan, most, raw, items
+        self._dialect = dialect = engine.dialect
         # by the order of names, in which the hash has them
-        self._cells = [whole_or_text(DUCKDB, *raw.cell(name)) for name in sorted(dict(plan.scan.columns))]
+        self._cells = [whole_or_text(dialect, *raw.cell(name)) for name in sorted(dict(plan.scan.columns))]
         self._raw_names = {raw.cell(name)[0] for name, _ in plan.scan.columns}
         self._table: str | None = None
 
@@ -56,7 +56,9 @@ class Bounding:
             self._choose(source, part + parts, 2 * parts, halvings - 1)
         elif not read or not self._chosen_in_arrays(read):
             weighted = self._plan.weighted
-            chosen = persons.rows_per_key("*", rows, ["q"], self._cells, self._most, weighted=weighted, dialect=DUCKDB)
+            chosen = persons.rows_per_key(
+                "*", rows, ["q"], self._cells, self._most, weighted=weighted, dialect=self._dialect
+            )
             self._keep(f"SELECT {', '.join([*self._items, *['w'] * weighted])} FROM ({chosen})")
 
     def _keep(self, query: str) -> None:
@@ -65,7 +67,8 @@ class Bounding:
     def _read(self, rows: str) -> list[Any] | None:
         """Batches of raw cells, of `q`, and of the numbers `x` that the others count as; None where they do not fit."""
         items = self._raw_names | {"q"}
-        items |= {f"{counted_as(c, DUCKDB)} AS x{i}" for i, c in enumerate(self._cells) if not self._as_it_is(c)}
+        others = [(i, cell) for i, cell in enumerate(self._cells) if not self._as_it_is(cell)]
+        items |= {f"{counted_as(cell, self._dialect)} AS x{i}" for i, cell in others}
         query = f"SELECT {', '.join(sorted(items))} FROM ({rows}){persons.known(['q'])}"
         return bounding.gathered(self._engine.batches(query, bounding.BLOCK, self._raw.label))
 

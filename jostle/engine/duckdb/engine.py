@@ -34,6 +34,7 @@ from jostle.engine.objects import Objects
 from jostle.engine.spill import SpillFolder
 from jostle.engine.sql import persons, relations
 from jostle.engine.sql.cells import NATIVE, WHOLE, clean, identity, number, text
+from jostle.engine.sql.dialect import Dialect
 from jostle.engine.sql.engine import SqlEngine
 from jostle.plan.domains import Domain, Open
 from jostle.plan.kinds import domain_kind
@@ -156,7 +157,7 @@ class DuckDb(SqlEngine):
         number, `text` elsewhere. Reads the data."""
         raw, table = self.raw(key)
         cells = map(raw.cell, raw.columns)
-        tests = [f"count({text(DUCKDB, c, kind)}) = count({number(DUCKDB, c, kind)})" for c, kind in cells]
+        tests = [f"count({text(self.dialect, c, kind)}) = count({number(self.dialect, c, kind)})" for c, kind in cells]
         (row,) = self.fetch(f"SELECT {', '.join(tests)} FROM {table}", raw.label)
         return tuple((name, Open("real" if real else "text")) for name, real in zip(raw.columns, row, strict=True))
 
@@ -179,7 +180,7 @@ class DuckDb(SqlEngine):
             message = f"{raw.label} has no column `{missing[0]}`"
             raise refuse("DataError", message, help="the description names columns as the header does")
         cells = [raw.cell(name) for name, _ in scan.columns]
-        cleaned = [clean(DUCKDB, *cell, domain) for cell, (_, domain) in zip(cells, scan.columns, strict=True)]
+        cleaned = [clean(self.dialect, *cell, domain) for cell, (_, domain) in zip(cells, scan.columns, strict=True)]
         items = [f"{cell.alias} AS c{i}" for i, cell in enumerate(cleaned)]
         weighted = isinstance(plan, Bound) and plan.weighted
         if isinstance(plan, Bound):
@@ -201,8 +202,9 @@ class DuckDb(SqlEngine):
                 query = f"SELECT {', '.join([*items, 'n'])} FROM {table}"
         columns = {name: replace(cleaned[i], alias=f"c{i}") for i, (name, _) in enumerate(scan.columns)}
         self._kept[plan] = relations.Relation(
-            query, columns, dict(scan.columns), size, DUCKDB, weighted, numbered=True, personal=isinstance(plan, Bound)
-        )
+            query, columns, dict(scan.columns), size, self.dialect, weighted,
+            numbered=True, personal=isinstance(plan, Bound),
+        )  # fmt: skip
         return self._kept[plan]
 
     def _size(self, raw: Raw, table: str) -> int:
@@ -224,16 +226,16 @@ class DuckDb(SqlEngine):
                 raise refuse("DataError", f"{raw.label} has no column `{name}` to protect")
         table = raw.table([raw.columns.index(name) for name in needed])
         if owners is None:
-            person = _person([raw.cell(name) for name in plan.by])
+            person = _person(self.dialect, [raw.cell(name) for name in plan.by])
             return f"SELECT *, {person} AS q FROM {table}", self._size(raw, table)
-        rows = f"SELECT *, {identity(DUCKDB, *raw.cell(owners.on))} AS k FROM {table}"
+        rows = f"SELECT *, {identity(self.dialect, *raw.cell(owners.on))} AS k FROM {table}"
         kept = self.keep(f"SELECT t.*, o.q FROM ({rows}) t JOIN ({self._claims(owners)}) o ON t.k = o.k", raw)
         return f"SELECT * FROM {kept}", int(self.fetch(f"SELECT count(*) FROM {kept}", raw.label)[0][0])
 
     def _claims(self, owners: Owners) -> str:
         """Every person `q` with every value `k` that a row of theirs has, once."""
         rows, _ = self._rows_of_persons(owners.table, owners.key)
-        key = identity(DUCKDB, *self._raw[owners.table.scan.data].cell(owners.key))
+        key = identity(self.dialect, *self._raw[owners.table.scan.data].cell(owners.key))
         return f"SELECT DISTINCT q, {key} AS k FROM ({rows})"
 
     def keep(self, query: str, raw: Raw, table: str | None = None) -> str:
@@ -314,10 +316,10 @@ def _parsed(cell: tuple[str, str], domain: Domain) -> bool:
     return (cell[1] == "VARCHAR" and domain_kind(domain) != "text") or cell[1] not in NATIVE
 
 
-def _person(cells: list[tuple[str, str]]) -> str:
+def _person(dialect: Dialect, cells: list[tuple[str, str]]) -> str:
     """What tells whose a row is: a whole number, or a text where a cell is none or there are several."""
     if len(cells) == 1 and cells[0][1] in WHOLE:
         return cells[0][0]
-    texts = [identity(DUCKDB, *cell) for cell in cells]
+    texts = [identity(dialect, *cell) for cell in cells]
     there = " AND ".join(f"{text} IS NOT NULL" for text in texts)
-    return f"CASE WHEN {there} THEN {persons.person(texts, DUCKDB)} END"
+    return f"CASE WHEN {there} THEN {persons.person(texts, dialect)} END"

@@ -18,6 +18,8 @@ from jostle.language.operations.numbers import NUMBERS
 from jostle.language.operations.operation import DATE, NUMBER, TEXT, TIME, Operation, Whole, unbounded
 from jostle.language.zones import Zone, zone_of
 
+_FARTHEST = 10**8  # days that lead from every date beyond the years 1 to 9999
+
 
 def _of_days(part: Callable[[date], int], most: int) -> Callable[[Interval], Interval]:
     """The bounds of a part of the days between two: 1 to `most` where there is a year of them."""
@@ -72,7 +74,8 @@ def _days(kind: str) -> Callable[..., Interval]:
     unit, first, last = (1, FIRST_DAY, LAST_DAY) if kind == DATE else (DAY, FIRST_TIME, LAST_TIME)
 
     def bounds(moment: Interval, many: Interval) -> Interval:
-        low, high = moment[0] + math.floor(many[0] * unit), moment[1] + math.ceil(many[1] * unit)
+        few, most = (max(-_FARTHEST, min(_FARTHEST, end)) for end in many)
+        low, high = moment[0] + math.floor(few * unit), moment[1] + math.ceil(most * unit)
         return max(low, first), min(high, last)
 
     return bounds

@@ -1,0 +1,182 @@
+"""The conformance suite of engines: each is asked what DuckDB is asked, and what plain Python knows by itself.
+
+To give it another engine, add a line to `ENGINES`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import date
+from typing import Any
+
+import engines_meaning as meaning
+from engines_plans import Draw
+from engines_table import table
+
+from jostle.diagnostics import Refusal
+from jostle.engine.base import Engine
+from jostle.engine.duckdb.dialect import DUCKDB
+from jostle.engine.duckdb.engine import DuckDb
+from jostle.language.moments import number_of
+from jostle.plan.plan import Exact, Key, Plan, RowExpr, Scan, Term
+from jostle.plan.schemas import schema_of
+
+
+class Composed(DuckDb):
+    """DuckDB with as few words of its own as can be: what the primitives compose means what its own functions mean,
+    and a template may say its operands as often as it likes."""
+
+    dialect = replace(
+        DUCKDB, name="Composed", operations={}, fence=" OFFSET 0", digits="CAST('{0}' AS DOUBLE)",
+        add="CASE WHEN {0} IS NOT NULL AND {1} IS NOT NULL THEN {0} + {1} END",
+        multiply="CASE WHEN {0} = {0} AND {1} = {1} THEN {0} * {1} END", divide="CASE WHEN {1} <> 0 THEN {0} / {1} END",
+        place="CASE WHEN {0} IN ({1}) THEN list_position([{1}], {0}) ELSE 0 END",
+        shared="WITH {0} AS ({1}) {2}", character="[\\x{{{0:X}}}]", tiny="SMALLINT", wide="DECIMAL(38, 0)",
+    )  # fmt: skip
+
+
+ENGINES: dict[str, Callable[[], Engine]] = {"duckdb": DuckDb, "composed": Composed}
+"""What makes an engine, by its name."""
+
+
+@dataclass
+class Outcome:
+    """How many plans were asked and meant something to plain Python; what differed, and what was refused by name."""
+
+    plans: int = 0
+    meant: int = 0
+    differences: list[str] = field(default_factory=list)
+    refused: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A plan and what is asked of it."""
+
+    plan: Plan
+    keys: tuple[Key, ...]
+    terms: tuple[Term, ...]
+    expr: RowExpr
+    number: RowExpr
+    question: str
+
+
+QUESTIONS = ("tally", "tuples", "codes", "vectors", "exact", "records", "rows")
+
+
+def case(key: str, seed: int) -> Case:
+    draw = Draw(key, seed)
+    plan = draw.plan()
+    schema = schema_of(plan)
+    parts = draw.keys(schema), draw.terms(schema), draw.of(draw.any(), schema, 2), draw.of("number", schema, 2)
+    return Case(plan, *parts, draw.random.choice(QUESTIONS))
+
+
+def run(name: str, seeds: range) -> Outcome:
+    """Asks an engine, DuckDB and plain Python the same."""
+    outcome, reference, engine = Outcome(), DuckDb(), ENGINES[name]()
+    try:
+        key = reference.open(table(), public=True).key
+        theirs = engine.open(table(), public=True).key
+        scans = _Scans(reference)
+        for seed in seeds:
+            outcome.plans += 1
+            known = case(key, seed)
+            expected = answers(reference, known)
+            plain = _plain(known, scans)
+            outcome.meant += plain is not None
+            if plain is not None and plain != expected:
+                outcome.differences.append(f"seed {seed}: DuckDB and plain Python: {expected} {plain}")
+            try:
+                said = answers(engine, case(theirs, seed))
+            except Refusal as refusal:
+                if " cannot " not in str(refusal.first.message):
+                    raise
+                outcome.refused[refusal.first.message] += 1
+                continue
+            if said != expected:
+                outcome.differences.append(f"seed {seed}: {name} and DuckDB: {said} {expected}")
+    finally:
+        engine.close()
+        reference.close()
+    return outcome
+
+
+def answers(engine: Engine, asked: Case) -> tuple[Any, Any]:
+    """The cells of a group, and the answer to one more question; what has no order as a multiset."""
+    cells = [array.reshape(-1).tolist() for array in engine.group(asked.plan, asked.keys, asked.terms)]
+    return [list(map(int, some)) for some in cells], _answer(engine, asked)
+
+
+def _answer(engine: Engine, asked: Case) -> Any:
+    plan = asked.plan
+    match asked.question:
+        case "tally":
+            values, counts = engine.tally(plan, asked.expr)
+            return {_cell(v): int(n) for v, n in zip(values.tolist(), counts.tolist(), strict=True)}
+        case "tuples":
+            rows, counts = engine.tuples(plan, (asked.expr, asked.number))
+            return {tuple(map(_cell, row)): int(n) for row, n in zip(rows, counts.tolist(), strict=True)}
+        case "codes":
+            return Counter(zip(*(array.tolist() for array in engine.codes(plan, asked.keys)), strict=True))
+        case "vectors":
+            blocks = engine.vectors(plan, (asked.number,), 50)
+            return Counter(cell + 0.0 for block in blocks for cell in block[:, 0].tolist())
+        case "exact":
+            terms = (Exact("count", asked.expr), Exact("count_distinct", asked.expr), Exact("mode", asked.expr),
+                     Exact("min", asked.number), Exact("max", asked.number))  # fmt: skip
+            columns, found = engine.exact(plan, asked.keys[:1], terms)
+            return [[_cell(cell) for cell in column] for column in (*columns, *found)]
+        case "records":
+            return Counter(tuple(map(_cell, row)) for row in engine.records(plan))
+    return engine.rows(plan)
+
+
+def _cell(cell: Any) -> Any:
+    """−0 is 0; dates and times are the numbers that stand for them."""
+    if isinstance(cell, date):
+        return float(number_of(cell))
+    return cell + 0.0 if isinstance(cell, float) else cell
+
+
+class _Scans:
+    """The rows of scans, cleaned, as DuckDB has them."""
+
+    def __init__(self, engine: DuckDb) -> None:
+        self._engine = engine
+
+    def __call__(self, scan: Scan) -> list[meaning.Row]:
+        names = [name for name, _ in scan.columns]
+        return [dict(zip(names, row, strict=True)) for row in self._engine.records(scan)]
+
+
+def _plain(asked: Case, scans: _Scans) -> tuple[Any, Any] | None:
+    """The same answers by what they mean; None where plain Python does not know."""
+    try:
+        rows = meaning.rows(asked.plan, scans)
+        return meaning.group(rows, asked.keys, asked.terms), _meant(asked, rows)
+    except meaning.Unknown:
+        return None
+
+
+def _meant(asked: Case, rows: list[meaning.Row]) -> Any:
+    match asked.question:
+        case "tally":
+            return {_cell(value): n for value, n in meaning.tally(rows, asked.expr).items()}
+        case "tuples":
+            pairs = ((meaning.value(asked.expr, row), meaning.value(asked.number, row)) for row in rows)
+            return dict(Counter(tuple(map(_cell, pair)) for pair in pairs if None not in pair))
+        case "codes":
+            every = Counter(tuple(meaning.code(key, row) for key in asked.keys) for row in rows)
+            return every if asked.keys else Counter()
+        case "vectors":
+            return Counter(cell for row in rows if (cell := meaning.value(asked.number, row)) is not None)
+        case "records":
+            return Counter(tuple(_cell(row[name]) for name in schema_of(asked.plan)) for row in rows)
+        case "rows":
+            return len(rows)
+    raise meaning.Unknown
+
+

@@ -1,0 +1,13 @@
+"""Every engine answers as DuckDB does, and as plain Python where that knows the answer: exact whole numbers."""
+
+from __future__ import annotations
+
+import pytest
+from engines_suite import ENGINES, run
+
+
+@pytest.mark.parametrize("name", [name for name in ENGINES if name != "duckdb"])
+def test_an_engine_answers_as_the_others(name: str) -> None:
+    outcome = run(name, range(25))
+    assert outcome.differences == []
+    assert outcome.meant >= 10 and outcome.refused.total() <= 10

@@ -18,7 +18,7 @@ import numpy as np
 from jostle.kernels.arrays import Floats, Ints
 from jostle.kernels.errors import KernelError
 from jostle.kernels.histograms.boxbuckets import MANY_CELLS, MOST_BUCKETS, box_extents, gram
-from jostle.kernels.workloads.boxes import Workload
+from jostle.kernels.workloads.boxes import Workload, prefix_sums, suffix_sums
 from jostle.kernels.workloads.marginals import Marginals
 from jostle.kernels.workloads.predicates import Predicates
 from jostle.kernels.workloads.unions import Union
@@ -63,7 +63,15 @@ class Gram:
         return self._product(rows)
 
     def _product(self, rows: Floats) -> Floats:
+        if len(rows) == 1 and not self.contiguous:
+            return self._of_one(rows[0])[None]
         return self._back(self.metric @ self._forth(rows))
+
+    def _of_one(self, row: Floats) -> Floats:
+        """The product of one row, (b,): sums along a cube without a last axis are several times as quick."""
+        cells = prefix_sums((row / self.sizes)[self.labels].reshape(self.workload.shape))
+        cells = suffix_sums((self.metric @ cells.ravel()).reshape(self.workload.shape))
+        return np.asarray(np.bincount(self.labels, weights=cells.ravel(), minlength=self.buckets) / self.sizes)
 
     def diagonal(self) -> Floats:
         """The diagonal of G, shape (b,)."""

@@ -6,7 +6,7 @@ a `Bench`, and numbers. Everything behind a bench is public; none of it may touc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol
 
 Features = Mapping[str, float]
@@ -57,8 +57,8 @@ class Bench(Protocol):
         """The data set resampled to `scale` times its size; 1.0 gives it as it is."""
         ...
 
-    def features(self, instance: Any, epsilon: float | None, seed: int) -> dict[str, float]:
-        """All features. The private ones share `epsilon` equally; None: exact."""
+    def features(self, instance: Any, epsilon: float | None, seed: int, names: Collection[str]) -> dict[str, float]:
+        """The features of these names. The private ones among them share `epsilon` equally; None: exact."""
         ...
 
     def answer(self, option: int, instance: Any, epsilon: float | None, seed: int) -> Any:

@@ -116,13 +116,11 @@ def _choice_curve(
 ) -> list[float]:  # fmt: skip
     """The error of what the policy picks, which gets what the features leave."""
     errors = []
-    private = [n for n, free in zip(bench.feature_names, bench.feature_is_public, strict=True) if not free]
-    measured = [name for name in policy.needs if name in private]
     for amount in amounts:
         values: dict[str, float] = {}
         if policy.needs:
-            part = amount * policy.share * len(private) / len(measured) if measured else amount
-            values = dict(bench.features(instance, part, seed("plan", database, "features", amount)))
+            part = amount * policy.share if policy.share else amount
+            values = bench.features(instance, part, seed("plan", database, "features", amount), policy.needs)
         picked = policy.choose(values, amount).index
         errors.append(_between(amounts, options[picked], amount * (1 - policy.share)))
     return errors

@@ -79,7 +79,7 @@ def candidates(table: RunTable, predicts: Predicts) -> list[Candidate]:
         policies.append(Candidate("exact features" if table.exact else "free features", 0.0, 0, public + extra))
     for number, setting in enumerate(table.settings):
         if setting.paid:
-            read = tuple(n for n in table.features if n in public or n in setting.paid)
+            read = table.read(setting)
             what = "features" if read == table.features else ", ".join(setting.paid)
             policies.append(Candidate(f"{what} at {setting.share * 100:g} %", setting.share, number, read + extra))
     return sorted(policies, key=lambda c: c.share)

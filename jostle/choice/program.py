@@ -9,7 +9,7 @@ source meanwhile.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -93,13 +93,15 @@ class ProgramBench:
 
         return map_handles(data, resized)
 
-    def features(self, instance: Any, epsilon: float | None, seed: int) -> dict[str, float]:
-        paying = max(1, sum(not free for free in self.feature_is_public))
+    def features(self, instance: Any, epsilon: float | None, seed: int, names: Collection[str]) -> dict[str, float]:
+        free = dict(zip(self.feature_names, self.feature_is_public, strict=True))
+        paying = max(1, sum(not free[name] for name in names))
         each = epsilon / paying if epsilon is not None else None
         with self._training():
             return {
                 name: number_from(self._run(feature, instance, each, seed + i), f"the Feature `{name}`")
                 for i, (name, feature) in enumerate(zip(self.feature_names, self._parts.features, strict=True))
+                if name in names
             }
 
     def answer(self, option: int, instance: Any, epsilon: float | None, seed: int) -> Any:

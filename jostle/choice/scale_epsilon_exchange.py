@@ -9,6 +9,7 @@ than large ones at a small epsilon. A model that does not ask is trained at the 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from jostle.choice.bench import Bench, Predict
@@ -44,8 +45,8 @@ class ExchangedBench:
     def instance(self, database: int, scale: float, seed: int) -> Any:
         return self._bench.instance(database, scale, seed)
 
-    def features(self, instance: Any, epsilon: float | None, seed: int) -> dict[str, float]:
-        return self._bench.features(instance, epsilon, seed)
+    def features(self, instance: Any, epsilon: float | None, seed: int, names: Collection[str]) -> dict[str, float]:
+        return self._bench.features(instance, epsilon, seed, names)
 
     def answer(self, option: int, instance: Any, epsilon: float | None, seed: int) -> Any:
         return self._bench.answer(option, instance, epsilon, seed)

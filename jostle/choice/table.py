@@ -81,6 +81,11 @@ class RunTable:
         way = math.log1p(-share) / math.log(self.levels[1])
         return [w + (s - w) * way for w, s in zip(whole, less, strict=True)]
 
+    def read(self, setting: Setting) -> tuple[str, ...]:
+        """The features that a model of this setting reads: what it pays for, and what costs nothing."""
+        columns = zip(self.features, self.public, strict=True)
+        return tuple(n for n, free in columns if free or self.exact or n in setting.paid)
+
     def rows_of(self, run: Run) -> float | None:
         """The number of rows of a run's instance, to six figures; None where that is not known."""
         rows = self.rows[run.database] if self.rows else 0.0
@@ -147,8 +152,8 @@ def train_event(table: RunTable) -> dict[str, Any]:
 
 def _values(table: RunTable, setting: Setting, values: tuple[float, ...]) -> dict[str, float]:
     """The features that this setting measures or has for nothing, by name."""
-    columns = zip(table.features, table.public, values, strict=True)
-    return {n: v for n, free, v in columns if free or table.exact or n in setting.paid}
+    read = table.read(setting)
+    return {n: v for n, v in zip(table.features, values, strict=True) if n in read}
 
 
 def _tuples(data: Any) -> Any:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from jostle.choice.bench import Bench
-from jostle.choice.scale import finite
+from jostle.choice.scale import finite, scale_of
 from jostle.choice.table import Run, RunTable, Setting
 from jostle.choice.workers import Progress, run_all
 from jostle.diagnostics import refuse
@@ -26,6 +26,11 @@ between 100,000 and a million rows."""
 
 REPEATS = 6
 """Runs of every option on every instance: with three, the least of many noisy means is often not the best option's."""
+
+FIRST = 3
+BEHIND = 3.0
+"""After `FIRST` runs an option whose score is behind the leader's by more than `BEHIND` standard errors of their paired
+differences is not run again: how far behind it is need not be known as well."""
 DRAWS = 3
 
 
@@ -56,8 +61,9 @@ def train(
     """The table of runs for calls with about `epsilon`; None: on public data, everything exact.
 
     `share`: of epsilon for the private features, in (0, 1); None tries `SHARES`. Options run with all of epsilon,
-    and once more with 1 − share of it (1 − 0.1 where shares compete; others are read off between the two), with
-    the same seeds. `repeats` runs of each option are averaged, features are measured `draws` times an instance.
+    and `FIRST` times with 1 − share of it (1 − 0.1 where shares compete; others are read off between the two), with
+    the same seeds. `repeats` runs of each option that stays with the leader are averaged, features are measured
+    `draws` times an instance.
     `progress(done, total)` counts instances. `workers`: processes; None lets the amount of work decide.
     """
     settings = settings_of(bench, share, epsilon is None)
@@ -115,43 +121,70 @@ def _runs(bench: Bench, table: RunTable, database: int, scale: float) -> list[Ru
     runs = []
     for epsilon in table.epsilons or (None,):
         here = (*place, repr(epsilon))
-        utilities = tuple(
-            tuple(_utility(bench, table, instance, option, _times(epsilon, level), here)
-                  for option in range(len(table.options)))
-            for level in table.levels
-        )  # fmt: skip
+        utilities = _utilities(bench, table, instance, epsilon, here)
         features = tuple(_feature_samples(bench, table, instance, epsilon, s, here) for s in table.settings)
         runs.append(Run(database, scale, epsilon, utilities, features))
     return runs
 
 
-def _utility(
-    bench: Bench, table: RunTable, instance: Any, option: int, epsilon: float | None, place: tuple[Any, ...]
-) -> float:
-    """The mean over repeats. The seeds are those of the other levels, so that levels differ by epsilon alone."""
-    total = 0.0
-    for trial in range(table.repeats):
-        answers = bench.answer(option, instance, epsilon, seed(*place, "option", table.options[option], trial))
-        total += float(bench.utility(instance, answers))
-    return total / table.repeats
+def _utilities(
+    bench: Bench, table: RunTable, instance: Any, epsilon: float | None, place: tuple[Any, ...]
+) -> tuple[tuple[float, ...], ...]:
+    """The mean utility of every option at every level; of those that fall behind, over the first runs alone."""
+
+    def runs(option: int, level: float, trials: range) -> list[float]:
+        """The seeds are those of the other levels, so that levels differ by epsilon alone."""
+        name, amount = table.options[option], _times(epsilon, level)
+        answers = (bench.answer(option, instance, amount, seed(*place, "option", name, trial)) for trial in trials)
+        return [float(bench.utility(instance, answer)) for answer in answers]
+
+    options = range(len(table.options))
+    first = range(min(FIRST, table.repeats))
+    whole = [runs(option, 1.0, first) for option in options]
+    means = [[_mean(values) for values in whole]]
+    staying = _with_the_leader(whole) if len(first) < table.repeats else []
+    for option in staying:
+        means[0][option] = _mean(whole[option] + runs(option, 1.0, range(len(first), table.repeats)))
+    for level in table.levels[1:]:
+        less = [_mean(runs(option, level, first)) for option in options]
+        means.append([_carried(means[0][o], _mean(whole[o]), less[o]) for o in options])
+    return tuple(map(tuple, means))
+
+
+def _with_the_leader(runs: list[list[float]]) -> list[int]:
+    """The options that are not behind the one with the best mean score, by their paired runs; all where some failed."""
+    import numpy as np
+
+    utilities = np.array(runs)
+    if not np.isfinite(utilities).all():
+        return list(range(len(runs)))
+    scale = scale_of(utilities.ravel().tolist())
+    scores = np.array([[scale.score(u) for u in values] for values in runs])
+    gaps = scores[scores.mean(axis=1).argmax()] - scores
+    errors = gaps.std(axis=1, ddof=1) / math.sqrt(gaps.shape[1])
+    return [int(option) for option in np.flatnonzero(gaps.mean(axis=1) <= BEHIND * errors)]
+
+
+def _carried(whole: float, first: float, less: float) -> float:
+    """The mean at a lower level: what the first runs lost there, as a factor of errors, taken from the mean of all."""
+    if not (math.isfinite(whole) and math.isfinite(first)):
+        return less
+    return whole * (less / first) if whole < 0 and first < 0 and less < 0 else whole + (less - first)
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
 
 
 def _feature_samples(
     bench: Bench, table: RunTable, instance: Any, epsilon: float | None, setting: Setting, place: tuple[Any, ...]
 ) -> tuple[tuple[float, ...], ...]:
-    """The features of one setting, drawn `table.draws` times.
-
-    A bench divides what it is given among all private features; those of the setting must each have
-    share·ε / (their number), so it is given as much more as there are features that the setting leaves out.
-    """
-    private = sum(not free for free in table.public)
-    amount = epsilon
-    if setting.paid:
-        amount = _times(epsilon, setting.share * private / len(setting.paid))
+    """The features of one setting, drawn `table.draws` times. Those that it leaves out, which no model reads, are 0."""
+    amount, read = _times(epsilon, setting.share) if setting.paid else epsilon, table.read(setting)
     samples = []
     for draw in range(table.draws):
-        values = bench.features(instance, amount, seed(*place, "features", setting.share, setting.paid, draw))
-        samples.append(tuple(finite(values[name]) for name in table.features))
+        values = bench.features(instance, amount, seed(*place, "features", setting.share, setting.paid, draw), read)
+        samples.append(tuple(finite(values.get(name, 0.0)) for name in table.features))
     return tuple(samples)
 
 

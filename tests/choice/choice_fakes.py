@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,13 +75,16 @@ class FakeBench:
     def instance(self, database: int, scale: float, seed: int) -> float:
         return self.sizes[database] * scale
 
-    def features(self, instance: Any, epsilon: float | None, seed: int) -> dict[str, float]:
+    def features(
+        self, instance: Any, epsilon: float | None, seed: int, names: Collection[str]
+    ) -> dict[str, float]:
         self.calls.append(("features", epsilon))
-        private = 1 + len(self.others)
+        private = sum(name not in self.public for name in names)
         noise = 0.0 if epsilon is None else self.sensitivity * private / epsilon
         values = {name: gauss(seed + k + 1) for k, name in enumerate(self.others)}
         values["size"] = instance + noise * gauss(seed)
-        return values | {name: f(instance) for name, f in self.public.items()}
+        values |= {name: f(instance) for name, f in self.public.items()}
+        return {name: values[name] for name in names}
 
     def answer(self, option: int, instance: Any, epsilon: float | None, seed: int) -> float:
         self.calls.append(("answer", epsilon))

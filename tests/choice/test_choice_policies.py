@@ -92,10 +92,13 @@ def test_one_useful_feature_of_two_is_bought_alone() -> None:
 
 def test_a_feature_bought_alone_is_trained_with_the_noise_it_has_alone() -> None:
     bench = FakeBench((10.0, 20.0), CROSSING, others=("junk",))
-    train(bench, 1.0)
+    table = train(bench, 1.0)
     asked = {round(e, 12) for what, e in bench.calls if what == "features" and e is not None}
-    # All private features share what they are given: two at 1 % each get half, one alone gets the whole 1 %.
-    assert asked == {0.001, 0.002, 0.003, 0.006, 0.01, 0.02, 0.03, 0.06, 0.1, 0.2}
+    # Those that are asked for share what they are given: two at 1 % each get half, one alone gets the whole 1 %.
+    assert asked == {0.001, 0.003, 0.01, 0.03, 0.1}
+    alone = [number for number, setting in enumerate(table.settings) if setting.paid == ("size",)]
+    left_out = table.features.index("junk")
+    assert all(values[left_out] == 0.0 for run in table.runs for number in alone for values in run.features[number])
 
 
 def test_utilities_that_are_no_errors_are_modelled_as_they_are() -> None:
@@ -137,7 +140,7 @@ def test_a_threshold_between_six_public_sizes() -> None:
 
 
 def test_an_own_predict_takes_the_place_of_the_model() -> None:
-    own = {"Small": lambda f: -1.0 if f["size"] < 30 else -9.0}
+    own = {"Small": lambda f: -1.0 if f["size"] < 200 else -9.0}
     bench = FakeBench(SIZES, CROSSING, own=own, others=("junk",), sensitivity=0.1)
     assert [c.name for c in candidates(train(bench, 1.0), bench.predicts)] == [
         "single best", "features at 0.1 %", "features at 0.3 %", "features at 1 %", "features at 3 %",
@@ -145,7 +148,7 @@ def test_an_own_predict_takes_the_place_of_the_model() -> None:
     ]  # fmt: skip
     policy = learn(bench, model=tree(), share=0.1, epsilon=1.0, store=None)
     assert policy.needs == ("size", "junk")
-    decision = policy.choose({"size": 40.0, "junk": 0.0}, 1.0)
+    decision = policy.choose({"size": 250.0, "junk": 0.0}, 1.0)
     assert decision.predictions["Small"] == -9.0 and decision.chosen == "Large"
     assert decision.predictions["Large"] == pytest.approx(-5.0, rel=0.05)
     assert "Small: predicts for itself" in explain(policy)

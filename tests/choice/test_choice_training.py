@@ -48,6 +48,25 @@ def test_the_table_does_not_depend_on_the_number_of_workers() -> None:
     assert train(bench, 0.5, key="another", workers=1) != alone
 
 
+def test_an_option_that_is_far_behind_is_run_no_more() -> None:
+    """Five times the error, with noise of a hundredth: three runs say enough. Equal options run to the end."""
+    bench = FakeBench((5.0,), CROSSING)
+    table = train(bench, 1.0, share=0.1, workers=1)
+    assert sum(what == "answer" for what, _ in bench.calls) == (6 + 3) + (3 + 3)
+    assert table.runs[0].utilities[0] == pytest.approx((-1, -5), rel=0.05)
+    same = {"One": CROSSING["Small"], "Other": CROSSING["Small"]}
+    bench = FakeBench((5.0,), same)
+    train(bench, 1.0, share=0.1, workers=1)
+    assert sum(what == "answer" for what, _ in bench.calls) == 2 * (6 + 3)
+
+
+def test_what_less_epsilon_costs_is_carried_from_the_first_runs_to_all() -> None:
+    options = {"One": lambda size, epsilon: 2 / epsilon, "Far": lambda size, epsilon: 100 / epsilon}
+    run = train(FakeBench((5.0,), options), 1.0, share=0.1, workers=1).runs[0]
+    for whole, less in zip(*run.utilities, strict=True):
+        assert less == pytest.approx(whole / 0.9)
+
+
 def test_progress_counts_instances() -> None:
     for workers in (1, 2):
         seen: list[tuple[int, int]] = []

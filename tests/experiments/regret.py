@@ -72,7 +72,6 @@ def table_of(made: ScaledBench, epsilon: float, errors: Errors, draws: int) -> R
     table = RunTable(made.option_names, made.feature_names, made.feature_is_public, made.database_names,
                   epsilon_grid(epsilon), (1.0, LESS), settings, 1, draws, "errors", (), made.database_rows)  # fmt: skip
     runs = []
-    private = sum(not free for free in made.feature_is_public)
     for d, name in enumerate(made.database_names):
         for scale in made.scales(d):
             rows = made.rows_at(d, scale)
@@ -83,10 +82,10 @@ def table_of(made: ScaledBench, epsilon: float, errors: Errors, draws: int) -> R
             instance = made.instance(d, scale, seed("instance", name, rows, 0))
             features = []
             for s in settings:
-                given = epsilon * s.share * private / len(s.paid)
-                drawn = [made.features(instance, given, seed("features", name, rows, s.share, s.paid, k))
+                given, read = epsilon * s.share, table.read(s)
+                drawn = [made.features(instance, given, seed("features", name, rows, s.share, s.paid, k), read)
                          for k in range(draws)]  # fmt: skip
-                features.append(tuple(tuple(v[f] for f in made.feature_names) for v in drawn))
+                features.append(tuple(tuple(v.get(f, 0.0) for f in made.feature_names) for v in drawn))
             runs.append(Run(d, scale, epsilon, (full, tuple(u / LESS for u in full)), tuple(features)))
     return replace(table, runs=tuple(runs))
 

@@ -58,14 +58,19 @@ def _updated(
     start: Floats = np.bincount(region, weights=estimate.ravel(), minlength=inside.shape[1]).astype(np.float64)
     start = start * (total / start.sum())
     mass = start.copy()
-    rows = [np.flatnonzero(row) for row in inside]
+    held, beside = inside.astype(np.float64), (~inside).astype(np.float64)
     targets = [float(answer) for answer in answers]
+    whole = total  # what `mass` adds up to; it is scaled back to `total` where it strays, and once a pass
     for _ in range(passes):
-        for row, target in zip(rows, targets, strict=True):
-            masses = mass[row]
-            gap = target - float(masses.sum())
-            mass[row] = masses * math.exp(min(max(gap / (2 * total), -50.0), 50.0))
-            mass *= total / float(mass.sum())
+        for row, left, target in zip(held, beside, targets, strict=True):
+            part = float(row @ mass)
+            gap = target - part * (total / whole)
+            factor = math.exp(min(max(gap / (2 * total), -50.0), 50.0))
+            mass *= factor * row + left
+            whole += (factor - 1) * part
+            if not total / 2 < whole < total * 2:
+                mass, whole = mass * (total / float(mass.sum())), total
+        mass, whole = mass * (total / float(mass.sum())), total
     factors = np.divide(mass, start, out=np.zeros_like(mass), where=start > 0)
     updated = estimate.ravel() * factors[region]
     return np.asarray((updated * (total / updated.sum())).reshape(estimate.shape))

@@ -34,7 +34,7 @@ def write(folder: Path) -> None:
     """Writes both files: a header, then one record a line."""
     files = {
         "people.csv": (["age", "sex", "city", "hours", "income"], people()),
-        "village.csv": (["age"], [row[:1] for row in people(140, 2025)]),
+        "village.csv": (["age", "hours"], [[row[0], row[3]] for row in people(140, 2025)]),
     }
     for name, (header, rows) in files.items():
         with (folder / name).open("w", newline="", encoding="utf-8") as file:

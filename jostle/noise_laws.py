@@ -34,7 +34,7 @@ class AdditiveLaw(ABC):
     @property
     @abstractmethod
     def deviation(self) -> float:
-        """The standard deviation."""
+        """The standard deviation, on the grid where that makes a difference."""
 
     @property
     @abstractmethod
@@ -45,6 +45,11 @@ class AdditiveLaw(ABC):
     def coarse(self) -> float:
         """The scale in steps of the grid, where that makes a difference; 0 where it does not."""
         return self.scale / self.step if 0 < self.scale < FINE * self.step else 0.0
+
+    @property
+    def smooth(self) -> Self:
+        """The continuous law of this scale, which is as wide at least in whatever is calculated of several noises."""
+        return replace(self, step=0.0)
 
     def half_width(self, level: float = LEVEL) -> float:
         """The smallest h of the grid with P(|noise| ≤ h) ≥ `level`, in (0, 1); without a grid both are the same."""
@@ -100,7 +105,10 @@ class Laplace(AdditiveLaw):
 
     @property
     def deviation(self) -> float:
-        return self.scale * math.sqrt(2)
+        """On whole numbers √(2p)/(1 − p), with p = exp(−1/b)."""
+        if not (b := self.coarse):
+            return self.scale * math.sqrt(2)
+        return self.step * math.sqrt(2) * math.exp(-0.5 / b) / -math.expm1(-1 / b)
 
     @property
     def laplace_scale(self) -> float:
@@ -140,7 +148,12 @@ class Gaussian(AdditiveLaw):
 
     @property
     def deviation(self) -> float:
-        return self.scale
+        """From σ = 3 on that of whole numbers is σ too, to sixteen digits."""
+        if not 0 < self.coarse < 3:
+            return self.scale
+        weights = [(k, math.exp(-0.5 * (k / self.coarse) ** 2)) for k in range(1, 121)]
+        inside = 1 + 2 * math.fsum(weight for _, weight in weights)
+        return self.step * math.sqrt(2 * math.fsum(k * k * weight for k, weight in weights) / inside)
 
     @property
     def laplace_scale(self) -> float:

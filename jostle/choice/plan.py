@@ -145,7 +145,7 @@ def _closed(
     noise = noise_of(answers)
     if noise is None or noise.strategy is None or noise.workload is None:
         return None
-    least = root_mean_square(noise.strategy, noise.workload, noise.law.deviation)
+    least = root_mean_square(noise.strategy, noise.workload, noise.law.smooth.deviation)
     power = 1.0 if unit == "epsilon" else 0.5
     return tuple(least * (amounts[-1] / a) ** power for a in amounts)
 

@@ -129,7 +129,7 @@ def ridge_for(how: Additive, structure: Structure, rows: float, weight: float) -
     """
     cells = sum(structure.lengths)
     side = math.sqrt(len(structure.lengths)) * weight
-    sigma = how.law(side * math.sqrt(cells), side).deviation
+    sigma = how.law(side * math.sqrt(cells), side).smooth.deviation
     told = sigma / rows * cells / len(structure.lengths)
     return max(LEAST_RIDGE, sigma / (2 * rows * min(math.sqrt(told), 0.125 / told)))
 

@@ -209,7 +209,8 @@ def vector_uncertainties(value: Any, level: float = LEVEL) -> Uncertainties | No
     values, noise = np.asarray(value, dtype=float), noise_of(value)
     if noise is not None:
         deviations = standard_errors(value)
-        wide = noise.law.sum_quantile(level) * deviations
+        smooth = noise.law.smooth.deviation / noise.law.deviation if noise.law.deviation else 1.0
+        wide = noise.law.sum_quantile(level) * smooth * deviations
         if is_direct(noise, values.size):
             wide = np.full(values.shape, noise.law.half_width(level))
         return Uncertainties(values - wide, values + wide, wide, deviations)

@@ -137,7 +137,7 @@ def _vectors(names: Mapping[str, Any], lines: Mapping[str, int]) -> Iterator[Dir
         if noise is None or noise.strategy is None or noise.epsilon <= 0 or not isinstance(noise.law, Laplace):
             continue
         workload = noise.workload if noise.workload is not None else identity(noise.shape)
-        error = root_mean_square(noise.strategy, workload, noise.law.deviation)
+        error = root_mean_square(noise.strategy, workload, noise.law.smooth.deviation)  # goes with a power of ε
         yield Direct(name, lines[name], "epsilon", noise.epsilon, error, 1.0, vector=True)
 
 

@@ -73,6 +73,8 @@ def test_noise_on_a_grid_has_the_half_width_of_the_grid(kind: type[Laplace | Gau
     weights = np.exp(-np.abs(k) / scale if kind is Laplace else -0.5 * (k / scale) ** 2)
     share = np.cumsum((weights / weights.sum())[20_000:] * np.where(k[20_000:] == 0, 1, 2))
     assert law.half_width() == int(np.argmax(share >= 0.95))
+    assert law.deviation == pytest.approx(math.sqrt((weights / weights.sum() * k.astype(float) ** 2).sum()), rel=1e-9)
+    assert law.smooth.deviation == kind(scale).deviation >= law.deviation * (1 - 1e-12)
     assert law.times(0.25).half_width() == law.half_width() / 4
     assert kind(scale, step=1e-9).half_width() == pytest.approx(kind(scale).half_width())
     drawn = law.quantiles((np.arange(8000) + 0.5) / 8000)
@@ -224,12 +226,13 @@ def test_vectors_are_followed_element_by_element() -> None:
     session = Session(simulate=3)
     session.execute(Source("p", VECTORS))
     names = session.names()
-    unit, deviation = 3, math.sqrt(2)
+    unit, deviation = 3, DISCRETE
     assert names["first"] == pytest.approx([unit, 0, 0, 2 * unit, unit, 3 * unit], rel=0.01)
     assert abs(names["m"]) < 0.05
     e = names["e"]
     told = [e["total"], e["mean"], e["shares"], e["top"], e["step"]]
-    assert told == pytest.approx([2 * deviation, deviation / 2, 0, DISCRETE, 2], rel=0.02, abs=1e-9)
+    expected = [2 * deviation, deviation / 2, 0, deviation, math.sqrt(2) * deviation]
+    assert told == pytest.approx(expected, rel=0.02, abs=1e-9)
     # a share's noise, to the first order: (1 − s)·Z₃/N − s·(Z₀ + Z₁ + Z₂)/N
     share = names["w"]["one"]
     assert e["one"] == pytest.approx(deviation / 1000 * math.hypot(1 - share, share * math.sqrt(3)), rel=0.05)

@@ -77,9 +77,9 @@ class Additive:
         first = cls.of(amount, via, measures)
         if via is not None or first.kind is Laplace or not l2 > 0:
             return first
-        gaussian = first.law(l1, l2).deviation
+        gaussian = first.law(l1, l2).smooth.deviation
         if amount.unit == "rho" or all(measure.kind == "basic" for measure in measures):
-            laplace = replace(first, kind=Laplace).law(l1, l2).deviation
+            laplace = replace(first, kind=Laplace).law(l1, l2).smooth.deviation
         else:
             laplace = math.sqrt(2) * l1 / l2 * gaussian
         least, other = sorted((gaussian, laplace))

@@ -84,7 +84,7 @@ class Bracketing:
         many = np.arange(1, len(rows))
         more = (1 - part) * noisy.cumsum()[:-1] - part * noisy[::-1].cumsum()[::-1][1:]
         sizes = np.sqrt(many * (1 - part) ** 2 + many[::-1] * part**2)
-        return starts[at], more / (self.counts.law(*self._reach).deviation * sizes)
+        return starts[at], more / (self.counts.law(*self._reach).smooth.deviation * sizes)
 
     @property
     def _reach(self) -> tuple[int, int]:

@@ -36,17 +36,21 @@ class JSet:
     """A set that keeps the order of insertion; values are equal as `==` says, handles by identity."""
 
     is_container = True
-    __slots__ = ("_keys", "items")
+    __slots__ = ("_members", "items")
 
     def __init__(self, items: Iterable[Any] = ()) -> None:
         members: dict[Any, Any] = {}
         for item in items:
             members.setdefault(identity(item), item)
-        self._keys = frozenset(members)
+        self._fill(members)
+
+    def _fill(self, members: dict[Any, Any]) -> None:
+        """`members` by their identities, which are dear to find."""
+        self._members = members
         self.items: list[Any] = list(members.values())
 
     def __contains__(self, item: object) -> bool:
-        return identity(item) in self._keys
+        return identity(item) in self._members
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.items)
@@ -55,8 +59,10 @@ class JSet:
         return len(self.items)
 
     def minus(self, other: Iterable[Any]) -> JSet:
-        gone = {identity(item) for item in other}
-        return JSet(item for item in self.items if identity(item) not in gone)
+        gone = other._members if isinstance(other, JSet) else {identity(item) for item in other}
+        left = JSet()
+        left._fill({key: item for key, item in self._members.items() if key not in gone})
+        return left
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ from jostle.plan.plan import (
     Plan,
     RowExpr,
     Scan,
+    Term,
 )  # fmt: skip
 from jostle.plan.schemas import schema_of
 
@@ -46,7 +47,8 @@ if TYPE_CHECKING:
 
     from jostle.engine.base import Engine
 
-CODES, SPLITS = 512 * 2**20, 256 * 2**20  # bytes of coded columns and of split rows that are kept
+CODES, SPLITS, SUMS = 512 * 2**20, 256 * 2**20, 128 * 2**20  # bytes of codes, split rows and sums that are kept
+MOST_TOGETHER = 2**20  # groups of all parts that are read at once
 DISK = 2**5  # times as much of them is kept on the disk
 MOST_ROWS = 2**24  # whose codes are in memory, of larger bases on the disk
 MOST_ONCE = 2**22  # of a base that is coded for tables that may be asked once
@@ -90,6 +92,26 @@ class Parts:
         self._seen: LruCache[tuple[Plan, Base]] = LruCache(0)
         self._codes: LruCache[NDArray[Any]] = LruCache(CODES)
         self._splits: LruCache[Split] = LruCache(SPLITS)
+        self._together: LruCache[tuple[Plan, list[NDArray[Any]]]] = LruCache(SUMS)
+
+    def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[NDArray[Any]]:
+        """What the engine's `group` gives. Where a second of the parts by one expression is asked about, the engine is
+        asked for all of them in one statement."""
+        found = _by_value(plan.condition, schema_of(plan.source)) if isinstance(plan, Filter) else None
+        if found is None or not isinstance(plan, Filter):
+            return self._engine.group(plan, keys, terms)
+        (by, place), parent = found, plan.source
+        if place < 0 or len(by.values) * math.prod(len(key.values) for key in keys) > MOST_TOGETHER:
+            return self._engine.group(plan, keys, terms)
+        asked = (id(parent), by, keys, terms)
+        entry = self._together.get(asked)
+        if entry is None or entry[0] is not parent:
+            self._together.put(asked, (parent, []))
+            return self._engine.group(plan, keys, terms)
+        if not entry[1]:
+            sums = self._engine.group(parent, (by, *keys), terms)
+            entry = self._together.put(asked, (parent, sums), sum(array.nbytes for array in sums))
+        return [array[place, ...] for array in entry[1]]
 
     def counts(self, plan: Plan, keys: Sequence[Key]) -> NDArray[np.int64] | None:
         """Rows of a part under public keys, in the shape of the keys (() without any), or None."""

@@ -22,6 +22,7 @@ from jostle.plan.plan import (
     Count,
     Derive,
     Filter,
+    FixedSum,
     Key,
     Plan,
     RowExpr,
@@ -210,3 +211,23 @@ def test_rows_that_come_in_another_order_are_not_put_on_the_disk(monkeypatch: py
     monkeypatch.setattr(DuckDb, "code_blocks", read)
     monkeypatch.setattr(parts, "on_disk", lambda size, kind: None)  # no room
     assert Vault(engine).parts.crossed(scan, [key], key) is None
+
+
+@pytest.mark.parametrize("by", [Column("c"), Column("i"), Column("w"), Apply("floor", (TENS,))])
+def test_sums_of_parts_are_the_engines_in_two_statements(by: RowExpr, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = DuckDb()
+    base = Filter(Scan(engine.open(table(600, 3), public=False).key, DOMAINS), CONDITIONS[3])
+    key, keys = key_of(by, base, random.Random(1)), (Key(Column("w"), (1.0, 2.0)),)
+    terms = (FixedSum(Column("r"), -1.5, 2.5, 20), FixedSum(Column("r"), 0.0, 2.0**45, 30), Count(Column("t")))
+    plans = [Filter(base, holds(key, value)) for value in key.values]
+    expected = {(plan, some): engine.group(plan, some, terms) for plan in plans for some in (keys, ())}
+    vault, asked = Vault(engine), []
+    read = engine.group
+    monkeypatch.setattr(engine, "group", lambda *question: asked.append(question[0]) or read(*question))
+    for some in (keys, ()):
+        for plan in [*plans, *plans]:
+            for sums, same in zip(vault.group(plan, some, terms), expected[plan, some], strict=True):
+                assert sums.shape == same.shape and sums.dtype == same.dtype and sums.tolist() == same.tolist()
+    assert asked == [plans[0], base] * 2
+    assert vault.group(Filter(base, CONDITIONS[1]), (), terms)[2] == 0  # of a value that is not listed
+    engine.close()

@@ -50,7 +50,7 @@ class Vault:
             counts = self.parts.counts(plan, keys)
             if counts is not None:
                 return [counts] * len(terms)
-        return self._engine.group(plan, keys, terms)
+        return self.parts.group(plan, keys, terms)
 
     def cells(self, cube: Cube) -> NDArray[np.int64]:
         """The exact counts of a cube, int64, in its shape. Do not write to it. Sums of weights are no counts."""

@@ -17,6 +17,7 @@ from jostle.tools.editors.fixes import changed
 from jostle.tools.editors.lexer import JostleLexer
 from jostle.tools.editors.notebook import Notebook, from_python
 from jostle.tools.editors.textmate import textmate
+from jostle.tools.editors.units import Units
 
 PEOPLE = """private people = table("people.csv")
     described by {age: 0..99, sex: {"F", "M"}}
@@ -189,6 +190,44 @@ def answers(stream: Any) -> Iterator[dict[str, Any]]:
         yield json.loads(stream.read(length))
 
 
+def asked(
+    uri: str, texts: list[str], requests: dict[str, dict[str, Any]]
+) -> tuple[dict[Any, Any], list[dict[str, Any]]]:
+    """What a server answers, and the faults that it told; the last text comes before `signatureHelp`."""
+    server = subprocess.Popen(
+        [sys.executable, "-m", "jostle", "lsp"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert server.stdin is not None and server.stdout is not None
+    opened = {"textDocument": {"uri": uri, "languageId": "jostle", "version": 1, "text": texts[0]}}
+    changes = {"textDocument": {"uri": uri, "version": 2}, "contentChanges": [{"text": texts[-1]}]}
+    said: dict[Any, Any] = {}
+    faults: list[dict[str, Any]] = []
+    try:
+        start = {"capabilities": {}, "rootUri": None, "processId": None}
+        server.stdin.write(message(id="start", method="initialize", params=start))
+        server.stdin.write(message(method="initialized", params={}))
+        server.stdin.write(message(method="textDocument/didOpen", params=opened))
+        for name, params in requests.items():
+            if name == "signatureHelp" and len(texts) > 1:  # while a call is open, the text does not parse
+                server.stdin.write(message(method="textDocument/didChange", params=changes))
+            params = {"textDocument": {"uri": uri}, **params}
+            server.stdin.write(message(id=name, method=f"textDocument/{name}", params=params))
+        server.stdin.flush()
+        for answer in answers(server.stdout):
+            if answer.get("method") == "textDocument/publishDiagnostics":
+                faults += answer["params"]["diagnostics"]
+            said[answer.get("id")] = answer.get("result", answer.get("error"))
+            if answer.get("id") == [*requests][-1]:
+                break
+    finally:
+        server.kill()
+        server.communicate()
+    return said, faults
+
+
 def test_a_server_answers_an_editor(folder: Path) -> None:
     uri = (folder / "p.jst").as_uri()
     text = "use histograms\nxs=[1, 2]\nprint(ys)\nc = flat("
@@ -207,38 +246,8 @@ def test_a_server_answers_an_editor(folder: Path) -> None:
         "completion": {"position": {"line": 0, "character": 6}},
     }
     good = text.removesuffix("c = flat(") + "c = flat\n"
-    opened = {"textDocument": {"uri": uri, "languageId": "jostle", "version": 1, "text": good}}
-    changes = {"textDocument": {"uri": uri, "version": 2}, "contentChanges": [{"text": text}]}
-    server = subprocess.Popen(
-        [sys.executable, "-m", "jostle", "lsp"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
-    assert server.stdin is not None and server.stdout is not None
-    said: dict[Any, Any] = {}
-    faults: list[str] = []
-    try:
-        start = {"capabilities": {}, "rootUri": None, "processId": None}
-        server.stdin.write(message(id="start", method="initialize", params=start))
-        server.stdin.write(message(method="initialized", params={}))
-        server.stdin.write(message(method="textDocument/didOpen", params=opened))
-        for name, params in requests.items():
-            if name == "signatureHelp":  # while a call is open, the text does not parse
-                server.stdin.write(message(method="textDocument/didChange", params=changes))
-            params = {"textDocument": {"uri": uri}, **params}
-            server.stdin.write(message(id=name, method=f"textDocument/{name}", params=params))
-        server.stdin.flush()
-        for answer in answers(server.stdout):
-            if answer.get("method") == "textDocument/publishDiagnostics":
-                faults += [d["code"] for d in answer["params"]["diagnostics"]]
-            said[answer.get("id")] = answer.get("result", answer.get("error"))
-            if answer.get("id") == "completion":
-                break
-    finally:
-        server.kill()
-        server.communicate()
-    assert faults == ["NameError", "SyntaxError"]
+    said, faults = asked(uri, [good, text], requests)
+    assert [fault["code"] for fault in faults] == ["NameError", "SyntaxError"]
     assert said["formatting"][0]["newText"] == "use histograms\nxs = [1, 2]\nprint(ys)\nc = flat\n"
     assert "use histograms" in said["hover"]["contents"]["value"]
     assert said["signatureHelp"]["signatures"][0]["label"] == "flat(db, queries)"
@@ -248,6 +257,47 @@ def test_a_server_answers_an_editor(folder: Path) -> None:
     assert len(said["semanticTokens/full"]["data"]) % 5 == 0 and said["semanticTokens/full"]["data"][:3] == [1, 0, 2]
     assert isinstance(said["codeAction"], list)
     assert {item["label"] for item in said["completion"]} == {"hierarchies", "histograms"}
+
+
+def test_columns_are_counted_in_units_of_utf_16(folder: Path) -> None:
+    """An emoji before a name is two units of UTF-16, which is meant where nothing else was agreed on."""
+    uri = (folder / "p.jst").as_uri()
+    text = 'xs = [1, 2]\nprint("😋é", xs, xss)\n'
+
+    def at(word: str) -> int:
+        return len(text.split("\n")[1].partition(word)[0].encode("utf-16-le")) // 2
+
+    requests: dict[str, dict[str, Any]] = {
+        "hover": {"position": {"line": 1, "character": at("xs") + 1}},
+        "rename": {"position": {"line": 1, "character": at("xs")}, "newName": "ys"},
+        "semanticTokens/full": {},
+        "codeAction": {"range": {"start": {"line": 1, "character": 0}, "end": {"line": 1, "character": 1}},
+                       "context": {"diagnostics": []}},
+        "completion": {"position": {"line": 1, "character": at("xss") + 1}},
+    }  # fmt: skip
+    said, (fault,) = asked(uri, [text], requests)
+    assert said["start"]["capabilities"]["positionEncoding"] == "utf-16" and at("xs") == 13
+    assert [fault["range"][end]["character"] for end in ("start", "end")] == [at("xss"), at("xss") + 3]
+    assert "xs" in said["hover"]["contents"]["value"]
+    assert [edit["range"]["start"]["character"] for edit in said["rename"]["changes"][uri]] == [0, at("xs")]
+    tokens = said["semanticTokens/full"]["data"]
+    assert [tokens[i] for i in (5, 6, 10, 11)] == [1, 0, 0, at("xs")]
+    (action,) = said["codeAction"]
+    assert action["edit"]["changes"][uri][0]["range"] == fault["range"]
+    begun = {item["textEdit"]["range"]["start"]["character"] for item in said["completion"]}
+    assert begun == {at("xss")}
+
+
+@pytest.mark.parametrize(("encoding", "columns"), [
+    ("utf-8", [0, 1, 5, 7]), ("utf-16", [0, 1, 3, 4]), ("utf-32", [0, 1, 2, 3]),
+])  # fmt: skip
+def test_units_are_those_that_were_agreed_on(encoding: str, columns: list[int]) -> None:
+    from lsprotocol import types
+
+    units, line = Units(types, encoding), "a😋é"
+    assert [units.position([line], 0, at).character for at in range(4)] == columns
+    assert [units.characters(line, column) for column in columns] == [0, 1, 2, 3]
+    assert units.characters(line, 99) == 3 and units.position([], 5, 2).character == 0
 
 
 # Colours ------------------------------------------------------------------------------------------------

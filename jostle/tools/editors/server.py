@@ -13,6 +13,7 @@ from jostle.diagnostics import KINDS, Diagnostic, refuse
 from jostle.source import Span
 from jostle.tools.documentation import documentation
 from jostle.tools.editors.document import Document
+from jostle.tools.editors.units import Units
 
 if TYPE_CHECKING:
     from pygls.lsp.server import LanguageServer
@@ -52,9 +53,16 @@ def server() -> LanguageServer:
             open_[uri].change(language_server.workspace.get_text_document(uri).source)
         return open_[uri]
 
+    def units() -> Units:
+        return Units(lsp, str(getattr(encoding := language_server.workspace.position_encoding, "value", encoding)))
+
+    def place(uri: str, at: lsp.Position) -> tuple[int, int]:
+        lines = document(uri).text.split("\n")
+        return at.line, units().characters(lines[at.line], at.character) if at.line < len(lines) else 0
+
     def looked_at(uri: str) -> None:
         faults = document(uri).change(language_server.workspace.get_text_document(uri).source)
-        markers = [_diagnostic(lsp, fault) for fault in faults]
+        markers = [_diagnostic(units(), fault) for fault in faults]
         language_server.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, markers))
 
     @language_server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
@@ -71,14 +79,14 @@ def server() -> LanguageServer:
 
     @language_server.feature(lsp.TEXT_DOCUMENT_HOVER)
     def _(params: lsp.HoverParams) -> lsp.Hover | None:
-        at = params.position
-        text = document(params.text_document.uri).hover(at.line, at.character)
+        uri = params.text_document.uri
+        text = document(uri).hover(*place(uri, params.position))
         return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, text)) if text else None
 
     @language_server.feature(lsp.TEXT_DOCUMENT_SIGNATURE_HELP, lsp.SignatureHelpOptions(trigger_characters=["(", ","]))
     def _(params: lsp.SignatureHelpParams) -> lsp.SignatureHelp | None:
-        at = params.position
-        found = document(params.text_document.uri).signature(at.line, at.character)
+        uri = params.text_document.uri
+        found = document(uri).signature(*place(uri, params.position))
         if found is None:
             return None
         words = [lsp.ParameterInformation(text) for text in found.parameters]
@@ -87,34 +95,34 @@ def server() -> LanguageServer:
 
     @language_server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
     def _(params: lsp.DefinitionParams) -> lsp.Location | None:
-        at, uri = params.position, params.text_document.uri
-        span = document(uri).definition(at.line, at.character)
-        return _location(lsp, uri, span, document(uri).name) if span is not None else None
+        uri = params.text_document.uri
+        span = document(uri).definition(*place(uri, params.position))
+        return _location(units(), uri, span, document(uri).name) if span is not None else None
 
     @language_server.feature(lsp.TEXT_DOCUMENT_REFERENCES)
     def _(params: lsp.ReferenceParams) -> list[lsp.Location]:
-        at, uri = params.position, params.text_document.uri
-        spans = document(uri).references(at.line, at.character)
-        return [lsp.Location(uri, _range(lsp, span)) for span in spans]
+        uri = params.text_document.uri
+        spans = document(uri).references(*place(uri, params.position))
+        return [lsp.Location(uri, units().range(span)) for span in spans]
 
     @language_server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT)
     def _(params: lsp.DocumentHighlightParams) -> list[lsp.DocumentHighlight]:
-        at = params.position
-        spans = document(params.text_document.uri).references(at.line, at.character)
-        return [lsp.DocumentHighlight(_range(lsp, span)) for span in spans]
+        uri = params.text_document.uri
+        spans = document(uri).references(*place(uri, params.position))
+        return [lsp.DocumentHighlight(units().range(span)) for span in spans]
 
     @language_server.feature(lsp.TEXT_DOCUMENT_RENAME)
     def _(params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:
-        at, uri = params.position, params.text_document.uri
-        spans = document(uri).rename(at.line, at.character, params.new_name)
-        edits = [lsp.TextEdit(_range(lsp, span), params.new_name) for span in spans]
+        uri = params.text_document.uri
+        spans = document(uri).rename(*place(uri, params.position), params.new_name)
+        edits = [lsp.TextEdit(units().range(span), params.new_name) for span in spans]
         return lsp.WorkspaceEdit({uri: edits}) if edits else None
 
     @language_server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
     def _(params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol]:
         return [
-            _symbol(lsp, name, one.kind, one.span, [
-                _symbol(lsp, column, known.domain, known.span, []) for column, known in columns
+            _symbol(units(), name, one.kind, one.span, [
+                _symbol(units(), column, known.domain, known.span, []) for column, known in columns
             ])
             for name, one, columns in document(params.text_document.uri).symbols()
         ]  # fmt: skip
@@ -123,17 +131,19 @@ def server() -> LanguageServer:
         lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, lsp.SemanticTokensLegend([*_TOKENS.values()], [*_MODIFIERS])
     )
     def _(params: lsp.SemanticTokensParams) -> lsp.SemanticTokens:
-        return lsp.SemanticTokens(_tokens(document(params.text_document.uri)))
+        return lsp.SemanticTokens(_tokens(units(), document(params.text_document.uri)))
 
     @language_server.feature(lsp.TEXT_DOCUMENT_CODE_ACTION, lsp.CodeActionOptions([lsp.CodeActionKind.QuickFix]))
     def _(params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
         uri, actions = params.text_document.uri, []
+        lines = document(uri).text.split("\n")
         for line in range(params.range.start.line, params.range.end.line + 1):
             for fault, fix in document(uri).fixes(line):
-                edit = lsp.TextEdit(lsp.Range(lsp.Position(*fix.start), lsp.Position(*fix.end)), fix.new)
+                ends = (units().position(lines, *end) for end in (fix.start, fix.end))
+                edit = lsp.TextEdit(lsp.Range(*ends), fix.new)
                 actions.append(
                     lsp.CodeAction(
-                        fix.title, lsp.CodeActionKind.QuickFix, [_diagnostic(lsp, fault)],
+                        fix.title, lsp.CodeActionKind.QuickFix, [_diagnostic(units(), fault)],
                         edit=lsp.WorkspaceEdit({uri: [edit]}),
                     )
                 )  # fmt: skip
@@ -145,14 +155,15 @@ def server() -> LanguageServer:
     def _(params: lsp.CompletionParams) -> list[lsp.CompletionItem]:
         at = params.position
         by_space = params.context is not None and params.context.trigger_character == " "
-        typed, candidates = document(params.text_document.uri).completions(at.line, at.character)
+        uri = params.text_document.uri
+        typed, candidates = document(uri).completions(*place(uri, at))
         kinds = {"word": lsp.CompletionItemKind.Keyword, "column": lsp.CompletionItemKind.Field,
                  "field": lsp.CompletionItemKind.Field, "aggregate": lsp.CompletionItemKind.Function,
                  "value": lsp.CompletionItemKind.EnumMember, "path": lsp.CompletionItemKind.File,
                  "module": lsp.CompletionItemKind.Module, "argument": lsp.CompletionItemKind.Property,
                  "a function": lsp.CompletionItemKind.Function}  # fmt: skip
         default = lsp.CompletionItemKind.Variable
-        begun = lsp.Range(lsp.Position(at.line, at.character - len(typed)), at)
+        begun = lsp.Range(lsp.Position(at.line, at.character - units().wide(typed)), at)
         return [
             lsp.CompletionItem(
                 c.word, kind=kinds.get(c.kind, default), detail=c.kind, sort_text=f"{place:04}",
@@ -174,30 +185,32 @@ def server() -> LanguageServer:
     return language_server
 
 
-def _tokens(document: Document) -> list[int]:
+def _tokens(units: Units, document: Document) -> list[int]:
     """The meanings of names, as the protocol counts them: five numbers each, places relative to the one before."""
     numbers: list[int] = []
     kinds = [*_TOKENS]
     line = column = 0
     for one, kind, private in document.meanings():
-        at = one.span.line - 1, one.span.column - 1
+        covered = units.range(one.span)
+        at = covered.start.line, covered.start.character
         if at < (line, column) or (numbers and at == (line, column)):
             continue  # a name that binds and is used at one place is told once
         flags = one.binds | (private << 1) | ((kind == "builtin") << 2)
         step = at[1] - (column if at[0] == line else 0)
-        width = one.span.end_column - one.span.column
+        width = covered.end.character - at[1]
         numbers += [at[0] - line, step, width, kinds.index("function" if kind == "builtin" else kind), flags]
         line, column = at
     return numbers
 
 
-def _symbol(lsp: Any, name: str, kind: str, span: Span, children: list[Any]) -> Any:
+def _symbol(units: Units, name: str, kind: str, span: Span, children: list[Any]) -> Any:
+    lsp = units.lsp
     kinds = {"a private source": lsp.SymbolKind.Struct, "a public table": lsp.SymbolKind.Struct,
              "a setting of the program": lsp.SymbolKind.Constant, "a ChoiceMaker": lsp.SymbolKind.Class,
              "an Option": lsp.SymbolKind.Method, "a Feature": lsp.SymbolKind.Method,
              "a Utility": lsp.SymbolKind.Method}  # fmt: skip
     sort = lsp.SymbolKind.Function if kind.startswith("a function") else kinds.get(kind, lsp.SymbolKind.Variable)
-    place = _range(lsp, span)
+    place = units.range(span)
     return lsp.DocumentSymbol(name, sort, place, place, kind, children=children)
 
 
@@ -207,19 +220,14 @@ def _about(lsp: Any, name: str) -> Any:
     return lsp.MarkupContent(lsp.MarkupKind.Markdown, entries[0].markdown) if entries else None
 
 
-def _location(lsp: Any, uri: str, span: Span, here: str) -> Any:
+def _location(units: Units, uri: str, span: Span, here: str) -> Any:
     """A place in this program, or in a module of the library."""
-    return lsp.Location(uri if span.source.name == here else Path(span.source.name).as_uri(), _range(lsp, span))
+    where = uri if span.source.name == here else Path(span.source.name).as_uri()
+    return units.lsp.Location(where, units.range(span))
 
 
-def _diagnostic(lsp: Any, fault: Diagnostic) -> Any:
+def _diagnostic(units: Units, fault: Diagnostic) -> Any:
     text = fault.message + (f"\n{fault.help}" if fault.help else "")
-    severity = lsp.DiagnosticSeverity.Error if fault.kind in KINDS else lsp.DiagnosticSeverity.Warning
-    return lsp.Diagnostic(_range(lsp, fault.span), text, severity=severity, code=fault.kind, source="jostle")
-
-
-def _range(lsp: Any, span: Span | None) -> Any:
-    if span is None:
-        return lsp.Range(lsp.Position(0, 0), lsp.Position(0, 1))
-    end = lsp.Position(span.end_line - 1, span.end_column - 1)
-    return lsp.Range(lsp.Position(span.line - 1, span.column - 1), end)
+    severities = units.lsp.DiagnosticSeverity
+    severity = severities.Error if fault.kind in KINDS else severities.Warning
+    return units.lsp.Diagnostic(units.range(fault.span), text, severity=severity, code=fault.kind, source="jostle")

@@ -289,7 +289,7 @@ def test_a_spill_folder_is_not_removed_while_a_child_uses_it(tmp_path: Path, mon
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(timeout=900)
     assert all(Path(one.path).exists() for one in [folder, *made])
     for one in [folder, *made]:
         one.close()

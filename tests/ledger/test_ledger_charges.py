@@ -114,7 +114,7 @@ def test_other_measures_hold_over_runs(tmp_path: Path, kind: str) -> None:
     price = gaussian_price(asked, 0.0) if kind == "zcdp" else stability_price(asked)
     ledger = registered(tmp_path, limit, kind)
     charged = 0
-    while True:
+    while charged < 20:
         kernel, source = opened(Ledger(ledger.store.path))
         try:
             charge(kernel, (Exposure(source),), price, "keys")
@@ -146,7 +146,8 @@ def test_threads_with_one_ledger_cannot_overspend(tmp_path: Path) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(timeout=900)
+    assert not any(thread.is_alive() for thread in threads)
     assert len(done) == 20 and total(ledger) == (10.0,)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from jostle.events import Event
 from jostle.syntax.lexicon import colour_tokens
 from jostle.tools.editors.document import Document
 from jostle.tools.editors.fixes import changed
@@ -18,6 +19,7 @@ from jostle.tools.editors.lexer import JostleLexer
 from jostle.tools.editors.notebook import Notebook, from_python
 from jostle.tools.editors.textmate import textmate
 from jostle.tools.editors.units import Units
+from jostle.tools.session import Session
 
 PEOPLE = """private people = table("people.csv")
     described by {age: 0..99, sex: {"F", "M"}}
@@ -360,6 +362,30 @@ def test_a_refusal_is_the_diagnostic_alone_and_the_session_goes_on(folder: Path)
     assert notebook.cell("x = 2\nx + 1\n").value == 3.0
     unbound = notebook.cell("n = {{ select count(*) from frame }}\n").refused
     assert unbound is not None and "`frame` is Python's" in str(unbound) and 'bound("frame")' in unbound.first.help
+
+
+def test_what_a_stopped_cell_paid_for_is_shown_and_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stopped after two releases: they are Python's, what had no release is the session's, and all is paid once."""
+
+    def stop(event: Event) -> None:
+        if event.name == "two":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(
+        "jostle.tools.editors.notebook.Session", lambda listeners, out: Session(listeners=[*listeners, stop], out=out)
+    )
+    names: dict[str, Any] = {}
+    notebook = Notebook(names)
+    query = "{{ select count(*) from people with epsilon 0.1 }}"
+    shown = notebook.cell(
+        f"{PEOPLE}\nrelease first = {query}\nquiet = {query}\nprint(first)\nrelease two = {query}\nlast = {query}\n"
+    )
+    assert isinstance(shown.stopped, KeyboardInterrupt) and shown.refused is None
+    assert shown.texts[0] == f"{names['first']:g}" and "what was charged stays charged" in shown.texts[1]
+    assert "first = " in repr(shown.report) and "ε 0.4 of 1 spent" in repr(shown.report) and "last" not in names
+    again = notebook.cell("print(first, two)\nquiet\n")
+    assert again.texts == [f"{names['first']:g} {names['two']:g}"] and isinstance(again.value, float)
+    assert "ε 0.4 of 1 spent" in repr(again.report)
 
 
 def test_commands_of_the_shell_are_known_to_notebooks(folder: Path) -> None:

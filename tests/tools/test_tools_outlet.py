@@ -100,8 +100,9 @@ def started(folder: Path, *words: str, **files: Any) -> subprocess.Popen[str]:
         env={**os.environ, "PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(folder / "state")},
         **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **files},
     )  # fmt: skip
+    end = time.monotonic() + 900
     while not (folder / "t.jsonl").exists() or '"second"' not in (folder / "t.jsonl").read_text(encoding="utf-8"):
-        assert running.poll() is None
+        assert running.poll() is None and time.monotonic() < end
         time.sleep(0.05)
     return running
 
@@ -113,7 +114,7 @@ def test_a_run_that_is_stopped_tells_what_it_released(folder: Path, number: sign
     """By Ctrl-C, a time limit, or a terminal that goes."""
     running = started(folder, "--format", form)
     running.send_signal(number)
-    out, err = running.communicate()
+    out, err = running.communicate(timeout=900)
     assert running.returncode == 128 + number and "what was charged stays charged" in err and "Traceback" not in err
     if form == "json":
         document = json.loads(out)
@@ -130,7 +131,7 @@ def test_what_a_closed_terminal_could_not_show_is_kept(folder: Path) -> None:
     os.close(theirs)
     os.close(ours)
     running.send_signal(signal.SIGHUP)
-    running.wait()
+    running.wait(timeout=900)
     again = shell(folder, "jostle again")
     assert running.returncode == 1 and abs(total(again.stdout, "second") - 4300) < 60
 

@@ -34,7 +34,8 @@ fs.mkdirSync(pictures, { recursive: true });
 fs.cpSync(path.join(here, "../../../programs/data"), path.join(work, "data"), { recursive: true });
 fs.writeFileSync(path.join(work, "ages.jst"), PROGRAM);
 const settings = {
-  "jostle.path": process.env.JOSTLE ?? "jostle",
+  // the path of a login shell, which the editor asks, may be another one
+  "jostle.path": process.env.JOSTLE ?? execFileSync("which", ["jostle"], { encoding: "utf8" }).trim(),
   "security.workspace.trust.enabled": false,
   "workbench.startupEditor": "none",
   "workbench.secondarySideBar.defaultVisibility": "hidden",
@@ -101,8 +102,11 @@ try {
   await shows("the language is Jostle", ".statusbar", /Jostle/);
   await page.click(".view-lines");
   await goTo(9, 10);
-  await pause(4000); // the server starts
-  await command("Show or Focus Hover");
+  for (let i = 0; i < 10 && !(await page.$(".monaco-hover-content")); i++) { // the server starts
+    await pause(4000);
+    await press("Escape");
+    await command("Show or Focus Hover");
+  }
   await shows("hovering a name of the library", ".monaco-hover", /dawa\(db, queries\)[^]*a quarter of epsilon[^]*allotment/);
   await picture("hover");
   await press("Escape");

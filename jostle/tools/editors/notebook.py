@@ -29,12 +29,14 @@ class NotebookRefusal(Refusal):
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a cell gave: printed texts, the value of its last expression, a report, and the refusal if there was one."""
+    """What a cell gave: printed texts, the value of its last expression, a report, and what ended it before its time, a
+    refusal or somebody who stopped it."""
 
     texts: list[str]
     value: Any
     report: CellReport
     refused: NotebookRefusal | None
+    stopped: KeyboardInterrupt | None = None
 
 
 class Notebook:
@@ -60,24 +62,29 @@ class Notebook:
         source = Source(f"cell {self._cells}", text if text.endswith("\n") else text + "\n")
         value: Any = None
         refused: NotebookRefusal | None = None
+        stopped: KeyboardInterrupt | None = None
         try:
             self._hand_over(source)
             value = self.session.execute(source)
             self._shell.ran(source, list(self._events))
         except Refusal as refusal:
             refused = NotebookRefusal(*map(self._of_python, refusal.diagnostics))
+        except KeyboardInterrupt as stop:
+            stopped = stop
         finally:
             released = [e.name for e in self._events if e.kind == "release"]
             values = {**self.session.names(), **self.session.released()}
             self._names.update({name: to_python(values[name]) for name in released if name in values})
         texts = ["\n".join(self._printed)] if self._printed else []
+        if stopped is not None:
+            texts.append("stopped; what was charged stays charged, and what was measured has its name in the next cell")
         if self.session.hints:
             texts.append(_text_of(Refusal(*self.session.hints)))
             self.session.hints.clear()
         if isinstance(value, Handle):
             value = _Text(self.session.show(value))
         report = CellReport(list(self._events), self.session.budget())
-        return Shown(texts, to_python(value), report, refused)
+        return Shown(texts, to_python(value), report, refused, stopped)
 
     def command(self, text: str) -> str:
         """What a command of the shell says, `:help dawa`, `:cost ENTRY` or `:budget`, or `help(dawa)`."""
@@ -221,6 +228,8 @@ def load(shell: Any) -> None:
             display(shown.report)  # type: ignore[no-untyped-call]
         if shown.refused is not None:
             raise shown.refused
+        if shown.stopped is not None:
+            raise shown.stopped
         return shown.value if cell is None else None
 
     shell.register_magic_function(jostle, magic_kind="line_cell", magic_name="jostle")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from jostle.check.arguments import other_name
 from jostle.check.report import Report
 from jostle.diagnostics import Note
-from jostle.language.builtins import BUILTINS, SOURCES
+from jostle.language.builtins import BUILTINS, REMOTE, SOURCES
 from jostle.language.described import DOMAINS_ARE
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import children, every
@@ -108,7 +108,8 @@ def _complete(private: n.Private, report: Report) -> None:
             message = f"`{private.name}` has the budget of `{private.protecting.linked}`, whose persons it is of"
             report.add("DataError", message, private.budget.span, help="leave the `budget` clause out")
         del there["budget"]
-    needs = there if source.function.id == "table" else [clause for clause in there if clause != "described by"]
+    described = source.function.id in ("table", *REMOTE)
+    needs = there if described else [clause for clause in there if clause != "described by"]
     missing = [clause for clause in needs if there[clause] is None]
     if missing:
         message = f"the private source `{private.name}` has no " + " and no ".join(f"`{clause}`" for clause in missing)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,9 +47,10 @@ def parts_of(identity: Hashable) -> frozenset[Hashable]:
 
 class Engine(Protocol):
     """Data sets are opened, then asked about by plans. The methods are described where DuckDB has them. `objects` knows
-    what was opened in memory."""
+    what was opened in memory; `remote` is the source by which a program names data of its server (`engine/remote`)."""
 
     objects: Objects
+    remote: ClassVar[str]
 
     @property
     def capabilities(self) -> Capabilities: ...

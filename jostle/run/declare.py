@@ -8,6 +8,7 @@ from jostle.accounting.definitions import Measure
 from jostle.accounting.units import Unit
 from jostle.diagnostics import Refusal, refuse
 from jostle.engine.filesets import FileSet, Reading
+from jostle.language.builtins import REMOTE
 from jostle.language.forms import DIMENSIONS, source_kind
 from jostle.privacy.kernel.handles import Cube, Handle, Table
 from jostle.privacy.kernel.minting import private_cube, private_table, public_cube, public_table
@@ -49,7 +50,7 @@ def private(interp: Any, node: n.Private, scope: Scope) -> Handle:
         missing = "protecting" if node.protecting is None else "budget"
         clause = "protecting rows" if node.protecting is None else "budget epsilon 1.0"
         raise refuse("DataError", f"`{node.name}` has no `{missing}` clause", node.span, help=f"add `{clause}`")
-    if kind == "table" and node.described is None:
+    if kind in ("table", *REMOTE) and node.described is None:
         raise refuse(
             "DataError", f"`{node.name}` is not described", node.span,
             help="add `described by {age: 0..99, sex: {\"Female\", \"Male\"}}`: only described columns exist",

@@ -14,6 +14,8 @@ from typing import Any
 from jostle.accounting.amounts import as_text
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.engine.filesets import FileSet, Reading, paths
+from jostle.engine.remote import RemoteData, need_server
+from jostle.language.builtins import REMOTE
 from jostle.privacy.kernel.handles import Handle, handles_in
 from jostle.privacy.kernel.sources import Source
 from jostle.run.publictables import is_rows
@@ -37,6 +39,8 @@ def announce(interp: Any, source: Source, node: n.Private, columns: list[str], *
 def origin_of(interp: Any, call: n.Call, scope: Scope) -> Any:
     """What a source is made of: open files, what was bound, or values of the program."""
     name = call.function.id if isinstance(call.function, n.Name) else ""
+    if name in REMOTE:
+        return _remote(interp, call, name, scope)
     value, reading = _arguments(interp, call, name, scope)
     if handles_in(value) or isinstance(value, Handle):
         raise refuse("TypeError", "a source is a file or public data, not a table of this program", call.span)
@@ -60,6 +64,15 @@ def origin_of(interp: Any, call: n.Call, scope: Scope) -> Any:
         help = "a separator, an encoding, a part or a sheet is of a file"
         raise refuse("TypeError", "these data are no file, which could be read in several ways", call.span, help=help)
     return value
+
+
+def _remote(interp: Any, call: n.Call, name: str, scope: Scope) -> RemoteData:
+    """Data that a server has, by their names there."""
+    names = [interp.eval(arg, scope) for arg in call.args]
+    if call.keywords or not names or not all(isinstance(text, str) and text for text in names):
+        help = f'`{name}("catalog.schema.table")`'
+        raise refuse("TypeError", f"`{name}` takes names, as texts", call.span, help=help)
+    return RemoteData(name, tuple(names))
 
 
 def _arguments(interp: Any, call: n.Call, name: str, scope: Scope) -> tuple[Any, Reading | None]:
@@ -109,6 +122,8 @@ def open_origin(interp: Any, origin: Any, span: Span | None, *, public: bool, na
 
 def opened(interp: Any, origin: Any, span: Span | None, *, public: bool, names: Iterable[str] = ()) -> Any:
     try:
+        if isinstance(origin, RemoteData):
+            need_server(origin, interp.kernel.engine)
         return interp.kernel.engine.open(origin, public=public, names=tuple(dict.fromkeys(names)))
     except Refusal as refusal:
         raise refusal.at(span) from None

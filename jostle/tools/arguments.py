@@ -117,6 +117,7 @@ def command_parser() -> _Parser:
     run.add_argument("--seed", metavar="N", type=_seed, help="the seed of a simulation (1 where it is left out)")
     run.add_argument("--ledger", metavar="PLACE", help="where registered datasets are counted ($JOSTLE_LEDGER)")
     run.add_argument("--memory", metavar="SIZE", type=_memory, help=_MEMORY)
+    run.add_argument("--engine", metavar="URL", help="the server on which the data are ($JOSTLE_ENGINE)")
 
     init = commands.add_parser("init", help="write a first program for a file of yours; asks for what it does not know")
     init.add_argument("file", metavar="FILE", help="the data: the header or the types are read, and no row")
@@ -158,6 +159,7 @@ def command_parser() -> _Parser:
     repl.add_argument("file", metavar="FILE", nargs="?")
     repl.add_argument("--ledger", metavar="PLACE", help="where registered datasets are counted ($JOSTLE_LEDGER)")
     repl.add_argument("--memory", metavar="SIZE", type=_memory, help=_MEMORY)
+    repl.add_argument("--engine", metavar="URL", help="the server on which the data are ($JOSTLE_ENGINE)")
 
     trace = commands.add_parser("trace", help="show what a run did, from the file that `run --trace` wrote")
     trace.add_argument("file", metavar="RUN.jsonl")

@@ -57,7 +57,7 @@ def run(options: Namespace) -> int:
         session = Session(
             listeners=[write], progress=stack.enter_context(progress_on(sys.stderr)),
             out=None if as_json else lambda line: _print(say, line),
-            simulate=simulate, ledger=options.ledger, memory=options.memory,
+            simulate=simulate, ledger=options.ledger, memory=options.memory, engine=options.engine,
         )  # fmt: skip
         export = None
         if options.save:
@@ -234,7 +234,8 @@ def repl(options: Namespace) -> int:
     """An interactive session."""
     from jostle.tools.repl import start
 
-    return start(None if options.file is None else read_program(options.file), options.ledger, options.memory)
+    first = None if options.file is None else read_program(options.file)
+    return start(first, options.ledger, options.memory, options.engine)
 
 
 def trace(options: Namespace) -> int:

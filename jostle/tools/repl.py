@@ -262,10 +262,12 @@ def _two(value: Decimal) -> str:
     return f"{value:.2f}" if value == round(value, 2) else amount(value)
 
 
-def start(first: Source | None = None, ledger: str | None = None, memory: str | None = None) -> int:
+def start(
+    first: Source | None = None, ledger: str | None = None, memory: str | None = None, engine: str | None = None
+) -> int:
     """The session at a terminal or over a pipe, where it gives 1 if anything was refused; `first` is run before.
 
-    `ledger` and `memory` as in `Session`.
+    `ledger`, `memory` and `engine` as in `Session`.
     """
     import warnings
 
@@ -284,7 +286,7 @@ def start(first: Source | None = None, ledger: str | None = None, memory: str | 
             bar.close()
             say_text(text)
 
-        session = Session(listeners=listeners, progress=bar, out=_say, ledger=ledger, memory=memory)
+        session = Session(listeners=listeners, progress=bar, out=_say, ledger=ledger, memory=memory, engine=engine)
         repl = Repl(session, say, lambda refusal: tell(refusal.diagnostics), _confirm if interactive else None)
         repl.events = heard
         if first is not None:

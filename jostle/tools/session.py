@@ -15,7 +15,7 @@ from jostle import resources
 from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.engine.memory import memory_limit
 from jostle.events import Event, Stream
-from jostle.language.builtins import BUILTINS
+from jostle.language.builtins import BUILTINS, REMOTE
 from jostle.run.modules import Modules
 from jostle.source import Source
 from jostle.syntax import nodes as n
@@ -89,6 +89,7 @@ class Session:
     user's own.
     `memory`, such as `2GB`, is what the database may take before it spills to the disk; left out, `$JOSTLE_MEMORY` or a
     quarter of the machine's.
+    `engine` is the URL of a server on which the data are (`engine/remote`); left out, `$JOSTLE_ENGINE`, or none.
     `hints` gathers what a person is told of programs that work: where they have words of the version before.
     """
 
@@ -102,6 +103,7 @@ class Session:
         rows: int | None = None,
         ledger: str | Path | None = None,
         memory: str | None = None,
+        engine: str | None = None,
         cwd: Path | None = None,
     ) -> None:
         self._events: list[Event] = []
@@ -109,6 +111,7 @@ class Session:
         self._listeners, self._progress, self._out = list(listeners), progress, out
         self._simulate, self._rows = simulate, rows
         self._ledger, self._memory = ledger, memory_limit(memory)
+        self._engine = engine
         self._bound: dict[str, Any] = {}
         self.hints: list[Diagnostic] = []
         self._modules = Modules(self._in_words_of_today)
@@ -126,14 +129,15 @@ class Session:
         import jostle.choice.bootstrap
         import jostle.run.library  # noqa: F401 (they implement built-ins)
         from jostle.choice.maker import maker
-        from jostle.engine.duckdb.engine import DuckDb
+        from jostle.engine.remote import engine_at
         from jostle.privacy.kernel.kernel import Kernel
         from jostle.privacy.ledger.ledger import Ledger
         from jostle.run.interpreter import Interpreter
         from jostle.run.registry import base_scope
 
+        engine = engine_at(self._engine, environment=self._simulate is None)
         interp = Interpreter(
-            Kernel(DuckDb(self._memory), self._stream), base_scope(),
+            Kernel(engine, self._stream), base_scope(),
             load_module=lambda path, span: self._modules.load(interp, path, span),
             choose=maker(self._progress), out=self._print,
         )  # fmt: skip
@@ -437,7 +441,8 @@ class Session:
         from jostle.engine.filesets import identities, paths
 
         target: Any = args[0] if args else None
-        if kind == "dataset" or (kind == "bound" and (not isinstance(target, str) or target not in self._bound)):
+        unbound = kind == "bound" and (not isinstance(target, str) or target not in self._bound)
+        if kind in ("dataset", *REMOTE) or unbound:
             return literal_identity(kind, args)
         if kind == "bound":
             target = self._bound[target]

@@ -26,6 +26,7 @@ class SqlEngine(ABC):
 
     capabilities: ClassVar[Capabilities]
     dialect: ClassVar[Dialect]
+    remote: ClassVar[str] = ""
 
     @abstractmethod
     def base(self, plan: Scan | Bound) -> relations.Relation:

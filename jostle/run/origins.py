@@ -123,7 +123,7 @@ def open_origin(interp: Any, origin: Any, span: Span | None, *, public: bool, na
 def opened(interp: Any, origin: Any, span: Span | None, *, public: bool, names: Iterable[str] = ()) -> Any:
     try:
         if isinstance(origin, RemoteData):
-            need_server(origin, interp.kernel.engine)
+            need_server(origin, interp.kernel.engine.remote)
         return interp.kernel.engine.open(origin, public=public, names=tuple(dict.fromkeys(names)))
     except Refusal as refusal:
         raise refusal.at(span) from None

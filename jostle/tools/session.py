@@ -129,13 +129,14 @@ class Session:
         import jostle.choice.bootstrap
         import jostle.run.library  # noqa: F401 (they implement built-ins)
         from jostle.choice.maker import maker
-        from jostle.engine.remote import engine_at
+        from jostle.engine.choice import engine_at
+        from jostle.engine.duckdb.engine import DuckDb
         from jostle.privacy.kernel.kernel import Kernel
         from jostle.privacy.ledger.ledger import Ledger
         from jostle.run.interpreter import Interpreter
         from jostle.run.registry import base_scope
 
-        engine = engine_at(self._engine, environment=self._simulate is None)
+        engine = engine_at(self._engine, DuckDb, environment=self._simulate is None)
         interp = Interpreter(
             Kernel(engine, self._stream), base_scope(),
             load_module=lambda path, span: self._modules.load(interp, path, span),

@@ -1,0 +1,40 @@
+"""Which engine a session has: the one at a URL, or the one in this process. Nothing is connected here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from jostle.diagnostics import refuse
+from jostle.engine.remote import SERVERS, SPARK, VARIABLE, not_installed
+
+if TYPE_CHECKING:
+    from jostle.engine.base import Engine
+
+
+def engine_at(url: str | None, make: Callable[[], Engine], *, environment: bool = True) -> Engine:
+    """The engine at a URL, else with `environment` at that of `$JOSTLE_ENGINE`, else the one that `make` makes."""
+    url = url or (os.environ.get(VARIABLE) if environment else None)
+    if not url:
+        return make()
+    scheme, there, _ = url.partition("://")
+    server = next((server for server in SERVERS if there and scheme in server.schemes), None)
+    if server is None:
+        ways = " or ".join(f"`{server.example}`" for server in SERVERS)
+        raise refuse("DataError", "the URL of the engine is of no kind that is known", help=f"it is like {ways}")
+    try:
+        return _OF[server.source](url)
+    except ImportError:
+        raise not_installed(server) from None
+
+
+def _spark(url: str) -> Engine:
+    import pyspark.sql.connect  # noqa: F401 (that it is there)
+
+    from jostle.engine.spark.engine import Spark
+
+    return Spark(url)
+
+
+_OF: dict[str, Callable[[str], Engine]] = {SPARK.source: _spark}

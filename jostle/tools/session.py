@@ -136,7 +136,7 @@ class Session:
         from jostle.run.interpreter import Interpreter
         from jostle.run.registry import base_scope
 
-        engine = engine_at(self._engine, DuckDb, environment=self._simulate is None)
+        engine = engine_at(self._engine, lambda: DuckDb(self._memory), environment=self._simulate is None)
         interp = Interpreter(
             Kernel(engine, self._stream), base_scope(),
             load_module=lambda path, span: self._modules.load(interp, path, span),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from jostle.diagnostics import refuse
-from jostle.engine.remote import SERVERS, SPARK, VARIABLE, not_installed
+from jostle.engine.remote import POSTGRES, SERVERS, VARIABLE, not_installed
 
 if TYPE_CHECKING:
     from jostle.engine.base import Engine
@@ -29,12 +29,12 @@ def engine_at(url: str | None, make: Callable[[], Engine], *, environment: bool 
         raise not_installed(server) from None
 
 
-def _spark(url: str) -> Engine:
-    import pyspark.sql.connect  # noqa: F401 (that it is there)
+def _postgres(url: str) -> Engine:
+    import psycopg  # noqa: F401 (that it is there)
 
-    from jostle.engine.spark.engine import Spark
+    from jostle.engine.postgres.engine import Postgres
 
-    return Spark(url)
+    return Postgres(url)
 
 
-_OF: dict[str, Callable[[str], Engine]] = {SPARK.source: _spark}
+_OF: dict[str, Callable[[str], Engine]] = {POSTGRES.source: _postgres}

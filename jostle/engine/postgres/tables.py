@@ -1,0 +1,114 @@
+"""Tables of a PostgreSQL database as a program names them: which one is meant, what it is known by, what it holds.
+
+Only tables that the server stores are read. A view or a foreign table may run anything on a row, a policy of row level
+security too, and a materialized view is a copy of rows whose budget is another one's. A partitioned table and its
+parts, a table and those that inherit from it, are known by one another. All that is asked here is in the catalog.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from jostle.diagnostics import Refusal, did_you_mean, refuse
+from jostle.engine.postgres.connection import Connection
+from jostle.engine.sql.cells import NONE
+
+_MEANT = """SELECT c.oid::bigint, n.nspname, c.relname, c.relkind::text, row_security_active(c.oid)
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname || '.' || c.relname = %s AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%%'"""
+_NAMES = """SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND n.nspname <> 'information_schema'
+AND n.nspname NOT LIKE 'pg\\_%' AND has_any_column_privilege(c.oid, 'SELECT') ORDER BY 1 LIMIT 1000"""
+_KIN = """WITH RECURSIVE
+up AS (SELECT %s::oid AS id UNION SELECT i.inhparent FROM pg_inherits i JOIN up ON inhrelid = id),
+down AS (SELECT id FROM up UNION SELECT i.inhrelid FROM pg_inherits i JOIN down ON inhparent = id)
+SELECT c.oid::bigint, c.relkind::text FROM pg_class c JOIN down ON id = c.oid"""
+_COLUMNS = """WITH RECURSIVE of AS (
+SELECT attnum, attname, atttypid AS type, attgenerated = 'v' AS made FROM pg_attribute
+WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped AND has_column_privilege(attrelid, attnum, 'SELECT')
+UNION ALL SELECT attnum, attname, typbasetype, made FROM of JOIN pg_type ON oid = type WHERE typtype = 'd')
+SELECT attname, typname, typtype::text, made FROM of JOIN pg_type t ON t.oid = type WHERE typtype <> 'd'
+ORDER BY attnum"""
+_KINDS = {"v": "a view", "m": "a materialized view", "f": "a foreign table"}
+_MICROS = "CAST(extract(epoch FROM {0}) * 1000000 AS BIGINT)"
+_STAMP = "CASE WHEN {0} BETWEEN '0001-01-01' AND '9999-12-31 23:59:59.999999' THEN " + _MICROS + " END"
+_TEXT = 'CAST({0} AS TEXT) COLLATE "C"'
+_READ = {
+    "bool": ("BOOLEAN", "{0}"), "int2": ("SMALLINT", "{0}"), "int4": ("INTEGER", "{0}"), "int8": ("BIGINT", "{0}"),
+    "float4": ("FLOAT", "{0}"), "float8": ("DOUBLE", "{0}"),
+    "numeric": ("VARCHAR", 'CAST(trim_scale({0}) AS TEXT) COLLATE "C"'),
+    **dict.fromkeys(("text", "varchar", "bpchar", "name", "citext", "uuid"), ("VARCHAR", _TEXT)),
+    "date": ("DATE", "{0}"), "time": ("TIME us", _MICROS),
+    "timestamp": ("TIMESTAMP us", _STAMP), "timestamptz": ("TIMESTAMP us UTC", _STAMP),
+}  # fmt: skip
+_DECIMAL = (  # a cast raises beyond the doubles, and of what is nearer to 0 than to the smallest
+    "CASE WHEN abs({0}) <= 2.4703282292062328e-324 THEN 0 WHEN abs({0}) < 1.7976931348623158e308 "
+    "THEN CAST({0} AS float8) END"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A column as it is read: its kind (`sql.cells`), and an expression of its values; another for its numbers where
+    they are stored as decimals. None of them fails."""
+
+    kind: str
+    value: str
+    number: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTable:
+    """A table, by its number and its quoted name in the database."""
+
+    number: int
+    place: str
+    label: str
+    identity: frozenset[Hashable]
+    columns: dict[str, Stored]
+
+
+def stored_table(connection: Connection, name: str, described: tuple[str, ...]) -> StoredTable:
+    """The table that a program calls `name`, `schema.table`, or of the schema `public`. Refuses with `DataError`."""
+    label = f"`{name}`"
+    full = name if "." in name else f"public.{name}"
+    meant = connection.rows(_MEANT, label, (full,))
+    if len(meant) != 1:
+        raise _unknown(connection, full) if not meant else refuse("DataError", f"{label} may be two tables")
+    ((number, schema, table, kind, policies),) = meant
+    if kind in _KINDS:
+        help = "name the table that its rows are stored in, `postgres(\"schema.table\")`"
+        raise refuse("DataError", f"{label} is {_KINDS[kind]}, and only tables are read", help=help)
+    if policies:
+        message = f"{label} has policies that hide rows from this user"
+        raise refuse("DataError", message, help="connect as a user whom they do not concern")
+    kin = connection.rows(_KIN, label, (number,))
+    if any(kind == "f" for _, kind in kin):
+        raise refuse("DataError", f"{label} has parts on another server")
+    columns = {}
+    for column, type_name, sort, made in connection.rows(_COLUMNS, label, (number,)):
+        if made and column in described:
+            raise refuse("DataError", f"the column `{column}` of {label} is calculated when it is read")
+        columns[column] = _stored(column, "none" if made else "text" if sort == "e" else type_name)
+    if not columns:
+        raise refuse("DataError", f"this user may read no column of {label}")
+    identity = frozenset(("postgres", *connection.server, other) for other, _ in kin)
+    return StoredTable(number, f"{_quoted(schema)}.{_quoted(table)}", label, identity, columns)
+
+
+def _stored(column: str, type_name: str) -> Stored:
+    kind, value = _READ.get(type_name, (NONE, "NULL::text"))
+    name = _quoted(column)
+    return Stored(kind, value.format(name), _DECIMAL.format(name) if type_name == "numeric" else "")
+
+
+def _unknown(connection: Connection, name: str) -> Refusal:
+    names = [row[0] for row in connection.rows(_NAMES, "the catalog")]
+    listed = f"it has {', '.join(names[:12])}" if names else "there is none that this user may read"
+    return refuse("DataError", f"the database has no table `{name}`", help=did_you_mean(name, names) or listed)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,118 @@
+"""Connections that break, servers that restart and run out of room: one diagnostic, and what was charged stays."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from jostle.diagnostics import Refusal
+from jostle.tools.session import Session
+
+SECRET = "hunter2-is-the-password"
+DECLARED = """
+private rows = postgres("public.rows") described by {x: 0..9, who: text} protecting rows budget epsilon 10
+"""
+COUNT = "release a = {{ select count(*) from rows with epsilon 1 }}\n"
+SAID = "the data cannot be read: the connection broke, or the server gave the query up"
+
+
+@pytest.fixture
+def session(execute: Any, url: str, session_at: Any) -> Session:
+    execute("""DROP TABLE IF EXISTS rows; CREATE TABLE rows AS SELECT i % 10 AS x, 'secret' || i AS who
+        FROM generate_series(1, 20000) i""")
+    started: Session = session_at(url)
+    return started
+
+
+def spent(session: Session) -> str:
+    return session.budget()["rows"]["epsilon"]["spent"]
+
+
+def entry(session: Session, text: str) -> Any:
+    from jostle.source import Source
+
+    return session.execute(Source("text", text))
+
+
+def test_a_connection_that_is_ended_is_one_diagnostic_and_the_charge_stays(session: Session, execute: Any) -> None:
+    entry(session, DECLARED + COUNT)
+    execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND "
+            "backend_type = 'client backend'")  # fmt: skip
+    with pytest.raises(Refusal) as refusal:
+        entry(session, "release b = {{ select count(*) from rows where x > 3 with epsilon 1 }}\n")
+    assert [fault.message for fault in refusal.value.diagnostics] == [SAID]
+    assert spent(session) == "2"
+    assert "b" not in session.released()
+    entry(session, "release c = {{ select count(*) from rows where x > 4 with epsilon 1 }}\n")
+    assert abs(session.released()["c"] - 10_000) < 100  # noise of scale 1: beyond with a probability below 1e-43
+    assert spent(session) == "3"
+
+
+def test_a_connection_that_is_ended_in_the_middle_of_a_query(session: Session, url: str) -> None:
+    entry(session, DECLARED)
+    locked = threading.Event()
+
+    def end() -> None:
+        with psycopg.connect(url) as holder, psycopg.connect(url, autocommit=True) as other:
+            holder.execute("LOCK TABLE rows IN ACCESS EXCLUSIVE MODE")
+            locked.set()
+            for _ in range(1000):
+                waiting = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+                if other.execute(waiting).fetchall():
+                    return
+                time.sleep(0.01)
+
+    thread = threading.Thread(target=end, daemon=True)
+    thread.start()
+    locked.wait(10)
+    with pytest.raises(Refusal) as refusal:
+        entry(session, COUNT)
+    thread.join(10)
+    assert [fault.message for fault in refusal.value.diagnostics] == [SAID]
+    assert spent(session) == "1"
+    assert "a" not in session.released()
+
+
+def test_a_full_disk_is_told_without_a_word_of_the_servers(execute: Any, url: str, session_at: Any) -> None:
+    execute("DROP TABLE IF EXISTS rows; CREATE TABLE rows AS SELECT i % 10 AS x, 'secret' || i AS who "
+            "FROM generate_series(1, 20000) i")  # fmt: skip
+    settings = ("temp_file_limit%3D64kB", "work_mem%3D64kB", "max_parallel_workers_per_gather%3D0")
+    session = session_at(f"{url}&options={'%20'.join(f'-c%20{setting}' for setting in settings)}")
+    entry(session, DECLARED)
+    with pytest.raises(Refusal) as refusal:
+        entry(session, "release b = {{ select count(distinct who) from rows with epsilon 1 }}\n")
+    assert [fault.message for fault in refusal.value.diagnostics] == [SAID]
+    assert spent(session) == "1"
+    entry(session, COUNT)
+    assert abs(session.released()["a"] - 20_000) < 100
+
+
+def test_what_is_counted_twice_is_of_one_state(session: Session, execute: Any) -> None:
+    entry(session, DECLARED + COUNT)
+    execute("INSERT INTO rows SELECT 3, 'late' FROM generate_series(1, 10000)")
+    entry(session, "release b = {{ select count(*) from rows where x >= 0 with epsilon 1 }}\n")
+    assert abs(session.released()["b"] - 20_000) < 100
+
+
+@pytest.mark.parametrize("place", ["postgresql://reader:{}@127.0.0.1:1/db", "postgresql://reader:{}@[::zz/db"])
+def test_no_password_stands_in_a_message_or_a_trace(place: str, session_at: Any) -> None:
+    session = session_at(place.format(SECRET))
+    with pytest.raises(Refusal) as refusal:
+        session.run_text(DECLARED + COUNT)
+    assert "cannot be reached" in refusal.value.diagnostics[0].message
+    assert SECRET not in repr((refusal.value, refusal.value.diagnostics, session.events))
+    assert refusal.value.__cause__ is None
+
+
+def test_a_password_stands_in_no_trace_of_a_run_that_worked(
+    session: Session, url: str, session_at: Any, tmp_path: Path
+) -> None:
+    session = session_at(url.replace("postgres:@", f"postgres:{SECRET}@"))
+    result = session.run_text(DECLARED + COUNT)
+    assert SECRET not in repr((result, result.events, session.events, result.budget))
+    assert not any(SECRET in file.read_text() for file in tmp_path.rglob("*") if file.is_file())

@@ -1,0 +1,195 @@
+"""Tables of a PostgreSQL database: which are read, what they are known by, and cells of every type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jostle.diagnostics import Refusal
+from jostle.engine.base import parts_of
+from jostle.engine.duckdb.engine import DuckDb
+from jostle.engine.postgres.engine import Postgres
+from jostle.engine.remote import RemoteData
+from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
+from jostle.plan.plan import Bound, Column, Count, FixedSum, Key, Owners, Scan
+from jostle.tools.session import Session
+
+
+@pytest.fixture
+def engine(url: str) -> Iterator[Postgres]:
+    engine = Postgres(url)
+    yield engine
+    engine.close()
+
+
+def opened(engine: Postgres, *names: str) -> Any:
+    return engine.open(RemoteData("postgres", names), public=False)
+
+
+# Cells of every type ---------------------------------------------------------------------------------
+
+BOUNDS = Real(-1e6, 1e6)
+CELLS: dict[str, tuple[str, list[str | None], Domain, list[Any]]] = {
+    "numeric": ("numeric", ["NaN", "Infinity", "-Infinity", "1e400", "-1e400", "1e-400", "12.50", None], BOUNDS,
+                [0.0, 12.5]),
+    "decimal as text": ("numeric(10,3)", ["12.500", "-3", "NaN", None], Open("text"), ["-3", "12.5", "NaN"]),
+    "float4": ("float4", ["NaN", "Infinity", "1e30", "0.5", None], BOUNDS, [0.5, 1e6]),
+    "float8": ("float8", ["NaN", "-Infinity", "-1e300", "5e-324", None], Open("real"), [-1e300, 5e-324]),
+    "bigint": ("bigint", [str(2**63 - 1), str(-(2**63)), "7", None], Integer(-5, 9), [-5.0, 7.0, 9.0]),
+    "date": ("date", ["infinity", "-infinity", "0044-03-15 BC", "20000-01-01", "2024-02-29", None],
+             Moments("date", 0, 20000), [19782.0]),
+    "timestamp": ("timestamp", ["infinity", "-infinity", "4713-01-01 BC", "294276-01-01", "1970-01-01 00:00:01", None],
+                  Moments("time", 0, 2_000_000), [1_000_000.0]),
+    "with zone": ("timestamptz", ["infinity", "1970-01-01 02:00:01+02", None], Moments("time", 0, 2_000_000),
+                  [1_000_000.0]),
+    "time": ("time", ["24:00:00", "12:30:00", None], Open("text"), ["12:30:00"]),
+    "boolean": ("boolean", ["t", "f", None], Open("boolean"), [False, True]),
+    "uuid": ("uuid", ["00000000-0000-0000-0000-00000000000A", None], Open("text"),
+             ["00000000-0000-0000-0000-00000000000a"]),
+    "padded": ("char(5)", ["a", "", None], Open("text"), ["a"]),
+    "category": ("text", ["red", "RED", "", "blue", None], Categories(("red", "blue")), ["blue", "red"]),
+    "number in text": ("text", ["1e400", " 12 ", "0x10", "1e-400", "x", None], BOUNDS, [0.0, 12.0]),
+    "date in text": ("text", ["2024-02-29", "2023-02-29", "0000-01-01", "x", None], Moments("date", 0, 20000),
+                     [19782.0]),
+    "json": ("jsonb", ['{"a": 1}', "3", None], Open("text"), []),
+    "bytes": ("bytea", ["\\\\x00", None], Open("text"), []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_no_cell_of_any_type_fails(name: str, load: Any, engine: Postgres) -> None:
+    kind, cells, domain, values = CELLS[name]
+    load("cells", {"x": (kind, cells)})
+    scan = Scan(opened(engine, "public.cells").key, (("x", domain),))
+    said, _ = engine.tally(scan, Column("x"))
+    assert [_plain(value) for value in said] == values
+    assert engine.rows(scan) == len(cells)
+    kept = Bound(scan, ("x",), 1)
+    assert engine.rows(kept) <= len(cells)
+
+
+def _plain(value: Any) -> Any:
+    from datetime import date
+
+    from jostle.language.moments import number_of
+
+    return float(number_of(value)) if isinstance(value, date) else value
+
+
+def test_texts_are_compared_by_their_code_points(execute: Any, engine: Postgres) -> None:
+    execute("""DROP TABLE IF EXISTS folded;
+        CREATE TABLE folded (x text COLLATE "POSIX"); INSERT INTO folded VALUES ('a'), ('A'), ('a'), ('é'), ('É')""")
+    scan = Scan(opened(engine, "folded").key, (("x", Open("text")),))
+    values, counts = engine.tally(scan, Column("x"))
+    assert (list(values), list(counts)) == (["A", "a", "É", "é"], [1, 2, 1, 1])
+    kept = Bound(scan, ("x",), 1)
+    assert engine.group(kept, (Key(Column("x"), ("a", "A")),), (Count(),))[0].tolist() == [1, 1]
+
+
+# Persons ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_rows_of_persons_that_stay_are_those_of_duckdb(weighted: bool, load: Any, engine: Postgres) -> None:
+    import pyarrow as pa
+
+    who = [f"p{i % 23}" if i % 7 else None for i in range(400)]
+    x = [i * 37 % 101 / 7 if i % 11 else None for i in range(400)]
+    n = [i % 5 for i in range(400)]
+    load("visits", {"who": ("text", who), "x": ("float8", x), "n": ("int", n)})
+    table = pa.table({"who": pa.array(who), "x": pa.array(x, pa.float64()), "n": pa.array(n, pa.int32())})
+    here = DuckDb()
+    answers = []
+    for one, key in ((here, here.open(table, public=False).key), (engine, opened(engine, "visits").key)):
+        scan = Scan(key, (("who", Open("text")), ("x", Real(0.0, 12.0)), ("n", Integer(0, 4))))
+        some = Bound(scan, ("who",), 3, weighted=weighted)
+        owned = Bound(scan, (), 2, owners=Owners(Bound(scan, ("who",), None), "n", "n"))
+        said = []
+        for plan in (some, owned):
+            terms = (Count(weighted=weighted and plan is some),)
+            if plan is owned or not weighted:
+                terms = (Count(), FixedSum(Column("x"), 0.0, 12.0, 30), Count(Column("x"), distinct=True))  # type: ignore[assignment]
+            said += [cells.tolist() for cells in one.group(plan, (Key(Column("n"), range(5)),), terms)]
+        answers.append(said)
+    here.close()
+    assert answers[0] == answers[1]
+
+
+# Which table -----------------------------------------------------------------------------------------
+
+
+def test_parts_of_a_table_are_one_data_set(execute: Any, engine: Postgres) -> None:
+    execute("""DROP TABLE IF EXISTS years CASCADE; CREATE TABLE years (y int) PARTITION BY RANGE (y);
+        CREATE TABLE year1 PARTITION OF years FOR VALUES FROM (1) TO (2);
+        CREATE TABLE year2 PARTITION OF years FOR VALUES FROM (2) TO (3); INSERT INTO years VALUES (1), (2), (2);
+        DROP TABLE IF EXISTS other; CREATE TABLE other (y int)""")
+    whole, part, same, other = (opened(engine, name) for name in ("years", "year1", "public.years", "other"))
+    assert parts_of(whole.identity) & parts_of(part.identity)
+    assert whole.identity == same.identity
+    assert not parts_of(whole.identity) & parts_of(other.identity)
+    assert [engine.rows(Scan(one.key, (("y", Integer(0, 9)),))) for one in (whole, part)] == [3, 1]
+
+
+REFUSED = {
+    "there": ("no_such", "the database has no table `public.no_such`"),
+    "view": ("seen", "is a view, and only tables are read"),
+    "materialized": ("copied", "is a materialized view"),
+    "policies": ("hidden", "has policies that hide rows"),
+    "catalog": ("pg_catalog.pg_class", "the database has no table"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_no_plain_table_is_refused(name: str, execute: Any, url: str) -> None:
+    execute("""DROP TABLE IF EXISTS plain CASCADE; DROP TABLE IF EXISTS hidden; CREATE TABLE plain (x int);
+        CREATE VIEW seen AS SELECT 1 / x AS x FROM plain; CREATE MATERIALIZED VIEW copied AS SELECT x FROM plain;
+        CREATE TABLE hidden (x int); ALTER TABLE hidden ENABLE ROW LEVEL SECURITY;
+        DO $$ BEGIN CREATE ROLE reader LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$;
+        GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader""")
+    table, message = REFUSED[name]
+    engine = Postgres(url.replace("postgres:@", "reader@"))
+    with pytest.raises(Refusal, match=message.replace("(", r"\(")):
+        opened(engine, table)
+    engine.close()
+
+
+def test_columns_that_may_not_be_read_are_none(execute: Any, url: str) -> None:
+    execute("""DROP TABLE IF EXISTS half; CREATE TABLE half (x int, y int, z int GENERATED ALWAYS AS (1 / x) VIRTUAL);
+        DO $$ BEGIN CREATE ROLE reader LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$;
+        GRANT SELECT (x, z) ON half TO reader""")
+    engine = Postgres(url.replace("postgres:@", "reader@"))
+    assert opened(engine, "half").columns == ("x", "z")
+    with pytest.raises(Refusal, match="the column `z` of `half` is calculated when it is read"):
+        engine.open(RemoteData("postgres", ("half",)), public=False, names=("z",))
+    engine.close()
+
+
+# Programs --------------------------------------------------------------------------------------------
+
+PROGRAM = """
+private orders = postgres("shop.orders") described by {age: 0..99, sex: {"Female", "Male"}, who: text}
+  protecting rows budget epsilon 1000000
+release many = {{ select count(*) from orders with epsilon 1000 }}
+release by_sex = {{ select avg(age) from orders group by sex with epsilon 100000 }}
+"""
+
+
+def test_a_program_reads_tables_of_the_session(execute: Any, url: str, session_at: Any, tmp_path: Path) -> None:
+    execute("""DROP SCHEMA IF EXISTS shop CASCADE; CREATE SCHEMA shop;
+        CREATE TABLE shop.orders AS SELECT i AS id, 'p' || i % 40 AS who, i % 100 AS age,
+        CASE i % 3 WHEN 0 THEN 'Female' WHEN 1 THEN 'Male' END AS sex FROM generate_series(1, 3000) i""")
+    result = session_at(url).run_text(PROGRAM)
+    assert round(result["many"]) == 3000
+    assert result["by_sex"]["avg"].between(49, 50).all()
+    with pytest.raises(Refusal, match="postgres"):
+        Session(ledger=tmp_path / "ledger").run_text(PROGRAM)
+
+
+def test_files_are_not_on_the_server(url: str, session_at: Any, tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("age\n5\n")
+    program = 'private people = table("people.csv") described by {age: 0..9} protecting rows budget epsilon 1'
+    with pytest.raises(Refusal, match="in a session on PostgreSQL, tables are those of the database"):
+        session_at(url).run_text(program)

@@ -110,8 +110,7 @@ class Session:
         self._output: list[str] = []
         self._listeners, self._progress, self._out = list(listeners), progress, out
         self._simulate, self._rows = simulate, rows
-        self._ledger, self._memory = ledger, memory_limit(memory)
-        self._engine = engine
+        self._ledger, self._memory, self._engine = ledger, memory_limit(memory), engine
         self._bound: dict[str, Any] = {}
         self.hints: list[Diagnostic] = []
         self._modules = Modules(self._in_words_of_today)
@@ -442,8 +441,7 @@ class Session:
         from jostle.engine.filesets import identities, paths
 
         target: Any = args[0] if args else None
-        unbound = kind == "bound" and (not isinstance(target, str) or target not in self._bound)
-        if kind in ("dataset", *REMOTE) or unbound:
+        if kind in ("dataset", *REMOTE) or (kind == "bound" and target not in list(self._bound)):
             return literal_identity(kind, args)
         if kind == "bound":
             target = self._bound[target]

@@ -32,7 +32,7 @@ MAY_ASK = {
     "jostle/choice/plan.py": {"keep"},  # made-up cubes go in
     "jostle/choice/program.py": {"keep"},  # resampled public arrays go in
     "jostle/run/declare.py": {"guess", "keep"},  # the kinds of a public file's columns; public arrays go in
-    "jostle/run/origins.py": {"file", "open", "keep", "objects"},  # open files, headers, names in memory; arrays go in
+    "jostle/run/origins.py": {"file", "open", "keep", "objects", "remote"},  # files, headers, names; arrays go in
     "jostle/tools/datacheck.py": {"survey"},  # for the owner of a file, and said to be private
 }
 

@@ -88,8 +88,7 @@ class Session:
     `ledger` is the file or database in which registered datasets are counted; left out, `$JOSTLE_LEDGER` or this
     user's own.
     `memory`, such as `2GB`, is what the database may take before it spills to the disk; left out, `$JOSTLE_MEMORY` or a
-    quarter of the machine's.
-    `engine` is the URL of a server on which the data are (`engine/remote`); left out, `$JOSTLE_ENGINE`, or none.
+    quarter of the machine's. `engine` is the URL of a server that has the data; left out, `$JOSTLE_ENGINE` or none.
     `hints` gathers what a person is told of programs that work: where they have words of the version before.
     """
 

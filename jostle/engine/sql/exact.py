@@ -14,6 +14,7 @@ _EXACT = {
     "count": "count({v})", "count_distinct": "count(DISTINCT {v})", "sum": "coalesce(sum({v}), 0)", "avg": "avg({v})",
     "var": "var_samp({v})", "min": "min({v})", "max": "max({v})", "mode": "min({v})",
 }  # fmt: skip
+_OF_TRUTHS = {"min": "bool_and", "max": "bool_or", "mode": "bool_and"}  # not every database orders them
 _ANY_KIND = frozenset({"min", "max", "count_distinct", "mode", "count"})
 
 
@@ -57,6 +58,8 @@ def _exact_term(source: Relation, term: Exact, value: str) -> str:
         if q is None or not 0 <= q <= 1:
             raise refuse("ValueError", "a quantile lies between 0 and 1", help="quantile(x, 0.9)")
         return source.dialect.quantile.format(value, source.dialect.number(q))
+    if kind_of(term.expr, source.schema) == "boolean" and term.function in _OF_TRUTHS:
+        return f"{_OF_TRUTHS[term.function]}({value})"
     return _EXACT[term.function].format(v=value)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import engines_meaning as meaning
 from engines_plans import Draw
+from engines_postgres import Loaded
 from engines_table import table
 
 from jostle.diagnostics import Refusal
@@ -37,7 +38,7 @@ class Composed(DuckDb):
     )  # fmt: skip
 
 
-ENGINES: dict[str, Callable[[], Engine]] = {"duckdb": DuckDb, "composed": Composed}
+ENGINES: dict[str, Callable[[], Engine]] = {"duckdb": DuckDb, "composed": Composed, "postgres": Loaded}
 """What makes an engine, by its name."""
 
 

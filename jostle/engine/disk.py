@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import tempfile
 from typing import TYPE_CHECKING, Any
@@ -23,3 +24,10 @@ def on_disk(size: int, kind: DTypeLike) -> NDArray[Any] | None:
             return np.memmap(file, kind, "r+", shape=(size,))
     except OSError:
         return None
+
+
+def let_go(array: NDArray[Any] | None) -> None:
+    """Frees the memory that an array on the disk, or a slice of one, takes meanwhile. It is read again if asked."""
+    pages = getattr(array, "_mmap", None)
+    if pages is not None:
+        pages.madvise(mmap.MADV_DONTNEED)

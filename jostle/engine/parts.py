@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import Refusal, refuse
-from jostle.engine.disk import on_disk
+from jostle.engine.disk import let_go, on_disk
 from jostle.engine.groups import CELLS
 from jostle.engine.lru import LruCache
 from jostle.plan.bounds import is_integral
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 CODES, SPLITS, SUMS = 512 * 2**20, 256 * 2**20, 128 * 2**20  # bytes of codes, split rows and sums that are kept
 MOST_TOGETHER = 2**20  # groups of all parts that are read at once
 DISK = 2**5  # times as much of them is kept on the disk
-MOST_ROWS = 2**24  # whose codes are in memory, of larger bases on the disk
+MOST_ROWS = 2**23  # whose codes are in memory, of larger bases on the disk
 MOST_ONCE = 2**22  # of a base that is coded for tables that may be asked once
 MOST_NUMBERED = 2**31 - 1  # rows of a base that is coded; larger ones are the engine's
 MOST_LISTED = 2**12  # values of a key that are looked up one by one
@@ -158,7 +158,7 @@ class Parts:
     def codes(self, plan: Plan, keys: Sequence[Key]) -> list[NDArray[Any]] | None:
         """For every key the codes of a plan's rows, in order, −1 for none of its values; or None."""
         base = self._base(plan)
-        columns = None if base is None or self._size(base) > MOST_ROWS else self._columns(base, keys)
+        columns = self._columns(base, keys) if base is not None else None
         if base is None or columns is None or not isinstance(plan, Filter):
             return columns
         rows = self._rows(plan, base)
@@ -293,6 +293,9 @@ class Parts:
             split = Split(parent, *_by_code(numbers(0, many), columns[0]))
         else:
             split = Split(parent, *_by_code_on_disk(numbers, many, columns[0]))
+        if many > MOST_ROWS // 16:
+            for array in (rows, split.rows, *columns):
+                let_go(array)
         return self._splits.put((id(parent), key), split, _weight(split.rows) + split.codes.nbytes + split.ends.nbytes)
 
     def _worth(self, plan: Plan, base: Base, keys: Sequence[Key]) -> bool:

@@ -1,9 +1,9 @@
 """What a kind of work takes for so many rows: CPU seconds and memory, fitted, and checked at a size left out.
 
-    python -m tests.bench.capacity [--sizes 1e5,1e6,1e7] [--left-out 3e7] [--kinds count,sum,…] [--folder FOLDER]
+    python -m tests.bench.capacity [--sizes 1e5,1e6,1e7] [--left-out 3e7] [--kinds count,…] [--turns 2] [--folder F]
 
 Each measurement is a fresh process, from the program's text to its answer, over Parquet of 12 columns that is made once
-for each size (in FOLDER, where it stays, or a folder that goes). CPU time is fitted by a start and an amount for each
+for each size (in F, where it stays, or a folder that goes). CPU time is fitted by a start and an amount for each
 row, both at least 0, so that the squares of the relative errors are least; what that says of the size left out stands
 beside what was measured there. Memory is the peak of the process.
 """
@@ -43,6 +43,7 @@ def main() -> None:
     parser.add_argument("--sizes", default="1e5,1e6,1e7")
     parser.add_argument("--left-out", default="3e7")
     parser.add_argument("--kinds", default=",".join(WORK))
+    parser.add_argument("--turns", type=int, default=2, help="of which the one that took least is shown")
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--one", action="store_true", help="one kind and size, in this process")
     asked = parser.parse_args()
@@ -55,25 +56,21 @@ def main() -> None:
         left_out = int(float(asked.left_out))
         for rows in [*sizes, left_out]:
             _write(folder / f"{rows}.parquet", rows)
-        print(
-            "| work | "
-            + " | ".join(f"{rows:,}" for rows in [*sizes, left_out])
-            + " | start + s a 10⁶ rows | foretold |"
-        )
+        shown = " | ".join(f"{rows:,}" for rows in [*sizes, left_out])
+        print(f"| work | {shown} | start + s a 10⁶ rows | foretold |")
         print("|---" * (len(sizes) + 4) + "|")
         for kind in asked.kinds.split(","):
-            _row(kind, sizes, left_out, folder)
+            _row(kind, sizes, left_out, folder, asked.turns)
 
 
-def _row(kind: str, sizes: list[int], left_out: int, folder: Path) -> None:
-    taken = [_measured(kind, rows, folder) for rows in [*sizes, left_out]]
+def _row(kind: str, sizes: list[int], left_out: int, folder: Path, turns: int) -> None:
+    taken = [min(_measured(kind, rows, folder) for _ in range(turns)) for rows in [*sizes, left_out]]
     start, each = fitted(sizes, [cpu for cpu, _ in taken[: len(sizes)]])
     cells = [f"{cpu:.2f} s, {peak:,.0f} MB" for cpu, peak in taken]
     foretold = start + each * left_out
     off = foretold / taken[-1][0] - 1
-    print(
-        f"| {kind} | {' | '.join(cells)} | {start:.2f} + {each * 1e6:.3f} | {foretold:.1f} s ({off:+.0%}) |", flush=True
-    )
+    line = f"{start:.2f} + {each * 1e6:.3f} | {foretold:.1f} s ({off:+.0%})"
+    print(f"| {kind} | {' | '.join(cells)} | {line} |", flush=True)
 
 
 def fitted(sizes: list[int], times: list[float]) -> tuple[float, float]:

@@ -136,10 +136,10 @@ class Parts:
 
         shapes = [tuple(len(key.values) for key in keys) for keys in tables]
         every = tuple(dict.fromkeys(key for keys in tables for key in keys))
-        codes = self._columns(base, every) if max(map(math.prod, shapes)) <= CELLS else None
-        if codes is None:
+        read = self._read(plan, base, every) if max(map(math.prod, shapes)) <= CELLS else None
+        if read is None:
             return None
-        rows = self._rows(plan, base) if isinstance(plan, Filter) else None
+        codes, rows = read
         many = (base.size or 0) if rows is None else len(rows)
         totals = [np.zeros(math.prod(shape), dtype=np.int64) for shape in shapes]
         block = max(SPAN, *map(len, totals))
@@ -158,24 +158,23 @@ class Parts:
     def codes(self, plan: Plan, keys: Sequence[Key]) -> list[NDArray[Any]] | None:
         """For every key the codes of a plan's rows, in order, −1 for none of its values; or None."""
         base = self._base(plan)
-        columns = self._columns(base, keys) if base is not None else None
-        if base is None or columns is None or not isinstance(plan, Filter):
-            return columns
-        rows = self._rows(plan, base)
-        return [column[rows] for column in columns]
+        read = None if base is None else self._read(plan, base, keys)
+        if read is None:
+            return None
+        columns, rows = read
+        return columns if rows is None else [column[rows] for column in columns]
 
     def crossed(self, plan: Plan, keys: Sequence[Key], by: Key) -> list[NDArray[np.int64]] | None:
         """For every key a table of counts, its values by the values of `by`, in one pass over the rows; or None."""
         import numpy as np
 
         base = self._base(plan)
-        coded = self._columns(base, (*keys, by)) if base is not None else None
-        if base is None or coded is None:
+        read = None if base is None else self._read(plan, base, (*keys, by))
+        if read is None:
             return None
-        *columns, classes = coded
+        (*columns, classes), rows = read
         wide = len(by.values) + 1  # a place of its own for what has no code
         starts = np.cumsum([0, *((len(key.values) + 1) * wide for key in keys)])
-        rows = self._rows(plan, base) if isinstance(plan, Filter) else None
         tally = np.zeros(starts[-1], dtype=np.int64)
         for at in range(0, len(classes) if rows is None else len(rows), BLOCK):
             some = slice(at, at + BLOCK) if rows is None else rows[at : at + BLOCK]
@@ -210,6 +209,16 @@ class Parts:
             base = self._bases[at] = Base(at, schema_of(at))
         self._seen.put(id(at), (at, base))
         return base
+
+    def _read(
+        self, plan: Plan, base: Base, keys: Sequence[Key]
+    ) -> tuple[list[NDArray[Any]], NDArray[np.int32] | None] | None:
+        """The codes of a base, and which of its rows a plan has (None: all); None where they cannot be coded."""
+        columns = self._columns(base, keys)
+        rows = self._rows(plan, base) if columns is not None and isinstance(plan, Filter) else None
+        if columns is None or (rows is None and isinstance(plan, Filter)):
+            return None
+        return columns, rows
 
     def _columns(self, base: Base, keys: Sequence[Key]) -> list[NDArray[Any]] | None:
         """The codes of every row of a base, a column a key; those that are missing are read in one go."""
@@ -259,10 +268,8 @@ class Parts:
 
     # Rows --------------------------------------------------------------------------------------------
 
-    def _rows(self, plan: Filter, base: Base) -> NDArray[np.int32]:
+    def _rows(self, plan: Filter, base: Base) -> NDArray[np.int32] | None:
         """The row numbers of a filtered plan, in order; of every plan above it, by one split each."""
-        import numpy as np
-
         waiting: list[tuple[Filter, Key, int]] = []
         at: Plan = plan
         rows: NDArray[np.int32] | None = None
@@ -275,15 +282,18 @@ class Parts:
             waiting.append((at, key, place))
             at = at.source
         for one, key, place in reversed(waiting):
-            rows = self._split(one.source, base, key, rows).piece(place)
-        return np.empty(0, dtype=np.int32) if rows is None else rows
+            split = self._split(one.source, base, key, rows)
+            if split is None:
+                return None
+            rows = split.piece(place)
+        return rows
 
-    def _split(self, parent: Plan, base: Base, key: Key, rows: NDArray[np.int32] | None) -> Split:
+    def _split(self, parent: Plan, base: Base, key: Key, rows: NDArray[np.int32] | None) -> Split | None:
         import numpy as np
 
         columns = self._columns(base, (key,))
-        if columns is None:  # a condition or a value has always a code, and the base was coded before
-            raise _changed()
+        if columns is None:
+            return None
         many = self._size(base) if rows is None else len(rows)
 
         def numbers(at: int, end: int) -> NDArray[np.int32]:
@@ -344,9 +354,9 @@ def _by_code_on_disk(
     free = ends[:-1].copy()
     for block in blocks:
         rows, some, bounds = _by_code(numbers(*block), column)
-        for at, first, end in zip(codes.searchsorted(some), bounds, bounds[1:], strict=False):
-            ordered[free[at] : free[at] + end - first] = rows[first:end]
-            free[at] += end - first
+        places, times = codes.searchsorted(some), np.diff(bounds)
+        ordered[np.repeat(free[places] - bounds[:-1], times) + np.arange(len(rows))] = rows
+        free[places] += times
     return ordered, codes, ends
 
 

@@ -210,7 +210,9 @@ def test_rows_that_come_in_another_order_are_not_put_on_the_disk(monkeypatch: py
     assert Vault(engine).parts.crossed(scan, [key], key) is None
     monkeypatch.setattr(DuckDb, "code_blocks", read)
     monkeypatch.setattr(parts, "on_disk", lambda size, kind: None)  # no room
-    assert Vault(engine).parts.crossed(scan, [key], key) is None
+    vault, part = Vault(engine), Filter(scan, holds(key, key.values[0]))
+    assert vault.parts.crossed(scan, [key], key) is None and vault.parts.counts(part, ()) is None
+    assert vault.group(part, (), (Count(),))[0] == engine.group(part, (), (Count(),))[0] > 0
 
 
 @pytest.mark.parametrize("by", [Column("c"), Column("i"), Column("w"), Apply("floor", (TENS,))])

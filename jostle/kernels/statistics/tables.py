@@ -84,7 +84,7 @@ def describe(
         _stated("deviation", half * z.deviation, half * quantile * z.deviation_noise),
     ]  # fmt: skip
     wide = _half_widths(below)
-    counts = np.maximum.accumulate(np.asarray(below, dtype=float))
+    counts = rising(np.asarray(below, dtype=float))
     ends = np.append(np.asarray(starts, dtype=float)[1:], high)
     places = np.asarray(starts, dtype=float)
     for said, share in QUANTILES.items():
@@ -99,6 +99,13 @@ def describe(
     lines[-1]["value"] = max(line["value"] for line in lines[4:])
     notes = ["the noise hides how many rows there are; spend more"] if z.hidden else []
     return Report(name, lines, notes, {_field(line[""]): line["value"] for line in lines})
+
+
+def rising(noisy: Floats) -> Floats:
+    """Numbers (k,) that do not fall: half-way from the largest so far, which noise lifts, to the smallest to come."""
+    largest, smallest = np.maximum.accumulate(noisy), np.minimum.accumulate(noisy[::-1])[::-1]
+    middle: Floats = (largest + smallest) / 2
+    return middle
 
 
 def _field(said: str) -> str:

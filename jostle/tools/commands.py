@@ -163,6 +163,7 @@ def _as_json(
 
 def _as_text(result: Result, say: Callable[[str], None]) -> None:
     from jostle.tools.show import budget_text, choices_text, released
+    from jostle.trace.text import folded
 
     width = width_of(sys.stdout)
     values = result.released_json()
@@ -179,7 +180,7 @@ def _as_text(result: Result, say: Callable[[str], None]) -> None:
     choices = choices_text(result.events)
     if choices:
         say("\nchoices")
-        say(_indented(choices))
+        say(_indented(folded(choices, width - 2) if sys.stdout.isatty() else choices))
 
 
 def _indented(text: str) -> str:

@@ -6,6 +6,7 @@ Knows nothing of events. All widths are in characters.
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
@@ -75,6 +76,17 @@ def sparkline(values: Sequence[float], width: int = 60) -> str:
     low_end, spread = min(present), max(present) - min(present)
     steps = len(_LEVELS) - 1
     return "".join(" " if m is None else _LEVELS[round((m - low_end) / spread * steps) if spread else 0] for m in means)
+
+
+def folded(tree: str, width: int) -> str:
+    """A drawn tree whose long lines go on below, under their own twig."""
+    lines: list[str] = []
+    for line in tree.split("\n"):
+        drawn = line[: len(line) - len(line.lstrip(" │├└─"))]
+        under = drawn.replace("├─", "│ ").replace("└─", "  ") + "  "
+        wrapped = textwrap.wrap(line, width, subsequent_indent=under, break_on_hyphens=False, break_long_words=False)
+        lines += wrapped or [line]
+    return "\n".join(lines)
 
 
 def plural(count: int, word: str) -> str:

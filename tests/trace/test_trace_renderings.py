@@ -12,7 +12,7 @@ from jostle.tools.session import Session
 from jostle.trace import budget, summary, tree
 from jostle.trace.costs import Costs
 from jostle.trace.forest import Forest
-from jostle.trace.text import align, amount, bar, number, sparkline
+from jostle.trace.text import align, amount, bar, folded, number, sparkline
 
 sys.path.insert(0, str(Path(__file__).parent))
 import real_runs
@@ -105,3 +105,12 @@ def test_text_helpers() -> None:
     assert [bar(s, 4) for s in (0, 0.01, 0.5, 1, 7)] == ["░░░░", "█░░░", "██░░", "████", "████"]
     assert sparkline([0, 1, 2, 3, 4, 5, 6, 7]) == "▁▂▃▄▅▆▇█" and sparkline([1, float("inf"), 1]) == "▁ ▁"
     assert align([["a", "10"], ["bbb", "2"]], [False, True]) == ["a    10", "bbb   2"]
+
+
+def test_long_lines_of_a_tree_go_on_under_their_own_twig() -> None:
+    tree = "choose chose Each\n\n├─ one two  three four\n│  └─ five six seven-eight\n└─ nine ten eleven twelve"
+    assert folded(tree, 99) == tree
+    assert folded(tree, 17).split("\n") == [
+        "choose chose Each", "", "├─ one two  three", "│    four", "│  └─ five six", "│       seven-eight",
+        "└─ nine ten", "     eleven", "     twelve",
+    ]  # fmt: skip

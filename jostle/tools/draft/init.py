@@ -39,8 +39,8 @@ def command(options: Namespace) -> int:
     print(clean(f"{place}: a first program, which nothing was spent for\n"))
     print(clean(f"  jostle check {place}\n  jostle run {place}\n"))
     if "MkChoiceMaker" not in text:
-        print("It makes no choice: that takes a budget in epsilon, and a column with a range of 8 numbers or more.")
-    print(clean(f"`jostle data check {options.file} --schema '{{…}}'` shows its owner what the description loses."))
+        print("It makes no choice: that takes a budget in epsilon, and a column with a range\nof 8 numbers or more.\n")
+    print(clean(f"Its owner sees what the description loses:\n\n  jostle data check {options.file} --schema '{{…}}'"))
     return 0
 
 

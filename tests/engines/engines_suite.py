@@ -34,7 +34,8 @@ class Composed(DuckDb):
         add="CASE WHEN {0} IS NOT NULL AND {1} IS NOT NULL THEN {0} + {1} END",
         multiply="CASE WHEN {0} = {0} AND {1} = {1} THEN {0} * {1} END", divide="CASE WHEN {1} <> 0 THEN {0} / {1} END",
         place="CASE WHEN {0} IN ({1}) THEN list_position([{1}], {0}) ELSE 0 END",
-        shared="WITH {0} AS ({1}) {2}", character="[\\x{{{0:X}}}]", tiny="SMALLINT", wide="DECIMAL(38, 0)",
+        shared="WITH {0} AS ({1}) {2}", character="\\x{{{0:06X}}}", start="^", end="$",
+        tiny="SMALLINT", wide="DECIMAL(38, 0)",
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from jostle.engine import groups
 from jostle.engine.base import Capabilities
-from jostle.engine.sql import exact, relations
+from jostle.engine.sql import able, exact, relations
 from jostle.engine.sql.dialect import Dialect
 from jostle.language.moments import moment_of
 from jostle.plan.kinds import domain_kind, kind_of
@@ -43,6 +43,14 @@ class SqlEngine(ABC):
     @abstractmethod
     def batches(self, query: str, size: int) -> Iterator[Any]:
         """The rows of a query as Arrow record batches of at most `size` rows, as they come."""
+
+    def check(self, question: object) -> None:
+        """Refuses with `DataError`, before anything is charged, what the database cannot do as the others do."""
+        able.check(question, self.dialect, self.check_scan)
+
+    def check_scan(self, scan: Scan) -> None:
+        """The same of how a data set is described; nothing where each kind of cell can be each domain."""
+        return
 
     def relation(self, plan: Plan) -> relations.Relation:
         """A plan as a SELECT."""

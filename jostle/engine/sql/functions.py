@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from jostle.diagnostics import refuse
+from jostle.engine.sql.able import need
 from jostle.engine.sql.dialect import Dialect
 from jostle.language import formats, moments, patterns
 from jostle.language.moments import DAY, FIRST_DAY, FIRST_TIME, LAST_DAY, LAST_TIME, SPANS
@@ -25,9 +25,7 @@ WILD = frozenset({"+", "-", "*", "/", "%", "^", "exp"})
 
 def template(dialect: Dialect, name: str, constants: tuple[Any, ...]) -> str:
     """The SQL of an operation; a `DataError` where the database cannot do it as the others do."""
-    if name in dialect.refused:
-        help = "calculate it before, or run where the other engines are"
-        raise refuse("DataError", f"{dialect.name} cannot do `{name}` as the other engines do", help=help)
+    need(name, dialect)
     return dialect.operations.get(name) or _FUNCTIONS[name](dialect, *constants)
 
 

@@ -198,10 +198,10 @@ class Kernel:
         may depend on a row: what fails all the same gives way to a release of no rows. Public data are measured exactly
         and for nothing.
         """
-        exposures = measurement.exposures
-        noise = common_noise(exposures)
+        exposures, noise = measurement.exposures, common_noise(measurement.exposures)
         if len({id(e.source) for e in exposures}) < len(exposures):
             raise refuse("TypeError", "a measurement names each of its sources once", span)
+        self.engine.check(measurement)
         if exposures:
             self._pay(measurement, span)
         step: Measurement[Any, R] | None = measurement

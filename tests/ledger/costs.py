@@ -22,7 +22,7 @@ if __package__ in (None, ""):
 else:
     from tests.ledger.storm import opened, registered
 
-from ledger_charge import charge
+from ledger_charge import Unread, charge
 
 from jostle.accounting.amounts import QUANTA, Amount
 from jostle.accounting.budget_tree import Path as At
@@ -60,7 +60,7 @@ def timed(kernel: Kernel, source: Source, price: Price, charges: int, path: Call
 
 def in_session(kind: str, charges: int, path: Callable[[int], At]) -> list[float]:
     limit, amount, price = KINDS[kind]
-    kernel = Kernel(None, Stream())  # type: ignore[arg-type]
+    kernel = Kernel(Unread(), Stream())  # type: ignore[arg-type]
     source = kernel.register.declare("people", "people", Measure(kind, limit), Unit(), None)
     with kernel.allot(Amount(limit.unit, limit.value), None):
         return timed(kernel, source, price(amount), charges, path)

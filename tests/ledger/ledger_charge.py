@@ -40,5 +40,12 @@ class Nothing(Measurement[None, None]):
         return Release(None)
 
 
+class Unread:
+    """An engine that reads nothing, and of which nothing is more than it can do."""
+
+    def check(self, question: object) -> None:
+        return
+
+
 def charge(kernel: Kernel, exposures: Exposures, price: Price, title: str) -> None:
     kernel.measure(Nothing(exposures, price, title))

@@ -20,7 +20,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from ledger_charge import charge
+from ledger_charge import Unread, charge
 
 from jostle.accounting.amounts import QUANTA, Amount, as_text
 from jostle.accounting.definitions import Measure, pure_price
@@ -59,8 +59,8 @@ def registered(
 
 
 def opened(ledger: Ledger, name: str = "people") -> tuple[Kernel, Source]:
-    """A session's kernel with the dataset declared in it; it has no engine, so nothing can be read."""
-    kernel = Kernel(None, Stream())  # type: ignore[arg-type]
+    """A session's kernel with the dataset declared in it; its engine reads nothing."""
+    kernel = Kernel(Unread(), Stream())  # type: ignore[arg-type]
     dataset, _ = ledger.open(name)
     source = kernel.register.declare(name, ("dataset", name), dataset.terms.measure, dataset.terms.unit, None)
     source.join(Account(ledger, dataset), None)

@@ -8,7 +8,7 @@ makes a question fail. `docs/contributing/add-an-engine.md` says how to add one.
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -24,10 +24,17 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Capabilities:
     """`numbered_rows`: the rows of a table without joins have numbers, alike in every query, so that columns that were
-    read apart belong together. `spill`: what does not fit in memory goes to the disk."""
+    read apart belong together. `spill`: what does not fit in memory goes to the disk. `folds`: the rows are elsewhere,
+    and a fold is to go there."""
 
     numbered_rows: bool = False
+    folds: bool = False
     spill: bool = False
+
+
+Work = Callable[[Iterable["NDArray[Any]"]], list[Any]]
+"""What is done with rows of doubles, (n, d) each: arrays of whole numbers that add up over rows in parts. It can be
+pickled, and knows nothing but what is in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +81,8 @@ class Engine(Protocol):
     def rows(self, plan: Plan) -> int: ...
 
     def vectors(self, plan: Plan, exprs: tuple[RowExpr, ...], size: int) -> Iterator[NDArray[Any]]: ...
+
+    def fold(self, plan: Plan, exprs: tuple[RowExpr, ...], work: Work) -> list[Any]: ...
 
     def tally(self, plan: Plan, expr: RowExpr, *, weighted: bool = False) -> tuple[NDArray[Any], NDArray[Any]]: ...
 

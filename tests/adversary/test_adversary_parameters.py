@@ -171,7 +171,7 @@ def test_many_numbers_a_row_need_no_more_memory_for_many_rows(monkeypatch: pytes
         return run(program, *batches)
 
     monkeypatch.setattr(RowProgram, "__call__", watched)
-    monkeypatch.setattr(vectorsums, "MOST_NUMBERS", 20)
+    monkeypatch.setattr(folds, "MOST_NUMBERS", 20)
     from jostle.source import Source
     from jostle.tools.session import Session
 
@@ -180,7 +180,7 @@ def test_many_numbers_a_row_need_no_more_memory_for_many_rows(monkeypatch: pytes
     session = Session()
     few = session.run(Source("p.jst", public)).released["s"]
     assert max(sizes) == 5 and sum(sizes) == 6
-    monkeypatch.setattr(vectorsums, "MOST_NUMBERS", 2**24)
+    monkeypatch.setattr(folds, "MOST_NUMBERS", 2**24)
     assert np.array_equal(few, Session().run(Source("p.jst", public)).released["s"])
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from jostle.engine import groups
-from jostle.engine.base import Capabilities
+from jostle.engine.base import Capabilities, Work
 from jostle.engine.sql import able, exact, relations
 from jostle.engine.sql.dialect import Dialect
 from jostle.language.moments import moment_of
@@ -19,6 +19,8 @@ from jostle.plan.plan import Bound, Count, Exact, Key, Plan, RowExpr, Scan, Term
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+BLOCK = 2**16  # rows that a fold is given at a time
 
 
 class SqlEngine(ABC):
@@ -123,6 +125,10 @@ class SqlEngine(ABC):
                 yield np.stack([np.asarray(column, dtype=np.float64) for column in batch.columns], axis=1)
 
         return batches()
+
+    def fold(self, plan: Plan, exprs: tuple[RowExpr, ...], work: Work) -> list[Any]:
+        """What `work` makes of the rows of a relation, as `vectors` reads them: arrays of whole numbers."""
+        return work(self.vectors(plan, exprs, BLOCK))
 
     def tally(self, plan: Plan, expr: RowExpr, *, weighted: bool = False) -> tuple[NDArray[Any], NDArray[Any]]:
         """The distinct values of an expression that are not none, in order, and how many rows have each (int64).

@@ -7,13 +7,13 @@ answer: counts that were made before are kept (`vault`, `engine.parts`), and row
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from jostle.plan.plan import Key, Plan, RowExpr, Term
 from jostle.privacy.kernel.handles import Cube, Table, Vectors
-from jostle.privacy.rows.sums import BATCH
+from jostle.privacy.rows.folds import AtRows, Fold, KeptRows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     from jostle.engine.base import Engine
     from jostle.engine.rowstore import RowStore
     from jostle.privacy.kernel.vault import Vault
-    from jostle.privacy.rows.factored import CodedRows
 
-    Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
 
 
@@ -71,36 +69,11 @@ class Reader:
         coded: list[NDArray[Any]] | None = self.vault.parts.codes(plan, keys)
         return self._engine.codes(plan, keys) if coded is None else coded
 
-    def batches(self, rows: Vectors) -> Iterator[Floats]:
-        """Rows as whole numbers in units of the ball, (d, at most `BATCH`) each."""
-        for block in self._store.blocks(rows.place):
-            for start in range(0, block.shape[1], BATCH):
-                yield block[:, start : start + BATCH].astype(float)
-
-    def tallied(self, rows: Vectors) -> Iterator[tuple[Floats, Ints]]:
-        """The same, equal rows once, and how many rows each stands for; where there are few different ones.
-
-        A sum over rows of a function of each row alone, in whole numbers, is the same to the last bit.
-        """
-        import numpy as np
-
-        tally = self._store.tallied(rows.place)
-        if tally is None:
-            for units in self.batches(rows):
-                yield units, np.ones(units.shape[1], dtype=np.int64)
-            return
-        different, times = tally
-        for start in range(0, len(times), BATCH):
-            yield different[:, start : start + BATCH].astype(float), times[start : start + BATCH]
-
-    def coded(self, rows: Vectors, values: tuple[int, ...]) -> CodedRows:
-        """The different rows as codes, column j one of `values[j]` numbers evenly spread over ±1."""
-        from jostle.privacy.rows.factored import coded
-
-        codes: CodedRows = self._store.derived(
-            rows.place, values, lambda blocks: coded((block.astype(float) for block in blocks), values)
-        )
-        return codes
+    def folded(self, rows: Vectors, fold: Fold) -> list[Any]:
+        """The whole numbers of a fold over rows: worked out by the engine where it can, else beside rows kept here."""
+        if self._engine.capabilities.folds:
+            return self._engine.fold(rows.plan, rows.exprs, AtRows(fold, rows.radius, rows.norm))
+        return fold.over(KeptRows(self._store, rows.place))
 
     @cached_property
     def _store(self) -> RowStore:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 from jostle.privacy.rows.expressions import RowProgramError, whole_array
 from jostle.privacy.rows.norms import GRID, whole_slopes
 from jostle.privacy.rows.program import RowProgram
+from jostle.privacy.rows.sums import clamped
 
 if TYPE_CHECKING:
     import numpy as np
@@ -176,6 +177,11 @@ def _tallied(batches: Iterator[Ints]) -> tuple[Ints, Ints]:
 
 def gradient_sums(rows: CodedRows, gradient: FactoredGradient, bound: float) -> Ints:
     """The exact scores (size,), in units of 2^-BITS of the bound; clamped to 64 bits."""
+    return clamped(gradient_scores(rows, gradient, bound))
+
+
+def gradient_scores(rows: CodedRows, gradient: FactoredGradient, bound: float) -> Any:
+    """The same, in whole numbers that add up over rows in parts."""
     import numpy as np
 
     large = int(rows.times.sum()) >= 2**32
@@ -201,5 +207,4 @@ def gradient_sums(rows: CodedRows, gradient: FactoredGradient, bound: float) -> 
             scale *= TIMES
     pairs = zip(sums, gradient.features, strict=True)
     scores = [gradient.combinations.astype(kind) @ s @ f.T.astype(kind) for s, f in pairs]
-    flat = np.concatenate(scores, axis=1).ravel()
-    return np.asarray(np.clip(flat, -(2**62), 2**62), dtype=np.int64)
+    return np.concatenate(scores, axis=1).ravel()

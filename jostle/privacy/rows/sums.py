@@ -60,14 +60,22 @@ class MomentSums:
             self._open[i] = np.zeros_like(batches)
         self._batches = 0
 
-    def sums(self) -> list[Ints]:
-        """In units of 2^-BITS, the finest ones taken down to it; clamped to 64 bits."""
+    def whole(self) -> list[Any]:
+        """In units of the grid, Python's integers."""
         self._fold()
-        out = []
-        for degree, total in enumerate(self._whole):
-            shift = GRID_BITS * (degree + 1) - BITS
-            out.append(_clamped(total * 2**-shift if shift < 0 else total // 2**shift))
-        return out
+        return self._whole
+
+    def sums(self) -> list[Ints]:
+        return moments_of(self.whole())
+
+
+def moments_of(whole: list[Any]) -> list[Ints]:
+    """Sums of the grid in units of 2^-BITS, the finest ones taken down to it; clamped to 64 bits."""
+    out = []
+    for degree, total in enumerate(whole):
+        shift = GRID_BITS * (degree + 1) - BITS
+        out.append(clamped(total * 2**-shift if shift < 0 else total // 2**shift))
+    return out
 
 
 class ContributionSums:
@@ -77,7 +85,7 @@ class ContributionSums:
         import numpy as np
 
         self._norm = norm
-        self._whole: Any = np.zeros(size, dtype=object)
+        self.whole: Any = np.zeros(size, dtype=object)
 
     def add(self, contributions: Floats, times: Ints | None = None, sizes: Floats | None = None) -> None:
         """Multiples of the bound, (m, n); column j stands for `times[j]` equal rows (left out: one).
@@ -91,13 +99,14 @@ class ContributionSums:
             total = (units @ times).astype(object)
         else:
             total = units.astype(object) @ times.astype(object)
-        self._whole = self._whole + total
+        self.whole = self.whole + total
 
     def sums(self) -> Ints:
-        return _clamped(self._whole)
+        return clamped(self.whole)
 
 
-def _clamped(total: Any) -> Ints:
+def clamped(total: Any) -> Ints:
+    """Whole numbers brought into 62 bits and a sign."""
     import numpy as np
 
     return np.asarray(np.clip(total, -(2**62), 2**62), dtype=np.int64)

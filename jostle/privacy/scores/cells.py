@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 from jostle.diagnostics import refuse
 from jostle.plan.plan import WEIGHT_BITS, Count
 from jostle.privacy.kernel.handles import Cube, Handle, Table, Vectors
+from jostle.privacy.rows.folds import RowsOf
 from jostle.privacy.scores.rule import Rule, Score
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class Size(Rule):
 
     def exact(self, reader: Reader, score: Score) -> list[int]:
         if isinstance(score.base, Vectors):
-            return [sum(units.shape[1] for units in reader.batches(score.base))]
+            return [int(reader.folded(score.base, RowsOf())[0])]
         if isinstance(score.base, Table):
             (count,) = reader.group(score.base.plan, (), (Count(weighted=score.base.weighted),))
             return [int(count)]

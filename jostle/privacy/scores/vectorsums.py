@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
 from jostle.privacy.kernel.handles import Vectors
-from jostle.privacy.rows.factored import FactoredGradient, gradient_sums
+from jostle.privacy.rows.factored import FactoredGradient
+from jostle.privacy.rows.folds import ContributionFold, GradientFold, MomentFold
 from jostle.privacy.rows.functions import Contributions, Weights
-from jostle.privacy.rows.norms import BITS, exact_sizes, whole_frames, whole_weights
-from jostle.privacy.rows.sums import BATCH, ContributionSums, MomentSums
+from jostle.privacy.rows.norms import BITS
+from jostle.privacy.rows.sums import clamped, moments_of
 from jostle.privacy.scores.rule import Rule, Score, Scores
 
 if TYPE_CHECKING:
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
-MOST_NUMBERS = 2**24
-"""That contributions of some rows are at once: memory goes by public facts, and not by the number of rows."""
-
 
 @dataclass(frozen=True, eq=False)
 class Coordinates(Rule):
@@ -31,7 +29,7 @@ class Coordinates(Rule):
         rows: Any = score.base
         function, bound = score.arguments
         if isinstance(function, FactoredGradient):
-            sums = gradient_sums(reader.coded(rows, function.values), function, bound)
+            sums = clamped(reader.folded(rows, GradientFold(function, bound))[0])
         else:
             sums = contributions(reader, rows, function, bound, "sup")
         coordinates = [int(v) for v in sums]
@@ -49,25 +47,12 @@ def check_columns(rows: Vectors, function: Weights | Contributions | FactoredGra
 
 def moments(reader: Reader, rows: Vectors, weights: Weights, degree: int) -> list[Ints]:
     """Σ γ_k, Σ γ_k x and Σ γ_k xxᵀ up to a degree of 2, in units of 2^-BITS."""
-    sums = MomentSums(weights.size, len(rows.names), degree)
-    for units in reader.batches(rows):
-        gamma, *frames = weights.program(units)
-        views = whole_frames(frames[0], frames[1], weights.radius) if frames else units
-        sums.add(views, whole_weights(gamma))
-    return sums.sums()
+    return moments_of(reader.folded(rows, MomentFold(weights, len(rows.names), degree)))
 
 
 def contributions(reader: Reader, rows: Vectors, function: Contributions, bound: float, norm: str) -> Ints:
     """The sum of what a program gives for each row, clipped to a norm of `bound`, in units of 2^-BITS of it."""
-    total = ContributionSums(function.size, norm)
-    most = max(1, min(BATCH, MOST_NUMBERS // function.size))
-    scale = 2.0**-function.bits / bound
-    for units, times in reader.tallied(rows):
-        for start in range(0, len(times), most):
-            part = slice(start, start + most)
-            (numbers,) = function.program(units[:, part])
-            total.add(numbers * scale, times[part], exact_sizes(numbers, function.largest, norm, scale))
-    return total.sums()
+    return clamped(reader.folded(rows, ContributionFold(function, bound, norm))[0])
 
 
 def coordinate_scores(rows: Vectors, function: Contributions | FactoredGradient, bound: float) -> Scores:

@@ -1,0 +1,152 @@
+"""Sums over rows as data: worked out where the rows are, in parts that add up.
+
+A fold takes rows as whole numbers in units of a ball and gives arrays of whole numbers; of rows in two parts it gives
+two lists of arrays that add up to those of all, to the last bit, since nothing but whole numbers is added (`sums`,
+`factored`). So it may run beside rows that are kept here (`KeptRows`), or go to the partitions of a cluster as it is,
+pickled, and meet them there (`AtRows`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from jostle.privacy.rows.factored import CodedRows, FactoredGradient, coded, gradient_scores
+from jostle.privacy.rows.functions import Contributions, Weights
+from jostle.privacy.rows.norms import exact_sizes, whole_frames, whole_weights, within_ball
+from jostle.privacy.rows.sums import BATCH, ContributionSums, MomentSums
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+    Block = NDArray[np.int16]
+
+MOST_NUMBERS = 2**24
+"""That contributions of some rows are at once: memory goes by public facts, and not by the number of rows."""
+
+
+class BallRows:
+    """Rows in whole numbers, in blocks (d, n): read once, one block after the other."""
+
+    def __init__(self, blocks: Callable[[], Iterator[Block]]) -> None:
+        self.blocks = blocks
+
+    def batches(self) -> Iterator[Floats]:
+        """Rows (d, at most `BATCH`)."""
+        for block in self.blocks():
+            for start in range(0, block.shape[1], BATCH):
+                yield block[:, start : start + BATCH].astype(float)
+
+    def tallied(self) -> Iterator[tuple[Floats, Ints]]:
+        """The same, and how many rows each column stands for."""
+        import numpy as np
+
+        for units in self.batches():
+            yield units, np.ones(units.shape[1], dtype=np.int64)
+
+    def coded(self, values: tuple[int, ...]) -> CodedRows:
+        """The different rows as codes, column j one of `values[j]` numbers evenly spread over ±1."""
+        return coded((block.astype(float) for block in self.blocks()), values)
+
+
+class KeptRows(BallRows):
+    """Rows that an `engine.rowstore` keeps under a place; equal rows stand once where there are few different ones."""
+
+    def __init__(self, store: Any, place: Any) -> None:
+        super().__init__(lambda: store.blocks(place))
+        self._store, self._place = store, place
+
+    def tallied(self) -> Iterator[tuple[Floats, Ints]]:
+        tally = self._store.tallied(self._place)
+        if tally is None:
+            yield from super().tallied()
+            return
+        different, times = tally
+        for start in range(0, len(times), BATCH):
+            yield different[:, start : start + BATCH].astype(float), times[start : start + BATCH]
+
+    def coded(self, values: tuple[int, ...]) -> CodedRows:
+        codes: CodedRows = self._store.derived(self._place, values, lambda _: super(KeptRows, self).coded(values))
+        return codes
+
+
+class Fold(Protocol):
+    """A sum over rows."""
+
+    def over(self, rows: BallRows) -> list[Any]:
+        """Arrays of whole numbers, of 64 bits or of Python's, that add up over rows in parts."""
+
+
+@dataclass(frozen=True, slots=True)
+class AtRows:
+    """A fold over rows of doubles (n, d) as an engine gives them, which are first brought into the ball."""
+
+    fold: Fold
+    radius: float
+    norm: str
+
+    def __call__(self, read: Iterable[Floats]) -> list[Any]:
+        return self.fold.over(BallRows(lambda: (within_ball(rows, self.radius, self.norm) for rows in read)))
+
+
+@dataclass(frozen=True, slots=True)
+class RowsOf:
+    """How many rows there are."""
+
+    def over(self, rows: BallRows) -> list[Any]:
+        import numpy as np
+
+        return [np.array(sum(block.shape[1] for block in rows.blocks()), dtype=np.int64)]
+
+
+@dataclass(frozen=True, slots=True)
+class MomentFold:
+    """Σ γ_k, Σ γ_k x and Σ γ_k xxᵀ up to a degree of 2 (`sums.MomentSums`)."""
+
+    weights: Weights
+    columns: int
+    degree: int
+
+    def over(self, rows: BallRows) -> list[Any]:
+        sums = MomentSums(self.weights.size, self.columns, self.degree)
+        for units in rows.batches():
+            gamma, *frames = self.weights.program(units)
+            views = whole_frames(frames[0], frames[1], self.weights.radius) if frames else units
+            sums.add(views, whole_weights(gamma))
+        return sums.whole()
+
+
+@dataclass(frozen=True, slots=True)
+class ContributionFold:
+    """The sum of what a program gives for each row, clipped to a norm of `bound`."""
+
+    function: Contributions
+    bound: float
+    norm: str
+
+    def over(self, rows: BallRows) -> list[Any]:
+        total = ContributionSums(self.function.size, self.norm)
+        most = max(1, min(BATCH, MOST_NUMBERS // self.function.size))
+        scale = 2.0**-self.function.bits / self.bound
+        for units, times in rows.tallied():
+            for start in range(0, len(times), most):
+                part = slice(start, start + most)
+                (numbers,) = self.function.program(units[:, part])
+                sizes = exact_sizes(numbers, self.function.largest, self.norm, scale)
+                total.add(numbers * scale, times[part], sizes)
+        return [total.whole]
+
+
+@dataclass(frozen=True, slots=True)
+class GradientFold:
+    """The scores of a factored gradient."""
+
+    function: FactoredGradient
+    bound: float
+
+    def over(self, rows: BallRows) -> list[Any]:
+        return [gradient_scores(rows.coded(self.function.values), self.function, self.bound)]

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
 
 def engine_at(url: str | None, make: Callable[[], Engine], *, environment: bool = True) -> Engine:
-    """The engine at a URL, else with `environment` at that of `$JOSTLE_ENGINE`, else the one that `make` makes."""
-    url = url or (os.environ.get(VARIABLE) if environment else None)
+    """The engine at a URL, where none is given and with `environment` at that of `$JOSTLE_ENGINE`, else what `make`
+    makes; an empty URL is that of this process."""
+    url = os.environ.get(VARIABLE) if url is None and environment else url
     if not url:
         return make()
     scheme, there, _ = url.partition("://")

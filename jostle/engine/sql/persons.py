@@ -6,6 +6,7 @@ Everything here is a function of one person's rows: no other row decides what st
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from jostle.engine.sql.dialect import Dialect, subquery
 from jostle.engine.sql.hashes import hashed
@@ -31,6 +32,9 @@ def rows_per_key(
     Where hashes tie the cells decide, so that rows that tie are equal in all of them. With `weighted` also `w`, their
     shares of 2^WEIGHT_BITS.
     """
+    named = [cell if cell.alias.isidentifier() else replace(cell, alias=f"y{i}") for i, cell in enumerate(cells)]
+    more = [f"{cell.alias} AS {name.alias}" for cell, name in zip(cells, named, strict=True) if cell is not name]
+    source, cells = f"SELECT {', '.join(['*', *more])} FROM {subquery(source)}{known(by)}", named
     group = f"PARTITION BY {', '.join(by)}"
     order = ", ".join(["h", *(f"{cell.alias} NULLS LAST" for cell in cells)])
     added = f"row_number() OVER ({group} ORDER BY {order}) AS place"
@@ -38,7 +42,7 @@ def rows_per_key(
         added += f", least(count(*) OVER ({group}), {int(most)}) AS many"
         last, first = (f"({place} * {2**WEIGHT_BITS})" for place in ("place", "(place - 1)"))
         items += f", {dialect.quotient.format(last, 'many')} - {dialect.quotient.format(first, 'many')} AS w"
-    rows = hashed(f"SELECT * FROM {subquery(source)}{known(by)}", cells, dialect)
+    rows = hashed(source, cells, dialect)
     placed = subquery(f"SELECT *, {added} FROM {subquery(rows)}")
     return f"SELECT {items} FROM {placed} WHERE place <= {int(most)}"
 

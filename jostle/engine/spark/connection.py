@@ -1,0 +1,102 @@
+"""One session of a Spark Connect server: queries go, Arrow comes back, and nothing that the server says of rows.
+
+The messages of a server quote values and plans, and the client writes them to a log before anything can catch them, so
+that log is closed. What fails is one `DataError` with a fixed text. A URL may hold a token: it is kept here and told to
+nobody. What is asked again after a lost connection is asked for half a minute, not for ten as the client would.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import warnings
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from jostle.diagnostics import Refusal, refuse
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+T = TypeVar("T")
+_LOGS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark.sql.connect.logging")
+_RETRIES = 5
+_UNTOLD = "the message of the server is not shown: it may quote rows"
+_NO_ANSWER = "the Spark cluster could not do what it was asked, or did not answer"
+_CHECK = "SELECT 'a' = 'A' AS c0, unix_micros(try_cast('1970-01-01' AS TIMESTAMP)) AS c1"
+
+
+class Connection:
+    """Connects when it is first asked anything."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    @cached_property
+    def session(self) -> Any:
+        os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+        warnings.simplefilter("ignore")  # of the client: a warning may quote values
+        with _told("the Spark cluster cannot be reached", "is the URL right, and is the server up?"):
+            from pyspark.sql.connect.client.retries import DefaultPolicy
+            from pyspark.sql.connect.session import SparkSession
+
+            for name in _LOGS:
+                log = logging.getLogger(name)
+                log.disabled, log.propagate = True, False
+            session = SparkSession.builder.remote(self._url).create()
+            session.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES, max_backoff=10_000)])
+            session.conf.set("spark.sql.session.timeZone", "UTC")
+            agrees = list(session.sql(_CHECK).toArrow().to_pylist()[0].values())
+        if agrees != [False, 0]:
+            raise refuse("DataError", "the Spark cluster compares texts by a language, or has no UTC",
+                         help="set its default collation and time zone back to what they are at first")  # fmt: skip
+        self._end = weakref.finalize(self, _stopped, session)
+        return session
+
+    def table(self, query: str) -> pa.Table:
+        """The rows of a query, all at once."""
+        return self.ask(lambda session: session.sql(query).toArrow())
+
+    def batches(self, query: str) -> Iterator[Any]:
+        """The rows of a query as Arrow record batches, as they come."""
+        session = self.session
+        with _told(_NO_ANSWER):
+            plan = session.sql(query)._plan
+            for part in session.client.to_table_as_iterator(plan.to_proto(session.client), plan.observations):
+                if hasattr(part, "to_batches"):
+                    yield from part.to_batches()
+
+    def ask(self, read: Callable[[Any], T], message: str = _NO_ANSWER, help: str | None = None) -> T:
+        """What `read` gives of the session."""
+        session = self.session
+        with _told(message, help):
+            return read(session)
+
+    def close(self) -> None:
+        if "session" in self.__dict__:
+            self._end()
+
+
+def _stopped(session: Any) -> None:
+    """Ends a session; a server that is gone is not waited for."""
+    session.client.set_retry_policies([])
+    with warnings.catch_warnings(), contextlib.suppress(Refusal), _told(_NO_ANSWER):
+        warnings.simplefilter("ignore")
+        session.stop()
+
+
+@contextmanager
+def _told(message: str, help: str | None = None) -> Iterator[None]:
+    """A `DataError` of one's own words for whatever the client or the server raises."""
+    import grpc
+    import pyarrow as pa
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, grpc.RpcError, pa.ArrowException, OSError, ValueError, RuntimeError):
+        raise refuse("DataError", message, help=help or _UNTOLD) from None

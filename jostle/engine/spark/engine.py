@@ -1,0 +1,125 @@
+"""An engine on a Spark cluster, through Spark Connect: Apache Spark 4, services that speak its protocol, Sail.
+
+A data set is a view of the session's, with columns named by us; rows of persons are kept by the cluster. Spark promises
+no order of rows, so nothing here rests on one. A table that is written to while a program runs is refused when its
+files are others than before: parts of a partition share a charge because no row is in two of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import Any
+
+from jostle.diagnostics import refuse
+from jostle.engine.base import Capabilities, Work
+from jostle.engine.remote import RemoteData
+from jostle.engine.spark.connection import Connection
+from jostle.engine.spark.dialect import SPARK
+from jostle.engine.spark.folds import folded, prepare
+from jostle.engine.spark.tables import Frame, cell, listed, located
+from jostle.engine.sql import relations
+from jostle.engine.sql.server import ServerEngine, Stored
+from jostle.plan.plan import Plan, RowExpr
+
+_LARGEST = 64 * 2**20  # bytes of a public table that is sent
+
+
+class Spark(ServerEngine):
+    """Plans run on one session of a Spark Connect server."""
+
+    capabilities = Capabilities(folds=True)
+    remote = "spark"
+    dialect = SPARK
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self.connection = Connection(url)
+        self._watched: dict[str, list[tuple[Frame, frozenset[str]]]] = {}  # by views: what they read, and its files
+        self._prepared = False  # whether the workers were seen to run row programs
+
+    def close(self) -> None:
+        self.connection.close()
+        super().close()
+
+    def located(self, data: RemoteData) -> tuple[Stored, Hashable]:
+        made, identity = located(self.connection, data.names)
+        frame = self.connection.ask(made)
+        fields = self.connection.ask(lambda _: [(f.name, f.dataType.simpleString()) for f in frame.schema.fields])
+        more = len(data.names) - 1
+        label = f"`{data.names[0]}`" + (f" and {more} other path{'s' * (more > 1)}" if more else "")
+        twice = [name for name, _ in fields if sum(name == other for other, _ in fields) > 1]
+        if twice:
+            raise refuse("DataError", f"{label} has two columns `{twice[0]}`")
+        view = self._view(frame.toDF(*(f"c{i}" for i in range(len(fields)))))
+        self._watched[view] = [(made, listed(self.connection, made))]
+        cells = tuple(cell(f"c{i}", kind) for i, (_, kind) in enumerate(fields))
+        return Stored(view, label, tuple(name for name, _ in fields), cells), identity
+
+    def send(self, table: Any) -> str:
+        from pyspark.sql.connect.dataframe import DataFrame
+        from pyspark.sql.connect.plan import LocalRelation
+
+        if table.nbytes > _LARGEST:
+            message = f"a public table of more than {_LARGEST >> 20} MB is not sent to a cluster"
+            raise refuse("DataError", message, help='put it where the cluster reads it, and name it `spark("…")`')
+        return self._view(self.connection.ask(lambda session: DataFrame(LocalRelation(table), session)))
+
+    def keep(self, query: str) -> str:
+        kept = self._view(self.connection.ask(lambda session: session.sql(query).persist()))
+        self._watched[kept] = [read for view, reads in self._watched.items() if view in query for read in reads]
+        return kept
+
+    def _view(self, frame: Any) -> str:
+        name = f"jostle{next(self._numbers)}_"
+        self.connection.ask(lambda _: frame.createOrReplaceTempView(name))
+        return name
+
+    def fetch(self, query: str) -> list[tuple[Any, ...]]:
+        table = self._asked(query)
+        return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+    def columns(self, query: str) -> list[Any]:
+        return [_array(column) for column in self._asked(query).columns]
+
+    def batches(self, query: str, size: int) -> Iterator[Any]:
+        for batch in self.connection.batches(query):
+            for start in range(0, len(batch), size):
+                yield batch.slice(start, size)
+        self._check_files(query)
+
+    def fold(self, plan: Plan, exprs: tuple[RowExpr, ...], work: Work) -> list[Any]:
+        """What `work` makes of the rows, in the partitions of the cluster."""
+        if not self._prepared:
+            prepare(self.connection)
+            self._prepared = True
+        query = relations.vectors(self.relation(plan), exprs)
+        result = folded(self.connection, query, work)
+        self._check_files(query)
+        return result
+
+    def _asked(self, query: str) -> Any:
+        table = self.connection.table(query)
+        self._check_files(query)
+        return table
+
+    def _check_files(self, query: str) -> None:
+        """Refuses what was read of a table whose files are others than when it was opened."""
+        reads = [read for view, reads in self._watched.items() if view in query for read in reads]
+        for frame, files in reads:
+            if listed(self.connection, frame) != files:
+                raise refuse("DataError", "a table of the cluster changed while this program ran",
+                             help="run it again when nobody writes to the table")  # fmt: skip
+
+
+def _array(column: Any) -> Any:
+    """An Arrow column as an array of NumPy's, masked where cells are NULL."""
+    import numpy as np
+    import pyarrow as pa
+
+    missing = column.is_null()
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        values = np.array(column.to_pylist(), dtype=object)
+    else:
+        filled = column.fill_null(False if pa.types.is_boolean(column.type) else 0) if column.null_count else column
+        values = filled.to_numpy()
+    return np.ma.array(values, mask=missing.to_numpy()) if column.null_count else values

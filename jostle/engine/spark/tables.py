@@ -1,0 +1,119 @@
+"""What a program names of a Spark cluster: a table of its catalog, or Parquet files at paths that it reads.
+
+The same data have one budget under all names: they are known by their name in the catalog, by where it says that they
+lie, and by the files that Spark reads. A view is refused, since what it reads may change, and so is a table that is not
+made of files which Spark lists: nothing would tell that two names mean the same rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from jostle.diagnostics import Refusal, refuse
+from jostle.engine.filesets import identities
+from jostle.engine.spark.connection import Connection
+from jostle.engine.sql.cells import NONE
+
+_NAME = re.compile(r"[A-Za-z0-9_$-]+")
+_LISTED = ("parquet", "delta", "orc")
+_TABLES = ("managed", "external")
+
+
+def is_path(name: str) -> bool:
+    return "/" in name
+
+
+Frame = Callable[[Any], Any]
+"""A new data frame of a session: one that is held is answered from what the server found out before."""
+
+
+def located(connection: Connection, names: tuple[str, ...]) -> tuple[Frame, frozenset[Hashable]]:
+    """What is named, and what it is known by."""
+    if all(map(is_path, names)):
+        place = ""
+        marks: set[Hashable] = set()
+    elif len(names) == 1:
+        place, marks = _catalogued(connection, names[0])
+    else:
+        raise refuse("DataError", "`spark` takes one table of the catalog, or paths of Parquet files",
+                     help='`spark("sales.orders")`, `spark("s3://bucket/orders/*.parquet")`')  # fmt: skip
+
+    def frame(session: Any) -> Any:
+        return session.table(place) if place else session.read.parquet(*names)
+
+    files = listed(connection, frame)
+    if not files and not marks:
+        raise refuse("DataError", f"the cluster reads no Parquet file at `{names[0]}`")
+    marks |= {("spark file", file) for file in files}
+    for file in files:
+        marks |= set(_here(file))
+    return frame, frozenset(marks)
+
+
+def listed(connection: Connection, frame: Frame) -> frozenset[str]:
+    """The files that a data frame is read from, as they are now."""
+    help = "are they Parquet files, and can the cluster read them?"
+    return frozenset(connection.ask(lambda session: frame(session).inputFiles(), help=help))
+
+
+def _here(file: str) -> list[tuple[object, ...]]:
+    """What a file is known by in this process, where the cluster is this machine."""
+    parts = urlsplit(file)
+    return identities(unquote(parts.path)) if parts.scheme == "file" else []
+
+
+def _catalogued(connection: Connection, name: str) -> tuple[str, set[Hashable]]:
+    """A table's name in quotes, and what the catalog knows it by."""
+    words = name.split(".")
+    if len(words) > 3 or not all(map(_NAME.fullmatch, words)):
+        raise refuse("DataError", f"`{name}` is no name of a table: letters, digits and `_`, with points between",
+                     help='`spark("catalog.schema.table")`; paths have a `/`')  # fmt: skip
+    place = ".".join(f"`{word}`" for word in words)
+    try:
+        rows = connection.table(f"DESCRIBE TABLE EXTENDED {place}").to_pylist()
+    except Refusal:
+        raise refuse("DataError", f"the cluster has no table `{name}`, or does not show it") from None
+    facts = {str(row["col_name"]).lower(): str(row["data_type"]) for row in rows[_details(rows):]}
+    if facts.get("type", "").lower() not in _TABLES:
+        raise refuse("DataError", f"`{name}` is a view, and what it reads is not known",
+                     help="name the table that it is made of")  # fmt: skip
+    if facts.get("provider", "").lower() not in _LISTED:
+        help = f"tables are read that are kept as {', '.join(_LISTED)}, and paths of Parquet files"
+        raise refuse("DataError", f"the files of the table `{name}` are not known", help=help)
+    default = connection.ask(lambda session: (session.catalog.currentCatalog(), session.catalog.currentDatabase()))
+    full = [*default[: 3 - len(words)], *words] if len(words) < 3 else words
+    marks: set[Hashable] = {("spark table", ".".join(full).lower())}
+    if facts.get("location"):
+        marks.add(("spark place", facts["location"]))
+    return place, marks
+
+
+def _details(rows: list[dict[str, Any]]) -> int:
+    """Where the facts of a table begin, below its columns."""
+    return next((i for i, row in enumerate(rows) if str(row["col_name"]).startswith("# Detailed")), len(rows))
+
+
+def cell(column: str, kind: str) -> tuple[str, str]:
+    """The raw cell of a column of a type of Spark's, and its kind (`sql.cells`)."""
+    if kind in ("tinyint", "smallint", "int", "bigint"):
+        return f"try_cast({column} AS BIGINT)", "BIGINT"
+    if kind in ("float", "double"):
+        return f"CAST({column} AS DOUBLE)", "DOUBLE"
+    if kind == "boolean":
+        return column, "BOOLEAN"
+    if kind == "string" or kind.startswith(("char", "varchar")):
+        return f"try_validate_utf8({column})", "VARCHAR"
+    if kind.startswith("string collate"):
+        return f"try_validate_utf8(collate({column}, 'UTF8_BINARY'))", "VARCHAR"
+    if kind.startswith("decimal"):
+        return f"CAST({column} AS STRING)", "VARCHAR"
+    if kind == "date":
+        return column, "DATE"
+    if kind == "timestamp":
+        return f"unix_micros({column})", "TIMESTAMP us UTC"
+    if kind == "timestamp_ntz":
+        return f"unix_micros(CAST({column} AS TIMESTAMP))", "TIMESTAMP us"
+    return "CAST(NULL AS STRING)", NONE

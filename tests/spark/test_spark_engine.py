@@ -1,0 +1,184 @@
+"""The engine on Spark answers as DuckDB does; what it is told and tells, and what happens when a server goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from jostle.diagnostics import Refusal
+from jostle.engine.base import parts_of
+from jostle.engine.duckdb.engine import DuckDb
+from jostle.engine.filesets import FileSet
+from jostle.engine.remote import RemoteData
+from jostle.engine.spark.engine import Spark
+from jostle.kernels.rowprograms import WEIGHTS
+from jostle.plan.domains import Categories, Integer, Moments, Open, Real
+from jostle.plan.plan import Apply, Bound, Column, Constant, Count, Filter, FixedSum, Join, Key, Plan, Scan
+from jostle.privacy.rows.folds import AtRows, MomentFold, RowsOf
+from jostle.tools.session import Session
+
+from .conftest import sail
+
+N = 400
+DESCRIBED = (
+    ("who", Open("text")), ("k", Integer(0, 4)), ("c", Categories(("red", "green"))), ("x", Real(0.0, 10.0)),
+    ("t", Moments("time", 0, 10**15, None)), ("d", Moments("date", 0, 20000, None)),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Hostile cells in two Parquet files."""
+    draw = np.random.default_rng(4)
+    x = draw.normal(5, 3, N)
+    x[::17], x[::19], x[::23] = np.nan, np.inf, -0.0
+    table = pa.table({
+        "who": [f"p{i % 60}" for i in range(N)], "k": pa.array(draw.integers(-9, 9, N), pa.int32()),
+        "c": [["red", "green", None, "blue", "it's \\ ä"][i % 5] for i in range(N)], "x": x,
+        "t": pa.array(draw.integers(0, 10**15, N), pa.timestamp("us", "UTC")),
+        "d": pa.array(draw.integers(-800_000, 30000, N).astype(np.int32), pa.date32()),
+        "l": [[1]] * N, "A`b": pa.array([None] * N, pa.decimal128(10, 2)),
+    })  # fmt: skip
+    place = tmp_path_factory.mktemp("rows")
+    for i in range(2):
+        pq.write_table(table.slice(i * N // 2, N // 2), place / f"part{i}.parquet")
+    return place
+
+
+@pytest.fixture(scope="module")
+def spark(url: str) -> Iterator[Spark]:
+    engine = Spark(url)
+    yield engine
+    engine.close()
+
+
+def plans(key: str) -> list[Plan]:
+    scan = Scan(key, DESCRIBED)
+    few = Bound(scan, ("who",), 3)
+    high = Filter(scan, Apply(">", (Column("x"), Constant(3.0))))
+    return [scan, high, few, Bound(scan, ("who",), 2, weighted=True), Join(few, high, ("who",), 2)]
+
+
+def answers(engine: Any, plan: Plan, weighted: bool) -> list[Any]:
+    keys = Key(Column("c"), ("red", "green")), Key(Column("k"), range(5))
+    terms = (Count(), FixedSum(Column("x"), 0.0, 10.0, 30), Count(Column("x"), distinct=True))
+    said: list[Any] = [engine.rows(plan)]
+    said += [cells.tolist() for cells in engine.group(plan, keys, (*terms, *[Count(weighted=True)] * weighted))]
+    said += [cells.tolist() for name in ("t", "d", "c") for cells in engine.tally(plan, Column(name))]
+    said += sorted(row for block in engine.vectors(plan, (Column("x"),), 64) for row in block[:, 0].tolist())
+    return said
+
+
+def test_files_of_the_cluster_are_read_as_those_of_this_machine(spark: Spark, folder: Path) -> None:
+    duck = DuckDb()
+    there = spark.open(RemoteData("spark", (f"{folder}/*.parquet",)), public=False)
+    here = duck.open(FileSet.of([duck.file(file) for file in sorted(folder.iterdir())]), public=False)
+    assert there.columns == here.columns and parts_of(there.identity) >= parts_of(here.identity)
+    for at, (a, b) in enumerate(zip(plans(here.key), plans(there.key), strict=True)):
+        assert answers(duck, a, at == 3) == answers(spark, b, at == 3)
+    duck.close()
+
+
+def test_one_name_more_is_no_second_budget_and_views_are_refused(spark: Spark, folder: Path, tmp_path: Path) -> None:
+    def run(query: str) -> None:
+        spark.connection.ask(lambda session: session.sql(query).toArrow())
+
+    run("DROP VIEW IF EXISTS shown")
+    run("DROP TABLE IF EXISTS people")
+    place = tmp_path / "people"
+    run(f"CREATE TABLE people USING parquet LOCATION '{place}' AS SELECT k, x FROM parquet.`{folder}/part0.parquet`")
+    run("CREATE VIEW shown AS SELECT * FROM people")
+    table = spark.open(RemoteData("spark", ("people",)), public=False)
+    full = spark.open(RemoteData("spark", ("default.people",)), public=False)
+    files = sorted(str(part[1]) for part in parts_of(table.identity) if part[0] == "spark file")
+    paths = spark.open(RemoteData("spark", tuple(files)), public=False)
+    assert not parts_of(table.identity).isdisjoint(parts_of(paths.identity)) and files
+    assert parts_of(table.identity) == parts_of(full.identity)
+    scan = Scan(table.key, (("k", Integer(0, 4)),))
+    assert spark.rows(scan) == N // 2
+    wrong = (("shown", "view"), ("nobody", "no table"), ("people; DROP", "no name"), ("/none/*.parquet", "the"))
+    for name, word in wrong:
+        with pytest.raises(Refusal, match=word):
+            spark.open(RemoteData("spark", (name,)), public=False)
+    run("INSERT INTO people SELECT * FROM people")
+    with pytest.raises(Refusal, match="changed while"):
+        spark.rows(Filter(scan, Apply(">=", (Column("k"), Constant(0.0)))))
+
+
+@pytest.mark.parametrize("parts", [1, 2, 7])
+def test_folds_are_the_same_to_the_bit_whatever_the_partitions(spark: Spark, folder: Path, parts: int) -> None:
+    duck = DuckDb()
+    exprs = (Column("x"), Column("k"))
+    work = AtRows(MomentFold(WEIGHTS["nearest"](2, centres=[[0.1, 0.2], [0.5, 0.1]]), 2, 2), 12.0, "l2")
+    here = Scan(duck.open(FileSet.of([duck.file(f) for f in sorted(folder.iterdir())]), public=False).key, DESCRIBED)
+    wanted = duck.fold(here, exprs, work)
+    key = spark.open(RemoteData("spark", (f"{folder}/*.parquet",)), public=False).key
+    stored = spark.stored(key)
+    view = spark._view(spark.connection.ask(lambda session: session.table(stored.table).repartition(parts)))
+    stored.table, before = view, stored.table
+    spark._relations.clear()
+    try:
+        given = spark.fold(Scan(key, DESCRIBED), exprs, work)
+        assert [array.tolist() for array in given] == [array.tolist() for array in wanted]
+        assert int(spark.fold(Scan(key, DESCRIBED), exprs, AtRows(RowsOf(), 1.0, "sup"))[0]) > N // 2
+    finally:
+        stored.table = before
+        spark._relations.clear()
+        duck.close()
+
+
+PROGRAM = """private D = spark("{folder}/*.parquet")
+    described by {{k: 0..4, c: {{"red", "green"}}, x: 0.0..10.0}}
+    protecting who up to 2 rows
+    budget epsilon 100000
+counts = {{{{ select count(*), sum(x) from D group by c with epsilon 50000 }}}}
+release counts
+"""
+
+
+def test_a_program_runs_and_its_token_is_told_nowhere(
+    url: str, folder: Path, tmp_path: Path, capsys: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.setenv("JOSTLE_ENGINE", f"{url}/;user_id=s3cret")
+    session = Session()
+    result = session.run_text(PROGRAM.format(folder=folder))
+    local = Session(engine="").run_text(PROGRAM.format(folder=folder).replace("spark(", "table("))
+    for name in ("count", "sum"):
+        assert np.allclose(result["counts"][name], local["counts"][name], atol=1, rtol=0)
+    told = repr(result.events) + "".join(result.output) + "".join(capsys.readouterr())
+    assert "s3cret" not in told
+    session._interp.kernel.engine.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "word"),
+    [("http://x/;token=s3cret", "no kind"), ("sc://127.0.0.1:1/;token=s3cret", "cannot be reached"),
+     ("sc://", "cannot be reached"), (None, "and this session has none")],
+)  # fmt: skip
+def test_a_url_that_leads_nowhere(url: str | None, word: str, monkeypatch: Any) -> None:
+    monkeypatch.setattr("jostle.engine.spark.connection._RETRIES", 1)
+    monkeypatch.delenv("JOSTLE_ENGINE", raising=False)
+    with pytest.raises(Refusal) as refused:
+        Session(engine=url).run_text(PROGRAM.format(folder="/x"))
+    assert word in str(refused.value) and "s3cret" not in repr(refused.value.diagnostics)
+
+
+def test_a_server_that_goes_is_one_diagnostic_and_the_charge_stays(folder: Path, capfd: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr("jostle.engine.spark.connection._RETRIES", 1)
+    server, at = sail()
+    session = Session(engine=at)
+    text = PROGRAM.format(folder=folder) + "print(1)\nm = {{ select median(x) from D with epsilon 30000 }}\nrelease m\n"
+    session._out = lambda line: server.stop()  # it goes between two measurements
+    with pytest.raises(Refusal) as refused:
+        session.run_text(text)
+    (fault,) = refused.value.diagnostics
+    assert fault.message == "the Spark cluster could not do what it was asked, or did not answer"
+    assert session.so_far().budget["D"]["epsilon"]["spent"] == "80000"
+    assert list(session.so_far().values) == ["counts"]
+    assert not [cell for cell in ("it's", "blue", "jostle0_") if cell in "".join(capfd.readouterr())]

@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from jostle.engine.base import Engine
 
 
-def engine_at(url: str | None, make: Callable[[], Engine], *, environment: bool = True) -> Engine:
-    """The engine at a URL, where none is given and with `environment` at that of `$JOSTLE_ENGINE`, else what `make`
-    makes; an empty URL is that of this process."""
+def engine_at(url: str | None, memory: str | None = None, *, environment: bool = True) -> Engine:
+    """The engine at a URL, where none is given and with `environment` at that of `$JOSTLE_ENGINE`; an empty URL, or
+    none, is the one of this process, which may take so much `memory`."""
     url = os.environ.get(VARIABLE) if url is None and environment else url
     if not url:
-        return make()
+        from jostle.engine.duckdb.engine import DuckDb
+
+        return DuckDb(memory)
     scheme, there, _ = url.partition("://")
     server = next((server for server in SERVERS if there and scheme in server.schemes), None)
     if server is None:

@@ -128,13 +128,12 @@ class Session:
         import jostle.run.library  # noqa: F401 (they implement built-ins)
         from jostle.choice.maker import maker
         from jostle.engine.choice import engine_at
-        from jostle.engine.duckdb.engine import DuckDb
         from jostle.privacy.kernel.kernel import Kernel
         from jostle.privacy.ledger.ledger import Ledger
         from jostle.run.interpreter import Interpreter
         from jostle.run.registry import base_scope
 
-        engine = engine_at(self._engine, lambda: DuckDb(self._memory), environment=self._simulate is None)
+        engine = engine_at(self._engine, self._memory, environment=self._simulate is None)
         interp = Interpreter(
             Kernel(engine, self._stream), base_scope(),
             load_module=lambda path, span: self._modules.load(interp, path, span),

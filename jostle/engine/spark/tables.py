@@ -101,7 +101,7 @@ def cell(column: str, kind: str) -> tuple[str, str]:
     if kind in ("tinyint", "smallint", "int", "bigint"):
         return f"try_cast({column} AS BIGINT)", "BIGINT"
     if kind in ("float", "double"):
-        return f"CAST({column} AS DOUBLE)", "DOUBLE"
+        return f"(CAST({column} AS DOUBLE) + 0e0D)", "DOUBLE"  # no −0, which Sail tells from 0 in windows
     if kind == "boolean":
         return column, "BOOLEAN"
     if kind == "string" or kind.startswith(("char", "varchar")):

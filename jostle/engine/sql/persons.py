@@ -134,7 +134,10 @@ def _term(rows: RowSql, term: GroupTerm, name: str) -> tuple[str, str, bool]:
     if isinstance(term, Count):
         if term.expr is None:
             return "", "count(*)", True
-        return rows.value(term.expr), f"count({'DISTINCT ' if term.distinct else ''}{name})", True
+        value = rows.value(term.expr)
+        if term.distinct and kind_of(term.expr, rows.schema) == "number":
+            value = rows.dialect.unsigned.format(value)
+        return value, f"count({'DISTINCT ' if term.distinct else ''}{name})", True
     check_number("a summary of a group", term.expr, rows.schema)
     if isinstance(term, Extreme):
         return rows.value(term.expr), f"{'max' if term.largest else 'min'}({name})", False

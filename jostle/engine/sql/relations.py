@@ -264,12 +264,20 @@ def _few(side: Relation, on: tuple[str, ...], most: int, *, whole: bool) -> Rela
     """
     aliases = [physical.alias for physical in side.columns.values()]
     keys = [side.columns[name].alias for name in on]
+    groups = [
+        side.dialect.unsigned.format(key) if _signed(side, name) else key for name, key in zip(on, keys, strict=True)
+    ]  # −0 and 0 are joined as one
     cells = persons.cells_of(side.rows())
-    sql = persons.rows_per_key(", ".join(aliases), side.sql, keys, cells, most, dialect=side.dialect)
+    sql = persons.rows_per_key(", ".join(aliases), side.sql, groups, cells, most, dialect=side.dialect)
     if whole:
         without = " OR ".join(f"{key} IS NULL" for key in keys)
         sql = f"{sql} UNION ALL SELECT {', '.join(aliases)} FROM {subquery(side.sql)} WHERE {without}"
     return replace(side, sql=sql, weighted=False, numbered=False, personal=False)
+
+
+def _signed(side: Relation, name: str) -> bool:
+    """Whether a column has doubles, which may be −0."""
+    return not side.columns[name].whole and domain_kind(side.schema[name]) == "number"
 
 
 # Groups --------------------------------------------------------------------------------------------
@@ -305,7 +313,10 @@ def group(source: Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> G
             outer.append(f"count(*) AS a{i}")
             as_text.append(False)
         elif isinstance(term, Count):
-            inner.append(f"{rows.value(term.expr)} AS v{i}")
+            value = rows.value(term.expr)
+            if term.distinct and kind_of(term.expr, source.schema) == "number":
+                value = rows.dialect.unsigned.format(value)
+            inner.append(f"{value} AS v{i}")
             outer.append(f"count({'DISTINCT ' if term.distinct else ''}v{i}) AS a{i}")
             as_text.append(False)
         else:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from jostle.diagnostics import refuse
-from jostle.engine.remote import POSTGRES, SERVERS, VARIABLE, not_installed
+from jostle.engine.remote import POSTGRES, SERVERS, SPARK, VARIABLE, not_installed
 
 if TYPE_CHECKING:
     from jostle.engine.base import Engine
@@ -40,4 +40,12 @@ def _postgres(url: str) -> Engine:
     return Postgres(url)
 
 
-_OF: dict[str, Callable[[str], Engine]] = {POSTGRES.source: _postgres}
+def _spark(url: str) -> Engine:
+    import pyspark.sql.connect  # noqa: F401 (that it is there)
+
+    from jostle.engine.spark.engine import Spark
+
+    return Spark(url)
+
+
+_OF: dict[str, Callable[[str], Engine]] = {POSTGRES.source: _postgres, SPARK.source: _spark}

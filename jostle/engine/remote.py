@@ -27,7 +27,8 @@ class Server:
 POSTGRES = Server(
     "postgres", "a PostgreSQL server", ("postgresql", "postgres"), "postgresql://user@host/database", "postgres"
 )
-SERVERS = (POSTGRES,)
+SPARK = Server("spark", "a Spark cluster", ("sc",), "sc://host:15002", "spark")
+SERVERS = (POSTGRES, SPARK)
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,8 @@ row("bound", "name, part = none, *, sheet, separator, encoding, decimal",
     "Takes what Python or the command line bound to a name.", reads=SOURCE, effect=DECLARES)  # fmt: skip
 row("dataset", "name", "Opens a dataset that its owner has registered.", reads=SOURCE, effect=DECLARES)
 row("postgres", "name", "Opens a table of a PostgreSQL database.", reads=SOURCE, effect=DECLARES)
+row("spark", "*names", "Opens a table of a Spark cluster, or Parquet files that it reads.", reads=SOURCE,
+    effect=DECLARES)  # fmt: skip
 row("vectors_in", "folder", "Reads the arrays of a folder's `.npy` files, by name.", reads=HANDLES, effect=DECLARES)
 
 # Transformations of tables ---------------------------------------------------------------------------
@@ -252,7 +254,7 @@ row("whole", "algorithm, data", "Whole runs of an algorithm, to train the choice
 SOURCES = tuple(name for name, entry in BUILTINS.items() if entry.reads is SOURCE)
 """The functions that open a source, in a declaration or as a public one."""
 
-REMOTE = ("postgres",)
+REMOTE = ("postgres", "spark")
 """Those whose data lie on a server (`engine/remote`)."""
 
 OPENERS = tuple(name for name, entry in BUILTINS.items() if entry.effect is DECLARES)

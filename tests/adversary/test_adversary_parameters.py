@@ -14,9 +14,9 @@ from arena import Arena, Seen, lost, table
 from jostle.kernels.classifiers.fits import branched_model, majority_model, naive_bayes_model
 from jostle.kernels.rowprograms import CONTRIBUTIONS, WEIGHTS
 from jostle.kernels.rowprograms.scales import LARGEST
+from jostle.privacy.rows import folds
 from jostle.privacy.rows.norms import GRID, whole_frames
 from jostle.privacy.rows.program import RowProgram
-from jostle.privacy.scores import vectorsums
 
 SCHEMA = '{x: -1.0..1.0, y: -1.0..1.0, who: {"Ann", "Bob"}, c: {"a", "b"}}'
 T = f'use classifiers\nprivate t = table("t.csv") described by {SCHEMA} protecting rows budget epsilon 9\n'

@@ -182,3 +182,11 @@ def test_a_server_that_goes_is_one_diagnostic_and_the_charge_stays(folder: Path,
     assert session.so_far().budget["D"]["epsilon"]["spent"] == "80000"
     assert list(session.so_far().values) == ["counts"]
     assert not [cell for cell in ("it's", "blue", "jostle0_") if cell in "".join(capfd.readouterr())]
+
+
+def test_numbers_are_not_read_as_texts_which_the_server_writes_in_its_own_way(spark: Spark) -> None:
+    opened = spark.open({"x": np.array([0.5, 1e300])}, public=True)
+    for plan in (Scan(opened.key, (("x", Open("text")),)), Bound(Scan(opened.key, (("x", Open("real")),)), ("x",), 1)):
+        with pytest.raises(Refusal, match="Spark cannot write a number"):
+            spark.check((Filter(plan, Constant(True)),))
+    spark.check(Scan(opened.key, (("x", Open("real")),)))

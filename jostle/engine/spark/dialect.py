@@ -69,7 +69,7 @@ SPARK = Dialect(
     whole_wide=f"(CAST({_HIGH} AS DECIMAL(38,0)) * {2**40} + CAST(CAST({_LOW} AS BIGINT) AS DECIMAL(38,0)))",
     floor=f"coalesce(CAST(floor({_WHOLE}) AS DOUBLE), {{0}})",
     even="bround({0}, 0)", away="round({0}, 0)",
-    remainder="({0} % {1})", unsigned="({0} + 0e0D)", bits=_bits(), spelled="CAST(NULL AS STRING)",
+    remainder="({0} % {1})", unsigned="({0} + 0e0D)", bits=_bits(),
     quotient="(({0}) div ({1}))", xor="(({0}) ^ ({1}))", right="shiftright({0}, {1})",
     total="coalesce(CAST(sum(CAST({0} AS DECIMAL(38,0))) AS STRING), '0')",
     double_of="try_cast(btrim({0}, ' \t') AS DOUBLE)", whole_of="try_cast({0} AS BIGINT)",

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 from jostle.diagnostics import refuse
 from jostle.engine.sql.dialect import Dialect, doubled_quotes
-from jostle.plan.plan import Apply, Scan
+from jostle.plan.plan import Apply, Bound, Scan
 
 
-def check(question: object, dialect: Dialect, check_scan: Callable[[Scan], None]) -> None:
-    """Refuses an operation, a text or a scan that is not done alike, anywhere in a question: in what it is made of,
+def check(question: object, dialect: Dialect, check_source: Callable[[Scan | Bound], None]) -> None:
+    """Refuses an operation, a text or a data set that is not done alike, anywhere in a question: in what it is made of,
     plans, expressions, keys and descriptions, all of which are public."""
     if not dialect.refused and dialect.spelled and dialect.quoted is doubled_quotes:
         return
@@ -22,8 +22,8 @@ def check(question: object, dialect: Dialect, check_scan: Callable[[Scan], None]
             dialect.literal(part)
         elif isinstance(part, Apply):
             need(part.op, dialect)
-        elif isinstance(part, Scan):
-            check_scan(part)
+        elif isinstance(part, Scan | Bound):
+            check_source(part)
         inner: list[object] = []
         if isinstance(part, tuple | list):
             inner = [*part]

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 
+from jostle.diagnostics import refuse
 from jostle.engine.sql import functions
 from jostle.engine.sql.dialect import Dialect, clamped
 from jostle.engine.sql.rows import Physical
@@ -43,6 +44,9 @@ def number(d: Dialect, cell: str, kind: str) -> str:
 
 def text(d: Dialect, cell: str, kind: str) -> str:
     """A text that is not empty, or NULL: dates in ISO order, booleans as `true` and `false`."""
+    if kind in FLOATS and not d.spelled:
+        message = f"{d.name} cannot write a number that may not be whole as the other engines do"
+        raise refuse("DataError", message, help="describe the column as a number; persons are told by whole numbers")
     if kind in FLOATS:
         return f"CASE WHEN {d.finite.format(cell)} THEN {d.spelled.format(cell)} END"
     if kind == "VARCHAR":

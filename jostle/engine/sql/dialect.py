@@ -65,7 +65,7 @@ class Dialect:
     exp: str = "exp({0})"  # of finite doubles below 710, 0 where it is below the doubles
     unsigned: str = "{0}"  # the same double, and 0 for −0 where the database tells them apart in DISTINCT or windows
     bits: str  # the 64 bits of a finite double, as a BIGINT; those of 0 for −0
-    spelled: str  # the shortest text that reads back as a finite double, as in `1.0`, `0.1`, `1e-300`, `1e+16`
+    spelled: str = ""  # the shortest text that reads back as a finite double, as `1.0`, `1e+16`; empty where it cannot
 
     # Whole numbers
     quotient: str  # of integers, where they are not negative taken down, where nothing is left exactly; NULL of NULL

@@ -48,10 +48,10 @@ class SqlEngine(ABC):
 
     def check(self, question: object) -> None:
         """Refuses with `DataError`, before anything is charged, what the database cannot do as the others do."""
-        able.check(question, self.dialect, self.check_scan)
+        able.check(question, self.dialect, self.check_source)
 
-    def check_scan(self, scan: Scan) -> None:
-        """The same of how a data set is described; nothing where each kind of cell can be each domain."""
+    def check_source(self, plan: Scan | Bound) -> None:
+        """The same of how a data set is described, and of what tells whose a row is."""
         return
 
     def relation(self, plan: Plan) -> relations.Relation:

@@ -181,6 +181,18 @@ class ServerEngine(SqlEngine):
         )
         return self._relations[plan]
 
+    def check_source(self, plan: Scan | Bound) -> None:
+        """Refuses a description, or what tells whose a row is, for which the server has no text of a number."""
+        scan = plan.scan if isinstance(plan, Bound) else plan
+        stored = self.stored(scan.data)
+        for name, domain in scan.columns:
+            sql_cells.clean(self.dialect, *stored.cell(name), domain)
+        if isinstance(plan, Bound):
+            self._person([stored.cell(name) for name in plan.by])
+        if isinstance(plan, Bound) and plan.owners is not None:
+            sql_cells.identity(self.dialect, *stored.cell(plan.owners.on))
+            self._claims(plan.owners)
+
     def _size(self, stored: Stored) -> int:
         if stored.size is None:
             stored.size = self._count(stored.table)

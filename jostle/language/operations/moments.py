@@ -76,7 +76,7 @@ def _days(kind: str) -> Callable[..., Interval]:
     def bounds(moment: Interval, many: Interval) -> Interval:
         few, most = (max(-_FARTHEST, min(_FARTHEST, end)) for end in many)
         low, high = moment[0] + math.floor(few * unit), moment[1] + math.ceil(most * unit)
-        return max(low, first), min(high, last)
+        return max(min(low, last), first), min(max(high, first), last)  # of none at all, an end of the calendar
 
     return bounds
 

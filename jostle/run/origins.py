@@ -124,9 +124,14 @@ def opened(interp: Any, origin: Any, span: Span | None, *, public: bool, names: 
     try:
         if isinstance(origin, RemoteData):
             need_server(origin, interp.kernel.engine.remote)
-        return interp.kernel.engine.open(origin, public=public, names=tuple(dict.fromkeys(names)))
+        data = interp.kernel.engine.open(origin, public=public, names=tuple(dict.fromkeys(names)))
+        ledger = interp.kernel.ledger
+        registered = ledger.known_as(data.identity) if isinstance(origin, RemoteData) and ledger is not None else None
     except Refusal as refusal:
         raise refusal.at(span) from None
+    if registered is not None:  # a cluster on this machine reads files of this machine
+        raise _registered(registered, span)
+    return data
 
 
 def not_registered(interp: Any, origin: Any, span: Span | None) -> None:
@@ -138,10 +143,12 @@ def not_registered(interp: Any, origin: Any, span: Span | None) -> None:
     except Refusal as refusal:
         raise refusal.at(span) from None
     if name is not None:
-        raise refuse(
-            "PrivateValue", f"this file is registered as the dataset `{name}`", span,
-            help=f'read it as that: `private {name} = dataset("{name}")`',
-        )  # fmt: skip
+        raise _registered(name, span)
+
+
+def _registered(name: str, span: Span | None) -> Refusal:
+    help = f'read it as that: `private {name} = dataset("{name}")`'
+    return refuse("PrivateValue", f"this file is registered as the dataset `{name}`", span, help=help)
 
 
 def refuse_private(interp: Any, origin: Any, span: Span | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from jostle.accounting.amounts import QUANTA, Amount
+from jostle.accounting.definitions import Measure
+from jostle.accounting.units import Unit
 from jostle.diagnostics import Refusal
 from jostle.engine.base import parts_of
 from jostle.engine.duckdb.engine import DuckDb
@@ -20,6 +24,8 @@ from jostle.engine.spark.engine import Spark
 from jostle.kernels.rowprograms import WEIGHTS
 from jostle.plan.domains import Categories, Integer, Moments, Open, Real
 from jostle.plan.plan import Apply, Bound, Column, Constant, Count, Filter, FixedSum, Join, Key, Plan, Scan
+from jostle.privacy.ledger.ledger import Ledger
+from jostle.privacy.ledger.registered import Terms
 from jostle.privacy.rows.folds import AtRows, MomentFold, RowsOf
 from jostle.tools.session import Session
 
@@ -153,6 +159,20 @@ def test_a_program_runs_and_its_token_is_told_nowhere(
         assert np.allclose(result["counts"][name], local["counts"][name], atol=1, rtol=0)
     told = repr(result.events) + "".join(result.output) + "".join(capsys.readouterr())
     assert "s3cret" not in told
+    session._interp.kernel.engine.close()
+
+
+def test_a_registered_file_is_no_other_data_of_a_cluster_on_this_machine(
+    url: str, folder: Path, tmp_path: Path
+) -> None:
+    ledger, file = tmp_path / "ledger.db", tmp_path / "people.parquet"
+    shutil.copy(folder / "part0.parquet", file)
+    unit, budget = Unit(), Measure("pure", Amount("epsilon", QUANTA))
+    Ledger(ledger).register(Terms("people", "table", str(file), (("k", Integer(0, 4)),), unit, budget))
+    session = Session(engine=url, ledger=ledger)
+    for program in (PROGRAM.format(folder=tmp_path), f'D = spark("{file}")'):
+        with pytest.raises(Refusal, match="registered as the dataset `people`"):
+            session.run_text(program)
     session._interp.kernel.engine.close()
 
 

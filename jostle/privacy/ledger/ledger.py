@@ -11,13 +11,14 @@ refused. Only an owner's commands register and update; a program can charge and 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from jostle.accounting.budget_tree import Cost
 from jostle.diagnostics import refuse
+from jostle.engine.base import parts_of
 from jostle.engine.files import OpenFile, open_file
 from jostle.engine.filesets import identities, stem
 from jostle.jsontext import digest
@@ -102,10 +103,15 @@ class Ledger:
             raise refuse("DataError", f"`{file.path}` is the ledger itself, which no program reads")
         here = {file.identity, *identities(file.real)}
         for dataset in self.datasets():
-            marks = {_identity(m) for m in (dataset.state.mark, _mark(dataset.terms.path)) if m is not None}
-            if stem(dataset.terms.path) == stem(file.real) or here & marks:
+            if stem(dataset.terms.path) == stem(file.real) or here & _marks(dataset):
                 return dataset.terms.name
         return None
+
+    def known_as(self, identity: Hashable) -> str | None:
+        """The dataset whose file is among what data of a server are known by."""
+        if not self.store.exists():
+            return None
+        return next((dataset.terms.name for dataset in self.datasets() if parts_of(identity) & _marks(dataset)), None)
 
     def charge(self, growths: Sequence[Growth]) -> Outcome:
         """Writes all of these down, or none of them where one does not fit or anything is wrong."""
@@ -237,6 +243,11 @@ def _check(dataset: Dataset, growth: Growth) -> None:
         )
     if len(growth.amount) != dataset.terms.measure.width or min(growth.amount) < 0:
         raise refuse("LedgerError", f"this charge on `{growth.name}` is no charge", help="nothing was charged")
+
+
+def _marks(dataset: Dataset) -> set[Hashable]:
+    """What the file of a dataset is known by, as it was registered and as it is."""
+    return {_identity(m) for m in (dataset.state.mark, _mark(dataset.terms.path)) if m is not None}
 
 
 def _identity(mark: FileMark) -> tuple[object, ...]:

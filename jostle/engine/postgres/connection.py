@@ -5,7 +5,8 @@ as the connection: a row that moves from one group to another meanwhile is in on
 system's catalog alone, so that no function of a user's runs, and texts are written alike wherever the server stands.
 
 What a server says of an error may quote a cell, and what a client says may quote the URL: neither is passed on. After
-an error the connection is given up; the next query makes a new one, and sees what the tables are then.
+an error the connection is given up. Before anything of a table was read the next query makes a new one. Later none is
+made: a row that moved from one part of a table to another meanwhile would be in both, and parts are paid for once.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from jostle.diagnostics import Refusal, refuse
 
 T = TypeVar("T")
 OLDEST = 150_000
+_AGAIN = "run the program again; in a notebook or the shell, begin a new session"
 _SETTINGS = """SET LOCAL search_path = pg_catalog; SET LOCAL datestyle = ISO; SET LOCAL intervalstyle = postgres;
 SET LOCAL timezone = 'UTC'; SET LOCAL extra_float_digits = 1; SET LOCAL standard_conforming_strings = on;
 SET LOCAL row_security = off; SET LOCAL jit = off; SET LOCAL statement_timeout = 0;
@@ -36,6 +38,7 @@ class Connection:
         self._held: list[Any] = []  # the open connection, if there is one
         self._owner = os.getpid()
         self._server: tuple[int, int] | None = None
+        self._seen = self._lost = False  # whether rows of a table were read, and whether their state is gone
         self._close = weakref.finalize(self, _close, self._held, self._owner)
 
     def close(self) -> None:
@@ -50,20 +53,24 @@ class Connection:
             raise unreadable("the server")
         return self._server
 
-    def rows(self, query: str, label: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-        """The rows of a query."""
-        return self.read(query, label, lambda cursor: cursor.fetchall(), values)
-
-    def read(self, query: str, label: str, take: Callable[[Any], T], values: tuple[Any, ...] = ()) -> T:
-        """What `take` makes of the cursor of a query."""
+    def catalog(self, query: str, label: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        """The rows of a query that reads no table of a user's."""
         with self._told(label), self._open().cursor(binary=True) as cursor:
             cursor.execute(query, values or None)
+            return list(cursor.fetchall())
+
+    def read(self, query: str, label: str, take: Callable[[Any], T]) -> T:
+        """What `take` makes of the cursor of a query."""
+        with self._told(label), self._open().cursor(binary=True) as cursor:
+            cursor.execute(query)
+            self._seen = True
             return take(cursor)
 
     def blocks(self, query: str, label: str, size: int) -> Iterator[tuple[list[Any], list[tuple[Any, ...]]]]:
         """The columns' description and at most `size` rows of a query at a time, as the server has them."""
         with self._told(label), self._open().cursor("blocks", binary=True) as cursor:
             cursor.execute(query)
+            self._seen = True
             while rows := cursor.fetchmany(size):
                 yield cursor.description, rows
 
@@ -80,6 +87,7 @@ class Connection:
     def _give_up(self) -> None:
         import psycopg
 
+        self._lost = self._seen
         while self._held:
             with contextlib.suppress(psycopg.Error, OSError):
                 self._held.pop().close()
@@ -91,6 +99,9 @@ class Connection:
             return self._held[0]
         if os.getpid() != self._owner:
             raise refuse("DataError", "the connection to PostgreSQL is another process's")
+        if self._lost:
+            message = "the connection to PostgreSQL broke after data were read, and they may be others by now"
+            raise refuse("DataError", message, help=_AGAIN)
         try:
             connection = psycopg.connect(
                 self._url, autocommit=True, prepare_threshold=None, client_encoding="UTF8", connect_timeout=30
@@ -128,7 +139,7 @@ def unreadable(label: str) -> Refusal:
     """What is said of every error, whatever the server says of it."""
     return refuse(
         "DataError", f"{label} cannot be read: the connection broke, or the server gave the query up",
-        help="the server's log says more; the next query connects again",
+        help=f"the server's log says more; {_AGAIN}",
     )  # fmt: skip
 
 

@@ -150,7 +150,7 @@ class Postgres(SqlEngine):
     # Queries -----------------------------------------------------------------------------------------
 
     def fetch(self, query: str) -> list[tuple[Any, ...]]:
-        return self._connection.rows(query, "the data")
+        return self._connection.read(query, "the data", lambda cursor: list(cursor.fetchall()))
 
     def columns(self, query: str) -> list[Any]:
         def take(cursor: Any) -> list[Any]:

@@ -74,7 +74,7 @@ def stored_table(connection: Connection, name: str, described: tuple[str, ...]) 
     """The table that a program calls `name`, `schema.table`, or of the schema `public`. Refuses with `DataError`."""
     label = f"`{name}`"
     full = name if "." in name else f"public.{name}"
-    meant = connection.rows(_MEANT, label, (full,))
+    meant = connection.catalog(_MEANT, label, (full,))
     if len(meant) != 1:
         raise _unknown(connection, full) if not meant else refuse("DataError", f"{label} may be two tables")
     ((number, schema, table, kind, policies),) = meant
@@ -84,11 +84,11 @@ def stored_table(connection: Connection, name: str, described: tuple[str, ...]) 
     if policies:
         message = f"{label} has policies that hide rows from this user"
         raise refuse("DataError", message, help="connect as a user whom they do not concern")
-    kin = connection.rows(_KIN, label, (number,))
+    kin = connection.catalog(_KIN, label, (number,))
     if any(kind == "f" for _, kind in kin):
         raise refuse("DataError", f"{label} has parts on another server")
     columns = {}
-    for column, type_name, sort, made in connection.rows(_COLUMNS, label, (number,)):
+    for column, type_name, sort, made in connection.catalog(_COLUMNS, label, (number,)):
         if made and column in described:
             raise refuse("DataError", f"the column `{column}` of {label} is calculated when it is read")
         columns[column] = _stored(column, "none" if made else "text" if sort == "e" else type_name)
@@ -105,7 +105,7 @@ def _stored(column: str, type_name: str) -> Stored:
 
 
 def _unknown(connection: Connection, name: str) -> Refusal:
-    names = [row[0] for row in connection.rows(_NAMES, "the catalog")]
+    names = [row[0] for row in connection.catalog(_NAMES, "the catalog")]
     listed = f"it has {', '.join(names[:12])}" if names else "there is none that this user may read"
     return refuse("DataError", f"the database has no table `{name}`", help=did_you_mean(name, names) or listed)
 

@@ -41,9 +41,10 @@ def _postgres(url: str) -> Engine:
 
 
 def _spark(url: str) -> Engine:
-    import pyspark.sql.connect  # noqa: F401 (that it is there)
-
+    from jostle.engine.spark.connection import client
     from jostle.engine.spark.engine import Spark
+
+    client()  # that it is there
 
     return Spark(url)
 

@@ -75,9 +75,7 @@ class FakeBench:
     def instance(self, database: int, scale: float, seed: int) -> float:
         return self.sizes[database] * scale
 
-    def features(
-        self, instance: Any, epsilon: float | None, seed: int, names: Collection[str]
-    ) -> dict[str, float]:
+    def features(self, instance: Any, epsilon: float | None, seed: int, names: Collection[str]) -> dict[str, float]:
         self.calls.append(("features", epsilon))
         private = sum(name not in self.public for name in names)
         noise = 0.0 if epsilon is None else self.sensitivity * private / epsilon

@@ -181,5 +181,3 @@ def _meant(asked: Case, rows: list[meaning.Row]) -> Any:
         case "rows":
             return len(rows)
     raise meaning.Unknown
-
-

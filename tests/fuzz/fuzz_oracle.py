@@ -126,7 +126,7 @@ class Engines:
         self._made: dict[Path, duckdb_engine.DuckDb] = {}
         self.folder = Path()
 
-    def __call__(self) -> duckdb_engine.DuckDb:
+    def __call__(self, memory: str | None = None) -> duckdb_engine.DuckDb:
         if self.folder not in self._made:
             self._made[self.folder] = self._make()
         return self._made[self.folder]

@@ -43,6 +43,7 @@ class Session:
         simulate: int | None = None,
         ledger: str | Path | None = None,
         memory: str | None = None,
+        engine: str | None = None,
         cwd: Path | None = None,
     ) -> None:
         self.result = Result()

@@ -38,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
 def shell(folder: Path, command: str, **more: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(folder / "state"), **more}
     words = ["bash", "-o", "pipefail", "-c", command.replace("jostle", f"{sys.executable} -m jostle")]
-    return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=900, check=False)
+    return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=240, check=False)
 
 
 def total(text: str, name: str) -> int:
@@ -83,7 +83,7 @@ def test_a_trace_on_a_full_disk_loses_no_answer(folder: Path) -> None:
 def test_an_output_without_our_signs(folder: Path, encoding: str) -> None:
     (folder / "p.jst").write_text('print("☃ ε")\n' + PROGRAM, encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "-m", "jostle", "run", "p.jst"], cwd=folder, capture_output=True, timeout=900, check=False,
+        [sys.executable, "-m", "jostle", "run", "p.jst"], cwd=folder, capture_output=True, timeout=240, check=False,
         env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": encoding, "LC_ALL": "C"},
     )  # fmt: skip
     assert done.returncode == 0 and done.stderr == b"" and b"2 of 4 spent" in done.stdout
@@ -92,15 +92,20 @@ def test_an_output_without_our_signs(folder: Path, encoding: str) -> None:
     assert checked.returncode == 1 and checked.stderr.isascii() and "cannot be part of a name" in checked.stderr
 
 
+def _heard() -> None:
+    """Tests that were themselves begun deaf to a terminal's end (`nohup`) begin none that are."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 def started(folder: Path, *words: str, **files: Any) -> subprocess.Popen[str]:
     """A run that has released what it will release, and waits."""
     (folder / "p.jst").write_text(PROGRAM + WAITING, encoding="utf-8")
     running = subprocess.Popen(
         [sys.executable, "-m", "jostle", "run", "p.jst", "--trace", "t.jsonl", *words], cwd=folder, text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(folder / "state")},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(folder / "state")}, preexec_fn=_heard,
         **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **files},
     )  # fmt: skip
-    end = time.monotonic() + 900
+    end = time.monotonic() + 240
     while not (folder / "t.jsonl").exists() or '"second"' not in (folder / "t.jsonl").read_text(encoding="utf-8"):
         assert running.poll() is None and time.monotonic() < end
         time.sleep(0.05)
@@ -114,7 +119,7 @@ def test_a_run_that_is_stopped_tells_what_it_released(folder: Path, number: sign
     """By Ctrl-C, a time limit, or a terminal that goes."""
     running = started(folder, "--format", form)
     running.send_signal(number)
-    out, err = running.communicate(timeout=900)
+    out, err = running.communicate(timeout=240)
     assert running.returncode == 128 + number and "what was charged stays charged" in err and "Traceback" not in err
     if form == "json":
         document = json.loads(out)
@@ -131,7 +136,7 @@ def test_what_a_closed_terminal_could_not_show_is_kept(folder: Path) -> None:
     os.close(theirs)
     os.close(ours)
     running.send_signal(signal.SIGHUP)
-    running.wait(timeout=900)
+    running.wait(timeout=240)
     again = shell(folder, "jostle again")
     assert running.returncode == 1 and abs(total(again.stdout, "second") - 4300) < 60
 

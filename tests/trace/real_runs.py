@@ -128,6 +128,8 @@ def _html(name: str) -> str:
 
 def _otlp(name: str) -> str:
     spans = json.loads(otlp(events(name)))["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    for span in spans:
+        span["attributes"] = [a for a in span["attributes"] if a["key"] not in ("jostle.date", "jostle.version")]
     return "".join(json.dumps(normal(span), ensure_ascii=False) + "\n" for span in spans)
 
 

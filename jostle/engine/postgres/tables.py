@@ -79,7 +79,7 @@ def stored_table(connection: Connection, name: str, described: tuple[str, ...]) 
         raise _unknown(connection, full) if not meant else refuse("DataError", f"{label} may be two tables")
     ((number, schema, table, kind, policies),) = meant
     if kind in _KINDS:
-        help = "name the table that its rows are stored in, `postgres(\"schema.table\")`"
+        help = 'name the table that its rows are stored in, `postgres("schema.table")`'
         raise refuse("DataError", f"{label} is {_KINDS[kind]}, and only tables are read", help=help)
     if policies:
         message = f"{label} has policies that hide rows from this user"

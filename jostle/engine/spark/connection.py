@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import sys
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
@@ -30,6 +31,24 @@ _NO_ANSWER = "the Spark cluster could not do what it was asked, or did not answe
 _CHECK = "SELECT 'a' = 'A' AS c0, unix_micros(try_cast('1970-01-01' AS TIMESTAMP)) AS c1"
 
 
+def client() -> tuple[Any, Any]:
+    """What makes a session, and what says how often is asked again; `ImportError` where the packages are not there.
+
+    A program that came by `python -c` has no file, which the package takes for a test of its own, and exits.
+    """
+    main = sys.modules["__main__"]
+    nameless = not hasattr(main, "__file__")
+    if nameless:
+        main.__file__ = ""
+    try:
+        from pyspark.sql.connect.client.retries import DefaultPolicy
+        from pyspark.sql.connect.session import SparkSession
+    finally:
+        if nameless:
+            del main.__file__
+    return SparkSession.builder, DefaultPolicy
+
+
 class Connection:
     """Connects when it is first asked anything."""
 
@@ -41,14 +60,13 @@ class Connection:
         os.environ.setdefault("GRPC_VERBOSITY", "NONE")
         warnings.simplefilter("ignore")  # of the client: a warning may quote values
         with _told("the Spark cluster cannot be reached", "is the URL right, and is the server up?"):
-            from pyspark.sql.connect.client.retries import DefaultPolicy
-            from pyspark.sql.connect.session import SparkSession
+            builder, policy = client()
 
             for name in _LOGS:
                 log = logging.getLogger(name)
                 log.disabled, log.propagate = True, False
-            session = SparkSession.builder.remote(self._url).create()
-            session.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES, max_backoff=10_000)])
+            session = builder.remote(self._url).create()
+            session.client.set_retry_policies([policy(max_retries=_RETRIES, max_backoff=10_000)])
             session.conf.set("spark.sql.session.timeZone", "UTC")
             agrees = list(session.sql(_CHECK).toArrow().to_pylist()[0].values())
         if agrees != [False, 0]:

@@ -76,7 +76,7 @@ def _catalogued(connection: Connection, name: str) -> tuple[str, set[Hashable]]:
         rows = connection.table(f"DESCRIBE TABLE EXTENDED {place}").to_pylist()
     except Refusal:
         raise refuse("DataError", f"the cluster has no table `{name}`, or does not show it") from None
-    facts = {str(row["col_name"]).lower(): str(row["data_type"]) for row in rows[_details(rows):]}
+    facts = {str(row["col_name"]).lower(): str(row["data_type"]) for row in rows[_details(rows) :]}
     if facts.get("type", "").lower() not in _TABLES:
         raise refuse("DataError", f"`{name}` is a view, and what it reads is not known",
                      help="name the table that it is made of")  # fmt: skip

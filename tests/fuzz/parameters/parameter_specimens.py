@@ -15,13 +15,13 @@ import pytest
 
 from jostle.kernels import rowprograms
 from jostle.kernels.rowprograms import scales
-from jostle.privacy.rows import arrays, functions, sums
+from jostle.privacy.rows import arrays, folds, functions, sums
 from jostle.privacy.rows.arrays import reshape, total
 from jostle.privacy.rows.expressions import Columns, Constant, Unary, comparison, constant
 from jostle.privacy.rows.functions import Weights
 from jostle.privacy.rows.norms import GRID
 from jostle.privacy.rows.program import program
-from jostle.privacy.scores import cells, vectorsums
+from jostle.privacy.scores import cells
 
 Patch = pytest.MonkeyPatch
 
@@ -78,12 +78,12 @@ def a_product_that_rounds(patch: Patch) -> None:
 
 def frames_of_any_length(patch: Patch) -> None:
     """Frames are taken as a program gives them."""
-    patch.setattr(vectorsums, "whole_frames", lambda frames, squared, radius: np.trunc(frames * GRID / radius))
+    patch.setattr(folds, "whole_frames", lambda frames, squared, radius: np.trunc(frames * GRID / radius))
 
 
 def weights_above_one(patch: Patch) -> None:
     """Weights of a row are each at most 1, and not all of them together."""
-    patch.setattr(vectorsums, "whole_weights", lambda weights: weights)
+    patch.setattr(folds, "whole_weights", lambda weights: weights)
 
     def within(d: int, *, radii: Any) -> Weights:
         edges = scales.numbers(radii, (None,), "radii")

@@ -1,4 +1,3 @@
-# ruff: noqa: E501 (a table row stands on one line)
 """Small private tables, each beside its neighbours: a row more, first, in the middle or last; other orders and batches.
 
 A world is one program's declarations over one table, in a session for every variant of the table. Noise is replaced by
@@ -214,7 +213,7 @@ def evaluate(session: Session, text: str, values: dict[str, Any]) -> Any:
     return result
 
 
-BATCHES = (("jostle.privacy.kernel.reader", "BATCH"), ("jostle.privacy.scores.vectorsums", "BATCH"), ("jostle.privacy.scores.rowcounts", "BLOCK"),
+BATCHES = (("jostle.privacy.rows.folds", "BATCH"), ("jostle.privacy.scores.rowcounts", "BLOCK"),
            ("jostle.privacy.rows.factored", "CHUNK"), ("jostle.privacy.rows.sums", "FOLD"))  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -37,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
 
 def shell(folder: Path, command: str, **more: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(folder / "state"), **more}
-    words = ["bash", "-o", "pipefail", "-c", command.replace("jostle", f"{sys.executable} -m jostle")]
+    words = ["bash", "-o", "pipefail", "-c", re.sub(r"(?<![/\w])jostle ", f"{sys.executable} -m jostle ", command)]
     return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=240, check=False)
 
 
@@ -93,8 +94,9 @@ def test_an_output_without_our_signs(folder: Path, encoding: str) -> None:
 
 
 def _heard() -> None:
-    """Tests that were themselves begun deaf to a terminal's end (`nohup`) begin none that are."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    """Tests that were themselves begun deaf to a terminal (`nohup`, `&`) begin none that are."""
+    for number in (signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def started(folder: Path, *words: str, **files: Any) -> subprocess.Popen[str]:

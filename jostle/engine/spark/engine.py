@@ -13,7 +13,7 @@ from typing import Any
 from jostle.diagnostics import refuse
 from jostle.engine.base import Capabilities, Work
 from jostle.engine.remote import RemoteData
-from jostle.engine.spark.connection import Connection
+from jostle.engine.spark.connection import Connection, client
 from jostle.engine.spark.dialect import SPARK
 from jostle.engine.spark.folds import folded, prepare
 from jostle.engine.spark.tables import Frame, cell, listed, located
@@ -56,6 +56,7 @@ class Spark(ServerEngine):
         return Stored(view, label, tuple(name for name, _ in fields), cells), identity
 
     def send(self, table: Any) -> str:
+        client()
         from pyspark.sql.connect.dataframe import DataFrame
         from pyspark.sql.connect.plan import LocalRelation
 

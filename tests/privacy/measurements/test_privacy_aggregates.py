@@ -64,7 +64,8 @@ def neighbours(unit: str) -> Iterator[tuple[Rows, Rows]]:
     rows = [("Cem", *kind) for kind in KINDS]
     if unit.startswith("who"):
         mine = [list(c) for n in (1, 2, 3) for c in itertools.combinations(rows, n)]
-        yield from ((others, [*others, *some]) for others in ([], OTHERS) for some in mine)
+        yield from ((OTHERS, [*OTHERS, *some]) for some in mine)
+        yield from (([], some) for some in mine if len(some) == 2)
     elif "public size" in unit:
         yield from (([a, b], [a, c]) for a in rows for b, c in itertools.combinations(rows, 2))
     else:

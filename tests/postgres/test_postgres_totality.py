@@ -98,7 +98,8 @@ def test_constants_are_not_calculated_where_they_would_raise(load: Any, execute:
         plain = [n for n in some if n or name not in ("divide", "remainder")]
         queries = [template.format("x", D.number(n)) for n in plain] + [template.format(D.number(n), "y") for n in some]
         queries += [template.format(D.number(n), D.number(m)) for n in some for m in plain]
-        execute(f"SELECT {', '.join(queries)} FROM pairs")
+        rows = execute(f"SELECT {', '.join(queries)} FROM pairs")
+        assert [len(row) for row in rows] == [len(queries)] * 4
 
 
 def away(value: float) -> float:

@@ -33,8 +33,7 @@ from jostle.engine.memory import memory_limit
 from jostle.engine.objects import Objects
 from jostle.engine.spill import SpillFolder
 from jostle.engine.sql import persons, relations
-from jostle.engine.sql.cells import NATIVE, WHOLE, clean, identity, number, text
-from jostle.engine.sql.dialect import Dialect
+from jostle.engine.sql.cells import NATIVE, clean, identity, number, text
 from jostle.engine.sql.engine import SqlEngine
 from jostle.plan.domains import Domain, Open
 from jostle.plan.kinds import domain_kind
@@ -226,7 +225,7 @@ class DuckDb(SqlEngine):
                 raise refuse("DataError", f"{raw.label} has no column `{name}` to protect")
         table = raw.table([raw.columns.index(name) for name in needed])
         if owners is None:
-            person = _person(self.dialect, [raw.cell(name) for name in plan.by])
+            person = persons.owner([raw.cell(name) for name in plan.by], self.dialect)
             return f"SELECT *, {person} AS q FROM {table}", self._size(raw, table)
         rows = f"SELECT *, {identity(self.dialect, *raw.cell(owners.on))} AS k FROM {table}"
         kept = self.keep(f"SELECT t.*, o.q FROM ({rows}) t JOIN ({self._claims(owners)}) o ON t.k = o.k", raw)
@@ -314,12 +313,3 @@ def _close(connection: Any, folder: SpillFolder, owner: int) -> None:
 def _parsed(cell: tuple[str, str], domain: Domain) -> bool:
     """Whether cleaning reads numbers from text, or makes texts of times, which is worth doing once."""
     return (cell[1] == "VARCHAR" and domain_kind(domain) != "text") or cell[1] not in NATIVE
-
-
-def _person(dialect: Dialect, cells: list[tuple[str, str]]) -> str:
-    """What tells whose a row is: a whole number, or a text where a cell is none or there are several."""
-    if len(cells) == 1 and cells[0][1] in WHOLE:
-        return cells[0][0]
-    texts = [identity(dialect, *cell) for cell in cells]
-    there = " AND ".join(f"{text} IS NOT NULL" for text in texts)
-    return f"CASE WHEN {there} THEN {persons.person(texts, dialect)} END"

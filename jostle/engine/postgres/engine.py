@@ -21,7 +21,7 @@ from jostle.engine.postgres.dialect import POSTGRES
 from jostle.engine.postgres.tables import Stored, StoredTable, stored_table
 from jostle.engine.remote import RemoteData
 from jostle.engine.sql import persons, relations
-from jostle.engine.sql.cells import WHOLE, clean, identity, number, text, whole_or_text
+from jostle.engine.sql.cells import clean, identity, number, text, whole_or_text
 from jostle.engine.sql.dialect import subquery
 from jostle.engine.sql.engine import SqlEngine
 from jostle.plan.domains import Domain, Open
@@ -136,10 +136,14 @@ class Postgres(SqlEngine):
         names = sorted(dict(plan.scan.columns))
         items = [*raw, *(f"{_column(table, name).value} AS h{i}" for i, name in enumerate(names))]
         if owners is None:
-            return f"SELECT {', '.join([*items, f'{_person(table, plan.by)} AS q'])} FROM {table.place}"
+            return f"SELECT {', '.join([*items, f'{self._owner(table, plan.by)} AS q'])} FROM {table.place}"
         key = _identity(_column(table, owners.on))
         rows = f"SELECT {', '.join([*items, f'{key} AS k'])} FROM {table.place}"
         return f"SELECT t.*, o.q FROM ({rows}) AS t JOIN ({self._claims(owners)}) AS o ON t.k = o.k"
+
+    def _owner(self, table: StoredTable, by: tuple[str, ...]) -> str:
+        columns = [_column(table, name) for name in by]
+        return persons.owner([(column.value, column.kind) for column in columns], POSTGRES)
 
     def _claims(self, owners: Owners) -> str:
         """Every person `q` with every value `k` that a row of theirs has, once."""
@@ -191,13 +195,3 @@ def _column(table: StoredTable, name: str) -> Stored:
 
 def _identity(column: Stored) -> str:
     return identity(POSTGRES, column.value, column.kind)
-
-
-def _person(table: StoredTable, by: tuple[str, ...]) -> str:
-    """What tells whose a row is: a whole number, or a text where a cell is none or there are several."""
-    columns = [_column(table, name) for name in by]
-    if len(columns) == 1 and columns[0].kind in WHOLE:
-        return columns[0].value
-    texts = [_identity(column) for column in columns]
-    there = " AND ".join(f"{text} IS NOT NULL" for text in texts)
-    return f"CASE WHEN {there} THEN {persons.person(texts, POSTGRES)} END"

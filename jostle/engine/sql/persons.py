@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from jostle.engine.sql.cells import WHOLE, identity
 from jostle.engine.sql.dialect import Dialect, subquery
 from jostle.engine.sql.hashes import hashed
 from jostle.engine.sql.rows import Physical, RowSql
@@ -50,6 +51,16 @@ def rows_per_key(
 def known(values: list[str]) -> str:
     """The condition that none of the values is missing."""
     return _where([f"{value} IS NOT NULL" for value in values])
+
+
+def owner(cells: list[tuple[str, str]], dialect: Dialect) -> str:
+    """What tells whose a row is, of raw cells and their kinds: a whole number, or a text where a cell is none or there
+    are several."""
+    if len(cells) == 1 and cells[0][1] in WHOLE:
+        return cells[0][0]
+    texts = [identity(dialect, *cell) for cell in cells]
+    there = " AND ".join(f"{text} IS NOT NULL" for text in texts)
+    return f"CASE WHEN {there} THEN {person(texts, dialect)} END"
 
 
 def person(by: list[str], dialect: Dialect) -> str:

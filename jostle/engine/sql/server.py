@@ -188,7 +188,7 @@ class ServerEngine(SqlEngine):
         for name, domain in scan.columns:
             sql_cells.clean(self.dialect, *stored.cell(name), domain)
         if isinstance(plan, Bound):
-            self._person([stored.cell(name) for name in plan.by])
+            persons.owner([stored.cell(name) for name in plan.by], self.dialect)
         if isinstance(plan, Bound) and plan.owners is not None:
             sql_cells.identity(self.dialect, *stored.cell(plan.owners.on))
             self._claims(plan.owners)
@@ -233,7 +233,8 @@ class ServerEngine(SqlEngine):
         """
         stored, owners = self.stored(plan.scan.data), plan.owners
         if owners is None:
-            return f"SELECT *, {self._person([stored.cell(name) for name in plan.by])} AS q FROM {stored.table}"
+            person = persons.owner([stored.cell(name) for name in plan.by], self.dialect)
+            return f"SELECT *, {person} AS q FROM {stored.table}"
         on = sql_cells.identity(self.dialect, *stored.cell(owners.on))
         rows = subquery(f"SELECT *, {on} AS k FROM {stored.table}").removesuffix("s")
         claims = subquery(self._claims(owners)).removesuffix("s")
@@ -243,11 +244,3 @@ class ServerEngine(SqlEngine):
         """Every person `q` with every value `k` that a row of theirs has, once."""
         key = sql_cells.identity(self.dialect, *self.stored(owners.table.scan.data).cell(owners.key))
         return f"SELECT DISTINCT q, {key} AS k FROM {subquery(self._rows_of_persons(owners.table))}"
-
-    def _person(self, cells: list[Cell]) -> str:
-        """What tells whose a row is: a whole number, or a text where a cell is none or there are several."""
-        if len(cells) == 1 and cells[0][1] in sql_cells.WHOLE:
-            return cells[0][0]
-        texts = [sql_cells.identity(self.dialect, *cell) for cell in cells]
-        there = " AND ".join(f"{text} IS NOT NULL" for text in texts)
-        return f"CASE WHEN {there} THEN {persons.person(texts, self.dialect)} END"

@@ -60,7 +60,7 @@ def main() -> None:
         session = Session(engine=url)
         session.execute(Source("bench", DECLARED))
         ((theirs,),) = raw.execute("SELECT pg_backend_pid()").fetchall()
-        ((ours,),) = session._interp.kernel.engine._connection.rows("SELECT pg_backend_pid()", "the server")
+        ((ours,),) = session._interp.kernel.engine.connection.catalog("SELECT pg_backend_pid()", "the server")
         for name, (asked, sql) in QUESTIONS.items():
             pairs = []
             for turn in range(REPEATS + 1):

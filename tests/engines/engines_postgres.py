@@ -45,7 +45,7 @@ class Loaded(Postgres):
         if isinstance(origin, RemoteData):
             return super().open(origin, public=public, names=names)
         described = ", ".join(f'"{field.name}" {TYPES[str(field.type)]}' for field in origin.schema)
-        name = f"loaded{id(self)}"
+        name = f"loaded{id(origin)}"
         with psycopg.connect(self._url) as connection:
             connection.execute(f"DROP TABLE IF EXISTS {name}; CREATE TABLE {name} ({described})")
             with connection.cursor().copy(f"COPY {name} FROM STDIN") as copy:

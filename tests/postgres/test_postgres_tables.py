@@ -161,9 +161,10 @@ def test_columns_that_may_not_be_read_are_none(execute: Any, url: str) -> None:
         DO $$ BEGIN CREATE ROLE reader LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$;
         GRANT SELECT (x, z) ON half TO reader""")
     engine = Postgres(url.replace("postgres:@", "reader@"))
-    assert opened(engine, "half").columns == ("x", "z")
+    half = opened(engine, "half")
+    assert half.columns == ("x",)
     with pytest.raises(Refusal, match="the column `z` of `half` is calculated when it is read"):
-        engine.open(RemoteData("postgres", ("half",)), public=False, names=("z",))
+        engine.check(Scan(half.key, (("z", Integer(0, 9)),)))
     engine.close()
 
 
@@ -188,8 +189,32 @@ def test_a_program_reads_tables_of_the_session(execute: Any, url: str, session_a
         Session(ledger=tmp_path / "ledger").run_text(PROGRAM)
 
 
-def test_files_are_not_on_the_server(url: str, session_at: Any, tmp_path: Path) -> None:
+def test_a_private_file_is_not_sent(url: str, session_at: Any, tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text("age\n5\n")
     program = 'private people = table("people.csv") described by {age: 0..9} protecting rows budget epsilon 1'
-    with pytest.raises(Refusal, match="in a session on PostgreSQL, tables are those of the database"):
+    with pytest.raises(Refusal, match="a private file is not sent to a server, and this session works on PostgreSQL"):
         session_at(url).run_text(program)
+
+
+def test_a_public_table_is_sent(engine: Postgres) -> None:
+    import pyarrow as pa
+
+    from jostle.plan.plan import Join
+
+    texts = ['a"b', "it's", "\\{1,2}", "NULL", "", None, "é"]
+    columns = {
+        "i": pa.array([1, -(2**63), None, 4, 5, 6, 7], pa.int64()),
+        "r": pa.array([0.5, -0.0, float("nan"), float("inf"), None, 1e300, 5e-324]),
+        "b": pa.array([True, False, None, True, True, True, True]),
+        "d": pa.array(["2024-02-29", None, *["0001-01-01"] * 5]).cast(pa.date32()), "s": pa.array(texts),
+    }  # fmt: skip
+    described = {"i": Open("integer"), "r": Open("real"), "b": Open("boolean"), "d": Open("date"), "s": Open("text")}
+    reference = DuckDb()
+    answers = []
+    for some in (engine, reference):
+        scan = Scan(some.open(columns, public=True).key, tuple(described.items()))
+        answers.append((sorted(map(repr, some.records(scan))), some.rows(Join(scan, scan, ("s",)))))
+    reference.close()
+    assert answers[0] == answers[1]
+    with pytest.raises(Refusal, match="more than 1 MB is not sent"):
+        engine.stamp(engine.open({"x": list(range(200_000))}, public=True).key)

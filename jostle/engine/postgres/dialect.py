@@ -213,10 +213,15 @@ def _stamp() -> str:
     return f"(CASE WHEN {inside} THEN {days} + INTERVAL '1 microsecond' * ({since} % {day}) END)"
 
 
-def _quoted(text: str) -> str:
+def bare(text: str) -> str:
+    """A text as a literal of no type yet."""
     if "\0" in text:
         raise refuse("DataError", "PostgreSQL has no texts with the character NUL in them")
-    return f'({doubled_quotes(text)}::text COLLATE "C")'
+    return doubled_quotes(text)
+
+
+def _quoted(text: str) -> str:
+    return f'({bare(text)}::text COLLATE "C")'
 
 
 def _letters(change: Callable[[str], str], name: str) -> str:

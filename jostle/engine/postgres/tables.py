@@ -8,11 +8,14 @@ parts, a table and those that inherit from it, are known by one another. All tha
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.engine.postgres.connection import Connection
 from jostle.engine.sql.cells import NONE
+from jostle.engine.sql.dialect import subquery
+from jostle.engine.sql.server import Stored
+
+MOST_ROWS = 2**47  # of a table: a server's tables are smaller
 
 _MEANT = """SELECT c.oid::bigint, n.nspname, c.relname, c.relkind::text, row_security_active(c.oid)
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -49,29 +52,12 @@ _DECIMAL = (  # a cast raises beyond the doubles, and of what is nearer to 0 tha
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """A column as it is read: its kind (`sql.cells`), and an expression of its values; another for its numbers where
-    they are stored as decimals. None of them fails."""
+def stored_table(connection: Connection, name: str) -> tuple[Stored, Hashable]:
+    """The table that a program calls `name`, `schema.table`, or of the schema `public`, and what it is known by.
 
-    kind: str
-    value: str
-    number: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class StoredTable:
-    """A table, by its number and its quoted name in the database."""
-
-    number: int
-    place: str
-    label: str
-    identity: frozenset[Hashable]
-    columns: dict[str, Stored]
-
-
-def stored_table(connection: Connection, name: str, described: tuple[str, ...]) -> StoredTable:
-    """The table that a program calls `name`, `schema.table`, or of the schema `public`. Refuses with `DataError`."""
+    Its cells have names of ours, `r0`, …, and where they are decimals also `n0`, …: a user may be let read some columns
+    only, so they are all that is asked for. Refuses with `DataError`.
+    """
     label = f"`{name}`"
     full = name if "." in name else f"public.{name}"
     meant = connection.catalog(_MEANT, label, (full,))
@@ -87,21 +73,22 @@ def stored_table(connection: Connection, name: str, described: tuple[str, ...]) 
     kin = connection.catalog(_KIN, label, (number,))
     if any(kind == "f" for _, kind in kin):
         raise refuse("DataError", f"{label} has parts on another server")
-    columns = {}
-    for column, type_name, sort, made in connection.catalog(_COLUMNS, label, (number,)):
-        if made and column in described:
-            raise refuse("DataError", f"the column `{column}` of {label} is calculated when it is read")
-        columns[column] = _stored(column, "none" if made else "text" if sort == "e" else type_name)
+    described = connection.catalog(_COLUMNS, label, (number,))
+    columns = [(column, "text" if sort == "e" else name) for column, name, sort, made in described if not made]
     if not columns:
         raise refuse("DataError", f"this user may read no column of {label}")
-    identity = frozenset(("postgres", *connection.server, other) for other, _ in kin)
-    return StoredTable(number, f"{_quoted(schema)}.{_quoted(table)}", label, identity, columns)
-
-
-def _stored(column: str, type_name: str) -> Stored:
-    kind, value = _READ.get(type_name, (NONE, "NULL::text"))
-    name = _quoted(column)
-    return Stored(kind, value.format(name), _DECIMAL.format(name) if type_name == "numeric" else "")
+    items, cells, numbers = [], [], {}
+    for i, (column, type_name) in enumerate(columns):
+        kind, value = _READ.get(type_name, (NONE, "NULL::text"))
+        items.append(f"{value.format(_quoted(column))} AS r{i}")
+        cells.append((f"r{i}", kind))
+        if type_name == "numeric":
+            items.append(f"{_DECIMAL.format(_quoted(column))} AS n{i}")
+            numbers[column] = f"n{i}", "DOUBLE"
+    place = subquery(f"SELECT {', '.join(items)} FROM {_quoted(schema)}.{_quoted(table)}")
+    names, made = tuple(column for column, _ in columns), frozenset(row[0] for row in described if row[3])
+    stored = Stored(place, label, names, tuple(cells), MOST_ROWS, numbers, made)
+    return stored, frozenset(("postgres", *connection.server, other) for other, _ in kin)
 
 
 def _unknown(connection: Connection, name: str) -> Refusal:

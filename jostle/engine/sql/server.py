@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from abc import abstractmethod
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from jostle.diagnostics import did_you_mean, refuse
@@ -28,6 +28,7 @@ from jostle.engine.sql.engine import SqlEngine
 from jostle.engine.sql.hashes import hashed
 from jostle.engine.sql.rows import Physical
 from jostle.plan.domains import Domain, Open
+from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import Bound, Owners, Scan
 
 Cell = tuple[str, str]
@@ -40,15 +41,26 @@ _SENT = {**dict.fromkeys(sql_cells.WHOLE, "BIGINT"), **dict.fromkeys(sql_cells.F
 
 @dataclass(slots=True)
 class Stored:
-    """A data set on the server. `table` names it there, `label` is what messages call it."""
+    """A data set on the server. `table` names it there, `label` is what messages call it.
+
+    `numbers` are the cells of columns that are read in another way where they are described as numbers: decimals, which
+    are texts elsewhere. `calculated` names columns that are not stored.
+    """
 
     table: str
     label: str
     columns: tuple[str, ...]
     cells: tuple[Cell, ...]
     size: int | None = None
+    numbers: dict[str, Cell] = field(default_factory=dict)
+    calculated: frozenset[str] = frozenset()
 
-    def cell(self, name: str) -> Cell:
+    def cell(self, name: str, domain: Domain | None = None) -> Cell:
+        """The cell of a column, as it is read where a domain describes it."""
+        if name in self.calculated:
+            raise refuse("DataError", f"the column `{name}` of {self.label} is calculated when it is read")
+        if name in self.numbers and domain is not None and domain_kind(domain) == "number":
+            return self.numbers[name]
         if name not in self.columns:
             help = did_you_mean(name, self.columns) or "the description names columns as the table does"
             raise refuse("DataError", f"{self.label} has no column `{name}`", help=help)
@@ -168,7 +180,7 @@ class ServerEngine(SqlEngine):
             return self._relations[plan]
         scan = plan.scan if isinstance(plan, Bound) else plan
         stored, d = self.stored(scan.data), self.dialect
-        cleaned = [sql_cells.clean(d, *stored.cell(name), domain) for name, domain in scan.columns]
+        cleaned = [sql_cells.clean(d, *stored.cell(name, domain), domain) for name, domain in scan.columns]
         items = [f"{cell.alias} AS c{i}" for i, cell in enumerate(cleaned)]
         columns = {name: replace(cleaned[i], alias=f"c{i}") for i, (name, _) in enumerate(scan.columns)}
         if isinstance(plan, Bound):
@@ -186,7 +198,7 @@ class ServerEngine(SqlEngine):
         scan = plan.scan if isinstance(plan, Bound) else plan
         stored = self.stored(scan.data)
         for name, domain in scan.columns:
-            sql_cells.clean(self.dialect, *stored.cell(name), domain)
+            sql_cells.clean(self.dialect, *stored.cell(name, domain), domain)
         if isinstance(plan, Bound):
             persons.owner([stored.cell(name) for name in plan.by], self.dialect)
         if isinstance(plan, Bound) and plan.owners is not None:
@@ -195,10 +207,10 @@ class ServerEngine(SqlEngine):
 
     def _size(self, stored: Stored) -> int:
         if stored.size is None:
-            stored.size = self._count(stored.table)
+            stored.size = self.count(stored.table)
         return stored.size
 
-    def _count(self, table: str) -> int:
+    def count(self, table: str) -> int:
         return int(self.fetch(f"SELECT count(*) AS a0 FROM {table}")[0][0])
 
     def _bounded(self, plan: Bound, stored: Stored, items: list[str]) -> tuple[str, int]:
@@ -220,7 +232,7 @@ class ServerEngine(SqlEngine):
             )
         kept = self.keep(rows)
         shown = ", ".join([*names, *["w"] * plan.weighted, f"{self.dialect.as_text('q')} AS p"])
-        size = self._size(stored) if plan.owners is None else self._count(kept)
+        size = self._size(stored) if plan.owners is None else self.count(kept)
         return f"SELECT {shown} FROM {kept}", size
 
     def _hashed_cells(self, stored: Stored, names: Any) -> list[Physical]:

@@ -1,24 +1,84 @@
-"""Spark for the suite: Sail, a server of Spark Connect, in this process."""
+"""Servers of Spark Connect for the suite: Sail in this process, Apache Spark beside it.
+
+Apache Spark is looked for in `SPARK_HOME`, such as the folder `pyspark` of a Python environment with that package, with
+Java 17 or later on the path. `JOSTLE_SPARK` may be the URL of a server that runs already.
+"""
 
 from __future__ import annotations
 
 import atexit
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
 from functools import cache
+from pathlib import Path
+from typing import Any
 
 from jostle.engine.spark.engine import Spark
 
+RUNNING = "JOSTLE_SPARK"
+_KIND = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
-@cache
-def server() -> str:
-    """The URL of a server of this process."""
+
+def started_sail() -> tuple[Any, str]:
+    """A server in this process, and its URL."""
     from pysail.spark import SparkConnectServer
 
-    started = SparkConnectServer(port=0)
-    started.start(background=True)
-    atexit.register(started.stop)
-    host, port = started.listening_address
-    return f"sc://{host}:{port}"
+    server = SparkConnectServer(port=0)
+    server.start(background=True)
+    host, port = server.listening_address
+    return server, f"sc://{host}:{port}"
+
+
+def is_there() -> bool:
+    """Whether Apache Spark can be started, or runs."""
+    home = os.environ.get("SPARK_HOME", "")
+    return bool(os.environ.get(RUNNING) or (Path(home, "bin", "spark-submit").exists() and shutil.which("java")))
+
+
+def started_apache() -> tuple[subprocess.Popen[bytes], str]:
+    """A server with two workers in 1.5 GB, in a process of its own, and its URL; it writes to a temporary folder."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    folder = tempfile.mkdtemp(prefix="jostle-spark-")
+    settings = {"spark.connect.grpc.binding.port": port, "spark.connect.grpc.binding.address": "127.0.0.1",
+                "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": 2, "spark.driver.memory": "1500m",
+                "spark.local.dir": folder, "spark.sql.warehouse.dir": f"{folder}/warehouse"}  # fmt: skip
+    command = [f"{os.environ['SPARK_HOME']}/bin/spark-submit", "--master", "local[2]", "--class", _KIND]
+    command += [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+    quiet = subprocess.DEVNULL
+    process = subprocess.Popen([*command, "spark-internal"], cwd=folder, stdout=quiet, stderr=quiet)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    atexit.register(process.terminate)
+    for _ in range(240):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return process, f"sc://127.0.0.1:{port}"
+        time.sleep(0.5)
+    raise TimeoutError("Apache Spark did not start in two minutes")
+
+
+@cache
+def apache_url() -> str:
+    """The URL of the Apache Spark of this process, or of the one that runs."""
+    return os.environ.get(RUNNING) or started_apache()[1]
+
+
+@cache
+def sail_url() -> str:
+    """The URL of the Sail of this process."""
+    server, url = started_sail()
+    atexit.register(server.stop)
+    return url
 
 
 def sail() -> Spark:
-    return Spark(server())
+    return Spark(sail_url())
+
+
+def apache() -> Spark:
+    return Spark(apache_url())

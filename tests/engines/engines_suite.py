@@ -14,7 +14,7 @@ from typing import Any
 import engines_meaning as meaning
 from engines_plans import Draw
 from engines_postgres import Loaded
-from engines_spark import sail
+from engines_spark import apache, sail
 from engines_table import table
 
 from jostle.diagnostics import Refusal
@@ -40,7 +40,9 @@ class Composed(DuckDb):
     )  # fmt: skip
 
 
-ENGINES: dict[str, Callable[[], Engine]] = {"duckdb": DuckDb, "composed": Composed, "postgres": Loaded, "sail": sail}
+ENGINES: dict[str, Callable[[], Engine]] = {
+    "duckdb": DuckDb, "composed": Composed, "postgres": Loaded, "sail": sail, "spark": apache,
+}  # fmt: skip
 """What makes an engine, by its name."""
 
 

@@ -97,6 +97,14 @@ def test_texts(ask: Any, template: str, meaning: Callable[[str], Any]) -> None:
     assert list(row.values()) == [*map(meaning, TEXTS)]
 
 
+def test_dates_by_the_names_of_months(ask: Any) -> None:
+    texts = ["7 Mar 2024", "31 DEC 1999", "1 Mai 2000"]
+    template = functions.template(SPARK, "date by format", ("%d %b %Y",))
+    items = [f"{template.format(SPARK.literal(text))} AS b{i}" for i, text in enumerate(texts)]
+    (row,) = ask.connection.table(f"SELECT {', '.join(items)}").to_pylist()
+    assert [text and text[:10] for text in row.values()] == ["2024-03-07", "1999-12-31", None]
+
+
 PARTS: dict[str, Callable[[Any], float]] = {
     "year": lambda day: day.year, "quarter": lambda day: (day.month + 2) // 3, "month": lambda day: day.month,
     "day": lambda day: day.day, "weekday": lambda day: day.isoweekday(), "week": lambda day: day.isocalendar().week,

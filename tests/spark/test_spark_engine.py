@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from engines_spark import started_sail
 
 from jostle.accounting.amounts import QUANTA, Amount
 from jostle.accounting.definitions import Measure
@@ -28,8 +29,6 @@ from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.ledger.registered import Terms
 from jostle.privacy.rows.folds import AtRows, MomentFold, RowsOf
 from jostle.tools.session import Session
-
-from .conftest import sail
 
 N = 400
 DESCRIBED = (
@@ -191,7 +190,7 @@ def test_a_url_that_leads_nowhere(url: str | None, word: str, monkeypatch: Any) 
 
 def test_a_server_that_goes_is_one_diagnostic_and_the_charge_stays(folder: Path, capfd: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr("jostle.engine.spark.connection._RETRIES", 1)
-    server, at = sail()
+    server, at = started_sail()
     session = Session(engine=at)
     text = PROGRAM.format(folder=folder) + "print(1)\nm = {{ select median(x) from D with epsilon 30000 }}\nrelease m\n"
     session._out = lambda line: server.stop()  # it goes between two measurements

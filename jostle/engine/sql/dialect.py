@@ -10,8 +10,8 @@ Of the database itself it is expected that
 - a comparison with NULL is NULL, and a test that is NULL does not hold; `greatest` and `least` pass over NULL;
 - NaN equals itself and is larger than all other numbers, and −0 equals 0, in comparisons, joins and groups;
 - doubles are rounded as IEEE 754 has it, whole numbers divide and compare exactly;
-- `left`, `right`, `length`, `replace`, `lpad`, `strpos`, `||`, `trim(BOTH … FROM …)` count code points and know no
-  language; texts are equal when their UTF-8 is.
+- `left`, `right`, `length`, `replace`, `lpad`, `position(… IN …)`, `||`, `trim(BOTH … FROM …)` count code points and
+  know no language; texts are equal when their UTF-8 is.
 
 Where one of these does not hold, `operations` says otherwise, or `refused` names the operation.
 """

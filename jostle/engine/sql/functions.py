@@ -182,7 +182,7 @@ def _field(d: Dialect, field: str, text: str) -> str:
     if field == "y":
         return f"CASE WHEN {text} >= '69' THEN '19' ELSE '20' END || {text}"
     if field in ("b", "B"):
-        at = d.quotient.format(f"(strpos('{formats.INITIALS}', lower(left({text}, 3))) + 2)", 3)
+        at = d.quotient.format(f"(position(lower(left({text}, 3)) IN '{formats.INITIALS}') + 2)", 3)
         return f"lpad({d.as_text(at)}, 2, '0')"
     return f"upper({text})" if field == "p" else text if field in ("Y", "f") else f"lpad({text}, 2, '0')"
 
@@ -243,14 +243,15 @@ _FUNCTIONS: dict[str, Callable[..., str]] = {
     "upper": _plain("upper({0})"),
     "trim": _trim,
     "length": lambda d: d.as_double("length({0})"),
-    "contains": _plain("(strpos({0}, {1}) > 0)"),
+    "contains": _plain("(position({1} IN {0}) > 0)"),
     "starts_with": _plain("(left({0}, length({1})) = {1})"),
     "ends_with": _plain("(right({0}, length({1})) = {1})"),
     "replace": _replace,
     "substring": lambda _, start: f"substring({{0}}, {int(start)})",
     "substring of count": lambda _, start, count: f"substring({{0}}, {int(start)}, {int(count)})",
     "position": lambda d: (
-        f"CASE WHEN {{1}} = '' AND {{0}} IS NOT NULL THEN {d.number(1.0)} ELSE {d.as_double('strpos({0}, {1})')} END"
+        f"CASE WHEN {{1}} = '' AND {{0}} IS NOT NULL THEN {d.number(1.0)} "
+        f"ELSE {d.as_double('position({1} IN {0})')} END"
     ),
     "part": _part,
     "matches": _matches,

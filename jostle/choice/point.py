@@ -139,7 +139,7 @@ class ChoicePoint:
         parts = ChoiceParts((whole.algorithm,), ("run",), (), (), self._parts.utility, whole.databases)
         bench = ProgramBench(interp, parts, unit, reach)
         shapes = [[p._parts.option_names, p._parts.feature_names, str(p._model)] for p in whole.points]
-        key = digest("whole", VERSION, bench.key, shapes, list(grid))
+        key = digest("whole runs", VERSION, bench.key, shapes, list(grid))
         stored = [self._store.load(f"{key}-{number}") for number in range(len(whole.points))]
         if all(policy is not None for policy in stored):
             return [policy for policy in stored if policy is not None]
@@ -191,8 +191,8 @@ class ChoicePoint:
                 LEARNED, str(point._model), 0.0, parts.feature_names, parts.feature_names, predictor, table,
                 outcome.standings, outcome.why,
             )  # fmt: skip
-        scores = [0.0 if k == outcome.fixed[number] else -1.0 for k in range(len(parts.options))]
-        always = constant(UtilityScale("utility"), scores, [0.0] * len(scores), 0)
+        means, spreads = zip(*outcome.always[number], strict=True)
+        always = constant(UtilityScale("utility"), means, spreads, len(bench.database_names))
         return Policy(SINGLE_BEST, SINGLE_BEST, 0.0, (), (), always, table, outcome.standings, outcome.why)
 
     def _teller(self) -> Callable[[int, int], None] | None:

@@ -41,6 +41,10 @@ Chooser = Callable[[int, Sequence[float]], int]
 """Maps the number of a point and its features to the number of an option."""
 
 
+Means = tuple[tuple[tuple[float, float], ...], ...]
+"""For each option of each point a mean and a deviation."""
+
+
 @dataclass(frozen=True, slots=True)
 class PointCall:
     """One call of a choice point in one run."""
@@ -72,9 +76,14 @@ class Point:
 
 @dataclass(frozen=True)
 class StudyResult:
-    """The outcome: predictors of the advantage of each option (None: the fixed way is taken), and how they compared."""
+    """The outcome: predictors of the advantage of each option (None: the fixed way is taken), and how they compared.
+
+    `always`: for each option of each point the mean utility of the best fixed way that takes it, and the deviation of
+    that over data sets.
+    """
 
     fixed: tuple[int, ...]
+    always: Means
     predictors: tuple[TreeEnsembles, ...] | None
     standings: tuple[Standing, ...]
     why: str
@@ -218,13 +227,29 @@ class Study:
             for name, one in zip(names, lost, strict=True)
         )
         best = min(range(len(ways)), key=lambda w: float(lost[w].mean()))
+        always = self._always(ways, fixed, best)
         if len(learned) > 1 and is_significant_gain(lost[best], lost[-1], False):
             gain = f"a regret of {lost[-1].mean():.3g} on data sets left out"
             why = f"{gain}; the best fixed way has {lost[best].mean():.3g}, which is more than chance"
-            return StudyResult(ways[best], self._fit(), standings, why)
+            return StudyResult(ways[best], always, self._fit(), standings, why)
         gain = f"always {self._name_of(ways[best])}: a regret of {lost[best].mean():.3g}"
         why = f"{gain}; the learned way has {lost[-1].mean():.3g}, no less beyond chance"
-        return StudyResult(ways[best], None, standings, why)
+        return StudyResult(ways[best], always, None, standings, why)
+
+    def _always(self, ways: Sequence[tuple[int, ...]], fixed: Sequence[Array], best: int) -> Means:
+        """What `StudyResult.always` says. An option that does as well as the best way's stands just below it, and one
+        that no way takes has what the worst way had."""
+        figures = [(float(one.mean()), float(one.std())) for one in fixed]
+        below = math.nextafter(figures[best][0], -math.inf)
+
+        def figure(number: int, option: int) -> tuple[float, float]:
+            if ways[best][number] == option:
+                return figures[best]
+            taking = (figures[w] for w, way in enumerate(ways) if way[number] == option)
+            mean, deviation = max(taking, default=min(figures))
+            return min(mean, below), deviation
+
+        return tuple(tuple(figure(n, k) for k in range(len(p.options))) for n, p in enumerate(self.points))
 
     def _by_database(self, runs: Sequence[WholeRun]) -> Array:
         return np.array([np.mean([r.utility for r in runs if r.database == d]) for d in self._databases()])

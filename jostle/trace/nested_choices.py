@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from jostle.events import Event
+from jostle.trace.decisions import chosen
+from jostle.trace.predictions import margin
 from jostle.trace.text import Twig, number, plural
 
 _MOST = 12  # nodes that are shown under one
@@ -23,11 +25,6 @@ class ChoiceNode:
     split_by: str = ""  # the column that its children are divided by
     choices: list[Event] = field(default_factory=list)
     children: dict[str, ChoiceNode] = field(default_factory=dict)
-
-    @property
-    def summary(self) -> str:
-        """The choices at this node in a few words: `L1 TooSmall, L2 ByMax`."""
-        return ", ".join(f"{e.name} {e.fields.get('chosen', 'nothing')}" for e in self.choices)
 
 
 def nested_choices(events: Iterable[Event]) -> ChoiceNode | None:
@@ -63,19 +60,19 @@ def _node(root: ChoiceNode, context: Sequence[object]) -> ChoiceNode:
 
 
 def why(event: Event) -> str:
-    """The features at a choice, and the tests that they met."""
+    """The features at a choice and the tests that they met; where none was asked, how far the next option is behind."""
     path = event.fields.get("path")
     tests = [s for s in path if isinstance(s, Mapping)] if isinstance(path, list) else []
     statements = [
         f"{s.get('feature')} {number(s.get('value'))} {s.get('went')} {number(s.get('threshold'))}" for s in tests
     ]
-    return ", ".join(statements) or str(event.fields.get("policy") or "")
+    policy = [str(event.fields.get("policy") or ""), margin(event.fields) or ""]
+    return ", ".join(statements) or ": ".join(filter(None, policy))
 
 
 def twig(node: ChoiceNode, name: str = "all rows") -> Twig:
     """The tree to be drawn with characters."""
-    parts = [name, node.summary] + ([f"({why(node.choices[0])})"] if node.choices else [])
-    branch = Twig("  ".join(p for p in parts if p))
+    branch = Twig("  ".join([name, *(f"{e.name} {chosen(e)} ({why(e)})" for e in node.choices)]))
     children = list(node.children.values())
     for child in children[:_MOST]:
         branch.twigs.append(twig(child, f"{node.split_by} = {child.key}"))

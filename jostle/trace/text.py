@@ -18,13 +18,15 @@ UNITS = {"epsilon": "ε", "rho": "ρ", "delta": "δ"}
 
 
 def number(value: Any, digits: int = 4) -> str:
-    """A number for a person: whole numbers in full, others to `digits` significant digits, anything else as text."""
+    """A number for a person: whole numbers in full, others to `digits` significant digits, anything else as text.
+
+    An empty text is `""`."""
     if value is None:
         return "none"
     if isinstance(value, bool):
         return "true" if value else "false"
     if not isinstance(value, int | float):
-        return str(value)
+        return str(value) or '""'
     if not math.isfinite(value):
         return str(value)
     if value == int(value) and abs(value) < 1e15:

@@ -136,6 +136,12 @@ def test_trees_of_a_forest_stand_side_by_side() -> None:
     assert "└─ tree = 2  which Up" in told and "tree = 2" in words
 
 
+def test_an_empty_parameter_is_shown_as_one() -> None:
+    run = Session().attempt(Source("p.jst", 'param folder = ""\nparam share = 0.1\nprint(folder, share)\n'))
+    words = " ".join(Reader(page(run.events)).words)
+    assert 'with folder = "", share = 0.1' in words
+
+
 def test_choices_inside_an_algorithm_stand_at_their_nodes() -> None:
     words = " ".join(Reader(page(real_runs.events("nodes"))).words)
     assert "Node by node" in words and "sex = F" in words and "whole runs on 8 data sets" in words

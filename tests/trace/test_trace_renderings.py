@@ -98,8 +98,8 @@ def test_damaged_parents_make_no_circle() -> None:
 
 
 def test_text_helpers() -> None:
-    assert [number(v) for v in (3.0, 3.14159, True, None, float("inf"), 1e20)] == [
-        "3", "3.142", "true", "none", "inf", "1e+20",
+    assert [number(v) for v in (3.0, 3.14159, True, None, float("inf"), 1e20, "")] == [
+        "3", "3.142", "true", "none", "inf", "1e+20", '""',
     ]  # fmt: skip
     assert [amount(v) for v in ("0.10", 1, "1e-7", Decimal(1) / 3, 0)] == ["0.1", "1", "1e-07", "0.333333", "0"]
     assert [bar(s, 4) for s in (0, 0.01, 0.5, 1, 7)] == ["░░░░", "█░░░", "██░░", "████", "████"]

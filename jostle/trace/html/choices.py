@@ -8,6 +8,7 @@ from typing import Any
 
 from jostle.events import Event
 from jostle.trace.costs import Costs
+from jostle.trace.decisions import chosen
 from jostle.trace.forest import Forest, mapping, records
 from jostle.trace.html.markup import Html, join, tag
 from jostle.trace.html.trees import decision_tree
@@ -86,10 +87,10 @@ def _first_of_each(events: Sequence[Event], costs: Costs) -> list[Html]:
 def _node(node: ChoiceNode, name: str, open_: bool) -> Html:
     """A part of the data, what was chosen there, and the parts below it."""
     decisions = [
-        join(tag("a", e.name, href=f"#e{e.id}"), " ", tag("b", str(e.fields.get("chosen"))), " ") for e in node.choices
+        join(tag("a", e.name, href=f"#e{e.id}"), " ", tag("b", chosen(e)), " ", tag("small", why(e)), " ")
+        for e in node.choices
     ]
-    reason = tag("small", why(node.choices[0])) if node.choices else None
-    line = join(tag("span", name, class_="way"), decisions, reason)
+    line = join(tag("span", name, class_="way"), decisions)
     if not node.children:
         return tag("div", line, class_="leaf")
     below = [_node(child, f"{node.split_by} = {child.key}", False) for child in node.children.values()]

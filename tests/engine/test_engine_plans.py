@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from portable_hash import row_hash
 
 from jostle.diagnostics import Refusal
 from jostle.engine.duckdb.engine import DuckDb
+from jostle.engine.sql import relations
 from jostle.engine.sql.engine import SqlEngine
 from jostle.plan.domains import Categories, Integer, Open, Real
 from jostle.plan.plan import (
@@ -243,12 +245,26 @@ def test_sums_that_could_overflow_are_refused(engine: DuckDb) -> None:
 def test_sums_do_not_depend_on_threads(engine: DuckDb) -> None:
     values = np.random.default_rng(1).normal(size=300_000)
     scan = Scan(engine.open({"x": values}, public=False).key, (("x", Real(-3.0, 3.0)),))
-    term = FixedSum(Column("x"), -3.0, 3.0, 40)
-    found = {int(engine.group(scan, (), (term,))[0]) for _ in range(3)}
-    engine.fetch("SET threads = 1")
-    found.add(int(engine.group(scan, (), (term,))[0]))
-    clipped = np.clip(values, -3, 3) * 2.0**40
-    assert found == {sum(int(v) for v in np.trunc(clipped + np.copysign(0.5, clipped)))}
+    for bits in (20, 40):  # added up as doubles, and as integers
+        term = FixedSum(Column("x"), -3.0, 3.0, bits)
+        engine.fetch("RESET threads")
+        found = {int(engine.group(scan, (), (term,))[0]) for _ in range(3)}
+        engine.fetch("SET threads = 1")
+        found.add(int(engine.group(scan, (), (term,))[0]))
+        clipped = np.clip(values, -3, 3) * 2.0**bits
+        assert found == {sum(int(v) for v in np.trunc(clipped + np.copysign(0.5, clipped)))}
+
+
+def test_sums_are_the_same_however_many_rows_there_might_be(engine: DuckDb) -> None:
+    """As doubles, as integers of 64 bits and as wider ones, also of halves and of the last place of a double."""
+    values = [0.5, 1.5, 2.5, -0.5, -1.5, 0.49999999999999994, 2.0**30 + 0.5, -(2.0**30), np.nan, np.inf, 1e300]
+    scan = Scan(engine.open({"x": np.array(values)}, public=False).key, (("x", Real(-(2.0**31), 2.0**31)),))
+    terms = tuple(FixedSum(call("-", Column("x"), c), -(2.0**31), 2.0**30, bits) for c in (0.0, 0.5) for bits in (0, 9))
+    relation = engine.relation(scan)
+    queries = [relations.group(replace(relation, most_rows=most), (), terms) for most in (11, 2**22, 2**50)]
+    sums = [[int(value) for value in engine.fetch(query.sql)[0]] for query in queries]
+    assert [query.as_text for query in queries] == [(False,) * 4, (False,) * 4, (True,) * 4]
+    assert sums[0] == sums[1] == sums[2]
 
 
 @pytest.mark.parametrize("sizes", [(10**12,), (2**13, 2**14), (10**400,)])
@@ -343,10 +359,12 @@ def test_real_numbers_are_brought_between_their_ends(engine: DuckDb) -> None:
     cells = np.array([-2.0, -0.0, 0.0, 0.25, 1.0, 1.5, np.nan, np.inf, -np.inf, 1e300])
     scan = Scan(engine.open({"x": cells}, public=False).key, (("x", Real(-1.0, 1.0)),))
     kept = np.clip(cells[np.isfinite(cells)], -1.0, 1.0)
-    for low, high in ((-1.0, 1.0), (-5.0, 5.0), (0.1, 0.5), (-9.0, -3.0)):
-        sums = [FixedSum(Column("x"), low, high, 8, square=square) for square in (False, True)]
+    ends = ((-1.0, 1.0), (-5.0, 5.0), (0.1, 0.5), (-9.0, -3.0), (-1.3, 0.7), (-1.2, 0.7))
+    for (low, high), shift in itertools.product(ends, (0.0, 0.3)):
+        x = call("-", Column("x"), shift) if shift else Column("x")
+        sums = [FixedSum(x, low, high, 8, square=square) for square in (False, True)]
         totals = [int(total) for total in engine.group(scan, (), tuple(sums))]
-        clipped = np.clip(kept, low, high)
+        clipped = np.clip(kept - shift, low, high)
         assert totals == [int(np.round(256 * clipped).sum()), int(np.round(256 * clipped**2).sum())]
 
 

@@ -22,7 +22,7 @@ DUCKDB = Dialect(
     first_day="CAST(date_trunc('{1}', {0}) AS DATE)",
     stamp="make_timestamp({0})", nanoseconds="make_timestamp_ns({0})",
     micros="epoch_us(TRY_CAST({0} AS TIMESTAMP))",
-    quantile="quantile_cont({0}, {1})",
+    adds_doubles=True, quantile="quantile_cont({0}, {1})",
     operations={
         "-": "({0} - {1})", "ceil": "ceil({0})",
         "contains": "contains({0}, {1})", "starts_with": "starts_with({0}, {1})", "ends_with": "suffix({0}, {1})",

@@ -99,6 +99,7 @@ class Dialect:
     # Queries
     shared: str = "WITH {0} AS MATERIALIZED ({1}) {2}"  # the query {2}, which reads the query {1} as {0}
     fence: str = ""  # after a subquery: its columns are calculated once, and not again wherever they are mentioned
+    adds_doubles: bool = False  # whether it adds up whole doubles faster than integers, exactly below 2^53
     quantile: str  # of a column of doubles, linear between two: public tables only
 
     operations: Mapping[str, str] = field(default_factory=dict)  # row operations that it spells in its own way

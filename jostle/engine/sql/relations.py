@@ -320,7 +320,7 @@ def group(source: Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> G
             outer.append(f"count({'DISTINCT ' if term.distinct else ''}v{i}) AS a{i}")
             as_text.append(False)
         else:
-            value, largest = fixed_term(rows, term, source.schema)
+            value, largest = fixed_term(rows, term, source.schema, source.most_rows)
             wide = largest * source.most_rows >= 2**63
             inner.append(f"{value} AS v{i}")
             outer.append(f"{_sum(source.dialect, f'v{i}', wide=wide)} AS a{i}")

@@ -86,7 +86,7 @@ class RowSql:
         self, expr: RowExpr, ends: tuple[float, float], factor: float, *, square: bool, weighted: bool, whole: str
     ) -> str:
         """A number brought between two ends, the lower one first, or its square, times its row's weight and a factor,
-        to the nearest whole number, which the template `whole` makes an integer; or NULL."""
+        to the nearest whole number, of which the template `whole` makes an integer; or NULL."""
         multiply, piece = self.dialect.multiply, self._between(expr, *ends)
         piece = self._filled(multiply, piece, piece) if square else piece
         piece = self._filled(multiply, piece, _Piece("w")) if weighted else piece
@@ -94,12 +94,26 @@ class RowSql:
         return self._filled(whole, self._filled(self.dialect.away, piece)).text
 
     def _between(self, expr: RowExpr, low: float, high: float) -> _Piece:
-        piece = self._named(self._tame(self._emit(expr, "number")))
-        within = self.columns[expr.name].within if isinstance(expr, Column) else None
+        piece = self._tame(self._emit(expr, "number"))
+        within = self.within(expr)
         if within is None or within[0] < low or within[1] > high:
+            piece = self._named(piece)
             text = clamped(piece.text, self.dialect.number(low), self.dialect.number(high), f"{piece.text} IS NOT NULL")
             piece = self._named(_Piece(text, False, piece.stage))
         return piece
+
+    def within(self, expr: RowExpr) -> tuple[float, float] | None:
+        """Two ends that a column was brought between, or a column less or plus a constant: doubles that are in order
+        still are when the same is added to them and rounded."""
+        if isinstance(expr, Column):
+            return self.columns[expr.name].within
+        if not (isinstance(expr, Apply) and expr.op in ("+", "-") and isinstance(expr.args[1], Constant)):
+            return None
+        ends, shift = self.within(expr.args[0]), expr.args[1].value
+        if ends is None or not isinstance(shift, float | int):
+            return None
+        low, high = (end + float(shift) if expr.op == "+" else end - float(shift) for end in ends)
+        return (low, high) if math.isfinite(low) and math.isfinite(high) else None
 
     def whole_column(self, expr: RowExpr) -> str | None:
         """The name of a bare column that is stored as an integer."""

@@ -10,10 +10,14 @@ from jostle.plan.kinds import Schema, kind_of
 from jostle.plan.plan import WEIGHT_BITS, FixedSum, RowExpr
 
 _WIDEST_SUM = 2**80  # of one row's term: 2^46 rows of it still fit 126 bits
+_EXACT = 2**53
 
 
-def fixed_term(rows: RowSql, term: FixedSum, schema: Schema) -> tuple[str, int]:
-    """One row's term as an integer (halves away from zero), and the largest that it can be in size."""
+def fixed_term(rows: RowSql, term: FixedSum, schema: Schema, most_rows: float = math.inf) -> tuple[str, int]:
+    """One row's term as an integer (halves away from zero), and the largest that it can be in size.
+
+    A whole double instead where the database adds these up faster, and no sum of `most_rows` of them is rounded.
+    """
     check_number("sum", term.expr, schema)
     if not (math.isfinite(term.low) and math.isfinite(term.high) and term.low <= term.high):
         raise refuse("ValueError", "a sum needs finite bounds, the lower one first")
@@ -24,6 +28,8 @@ def fixed_term(rows: RowSql, term: FixedSum, schema: Schema) -> tuple[str, int]:
     # one product with a weight is rounded, to at most (1 + 2^-53) times what it is; a power of two rounds nothing
     factor = math.ldexp(1.0, term.bits - (WEIGHT_BITS if term.weighted else 0))
     whole = rows.dialect.whole if largest < 2**62 else rows.dialect.whole_wide
+    if rows.dialect.adds_doubles and largest * most_rows < _EXACT:
+        whole = "{0}"
     ends = term.low, term.high
     value = rows.fixed(term.expr, ends, factor, square=term.square, weighted=term.weighted, whole=whole)
     return value, largest

@@ -161,8 +161,7 @@ def _term(term: Term, within: list[Row]) -> int:
 def _fixed(term: FixedSum, cell: float) -> int:
     clamped = max(term.low, min(term.high, cell))
     scaled = Fraction((clamped * clamped if term.square else clamped) * math.ldexp(1.0, term.bits))
-    whole = math.floor(abs(scaled) + Fraction(1, 2))  # halves away from zero
-    return whole if scaled >= 0 else -whole
+    return round(scaled)  # halves to the even one
 
 
 def tally(made: list[Row], expr: RowExpr) -> Counter[Any]:

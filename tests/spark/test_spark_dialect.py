@@ -48,13 +48,6 @@ def bits(x: float) -> int:
     return struct.unpack("<q", struct.pack("<d", x + 0.0))[0]
 
 
-def away(x: float) -> float:
-    if not math.isfinite(x):
-        return x
-    below = math.floor(abs(x))
-    return math.copysign(float(below + (abs(x) - below >= 0.5)), x)
-
-
 PRIMITIVES: list[tuple[str, list[float], Callable[[float], Any]]] = [
     (SPARK.bits, FINITE, bits),
     (SPARK.finite, WILD, math.isfinite),
@@ -62,7 +55,7 @@ PRIMITIVES: list[tuple[str, list[float], Callable[[float], Any]]] = [
     (SPARK.whole_wide, [x for x in WHOLE if abs(x) < 2**81], int),
     (SPARK.floor, WILD, lambda x: float(math.floor(x)) if math.isfinite(x) else x),
     (SPARK.even, WILD, lambda x: float(round(x)) if math.isfinite(x) else x),
-    (SPARK.away, WILD, away),
+    (SPARK.nearest, [x for x in FINITE if abs(x) < 2**62], round),
 ]
 
 

@@ -9,7 +9,8 @@ DUCKDB = Dialect(
     double="DOUBLE", text="VARCHAR", wide="HUGEINT", tiny="TINYINT",
     digits="({0})",
     finite="isfinite({0})", whole="TRY_CAST({0} AS BIGINT)", whole_wide="TRY_CAST({0} AS HUGEINT)",
-    floor="floor({0})", even="round_even({0}, 0)", away="round({0})",
+    floor="floor({0})", even="round_even({0}, 0)", nearest="CAST({0} AS BIGINT)",
+    nearest_double=f"(({{0}} + {1.5 * 2**52!r}e0) - {1.5 * 2**52!r}e0)",
     remainder="({0} % {1})",
     bits="CAST(CAST({0} + 0e0 AS BIT) AS BIGINT)", spelled="CAST({0} AS VARCHAR)",
     quotient="(({0}) // {1})", xor="xor({0}, {1})", right="({0} >> {1})",
@@ -22,7 +23,7 @@ DUCKDB = Dialect(
     first_day="CAST(date_trunc('{1}', {0}) AS DATE)",
     stamp="make_timestamp({0})", nanoseconds="make_timestamp_ns({0})",
     micros="epoch_us(TRY_CAST({0} AS TIMESTAMP))",
-    adds_doubles=True, quantile="quantile_cont({0}, {1})",
+    quantile="quantile_cont({0}, {1})",
     operations={
         "-": "({0} - {1})", "ceil": "ceil({0})",
         "contains": "contains({0}, {1})", "starts_with": "starts_with({0}, {1})", "ends_with": "suffix({0}, {1})",

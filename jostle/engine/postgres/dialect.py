@@ -15,6 +15,8 @@ where it is 0 for operands that are not. Both are decided on operands that are s
 - x/y is infinite where |x| ≥ 2^1024 |y|, since no quotient of doubles lies within half a unit below 2^1024, and 0 where
   |x| ≤ 2^-1075 |y|.
 
+Where bounds that are known of the operands exclude both, they are left out (`RowSql`).
+
 A remainder is one of whole numbers: x = m 2^j and y = n 2^k by their bits, and where |x| ≥ |y|, j is at least k.
 No template has a brace but those of its operands, since some are put together of others.
 A text becomes a number where its first digit's place and its digits say that it is a double, by the digits of the
@@ -112,11 +114,6 @@ def _exp() -> str:
         f"(CASE WHEN {{0}} > {_double(709.782712893384)} THEN NULL WHEN {{0}} < {_double(-745.1332191019411)} THEN 0 "
         f"WHEN {{0}} < {_double(-745.13)} THEN {_double(5e-324)} ELSE exp({{0}}) END)"
     )
-
-
-def _away() -> str:
-    up = f"abs({{0}} - trunc({{0}})) >= {_double(0.5)}"
-    return f"(trunc({{0}}) + CASE WHEN {up} THEN sign({{0}}) ELSE 0 END)"
 
 
 def _whole() -> str:
@@ -241,7 +238,7 @@ def _dialect() -> Dialect:
         double="DOUBLE PRECISION", text="TEXT", wide="NUMERIC", tiny="SMALLINT",
         digits="'{0}'::float8", quoted=_quoted,
         finite="(abs({0}) < 'Infinity'::float8)", whole=_whole(), whole_wide=_whole_wide(),
-        floor="floor({0})", even="round({0})", away=_away(),
+        floor="floor({0})", even="round({0})", nearest="CAST({0} AS BIGINT)",
         add=_add(), multiply=_multiply(), divide=_divide(), remainder=_remainder(), power=_pow(), exp=_exp(),
         bits=f"({_BITS.format('CASE WHEN {0} = 0 THEN 0 ELSE {0} END')})", spelled=_spelled(),
         quotient="({0} / {1})", xor="({0} # {1})", right="({0} >> {1})",

@@ -68,7 +68,7 @@ SPARK = Dialect(
     whole=f"CAST({_LONG} AS BIGINT)",
     whole_wide=f"(CAST({_HIGH} AS DECIMAL(38,0)) * {2**40} + CAST(CAST({_LOW} AS BIGINT) AS DECIMAL(38,0)))",
     floor=f"coalesce(CAST(floor({_WHOLE}) AS DOUBLE), {{0}})",
-    even="bround({0}, 0)", away="round({0}, 0)",
+    even="bround({0}, 0)", nearest="CAST(bround({0}, 0) AS BIGINT)",
     remainder="({0} % {1})", unsigned="({0} + 0e0D)", bits=_bits(),
     quotient="(({0}) div ({1}))", xor="(({0}) ^ ({1}))", right="shiftright({0}, {1})",
     total="coalesce(CAST(sum(CAST({0} AS DECIMAL(38,0))) AS STRING), '0')",

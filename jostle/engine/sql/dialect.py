@@ -56,7 +56,8 @@ class Dialect:
     whole_wide: str  # the same in the wide type, of whole doubles below 2^81 in size
     floor: str  # the largest whole double below, however large; what is not finite stays or becomes NULL
     even: str  # the nearest whole double, halves to the even one, however large
-    away: str  # the nearest whole double, halves away from zero, however large
+    nearest: str  # the same as a BIGINT, of finite doubles below 2^62 in size
+    nearest_double: str = ""  # the same as a double, of those below 2^51; empty where whole doubles add up no faster
     add: str = "({0} + {1})"  # rounded once: beyond the doubles infinite or NULL, below them 0, or a denormal one
     multiply: str = "({0} * {1})"  # the same
     divide: str = "({0} / {1})"  # the same, where {1} is not 0; NULL where it is NULL
@@ -99,7 +100,6 @@ class Dialect:
     # Queries
     shared: str = "WITH {0} AS MATERIALIZED ({1}) {2}"  # the query {2}, which reads the query {1} as {0}
     fence: str = ""  # after a subquery: its columns are calculated once, and not again wherever they are mentioned
-    adds_doubles: bool = False  # whether it adds up whole doubles faster than integers, exactly below 2^53
     quantile: str  # of a column of doubles, linear between two: public tables only
 
     operations: Mapping[str, str] = field(default_factory=dict)  # row operations that it spells in its own way

@@ -20,13 +20,17 @@ from jostle.engine.sql import functions
 from jostle.engine.sql.dialect import Dialect, clamped, subquery
 from jostle.language.moments import number_of
 from jostle.language.operations import COMPARISONS, OPERATIONS
-from jostle.plan.bounds import bounds_of
+from jostle.plan.bounds import bounds_of, is_integral
 from jostle.plan.kinds import Schema, domain_of, kind_of
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
 
 _SHORT = 60  # characters that may be said twice
 _EXACT = 2**53
 _DIGITS = 10**15  # whole numbers below it have one text on every engine
+_FAR = 2.0**900  # so far below the largest double that what bounds leave out, such as rounding, does not lead there
+_PRODUCT = "({0} * {1})"
+_QUOTIENT = "({0} / {1})"
+_SAFE = {"+": "({0} + {1})", "-": "({0} - {1})", "*": _PRODUCT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +87,25 @@ class RowSql:
         return self._filled(self.dialect.floor, self._tame(self._emit(expr, "number")))
 
     def fixed(
-        self, expr: RowExpr, ends: tuple[float, float], factor: float, *, square: bool, weighted: bool, whole: str
+        self,
+        expr: RowExpr,
+        ends: tuple[float, float],
+        factor: float,
+        *,
+        square: bool,
+        weighted: bool,
+        nearest: tuple[str, ...],
     ) -> str:
         """A number brought between two ends, the lower one first, or its square, times its row's weight and a factor,
-        to the nearest whole number, of which the template `whole` makes an integer; or NULL."""
+        a power of two, which the templates `nearest` make an integer; or NULL. The product is below 2^81 in size."""
         multiply, piece = self.dialect.multiply, self._between(expr, *ends)
-        piece = self._filled(multiply, piece, piece) if square else piece
+        if square:
+            piece = self._filled(_PRODUCT if is_integral(expr, self.schema) else multiply, piece, piece)
         piece = self._filled(multiply, piece, _Piece("w")) if weighted else piece
-        piece = self._filled(multiply, piece, _Piece(self.dialect.number(factor)))
-        return self._filled(whole, self._filled(self.dialect.away, piece)).text
+        piece = self._filled(_PRODUCT if factor >= 1 else multiply, piece, _Piece(self.dialect.number(factor)))
+        for template in nearest:
+            piece = self._filled(template, piece)
+        return piece.text
 
     def _between(self, expr: RowExpr, low: float, high: float) -> _Piece:
         piece = self._tame(self._emit(expr, "number"))
@@ -180,7 +194,7 @@ class RowSql:
         if expr.op in functions.FINITE:
             args = [self._tame(arg) for arg in args]
         if expr.op == "/":
-            return self._divide(args[0], args[1], expr.args[1])
+            return self._divide(expr, *args)
         if expr.op == "^":
             return self._power(*args)
         if expr.op == "%":
@@ -189,7 +203,8 @@ class RowSql:
             return self._pair(*(self._text(arg, a) for arg, a in zip(expr.args, args, strict=True)))
         constants = expr.args[len(args) - operation.constants :]
         known = tuple(constant.value for constant in constants if isinstance(constant, Constant))
-        piece = self._filled(functions.template(self.dialect, expr.op, known), *args)
+        safe = expr.op in _SAFE and self._safe(expr)
+        piece = self._filled(_SAFE[expr.op] if safe else functions.template(self.dialect, expr.op, known), *args)
         return replace(piece, wild=piece.wild or expr.op in functions.WILD)
 
     def _filled(self, template: str, *args: _Piece) -> _Piece:
@@ -219,10 +234,26 @@ class RowSql:
         args = [self._tame(self._emit(arg, kind)) for arg in expr.args]
         return _Piece(f"coalesce({', '.join(arg.text for arg in args)})", False, max(arg.stage for arg in args))
 
-    def _divide(self, x: _Piece, y: _Piece, divisor: RowExpr) -> _Piece:
+    def _safe(self, expr: Apply) -> bool:
+        """Whether a sum, a product or a quotient by a constant, of finite numbers, is far from overflowing, and one of
+        the latter 0 of 0 alone: rounding keeps order, so none is nearer to 0 than that of the least."""
+        bounds = bounds_of(expr, self.schema)
+        if bounds is None or max(map(abs, bounds)) >= _FAR:
+            return False
+        x, y = (self._least(arg) for arg in expr.args)
+        return expr.op in "+-" or (x * y if expr.op == "*" else x / y) > 0
+
+    def _least(self, expr: RowExpr) -> float:
+        """What no value of a number but 0 is nearer to 0 than."""
+        if isinstance(expr, Constant) and isinstance(expr.value, float | int):
+            return abs(float(expr.value)) or math.inf
+        return 1.0 if is_integral(expr, self.schema) else math.ulp(0.0)
+
+    def _divide(self, expr: Apply, x: _Piece, y: _Piece) -> _Piece:
+        divisor = expr.args[1]
         if not (isinstance(divisor, Constant) and isinstance(divisor.value, float | int) and divisor.value):
-            y = self._unless_zero(self._tame(y))
-        return replace(self._filled(self.dialect.divide, x, y), wild=True)
+            return replace(self._filled(self.dialect.divide, x, self._unless_zero(self._tame(y))), wild=True)
+        return replace(self._filled(_QUOTIENT if self._safe(expr) else self.dialect.divide, x, y), wild=True)
 
     def _unless_zero(self, y: _Piece) -> _Piece:
         return self._filled("CASE WHEN {0} <> 0 THEN {0} END", y)

@@ -14,7 +14,7 @@ _EXACT = 2**53
 
 
 def fixed_term(rows: RowSql, term: FixedSum, schema: Schema, most_rows: float = math.inf) -> tuple[str, int]:
-    """One row's term as an integer (halves away from zero), and the largest that it can be in size.
+    """One row's term as an integer (halves to the even one), and the largest that it can be in size.
 
     A whole double instead where the database adds these up faster, and no sum of `most_rows` of them is rounded.
     """
@@ -27,11 +27,12 @@ def fixed_term(rows: RowSql, term: FixedSum, schema: Schema, most_rows: float = 
         raise refuse("ValueError", "the bounds of this sum are too wide to add exactly", help="clamp(x, low, high)")
     # one product with a weight is rounded, to at most (1 + 2^-53) times what it is; a power of two rounds nothing
     factor = math.ldexp(1.0, term.bits - (WEIGHT_BITS if term.weighted else 0))
-    whole = rows.dialect.whole if largest < 2**62 else rows.dialect.whole_wide
-    if rows.dialect.adds_doubles and largest * most_rows < _EXACT:
-        whole = "{0}"
+    dialect = rows.dialect
+    nearest = (dialect.nearest,) if largest < 2**62 else (dialect.even, dialect.whole_wide)
+    if dialect.nearest_double and largest < _EXACT / 4 and largest * most_rows < _EXACT:
+        nearest = (dialect.nearest_double,)
     ends = term.low, term.high
-    value = rows.fixed(term.expr, ends, factor, square=term.square, weighted=term.weighted, whole=whole)
+    value = rows.fixed(term.expr, ends, factor, square=term.square, weighted=term.weighted, nearest=nearest)
     return value, largest
 
 

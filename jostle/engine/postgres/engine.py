@@ -17,7 +17,8 @@ from jostle.engine.postgres.dialect import POSTGRES, bare
 from jostle.engine.postgres.tables import MOST_ROWS, stored_table
 from jostle.engine.remote import RemoteData
 from jostle.engine.sql.dialect import subquery
-from jostle.engine.sql.server import ServerEngine, Stored
+from jostle.engine.sql.server import ServerEngine
+from jostle.engine.sql.stored import Stored
 
 _LARGEST = 2**20  # bytes of a public table that stands in a statement
 _TYPES = {"int64": "BIGINT", "double": "FLOAT8", "bool": "BOOLEAN", "date32[day]": "DATE"}

@@ -13,7 +13,7 @@ from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.engine.postgres.connection import Connection
 from jostle.engine.sql.cells import NONE
 from jostle.engine.sql.dialect import subquery
-from jostle.engine.sql.server import Stored
+from jostle.engine.sql.stored import Stored
 
 MOST_ROWS = 2**47  # of a table: a server's tables are smaller
 

@@ -18,7 +18,8 @@ from jostle.engine.spark.dialect import SPARK
 from jostle.engine.spark.folds import folded, prepare
 from jostle.engine.spark.tables import Frame, cell, listed, located
 from jostle.engine.sql import relations
-from jostle.engine.sql.server import ServerEngine, Stored
+from jostle.engine.sql.server import ServerEngine
+from jostle.engine.sql.stored import Stored
 from jostle.plan.plan import Plan, RowExpr
 
 _LARGEST = 64 * 2**20  # bytes of a public table that is sent

@@ -19,6 +19,7 @@ from jostle.plan.domains import Categories, Integer
 from jostle.plan.kinds import Schema, domain_kind, kind_of
 from jostle.plan.plan import (
     WEIGHT_BITS,
+    Apply,
     Bound,
     Column,
     Count,
@@ -296,16 +297,21 @@ class Grouped:
 
 def group(source: Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> Grouped:
     rows = source.rows()
-    inner, tests, outer, as_text = [], [], [], []
+    tests, outer, as_text = [], [], []
+    inner: dict[str, str] = {}
+    inside: dict[str, str] = {}
     for i, key in enumerate(keys):
-        inner.append(f"{key_value(rows, key, source.schema)} AS k{i}")
+        inner[f"k{i}"] = key_value(rows, key, source.schema)
         test = key_test(rows, f"k{i}", key, source.schema)
-        tests += [test] if test else []
+        if test and isinstance(key.values, range) and isinstance(key.expr, Apply):
+            inside[f"k{i}"] = f"CASE WHEN {test} THEN k{i} END"
+        elif test:
+            tests.append(test)
     for i, term in enumerate(terms):
         if term.weighted:
             _need_weights(source)
         if isinstance(term, Count) and term.weighted:
-            inner.append(_weight_where(rows, term, source.schema) + f" AS v{i}")
+            inner[f"v{i}"] = _weight_where(rows, term, source.schema)
             wide = source.most_rows >= 2 ** (63 - WEIGHT_BITS)
             outer.append(f"{_sum(source.dialect, f'v{i}', wide=wide)} AS a{i}")
             as_text.append(wide)
@@ -316,17 +322,24 @@ def group(source: Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> G
             value = rows.value(term.expr)
             if term.distinct and kind_of(term.expr, source.schema) == "number":
                 value = rows.dialect.unsigned.format(value)
-            inner.append(f"{value} AS v{i}")
+            inner[f"v{i}"] = value
             outer.append(f"count({'DISTINCT ' if term.distinct else ''}v{i}) AS a{i}")
             as_text.append(False)
         else:
             value, largest = fixed_term(rows, term, source.schema, source.most_rows)
             wide = largest * source.most_rows >= 2**63
-            inner.append(f"{value} AS v{i}")
+            inner[f"v{i}"] = value
             outer.append(f"{_sum(source.dialect, f'v{i}', wide=wide)} AS a{i}")
             as_text.append(wide)
-    names = [f"k{i}" for i in range(len(keys))]
-    return Grouped(aggregate(names, outer, inner, tests, rows.over(source.sql)), tuple(as_text))
+    names, query, items = [f"k{i}" for i in range(len(keys))], rows.over(source.sql), _named(inner)
+    if inside:  # a WHERE would have a database calculate a key once more: rows beyond it are in a group of NULL instead
+        query = f"SELECT {', '.join(items)} FROM {subquery(query)}"
+        items = _named({name: inside.get(name, name) for name in inner})
+    return Grouped(aggregate(names, outer, items, tests, query), tuple(as_text))
+
+
+def _named(items: dict[str, str]) -> list[str]:
+    return [f"{value} AS {name}" for name, value in items.items()]
 
 
 def _sum(dialect: Dialect, value: str, *, wide: bool) -> str:

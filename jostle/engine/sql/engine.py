@@ -130,15 +130,12 @@ class SqlEngine(ABC):
         """What `work` makes of the rows of a relation, as `vectors` reads them: arrays of whole numbers."""
         return work(self.vectors(plan, exprs, BLOCK))
 
-    def tally(self, plan: Plan, expr: RowExpr, *, weighted: bool = False) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The distinct values of an expression that are not none, in order, and how many rows have each (int64).
-
-        With `weighted` the rows' weights instead of their number, in units of 2^-WEIGHT_BITS.
-        """
+    def tally(self, plan: Plan, expr: RowExpr) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The distinct values of an expression that are not none, in order, and how many rows have each (int64)."""
         import numpy as np
 
         relation = self.relation(plan)
-        values, counts = self.columns(relations.tally(relation, expr, weighted=weighted))
+        values, counts = self.columns(relations.tally(relation, expr))
         kind = kind_of(expr, relation.schema)
         if kind in ("date", "time"):
             moments = np.array([moment_of(kind, value) for value in np.asarray(values).tolist()], dtype=object)

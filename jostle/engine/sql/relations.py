@@ -469,11 +469,7 @@ def records(source: Relation) -> str:
     return f"SELECT {', '.join(names)} FROM {subquery(inner)} ORDER BY {order}"
 
 
-def tally(source: Relation, expr: RowExpr, *, weighted: bool = False) -> str:
+def tally(source: Relation, expr: RowExpr) -> str:
     rows = source.rows()
-    items, many = f"{rows.value(expr)} AS v", "count(*)"
-    if weighted:
-        _need_weights(source)
-        items, many = items + ", w", "CAST(sum(w) AS BIGINT)"
-    inner = f"SELECT {items} FROM {subquery(rows.over(source.sql))}"
-    return f"SELECT v, {many} AS n FROM {subquery(inner)} WHERE v IS NOT NULL GROUP BY v ORDER BY v"
+    inner = f"SELECT {rows.value(expr)} AS v FROM {subquery(rows.over(source.sql))}"
+    return f"SELECT v, count(*) AS n FROM {subquery(inner)} WHERE v IS NOT NULL GROUP BY v ORDER BY v"

@@ -64,9 +64,8 @@ class RowKinds:
             if self._wrong(arg):
                 return True
             kind = self._kind(arg)
-            taken = ("number", *_MOMENTS) if row.gives_moments else ("number",)
             ordered = row.kinds is Kinds.ORDERED and kind == "text"  # of public tables
-            if kind is None or row.kinds is Kinds.ANY or kind in taken or ordered:
+            if kind is None or row.kinds is Kinds.ANY or kind in row.takes or ordered:
                 continue
             refusal = of_no_numbers(row.name, kind, arg.span.text).first
             self._report.add(refusal.kind, refusal.message, call.span, help=refusal.help)

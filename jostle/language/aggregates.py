@@ -30,13 +30,19 @@ class AggregateRow:
     usage: str
     about: str
     kinds: Kinds = Kinds.NUMBERS
-    bounded: bool = False  # sums of its expressions are measured, so that they need bounds
+    bounded: bool = False  # sums of its expressions are measured: they need bounds, and true and false are 1 and 0
     instead: str = ""  # what to write where a call of it is written otherwise
 
     @property
     def gives_moments(self) -> bool:
         """Whether it gives a date of dates and a time of times, worked out of their days and seconds."""
         return self.kinds in (Kinds.PLACED, Kinds.ORDERED)
+
+    @property
+    def takes(self) -> tuple[str, ...]:
+        """The kinds of expressions that it takes, unless it takes any; of public tables it may take texts too."""
+        moments = ("date", "time") if self.gives_moments else ()
+        return ("number", *moments, *(("boolean",) if self.bounded else ()))
 
     @property
     def gives_number(self) -> bool:

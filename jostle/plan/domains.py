@@ -52,10 +52,20 @@ class Open:
 Domain = Integer | Real | Categories | Moments | Open
 
 
-def listed(domain: Domain) -> tuple[str | float, ...] | None:
+def listed(domain: Domain) -> tuple[str | float | bool, ...] | None:
     """The public values of a column, where there are finitely many: numbers as doubles."""
+    if domain == Open("boolean"):
+        return (False, True)
     if isinstance(domain, Categories):
         return tuple(domain.values)
     if isinstance(domain, Integer):
         return tuple(float(value) for value in range(domain.low, domain.high + 1))
     return None
+
+
+def many_listed(domain: Domain) -> int | None:
+    """How many values it lists, without listing them."""
+    if isinstance(domain, Integer):
+        return domain.high - domain.low + 1
+    finite = listed(domain)
+    return None if finite is None else len(finite)

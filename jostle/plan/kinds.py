@@ -111,6 +111,14 @@ def domain_of(name: str, schema: Schema) -> Domain:
     return schema[name]
 
 
+def as_number(expr: RowExpr, schema: Schema) -> RowExpr:
+    """True as 1 and false as 0, and none where either is missing; an expression of another kind as it is."""
+    if kind_of(expr, schema) != "boolean":
+        return expr
+    false = Apply("if", (Apply("not", (expr,)), Constant(0.0), Constant(None)))
+    return Apply("if", (expr, Constant(1.0), false))
+
+
 def _kind(expr: RowExpr, schema: Schema) -> str | None:
     if isinstance(expr, Column):
         return domain_kind(domain_of(expr.name, schema))
@@ -175,6 +183,8 @@ def _all(op: str, kinds: list[str | None], expected: str) -> str:
     for kind in kinds:
         if kind not in (None, expected):
             help = 'compare each side: `x == "a" or x == "b"`, or `x in ["a", "b"]`' if op in ("and", "or") else ""
+            if (kind, expected) == ("boolean", "number"):
+                help = "`1 if c else 0` is the number of a condition"
             message = f"`{op}` needs {WORDS[expected]}, and this is {WORDS[kind or expected]}"
             raise refuse("TypeError", message, help=help)
     return expected
@@ -193,6 +203,8 @@ def mixed(what: str, left: str | None, right: str | None) -> Refusal:
         f"{what} mixes {WORDS[left or 'number']} with {WORDS[right or 'number']}",
         help=_DATES
         if {"date", "time"} & {left, right}
+        else "`c` alone is true or false, `not c` its opposite, and `1 if c else 0` a number"
+        if "boolean" in (left, right)
         else "the description of the source says which columns are text: `{…}` and `text` are, `a..b` is a number",
     )
 

@@ -9,7 +9,7 @@ from jostle.diagnostics import Refusal, refuse
 from jostle.doubles import place
 from jostle.language.misfits import no_elements, no_field, no_fields, no_place, outside
 from jostle.language.moments import moment_of
-from jostle.plan.domains import Integer, Moments, Open, Real, listed
+from jostle.plan.domains import Integer, Moments, Real, listed
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table, Vectors, handles_in
 from jostle.privacy.scores.splits import promised_rows
 from jostle.run.elements import element as element_of
@@ -85,7 +85,7 @@ def _bounds(column: ColumnHandle) -> dict[str, Any]:
     if isinstance(domain, Moments):
         low, high = (moment_of(domain.kind, end) for end in (domain.low, domain.high))
         return {"kind": domain.kind, "low": low, "high": high}
-    return {"kind": "open" if isinstance(domain, Open) else "listed"}
+    return {"kind": "open" if listed(domain) is None else "listed"}
 
 
 def index(value: Any, at: Any) -> Any:

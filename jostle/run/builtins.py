@@ -14,7 +14,7 @@ from jostle.diagnostics import Refusal, refuse
 from jostle.doubles import total
 from jostle.formulas import Noised, calculated
 from jostle.language.operations import ROW_FUNCTIONS, texts
-from jostle.plan.domains import Categories, Integer
+from jostle.plan.domains import many_listed
 from jostle.privacy.kernel.handles import ColumnHandle, Handle, Table, handles_in
 from jostle.privacy.transformations.literal import count_of
 from jostle.run.applied import apply
@@ -364,7 +364,7 @@ def _len(value: Any, *, at: Any) -> float:
     if isinstance(value, Table) and not value.private:
         return float(count_of(at[0].kernel, value))
     if isinstance(value, ColumnHandle):
-        many = listed_values(value)
+        many = many_listed(value.domain)
         if many is None:
             raise refuse(
                 "TypeError", f"`{value.name}` has no listed values", help="describe it with categories or a range"
@@ -386,13 +386,6 @@ def _len(value: Any, *, at: Any) -> float:
     if isinstance(size, int):
         return float(size)
     raise refuse("TypeError", f"{kind_name(value)} has no length")
-
-
-def listed_values(column: ColumnHandle) -> int | None:
-    """How many values a column's domain lists, without listing them."""
-    if isinstance(column.domain, Integer):
-        return column.domain.high - column.domain.low + 1
-    return len(column.domain.values) if isinstance(column.domain, Categories) else None
 
 
 @builtin

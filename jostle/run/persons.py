@@ -10,6 +10,7 @@ from jostle.diagnostics import Refusal, refuse
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.forms import PERSON, aggregates
 from jostle.plan.keys import MOST_KEYS, key_of
+from jostle.plan.kinds import as_number
 from jostle.plan.persons import person_columns
 from jostle.plan.plan import Column, GroupTerm, Key, RowExpr
 from jostle.privacy.kernel.handles import Table
@@ -110,7 +111,8 @@ def _argument(call: n.Call, compiler: RowCompiler) -> tuple[RowExpr | None, bool
         return compiler.counted_position(arg.value), True
     if isinstance(arg, n.Star):
         raise refuse("TypeError", "`*` stands only in `count`", call.span)
-    return compiler.column_position(arg, constant=isinstance(arg, n.Number))[0], False
+    expr = compiler.column_position(arg, constant=isinstance(arg, n.Number))[0]
+    return as_number(expr, compiler.schema) if row.bounded else expr, False
 
 
 def persons_in_groups(table: Table, keys: Sequence[GroupKey]) -> tuple[Table, list[GroupKey]]:

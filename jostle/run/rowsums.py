@@ -14,6 +14,7 @@ from jostle.accounting.amounts import Amount
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.kernels.rowprograms import CONTRIBUTIONS, GRADIENTS, WEIGHTS
 from jostle.plan.bounds import bounds_of
+from jostle.plan.kinds import as_number, domain_kind, kind_of
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
 from jostle.privacy.kernel.handles import Table, Vectors, handles_in
 from jostle.privacy.kernel.kernel import Kernel
@@ -62,7 +63,7 @@ def _vectors(interp: Any, node: n.Call, scope: Scope) -> Vectors:
     tables = Qualifiers.of(node.args[0], table.domains)
     compiler = RowCompiler(table.domains, interp.eval, scope, tables)
     chosen = [pair for arg in node.args[1:] for pair in _columns_at(interp, arg, table, scope, compiler)]
-    named = [(expr, name or f"column {i + 1}") for i, (expr, name) in enumerate(chosen)]
+    named = [(as_number(expr, table.domains), name or f"column {i + 1}") for i, (expr, name) in enumerate(chosen)]
     if not named:
         named = [(Column(name), name) for name, domain in table.schema if _numeric(domain)]
     if not 1 <= len(named) <= MOST_COLUMNS:
@@ -112,15 +113,11 @@ def _listed(interp: Any, rows: Any, options: dict[str, Any], node: n.Call) -> An
 
 
 def _numeric(domain: Any) -> bool:
-    from jostle.plan.kinds import domain_kind
-
     return domain_kind(domain) == "number"
 
 
 def _place(table: Table, expr: RowExpr, name: str, scaled: bool) -> tuple[float, float]:
     """Centre and half-width of a column, from its public bounds."""
-    from jostle.plan.kinds import kind_of
-
     if kind_of(expr, table.domains) != "number":
         raise refuse("TypeError", f"`{name}` is no number, and a vector is made of numbers")
     if not scaled:

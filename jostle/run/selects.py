@@ -16,6 +16,7 @@ from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.language.aggregates import AGGREGATES, DISTINCT, of_form
 from jostle.language.forms import PERSON, aggregates, keys_by_alias
 from jostle.plan.domains import Open
+from jostle.plan.kinds import as_number
 from jostle.plan.persons import person_columns
 from jostle.plan.plan import Column, Constant
 from jostle.privacy.kernel.handles import VALUES, ColumnHandle, Cube, Exposures, Handle, Table, handles_in
@@ -366,7 +367,8 @@ def _aggregate(
             continue
         cells = isinstance(table, Cube) and isinstance(arg, n.Name) and arg.id == VALUES
         constant = isinstance(arg, n.Number)
-        expressions.append(Column(VALUES) if cells else compiler.column_position(arg, constant=constant)[0])
+        expr = Column(VALUES) if cells else compiler.column_position(arg, constant=constant)[0]
+        expressions.append(as_number(expr, compiler.schema) if row.bounded and not cells else expr)
     one = isinstance(table, Table) and len(expressions) == 1
     moment = counted(row, expressions[0], compiler.schema) if one else None
     if moment is not None:

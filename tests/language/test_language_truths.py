@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -110,3 +111,80 @@ by = {{{{ select count(*) as n from t join public on day groupby off with epsilo
     session.execute(Source("p.jst", text))
     names = session.names()
     assert names["by"].columns["n"] == [1, 1]
+
+
+DERIVED = """
+private t = table(path) described by {n: 0..9, c: {"x", "y"}} protecting rows budget epsilon 1e9
+made = derive(t, high = n > 4, near = c == "x")
+by = {{ select count(*) as n, avg(high) as share from made groupby near with epsilon 1e7 }}
+all = {{ select sum(high) as s, avg(high) as a, var(high) as v, covariance(high, near) as c, count(high) as n from made
+         with epsilon 1e8 }}
+kept = {{ select count(*) from made where high and not near with epsilon 1e7 }}
+parts = [[key, {{ select count(*) from part with epsilon 1e7 }}] for key, part in partition(made, high)]
+listed = {{ select count(*) as n from made groupby (near, high) over [(true, false)] with epsilon 1e7 }}
+each = {{ select sum(share) from (select avg(high) as share from made per c) with epsilon 1e7 }}
+facts = [[c.name, c.kind, c.categories, len(c)] for c in columns(made) if c.name == "high"]
+cells = laplace(histogram(made, high, near)) with epsilon 1e7
+"""
+
+
+def test_derived_columns(tmp_path: Path) -> None:
+    """Against plain Python, with cells that are missing: what is neither true nor false is in no group and no sum."""
+    rows = [(n, c) for n in ("", "0", "3", "5", "9", "9") for c in ("x", "x", "y", "")]
+    (tmp_path / "a.csv").write_text("n,c\n" + "".join(f"{n},{c}\n" for n, c in rows))
+    session = Session()
+    session.execute(Source("p.jst", DERIVED.replace("path", f'"{tmp_path}/a.csv"')))
+    names = session.names()
+    truths = [(int(n) > 4 if n else None, c == "x" if c else None) for n, c in rows]
+    both = [(high, near) for high, near in truths if high is not None and near is not None]
+    known = [high for high, _ in truths if high is not None]
+    by = names["by"].columns
+    assert by["near"] == [False, True] and by["n"] == [[near for _, near in truths].count(k) for k in (False, True)]
+    shares = [np.mean([high for high, near in both if near is k]) for k in (False, True)]
+    assert by["share"] == pytest.approx(shares, abs=1e-4)
+    assert names["all"] == pytest.approx({
+        "s": sum(known), "a": np.mean(known), "v": np.var(known, ddof=1), "c": np.cov(np.array(both, float).T)[0, 1],
+        "n": len(known)}, abs=1e-4)  # fmt: skip
+    assert names["kept"] == both.count((True, False))
+    assert names["parts"] == [[k, known.count(k)] for k in (False, True)]
+    assert names["listed"].columns == {"near": [True], "high": [False], "n": [both.count((False, True))]}
+    assert names["each"] == pytest.approx(sum(by["share"]), abs=1e-4)
+    assert names["facts"] == [["high", "listed", [False, True], 2]]
+    assert np.array(names["cells"]).tolist() == [[both.count((h, n)) for n in (False, True)] for h in (False, True)]
+
+
+def test_truths_are_no_numbers(tmp_path: Path) -> None:
+    text = "t = table([{n: 1}, {n: 7}])\nmade = derive(t, high = n > 4)\n"
+    queries = {
+        "count(*) from made where high == 1": "`c` alone",
+        "sum(high + 1) from made": "`1 if c else 0`",
+        "median(high) from made": "`median(1 if c else 0)`",
+    }
+    for query, help in queries.items():
+        made = Session().attempt(Source("p.jst", f"{text}x = {{{{ select {query} }}}}"), {})
+        assert [d.kind for d in made.diagnostics] == ["TypeError"] and help in made.diagnostics[0].help
+
+
+CLASSIFIED = """
+use trees
+use classifiers
+private t = table("a.csv") described by {n: 0..9, ok: {true, false}} protecting rows budget epsilon 1e6
+made = derive(t, high = n > 4)
+with epsilon 1000: bayes = naive_bayes(pick(made, ok, high), "high")
+with epsilon 1000: tree = t_plus(pick(made, ok, high), "high")
+right = [(laplace(correct_count(made, model, "high")) with epsilon 1000) for model in [bayes, tree]]
+said = [model.predict({ok: truth}) for model in [bayes, tree] for truth in [true, false]]
+shown = str(tree)
+rows = {{ select count(*) from made where high == ok with epsilon 1000 }}
+"""
+
+
+def test_classes_and_attributes_of_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The class is true or false, as it is in the table."""
+    (tmp_path / "a.csv").write_text("n,ok\n" + "7,yes\n" * 40 + "2,no\n" * 30 + "8,no\n" * 5)
+    monkeypatch.chdir(tmp_path)
+    session = Session()
+    session.execute(Source("p.jst", CLASSIFIED))
+    names = session.names()
+    assert names["said"] == [True, False] * 2 and names["right"] == [names["rows"]] * 2 == [70, 70]
+    assert "true: true" in names["shown"]

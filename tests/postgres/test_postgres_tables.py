@@ -175,6 +175,9 @@ private orders = postgres("shop.orders") described by {age: 0..99, sex: {"Female
   protecting rows budget epsilon 1000000
 release many = {{ select count(*) from orders with epsilon 1000 }}
 release by_sex = {{ select avg(age) from orders group by sex with epsilon 100000 }}
+derived = derive(orders, woman = sex == "Female", old = age > 49)
+release women = {{ select avg(old), count(*) from derived where not (old and age > 74)
+  group by woman with epsilon 100000 }}
 """
 
 
@@ -185,6 +188,9 @@ def test_a_program_reads_tables_of_the_session(execute: Any, url: str, session_a
     result = session_at(url).run_text(PROGRAM)
     assert round(result["many"]) == 3000
     assert result["by_sex"]["avg"].between(49, 50).all()
+    assert result["women"]["woman"].tolist() == [False, True]
+    assert result["women"]["count"].tolist() == [750, 750]
+    assert result["women"]["avg"].sub(1 / 3).abs().max() < 1e-3
     with pytest.raises(Refusal, match="postgres"):
         Session(ledger=tmp_path / "ledger").run_text(PROGRAM)
 

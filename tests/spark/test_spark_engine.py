@@ -144,6 +144,8 @@ PROGRAM = """private D = spark("{folder}/*.parquet")
     budget epsilon 100000
 counts = {{{{ select count(*), sum(x) from D group by c with epsilon 50000 }}}}
 release counts
+release high = {{{{ select sum(not high) as count, sum(x) from derive(D, high = x > 3)
+    where high or k > 1 group by high with epsilon 50000 }}}}
 """
 
 
@@ -154,8 +156,10 @@ def test_a_program_runs_and_its_token_is_told_nowhere(
     session = Session()
     result = session.run_text(PROGRAM.format(folder=folder))
     local = Session(engine="").run_text(PROGRAM.format(folder=folder).replace("spark(", "table("))
-    for name in ("count", "sum"):
-        assert np.allclose(result["counts"][name], local["counts"][name], atol=1, rtol=0)
+    assert result["high"]["high"].tolist() == [False, True]
+    for name in ("counts", "high"):
+        for column in ("count", "sum"):
+            assert np.allclose(result[name][column], local[name][column], atol=1, rtol=0)
     told = repr(result.events) + "".join(result.output) + "".join(capsys.readouterr())
     assert "s3cret" not in told
     session._interp.kernel.engine.close()

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Value = str | float
+Value = str | float | bool
 Positions = NDArray[np.int64]
 
 
@@ -54,6 +54,12 @@ def plain(value: Any) -> Value | None:
     if isinstance(value, (int, float, np.integer, np.floating)):
         return None if math.isnan(value) else float(value)
     return str(value)
+
+
+def value_tuple(values: Sequence[Any] | NDArray[Any]) -> tuple[Value, ...]:
+    """Public values as a model has them: texts, truths, and numbers as doubles; without what is missing."""
+    cells = values.tolist() if isinstance(values, np.ndarray) else values
+    return tuple(v if isinstance(v, bool) else p for v in cells if (p := plain(v)) is not None)
 
 
 def coded(column: Coded | Sequence[Any] | NDArray[Any]) -> Coded:

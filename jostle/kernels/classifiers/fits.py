@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from jostle.kernels.arrays import Floats
-from jostle.kernels.classifiers.codes import Cuts, Value
+from jostle.kernels.classifiers.codes import Cuts, Value, value_tuple
 from jostle.kernels.classifiers.models import AdditiveClassifier, Binned, Branched, Classifier
 from jostle.kernels.noisy_array import law_of, noise_of
 from jostle.threads import on_one_thread
@@ -126,7 +126,3 @@ def binned_model(model: Classifier, cuts: Mapping[str, Sequence[float]]) -> Any:
 
 def values_of(attribute: Attribute) -> tuple[Value, ...]:
     return value_tuple(attribute["values"])
-
-
-def value_tuple(values: Sequence[Value]) -> tuple[Value, ...]:
-    return tuple(v if isinstance(v, str) else float(v) for v in values)

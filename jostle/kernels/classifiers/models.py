@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from jostle.kernels.arrays import Floats
-from jostle.kernels.classifiers.codes import Coded, Cuts, Positions, Value, coded, cut, positions
+from jostle.kernels.classifiers.codes import Coded, Cuts, Positions, Value, coded, cut, plain, positions
 from jostle.kernels.errors import KernelError
 from jostle.kernels.rowprograms.decisions import Cell, Cells, branch_scores, sums
 from jostle.privacy.rows.expressions import Expression
@@ -282,7 +282,8 @@ class Binned(Classifier):
 
 
 def text_of(value: Value) -> str:
-    return value if isinstance(value, str) else f"{value:g}"
+    said = plain(value)
+    return f"{said:g}" if isinstance(said, float) else str(said)
 
 
 def _rounded(row: Sequence[float] | Floats) -> list[float]:

@@ -18,8 +18,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from jostle.kernels.arrays import Floats
-from jostle.kernels.classifiers.codes import Value
-from jostle.kernels.classifiers.fits import Attribute, value_tuple, values_of
+from jostle.kernels.classifiers.codes import Value, value_tuple
+from jostle.kernels.classifiers.fits import Attribute, values_of
 from jostle.kernels.classifiers.models import AdditiveClassifier
 from jostle.kernels.noisy_array import law_of
 from jostle.noise_laws import Gaussian, Laplace

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from jostle.kernels.arrays import Floats
-from jostle.kernels.classifiers.codes import Cuts, Positions, Value, plain, positions
+from jostle.kernels.classifiers.codes import Cuts, Positions, Value, positions, value_tuple
 from jostle.kernels.classifiers.models import Classifier, Columns, Words, rows_of, text_of
 from jostle.kernels.errors import KernelError
 from jostle.kernels.rowprograms.decisions import Cells, node_cell, sums, tree_end
@@ -72,15 +72,14 @@ def tree_leaf(counts: Any, size: float | None = None) -> TreeNode:
 
 def tree_node(attribute: str, values: Any, children: Any, size: float | None = None) -> TreeNode:
     """A node that asks an attribute and has a child for each of its public values."""
-    names = values.tolist() if isinstance(values, np.ndarray) else list(values)
-    below = tuple(children)
+    names, below = value_tuple(values), tuple(children)
     if not below or len(names) != len(below) or not all(isinstance(child, TreeNode) for child in below):
         raise KernelError("a node has a child for each value of its attribute")
     if len({len(child.counts) for child in below}) != 1:
         raise KernelError("the nodes of a tree count the same classes")
     if not isinstance(attribute, str):
         raise KernelError("a node names its attribute")
-    return _inner(attribute, tuple(v for v in map(plain, names) if v is not None), below, size)
+    return _inner(attribute, names, below, size)
 
 
 def _inner(attribute: str, values: tuple[Value, ...], below: tuple[TreeNode, ...], size: float | None) -> TreeNode:
@@ -150,8 +149,7 @@ def tree_model(classes: Any, roots: Any, answer: str = "leaf", noise: float = 0.
     whether trees add up their `counts`, have one vote each, or add up their `shares`.
     """
     trees = [roots] if isinstance(roots, TreeNode) else list(roots)
-    labels = classes.tolist() if isinstance(classes, np.ndarray) else list(classes)
-    return Trees(tuple(v for v in map(plain, labels) if v is not None), tuple(trees), answer, float(noise), votes)
+    return Trees(value_tuple(classes), tuple(trees), answer, float(noise), votes)
 
 
 class Trees(Classifier):

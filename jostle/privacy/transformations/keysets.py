@@ -13,11 +13,10 @@ from typing import Any
 
 from jostle.plan.domains import Domain, Integer, Open
 from jostle.plan.keys import need_unicode
-from jostle.plan.kinds import kind_of, mixed, value_kind
+from jostle.plan.kinds import as_number, kind_of, mixed, value_kind
 from jostle.plan.plan import Column, Derive, Join, Listed, RowExpr
 from jostle.plan.schemas import schema_of
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.transformations.transform import as_column
 
 PLACE = "\0place"
 """The column of places; no program can write its name."""
@@ -36,7 +35,7 @@ def with_place(table: Table, exprs: Sequence[RowExpr], rows: Sequence[tuple[Any,
                 raise mixed("`over`", kind_of(expr, table.domains), kind)
     names = tuple(f"\0key{i}" for i in range(len(exprs)))
     own: list[tuple[str, RowExpr]] = [(name, Column(name)) for name in table.domains]
-    keys = [(name, as_column(expr, table)) for name, expr in zip(names, exprs, strict=True)]
+    keys = [(name, as_number(expr, table.domains)) for name, expr in zip(names, exprs, strict=True)]
     kinds: list[Domain] = [Open(_STORED.get(kind_of(expr, table.domains), "real")) for expr in exprs]
     cells = tuple((*map(_cell, row), float(place)) for place, row in enumerate(rows))
     columns = (*zip(names, kinds, strict=True), (PLACE, Integer(0, max(0, len(rows) - 1))))

@@ -67,8 +67,8 @@ def derive(table: Table, columns: Sequence[tuple[str, RowExpr]]) -> Table:
     domains = table.domains
     exprs: dict[str, RowExpr] = {name: Column(name) for name in domains}
     for name, expr in columns:
-        exprs[name] = as_column(expr, table)
-        domains[name] = derived_domain(exprs[name], table.domains)
+        exprs[name] = expr
+        domains[name] = derived_domain(expr, table.domains)
     plan = Derive(table.plan, tuple(exprs.items()))
     return Table(table.exposures, plan, tuple(domains.items()))
 
@@ -153,14 +153,6 @@ def need_column(table: Table, name: str) -> None:
             "NameError", f"no column `{name}`",
             help=did_you_mean(name, table.domains) or f"the described columns are {', '.join(table.domains)}",
         )  # fmt: skip
-
-
-def as_column(expr: RowExpr, table: Table) -> RowExpr:
-    """A boolean as a column is 1 or 0, and none where it is missing."""
-    if kind_of(expr, table.domains) == "boolean":
-        false = Apply("if", (Apply("not", (expr,)), Constant(0.0), Constant(None)))
-        return Apply("if", (expr, Constant(1.0), false))
-    return expr
 
 
 def _part(handle: Table | Cube, label: object, condition: RowExpr, key: Any) -> Table | Cube:

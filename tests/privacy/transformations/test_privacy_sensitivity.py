@@ -42,6 +42,11 @@ a = {{ select sum(v) as s, avg(w) as a, median(v) as m from d with epsilon 1 }}
 b = {{ select count(*) from t where v in {0, 1} with epsilon 1 }}
 for k, p in partition(t, v) { x = {{ select sum(r) from p with epsilon 0.5 }} }
 for k, p in partition(d, w / 2) { x = {{ select sum(v) from p groupby c with epsilon 0.5 }} }
+o = derive(t, high = r > 0)
+for k, p in partition(o, high) { x = {{ select count(*) from p with epsilon 0.5 }} }
+a = {{ select sum(high) as s, avg(high) as a, covariance(high, v) as c, mode(high) as m from o with epsilon 1 }}
+b = {{ select count(*) as n, avg(not high) as a from o where high or v > 0 groupby high with epsilon 1 }}
+a = laplace(histogram(o, high)) with epsilon 1
 y = {{ select count(*) from t[c = "x"] with epsilon 0.4 }}
 z = {{ select count(*) from t[c = "y"] with epsilon 0.6 }}
 j = {{ select count(*) as n, sum(v) as s from t join t on c up to 1 with epsilon 1 }}

@@ -4,32 +4,38 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from jostle.plan.hashing import Hashed, hashed_once
 
+
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Integer:
+class Integer(Hashed):
     """A bounded integer, both ends included; values are floored, then clamped."""
 
     low: int
     high: int
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Real:
+class Real(Hashed):
     """A bounded real, both ends included; values are clamped."""
 
     low: float
     high: float
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Categories:
+class Categories(Hashed):
     """A finite set of public values, all text or all numbers; anything else becomes null."""
 
     values: tuple[str, ...] | tuple[float, ...]
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Moments:
+class Moments(Hashed):
     """Dates or times between two, both included, as whole days or microseconds since 1 January 1970.
 
     Values are clamped, then taken down to the first one of their `unit`: a day for dates and nothing for times where
@@ -42,8 +48,9 @@ class Moments:
     unit: str = ""
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Open:
+class Open(Hashed):
     """No public bound: `text`, `integer`, `real`, `date` or `time`; or `boolean`, true and false, which are public."""
 
     kind: str

@@ -12,22 +12,26 @@ from datetime import date
 from typing import assert_never
 
 from jostle.plan.domains import Domain
+from jostle.plan.hashing import Hashed, hashed_once
 
 # Rows ----------------------------------------------------------------------------------------------
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Column:
+class Column(Hashed):
     name: str
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(Hashed):
     value: float | str | bool | date | None  # a `datetime` is a time
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Apply:
+class Apply(Hashed):
     """An operation on rows.
 
     Arithmetic `+ - * / % ^ neg` and `abs floor ceil sqrt log exp round`; comparison `== != < <= > >=` (numbers
@@ -49,16 +53,18 @@ RowExpr = Column | Constant | Apply
 # Relations -----------------------------------------------------------------------------------------
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(Hashed):
     """A data set known to the engine, through a schema: only described columns exist, each cleaned to its domain."""
 
     data: str  # the engine's key of an opened data set
     columns: tuple[tuple[str, Domain], ...]
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(Hashed):
     """The rows of persons: those of one value of the raw, unclamped `by` columns are one person's.
 
     At most `most` rows of each, chosen by a portable row hash; all of them where it is None. Rows where any `by`
@@ -78,8 +84,9 @@ class Bound:
     owners: Owners | None = None
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Owners:
+class Owners(Hashed):
     """Whose a row is by a look-up: the persons of the rows of `table` (all of them, whatever its bound) whose raw cell
     `key` is the row's own raw cell `on`, as the same whole number or the same text."""
 
@@ -88,22 +95,25 @@ class Owners:
     on: str
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(Hashed):
     source: Plan
     condition: RowExpr
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Derive:
+class Derive(Hashed):
     """The columns named, computed from those of `source` (which are gone unless named again)."""
 
     source: Plan
     columns: tuple[tuple[str, RowExpr], ...]
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Join:
+class Join(Hashed):
     """Pairs of rows that are equal in the key columns; a key that is null equals none.
 
     `on` names the key columns of the left side, `theirs` those of the right one where they have other names. `kind`
@@ -129,8 +139,9 @@ class Join:
         return tuple(zip(self.on, self.theirs or self.on, strict=True))
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Truncate:
+class Truncate(Hashed):
     """Of each person at most `groups` values of the keys, and of each of these at most `rows` rows; None: all.
 
     Rows are in the order of `order` (none last, the largest first where `descending`), else of a portable hash, which
@@ -146,8 +157,9 @@ class Truncate:
     descending: bool = False
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class GroupRows:
+class GroupRows(Hashed):
     """A row for each group of rows: its keys, then its exact terms as doubles.
 
     Groups are by the keys (numbers taken down to integers, rows without a key left out), and with `person` by person
@@ -161,24 +173,27 @@ class GroupRows:
     most: int | None = None
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Union:
+class Union(Hashed):
     """All rows of each of `sources`, one after the other, equal ones too. Columns go together by their names, in the
     order of the first source; all have the same names, each of one kind throughout."""
 
     sources: tuple[Plan, ...]
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(Hashed):
     """Public rows that stand in the plan itself: each cell a finite number, a text, a truth, a date, a time or none."""
 
     columns: tuple[tuple[str, Domain], ...]
     rows: tuple[tuple[float | str | bool | date | None, ...], ...]
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Known:
+class Known(Hashed):
     """The rows of a public source, of whose columns more is known than it says: facts that were read from its rows."""
 
     source: Plan
@@ -210,16 +225,18 @@ WEIGHT_BITS = 16
 # What is asked of a relation -----------------------------------------------------------------------
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Key:
+class Key(Hashed):
     """A group key with its public values: consecutive integers (the expression is floored) or listed values."""
 
     expr: RowExpr
     values: range | tuple[str | float | bool | date, ...]
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Count:
+class Count(Hashed):
     """Rows; with `expr`, rows where it is not null; `distinct`, different non-null values of it.
 
     `weighted`: the sum of their weights, in units of 2^-WEIGHT_BITS.
@@ -230,8 +247,9 @@ class Count:
     weighted: bool = False
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class FixedSum:
+class FixedSum(Hashed):
     """The exact integer sum of round(clamp(expr, low, high) · 2^bits); rows where it is null are skipped.
 
     `square` sums round(v² · 2^bits) of the clamped value instead; `weighted`, round(weight · v · 2^bits).
@@ -248,8 +266,9 @@ class FixedSum:
 Term = Count | FixedSum
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Extreme:
+class Extreme(Hashed):
     """The smallest, or the largest, number of an expression; none where it is none in all rows."""
 
     expr: RowExpr
@@ -263,8 +282,9 @@ GroupTerm = Count | FixedSum | Extreme
 STATISTICS = ("count", "count_distinct", "sum", "avg", "var", "quantile", "min", "max", "mode")
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Exact:
+class Exact(Hashed):
     """An exact statistic of a public relation, one of `STATISTICS`."""
 
     function: str

@@ -21,10 +21,14 @@ Path = tuple[tuple[Hashable, Hashable], ...]  # (partition, part) from the root 
 
 @dataclass(slots=True)
 class Node:
-    own: list[int]
     spent: list[int]
-    partitions: dict[Hashable, dict[Hashable, Node]] = field(default_factory=dict)
-    most: dict[Hashable, list[int]] = field(default_factory=dict)  # the largest `spent` of each partition's parts
+    partitions: dict[Hashable, Partition] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Partition:
+    most: list[int]  # the largest `spent` of its parts
+    parts: dict[Hashable, Node] = field(default_factory=dict)
 
 
 class Meter:
@@ -48,49 +52,42 @@ class Meter:
 
     def slack(self, path: Path) -> Cost:
         """What can be spent at `path` before the root's total grows at all."""
-        nodes, slack = self._walk(path), [0] * self._width
-        for (partition, _), above, node in zip(path, nodes, nodes[1:], strict=False):
-            most = self._most(above, partition)
+        slack, node = [0] * self._width, self._root
+        for name, part in path:
+            partition = node.partitions.get(name)
+            if partition is None:  # nothing was spent in it
+                break
+            below = partition.parts.get(part)
             for place in range(self._width):
-                below = node.spent[place] if node is not None else 0
-                slack[place] += most[place] - below
+                slack[place] += partition.most[place] - (below.spent[place] if below is not None else 0)
+            if below is None:
+                break
+            node = below
         return tuple(slack)
 
     def add(self, path: Path, cost: Cost) -> None:
         """Adds without a test: call `admits` on every meter first."""
-        nodes = [self._root]
-        for partition, part in path:
-            parts = nodes[-1].partitions.setdefault(partition, {})
-            nodes.append(parts.setdefault(part, self._new()))
-        leaf = nodes[-1]
-        for place, amount in enumerate(cost):
-            leaf.own[place] += amount
-        growth = list(cost)
-        for level in range(len(nodes) - 1, -1, -1):
-            node = nodes[level]
-            for place in range(self._width):
-                node.spent[place] += growth[place]
-            if level:
-                above, partition = nodes[level - 1], path[level - 1][0]
-                before = self._most(above, partition)
+        node, way = self._root, []
+        for name, part in path:
+            partition = node.partitions.get(name)
+            if partition is None:
+                partition = node.partitions[name] = Partition([0] * self._width)
+            below = partition.parts.get(part)
+            if below is None:
+                below = partition.parts[part] = self._new()
+            way.append((partition, below))
+            node = below
+        for place, growth in enumerate(cost):
+            for partition, below in reversed(way):
+                below.spent[place] += growth
                 # what is spent only grows, so no other part needs to be looked at
-                after = [max(a, s) for a, s in zip(before, node.spent, strict=True)]
-                above.most[partition] = after
-                growth = [b - a for a, b in zip(before, after, strict=True)]
+                before = partition.most[place]
+                partition.most[place] = max(before, below.spent[place])
+                growth = partition.most[place] - before
+            self._root.spent[place] += growth
 
     def _growth(self, path: Path, cost: Cost) -> Cost:
         return tuple(max(0, c - s) for c, s in zip(cost, self.slack(path), strict=True))
 
-    def _walk(self, path: Path) -> list[Node | None]:
-        nodes: list[Node | None] = [self._root]
-        for partition, part in path:
-            above = nodes[-1]
-            nodes.append(above.partitions.get(partition, {}).get(part) if above is not None else None)
-        return nodes
-
-    def _most(self, node: Node | None, partition: Hashable) -> list[int]:
-        spent_below = node.most.get(partition) if node is not None else None
-        return spent_below if spent_below is not None else [0] * self._width
-
     def _new(self) -> Node:
-        return Node([0] * self._width, [0] * self._width)
+        return Node([0] * self._width)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import Refusal, refuse
@@ -64,6 +64,18 @@ class Base:
     plan: Plan
     schema: Schema
     size: int | None = None
+    _pieces: LruCache[tuple[tuple[Key, int] | None]] = field(default_factory=lambda: LruCache(0))
+
+    def by_value(self, condition: RowExpr) -> tuple[Key, int] | None:
+        """`_by_value` of a condition on its rows, worked out once."""
+        known = self._pieces.get(condition)
+        if known is None:
+            known = self._pieces.put(condition, (_by_value(condition, self.schema),))
+        return known[0]
+
+    def step(self, condition: RowExpr) -> tuple[Key, int]:
+        """A filter as the piece of a split: by the value of an expression, else by the condition's own truth."""
+        return self.by_value(condition) or (Key(condition, (False, True)), 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +160,9 @@ class Parts:
             columns = {key: column[some] for key, column in zip(every, codes, strict=True)}
             size = min(block, many - at)
             for keys, total in zip(tables, totals, strict=True):
+                if not keys:
+                    total += size
+                    continue
                 place, inside = np.zeros(size, dtype=np.int64), np.ones(size, dtype=bool)
                 for key in keys:
                     inside &= columns[key] >= 0
@@ -274,7 +289,7 @@ class Parts:
         at: Plan = plan
         rows: NDArray[np.int32] | None = None
         while isinstance(at, Filter):
-            key, place = _step(at.condition, base.schema)
+            key, place = base.step(at.condition)
             split = self._splits.get((id(at.source), key))
             if split is not None and split.parent is at.source:
                 rows = split.piece(place)
@@ -315,7 +330,7 @@ class Parts:
             return self._coded(base, keys)
         at: Plan = plan
         while isinstance(at, Filter):
-            if _by_value(at.condition, base.schema) is not None:
+            if base.by_value(at.condition) is not None:
                 return True
             at = at.source
         return False
@@ -358,11 +373,6 @@ def _by_code_on_disk(
         ordered[np.repeat(free[places] - bounds[:-1], times) + np.arange(len(rows))] = rows
         free[places] += times
     return ordered, codes, ends
-
-
-def _step(condition: RowExpr, schema: Schema) -> tuple[Key, int]:
-    """A filter as the piece of a split: by the value of an expression, else by the condition's own truth."""
-    return _by_value(condition, schema) or (Key(condition, (False, True)), 1)
 
 
 def _by_value(condition: RowExpr, schema: Schema) -> tuple[Key, int] | None:

@@ -38,6 +38,7 @@ def readers_of(row: Builtin) -> dict[str, Callable[..., Any]]:
     return {p.name: READERS[kinds[p.name]] for p in row.parameters if p.name not in AMOUNTS}
 
 
+@cache
 def signature_of(row: Builtin) -> Signature:
     """The parameters of a row as Python binds them."""
     kinds = {

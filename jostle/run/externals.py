@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from functools import cache
 from inspect import signature
 from typing import Any
 
@@ -82,8 +83,12 @@ def external(node: n.External) -> Builtin:
     if made is not None:
         return made
 
+    @cache
+    def declared() -> Callable[..., Any]:
+        return kernel(node)
+
     def body(*args: Any, **keywords: Any) -> Any:
-        function = kernel(node)
+        function = declared()
         values = {k: v for k, v in bound(name, params, args, keywords).items() if v is not LEFT_OUT}
         return stored(name, function, (), values) if name in STORED else function(**values)
 

@@ -8,8 +8,9 @@ exposures and is measured exactly, for nothing. No handle holds a row.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from jostle.accounting.budget_tree import Path
@@ -97,7 +98,7 @@ def join_exposures(sides: Iterable[Exposures], factors: Iterable[int]) -> Exposu
 
 
 def common_prefix(a: Path, b: Path) -> Path:
-    shared = 0
+    shared = len(a) if a == b else 0
     while shared < min(len(a), len(b)) and a[shared] == b[shared]:
         shared += 1
     return a[:shared]
@@ -141,7 +142,7 @@ class Origin:
         return self._hash
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Table(Handle):
     """Rows. `origin` is the declaration while the table was only filtered since it, else `None`."""
 
@@ -149,8 +150,8 @@ class Table(Handle):
     schema: tuple[tuple[str, Domain], ...]
     origin: object | None = None
 
-    @property
-    def domains(self) -> dict[str, Domain]:
+    @cached_property
+    def domains(self) -> Mapping[str, Domain]:
         return dict(self.schema)
 
 
@@ -213,7 +214,7 @@ class ColumnHandle(Handle):
 
     @property
     def domain(self) -> Domain:
-        return next(domain for name, domain in self.table.schema if name == self.name)
+        return self.table.domains[self.name]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

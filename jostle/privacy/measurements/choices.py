@@ -144,6 +144,8 @@ def _range(scores: Sequence[Score], moved: Sequence[int]) -> int:
     a row out of another. So two scores of different tables, of which one has such a join, part by
     the sum of what each can move.
     """
+    if len({s.base for s in scores}) == 1:
+        return max(moved)
     tables = [_undivided(s.base) for s in scores]
     if len(set(tables)) == 1 or not any(_pushes_out(table) for table in tables):
         return max(moved)

@@ -107,7 +107,7 @@ def _key(name: str, expr: RowExpr, table: Table) -> Key:
 
 def column_key(column: Column, table: Table) -> Key:
     """The key of a bare column over its public values."""
-    domain = next((domain for name, domain in table.schema if name == column.name), None)
+    domain = table.domains.get(column.name)
     if domain is None:
         raise open_keys(column.name)
     key = _over_domain(column, domain)

@@ -64,7 +64,7 @@ def where(handle: Table | Cube, condition: RowExpr) -> Table | Cube:
 
 def derive(table: Table, columns: Sequence[tuple[str, RowExpr]]) -> Table:
     """The table with columns added or redefined; their bounds are those of their expressions."""
-    domains = table.domains
+    domains = dict(table.domains)
     exprs: dict[str, RowExpr] = {name: Column(name) for name in domains}
     for name, expr in columns:
         exprs[name] = expr

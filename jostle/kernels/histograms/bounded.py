@@ -7,6 +7,7 @@ bookkeeping at the sizes met here (10⁴ to 10⁵ unknowns, ten steps) and half 
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable
 
@@ -25,34 +26,39 @@ def minimise(
     `function` gives a value and its gradient, of the shape of `start`. Stops when the value falls by less than
     `tolerance` of itself over five steps, or no more at all.
     """
-    point = start.copy()
-    value, gradient = function(point)
+
+    def at(flat: Floats) -> tuple[float, Floats]:
+        value, gradient = function(flat.reshape(start.shape))
+        return value, gradient.ravel()
+
+    point = start.ravel().copy()  # flat: products of one dimension are thrice as quick as those of two
+    value, gradient = at(point)
     memory: deque[Pair] = deque(maxlen=8)
     values = [value]
     for _ in range(iterations):
         free = (point > 0) | (gradient < 0)
         direction = np.where(free, _two_loop(np.where(free, gradient, 0.0), memory), 0.0)
-        if np.vdot(direction, gradient) >= 0:
+        if direction.dot(gradient) >= 0:
             memory.clear()
             direction = np.where(free, -gradient, 0.0)
         step = 1.0 if memory else 0.3 / max(float(np.abs(direction).max()), 1e-300)
         for _ in range(20):
             candidate = np.maximum(point + step * direction, 0.0)
-            new_value, new_gradient = function(candidate)
-            if new_value <= value + 1e-4 * np.vdot(gradient, candidate - point):
+            new_value, new_gradient = at(candidate)
+            if new_value <= value + 1e-4 * gradient.dot(candidate - point):
                 break
             step /= 3
         else:
             break
         change, bend = candidate - point, new_gradient - gradient
-        curvature = float(np.vdot(change, bend))
-        if curvature > 1e-12 * float(np.linalg.norm(change) * np.linalg.norm(bend)):
+        curvature = float(change.dot(bend))
+        if curvature > 1e-12 * (math.sqrt(change.dot(change)) * math.sqrt(bend.dot(bend))):
             memory.append((change, bend, curvature))
         point, value, gradient = candidate, new_value, new_gradient
         values.append(value)
         if len(values) > 5 and values[-6] - value < tolerance * abs(value):
             break
-    return point, value
+    return point.reshape(start.shape), value
 
 
 def _two_loop(gradient: Floats, memory: deque[Pair]) -> Floats:
@@ -60,11 +66,11 @@ def _two_loop(gradient: Floats, memory: deque[Pair]) -> Floats:
     q = gradient.copy()
     alphas: list[float] = []
     for change, bend, curvature in reversed(memory):
-        alphas.append(float(np.vdot(change, q)) / curvature)
+        alphas.append(float(change.dot(q)) / curvature)
         q -= alphas[-1] * bend
     if memory:
         _, bend, curvature = memory[-1]
-        q *= curvature / float(np.vdot(bend, bend))
+        q *= curvature / float(bend.dot(bend))
     for change, bend, curvature in memory:
-        q += (alphas.pop() - float(np.vdot(bend, q)) / curvature) * change
+        q += (alphas.pop() - float(bend.dot(q)) / curvature) * change
     return -q

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -252,7 +252,13 @@ def on_buckets(workload: Workload, labels: Ints) -> Gram:
 
     A `ValueError` where the labels do not fit the workload's cells.
     """
-    labels = np.asarray(labels, dtype=np.int64).ravel()
+    return _on_buckets(workload, np.asarray(labels, dtype=np.int64).tobytes())
+
+
+@lru_cache(maxsize=4)
+def _on_buckets(workload: Workload, flat: bytes) -> Gram:
+    """The strategy and the estimate of one measurement ask for the same operator, and so do its other draws."""
+    labels: Ints = np.frombuffer(flat, dtype=np.int64)
     if len(labels) != workload.cells or labels.min() < 0:
         raise KernelError("the labels do not cover the workload's cells")
     sizes = np.bincount(labels).astype(np.float64)
@@ -268,10 +274,20 @@ def on_buckets(workload: Workload, labels: Ints) -> Gram:
         return Gram(workload, labels, sizes, False, None, True, gram(workload, *extents), extents)
     if workload.kind in ("marginals", "predicates", "union"):
         return other_gram(workload, labels, sizes, contiguous)
-    corners = _steps(workload, labels, sizes) if contiguous else _corners(workload)
-    metric = (corners.T @ corners).tocsr()
+    corners, metric = _with_metric(_steps(workload, labels, sizes)) if contiguous else _of_cells(workload)
     operator = Gram(workload, labels, sizes, contiguous, corners, metric, None, extents)
     return operator if operator.buckets > DENSE_BUCKETS else replace(operator, small=operator.dense())
+
+
+def _with_metric(corners: Any) -> tuple[Any, Any]:
+    """The corners of a workload, and their own Gram matrix."""
+    return corners, (corners.T @ corners).tocsr()
+
+
+@lru_cache(maxsize=2)
+def _of_cells(workload: Workload) -> tuple[Any, Any]:
+    """The same in the cube's own prefix sums, whatever the buckets are."""
+    return _with_metric(_corners(workload))
 
 
 def _corners(workload: Workload) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,12 @@ import pytest
 from jostle.diagnostics import Refusal
 from jostle.engine.base import parts_of
 from jostle.engine.duckdb.engine import DuckDb
+from jostle.engine.postgres.dialect import POSTGRES
 from jostle.engine.postgres.engine import Postgres
 from jostle.engine.remote import RemoteData
+from jostle.engine.sql import relations
 from jostle.plan.domains import Categories, Domain, Integer, Moments, Open, Real
-from jostle.plan.plan import Bound, Column, Count, FixedSum, Key, Owners, Scan
+from jostle.plan.plan import Apply, Bound, Column, Constant, Count, Filter, FixedSum, Key, Owners, Scan
 from jostle.tools.session import Session
 
 
@@ -87,6 +90,44 @@ def test_texts_are_compared_by_their_code_points(execute: Any, engine: Postgres)
     assert (list(values), list(counts)) == (["A", "a", "É", "é"], [1, 2, 1, 1])
     kept = Bound(scan, ("x",), 1)
     assert engine.group(kept, (Key(Column("x"), ("a", "A")),), (Count(),))[0].tolist() == [1, 1]
+
+
+# Raw cells -------------------------------------------------------------------------------------------
+
+RAW: dict[str, tuple[str, list[Any], Domain, list[Any]]] = {
+    "float8": ("float8", [float("nan"), float("inf"), float("-inf"), -1e300, -2.0, -1.0, -0.0, 0.5, 3.0, 4.0, None],
+               Real(-1.0, 3.0), [-2.0, -1.0, 0.0, 0.5, 3.0, 3.5]),
+    "float4": ("float4", [float("nan"), float("inf"), float("-inf"), -2.0, 0.5, 4.0, None],
+               Real(0.0, 3.0), [0.0, 0.5, 3.0]),
+    "smallint": ("smallint", [-(2**15), -3, -2, 0, 1, 4, 5, 2**15 - 1, None],
+                 Integer(-2, 4), [-3, -2, 0, 0.5, 4, 5, 1e300]),
+    "bigint": ("bigint", [-(2**63), 0, 2**53, 2**53 + 1, 2**63 - 1, None],
+               Integer(-5, 2**60), [-5, 0, 2.0**53, 2.0**60]),
+    "text": ("text", ["a", "A", "", "é", "e\u0301", "b", None], Categories(("a", "é", "", "zz")), ["a", "b", "", "é"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RAW)
+def test_raw_cells_are_compared_and_grouped_as_cleaned_ones(name: str, load: Any, engine: Postgres) -> None:
+    """A condition that is negated is asked of cleaned cells, and its rows are none of those of the condition itself."""
+    kind, cells, domain, constants = RAW[name]
+    load("cells", {"x": (kind, cells)})
+    scan = Scan(opened(engine, "public.cells").key, (("x", domain),))
+    column = Column("x")
+    known = engine.rows(Filter(scan, Apply("not", (Apply("missing", (column,)),))))
+    for op in ("<", "<=", ">", ">=", "==", "!="):
+        for constant in constants:
+            for test in (Apply(op, (column, Constant(constant))), Apply(op, (Constant(constant), column))):
+                inside, outside = (engine.rows(Filter(scan, each)) for each in (test, Apply("not", (test,))))
+                assert inside + outside == known, (op, constant)
+                cleaned = Apply("and", (Apply("not", (Apply("not", (test,)),)), Constant(True)))
+                assert engine.rows(Filter(scan, cleaned)) == inside, (op, constant)
+    values = range(-5, 6) if isinstance(domain, Integer | Real) else domain.values
+    query = relations.group(engine.relation(scan), (Key(column, values),), (Count(), Count(column)))
+    direct = replace(engine.relation(scan), dialect=replace(POSTGRES, groups_cells=False))
+    plain = relations.group(direct, (Key(column, values),), (Count(), Count(column)))
+    assert query.sql != plain.sql or "float" in name
+    assert sorted(engine.fetch(query.sql), key=repr) == sorted(engine.fetch(plain.sql), key=repr)
 
 
 # Persons ---------------------------------------------------------------------------------------------

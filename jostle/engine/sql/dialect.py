@@ -99,6 +99,7 @@ class Dialect:
 
     # Queries
     shared: str = "WITH {0} AS MATERIALIZED ({1}) {2}"  # the query {2}, which reads the query {1} as {0}
+    groups_cells: bool = False  # whether raw cells are grouped first, and groups cleaned: where rows cost more
     fence: str = ""  # after a subquery: its columns are calculated once, and not again wherever they are mentioned
     quantile: str  # of a column of doubles, linear between two: public tables only
 

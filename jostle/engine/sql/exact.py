@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from jostle.diagnostics import refuse
 from jostle.engine.sql.dialect import subquery
-from jostle.engine.sql.relations import Relation, aggregate, key_test, key_value
+from jostle.engine.sql.keys import aggregate, key_test, key_value
+from jostle.engine.sql.relations import Relation
 from jostle.engine.sql.rows import RowSql
 from jostle.engine.sql.terms import check_number
 from jostle.plan.kinds import Schema, kind_of

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from jostle.diagnostics import refuse
 from jostle.engine.sql import persons
 from jostle.engine.sql.dialect import Dialect, subquery
+from jostle.engine.sql.keys import aggregate, key_test, key_value
+from jostle.engine.sql.raw import condition, group_raw, raw_keys
 from jostle.engine.sql.rows import Physical, RowSql
 from jostle.engine.sql.terms import check_number, fixed_term
-from jostle.plan.domains import Categories, Integer
 from jostle.plan.kinds import Schema, domain_kind, kind_of
 from jostle.plan.plan import (
     WEIGHT_BITS,
@@ -25,6 +26,7 @@ from jostle.plan.plan import (
     Count,
     Derive,
     Filter,
+    FixedSum,
     GroupRows,
     Join,
     Key,
@@ -108,13 +110,24 @@ def _filter(plan: Filter, base: Base, dialect: Dialect, depth: int) -> Relation:
     inner = relation(source, base, dialect, depth + 1)
     rows = inner.rows()
     tests = [_condition(rows, condition, inner.schema) for condition in reversed(conditions)]
-    names = ", ".join([*(physical.alias for physical in inner.columns.values()), *_hidden(inner)])
+    names = ", ".join(
+        [*(physical.alias for physical in inner.columns.values()), *_raws(inner.columns), *_hidden(inner)]
+    )
     sql = f"SELECT {names} FROM {subquery(rows.over(inner.sql))} WHERE {' AND '.join(tests)}"
     return replace(inner, sql=sql)
 
 
 def _hidden(relation: Relation) -> list[str]:
     return [*_carried(relation), *(["n"] if relation.numbered else [])]
+
+
+def _raws(columns: dict[str, Physical]) -> list[str]:
+    """The raw cells that columns were cleaned of, where they are known."""
+    return sorted({physical.raw.alias for physical in columns.values() if physical.raw is not None})
+
+
+def _without_raws(columns: dict[str, Physical]) -> dict[str, Physical]:
+    return {name: replace(physical, raw=None) for name, physical in columns.items()}
 
 
 def _carried(relation: Relation, of: str = "") -> list[str]:
@@ -126,7 +139,7 @@ def _condition(rows: RowSql, expr: RowExpr, schema: Schema) -> str:
     kind = kind_of(expr, schema)
     if kind != "boolean":
         raise refuse("TypeError", f"a condition is true or false, and this is {kind}", help="compare it: `x > 0`")
-    return rows.value(expr)
+    return condition(rows, expr)
 
 
 def _derive(plan: Derive, inner: Relation) -> Relation:
@@ -134,9 +147,11 @@ def _derive(plan: Derive, inner: Relation) -> Relation:
     for i, (name, expr) in enumerate(plan.columns):
         alias = rows.whole_column(expr)
         schema[name] = derived_domain(expr, inner.schema)
-        columns[name] = Physical(f"c{i}", alias is not None)
+        kept = inner.columns[expr.name] if isinstance(expr, Column) else Physical("")
+        columns[name] = replace(kept, alias=f"c{i}", whole=alias is not None)
         items.append(f"{alias or rows.value(expr)} AS c{i}")
-    sql = f"SELECT {', '.join([*items, *_hidden(inner)]) or '1 AS unused'} FROM {subquery(rows.over(inner.sql))}"
+    items += [*_raws(columns), *_hidden(inner)]
+    sql = f"SELECT {', '.join(items) or '1 AS unused'} FROM {subquery(rows.over(inner.sql))}"
     return replace(inner, sql=sql, columns=columns, schema=schema)
 
 
@@ -181,7 +196,7 @@ def _truncate(plan: Truncate, inner: Relation) -> Relation:
     if inner.weighted or not inner.personal:
         raise refuse("TypeError", "these rows are of no persons, or have weights")
     sql = persons.truncated(plan, inner.rows(), inner.sql, _hidden(inner))
-    return replace(inner, sql=sql)
+    return replace(inner, sql=sql, columns=_without_raws(inner.columns))
 
 
 def _group_rows(plan: GroupRows, inner: Relation) -> Relation:
@@ -273,7 +288,8 @@ def _few(side: Relation, on: tuple[str, ...], most: int, *, whole: bool) -> Rela
     if whole:
         without = " OR ".join(f"{key} IS NULL" for key in keys)
         sql = f"{sql} UNION ALL SELECT {', '.join(aliases)} FROM {subquery(side.sql)} WHERE {without}"
-    return replace(side, sql=sql, weighted=False, numbered=False, personal=False)
+    columns = _without_raws(side.columns)
+    return replace(side, sql=sql, columns=columns, weighted=False, numbered=False, personal=False)
 
 
 def _signed(side: Relation, name: str) -> bool:
@@ -296,50 +312,51 @@ class Grouped:
 
 
 def group(source: Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> Grouped:
-    rows = source.rows()
-    tests, outer, as_text = [], [], []
-    inner: dict[str, str] = {}
-    inside: dict[str, str] = {}
-    for i, key in enumerate(keys):
-        inner[f"k{i}"] = key_value(rows, key, source.schema)
-        test = key_test(rows, f"k{i}", key, source.schema)
+    rows, d = source.rows(), source.dialect
+    made = [_term(source, rows, term, f"v{i}") for i, term in enumerate(terms)]
+    values = [f"{value} AS v{i}" for i, (value, _, _) in enumerate(made) if value]
+    wide = tuple(wide for _, _, wide in made)
+    raws = raw_keys(rows, keys)
+    if raws and not any(isinstance(term, Count) and term.distinct for term in terms):
+        parts = [part for _, part, _ in made]
+        totals = [f"{_sum(d, f'p{i}', wide=wide[i])} AS a{i}" for i in range(len(made))]
+        return Grouped(group_raw(rows, source.sql, keys, raws, values, parts, totals), wide)
+    names, tests, inside = [f"k{i}" for i in range(len(keys))], [], {}
+    items = [f"{key_value(rows, key, source.schema)} AS k{i}" for i, key in enumerate(keys)]
+    for name, key in zip(names, keys, strict=True):
+        test = key_test(rows, name, key, source.schema)
         if test and isinstance(key.values, range) and isinstance(key.expr, Apply):
-            inside[f"k{i}"] = f"CASE WHEN {test} THEN k{i} END"
+            inside[name] = f"CASE WHEN {test} THEN {name} END AS {name}"
         elif test:
             tests.append(test)
-    for i, term in enumerate(terms):
-        if term.weighted:
-            _need_weights(source)
-        if isinstance(term, Count) and term.weighted:
-            inner[f"v{i}"] = _weight_where(rows, term, source.schema)
-            wide = source.most_rows >= 2 ** (63 - WEIGHT_BITS)
-            outer.append(f"{_sum(source.dialect, f'v{i}', wide=wide)} AS a{i}")
-            as_text.append(wide)
-        elif term.expr is None:
-            outer.append(f"count(*) AS a{i}")
-            as_text.append(False)
-        elif isinstance(term, Count):
-            value = rows.value(term.expr)
-            if term.distinct and kind_of(term.expr, source.schema) == "number":
-                value = rows.dialect.unsigned.format(value)
-            inner[f"v{i}"] = value
-            outer.append(f"count({'DISTINCT ' if term.distinct else ''}v{i}) AS a{i}")
-            as_text.append(False)
-        else:
-            value, largest = fixed_term(rows, term, source.schema, source.most_rows)
-            wide = largest * source.most_rows >= 2**63
-            inner[f"v{i}"] = value
-            outer.append(f"{_sum(source.dialect, f'v{i}', wide=wide)} AS a{i}")
-            as_text.append(wide)
-    names, query, items = [f"k{i}" for i in range(len(keys))], rows.over(source.sql), _named(inner)
+    outer = [
+        f"{_sum(d, f'v{i}', wide=wide) if part.startswith('sum') else part} AS a{i}"
+        for i, (_, part, wide) in enumerate(made)
+    ]  # fmt: skip
+    query, items = rows.over(source.sql), [*items, *values]
     if inside:  # a WHERE would have a database calculate a key once more: rows beyond it are in a group of NULL instead
         query = f"SELECT {', '.join(items)} FROM {subquery(query)}"
-        items = _named({name: inside.get(name, name) for name in inner})
-    return Grouped(aggregate(names, outer, items, tests, query), tuple(as_text))
+        shown = [*names, *(f"v{i}" for i, (value, _, _) in enumerate(made) if value)]
+        items = [inside.get(name, name) for name in shown]
+    return Grouped(aggregate(names, outer, items, tests, query), wide)
 
 
-def _named(items: dict[str, str]) -> list[str]:
-    return [f"{value} AS {name}" for name, value in items.items()]
+def _term(source: Relation, rows: RowSql, term: Term, name: str) -> tuple[str, str, bool]:
+    """The value of a row, empty where none is needed; the aggregate of the values, under a name; and whether what it
+    adds up may not fit into 64 bits."""
+    if term.weighted:
+        _need_weights(source)
+    if isinstance(term, FixedSum):
+        value, largest = fixed_term(rows, term, source.schema, source.most_rows)
+        return value, f"sum({name})", largest * source.most_rows >= 2**63
+    if term.weighted:
+        return _weight_where(rows, term, source.schema), f"sum({name})", source.most_rows >= 2 ** (63 - WEIGHT_BITS)
+    if term.expr is None:
+        return "", "count(*)", False
+    value = rows.value(term.expr)
+    if term.distinct and kind_of(term.expr, source.schema) == "number":
+        value = rows.dialect.unsigned.format(value)
+    return value, f"count({'DISTINCT ' if term.distinct else ''}{name})", False
 
 
 def _sum(dialect: Dialect, value: str, *, wide: bool) -> str:
@@ -397,45 +414,6 @@ def _weight_where(rows: RowSql, term: Count, schema: Schema) -> str:
     if term.distinct:
         raise refuse("TypeError", "different values have no weights")
     return "w" if term.expr is None else f"CASE WHEN {rows.value(term.expr)} IS NOT NULL THEN w END"
-
-
-def aggregate(keys: list[str], outer: list[str], inner: list[str], tests: list[str], source: str) -> str:
-    where = f" WHERE {' AND '.join(tests)}" if tests else ""
-    by = f" GROUP BY {', '.join(keys)}" if keys else ""
-    values = subquery(f"SELECT {', '.join(inner) or '1 AS one'} FROM {subquery(source)}")
-    return f"SELECT {', '.join(keys + outer)} FROM {values}{where}{by}"
-
-
-def floors(key: Key) -> bool:
-    """Whether a numeric key is taken down to its integer part: unless its listed values are not whole themselves."""
-    return isinstance(key.values, range) or all(
-        isinstance(value, float | int) and float(value).is_integer() for value in key.values
-    )
-
-
-def key_value(rows: RowSql, key: Key, schema: Schema) -> str:
-    kind = kind_of(key.expr, schema)
-    if kind != "number":
-        return rows.value(key.expr)
-    if not isinstance(key.values, range):
-        return rows.floor(key.expr) if floors(key) else rows.value(key.expr)
-    return rows.whole_column(key.expr) or rows.whole_floor(key.expr)
-
-
-def key_test(rows: RowSql, name: str, key: Key, schema: Schema) -> str | None:
-    """What holds of the listed values of a key alone; None where a column has no others: a test for NULL costs as much
-    as a group for it."""
-    if not key.values:
-        return "FALSE"
-    domain = schema[key.expr.name] if isinstance(key.expr, Column) else None
-    if isinstance(key.values, range):
-        if isinstance(domain, Integer) and key.values[0] <= domain.low and domain.high <= key.values[-1]:
-            return None
-        return f"{name} BETWEEN {key.values[0]} AND {key.values[-1]}"
-    kind = kind_of(key.expr, schema)
-    if kind == "text" and isinstance(domain, Categories) and set(domain.values) <= set(key.values):
-        return None
-    return rows.dialect.among(name, [rows.dialect.constant(value, kind) for value in key.values])
 
 
 def vectors(source: Relation, exprs: tuple[RowExpr, ...]) -> str:

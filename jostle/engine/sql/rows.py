@@ -21,6 +21,7 @@ from jostle.engine.sql.dialect import Dialect, clamped, subquery
 from jostle.language.moments import number_of
 from jostle.language.operations import COMPARISONS, OPERATIONS
 from jostle.plan.bounds import bounds_of, is_integral
+from jostle.plan.domains import Domain
 from jostle.plan.kinds import Schema, domain_of, kind_of
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
 
@@ -34,13 +35,23 @@ _SAFE = {"+": "({0} + {1})", "-": "({0} - {1})", "*": _PRODUCT}
 
 
 @dataclass(frozen=True, slots=True)
+class Raw:
+    """The cell that a column was cleaned of: its name in the relation, its kind (`cells`), and what describes it."""
+
+    alias: str
+    kind: str
+    domain: Domain
+
+
+@dataclass(frozen=True, slots=True)
 class Physical:
-    """A column of a relation in SQL: its name there, whether it is stored as an integer, and two ends that it lies
-    between, where it was brought between them."""
+    """A column of a relation in SQL: its name there, whether it is stored as an integer, two ends that it lies
+    between, where it was brought between them, and the raw cell, where the relation has it too."""
 
     alias: str
     whole: bool = False
     within: tuple[float, float] | None = None
+    raw: Raw | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from jostle.diagnostics import did_you_mean, refuse
 from jostle.engine.sql import cells as sql_cells
 from jostle.engine.sql import persons, relations
 from jostle.engine.sql.dialect import Dialect, subquery
-from jostle.engine.sql.rows import Physical
+from jostle.engine.sql.rows import Physical, Raw
 from jostle.plan.domains import Domain
 from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import Bound, Owners, Scan
@@ -75,12 +75,16 @@ class StoredRelations(ABC):
             return self._relations[plan]
         scan = plan.scan if isinstance(plan, Bound) else plan
         stored, d = self.stored(scan.data), self.dialect
-        cleaned = [sql_cells.clean(d, *stored.cell(name, domain), domain) for name, domain in scan.columns]
+        cells = [stored.cell(name, domain) for name, domain in scan.columns]
+        cleaned = [sql_cells.clean(d, *cell, domain) for cell, (_, domain) in zip(cells, scan.columns, strict=True)]
         items = [f"{cell.alias} AS c{i}" for i, cell in enumerate(cleaned)]
         columns = {name: replace(cleaned[i], alias=f"c{i}") for i, (name, _) in enumerate(scan.columns)}
         if isinstance(plan, Bound):
             query, size = self._bounded(plan, stored, items)
         else:
+            items += [f"{cell} AS raw{i}" for i, (cell, _) in enumerate(cells)]
+            for i, (name, domain) in enumerate(scan.columns):
+                columns[name] = replace(columns[name], raw=Raw(f"raw{i}", cells[i][1], domain))
             query, size = f"SELECT {', '.join(items) or '1 AS unused'} FROM {stored.table}", self._size(stored)
         weighted = isinstance(plan, Bound) and plan.weighted
         self._relations[plan] = relations.Relation(

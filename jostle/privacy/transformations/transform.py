@@ -18,7 +18,7 @@ from typing import Any
 
 from jostle.accounting.amounts import Amount
 from jostle.diagnostics import did_you_mean, refuse
-from jostle.engine.sql.relations import floors
+from jostle.engine.sql.keys import floors
 from jostle.plan.domains import Categories, Integer
 from jostle.plan.keys import MOST_KEYS, holds, key_of, need_unicode, open_keys
 from jostle.plan.kinds import kind_of

@@ -290,3 +290,15 @@ class Exact(Hashed):
     function: str
     expr: RowExpr | None = None
     argument: float | None = None  # the q of a quantile
+
+
+class Summands:
+    """What row programs sum over rows: an engine whose rows are elsewhere has to run these where they are."""
+
+    __slots__ = ()
+
+
+class Sample:
+    """Rows that are drawn one by one in this process: an engine whose rows are elsewhere refuses it."""
+
+    __slots__ = ()

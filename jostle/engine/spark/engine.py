@@ -20,7 +20,7 @@ from jostle.engine.spark.tables import Frame, cell, listed, located
 from jostle.engine.sql import relations
 from jostle.engine.sql.server import ServerEngine
 from jostle.engine.sql.stored import Stored
-from jostle.plan.plan import Plan, RowExpr
+from jostle.plan.plan import Key, Plan, RowExpr, Sample, Summands
 
 _LARGEST = 64 * 2**20  # bytes of a public table that is sent
 
@@ -89,12 +89,26 @@ class Spark(ServerEngine):
                 yield batch.slice(start, size)
         self._check_files(query)
 
-    def fold(self, plan: Plan, exprs: tuple[RowExpr, ...], work: Work) -> list[Any]:
-        """What `work` makes of the rows, in the partitions of the cluster."""
+    def check_rows(self, rows: Summands | Sample) -> None:
+        if isinstance(rows, Sample):
+            message = "rows of a cluster are not sampled one by one, since they are not brought here"
+            raise refuse("DataError", message, help="measure all of them: `naive_mle` or `cgm` in place of `psgd`")
+        self._prepare()
+
+    def _prepare(self) -> None:
         if not self._prepared:
             prepare(self.connection)
             self._prepared = True
-        query = relations.vectors(self.relation(plan), exprs)
+
+    def fold(self, plan: Plan, exprs: tuple[RowExpr, ...], work: Work) -> list[Any]:
+        """What `work` makes of the rows, in the partitions of the cluster."""
+        return self._folded(relations.vectors(self.relation(plan), exprs), work)
+
+    def fold_codes(self, plan: Plan, keys: tuple[Key, ...], work: Work) -> list[Any]:
+        return self._folded(relations.codes(self.relation(plan), keys), work)
+
+    def _folded(self, query: str, work: Work) -> list[Any]:
+        self._prepare()
         result = folded(self.connection, query, work)
         self._check_files(query)
         return result

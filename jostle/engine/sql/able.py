@@ -7,12 +7,16 @@ from collections.abc import Callable
 
 from jostle.diagnostics import refuse
 from jostle.engine.sql.dialect import Dialect, doubled_quotes
-from jostle.plan.plan import Apply, Bound, Scan
+from jostle.plan.plan import Apply, Bound, Sample, Scan, Summands
 
 
-def check(question: object, dialect: Dialect, check_source: Callable[[Scan | Bound], None]) -> None:
-    """Refuses an operation, a text or a data set that is not done alike, anywhere in a question: in what it is made of,
-    plans, expressions, keys and descriptions, all of which are public."""
+def check(
+    question: object, dialect: Dialect, check_source: Callable[[Scan | Bound], None],
+    check_rows: Callable[[Summands | Sample], None],
+) -> None:  # fmt: skip
+    """Refuses an operation, a text or a data set that is not done alike, and rows that cannot be summed where they are,
+    anywhere in a question: in what it is made of, plans, expressions, keys and descriptions, all of which are public.
+    """
     if not dialect.refused and dialect.spelled and dialect.quoted is doubled_quotes:
         return
     waiting, seen = [question], {id(question)}
@@ -24,6 +28,8 @@ def check(question: object, dialect: Dialect, check_source: Callable[[Scan | Bou
             need(part.op, dialect)
         elif isinstance(part, Scan | Bound):
             check_source(part)
+        elif isinstance(part, Summands | Sample):
+            check_rows(part)
         inner: list[object] = []
         if isinstance(part, tuple | list):
             inner = [*part]

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from jostle.engine import groups
-from jostle.engine.base import Capabilities, Work
+from jostle.engine.base import Capabilities, Work, stacked
 from jostle.engine.sql import able, exact, relations
 from jostle.engine.sql.dialect import Dialect
 from jostle.language.moments import moment_of
 from jostle.plan.kinds import domain_kind, kind_of
-from jostle.plan.plan import Bound, Count, Exact, Key, Plan, RowExpr, Scan, Term
+from jostle.plan.plan import Bound, Count, Exact, Key, Plan, RowExpr, Sample, Scan, Summands, Term
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,10 +48,14 @@ class SqlEngine(ABC):
 
     def check(self, question: object) -> None:
         """Refuses with `DataError`, before anything is charged, what the database cannot do as the others do."""
-        able.check(question, self.dialect, self.check_source)
+        able.check(question, self.dialect, self.check_source, self.check_rows)
 
     def check_source(self, plan: Scan | Bound) -> None:
         """The same of how a data set is described, and of what tells whose a row is."""
+        return
+
+    def check_rows(self, rows: Summands | Sample) -> None:
+        """The same of what is done with rows one by one, where they are elsewhere."""
         return
 
     def relation(self, plan: Plan) -> relations.Relation:
@@ -129,6 +133,10 @@ class SqlEngine(ABC):
     def fold(self, plan: Plan, exprs: tuple[RowExpr, ...], work: Work) -> list[Any]:
         """What `work` makes of the rows of a relation, as `vectors` reads them: arrays of whole numbers."""
         return work(self.vectors(plan, exprs, BLOCK))
+
+    def fold_codes(self, plan: Plan, keys: tuple[Key, ...], work: Work) -> list[Any]:
+        """What `work` makes of where each row stands among the values of keys, as `codes` has it."""
+        return work(stacked(self.codes(plan, keys)))
 
     def tally(self, plan: Plan, expr: RowExpr) -> tuple[NDArray[Any], NDArray[Any]]:
         """The distinct values of an expression that are not none, in order, and how many rows have each (int64)."""

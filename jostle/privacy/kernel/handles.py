@@ -18,7 +18,7 @@ from jostle.accounting.definitions import Measure
 from jostle.accounting.units import ANY_ROWS, BOUNDS, Unit
 from jostle.diagnostics import refuse
 from jostle.plan.domains import Domain, Integer
-from jostle.plan.plan import WEIGHT_BITS, Key, Plan, RowExpr
+from jostle.plan.plan import WEIGHT_BITS, Key, Plan, RowExpr, Summands
 
 if TYPE_CHECKING:
     from jostle.privacy.kernel.kernel import Allotment
@@ -218,7 +218,7 @@ class ColumnHandle(Handle):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Vectors(Handle):
+class Vectors(Handle, Summands):
     """Rows as real vectors within a ball of a public `radius` in the norm `l2` or `sup` (`privacy.rows.norms`).
 
     A coordinate is (column − centre) / scale, computed by `exprs`; means and scales are public.

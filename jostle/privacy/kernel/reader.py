@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from jostle.engine.base import stacked
 from jostle.plan.plan import Key, Plan, RowExpr, Term
 from jostle.privacy.kernel.handles import Cube, Table, Vectors
 from jostle.privacy.rows.folds import AtRows, Fold, KeptRows
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.engine.base import Engine
+    from jostle.engine.base import Engine, Work
     from jostle.engine.rowstore import RowStore
     from jostle.privacy.kernel.vault import Vault
 
@@ -68,6 +69,11 @@ class Reader:
         """For each key where every row stands among its values, −1 where it is none of them."""
         coded: list[NDArray[Any]] | None = self.vault.parts.codes(plan, keys)
         return self._engine.codes(plan, keys) if coded is None else coded
+
+    def coded(self, plan: Plan, keys: tuple[Key, ...], work: Work) -> list[Any]:
+        """What `work` makes of where each row stands among the keys' values, −1 where it is none of them."""
+        codes = self.vault.parts.codes(plan, keys)
+        return self._engine.fold_codes(plan, keys, work) if codes is None else work(stacked(codes))
 
     def folded(self, rows: Vectors, fold: Fold) -> list[Any]:
         """The whole numbers of a fold over rows: worked out by the engine where it can, else beside rows kept here."""

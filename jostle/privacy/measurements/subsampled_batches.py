@@ -30,7 +30,7 @@ from jostle.accounting.subsampled_gaussian import noise_for, rate_for
 from jostle.diagnostics import refuse
 from jostle.noise_laws import Gaussian
 from jostle.plan.domains import Open
-from jostle.plan.plan import WEIGHT_BITS, Apply, Bound, Column, Constant, Derive, Filter, Key, Plan, Scan
+from jostle.plan.plan import WEIGHT_BITS, Apply, Bound, Column, Constant, Derive, Filter, Key, Plan, Sample, Scan
 from jostle.privacy.kernel.handles import Cube, Exposures, Handle, Tallied, join_exposures
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed_noise, weighted_stability_of
@@ -68,7 +68,7 @@ class Batches:
 
 
 @dataclass(frozen=True, eq=False)
-class PoissonBatches(Measurement["Rows", Batches]):
+class PoissonBatches(Sample, Measurement["Rows", Batches]):
     """Noisy batches; of public cubes, all rows in every step, for nothing."""
 
     cubes: tuple[Cube, ...]

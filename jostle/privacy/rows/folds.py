@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jostle.privacy.rows.factored import CodedRows, FactoredGradient, coded, gradient_scores
-from jostle.privacy.rows.functions import Contributions, Weights
+from jostle.privacy.rows.functions import Contributions, RowCount, Weights
 from jostle.privacy.rows.norms import exact_sizes, whole_frames, whole_weights, within_ball
 from jostle.privacy.rows.sums import BATCH, ContributionSums, MomentSums
 
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
     Block = NDArray[np.int16]
+
+BLOCK = 2**15
+"""Rows that are counted at a time."""
 
 MOST_NUMBERS = 2**24
 """That contributions of some rows are at once: memory goes by public facts, and not by the number of rows."""
@@ -91,6 +94,24 @@ class AtRows:
 
     def __call__(self, read: Iterable[Floats]) -> list[Any]:
         return self.fold.over(BallRows(lambda: (within_ball(rows, self.radius, self.norm) for rows in read)))
+
+
+@dataclass(frozen=True, slots=True)
+class CountFold:
+    """The sum of a whole number of each row, of rows of codes (n, d) as an engine gives them."""
+
+    count: RowCount
+
+    def __call__(self, read: Iterable[NDArray[Any]]) -> list[Any]:
+        import numpy as np
+
+        total = 0
+        for rows in read:
+            for start in range(0, len(rows), BLOCK):
+                columns = zip(rows[start : start + BLOCK].T, self.count.program.inputs, strict=True)
+                (numbers,) = self.count.program(*(np.clip(codes, i.low, i.high) for codes, i in columns))
+                total += int(numbers.sum())  # BLOCK numbers below 2^53 / BLOCK: exact
+        return [np.array(total, dtype=object)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.plan.plan import Column
 from jostle.privacy.kernel.handles import Table
+from jostle.privacy.rows.folds import CountFold
 from jostle.privacy.rows.functions import RowCount
 from jostle.privacy.scores.rule import Rule, Score
 from jostle.privacy.scores.splits import column_key, table_of
@@ -21,24 +22,12 @@ from jostle.privacy.scores.splits import column_key, table_of
 if TYPE_CHECKING:
     from jostle.privacy.kernel.reader import Reader
 
-BLOCK = 2**15
-"""Rows that a program runs over at a time."""
-
-
 @dataclass(frozen=True, eq=False)
 class RowCountRule(Rule):
     def exact(self, reader: Reader, score: Score) -> list[int]:
-        import numpy as np
-
         count, keys = score.arguments
-        codes = reader.codes(table_of(score).plan, keys)
-        limits = [len(key.values) - 1 for key in keys]
-        total = 0
-        for start in range(0, len(codes[0]), BLOCK):
-            block = [np.clip(c[start : start + BLOCK], -1, most) for c, most in zip(codes, limits, strict=True)]
-            (numbers,) = count.program(*block)
-            total += int(numbers.sum())  # BLOCK numbers below 2^53 / BLOCK: exact
-        return [total]
+        (total,) = reader.coded(table_of(score).plan, keys, CountFold(count))
+        return [int(total)]
 
 
 ROWS_RIGHT = RowCountRule("correct_count", False)

@@ -213,7 +213,7 @@ def evaluate(session: Session, text: str, values: dict[str, Any]) -> Any:
     return result
 
 
-BATCHES = (("jostle.privacy.rows.folds", "BATCH"), ("jostle.privacy.scores.rowcounts", "BLOCK"),
+BATCHES = (("jostle.privacy.rows.folds", "BATCH"), ("jostle.privacy.rows.folds", "BLOCK"),
            ("jostle.privacy.rows.factored", "CHUNK"), ("jostle.privacy.rows.sums", "FOLD"))  # fmt: skip
 
 

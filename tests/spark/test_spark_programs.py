@@ -1,0 +1,131 @@
+"""Programs over tables of a cluster measure the same whole numbers as over files of this machine, and fetch no row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import engines_spark
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from jostle.diagnostics import refuse
+from jostle.engine.spark import folds
+from jostle.engine.spark.engine import Spark
+from jostle.privacy.kernel import sources
+from jostle.simulate import SeededNoise
+from jostle.source import Source
+from jostle.tools.session import Session
+
+DECLARED = """private D = {source}("{file}")
+    described by {{a: 0..2, b: 0..1, c: {{"red", "green"}}, d: 0..1, x: -1.0..1.0, y: -1.0..1.0}}
+    protecting rows
+    budget {budget}
+R = vectors(D, x, y)
+"""
+BUDGET = "epsilon 1000, delta 0.1"
+PROGRAMS = {
+    "trees": """use trees
+release r = t_plus(pick(D, a, b, c), "c", depth = 2) with epsilon 8""",
+    "naive maximum likelihood": """use graphical
+m = model(domain_of(pick(D, a, b, c)), [["a", "b"], ["b", "c"]])
+release r = naive_mle(D, m) with epsilon 8""",
+    "collective": """use graphical
+m = model(domain_of(pick(D, a, b, c)), [["a", "b"], ["b", "c"]])
+release r = cgm(D, m, steps = 3) with epsilon 8""",
+    "mixtures": """use mixtures
+release r = mixture(R, 2, 2) with epsilon 8 delta 0.01""",
+    "k-means": """use mixtures
+release r = kmeans(R, 2, 2) with epsilon 8 delta 0.01""",
+    "Ising by moments": """use ising
+release r = ising_moments(vectors(D, b, d, norm = "sup")) with epsilon 8 delta 0.01""",
+    "Ising by Frank and Wolfe": """use ising
+release r = ising_fw(vectors(D, b, d, norm = "sup"), 1, 100, rounds = 2) with rho 1""",
+    "scores of classifiers": """use classifiers
+release r = tuned_bayes(pick(D, a, b, c), "c") with epsilon 8""",
+}
+
+
+class Recording(SeededNoise):
+    """Noise of a seed that writes down the whole numbers that it is added to, or chooses by."""
+
+    def __init__(self) -> None:
+        super().__init__(7)
+        self.exact: list[Any] = []
+
+    def laplace(self, values: Any, scale: float) -> Any:
+        self.exact.append(np.asarray(values).tolist())
+        return super().laplace(values, scale)
+
+    def gaussian(self, values: Any, sigma: float) -> Any:
+        self.exact.append(np.asarray(values).tolist())
+        return super().gaussian(values, sigma)
+
+    def gumbel_max(self, scores: Any, scale: float) -> int:
+        self.exact.append(np.asarray(scores).tolist())
+        return super().gumbel_max(scores, scale)
+
+    def noisy_max(self, scores: Any, scale: float) -> int:
+        self.exact.append(np.asarray(scores).tolist())
+        return super().noisy_max(scores, scale)
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    draw, many = np.random.default_rng(2), 300
+    a, b = draw.integers(0, 3, many), draw.integers(0, 2, many)
+    x, y = draw.normal(0, 0.4, (2, many))
+    c = np.where(draw.random(many) < (a + b) / 4, "red", "green")
+    place = tmp_path_factory.mktemp("programs") / "rows.parquet"
+    pq.write_table(pa.table({"a": a, "b": b, "c": c.tolist(), "d": 1 - b * (a > 0), "x": x, "y": y}), place)
+    return place
+
+
+def measured(program: str, engine: str, source: str, monkeypatch: Any) -> list[Any]:
+    """The whole numbers that a program measures, in order."""
+    noise = Recording()
+    monkeypatch.setattr(sources, "SecureNoise", lambda: noise)
+    session = Session(engine=engine)
+    session.run_text(program.replace("{source}", source))
+    session._interp.kernel.engine.close()
+    return noise.exact
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_measure_the_same_and_fetch_no_row(name: str, url: str, file: Path, monkeypatch: Any) -> None:
+    def fetched(*_: Any) -> Any:
+        raise refuse("DataError", "rows come here")
+
+    monkeypatch.setattr(Spark, "batches", fetched)
+    monkeypatch.setattr(Spark, "codes", fetched)
+    budget = "rho 100" if "rho" in PROGRAMS[name] else BUDGET
+    program = DECLARED.format(source="{source}", file=file, budget=budget) + PROGRAMS[name]
+    here = measured(program, "", "table", monkeypatch)
+    assert here and any(map(np.any, here))
+    assert measured(program, url, "spark", monkeypatch) == here
+
+
+UNABLE = {
+    PROGRAMS["k-means"]: "cannot run row programs",
+    "release n = laplace(size(R), epsilon = 1)": "cannot run row programs",
+    PROGRAMS["scores of classifiers"]: "cannot run row programs",
+    """use graphical
+release m = psgd(D, model({a: 3, b: 2}, [["a", "b"]]), 100, 2) with epsilon 1 delta 0.01""": "not sampled one by one",
+}
+
+
+def test_what_a_cluster_cannot_do_with_its_rows_is_refused_before_the_charge(file: Path, monkeypatch: Any) -> None:
+    def mapped(*_: Any) -> Any:
+        raise refuse("DataError", "the workers have no Python")
+
+    monkeypatch.setattr(folds, "mapped", mapped)
+    declared = DECLARED.format(source="spark", file=file, budget=BUDGET)
+    for program, word in UNABLE.items():
+        session = Session(engine=engines_spark.sail_url())
+        result = session.attempt(Source("a program", declared + program))
+        assert word in result.diagnostics[0].message
+        tables = "7.76" if "tuned_bayes" in program else "0"  # which are measured before
+        assert result.budget["D"]["epsilon"]["spent"] == tables
+        session._interp.kernel.engine.close()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jostle.plan.plan import Summands
 from jostle.privacy.rows.arrays import Total
 from jostle.privacy.rows.expressions import EXACT, Expression, Product, RowProgramError
 from jostle.privacy.rows.norms import GRID, LARGEST_SQUARE
@@ -88,7 +87,7 @@ class Contributions:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RowCount(Summands):
+class RowCount:
     """A whole number of a row, of its codes in `program.inputs`, each of shape (): summed over rows it is a score."""
 
     name: str

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jostle.plan.plan import Column
+from jostle.plan.plan import Column, Summands
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.rows.folds import CountFold
 from jostle.privacy.rows.functions import RowCount
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jostle.privacy.kernel.reader import Reader
 
 @dataclass(frozen=True, eq=False)
-class RowCountRule(Rule):
+class RowCountRule(Rule, Summands):
     def exact(self, reader: Reader, score: Score) -> list[int]:
         count, keys = score.arguments
         (total,) = reader.coded(table_of(score).plan, keys, CountFold(count))

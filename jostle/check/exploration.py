@@ -24,6 +24,7 @@ from jostle.check.abstract.values import (
     PUBLIC,
     TOP,
     Closure,
+    Domain,
     Handle,
     Items,
     Maker,
@@ -39,6 +40,7 @@ from jostle.check.labels import Labels, source_text
 from jostle.check.meanings import Meanings
 from jostle.check.modules import Modules
 from jostle.check.report import Report
+from jostle.check.rowkinds import RowKinds
 from jostle.check.scopes import UseNames, returns_inside, times_bound
 from jostle.language.forms import keys_by_alias
 from jostle.source import Span
@@ -283,6 +285,13 @@ class Exploration(Interpreter):
         if not queries.check_rows([node], schema, self.is_variable(scope), self.labels.report):
             meanings = Meanings(schema, self.variable(scope), tables, self.labels.report)
             getattr(meanings, how)(node)
+
+    def calculated(self, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> Any:
+        """A domain that lists no values, where that is sure."""
+        if schema is None or not self.labels.sure:
+            return PUBLIC
+        open_kind = RowKinds(schema, self.variable(scope), self.labels.report).open_kind(node)
+        return PUBLIC if open_kind is None else Domain(open_kind)
 
     def select_query(self, node: n.Select, scope: Scope) -> Any:
         self.paid += node.spend is not None

@@ -145,14 +145,18 @@ class Labels:
             amounts.check_amount(amount, self.report)
 
     def unit(self, amount: n.Amount, owner: Handle | None) -> None:
-        """An amount in ρ of a source that is counted in ε."""
+        """An amount in ρ of a source that is counted in ε, one in ε of one in ρ, and a δ where the budget has none."""
         budget = owner.declared.budget if owner is not None else None
-        if budget is None or not self.sure or amount.unit != "rho" or budget.amount.unit != "epsilon":
+        if owner is None or budget is None or not self.sure or amount.unit == "share":
             return
-        if budget.amount.delta is None and budget.counted_by is None:
-            source = owner.declared.name if owner is not None else ""
-            message, help = f"`{source}` is counted in epsilon, and rho was given", "write `with epsilon 0.1`"
-            self.report.add("TypeError", message, amount.span, help=help)
+        source, unit = owner.declared.name, budget.amount.unit
+        if amount.unit != unit:
+            message = f"`{source}` is counted in {unit}, and {amount.unit} was given"
+            self.report.add("TypeError", message, amount.span, help=f"write `with {unit} 0.1`", notes=owner.trail)
+        elif amount.delta is not None and amounts.literal(amount.delta) != 0 and budget.amount.delta is None:
+            message = f"the budget of `{source}` has no delta"
+            help = "declare `budget epsilon 1, delta 1e-6`" if unit == "epsilon" else "leave the delta out"
+            self.report.add("TypeError", message, amount.delta.span, help=help, notes=owner.trail)
 
     def open_keys(self, table: Handle, keys: Sequence[n.Expr]) -> None:
         """Dimensions of a cube whose values no description lists."""

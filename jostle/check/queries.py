@@ -17,11 +17,14 @@ from jostle.check.rowkinds import RowKinds
 from jostle.diagnostics import Note, did_you_mean
 from jostle.language.aggregates import AGGREGATES, BOUNDED, of_form
 from jostle.language.described import Listed
-from jostle.language.forms import PERSON, aggregates
+from jostle.language.forms import PERSON, aggregates, lone_column
 from jostle.language.operations import ROW_FUNCTIONS
 from jostle.language.other_languages import way
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import children, every, own_name
+from jostle.syntax.walk import children, every, key_names, own_name
+
+_SUCH_AS = {"integer": "0..99", "date": "2024-01-01..2024-12-31", "time": "2024-01-01..2024-12-31"}
+"""Values to list in place of an open domain."""
 
 
 def check_select(
@@ -39,7 +42,7 @@ def check_select(
         or _check_released(select, columns or {}, is_variable, report)
         or _check_keys_of_columns(select, report)
         or (owner is not None and _check_bare(select, owner, report))
-        or (owner is not None and not has_delta and _check_keys(select, owner, columns or {}, report))
+        or (owner is not None and not has_delta and _check_keys(select, owner, columns or {}, variable, report))
         or (owner is not None and _check_bounds(select, columns or {}, report))
     )
 
@@ -176,7 +179,7 @@ def _check_released(
 ) -> bool:
     """What `having` and `order by` look at, which is what the select releases."""
     keys = [part for key in select.keys for part in _parts(key)]
-    named = [name or own_name(value) or f"key{i + 1}" for i, (value, name) in enumerate(keys)]
+    named = key_names(keys, select.columns)
     named += [column.name or own_name(column.value) or "value" for column in select.columns]
     measured = [call for column in select.columns for call in aggregates(column.value)]
     having = (select.having,) if select.having is not None else ()
@@ -211,9 +214,7 @@ def _check_keys_of_columns(select: n.Select, report: Report) -> bool:
         return False
     for column in select.columns:
         if isinstance(column.value, n.Name):
-            keys = [*(key.value.id for key in select.keys if isinstance(key.value, n.Name)), column.value.id]
-            message = f"`{column.value.id}` is no aggregate, and the groups are not by it"
-            help = f"add it to the keys: `groupby {', '.join(keys)}`"
+            message, help = lone_column(column.value, select.keys)
             report.add("TypeError", message, column.value.span, help=help)
             return True
     return False
@@ -270,7 +271,9 @@ def _check_bare(select: n.Select, owner: Handle, report: Report) -> bool:
     return True
 
 
-def _check_keys(select: n.Select, owner: Handle, columns: Mapping[str, Any], report: Report) -> bool:
+def _check_keys(
+    select: n.Select, owner: Handle, columns: Mapping[str, Any], variable: Variable, report: Report
+) -> bool:
     """Group keys of an open domain, without `over` and without delta; a registered source may have one."""
     budget = owner.declared.budget
     if budget is None or budget.amount.delta is not None:
@@ -285,15 +288,20 @@ def _check_keys(select: n.Select, owner: Handle, columns: Mapping[str, Any], rep
             report.add("OpenKeys", message, of.span, label="an open domain", help=help)
             return True
     for key in select.keys:
-        if key.over is None and isinstance(key.value, n.Name) and isinstance(columns.get(key.value.id), Domain):
-            report.add(
-                "OpenKeys",
-                f"the values of `{key.value.id}` are not public, so its groups are not either",
-                key.span,
-                label="an open domain",
-                help=f'list them, `groupby {key.value.id} over {{"a", "b"}}`, or describe them, '
-                f'`{key.value.id}: {{"a", "b"}}`, or give a delta',
-            )
+        if key.over is not None:
+            continue
+        text = key.value.span.text
+        if isinstance(key.value, n.Name):
+            domain = columns.get(text)
+            kind = domain.name if isinstance(domain, Domain) else None
+        else:
+            kind = RowKinds(columns, variable, report).open_kind(key.value)
+        if kind is not None:
+            such = _SUCH_AS.get(kind, '{"a", "b"}')
+            describe = f"describe them, `{text}: {such}`" if text in columns else "describe the column that it reads"
+            message = f"the values of `{text}` are not public, so its groups are not either"
+            help = f"list them, `groupby {text} over {such}`, or {describe}, or give a delta"
+            report.add("OpenKeys", message, key.span, label="an open domain", help=help)
             return True
     return False
 

@@ -19,8 +19,9 @@ from jostle.language.aggregates import AGGREGATES, Kinds, of_no_numbers
 from jostle.language.forms import aggregates
 from jostle.language.moments import kind_of_moment, number_of
 from jostle.language.operations import COMPARISONS, ROW_FUNCTIONS
-from jostle.plan.domains import Categories, Moments, Open, Real
+from jostle.plan.domains import Categories, Integer, Moments, Open, Real
 from jostle.plan.domains import Domain as PlanDomain
+from jostle.plan.keys import key_values
 from jostle.plan.kinds import applied, kind_of
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
 from jostle.syntax import nodes as n
@@ -28,6 +29,7 @@ from jostle.syntax.walk import children
 
 _ARITHMETIC = frozenset({"+", "-", "*", "/", "%", "^"})
 _MOMENTS = ("date", "time")
+OPEN_KINDS = ("text", *_MOMENTS)
 _APART = (n.Attribute, n.Query, n.Select, n.Lambda, n.Comprehension, n.Over)  # whose parts are no rows' own
 
 
@@ -46,6 +48,16 @@ class RowKinds:
         return any(map(self._wrong, [*([] if node.where is None else [node.where]), *keys])) or any(
             map(self._wrong_aggregate, calls)
         )
+
+    def open_kind(self, node: n.Expr) -> str | None:
+        """The kind of an expression whose values no description lists: a text, a date or a time; None for any other."""
+        expr = self._made(node)
+        try:
+            kind = None if expr is None else kind_of(expr, self._schema)
+            is_open = expr is not None and kind in OPEN_KINDS and key_values(expr, self._schema, 1 << 62) is None
+        except Refusal:
+            return None
+        return kind if is_open else None
 
     def _wrong(self, node: n.Expr) -> bool:
         try:
@@ -150,7 +162,10 @@ def _domain(described: Any) -> PlanDomain | None:
         low, high = described.low, described.high
         if isinstance(low, date) and isinstance(high, date):
             return Moments(kind_of_moment(low), number_of(low), number_of(high))
-        return Real(low, high) if isinstance(low, float) and isinstance(high, float) else None
+        if not (isinstance(low, float) and isinstance(high, float)):
+            return None
+        whole = not described.real and low.is_integer() and high.is_integer()
+        return Integer(int(low), int(high)) if whole else Real(low, high)
     items = described.items if isinstance(described, Set) else described
     if isinstance(items, list) and items and all(isinstance(item, str) for item in items):
         return Categories(tuple(items))

@@ -99,3 +99,14 @@ def source_kind(node: n.Expr) -> str:
     if isinstance(node, n.Call) and isinstance(node.function, n.Name) and node.function.id in SOURCES:
         return node.function.id
     return ""
+
+
+def lone_column(column: n.Name, keys: Sequence[n.GroupKey]) -> tuple[str, str]:
+    """What to say of a bare column beside aggregates, by which the groups are not: a message and a way out."""
+    message = f"`{column.id}` is no aggregate, and the groups are not by it"
+    for key in keys:
+        asked = key.value
+        if isinstance(asked, n.Binary) and asked.op == "in" and asked.left == column:
+            return message, f"`in` asks whether it is one of them; list keys by `groupby {column.id} over {{…}}`"
+    names = [*(key.value.id for key in keys if isinstance(key.value, n.Name)), column.id]
+    return message, f"add it to the keys: `groupby {', '.join(names)}`"

@@ -74,8 +74,13 @@ def counted(row: AggregateRow, expr: RowExpr, schema: Mapping[str, Domain]) -> C
 
 
 def periods_of(keys: Period, expr: RowExpr, schema: Mapping[str, Domain]) -> tuple[Period, RowExpr]:
-    """The keys `from … to … by month`, and what of a row is compared with them: the first day of its month."""
+    """The keys `from … to … by month`, and what of a row is compared with them: the first day of its month.
+
+    Keys of an expression that is by month already, `trunc(day, "month")`, are by month.
+    """
     kind = kind_of(expr, schema)
+    if not keys.unit and kind in ("date", "time"):
+        keys = Period(keys.low, keys.high, unit_of(expr, schema) or "")
     if kind == "time" and keys.kind == "date":
         last = number_of(keys.high) * DAY + (DAY - _SECOND if keys.unit in SPANS else 0)
         keys = Period(moment_of(kind, number_of(keys.low) * DAY), moment_of(kind, last), keys.step)

@@ -14,7 +14,7 @@ from typing import Any
 from jostle.accounting.amounts import QUANTA, Amount, as_float, quanta, share_of
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.language.aggregates import AGGREGATES, DISTINCT, of_form
-from jostle.language.forms import PERSON, aggregates, keys_by_alias
+from jostle.language.forms import PERSON, aggregates, keys_by_alias, lone_column
 from jostle.plan.domains import Open
 from jostle.plan.kinds import as_number
 from jostle.plan.persons import person_columns
@@ -40,6 +40,7 @@ from jostle.run.scope import MISSING, Scope
 from jostle.run.values import Grouped, Record, is_number, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
+from jostle.syntax.walk import key_names
 
 
 class Allotted:
@@ -177,11 +178,12 @@ def select(interp: Any, node: n.Select, scope: Scope) -> Any:
     if node.per is not None:
         return _stage(interp, node, table, compiler, scope)
     keys = []
-    for i, key in enumerate(node.keys):
+    names = key_names([(key.value, key.name) for key in node.keys], node.columns)
+    for name, key in zip(names, node.keys, strict=True):
         if isinstance(key.value, n.ListOf):
             table, group_key = together(interp, key, table, compiler, scope)
         else:
-            group_key = _key(interp, key, i, compiler, scope)
+            group_key = _key(interp, key, name, compiler, scope)
         keys.append(group_key)
     if len([key for key in keys if key.names]) > 1:
         raise refuse("TypeError", "a select lists the combinations of its keys once", node.span)
@@ -251,9 +253,13 @@ def _stage(interp: Any, node: n.Select, table: Any, compiler: RowCompiler, scope
         )  # fmt: skip
     written = (*(node.per or ()), *node.keys)
     own = [key for key in written if table.private and persons.is_person(key.value, table)]
-    numbered = [(key, _key(interp, key, i, compiler, scope)) for i, key in enumerate(written) if _is_key(key, table)]
-    table = persons.limited(interp, table, [key for it, key in numbered if it not in own], node.limit, scope)
-    return persons.stage(interp, node, table, bool(own), [key for _, key in numbered], scope)
+    names = key_names([(key.value, key.name) for key in written], node.columns)
+    groups_of = [
+        (key, _key(interp, key, name, compiler, scope))
+        for name, key in zip(names, written, strict=True) if _is_key(key, table)
+    ]  # fmt: skip
+    table = persons.limited(interp, table, [key for it, key in groups_of if it not in own], node.limit, scope)
+    return persons.stage(interp, node, table, bool(own), [key for _, key in groups_of], scope)
 
 
 def _is_key(key: n.GroupKey, table: Table) -> bool:
@@ -303,9 +309,9 @@ def _is_word(name: str, left: Table, right: Table) -> bool:
     return name == PERSON and name not in left.domains and name not in right.domains
 
 
-def _key(interp: Any, key: n.GroupKey, at: int, compiler: RowCompiler, scope: Scope) -> GroupKey:
+def _key(interp: Any, key: n.GroupKey, own: str, compiler: RowCompiler, scope: Scope) -> GroupKey:
     expr, column = compiler.column_position(key.value)
-    name = key.name or column or (key.value.id if isinstance(key.value, n.Name) else f"key{at + 1}")
+    name = key.name or column or own
     if key.over is None:
         return GroupKey(name, expr)
     listed = column_of_keys(interp, interp.eval(key.over, scope), name, key.over.span)
@@ -318,9 +324,8 @@ def _output(column: n.Column, table: Any, node: n.Select) -> Output:
     calls = list(aggregates(column.value))
     others = any(True for other in node.columns for _ in aggregates(other.value))
     if not calls and isinstance(column.value, n.Name) and others:
-        keys = [*(key.value.id for key in node.keys if isinstance(key.value, n.Name)), column.value.id]
-        message = f"`{column.value.id}` is no aggregate, and the groups are not by it"
-        raise refuse("TypeError", message, column.value.span, help=f"add it to the keys: `groupby {', '.join(keys)}`")
+        message, help = lone_column(column.value, node.keys)
+        raise refuse("TypeError", message, column.value.span, help=help)
     if not calls:
         if table.private:
             name = table.exposures[0].source.name

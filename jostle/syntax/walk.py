@@ -5,12 +5,12 @@ For whoever needs all nodes of a kind. Nothing here recurses.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from functools import cache
 from typing import Any, cast
 
-from jostle.syntax.nodes import Call, Expr, Expression, Name, Node
+from jostle.syntax.nodes import Attribute, Call, Column, Expr, Expression, Name, Node
 
 
 @cache
@@ -89,3 +89,17 @@ def own_name(value: Expr) -> str | None:
         case Name(id=name) | Call(function=Name(id=name)):
             return name
     return None
+
+
+def key_names(keys: Sequence[tuple[Expr, str | None]], columns: Sequence[Column]) -> list[str]:
+    """What keys are called that stand with the names a program gives: `month` for `month(day)`, or `key2`.
+
+    The name of another key, or of a result that is no column, is not given again.
+    """
+    names = [column.name or own_name(column.value) for column in columns if not isinstance(column.value, Name)]
+    given: list[str] = []
+    for at, (value, name) in enumerate(keys):
+        own = value.name if isinstance(value, Attribute) else own_name(value)
+        free = own is not None and own not in given and (isinstance(value, Name) or own not in names)
+        given.append(name or (own if own is not None and free else f"key{at + 1}"))
+    return given

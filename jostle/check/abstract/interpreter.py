@@ -128,6 +128,10 @@ class Interpreter(ABC):
              tables: Sequence[str] = ()) -> None:  # fmt: skip
         """An expression on rows; `how` it is meant: `expression`, `condition` or `position` of a column."""
 
+    def calculated(self, node: n.Expr, schema: dict[str, Any] | None, scope: Scope) -> Any:
+        """What is known of the values of a column that is made by an expression on rows."""
+        return PUBLIC
+
     @abstractmethod
     def use_module(self, node: n.Use, scope: Scope) -> None:
         """Binds the names of a module."""

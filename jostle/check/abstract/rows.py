@@ -351,7 +351,8 @@ def _formed(w: Interpreter, row: facts.Builtin, table: Any, node: n.Call, over: 
             dims = dict.fromkeys((*named, *(k.name for k in node.keywords)), PUBLIC)
             return Handle("cube", exposures, None if unsure else dims)
         case Gives.DERIVED | Gives.EXPLODED:
-            result = {k.name: PUBLIC for k in node.keywords}
+            one = row.gives is Gives.DERIVED
+            result = {k.name: w.calculated(k.value, schema, scope) if one else PUBLIC for k in node.keywords}
             return Handle("table", exposures, {**schema, **result} if schema is not None else None)
         case Gives.PICKED:
             picked = [_column_name(w, arg, table, scope) for arg in _listed(node.args[1:])]

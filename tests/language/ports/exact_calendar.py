@@ -38,7 +38,7 @@ def opendp_calendar(frames: Frames) -> dict[str, Any]:
         "months": Groups(("date",), {"n": Noisy(months.value_counts(), 4)}, _months(2019)),
         "parts": Groups(("part",), {"n": Noisy(part.value_counts(), 4)}, ["begin", "end"]),
         "old": Noisy(((pd.Timestamp(2020, 12, 31) - date).dt.days > 365).sum(), 4),
-        "lengths": Groups(("key1",), {"n": Noisy(jobs.str.len().value_counts(), 4)}, range(5, 8)),
+        "lengths": Groups(("length",), {"n": Noisy(jobs.str.len().value_counts(), 4)}, range(5, 8)),
         "ea": Noisy(jobs.str.lower().str.contains("ea").sum(), 4),
         "statuses": Groups(("status",), {"n": Noisy(statuses.value_counts(), 4)}, ["idle", "employed"]),
         "extra": Noisy((survey.hours - 40).clip(0, 58).sum(), 4 * 58),

@@ -23,9 +23,6 @@ from jostle.language.other_languages import way
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import children, every, key_names, own_name
 
-_SUCH_AS = {"integer": "0..99", "date": "2024-01-01..2024-12-31", "time": "2024-01-01..2024-12-31"}
-"""Values to list in place of an open domain."""
-
 
 def check_select(
     select: n.Select, columns: Mapping[str, Any] | None, owner: Handle | None, has_delta: bool,
@@ -297,7 +294,7 @@ def _check_keys(
         else:
             kind = RowKinds(columns, variable, report).open_kind(key.value)
         if kind is not None:
-            such = _SUCH_AS.get(kind, '{"a", "b"}')
+            such = "0..99" if kind == "integer" else '{"a", "b"}' if kind == "text" else "2024-01-01..2024-12-31"
             describe = f"describe them, `{text}: {such}`" if text in columns else "describe the column that it reads"
             message = f"the values of `{text}` are not public, so its groups are not either"
             help = f"list them, `groupby {text} over {such}`, or {describe}, or give a delta"

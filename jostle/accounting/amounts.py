@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_DOWN, Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 from jostle.diagnostics import refuse
 
@@ -39,12 +40,17 @@ def quanta(value: object, what: str = "epsilon") -> int:
         raise refuse("BadAmount", f"{what} must be finite, and this is {value}", help=f"write `{what} 0.1`")
     if value <= 0:
         raise refuse("BadAmount", f"{what} must be more than 0, and this is {value:g}", help=f"write `{what} 0.1`")
-    whole = int((Decimal(repr(float(value))) * QUANTA).to_integral_value(ROUND_DOWN))
+    whole = _rounded_down(float(value))
     if whole == 0:
         raise refuse(
             "BadAmount", f"{what} {value:g} is below the smallest amount that is counted, 1e-12", help="ask for more"
         )
     return whole
+
+
+@lru_cache(maxsize=256)
+def _rounded_down(value: float) -> int:
+    return int((Decimal(repr(value)) * QUANTA).to_integral_value(ROUND_DOWN))
 
 
 def share_of(whole: Amount, share: object) -> Amount:
@@ -66,9 +72,14 @@ def share_of(whole: Amount, share: object) -> Amount:
 
 def part_of(quanta: int, share: float) -> int:
     """`share` is taken for the simplest fraction that reads back as the double: three times `1/3` are all."""
-    exact = Fraction(repr(float(share)))
+    return math.floor(quanta * _simplest(float(share)))
+
+
+@lru_cache(maxsize=256)
+def _simplest(share: float) -> Fraction:
+    exact = Fraction(repr(share))
     simple = exact.limit_denominator(1_000_000)
-    return math.floor(quanta * (simple if float(simple) == share else exact))
+    return simple if float(simple) == share else exact
 
 
 def rounded_up(value: float) -> int:

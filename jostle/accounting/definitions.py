@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from jostle.accounting.amounts import QUANTA, Amount, as_float, rounded_up
 from jostle.accounting.budget_tree import Cost
@@ -40,6 +41,7 @@ class Price:
     pure: bool = False
 
 
+@lru_cache(maxsize=256)
 def pure_price(amount: Amount) -> Price:
     """Of an ε-DP mechanism: ε·tanh(ε/2), which is below ε²/2 (Bun & Steinke 2016, Prop. 1.4).
 

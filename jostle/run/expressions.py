@@ -94,8 +94,8 @@ def _binary(interp: Interpreter, node: n.Binary, scope: Scope) -> Any:
     value = interp.eval(at, scope)
     for link in reversed(chain):
         right = interp.eval(link.right, scope)
-        numbers = operators.is_numeric(value) and operators.is_numeric(right)
-        for handle in () if numbers or link.op in ("-", "+", "in", "not in") else handles_in([value, right]):
+        public = operators.is_atom(value) and operators.is_atom(right)
+        for handle in () if public or link.op in ("-", "+", "in", "not in") else handles_in([value, right]):
             raise private_value(handle, "cannot be compared or calculated with").at(link.span)
         try:
             value = operators.binary(link.op, value, right)
@@ -164,7 +164,10 @@ def _index(interp: Interpreter, node: n.Index, scope: Scope) -> Any:
 
 
 def _query(interp: Interpreter, node: n.Query, scope: Scope) -> Any:
-    outer, interp.bare_left = interp.bare_left, bare_selects(node.body)
+    known = interp.bare_of.get(id(node))
+    if known is None:
+        known = interp.bare_of[id(node)] = (node, bare_selects(node.body))
+    outer, interp.bare_left = interp.bare_left, known[1]
     try:
         return interp.eval(node.body, scope)
     finally:

@@ -59,6 +59,11 @@ def is_numeric(value: Any) -> bool:
     return type(value) in NUMBERS or is_vector(value)
 
 
+def is_atom(value: Any) -> bool:
+    """The same, or a text."""
+    return type(value) is str or is_numeric(value)
+
+
 def binary(op: str, left: Any, right: Any) -> Any:
     if type(left) in NUMBERS and type(right) in NUMBERS and op in _ARITHMETIC:  # nearly always
         return _calculated(op, left, right)

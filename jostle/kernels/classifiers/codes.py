@@ -47,6 +47,8 @@ class Cuts(NamedTuple):
 
 def plain(value: Any) -> Value | None:
     """A cell as a number, a text or None."""
+    if type(value) is float:  # nearly always
+        return value if value == value else None
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, (bool, np.bool_)):

@@ -28,7 +28,7 @@ FINEST = 20
 
 
 class Cell(NamedTuple):
-    """A column of a row: its public values, and the row's place among them, −1 for none."""
+    """A column of a row: its public values, plain (`codes.plain`), and the row's place among them, −1 for none."""
 
     values: tuple[Value | None, ...]
     place: Expression
@@ -41,12 +41,12 @@ class Cell(NamedTuple):
     def place_in(self, values: Sequence[Value]) -> Expression:
         """The row's place in another list of values, −1 where it is not there."""
         places = {plain(value): place for place, value in enumerate(values)}
-        return self.looked_up(np.array([places.get(plain(v), -1) for v in self.values], dtype=float), -1)
+        return self.looked_up(np.array([places.get(v, -1) for v in self.values], dtype=float), -1)
 
     def table_of(self, values: Sequence[Value], table: Floats) -> Floats:
         """A table over `values` (…, values) as one over the cell's own; 0 for what is not there."""
         places = {plain(value): place for place, value in enumerate(values)}
-        picks = [places.get(plain(v), -1) for v in self.values]
+        picks = [places.get(v, -1) for v in self.values]
         return np.concatenate([table, np.zeros((*table.shape[:-1], 1))], axis=-1)[..., picks]
 
 

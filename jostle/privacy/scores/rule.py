@@ -83,7 +83,9 @@ def values_of(reader: Reader, scores: Sequence[Score]) -> NDArray[np.int64]:
         places = [i for i, s in enumerate(scores) if s.rule is rule]
         numbers.update(zip(places, rule.exact_each(reader, [scores[i] for i in places]), strict=True))
     fine = [value << (bits - one.bits) for i, one in enumerate(scores) for value in numbers[i]]
-    return np.array([max(-MOST, min(MOST, value)) for value in fine], dtype=np.int64)
+    if fine and not -MOST <= min(fine) <= max(fine) <= MOST:
+        fine = [max(-MOST, min(MOST, value)) for value in fine]
+    return np.array(fine, dtype=np.int64)
 
 
 def check_weights(scores: Sequence[Score]) -> None:

@@ -29,7 +29,8 @@ class Qualifiers:
         before = {column for listed in self._columns.values() for column in listed}
         if name is None:
             name = f"table {len(self._columns) + 1}"  # no program can write it
-        self._hidden |= {(name, column) for column in columns if column in before and column not in on}
+        if before:
+            self._hidden |= {(name, column) for column in columns if column in before and column not in on}
         self._columns[name] = columns
 
     def has(self, table: str, column: str) -> bool:

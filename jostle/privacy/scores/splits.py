@@ -163,8 +163,8 @@ def _majorities(counts: Ints, most: int) -> int:
 
 
 def _gini(counts: Ints, most: int) -> int:
-    rows = counts.sum(axis=1)
-    return -sum(_impurity(int(n), [int(k) for k in row]) for n, row in zip(rows, counts, strict=True) if n)
+    rows = counts.sum(axis=1).tolist()
+    return -sum(_impurity(n, row) for n, row in zip(rows, counts.tolist(), strict=True) if n)
 
 
 def _entropy(counts: Ints, most: int) -> int:

@@ -1,13 +1,17 @@
 """What a program says of its files, held against their headers, which are public; no row is read.
 
 Looked at are the CSV files that lie where a run would look for them, under a path that is written in the program. Of a
-private file no name is told: one without a header has a row in its first line.
+private file no name is told: one without a header has a row in its first line. A public one without a description is
+described by its header, so that a column that it lacks is found as any other is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
+from operator import is_
 from pathlib import Path
+from typing import Any
 
 from jostle.diagnostics import Diagnostic, Refusal
 from jostle.syntax import nodes as n
@@ -30,6 +34,59 @@ def _tables(program: n.Program) -> Iterator[tuple[n.String, n.Expr | None]]:
                 yield path, described.get(id(node))
 
 
+def with_headers(program: n.Program, folders: Sequence[Path]) -> n.Program:
+    """The program with public files described by their headers, of domains that are not known; itself where none is."""
+    described = {id(node.source) for node in every(program) if isinstance(node, n.Private | n.Described)}
+    columns: dict[int, tuple[str, ...]] = {}
+    for node in every(program):
+        match node:
+            case n.Call(function=n.Name(id="table"), args=(n.String(value=name),), keywords=()):
+                there = None if id(node) in described else _there(name, folders)
+                if there is not None:
+                    columns[id(node)] = _header(there)
+    tree: n.Program = _described(program, {place: names for place, names in columns.items() if names})
+    return tree
+
+
+def lacking(faults: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """Of what is wrong with a program `with_headers` the columns that the files have not, told as of no description."""
+    told = [fault for fault in faults if fault.label == "no such column"]
+    return [replace(f, message=f.message.partition(":")[0], help=f.help.partition("; others")[0]) for f in told]
+
+
+def _described(node: Any, columns: dict[int, tuple[str, ...]]) -> Any:
+    """A tree, or a tuple of trees, in which the calls at these places have a description."""
+    if isinstance(node, tuple):
+        items = tuple(_described(item, columns) for item in node)
+        return node if all(map(is_, items, node)) else items
+    if not isinstance(node, n.Node) or not columns:
+        return node
+    if id(node) in columns and isinstance(node, n.Call):
+        domains = tuple((name, n.Constant(None, span=node.span)) for name in columns[id(node)])
+        return n.Described(node, n.RecordOf(domains, span=node.span), span=node.span)
+    before = {field.name: getattr(node, field.name) for field in fields(node)}
+    after = {name: _described(value, columns) for name, value in before.items()}
+    return node if all(after[name] is before[name] for name in before) else replace(node, **after)
+
+
+def _header(path: Path) -> tuple[str, ...]:
+    """The names of a file's columns; none where it has no header that can be read, which its run tells."""
+    from jostle.engine.duckdb.csvfile import header
+    from jostle.engine.files import open_file
+
+    try:
+        return tuple(header(open_file(path), "").names)
+    except Refusal:
+        return ()
+
+
+def _there(name: str, folders: Sequence[Path]) -> Path | None:
+    """The CSV file of a name that stands in a program, where it lies in one of the folders."""
+    if set("*?[") & set(name) or not name.endswith(".csv"):
+        return None
+    return next((folder / name for folder in folders if (folder / name).exists()), None)
+
+
 def _misfits(path: n.String, described: n.Expr | None, folders: Sequence[Path]) -> Iterator[Diagnostic]:
     from jostle.engine.duckdb.csvfile import header
     from jostle.engine.files import open_file
@@ -37,7 +94,7 @@ def _misfits(path: n.String, described: n.Expr | None, folders: Sequence[Path]) 
     name = path.value
     if set("*?[") & set(name) or not name.endswith(".csv"):
         return
-    there = next((folder / name for folder in folders if (folder / name).exists()), None)
+    there = _there(name, folders)
     if there is None:
         close = misspelt(name, folders, "*.csv")
         if close:

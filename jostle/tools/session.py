@@ -262,7 +262,7 @@ class Session:
         self._look_beside(source)
         try:
             tree = self._parsed(source)
-            faults = self._check(tree)
+            faults = self._check_with_files(tree)
             if not faults:
                 need_settings(tree, settings or {})
             return faults or misfits(tree, self._folders) or overspent(self.costs(source, settings))
@@ -461,7 +461,7 @@ class Session:
 
     def _checked(self, source: Source) -> n.Program:
         tree = self._parsed(source)
-        faults = self._check(tree)
+        faults = self._check_with_files(tree)
         if faults:
             raise Refusal(*faults)
         return tree
@@ -474,6 +474,14 @@ class Session:
             faults = overspent(self.costs(source, settings))
             if faults:
                 raise Refusal(*faults)
+
+    def _check_with_files(self, tree: n.Program) -> list[Diagnostic]:
+        """What is wrong with a program; else what it asks of the columns of public files that their headers lack."""
+        from jostle.tools.headers import lacking, with_headers
+
+        faults = self._check(tree)
+        described = tree if faults else with_headers(tree, self._folders)
+        return faults if described is tree else lacking(self._check(described))
 
     def _check(self, tree: n.Program, predefined: Mapping[str, Any] | None = None) -> list[Diagnostic]:
         from jostle.check import check

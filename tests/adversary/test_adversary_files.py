@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from arena import Arena
+from bounded import ending
 
 from jostle.diagnostics import Refusal
 from jostle.engine import files, spill
@@ -270,7 +271,8 @@ def test_what_a_killed_process_spilled_is_removed(tmp_path: Path, monkeypatch: p
         [sys.executable, "-c", _SPILLING], env=os.environ | {"TMPDIR": str(tmp_path)}, stdout=subprocess.PIPE
     ) as process:
         assert process.stdout is not None
-        folder = Path(process.stdout.readline().decode().strip())
+        with ending(process):
+            folder = Path(process.stdout.readline().decode().strip())
         process.kill()
     left = [path for path in folder.iterdir() if path.name != "lock"]
     assert any(b"secret person" in path.read_bytes() for path in left)

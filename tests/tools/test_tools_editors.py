@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bounded import ending
 
 from jostle.events import Event
 from jostle.syntax.lexicon import colour_tokens
@@ -218,12 +219,13 @@ def asked(
             params = {"textDocument": {"uri": uri}, **params}
             server.stdin.write(message(id=name, method=f"textDocument/{name}", params=params))
         server.stdin.flush()
-        for answer in answers(server.stdout):
-            if answer.get("method") == "textDocument/publishDiagnostics":
-                faults += answer["params"]["diagnostics"]
-            said[answer.get("id")] = answer.get("result", answer.get("error"))
-            if answer.get("id") == [*requests][-1]:
-                break
+        with ending(server):
+            for answer in answers(server.stdout):
+                if answer.get("method") == "textDocument/publishDiagnostics":
+                    faults += answer["params"]["diagnostics"]
+                said[answer.get("id")] = answer.get("result", answer.get("error"))
+                if answer.get("id") == [*requests][-1]:
+                    break
     finally:
         server.kill()
         server.communicate()

@@ -26,6 +26,28 @@ def test_a_column_that_the_header_lacks_is_found_and_no_name_is_told(tmp_path: P
     assert run.diagnostics[0].message == message
 
 
+PUBLIC = """towns = table("towns.csv")
+big = derive(towns, big = size > 3)
+n = {{ select sum(size) from towns where city == "Ames" groupby city over ["Ames"] }}
+m = {{ select count(*) from big groupby big }}
+for town in towns: print(town.city, towns[0].size, len(list(towns)), sample(towns, 1))
+"""
+
+
+def test_a_column_that_a_public_file_lacks_is_found_before_anything_is_paid(tmp_path: Path) -> None:
+    (tmp_path / "towns.csv").write_text("city,size\nAmes,3\nCork,4\n", encoding="utf-8")
+    (tmp_path / "people.csv").write_text("age,city\n1,a\n", encoding="utf-8")
+    assert said(tmp_path, PUBLIC) == []
+    paid = PROGRAM + "k = {{ select count(*) from t with epsilon 1 }}\n"
+    for wrong, help in (("citty", "did you mean `city`?"), ("zone", "the columns are `city`, `size`")):
+        program = paid + PUBLIC.replace("groupby city", f"groupby {wrong}")
+        assert said(tmp_path, program) == [("NameError", f"there is no column `{wrong}`", help)]
+        run = Session(cwd=tmp_path).attempt(Source(str(tmp_path / "p.jst"), program))
+        assert not run.ok and run.budget == {}
+    (tmp_path / "towns.csv").unlink()
+    assert said(tmp_path, program) == []
+
+
 def test_a_misspelt_file_is_found(tmp_path: Path) -> None:
     (tmp_path / "poeple.csv").write_text("age,city\n1,a\n", encoding="utf-8")
     assert said(tmp_path) == [("DataError", "there is no file `people.csv`", "did you mean `poeple.csv`?")]

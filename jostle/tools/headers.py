@@ -7,7 +7,7 @@ described by its header, so that a column that it lacks is found as any other is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
 from operator import is_
 from pathlib import Path
@@ -34,6 +34,15 @@ def _tables(program: n.Program) -> Iterator[tuple[n.String, n.Expr | None]]:
                 yield path, described.get(id(node))
 
 
+def lacking(
+    program: n.Program, folders: Sequence[Path], check: Callable[[n.Program], list[Diagnostic]]
+) -> list[Diagnostic]:
+    """The columns of public files that their headers lack, found by the `check` of a program that has nothing else."""
+    described = with_headers(program, folders)
+    told = [] if described is program else [fault for fault in check(described) if fault.label == "no such column"]
+    return [replace(f, message=f.message.partition(":")[0], help=f.help.partition("; others")[0]) for f in told]
+
+
 def with_headers(program: n.Program, folders: Sequence[Path]) -> n.Program:
     """The program with public files described by their headers, of domains that are not known; itself where none is."""
     described = {id(node.source) for node in every(program) if isinstance(node, n.Private | n.Described)}
@@ -46,12 +55,6 @@ def with_headers(program: n.Program, folders: Sequence[Path]) -> n.Program:
                     columns[id(node)] = _header(there)
     tree: n.Program = _described(program, {place: names for place, names in columns.items() if names})
     return tree
-
-
-def lacking(faults: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """Of what is wrong with a program `with_headers` the columns that the files have not, told as of no description."""
-    told = [fault for fault in faults if fault.label == "no such column"]
-    return [replace(f, message=f.message.partition(":")[0], help=f.help.partition("; others")[0]) for f in told]
 
 
 def _described(node: Any, columns: dict[int, tuple[str, ...]]) -> Any:

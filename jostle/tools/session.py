@@ -257,12 +257,12 @@ class Session:
         """Every error that can be found before anything runs. Of the program; else of files that lie there, whose
         headers are read; else that no run can pay for it, with `settings` or the defaults of its parameters."""
         from jostle.check.cost import overspent
-        from jostle.tools.headers import misfits
+        from jostle.tools.headers import lacking, misfits
 
         self._look_beside(source)
         try:
             tree = self._parsed(source)
-            faults = self._check_with_files(tree)
+            faults = self._check(tree) or lacking(tree, self._folders, self._check)
             if not faults:
                 need_settings(tree, settings or {})
             return faults or misfits(tree, self._folders) or overspent(self.costs(source, settings))
@@ -460,9 +460,10 @@ class Session:
             self._out(line)
 
     def _checked(self, source: Source) -> n.Program:
+        from jostle.tools.headers import lacking
+
         tree = self._parsed(source)
-        faults = self._check_with_files(tree)
-        if faults:
+        if faults := self._check(tree) or lacking(tree, self._folders, self._check):
             raise Refusal(*faults)
         return tree
 
@@ -474,14 +475,6 @@ class Session:
             faults = overspent(self.costs(source, settings))
             if faults:
                 raise Refusal(*faults)
-
-    def _check_with_files(self, tree: n.Program) -> list[Diagnostic]:
-        """What is wrong with a program; else what it asks of the columns of public files that their headers lack."""
-        from jostle.tools.headers import lacking, with_headers
-
-        faults = self._check(tree)
-        described = tree if faults else with_headers(tree, self._folders)
-        return faults if described is tree else lacking(self._check(described))
 
     def _check(self, tree: n.Program, predefined: Mapping[str, Any] | None = None) -> list[Diagnostic]:
         from jostle.check import check

@@ -27,6 +27,13 @@ class NotebookRefusal(Refusal):
         return _text_of(self).split("\n")
 
 
+class NotebookStop(KeyboardInterrupt):
+    """A cell that somebody stopped, or the time limit of its notebook: shown without lines of Python too."""
+
+    def _render_traceback_(self) -> list[str]:
+        return ["stopped; what was charged stays charged, and what was measured has its name in the next cell"]
+
+
 @dataclass(frozen=True, slots=True)
 class Shown:
     """What a cell gave: printed texts, the value of its last expression, a report, and what ended it before its time, a
@@ -36,7 +43,7 @@ class Shown:
     value: Any
     report: CellReport
     refused: NotebookRefusal | None
-    stopped: KeyboardInterrupt | None = None
+    stopped: NotebookStop | None = None
 
 
 class Notebook:
@@ -62,22 +69,20 @@ class Notebook:
         source = Source(f"cell {self._cells}", text if text.endswith("\n") else text + "\n")
         value: Any = None
         refused: NotebookRefusal | None = None
-        stopped: KeyboardInterrupt | None = None
+        stopped: NotebookStop | None = None
         try:
             self._hand_over(source)
             value = self.session.execute(source)
             self._shell.ran(source, list(self._events))
         except Refusal as refusal:
             refused = NotebookRefusal(*map(self._of_python, refusal.diagnostics))
-        except KeyboardInterrupt as stop:
-            stopped = stop
+        except KeyboardInterrupt:
+            stopped = NotebookStop()
         finally:
             released = [e.name for e in self._events if e.kind == "release"]
             values = {**self.session.names(), **self.session.released()}
             self._names.update({name: to_python(values[name]) for name in released if name in values})
         texts = ["\n".join(self._printed)] if self._printed else []
-        if stopped is not None:
-            texts.append("stopped; what was charged stays charged, and what was measured has its name in the next cell")
         if self.session.hints:
             texts.append(_text_of(Refusal(*self.session.hints)))
             self.session.hints.clear()

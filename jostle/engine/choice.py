@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from jostle.engine.base import Engine
 
 
-def engine_at(url: str | None, memory: str | None = None, *, environment: bool = True) -> Engine:
+def engine_at(url: str | Engine | None, memory: str | None = None, *, environment: bool = True) -> Engine:
     """The engine at a URL, where none is given and with `environment` at that of `$JOSTLE_ENGINE`; an empty URL, or
-    none, is the one of this process, which may take so much `memory`."""
+    none, is the one of this process, which may take so much `memory`. An engine stays what it is."""
+    if url is not None and not isinstance(url, str):
+        return url
     url = os.environ.get(VARIABLE) if url is None and environment else url
     if not url:
         from jostle.engine.duckdb.engine import DuckDb

@@ -52,10 +52,10 @@ def parse(words: Sequence[str]) -> argparse.Namespace | int:
             parser.error("--overwrite goes with --save NAME=PATH")
         if options.command == "trace" and options.diff and (options.choice or options.budget or options.otlp):
             parser.error("--diff is shown whole, in the terminal or with --html PAGE")
-        if options.command == "run" and options.dry:
-            others = ("simulate", "trace", "pictures", "save")
-            if wrong := [f"--{name}" for name in others if getattr(options, name)]:
-                parser.error(f"--dry runs nothing, and {wrong[0]} has no part in it")
+        if options.command == "run" and (options.dry or options.explain):
+            flag, others = "--dry" if options.dry else "--explain", ("simulate", "trace", "pictures", "save")
+            if wrong := [f"--{name}" for name in (*others, *["explain"] * options.dry) if getattr(options, name)]:
+                parser.error(f"{flag} runs nothing, and {wrong[0]} has no part in it")
     except SystemExit as done:
         return int(done.code or 0)
     return options
@@ -114,6 +114,7 @@ def command_parser() -> _Parser:
         "--simulate", action="store_true", help="open nothing private: rows are made up from the described domains"
     )
     run.add_argument("--dry", action="store_true", help="run nothing: what each line would spend, and what stays")
+    run.add_argument("--explain", action="store_true", help="run nothing: each statement's plan, price and form of SQL")
     run.add_argument("--seed", metavar="N", type=_seed, help="the seed of a simulation (1 where it is left out)")
     run.add_argument("--ledger", metavar="PLACE", help="where registered datasets are counted ($JOSTLE_LEDGER)")
     run.add_argument("--memory", metavar="SIZE", type=_memory, help=_MEMORY)

@@ -39,6 +39,8 @@ def run(options: Namespace) -> int:
 
     if options.dry:
         return _foreseen(options, Session(ledger=options.ledger), options.bind, dict(options.set))
+    if options.explain:
+        return _explained(options, Session(ledger=options.ledger))
 
     # A warning of a numerical library may quote or depend on private values.
     warnings.simplefilter("ignore")
@@ -192,6 +194,27 @@ def check(options: Namespace) -> int:
     from jostle.tools.session import Session
 
     return _foreseen(options, Session(), (), None)
+
+
+def _explained(options: Namespace, session: Session) -> int:
+    """The plan, the price and the form of the SQL of each statement, of a program that the check passes."""
+    import json
+
+    from jostle.tools.statements import explained
+
+    source, settings = read_program(options.file), dict(options.set)
+    for name, path in options.bind:
+        session.bind(name, beside(options.file, path))
+    faults = session.check(source, settings)
+    told = None if faults else explained(source, settings, options.engine)
+    if options.format == "json":
+        document: dict[str, Any] = {"ok": not faults, "errors": [d.as_json() for d in faults]}
+        print(json.dumps(document | ({} if told is None else told.as_json()), ensure_ascii=False))
+    elif told is not None:
+        print(clean(str(told)))
+    else:
+        tell(faults)
+    return 1 if faults else 0
 
 
 def _foreseen(

@@ -27,6 +27,7 @@ from jostle.version import __version__
 
 if TYPE_CHECKING:
     from jostle.check.cost import Cost
+    from jostle.engine.base import Engine
     from jostle.privacy.ledger.registered import Clauses
     from jostle.run.interpreter import Interpreter
     from jostle.run.scope import Scope
@@ -102,7 +103,7 @@ class Session:
         rows: int | None = None,
         ledger: str | Path | None = None,
         memory: str | None = None,
-        engine: str | None = None,
+        engine: str | Engine | None = None,
         cwd: Path | None = None,
     ) -> None:
         self._events: list[Event] = []

@@ -27,7 +27,7 @@ class SqlEngine(ABC):
     """Answers of `jostle.engine.base.Engine` from the SQL of a dialect."""
 
     capabilities: ClassVar[Capabilities]
-    dialect: ClassVar[Dialect]
+    dialect: Dialect
     remote: ClassVar[str] = ""
 
     @abstractmethod

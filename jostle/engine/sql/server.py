@@ -11,7 +11,7 @@ import itertools
 from abc import abstractmethod
 from collections.abc import Hashable
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 from jostle.diagnostics import refuse
 from jostle.engine.base import Opened
@@ -22,7 +22,7 @@ from jostle.engine.filesets import FileSet
 from jostle.engine.objects import Objects
 from jostle.engine.remote import RemoteData
 from jostle.engine.sql import cells as sql_cells
-from jostle.engine.sql.dialect import Dialect, subquery
+from jostle.engine.sql.dialect import subquery
 from jostle.engine.sql.engine import SqlEngine
 from jostle.engine.sql.hashes import hashed
 from jostle.engine.sql.stored import Stored, StoredRelations
@@ -36,8 +36,6 @@ _SENT = {**dict.fromkeys(sql_cells.WHOLE, "BIGINT"), **dict.fromkeys(sql_cells.F
 
 class ServerEngine(StoredRelations, SqlEngine):
     """An engine whose data lie on a server, behind one connection. Not for several threads at once."""
-
-    dialect: ClassVar[Dialect]
 
     def __init__(self) -> None:
         super().__init__()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any
 
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.engine.sql import cells as sql_cells
@@ -53,7 +53,7 @@ class Stored:
 class StoredRelations(ABC):
     """What stands for the scans of a plan over tables that are stored. Each is worked out once."""
 
-    dialect: ClassVar[Dialect]
+    dialect: Dialect
 
     def __init__(self) -> None:
         self._relations: dict[Scan | Bound, relations.Relation] = {}

@@ -107,15 +107,15 @@ def explained(source: Source, settings: Mapping[str, Any], url: str | None) -> E
     from jostle.tools.dry_run import simple
     from jostle.tools.session import Session
 
-    dialect, engine = _dialect(url), Listening()
+    dialect, rehearsed = _dialect(url), Listening()
     told: list[tuple[Event, Sequence[Question]]] = []
 
     def measured(event: Event) -> None:
         if event.kind == "measure":
-            told.append((event, tuple(engine.questions)))
-            engine.questions.clear()
+            told.append((event, tuple(rehearsed.questions)))
+            rehearsed.questions.clear()
 
-    rehearsal = Session(simulate=1, engine=engine, listeners=[measured])
+    rehearsal = Session(simulate=1, engine=rehearsed, listeners=[measured])
     names, *_ = rehearsal.rehearse(source, settings, only=simple)
     private = {_key(names.get(node.name)) for node in parse(source).body if isinstance(node, n.Private)}
     tables: dict[str, str] = {}

@@ -1,7 +1,8 @@
 """Jostle beside OpenDP (Polars), PipelineDP and SmartNoise: the same questions of the same tables, at ε = 1.
 
     python -m tests.bench.peers [--opendp PYTHON] [--pipeline-dp PYTHON] [--smartnoise PYTHON]
-        [--sizes 1e3,1e5,1e6,1e7] [--error-rows 1e5] [--runs 20] [--limit 300] [--memory 8] [--questions count,…]
+        [--sizes 1e3,1e5,1e6,1e7] [--error-rows 1e5] [--runs 20] [--seed 0.25] [--limit 300] [--memory 8]
+        [--questions count,…]
 
 Each PYTHON is an interpreter that has `opendp[polars]`, `pipeline-dp` and `pyarrow`, or `smartnoise-sql` and `pyarrow`.
 A side without one, or whose interpreter lacks the library, is left out by name. Each cell is a fresh process
@@ -39,6 +40,7 @@ def main() -> None:
     parser.add_argument("--sizes", default="1e3,1e5,1e6,1e7")
     parser.add_argument("--error-rows", default="1e5")
     parser.add_argument("--runs", type=int, default=20, help="answers of which the error is told")
+    parser.add_argument("--seed", type=float, default=0.25, help="of the tables, between 0 and 1")
     parser.add_argument("--limit", type=int, default=300, help="CPU seconds of a cell")
     parser.add_argument("--memory", type=float, default=8, help="GB of a cell")
     parser.add_argument("--questions", default=",".join(QUESTIONS))
@@ -52,7 +54,7 @@ def main() -> None:
         if side not in present:
             print(f"{side}: left out, {SIDES[side]} cannot be imported in {pythons[side] or 'any interpreter given'}")
     with tempfile.TemporaryDirectory(prefix="jostle-bench-") as folder:
-        files = {rows: write(Path(folder), rows) for rows in {*sizes, error_rows}}
+        files = {rows: write(Path(folder), rows, asked.seed) for rows in {*sizes, error_rows}}
         print(f"\n| question | side |{'|'.join(f' {rows:,} rows ' for rows in sizes)}| RMSE at {error_rows:,} |")
         print("|---" * (len(sizes) + 3) + "|")
         for question in questions:
@@ -75,7 +77,7 @@ def importable(python: str, module: str) -> bool:
         return False
 
 
-def write(folder: Path, rows: int) -> Path:
+def write(folder: Path, rows: int, seed: float = 0.25) -> Path:
     """A table of persons with ten rows in the mean, 50 whole numbers, 20 texts and a number with three decimals."""
     import duckdb
 
@@ -86,7 +88,7 @@ def write(folder: Path, rows: int) -> Path:
         "floor(random() * 1000000) / 1000 AS v",
     ))  # fmt: skip
     with duckdb.connect(config={"threads": "1", "memory_limit": "2GB"}) as connection:
-        connection.execute("SELECT setseed(0.25)")
+        connection.execute("SELECT setseed(?)", [seed])
         connection.execute(f"COPY (SELECT {columns} FROM range({rows})) TO '{path}' (FORMAT parquet)")
     return path
 

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
@@ -20,6 +18,7 @@ import duckdb
 from jostle.engine.duckdb.engine import DuckDb
 from jostle.plan.domains import Integer
 from jostle.plan.plan import Bound, Column, Count, Key, Scan
+from tests.bench.timing import Seconds, timed
 
 ROWS, PERSONS, KEYS, MOST = 10_000_000, 1_000_000, 50, 4
 
@@ -36,7 +35,7 @@ def main() -> None:
         raw.execute(f"COPY (SELECT {items} FROM range({ROWS})) TO '{path}' (FORMAT parquet)")
         query = f"SELECT k, count(*) FROM read_parquet('{path}') GROUP BY k"
         domains = tuple((name, Integer(0, size - 1)) for name, size in columns.items())
-        times: dict[str, list[tuple[float, float]]] = {"plain": [], "first": [], "later": []}
+        times: dict[str, list[Seconds]] = {"plain": [], "first": [], "later": []}
         for _ in range(turns):
             engine = DuckDb()
             plan = Bound(Scan(engine.open(path, public=False).key, domains), ("who",), MOST)
@@ -44,22 +43,16 @@ def main() -> None:
             def count(engine: DuckDb = engine, plan: Bound = plan) -> object:
                 return engine.group(plan, (Key(Column("k"), range(KEYS)),), (Count(),))
 
-            times["first"].append(_timed(count))
+            times["first"].append(timed(count))
             for _ in range(5):
-                times["plain"].append(_timed(lambda: raw.execute(query).fetchall()))
-                times["later"].append(_timed(count))
+                times["plain"].append(timed(lambda: raw.execute(query).fetchall()))
+                times["later"].append(timed(count))
             engine.close()
         raw.close()
     least = {name: [min(part) for part in zip(*taken, strict=True)] for name, taken in times.items()}
     for name, (wall, used) in least.items():
         over = f"{wall / least['plain'][0]:.2f} and {used / least['plain'][1]:.2f} of the plain count"
         print(f"{name}: {wall:.3f} s, {used:.3f} s of CPU, {over}")
-
-
-def _timed(action: Callable[[], object]) -> tuple[float, float]:
-    wall, used = time.perf_counter(), time.process_time()
-    action()
-    return time.perf_counter() - wall, time.process_time() - used
 
 
 if __name__ == "__main__":

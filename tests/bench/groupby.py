@@ -1,6 +1,6 @@
 """Groups and filters over 10 million Parquet rows, against the same questions in DuckDB's own SQL.
 
-    python tests/bench/groupby.py
+    python -m tests.bench.groupby
 
 Both run in one process, one after the other in turns, so that they meet the same machine; the times are of CPU. What
 is added is the cleaning of what is read, bounded and exact sums, and the making of a dense result.
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import statistics
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ import duckdb
 from jostle.engine.duckdb.engine import DuckDb
 from jostle.plan.domains import Categories, Integer, Real
 from jostle.plan.plan import Apply, Column, Constant, Count, Filter, FixedSum, Key, Scan
+from tests.bench.timing import timed
 
 ROWS = 10_000_000
 TURNS = 7
@@ -41,7 +41,8 @@ def main() -> None:
         table = f"read_parquet('{path}')"
         for name, (ours, theirs) in _questions(engine, scan, table).items():
             query = theirs  # read now, called below
-            pairs = [(_timed(lambda query=query: raw.execute(query).fetchall()), _timed(ours)) for _ in range(TURNS)]
+            turns = [(timed(lambda query=query: raw.execute(query).fetchall()), timed(ours)) for _ in range(TURNS)]
+            pairs = [(plain.cpu, ours.cpu) for plain, ours in turns]
             other, mine = (statistics.median(side) for side in zip(*pairs, strict=True))
             times = f"{mine * 1e3:8.1f} ms, DuckDB {other * 1e3:8.1f} ms, {mine / other:6.2f} ×"
             print(f"{name:18} {times} (goal {GOALS[name]})")
@@ -68,12 +69,6 @@ def _questions(engine: DuckDb, scan: Scan, table: str) -> dict[str, tuple[Callab
         name: (lambda plan=plan, keys=keys, term=term: engine.group(plan, keys, (term,)), query.format(table))
         for name, (plan, keys, term, query) in asked.items()
     }
-
-
-def _timed(action: Callable[[], Any]) -> float:
-    started = time.process_time()
-    action()
-    return time.process_time() - started
 
 
 if __name__ == "__main__":

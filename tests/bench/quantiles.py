@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import statistics
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
 from jostle.source import Source
 from jostle.tools.session import Session
+from tests.bench.timing import timed
 
 ROWS = 10_000_000
 TURNS = 5
@@ -69,20 +67,15 @@ def main() -> None:
             pairs = []
             for turn in range(TURNS + 1):
                 asked = Source("bench", f"answer{turn} = {ours}\n")
-                other = _timed(lambda query=query: raw.execute(query).fetchall())
-                pairs.append((other, _timed(lambda session=session, asked=asked: session.execute(asked))))
+                other = timed(lambda query=query: raw.execute(query).fetchall())
+                mine = timed(lambda session=session, asked=asked: session.execute(asked))
+                pairs.append((other.cpu, mine.cpu))
             first = pairs[0][1] / pairs[0][0]
             other, mine = (statistics.median(side) for side in zip(*pairs[1:], strict=True))
             ratio = statistics.median(ours / theirs for theirs, ours in pairs[1:])
             times = f"{mine * 1e3:7.1f} ms, DuckDB {other * 1e3:7.1f} ms"
             print(f"{name:20} {times}, {ratio:5.2f} ×, the first {first:.2f} ×")
         raw.close()
-
-
-def _timed(action: Callable[[], Any]) -> float:
-    started = time.process_time()
-    action()
-    return time.process_time() - started
 
 
 if __name__ == "__main__":

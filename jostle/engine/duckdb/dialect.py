@@ -17,7 +17,7 @@ DUCKDB = Dialect(
     total="CAST(coalesce(sum({0}), 0) AS VARCHAR)",
     double_of="TRY_CAST(trim({0}, ' \t') AS DOUBLE)", whole_of="TRY_CAST({0} AS BIGINT)",
     digest="CAST('0x' || left(sha256({0}), 12) AS BIGINT)", size="strlen({0})",
-    place="list_position([{1}], {0})",
+    place="list_position([{1}], {0})", listed="list_extract([{1}], {0})",
     matches="regexp_matches({0}, {1})", part="regexp_extract({0}, {1}, {2})", cut="regexp_replace({0}, {1}, '', 'g')",
     day="(DATE '1970-01-01' + TRY_CAST({0} AS INTEGER))", days="({0} - DATE '1970-01-01')",
     first_day="CAST(date_trunc('{1}', {0}) AS DATE)",

@@ -35,6 +35,7 @@ from jostle.engine.spill import SpillFolder
 from jostle.engine.sql import persons, relations
 from jostle.engine.sql.cells import NATIVE, clean, identity, number, text
 from jostle.engine.sql.engine import SqlEngine
+from jostle.engine.sql.rows import Raw as RawCell
 from jostle.plan.domains import Domain, Open
 from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import Bound, Count, Key, Owners, Plan, Scan, Term
@@ -181,6 +182,7 @@ class DuckDb(SqlEngine):
         cells = [raw.cell(name) for name, _ in scan.columns]
         cleaned = [clean(self.dialect, *cell, domain) for cell, (_, domain) in zip(cells, scan.columns, strict=True)]
         items = [f"{cell.alias} AS c{i}" for i, cell in enumerate(cleaned)]
+        columns = {name: replace(cleaned[i], alias=f"c{i}") for i, (name, _) in enumerate(scan.columns)}
         weighted = isinstance(plan, Bound) and plan.weighted
         if isinstance(plan, Bound):
             source, size = self._rows_of_persons(plan)
@@ -198,8 +200,10 @@ class DuckDb(SqlEngine):
                 table = self.keep(f"SELECT {', '.join(items) or '1 AS unused'} FROM {table}", raw)
                 query = f"SELECT *, rowid AS n FROM {table}"
             else:
+                for i, ((name, domain), (cell, kind)) in enumerate(zip(scan.columns, cells, strict=True)):
+                    items.append(f"{cell} AS raw{i}")
+                    columns[name] = replace(columns[name], raw=RawCell(f"raw{i}", kind, domain))
                 query = f"SELECT {', '.join([*items, 'n'])} FROM {table}"
-        columns = {name: replace(cleaned[i], alias=f"c{i}") for i, (name, _) in enumerate(scan.columns)}
         self._kept[plan] = relations.Relation(
             query, columns, dict(scan.columns), size, self.dialect, weighted,
             numbered=True, personal=isinstance(plan, Bound),

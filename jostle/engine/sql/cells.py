@@ -27,7 +27,7 @@ NONE = "NONE"  # the kind of cells that have no value whatever stands in the fil
 NATIVE = WHOLE | {"UBIGINT", "FLOAT", "DOUBLE", "BOOLEAN", "VARCHAR", "DATE"}
 FLOATS = frozenset({"FLOAT", "DOUBLE"})
 _EXACT = 2**53
-_PLACES = 128  # categories among which a text's place is as soon found as it is looked up in a table of them
+PLACES = 128  # listed values among which a text's place is as soon found as it is looked up in a table of them
 _TRUTHS = ((("true", "t", "yes", "y"), 1), (("false", "f", "no", "n"), 0))
 
 
@@ -183,7 +183,7 @@ def _category(d: Dialect, cell: str, kind: str, domain: Categories) -> str:
         value = cell if kind == "VARCHAR" else text(d, cell, kind)
         shown = d.ordered.format(value)
         literals = [d.literal(v) for v in domain.values if isinstance(v, str) and v]  # no cell is the empty text
-        if 0 < len(literals) <= _PLACES:  # a reader of dictionaries looks a place up once for each different text
+        if 0 < len(literals) <= PLACES:  # a reader of dictionaries looks a place up once for each different text
             return f"CASE WHEN {d.place.format(value, ', '.join(literals))} > 0 THEN {shown} END"
     else:
         shown = value = number(d, cell, kind)

@@ -80,6 +80,7 @@ class Dialect:
     digest: str  # the first 48 bits of the SHA-256 of a text's UTF-8, as a BIGINT
     size: str  # how many bytes a text's UTF-8 has
     place: str  # where {0} stands in the list of the constants {1}, from 1; 0 or NULL where it does not
+    listed: str = ""  # the constant at place {0} of the list {1}; empty where texts are grouped as soon as places
     ordered: str = "{0}"  # the text, which is from then on compared and ordered by its UTF-8
     matches: str  # whether the pattern {1}, a literal, matches somewhere in the text {0}
     part: str  # what the group {2} of the pattern {1} matches in the text {0}, where the pattern does

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from jostle.engine.sql.cells import FLOATS, WHOLE, clean
+from jostle.engine.sql.cells import FLOATS, PLACES, WHOLE, clean
 from jostle.engine.sql.dialect import Dialect, subquery
 from jostle.engine.sql.keys import aggregate, key_test, key_value
 from jostle.engine.sql.rows import Physical, Raw, RowSql
@@ -72,6 +72,19 @@ def _number(d: Dialect, raw: Raw, op: str, value: float) -> str:
     test = f"{raw.alias} {sign} {d.number(value)}"
     finite = {">": f" AND {raw.alias} <= {d.number(_LARGEST)}", "<": f" AND {raw.alias} >= {d.number(-_LARGEST)}"}
     return f"({test}{finite.get(op[0], '')})"
+
+
+def word_places(rows: RowSql, key: Key, name: str) -> tuple[str, str] | None:
+    """Of a bare column of texts: where a row's stands among those that are described, and the text at the place `name`.
+
+    None where the database groups texts as soon as places, which it finds once for each different text.
+    """
+    d, raw = rows.dialect, rows.columns[key.expr.name].raw if isinstance(key.expr, Column) else None
+    if not d.listed or raw is None or raw.kind != "VARCHAR" or not isinstance(raw.domain, Categories):
+        return None
+    words = [d.literal(word) for word in raw.domain.values if isinstance(word, str) and word]
+    listed = ", ".join(words)
+    return (d.place.format(raw.alias, listed), d.listed.format(name, listed)) if 0 < len(words) <= PLACES else None
 
 
 def raw_keys(rows: RowSql, keys: tuple[Key, ...]) -> list[Raw]:

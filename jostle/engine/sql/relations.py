@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 
 from jostle.diagnostics import refuse
 from jostle.engine.sql import persons
+from jostle.engine.sql.cells import PLACES
 from jostle.engine.sql.dialect import Dialect, subquery
 from jostle.engine.sql.keys import aggregate, key_test, key_value
-from jostle.engine.sql.raw import condition, group_raw, raw_keys
+from jostle.engine.sql.raw import condition, group_raw, raw_keys, word_places
 from jostle.engine.sql.rows import Physical, RowSql
 from jostle.engine.sql.terms import check_number, fixed_term
 from jostle.plan.kinds import Schema, domain_kind, kind_of
@@ -300,9 +301,6 @@ def _signed(side: Relation, name: str) -> bool:
 # Groups --------------------------------------------------------------------------------------------
 
 
-_PLACES = 128  # listed values among which a row's is as soon found as it is looked up in a table of them
-
-
 @dataclass(frozen=True, slots=True)
 class Grouped:
     """A query for groups: key columns first, then a column a term; `exact[i]`: that term is text, not a BIGINT."""
@@ -322,9 +320,11 @@ def group(source: Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> G
         totals = [f"{_sum(d, f'p{i}', wide=wide[i])} AS a{i}" for i in range(len(made))]
         return Grouped(group_raw(rows, source.sql, keys, raws, values, parts, totals), wide)
     names, tests, inside = [f"k{i}" for i in range(len(keys))], [], {}
-    items = [f"{key_value(rows, key, source.schema)} AS k{i}" for i, key in enumerate(keys)]
+    words = {name: place for name, key in zip(names, keys, strict=True) if (place := word_places(rows, key, name))}
+    items = []
     for name, key in zip(names, keys, strict=True):
-        test = key_test(rows, name, key, source.schema)
+        items.append(f"{words[name][0] if name in words else key_value(rows, key, source.schema)} AS {name}")
+        test = None if name in words else key_test(rows, name, key, source.schema)
         if test and isinstance(key.values, range) and isinstance(key.expr, Apply):
             inside[name] = f"CASE WHEN {test} THEN {name} END AS {name}"
         elif test:
@@ -338,7 +338,11 @@ def group(source: Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> G
         query = f"SELECT {', '.join(items)} FROM {subquery(query)}"
         shown = [*names, *(f"v{i}" for i, (value, _, _) in enumerate(made) if value)]
         items = [inside.get(name, name) for name in shown]
-    return Grouped(aggregate(names, outer, items, tests, query), wide)
+    query = aggregate(names, outer, items, tests, query)
+    if words:
+        shown = [f"{words[name][1]} AS {name}" if name in words else name for name in names]
+        query = f"SELECT {', '.join([*shown, *(f'a{i}' for i in range(len(terms)))])} FROM {subquery(query)}"
+    return Grouped(query, wide)
 
 
 def _term(source: Relation, rows: RowSql, term: Term, name: str) -> tuple[str, str, bool]:
@@ -395,7 +399,7 @@ def codes(source: Relation, keys: tuple[Key, ...]) -> str:
             places = {v: at for at, v in reversed([*enumerate(key.values)])}  # of a value that stands twice the first
             listed = ", ".join(source.dialect.constant(v, kind) for v in key.values)
             place = f"nullif({source.dialect.place.format(value, listed)}, 0) - 1" if listed else "NULL"
-            if len(places) > _PLACES:
+            if len(places) > PLACES:
                 table = ", ".join(f"({source.dialect.constant(v, kind)}, {at})" for v, at in places.items())
                 lists += f" LEFT JOIN (VALUES {table}) AS l{i}(v, place) ON {value} = l{i}.v"
                 place = f"l{i}.place"

@@ -13,9 +13,9 @@ from functools import lru_cache
 
 MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
           "november", "december")  # fmt: skip
-_NUMBERS = {
-    "Y": "[0-9]{4}", "y": "[0-9]{2}", "m": "0?[1-9]|1[0-2]", "d": "0?[1-9]|[12][0-9]|3[01]",
-    "H": "[01]?[0-9]|2[0-3]", "I": "0?[1-9]|1[0-2]", "M": "[0-5]?[0-9]", "S": "[0-5]?[0-9]", "f": "[0-9]{1,6}",
+_NUMBERS = {  # of two digits first: whether an engine takes the first that fits or the longest, it takes the same
+    "Y": "[0-9]{4}", "y": "[0-9]{2}", "m": "1[0-2]|0?[1-9]", "d": "[12][0-9]|3[01]|0?[1-9]",
+    "H": "2[0-3]|[01]?[0-9]", "I": "1[0-2]|0?[1-9]", "M": "[0-5]?[0-9]", "S": "[0-5]?[0-9]", "f": "[0-9]{1,6}",
     "p": "[AaPp][Mm]",
 }  # fmt: skip
 PLACES = {"Y": "year", "y": "year", "m": "month", "b": "month", "B": "month", "d": "day", "H": "hour", "I": "hour",

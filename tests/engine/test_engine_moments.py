@@ -225,11 +225,11 @@ def test_texts_by_format(engine: DuckDb) -> None:
     rng = random.Random(7)
     cases = {
         "%d/%m/%Y": "3/11/2024", "%m/%d/%y": "03/11/68", "%d %b %Y": "3 Nov 2024", "%B %d, %Y": "february 29, 2024",
-        "%Y%m%d": "20240229", "%Y-%m-%d %H:%M:%S.%f": "2024-02-29 23:59:59.25",
+        "%Y%m%d": "20240229", "%d%m%Y": "1112024", "%Y-%m-%d %H:%M:%S.%f": "2024-02-29 23:59:59.25",
         "%d.%m.%Y %I:%M %p": "1.1.1999 12:05 am",
         "%Y%%%m|%d {%H}": "2024%2|9 {7}", "'%Y'%m'%d": "'2024'5'6",
     }  # fmt: skip
-    clocks = {"%I:%M:%S %p": "4:42:00 PM", "%H:%M": "23:59", "%I%p": "12AM", "%H%M": "111"}
+    clocks = {"%I:%M:%S %p": "4:42:00 PM", "%H:%M": "23:59", "%I%p": "12AM", "%H%M": "111", "%H%M%S": "12345"}
     for written, text in (cases | clocks).items():
         texts = [text, text.upper(), f" {text}\t", text + "x", "", text.replace(" ", "\u202f"), None]
         texts += ["".join(rng.choice([c] * 9 + ["0", "9", " "]) for c in text) for _ in range(200)]

@@ -37,7 +37,10 @@ TEXTS = ["", "a", "A", "é", "e\u0301", "it's", " ", "aa", "b", "\U0001f600", "\
 MOMENTS = {"date": [date(2024, 2, 29), date(1969, 12, 31), date(9999, 12, 31), date(1, 1, 1)],
            "time": [datetime(2024, 2, 29, 12, 30), datetime(1969, 12, 31, 23, 59, 59), datetime(1, 1, 1)]}  # fmt: skip
 PATTERNS = ["a|b", "^a", "[^a-z]", "a{2,3}$", ".", "\\d+", "^$", "(ab)*c", "[é-ü]", "\\s", "^.$", "\\\\"]
-FORMATS = {"date": ["%d/%m/%Y", "%Y-%m-%d", "%d %b %Y"], "time": ["%Y-%m-%d %H:%M", "%I:%M %p", "%H:%M:%S.%f"]}
+FORMATS = {
+    "date": ["%d/%m/%Y", "%Y-%m-%d", "%d %b %Y", "%d%m%Y"],
+    "time": ["%Y-%m-%d %H:%M", "%I:%M %p", "%H:%M:%S.%f", "%H%M%S"],
+}
 CONSTANTS = {
     "matches": [(p,) for p in PATTERNS], "part": [(s, n) for s in (" ", "a", ",", "é") for n in (1.0, 2.0, 3.0)],
     "substring": [(1.0,), (2.0,), (9.0,)], "substring of count": [(1.0, 1.0), (2.0, 3.0), (1.0, 0.0)],

@@ -15,7 +15,7 @@ from jostle.engine.remote import RemoteData
 
 TYPES = {"double": "float8", "float": "float4", "int8": "smallint", "int16": "smallint", "int32": "int",
          "int64": "bigint", "bool": "boolean", "string": "text", "date32[day]": "date",
-         "timestamp[us]": "timestamp"}  # fmt: skip
+         "timestamp[us]": "timestamp", "timestamp[us, tz=UTC]": "timestamptz"}  # fmt: skip
 
 
 @cache

@@ -29,6 +29,7 @@ SPELLED = [
     "1_0", "1 2", "12a", "9223372036854775807", "9223372036854775808", "-9223372036854775808", "007", "true", "T", "no",
     "2024-02-29", "2023-02-29", "0001-01-01", "9999-12-31", "2024-13-01", "2024-02-29T12:30:00.5+02:00",
     "2024-02-29 23:59:59.999999Z", "1969-12-31 23:59", " 2024-01-01 ", "2024-1-1", "31/12/1999", "1/2/2003",
+    "1112024", "11112024", "3022003", "112", "2359", "235959", "12345",
 ]  # fmt: skip
 DAYS = [None, date(1, 1, 1), date(9999, 12, 31), date(1970, 1, 1), date(1969, 12, 31), date(2024, 2, 29),
         date(2020, 12, 31),
@@ -57,6 +58,7 @@ def table(with_nul: bool = False) -> pa.Table:
         "b": column([None, True, False], pa.bool_()), "s": column(texts, pa.string()),
         "m": column(SPELLED, pa.string()), "w": column([None, *WORDS, "grey"], pa.string()),
         "d": column(DAYS, pa.date32()), "t": column(TIMES, pa.timestamp("us")),
+        "z": column(TIMES, pa.timestamp("us", "UTC")),
         "who": column([1, 2, 3, 4, 5, 6, 7, 8, None], pa.int64()),
     })  # fmt: skip
 
@@ -75,6 +77,7 @@ DOMAINS: dict[str, tuple[Domain, ...]] = {
     "w": (Categories(WORDS), Open("text"), Categories(WORDS[:2])),
     "d": (Open("date"), Moments("date", 0, 19_800), Open("text")),
     "t": (Open("time"), Moments("time", 0, 1_709_251_200_000_000, "hour"), Open("date")),
+    "z": (Open("time"), Open("date"), Open("text"), Moments("time", 0, 1_709_251_200_000_000, "day")),
     "who": (Integer(0, 9),),
 }
 """What each column may be described as."""

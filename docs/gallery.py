@@ -31,7 +31,7 @@ SETTINGS: dict[str, dict[str, str]] = {
     "pythia": {"cells_in_all": "64"},
 }
 GROUPS: dict[str, tuple[str, ...]] = {
-    "To begin with": ("first", "choose", "everyday", "orders", "synthetic_data", "uncertainty"),
+    "To begin with": ("first", "choose", "everyday", "survey", "orders", "synthetic_data", "uncertainty"),
     "Public data sets": ("flights", "visits"),
     "Choices": (
         "choose_1d", "figure_1_2", "classify", "figure_4_5", "choose_model", "choose_mixture", "choose_ising", "pythia",

@@ -91,6 +91,44 @@ class Vector(Formula):
         return tuple([self.element(place) for place in range(len(self.values))])
 
 
+class Joint(Formula):
+    """A weighted sum of measured numbers that other numbers are made of too; of its own noise the `law` is known.
+
+    `noises` gives for its `place` pairs of vectors and weights, one weight an element; it is asked only where this is
+    calculated with.
+    """
+
+    __slots__ = ("_noises", "_pairs", "_place", "law")
+
+    def __init__(self, law: NoiseLaw, place: int, noises: Callable[[int], list[tuple[Vector, Any]]]) -> None:
+        self.function, self.steps, self.law = self._sum, 0, law
+        self._place, self._noises = place, noises
+        self._pairs: list[tuple[Source, float]] | None = None
+
+    @property
+    def pairs(self) -> list[tuple[Source, float]]:
+        """The measured numbers and their weights."""
+        if self._pairs is None:
+            self._pairs = [
+                (vector.element(at), float(weight))
+                for vector, weights in self._noises(self._place)
+                for at, weight in enumerate(weights)
+                if weight
+            ]
+        return self._pairs
+
+    @property
+    def inputs(self) -> tuple[Source, ...]:  # type: ignore[override]
+        return tuple([source for source, _ in self.pairs])
+
+    @property
+    def weights(self) -> list[float]:
+        return [weight for _, weight in self.pairs]
+
+    def _sum(self, *values: Any) -> Any:
+        return sum(weight * value for weight, value in zip(self.weights, values, strict=True))
+
+
 class OfElements(Formula):
     """A function of a list of numbers, of all elements of a vector."""
 
@@ -126,7 +164,7 @@ class Noised(float):
     @property
     def law(self) -> NoiseLaw | None:
         """The law of its noise, of a number straight from one mechanism."""
-        return self.origin.law if isinstance(self.origin, Source) else None
+        return self.origin.law if isinstance(self.origin, Source | Joint) else None
 
     @property
     def ranks(self) -> tuple[float, str] | None:
@@ -134,7 +172,7 @@ class Noised(float):
         return (self.law.half_width(), self.law.of) if isinstance(self.law, Selected) else None
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (float, (float(self),)) if self.law is None else (Noised, (float(self), self.law))
+        return (float, (float(self),)) if not isinstance(self.origin, Source) else (Noised, (float(self), self.law))
 
 
 def calculated(value: float, function: str | Callable[..., Any], inputs: Sequence[float]) -> float:

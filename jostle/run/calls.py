@@ -13,6 +13,7 @@ from jostle.privacy.kernel.handles import handles_in
 from jostle.run import operators, selects
 from jostle.run.applied import apply
 from jostle.run.faults import exposures_of, in_the_users_program, private_value
+from jostle.run.joint import check_call
 from jostle.run.scope import Scope
 from jostle.run.values import Builtin, Function, Part, RowForm, kind_name
 from jostle.source import Span
@@ -33,6 +34,8 @@ def call(
 ) -> Any:
     """Calls any callable value."""
     keywords = keywords or {}
+    if interp.joint is not None:
+        check_call(function, args)
     if isinstance(function, Function):
         return _call_function(interp, function, args, keywords)
     if isinstance(function, Builtin):

@@ -7,6 +7,7 @@ from typing import Any
 
 from jostle.diagnostics import Diagnostic, Note, Refusal, refuse
 from jostle.privacy.kernel.handles import ColumnHandle, Exposures, Handle, Table, handles_in, join_exposures
+from jostle.run.values import Pending
 from jostle.source import Span
 
 LIBRARY = "stdlib/"  # sources of the standard library are named by this
@@ -21,6 +22,11 @@ def exposures_of(values: Sequence[Any]) -> Exposures:
 def private_value(handle: Handle, cannot: str) -> Refusal:
     """The refusal of a private value where only a public one may stand; tells where it became private."""
     source = handle.exposures[0].source
+    if isinstance(handle, Pending):
+        return refuse(
+            "PrivateValue", f"an answer of this `jointly` block {cannot} inside it",
+            help="all answers are there after the block: move this there",
+        )  # fmt: skip
     what = {"Table": "rows", "Vectors": "rows", "Cube": "counts", "ColumnHandle": "a column", "Score": "a score"}.get(
         type(handle).__name__
     )

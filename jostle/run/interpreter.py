@@ -60,6 +60,7 @@ class Interpreter:
         self.quiet = 0  # print and release are silent in training
         self.bare_left = 0  # bare selects still to come in the query at hand
         self.bare_of: dict[int, tuple[n.Query, int]] = {}  # the bare selects of queries met, by node, which it holds
+        self.joint: Any = None  # the `jointly` block that is being walked
         self.given: dict[int, Any] = {}  # aggregates of a select that are already measured, by node
 
     # Running -------------------------------------------------------------------------------------

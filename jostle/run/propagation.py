@@ -22,7 +22,7 @@ from operator import add
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import Refusal, refuse
-from jostle.formulas import Formula, Noised, Origin, Source, error_text, ranks_text
+from jostle.formulas import Formula, Joint, Noised, Origin, Source, error_text, ranks_text
 from jostle.noise_laws import LEVEL, AdditiveLaw, Bracketed, Gaussian, Selected
 from jostle.simulate import random_orders
 
@@ -132,6 +132,8 @@ def _half_width(noises: Sequence[AdditiveLaw], level: float) -> float:
 
 def _noises(root: Origin) -> list[AdditiveLaw] | None:
     """The independent noises that a number's own is the sum of; None where it was calculated in another way."""
+    if isinstance(root, Joint) and isinstance(root.law, AdditiveLaw):
+        return [root.law]
     weights: dict[Origin, float] = {root: 1.0}
     noises: list[AdditiveLaw] = []
     for node in _in_order([root]):
@@ -154,6 +156,8 @@ def _noises(root: Origin) -> list[AdditiveLaw] | None:
 
 def _slopes(node: Formula) -> Sequence[float] | None:
     """How fast a sum, a difference, a multiple or a mean moves with each input; None of what is none of these."""
+    if isinstance(node, Joint):
+        return node.weights
     match node.function, node.inputs:
         case "+", _:
             return 1.0, 1.0

@@ -223,6 +223,10 @@ def select(interp: Any, node: n.Select, scope: Scope) -> Any:
         if getattr(request, "free", False):
             answer = request.size(interp.kernel)
             event["public"] = True
+        elif table.private and interp.joint is not None:
+            answer = interp.joint.answer(request, node)
+            if isinstance(answer, Handle):
+                return answer
         elif table.private:
             amount = own
             if amount is None:

@@ -10,6 +10,7 @@ from jostle.language.builtins import EVERYWHERE
 from jostle.privacy.kernel.handles import Handle, handles_in
 from jostle.run import declare, selects
 from jostle.run.faults import private_value
+from jostle.run.joint import jointly
 from jostle.run.margins import margins
 from jostle.run.scope import Scope
 from jostle.run.values import Function, Grouped, Module, plain, show
@@ -106,6 +107,8 @@ def _for(interp: Interpreter, node: n.For, scope: Scope) -> Returned | None:
 def _with(interp: Interpreter, node: n.With, scope: Scope) -> Returned | None:
     amount = selects.amount_of(interp, node.spend.amount, scope, ())
     with interp.allotted(amount, node.spend.span, ()):
+        if node.jointly:
+            return jointly(interp, node, amount, scope)  # type: ignore[no-any-return]
         return interp.block(node.body.body, scope)
 
 

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from jostle.run.scope import Scope
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Pending(Handle):
+    """An answer of a `jointly` block that is not measured yet: as private as the table that it is about."""
+
+
 class Record(dict[str, Any]):
     """A record; its keys are names."""
 

@@ -86,6 +86,9 @@ class Builder(QueryBuilder):
     def with_(self, spend: n.Spend, body: n.Block) -> n.With:
         return n.With(spend, body, span=self._span(spend, body))
 
+    def jointly(self, word: Token, spend: n.Spend, body: n.Block) -> n.With:
+        return n.With(spend, body, True, span=self._span(word, body))
+
     def line(self, colon: Token, stmt: n.Stmt) -> n.Block:
         return n.Block((stmt,), span=self._span(colon, stmt))
 

@@ -413,8 +413,11 @@ class For(Statement):
 
 @dataclass(frozen=True, slots=True)
 class With(Statement):
+    """`jointly`: the selects of the block are answered together."""
+
     spend: Spend
     body: Block
+    jointly: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,25 +1,28 @@
 """Specimens of holes that were found in this package or looked for: each the old behaviour in a few lines.
 
-The first ten stand alone: what one row did to a batch, a file, a process or an account. The last two are the package
-itself, broken where it stands: a bound that lets through what it does not know, and a door that reads before it
-charges.
+The first ten stand alone: what one row did to a batch, a file, a process or an account. The last three are the package
+itself, broken where it stands: a bound that lets through what it does not know, a door that reads before it charges,
+and shares that are ignored.
 """
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from batched import BatchedNoise, batched, likelihood_ratio
+from batched import BatchedNoise, batched, batched_table, likelihood_ratio
 from harness import Case, Pair
 
 from jostle.accounting.amounts import QUANTA
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.measurement import common_noise
+from jostle.privacy.measurements.aggregates.terms import sensitivity_of
 from jostle.privacy.measurements.choices import NoisyScore
+from jostle.privacy.measurements.joint import Block, JointBlocks
 
 Sampler = Callable[[np.ndarray, int, np.random.Generator], np.ndarray]
 Rows = np.ndarray
@@ -168,6 +171,27 @@ def door_that_reads_first(opened: bool = True) -> Case:
     return Case("a door that reads before it charges", 0.4, draw, 400_000, broken=opened)
 
 
+def shares_that_are_ignored() -> Case:
+    """A joint block whose every part has noise as if the whole amount were its own."""
+    program = "jointly with epsilon 1 { a = {{ select count(*) from t where v > 2 groupby v }}\n"
+    program += "b = {{ select sum(v) from t }} }"
+
+    def draw(runs: int, rng: np.random.Generator) -> Pair:
+        with tempfile.TemporaryDirectory() as folder, patch.object(JointBlocks, "scale", lambda m, b: _whole(m, b)):
+            one, other = (
+                batched_table(program, rows, BatchedNoise(runs, seed, False), folder)
+                for seed, rows in enumerate((["A,3"], ["A,3", "B,7"]))
+            )
+        return likelihood_ratio(one, one, other), likelihood_ratio(other, one, other)
+
+    return Case("a joint block that ignores its shares", 1, draw, 400_000, broken=True)
+
+
+def _whole(measurement: JointBlocks, block: Block) -> float:
+    reach = sensitivity_of(block.term, measurement.table)
+    return measurement.how.law(reach, reach).scale
+
+
 def holes() -> list[Case]:
     people = [0.0] * 20
     return [
@@ -183,4 +207,5 @@ def holes() -> list[Case]:
         _case("ρ and δ traded for each other", 1, rho_for_delta, [], [0], 0.02),
         open_bound(),
         door_that_reads_first(),
+        shares_that_are_ignored(),
     ]

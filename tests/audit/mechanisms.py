@@ -149,6 +149,13 @@ n = laplace(c, [{kind: "boxes", lows: [[0], [1]], highs: [[2], [3]], weight: 0.3
 WEIGHTS = "who up to 2 rows weighted"
 
 
+JOINT = """jointly with epsilon 1 {
+    a = {{ select count(*) from t groupby v }}
+    b = {{ select sum(v) from t where v > 2 groupby v / 4 as half }}
+}"""
+RESIDUALS, WITH_DELTA = JOINT.replace("epsilon 1", "epsilon 1 delta 1e-3"), "epsilon 1000, delta 1e-3"
+
+
 def select(aggregate: str) -> str:
     return f"n = {{{{ select {aggregate} from t with epsilon 1 }}}}"
 
@@ -304,6 +311,8 @@ def cases() -> list[Case]:
             ["A,3", "B,3", "B,5"],
             WEIGHTS,
         ),
+        on_rows("a joint block", 1, JOINT, ["A,3"], ["A,3", "B,7"]),
+        on_rows("a joint block of residuals", 1, RESIDUALS, ["A,3"], ["A,3", "B,7"], budget=WITH_DELTA, delta=1e-3),
         on_rows("mode(v), two rows of weight 1 in all", 1, select("mode(v)"), ["A,5"], ["A,5", "B,3", "B,3"], WEIGHTS),
         on_rows("mode, public size", 1, select("mode(v)"), ["A,3"], ["A,5"], "rows, public size"),
         on_rows(

@@ -81,6 +81,15 @@ def test_everyday(tmp_path: Path) -> None:
     assert 0.999 < float(result.budget["people"]["epsilon"]["spent"]) <= 1
 
 
+def test_survey(tmp_path: Path) -> None:
+    """Twelve tables, none with a larger error than alone with a twelfth of ε, and half as large on average."""
+    result = run("survey.jst", tmp_path)
+    assert result.budget["people"]["epsilon"]["spent"] == "1"
+    (told,) = (event.fields["of_alone"] for event in result.events if event.name == "jointly")
+    assert told["largest"] <= 1 and told["mean"] <= 0.5
+    assert abs(result["by_town"]["n"].sum() - 4000) < 300
+
+
 @pytest.fixture
 def vectors(tmp_path: Path) -> Path:
     """Three public vectors of 8 by 8 cells."""

@@ -55,6 +55,7 @@ class Interpreter(ABC):
         self.agents = 0
         self.measured: set[int] = set()  # the aggregates of a select, where its outputs are calculated
         self.bare_left = 0
+        self.joint = False  # whether this stands in a `jointly` block
 
     # Exploration ---------------------------------------------------------------------------------
 
@@ -171,9 +172,10 @@ class Interpreter(ABC):
                 return self.branches(scope, blocks) if holds is None else self.block(blocks[not holds], scope)
             case n.For():
                 return self._for(node, scope)
-            case n.With(spend=spend, body=body):
-                return bool(self.allotted(spend, scope, NO_SOURCES, lambda: self.block(body.body, scope),
-                                          lambda: self.give_up(body, scope, TOP)))  # fmt: skip
+            case n.With(spend=spend, body=body, jointly=jointly):
+                inside = (lambda: self._jointly(body, scope)) if jointly else (lambda: self.block(body.body, scope))
+                ruined = lambda: self.give_up(body, scope, TOP)  # noqa: E731
+                return bool(self.allotted(spend, scope, NO_SOURCES, inside, ruined))
             case n.Release(name=name, value=result):
                 shown = result if result is not None else n.Name(name, span=node.span)
                 value = self.eval(shown, scope)
@@ -195,6 +197,14 @@ class Interpreter(ABC):
             case unknown:
                 assert_never(unknown)
         return True
+
+    def _jointly(self, body: n.Block, scope: Scope) -> bool:
+        """A block whose first select spends all that the allotment holds, and the others nothing."""
+        outer, self.joint = self.joint, True
+        try:
+            return self.block(body.body, scope)
+        finally:
+            self.joint = outer
 
     def _message(self, message: n.Expr, scope: Scope) -> None:
         self.labels.shown_to_people(self.eval(message, scope), message, "shown")

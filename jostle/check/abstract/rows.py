@@ -79,6 +79,10 @@ def transfer_select(w: Interpreter, node: n.Select, scope: Scope) -> Any:
     free = free and bool(reached.exposures) and all(e.source.public_size for e in reached.exposures)
     certain = free and all(_is_public_group(key, schema or {}, reached) for key in node.keys)
     if (reached.exposures or reached.open) and not certain:
+        if w.joint and own is None:  # the first select of a block spends all that is left, on the whole of a source
+            reached = replace(reached, exposures=tuple(replace(e, path=(), joined=True) for e in reached.exposures))
+            least, most, delta = w.bare(reached, 1)
+            own = least, most, delta if most else 0
         if own is None:
             own = w.bare(reached, max(1, w.bare_left))
             w.bare_left = max(0, w.bare_left - 1)

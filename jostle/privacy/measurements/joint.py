@@ -1,0 +1,242 @@
+"""Several linear answers about one table in one measurement: counts and sums in groups by public keys.
+
+A *block* is a term (a count, or a bounded sum) in all groups by some axes, each at one of its levels, or the residuals
+of these groups: b times a group less the sum of its b siblings, along every axis.
+
+*Argument.* Rows that none of a key's values fits are a cell of their own, so that a row is in at most one cell of the
+axes, and in at most one group of a block (a level is a function of the cell). It moves the term there by at most Δ and
+no other group: by Δ in ℓ₁ and in ℓ₂. The residuals are a fixed integer matrix of the groups. Its column has b − 1 and
+b − 1 times −1 for each axis, so that a row moves them by at most Δ·Π2(b − 1) in ℓ₁ and by Δ·Π√(b(b − 1)) in ℓ₂, and
+only those of the same siblings, of which each has noise of the scale of Πb: in units of that scale, by at most
+Δ·√Π(1 − 1/b) in ℓ₂. Block i with share sᵢ, Σsᵢ ≤ 1, has Gaussian noise at √sᵢ of the sensitivity of the whole, so that
+Σ(Δᵢ/σᵢ)² is that of the whole amount; Laplace noise at sᵢ, whose ε add up. For k rows all of this is k times as much,
+by the triangle inequality. Groups are clamped first, which moves no two tables further apart: nothing overflows.
+
+Nothing of a strategy is trusted: from a wrong one answers are wrong, and their price is the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from jostle.accounting.amounts import Amount
+from jostle.accounting.definitions import ChargePurpose
+from jostle.diagnostics import refuse
+from jostle.noise_laws import Gaussian
+from jostle.plan.plan import Key, Term
+from jostle.privacy.kernel.handles import Exposures, Table
+from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed_noise, stability_of
+from jostle.privacy.measurements.aggregates.terms import grid_of, sensitivity_of
+from jostle.privacy.mechanisms.additive import CLAMP, Additive, drawn_by
+from jostle.privacy.mechanisms.noise import Noise
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from jostle.privacy.kernel.reader import Reader
+
+    Ints = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+
+MOST_CELLS = 2**24
+"""Cells of the axes of one block."""
+MOST_SPREAD = 2**40
+"""The largest Δ·Π2b of residuals: of cells up to 2^22 times Δ nothing is cut off."""
+
+
+@dataclass(frozen=True)
+class KeyAxis:
+    """A key, or several that follow from it: its cells are its values, and last, unless `complete`, all other rows.
+
+    `levels` are the groups of every cell, from coarse to fine, each numbered from 0.
+    """
+
+    key: Key
+    complete: bool
+    levels: tuple[tuple[int, ...], ...]
+
+    @property
+    def cells(self) -> int:
+        return len(self.key.values) + (not self.complete)
+
+    def __post_init__(self) -> None:
+        above = (0,) * self.cells
+        for labels in self.levels:
+            if len(labels) != self.cells or len(set(zip(labels, above, strict=True))) != len(set(labels)):
+                raise refuse("ValueError", "the levels of a key do not divide one another")
+            if set(labels) != set(range(max(labels) + 1)):
+                raise refuse("ValueError", "the groups of a level are not numbered from 0")
+            above = labels
+
+    @cached_property
+    def families(self) -> list[tuple[Ints, Ints]]:
+        """At each level the parent of every group, and how many siblings it has, itself included."""
+        import numpy as np
+
+        result, above = [], np.zeros(self.cells, dtype=np.int64)
+        for level in self.levels:
+            labels = np.asarray(level)
+            parent = np.zeros(int(labels.max()) + 1, dtype=np.int64)
+            parent[labels] = above
+            result.append((parent, np.bincount(parent)[parent]))
+            above = labels
+        return result
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A term by axes at levels from 1; `share` of the amount is spent on it."""
+
+    term: Term
+    levels: tuple[tuple[int, int], ...]
+    residual: bool
+    share: float
+
+
+@dataclass(frozen=True, eq=False)
+class JointBlocks(Measurement["list[Ints]", "list[Floats]"]):
+    """An array for each block, in the shape of its groups and in the units of its term."""
+
+    table: Table
+    axes: tuple[KeyAxis, ...]
+    blocks: tuple[Block, ...]
+    how: Additive
+    title = "joint answers"
+
+    @classmethod
+    def of(
+        cls, table: Table, axes: Sequence[KeyAxis], blocks: Sequence[Block], amount: Amount, via: str | None
+    ) -> JointBlocks:
+        if table.weighted or not blocks or not all(block.share > 0 for block in blocks):
+            raise refuse("ValueError", "a joint measurement is of whole rows, and of blocks with shares above 0")
+        how = Additive.of(amount, via, table.measures)
+        for block in blocks:
+            if math.prod(axes[axis].cells for axis, _ in block.levels) > MOST_CELLS:
+                raise refuse("DataError", "groups by these keys together are too many to hold")
+            if block.residual and (how.kind is not Gaussian or cls._spread(table, axes, block) > MOST_SPREAD):
+                raise refuse("ValueError", "residuals need Gaussian noise, and groups that are not too many")
+        return cls(table, tuple(axes), tuple(blocks), how)
+
+    @staticmethod
+    def _spread(table: Table, axes: Sequence[KeyAxis], block: Block) -> int:
+        most = math.prod(2 * int(axes[axis].families[level - 1][1].max()) for axis, level in block.levels)
+        return most * max(1, sensitivity_of(block.term, table))
+
+    @property
+    def exposures(self) -> Exposures:
+        return self.table.exposures
+
+    @property
+    def purpose(self) -> ChargePurpose:
+        return ChargePurpose(self.how.mechanism, (self.table, self.axes, self.blocks))
+
+    def read(self, reader: Reader) -> list[Ints]:
+        import numpy as np
+
+        tallies: dict[tuple[Term, tuple[int, ...]], Ints] = {}
+
+        def grouped(term: Term, axes: tuple[int, ...]) -> Ints:
+            """The term in all groups of these keys; rows that no value fits are in none."""
+            if (term, axes) not in tallies:
+                (numbers,) = reader.group(self.table.plan, tuple(self.axes[axis].key for axis in axes), (term,))
+                shape = [len(self.axes[axis].key.values) for axis in axes]
+                tallies[term, axes] = np.asarray(numbers, dtype=np.int64).reshape(shape)
+            return tallies[term, axes]
+
+        def cells(term: Term, ready: tuple[int, ...], axes: tuple[int, ...]) -> Ints:
+            """The same with a last cell of all other rows along each of `axes`."""
+            if not axes:
+                return grouped(term, ready)
+            inside = cells(term, (*ready, axes[0]), axes[1:])
+            if self.axes[axes[0]].complete:
+                return inside
+            others = cells(term, ready, axes[1:]) - inside.sum(axis=len(ready))
+            return np.concatenate([inside, np.expand_dims(others, len(ready))], axis=len(ready))
+
+        return [
+            self._exact(block, cells(block.term, (), tuple(axis for axis, _ in block.levels))) for block in self.blocks
+        ]
+
+    def _exact(self, block: Block, cells: Ints) -> Ints:
+        """A block's numbers from the cells of its axes."""
+        import numpy as np
+
+        values = cells
+        for dimension, (axis, level) in enumerate(block.levels):
+            values = _summed(values, np.asarray(self.axes[axis].levels[level - 1]), dimension)
+        room = CLAMP
+        if block.residual:
+            room //= math.prod(2 * int(self._siblings(*one).max()) for one in block.levels)
+        values = np.clip(values, -room, room)
+        if block.residual:
+            for dimension, (axis, level) in enumerate(block.levels):
+                parent, siblings = self.axes[axis].families[level - 1]
+                sums = _summed(values, parent, dimension).take(parent, axis=dimension)
+                values = values * _along(siblings, dimension, values.ndim) - sums
+        return values
+
+    def _siblings(self, axis: int, level: int) -> Ints:
+        return self.axes[axis].families[level - 1][1]
+
+    def empty(self) -> list[Ints]:
+        import numpy as np
+
+        return [np.zeros(self._shape(block), dtype=np.int64) for block in self.blocks]
+
+    def _shape(self, block: Block) -> list[int]:
+        return [len(self.axes[axis].families[level - 1][0]) for axis, level in block.levels]
+
+    def release(self, exact: list[Ints], noise: Noise | None) -> Release[list[Floats]]:
+        import numpy as np
+
+        draw = drawn_by(needed_noise(noise), self.how.kind)
+        answers, least = [], None
+        for block, values in zip(self.blocks, exact, strict=True):
+            unit, scale = 2.0 ** -grid_of(block.term), self.scale(block)
+            least = min(scale * unit, least or math.inf)
+            factors = self._factors(block)
+            noisy = np.array(values)
+            for factor in np.unique(factors) if scale else ():
+                inside = factors == factor
+                noisy[inside] = draw(np.ascontiguousarray(values[inside]), scale * int(factor))
+            answers.append(noisy.astype(float) / factors * unit)
+        law = self.how.kind(least or 0.0)
+        return Release(answers, (Measured("joint answers", law, self.how, 1.0, stability_of(self.table)),))
+
+    def _factors(self, block: Block) -> Ints:
+        """By which every number of a block is multiplied, in its shape."""
+        import numpy as np
+
+        factors = np.ones(self._shape(block), dtype=np.int64)
+        for dimension, one in enumerate(block.levels if block.residual else ()):
+            factors = factors * _along(self._siblings(*one), dimension, factors.ndim)
+        return factors
+
+    def scale(self, block: Block) -> float:
+        """The scale of a block's noise for a factor of 1, in steps of its term's grid."""
+        reach = sensitivity_of(block.term, self.table) * stability_of(self.table)
+        whole = math.fsum(one.share for one in self.blocks) * (1 + 2.0**-40)
+        share, law = block.share / whole, self.how.law(reach, reach)
+        if self.how.kind is not Gaussian:
+            return law.scale / share
+        cost = math.prod(float((1 - 1 / self._siblings(*one)).max()) for one in block.levels) if block.residual else 1.0
+        return law.scale * math.sqrt(cost / share) * (1 + 2.0**-40)
+
+
+def _summed(values: Ints, labels: Ints, dimension: int) -> Ints:
+    """Sums of the entries that have the same label along a dimension."""
+    import numpy as np
+
+    lines = np.moveaxis(values, dimension, 0)
+    sums = np.zeros((int(labels.max()) + 1, *lines.shape[1:]), dtype=np.int64)
+    np.add.at(sums, labels, lines)
+    return np.moveaxis(sums, 0, dimension)
+
+
+def _along(values: Ints, dimension: int, dimensions: int) -> Ints:
+    return values.reshape([-1 if at == dimension else 1 for at in range(dimensions)])

@@ -1,0 +1,268 @@
+"""What the selects of a joint block ask of one table: axes, and a query for each sum of each select.
+
+Filters and derived columns are seen through: each select becomes sums over rows of the table below, by keys and under
+conditions that are expressions of its columns. `a == v` of a listed column is one of its groups; any other condition is
+an axis of its own, true or not. Keys and conditions of one listed column are one axis, whose cells are told apart only
+as far as they ask: so towns that follow from a code, and regions that follow from it too, agree with each other. Only
+public facts are looked at.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from jostle.diagnostics import refuse
+from jostle.engine.dense import evaluate
+from jostle.engine.sql.relations import floors
+from jostle.kernels.joint.axes import Axis, Factor
+from jostle.plan.domains import Categories, Integer, listed
+from jostle.plan.keys import key_values
+from jostle.plan.plan import Apply, Column, Constant, Count, FixedSum, Key, RowExpr, Term
+from jostle.privacy.kernel.handles import Table
+from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate
+from jostle.privacy.measurements.joint import KeyAxis
+from jostle.privacy.measurements.query import Request
+from jostle.privacy.transformations.common import common_table, replaced, seen_through
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+    Labels = Mapping[Key, Ints]
+
+MOST_VALUES = 4096
+"""Values of a column whose keys and conditions are one axis."""
+MOST_ANSWERS = 2**20
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Sums of one term in the groups of a select: `factors` by axis, and how their answers become the select's.
+
+    `shape` has the sizes of the select's keys by axis, and `order` puts them into the order in which it names them.
+    """
+
+    term: Term
+    factors: Mapping[int, Factor]
+    shape: tuple[int, ...]
+    order: tuple[int, ...]
+
+    def in_order(self, answers: Any) -> Any:
+        """Answers of the factors, flat, in the order of the select's groups."""
+        return answers.reshape(self.shape).transpose(self.order).ravel()
+
+
+@dataclass(frozen=True, eq=False)
+class JointWorkload:
+    """All selects of a block over one table: `selects` has the sums of each, an entry for every term."""
+
+    table: Table
+    axes: tuple[KeyAxis, ...]
+    trees: tuple[Axis, ...]
+    names: tuple[str, ...]
+    selects: tuple[tuple[Sums, ...], ...]
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A select over the columns of the table below: keys, groups that it is about, and its terms."""
+
+    keys: tuple[Key, ...]
+    only: tuple[tuple[Key, int], ...]
+    terms: tuple[Term, ...]
+
+
+def joint_workload(requests: Sequence[Request]) -> JointWorkload:
+    """The workload of these selects. Refuses what is not linear, and selects of different tables."""
+    table, asked = _common(requests), []
+    domains = dict(table.schema)
+    for request in requests:
+        columns, conditions = seen_through(request.table.plan)[1:]
+        keys = tuple(Key(replaced(key.expr, columns), key.values) for key in request.keys)
+        only = tuple(_one_group(part, domains) for condition in conditions for part in _conjuncts(condition))
+        asked.append(_Asked(keys, only, tuple(_term(term, columns) for term in terms_of(request))))
+    every = dict.fromkeys(key for one in asked for key in (*one.keys, *(key for key, _ in one.only)))
+    groups: dict[Any, list[Key]] = {}
+    for key in every:
+        groups.setdefault(_home(key, domains), []).append(key)
+    axes: list[KeyAxis] = []
+    trees: list[Axis] = []
+    names: list[str] = []
+    places: dict[Key, tuple[int, Ints]] = {}
+    for home, keys_of_axis in groups.items():
+        axis, tree, labels = _axis(home, keys_of_axis, domains)
+        places |= {key: (len(axes), labels[key]) for key in keys_of_axis}
+        axes.append(axis)
+        trees.append(tree)
+        names.append(home if isinstance(home, str) else f"condition {len(axes)}")
+    selects = tuple(tuple(_sums(one, term, trees, places) for term in one.terms) for one in asked)
+    return JointWorkload(table, tuple(axes), tuple(trees), tuple(names), selects)
+
+
+def check_together(requests: Sequence[Request]) -> None:
+    """Refuses what is not linear, and selects of different tables."""
+    terms_of(requests[-1])
+    _common(requests)
+
+
+def terms_of(request: Request) -> list[Term]:
+    """The sums that a select is made of; refused where it is made of something else."""
+    terms: list[Term] = []
+    for aggregate in request.aggregates:
+        own = aggregate.terms(request.table) if isinstance(aggregate, AdditiveAggregate) else ()
+        if not own or any(isinstance(term, Count) and term.distinct for term in own):
+            raise refuse(
+                "TypeError", f"`{aggregate.row.name}` is no sum over rows, and cannot be answered together with others",
+                help="put it before or after the `jointly` block, with an amount of its own",
+            )  # fmt: skip
+        terms += own
+    return terms
+
+
+def _common(requests: Sequence[Request]) -> Table:
+    """The table below all selects, whose keys are public."""
+    if any(request.open_keys for request in requests):
+        raise refuse(
+            "OpenKeys", "a `jointly` block answers groups whose keys are public",
+            help="list the keys, `over {…}`, or put the select before the block, with an amount and a delta",
+        )  # fmt: skip
+    return common_table([request.table for request in requests])
+
+
+def _conjuncts(condition: RowExpr) -> list[RowExpr]:
+    if isinstance(condition, Apply) and condition.op == "and":
+        return [part for arg in condition.args for part in _conjuncts(arg)]
+    return [condition]
+
+
+def _term(term: Term, columns: Mapping[str, RowExpr]) -> Term:
+    return term if term.expr is None else replace(term, expr=replaced(term.expr, columns))
+
+
+def _one_group(condition: RowExpr, domains: Mapping[str, Any]) -> tuple[Key, int]:
+    """A condition as one group of a key: of a listed column, or of the condition itself."""
+    match condition:
+        case Apply("==", (Column(name), Constant(value))) if isinstance(domains[name], Integer | Categories):
+            values = listed(domains[name]) if _countable(domains[name]) else None
+            if values is not None and value in values and all(isinstance(v, str) or v.is_integer() for v in values):
+                key = Key(Column(name), key_values(Column(name), domains, MOST_VALUES) or ())
+                return key, list(key.values).index(value)
+    return Key(condition, (True,)), 0
+
+
+def _countable(domain: Any) -> bool:
+    if isinstance(domain, Integer):
+        return domain.high - domain.low < MOST_VALUES
+    return isinstance(domain, Categories) and len(domain.values) <= MOST_VALUES
+
+
+def _columns(expr: RowExpr) -> set[str]:
+    if isinstance(expr, Column):
+        return {expr.name}
+    return set().union(*map(_columns, expr.args)) if isinstance(expr, Apply) else set()
+
+
+def _home(key: Key, domains: Mapping[str, Any]) -> str | Key:
+    """The listed column that a key follows from; the key itself where there is none."""
+    names = _columns(key.expr)
+    (name,) = names if len(names) == 1 else ("",)
+    return name if name and _countable(domains[name]) else key
+
+
+def _axis(home: Any, keys: list[Key], domains: Mapping[str, Any]) -> tuple[KeyAxis, Axis, Labels]:
+    """An axis for keys of one home, its tree, and for each key the group of every cell of the tree, −1 for none."""
+    import numpy as np
+
+    if len(keys) == 1:
+        (key,) = keys
+        size, complete = len(key.values), _never_missing(key, domains)
+        cells = size + (not complete)
+        groups = np.where(np.arange(cells) < size, np.arange(cells), -1)
+        levels = [np.arange(cells)] if cells > 1 else []
+        whole = [np.zeros(1, dtype=np.int64)]
+        return KeyAxis(key, complete, _tuples(levels)), Axis(levels or whole), {key: groups}
+    values = listed(domains[home]) or ()
+    kind = object if isinstance(values[0], str) else float
+    column = np.array([*values, None], dtype=kind)
+    by_key = {key: _places(key, {home: column}) for key in keys}
+    _, first, cell_of = np.unique(np.stack(list(by_key.values())), axis=1, return_index=True, return_inverse=True)
+    cell_of = cell_of.ravel()
+    chain = [np.arange(len(first))]
+    for places in sorted(by_key.values(), key=lambda labels: -len(np.unique(labels))):
+        groups = np.unique(places[first], return_inverse=True)[1].ravel()
+        pairs = {*zip(chain[0].tolist(), groups.tolist(), strict=True)}
+        many = int(groups.max()) + 1
+        if len(pairs) == int(chain[0].max()) + 1 and 1 < many < len(pairs):
+            chain.insert(0, groups)
+    whole_key = Key(Column(home), key_values(Column(home), domains, MOST_VALUES) or ())
+    chain = chain if len(first) > 1 else []
+    axis = KeyAxis(whole_key, False, _tuples([labels[cell_of] for labels in chain]))
+    tree = Axis(chain or [np.zeros(1, dtype=np.int64)])
+    return axis, tree, {key: places[first] for key, places in by_key.items()}
+
+
+def _tuples(levels: Iterable[Ints]) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(labels.tolist()) for labels in levels)
+
+
+def _never_missing(key: Key, domains: Mapping[str, Any]) -> bool:
+    """Whether every row has one of its values: `coalesce(…, constant)` of a listed expression."""
+    match key.expr:
+        case Apply("coalesce", (*_, Constant(value))) if value is not None:
+            return key.values == key_values(key.expr, domains, len(key.values))
+    return False
+
+
+def _places(key: Key, columns: Mapping[str, Any]) -> Ints:
+    """Which of a key's values each row of these columns has, −1 for none."""
+    import numpy as np
+
+    values, valid = evaluate(key.expr, columns)
+    if values.dtype.kind == "f" and floors(key):
+        values = np.floor(values)
+    at = {value: place for place, value in enumerate(key.values)}
+    pairs = zip(values.tolist(), valid.tolist(), strict=True)
+    return np.array([at.get(value, -1) if known else -1 for value, known in pairs], dtype=np.int64)
+
+
+def _sums(one: _Asked, term: Term, trees: Sequence[Axis], places: Mapping[Key, tuple[int, Ints]]) -> Sums:
+    """The factors of a select: on each of its axes the combinations of its keys there, within its conditions."""
+    import numpy as np
+
+    axes = sorted({places[key][0] for key in (*one.keys, *(key for key, _ in one.only))})
+    factors, shape, at = {}, [], []
+    for axis in axes:
+        groups, size = np.zeros(len(trees[axis].labels[0]), dtype=np.int64), 1
+        for i, key in enumerate(one.keys):
+            if places[key][0] != axis:
+                continue
+            labels, many = places[key][1], len(key.values)
+            groups = np.where((groups >= 0) & (labels >= 0), groups * many + labels, -1)
+            size *= many
+            shape.append(many)
+            at.append(i)
+        for key, group in one.only:
+            if places[key][0] == axis:
+                groups = np.where(places[key][1] == group, groups, -1)
+        if size > MOST_ANSWERS:
+            raise refuse("DataError", "groups by these keys are too many", help="group more coarsely")
+        factors[axis] = Factor(trees[axis], groups, size)
+    if math.prod(shape) > MOST_ANSWERS:
+        raise refuse("DataError", "groups by these keys are too many", help="group more coarsely")
+    return Sums(term, factors, tuple(shape), tuple(int(i) for i in np.argsort(at)))
+
+
+FINE = 22
+"""Bits of a sum whose residuals are measured: what its summands are rounded to, and how many rows there is room for."""
+
+
+def coarser(term: Term) -> Term:
+    """A sum on the grid that leaves room for residuals."""
+    if not isinstance(term, FixedSum) or term.bits <= 0:
+        return term
+    most = max(abs(term.low), abs(term.high))
+    return replace(term, bits=min(term.bits, FINE - math.frexp(most)[1])) if most else term

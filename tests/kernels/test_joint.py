@@ -1,0 +1,113 @@
+"""Strategies and answers of joint workloads: exact without noise, and with the errors that they say."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from jostle.kernels.joint.answers import Estimates
+from jostle.kernels.joint.axes import Axis, Factor
+from jostle.kernels.joint.strategy import Query, Strategy, strategy_for
+
+TOWNS = Axis([np.array([0, 0, 0, 1, 1, 2]), np.arange(6)])  # regions of three, two and one towns
+
+
+def flat(cells: int) -> Axis:
+    return Axis([np.arange(cells)])
+
+
+def every(axis: Axis) -> Factor:
+    return Factor(axis, np.arange(len(axis.labels[0])), len(axis.labels[0]))
+
+
+def marginals(axes: list[Axis], sets: list[tuple[int, ...]], gaussian: bool) -> list[Query]:
+    alone = float(len(sets) if gaussian else len(sets) ** 2)
+    factors = [every(axis) for axis in axes]
+    return [Query(0, {i: factors[i] for i in one}, alone) for one in sets]
+
+
+def workloads(gaussian: bool) -> list[tuple[list[Axis], list[Query]]]:
+    three = [flat(2), flat(3), flat(4)]
+    two = [TOWNS, flat(3)]
+    regions = Factor(TOWNS, TOWNS.labels[1], 3)
+    some = Factor(TOWNS, np.array([0, -1, 1, 1, 0, -1]), 2)
+    alone = 4.0 if gaussian else 16.0
+    nested = [Query(0, {0: regions}, alone), Query(0, {0: every(TOWNS)}, alone), Query(0, {0: some}, alone),
+              Query(1, {0: regions, 1: every(two[1])}, alone)]  # fmt: skip
+    return [(three, marginals(three, [*combinations(range(3), 1), *combinations(range(3), 2)], gaussian)),
+            (two, nested), ([flat(2)], [Query(0, {}, 1.0)])]  # fmt: skip
+
+
+def summed(x: np.ndarray, labels: np.ndarray, size: int, axis: int) -> np.ndarray:
+    lines = np.moveaxis(x, axis, 0)
+    sums = np.zeros((size, *lines.shape[1:]))
+    np.add.at(sums, labels[labels >= 0], lines[labels >= 0])
+    return np.moveaxis(sums, 0, axis)
+
+
+def measured(strategy: Strategy, x: np.ndarray) -> list[np.ndarray]:
+    """What the blocks say of these cells, without noise."""
+    result = []
+    for block in strategy.blocks:
+        y, levels = x, dict(block.levels)
+        for i, axis in enumerate(strategy.axes):
+            y = summed(y, axis.labels[levels.get(i, 0)], axis.sizes[levels.get(i, 0)], i)
+        y = y.reshape([strategy.axes[i].sizes[level] for i, level in block.levels])
+        for dimension, (i, level) in enumerate(block.levels if block.residual else ()):
+            y = strategy.axes[i].residual(y, level, dimension)
+        result.append(y)
+    return result
+
+
+def exact(query: Query, x: np.ndarray) -> np.ndarray:
+    for i in reversed(range(x.ndim)):
+        factor = query.factors.get(i)
+        x = x.sum(axis=i) if factor is None else summed(x, factor.groups, factor.size, i)
+    return x
+
+
+@pytest.mark.parametrize("gaussian", [True, False])
+def test_answers_are_exact_without_noise_and_errors_are_what_is_said(gaussian: bool) -> None:
+    for axes, queries in workloads(gaussian):
+        strategy = strategy_for(axes, queries, gaussian)
+        x = np.arange(np.prod([len(a.labels[0]) for a in axes]), dtype=float).reshape([len(a.labels[0]) for a in axes])
+        numbers = measured(strategy, x**1.5)
+        estimates = Estimates(strategy, numbers)
+        assert sum(block.share for block in strategy.blocks) == pytest.approx(1)
+        for query in queries:
+            assert np.allclose(estimates.answers(query), exact(query, x**1.5))
+            variances = strategy.variances(query).ravel()
+            for place, variance in enumerate(variances):
+                rows = strategy.coefficients(query, place)
+                told = sum(strategy.blocks[at].variance * (weights**2).sum() for at, weights in rows)
+                assert told == pytest.approx(variance)
+                value = sum((weights * numbers[at].ravel()).sum() for at, weights in rows)
+                assert value == pytest.approx(estimates.answers(query).ravel()[place])
+            assert variances.max() <= query.alone * (1 + 1e-9)
+
+
+def test_gaussian_shares_are_the_optimum_in_closed_form() -> None:
+    """Of marginals that gain all of it: (Σ √(v·c))², v and c written out from the sizes."""
+    sizes = [3, 4, 5]
+    sets = [*combinations(range(3), 1), *combinations(range(3), 2)]
+    axes = [flat(n) for n in sizes]
+    queries = [Query(0, query.factors, 1e9) for query in marginals(axes, sets, True)]
+    strategy = strategy_for(axes, queries, True)
+    errors: dict[tuple[int, ...], float] = {}
+    for one in sets:
+        for k in range(len(one) + 1):
+            for inside in combinations(one, k):
+                parts = [(1 - 1 / sizes[i]) if i in inside else 1 / sizes[i] ** 2 for i in one]
+                errors[inside] = errors.get(inside, 0) + np.prod([sizes[i] for i in one]) * np.prod(parts)
+    roots = [np.sqrt(v * np.prod([1 - 1 / sizes[i] for i in inside])) for inside, v in errors.items()]
+    assert sum(strategy.variances(query).sum() for query in queries) == pytest.approx(sum(roots) ** 2)
+
+
+def test_twenty_attributes_are_planned() -> None:
+    """All marginals of one and two of twenty attributes, in closed form."""
+    axes = [flat(n) for n in [2, 3, 5, 10] * 5]
+    sets = [*combinations(range(20), 1), *combinations(range(20), 2)]
+    strategy = strategy_for(axes, marginals(axes, sets, True), True)
+    assert len(strategy.blocks) == 211

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
 from jostle.engine.dense import evaluate
-from jostle.engine.sql.relations import floors
+from jostle.engine.sql.keys import floors
 from jostle.kernels.joint.axes import Axis, Factor
 from jostle.plan.domains import Categories, Integer, listed
 from jostle.plan.keys import key_values

@@ -40,12 +40,13 @@ QUESTIONS = {
 
 def spent(pid: int, work: Callable[[], Any]) -> float:
     """Seconds of CPU of this process and of the server's that `work` takes."""
-    before = _cpu(pid) + time.process_time()
+    before = seconds(pid) + time.process_time()
     work()
-    return _cpu(pid) + time.process_time() - before
+    return seconds(pid) + time.process_time() - before
 
 
-def _cpu(pid: int) -> float:
+def seconds(pid: int) -> float:
+    """Seconds of CPU that a process has had."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

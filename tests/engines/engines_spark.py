@@ -23,11 +23,11 @@ RUNNING = "JOSTLE_SPARK"
 _KIND = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 
-def started_sail() -> tuple[Any, str]:
+def started_sail(port: int = 0) -> tuple[Any, str]:
     """A server in this process, and its URL."""
     from pysail.spark import SparkConnectServer
 
-    server = SparkConnectServer(port=0)
+    server = SparkConnectServer(port=port)
     server.start(background=True)
     host, port = server.listening_address
     return server, f"sc://{host}:{port}"

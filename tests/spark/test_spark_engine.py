@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from engines_spark import started_sail
+from engines_spark import sail_url, started_sail
 
 from jostle.accounting.amounts import QUANTA, Amount
 from jostle.accounting.definitions import Measure
@@ -28,6 +28,7 @@ from jostle.plan.plan import Apply, Bound, Column, Constant, Count, Filter, Fixe
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.ledger.registered import Terms
 from jostle.privacy.rows.folds import AtRows, MomentFold, RowsOf
+from jostle.source import Source
 from jostle.tools.session import Session
 
 N = 400
@@ -192,19 +193,56 @@ def test_a_url_that_leads_nowhere(url: str | None, word: str, monkeypatch: Any) 
     assert word in str(refused.value) and "s3cret" not in repr(refused.value.diagnostics)
 
 
-def test_a_server_that_goes_is_one_diagnostic_and_the_charge_stays(folder: Path, capfd: Any, monkeypatch: Any) -> None:
+@pytest.mark.parametrize("again", [False, True])
+def test_a_server_that_goes_or_starts_again_is_one_diagnostic_and_the_charge_stays(
+    again: bool, folder: Path, capfd: Any, monkeypatch: Any
+) -> None:
     monkeypatch.setattr("jostle.engine.spark.connection._RETRIES", 1)
     server, at = started_sail()
+    servers = [server]
     session = Session(engine=at)
-    text = PROGRAM.format(folder=folder) + "print(1)\nm = {{ select median(x) from D with epsilon 30000 }}\nrelease m\n"
-    session._out = lambda line: server.stop()  # it goes between two measurements
+
+    def gone(_: str) -> None:
+        server.stop()
+        if again:
+            servers.append(started_sail(int(at.rpartition(":")[2]))[0])
+
+    text = PROGRAM.format(folder=folder).replace("budget epsilon 100000", "budget epsilon 200000")
+    text += "print(1)\nm = {{ select median(x) from D with epsilon 30000 }}\nrelease m\n"
+    session._out = gone  # between two measurements
     with pytest.raises(Refusal) as refused:
         session.run_text(text)
     (fault,) = refused.value.diagnostics
     assert fault.message == "the Spark cluster could not do what it was asked, or did not answer"
-    assert session.so_far().budget["D"]["epsilon"]["spent"] == "80000"
-    assert list(session.so_far().values) == ["counts"]
+    assert session.so_far().budget["D"]["epsilon"]["spent"] == "130000"
+    assert list(session.so_far().values) == ["counts", "high"]
     assert not [cell for cell in ("it's", "blue", "jostle0_") if cell in "".join(capfd.readouterr())]
+    if again:
+        servers[1].stop()
+
+
+def test_a_worker_that_dies_is_one_diagnostic(url: str, folder: Path, capfd: Any) -> None:
+    if url == sail_url():
+        pytest.skip("workers of Sail are threads of this process")
+    engine, space = Spark(url), {"__name__": "__main__"}  # what is of no module is sent as it is
+    exec("def work(rows):\n    import os\n    os._exit(1)", space)
+    scan = Scan(engine.open(RemoteData("spark", (f"{folder}/*.parquet",)), public=False).key, DESCRIBED)
+    with pytest.raises(Refusal, match="could not do what it was asked") as refused:
+        engine.fold(scan, (Column("x"),), space["work"])
+    assert len(refused.value.diagnostics) == 1 and "part0" not in "".join(capfd.readouterr())
+    assert engine.rows(scan) == N
+    engine.close()
+
+
+def test_files_in_a_store_that_the_cluster_does_not_reach_are_refused_before_the_charge(
+    url: str, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("jostle.engine.spark.connection._RETRIES", 1)
+    program = PROGRAM.format(folder="store://bucket/rows")
+    result = Session(engine=url).attempt(Source("a program", program))
+    assert result.diagnostics[0].message == "the Spark cluster could not do what it was asked, or did not answer"
+    assert result.diagnostics[0].span is not None and "can the cluster read them" in (result.diagnostics[0].help or "")
+    assert result.budget == {}
 
 
 def test_numbers_are_not_read_as_texts_which_the_server_writes_in_its_own_way(spark: Spark) -> None:

@@ -472,10 +472,9 @@ class Session:
         """Refuses a program that asks for more than it declares; of what was declared before, the kernel knows more."""
         from jostle.check.cost import overspent
 
-        if not self._interp.kernel.register.names:
-            faults = overspent(self.costs(source, settings))
-            if faults:
-                raise Refusal(*faults)
+        faults = [] if self._interp.kernel.register.names else overspent(self.costs(source, settings))
+        if faults:
+            raise Refusal(*faults)
 
     def _check(self, tree: n.Program, predefined: Mapping[str, Any] | None = None) -> list[Diagnostic]:
         from jostle.check import check

@@ -2,7 +2,7 @@
 
 A measurement names its price. An allotment, a choice and a run say what was really spent in them, which is less than
 the sum of what they hold where parts of a partition were measured in parallel, and nothing where an answer that was
-paid for earlier is given again. Renders nothing but amounts.
+paid for earlier is given again. The option of a choice spent what its features left. Renders nothing but amounts.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ class Costs:
             below = add(spent[child.id] for child in forest.children(event))
             parts = summed[event.id] = _price(event, signs) if event.kind == "measure" else below
             spent[event.id] = _run(forest, event, signs, parts) if event.kind == "run" else _stated(event, parts)
+            if event.kind == "choice":
+                spent |= _options(forest, event, spent)
         return Costs(signs, spent, summed)
 
     def text(self, *events: Event) -> str:
@@ -81,6 +83,14 @@ def _stated(event: Event, parts: Amounts) -> Amounts:
         return parts
     amounts = {name: exact(stated.get(name) if isinstance(stated, Mapping) else stated) for name in parts}
     return {name: min(part, amounts[name] or _ZERO) for name, part in parts.items()}
+
+
+def _options(forest: Forest, choice: Event, spent: Mapping[int, Amounts]) -> dict[int, Amounts]:
+    """What a choice's option spent: no more than the choice, less what else is in it."""
+    inside = {kind: [c for c in forest.children(choice) if (c.kind == "option") == kind] for kind in (True, False)}
+    others = add(spent[child.id] for child in inside[False])
+    left = {name: whole - others.get(name, _ZERO) for name, whole in spent[choice.id].items()}
+    return {o.id: {name: min(part, left[name]) for name, part in spent[o.id].items()} for o in inside[True]}
 
 
 def _run(forest: Forest, event: Event, signs: dict[str, str], parts: Amounts) -> Amounts:

@@ -36,6 +36,22 @@ def test_a_choice_in_three_lines() -> None:
     assert tree.brief(inner, "ε 1")[1].startswith("  because: policy: single best; the error of Hb")
 
 
+def test_an_option_costs_no_more_than_its_choice() -> None:
+    """Parts of a partition are measured in parallel: two at 0.5 cost 0.5, in the option as in the choice."""
+    session = Session()
+    session.bind("people", {"sex": ["F", "M", "F"]})
+    result = session.attempt(Source("p.jst", """
+private people = bound("people") described by {sex: {"F", "M"}} protecting rows budget epsilon 1
+Each = Option (data) { return [laplace(size(part)) for sex, part in partition(data.rows, sex)] }
+near = Utility (data, answers) { return 1 }
+one = MkChoiceMaker among {Each} informed by {} trained on [{rows: counts([1])}] wrt near
+sizes = one({rows: people}) with epsilon 0.5
+"""))  # fmt: skip
+    assert result.ok, result.diagnostics
+    said = tree.choices(result.events)
+    assert "ran Each  ε 0.5  p.jst" in said and "spent ε 0.5 of 0.5" in said
+
+
 def test_a_choice_by_name() -> None:
     events = real_runs.events()
     said = tree.choices(events)

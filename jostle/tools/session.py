@@ -258,15 +258,13 @@ class Session:
         """Every error that can be found before anything runs. Of the program; else of files that lie there, whose
         headers are read; else that no run can pay for it, with `settings` or the defaults of its parameters."""
         from jostle.check.cost import overspent
-        from jostle.tools.headers import lacking, misfits
+        from jostle.tools.headers import misfits
 
         self._look_beside(source)
         try:
-            tree = self._parsed(source)
-            faults = self._check(tree) or lacking(tree, self._folders, self._check)
-            if not faults:
-                need_settings(tree, settings or {})
-            return faults or misfits(tree, self._folders) or overspent(self.costs(source, settings))
+            tree = self._checked(source)
+            need_settings(tree, settings or {})
+            return misfits(tree, self._folders) or overspent(self.costs(source, settings))
         except Refusal as refusal:
             return list(refusal.diagnostics)
 

@@ -52,7 +52,7 @@ def check(
                 report.add(
                     "SyntaxError", "`external` stands in modules of the standard library only", node.span, help=help
                 )
-    return report.in_order()
+    return [found for found in report.in_order() if found.kind != former.KIND]
 
 
 def in_words_of_today(
@@ -69,6 +69,8 @@ def in_words_of_today(
         hints = [former.hint(span, *both) for span, both in words.items()]
         hints += [former.module_hint(span, name) for name, span in names.unbrought.items()]
         hints += [former.selection_hint(node) for node in names.selections]
+        Exploration(unused, builtins, predefined, Modules(load_module, (), unused)).program(program)
+        hints += [found for found in unused.in_order() if found.kind == former.KIND]
         return former.renamed(program, words), hints
 
 

@@ -14,7 +14,7 @@ from operator import is_
 from typing import Any
 
 from jostle.diagnostics import Diagnostic
-from jostle.language.builtins import BUILTINS
+from jostle.language.builtins import BUILTINS, TURNED
 from jostle.language.forms import selects_rows
 from jostle.source import Span
 from jostle.syntax import nodes as n
@@ -43,7 +43,7 @@ OF_MODULES = {row.name for row in BUILTINS.values() if row.module}
 NAMES = LIBRARY | {row.former: row.name for row in BUILTINS.values() if row.former}
 PARAMETERS |= {(row.name, p.former): p.name for row in BUILTINS.values() for p in row.parameters if p.former}
 _PARAMETERS = {former for _, former in PARAMETERS}
-_WORDS = re.compile(rf"\b(?:{'|'.join({*NAMES, *_PARAMETERS, *OF_MODULES})})\b")
+_WORDS = re.compile(rf"\b(?:{'|'.join({*NAMES, *_PARAMETERS, *OF_MODULES, *TURNED})})\b")
 
 
 _INDEX = re.compile(r"[\w`)\]]\[")
@@ -58,7 +58,7 @@ def may_be_in(program: n.Program) -> bool:
 def _may_be(node: n.Node) -> bool:
     match node:
         case n.Name(id=name) | n.Attribute(name=name):
-            return name in NAMES or name in OF_MODULES
+            return name in NAMES or name in OF_MODULES or name in TURNED
         case n.Keyword(name=name):
             return name in _PARAMETERS
         case n.Index():
@@ -83,6 +83,14 @@ def selection_hint(node: n.Index) -> Diagnostic:
     """What a person is told of rows that are chosen as `t[C]`."""
     help = "`t[C]` is for one version more; `t[a = v]`, a part of the partition by `a`, stays"
     return Diagnostic(KIND, f"write `where({_text(node.value)}, {_text(node.args[0])})`", node.span, "rows where", help)
+
+
+def order(node: n.Call) -> tuple[str, str]:
+    """What a person is told of a call whose first two arguments stand the other way round, and the way out."""
+    first, second, *rest = map(_text, (*node.args, *node.keywords))
+    name = _text(node.function)
+    today = f"{name}({', '.join([second, first, *rest])})"
+    return f"`{name}` takes what it reads first, here `{second}`", f"write `{today}`"
 
 
 def _text(node: n.Node) -> str:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from jostle.check import amounts, methods
+from jostle.check import amounts, former, methods
 from jostle.check.abstract import kinds
 from jostle.check.abstract.values import (
     MISSING,
@@ -32,6 +32,7 @@ from jostle.check.arguments import arity_error, other_name
 from jostle.check.report import Report
 from jostle.diagnostics import Diagnostic, Note
 from jostle.language import facts
+from jostle.language.builtins import TURNED, TURNED_IN_LIBRARY
 from jostle.language.facts import Gives, Parameter, Reads
 from jostle.language.operations import COMPARISONS, FOLDS
 from jostle.noise_laws import ADDITIVE
@@ -212,6 +213,8 @@ class Labels:
             return True
         bound = list(zip((*node.args, *(keyword.value for keyword in node.keywords)), (*args, *keywords.values()),
                          strict=False))  # fmt: skip
+        if self._turned(function, node, args):
+            return True
         match function:
             case Builtin(row=row):
                 wrong = [self._misread(row, value, expr) for expr, value in bound]
@@ -239,6 +242,22 @@ class Labels:
                     help = "a Utility is evaluated on public data only"
                     for expr, value in bound:
                         self._refuse(value, expr, f"cannot be given to the Utility `{source_text(node)}`", help)
+        return True
+
+    def _turned(self, function: Any, node: n.Call, args: Sequence[Any]) -> bool:
+        """Whether the first two arguments stand in the order of the version before, as far as kinds tell."""
+        built_in = isinstance(function, Builtin)
+        name = function.row.name if built_in else getattr(function, "name", "")
+        if name not in TURNED or len(node.args) < 2 or (built_in == (name in TURNED_IN_LIBRARY)):
+            return False
+        by_option = isinstance(args[0], Part) or kinds.kind_of(args[0]) == kinds.FUNCTION
+        if not (by_option if name == "bootstrap" else isinstance(args[1], Handle) and args[1].kind == "table"):
+            return False
+        message, help = former.order(node)
+        if built_in:  # for one version more it is understood
+            self.report.add(former.KIND, message, node.span, label="the order of the version before", help=help)
+        else:
+            self.misused(kinds.fault(message, help), node)
         return True
 
     def _misread(self, row: facts.Builtin, value: Any, expr: n.Expr) -> bool:

@@ -263,8 +263,10 @@ OPENERS = tuple(name for name, entry in BUILTINS.items() if entry.effect is DECL
 DOMAINS = frozenset(name for name, entry in BUILTINS.items() if entry.gives is Gives.DOMAIN)
 """The words of a description that list no values."""
 
-TURNED = frozenset({"correct_count", "accuracy", "bootstrap"})
-"""Functions whose first two arguments stood the other way round in the version before; kinds tell which is which."""
+TURNED_IN_LIBRARY = frozenset({"noisy_accuracy"})
+TURNED = frozenset({"correct_count", "accuracy", "bootstrap"}) | TURNED_IN_LIBRARY
+"""Functions whose first two arguments stood the other way round in the version before; kinds tell which is which. Those
+of the library understand no other order."""
 
 EVERYWHERE = tuple(name for name, entry in BUILTINS.items() if not entry.module)
 """The names that every program knows without `use`."""

@@ -297,8 +297,7 @@ class Session:
             self._look_beside(source)
         tree = self._in_words_of_today(parse(source, interactive=True), self._scope.names)
         self._interp.kernel.begin(source)
-        faults = self._check(tree, self._scope.names)
-        if faults:
+        if faults := self._check(tree, self._scope.names):
             raise Refusal(*faults)
         value = None
         with deep():

@@ -30,7 +30,7 @@ from jostle.plan.plan import (
 from jostle.tools.datacheck import domain_text
 
 if TYPE_CHECKING:
-    from jostle.engine.asked import Question
+    from jostle.engine.questions import Question
 
 _BETWEEN = frozenset({"+", "-", "*", "/", "%", "^", "==", "!=", "<", "<=", ">", ">=", "and", "or"})
 _FEW = 3  # listed values that are written out
@@ -93,15 +93,15 @@ def term_text(term: GroupTerm) -> str:
     return f"sum of {square}{expression(term.expr)} {bounds}{weights}"
 
 
-def asked(question: Question) -> str:
+def question_text(question: Question) -> str:
     """What is asked of the rows of a plan."""
     if question.terms:
         by = f" by {', '.join(map(key_text, question.keys))}" if question.keys else ""
         return _cut(f"{'; '.join(map(term_text, question.terms))}{by}")
     values = ", ".join(map(expression, question.exprs))
-    if not question.counted:
+    if not question.tallied:
         return _cut(f"{values} of every row")
-    return _cut(f"{'the weight' if question.weighted else 'the number'} of rows of each value of {values}")
+    return _cut(f"number of rows of each value of {values}")
 
 
 def _step(plan: Plan, names: Mapping[str, str]) -> tuple[str, tuple[Plan, ...]]:

@@ -19,7 +19,7 @@ from jostle.source import Source, Span
 from jostle.trace.text import UNITS, number
 
 if TYPE_CHECKING:
-    from jostle.engine.asked import Question
+    from jostle.engine.questions import Question
     from jostle.engine.sql.dialect import Dialect
     from jostle.engine.sql.form import Form
     from jostle.engine.sql.stored import Stored
@@ -33,7 +33,7 @@ _AGAIN = "nothing is read for it: what it needs was counted before"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Query:
     """A question in words, `steps`, and its form, `sql`; where the dialect cannot do it, `refused` says why."""
 
     steps: tuple[str, ...]
@@ -54,14 +54,14 @@ class Statement:
 
     place: Span
     measured: list[str] = field(default_factory=list)
-    asked: list[Asked] = field(default_factory=list)
+    queries: list[Query] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
+class Explanation:
     """The statements of a program in their order, for a dialect. `str` of it is for a person.
 
-    `tables` are those that are read, with the raw cells by their names in the SQL; `kept` are queries by the name that
+    `tables` are those that are read, with the raw cells by their names in the SQL; `views` are queries by the name that
     stands for their rows.
     """
 
@@ -69,27 +69,27 @@ class Explained:
     dialect: str
     statements: tuple[Statement, ...]
     tables: tuple[Stored, ...]
-    kept: tuple[tuple[str, str], ...]
+    views: tuple[tuple[str, str], ...]
 
     def __str__(self) -> str:
         if not self.statements:
-            return "\n".join([*HEAD, "", "of no statement it is known before it runs"])
+            return "\n".join([*HEAD, "", "no statement is known before it runs"])
         parts = [[*HEAD, f"it is for {self.dialect}"]]
         parts[0] += [f"of {table.table}, {cells}" for table in self.tables if (cells := ", ".join(_cells(table)))]
-        parts += [[f"{name} stands for the rows of", f"  {query}"] for name, query in self.kept]
+        parts += [[f"{name} stands for the rows of", f"  {sql}"] for name, sql in self.views]
         for one in self.statements:
             parts.append([f"line {one.place.line}: {self.source.line(one.place.line).strip()}"])
             parts[-1] += [f"  {line}" for line in one.measured]
-            parts[-1] += [line for asked in one.asked for line in asked.lines()] or [f"  {_AGAIN}"]
+            parts[-1] += [line for query in one.queries for line in query.lines()] or [f"  {_AGAIN}"]
         return "\n\n".join(map("\n".join, parts))
 
     def as_json(self) -> dict[str, Any]:
         statements = [
-            {"line": one.place.line, "measured": one.measured, "asked": [asked.as_json() for asked in one.asked]}
+            {"line": one.place.line, "measured": one.measured, "queries": [query.as_json() for query in one.queries]}
             for one in self.statements
         ]
         tables = {table.table: _cells(table) for table in self.tables}
-        return {"dialect": self.dialect, "tables": tables, "kept": dict(self.kept), "statements": statements}
+        return {"dialect": self.dialect, "tables": tables, "views": dict(self.views), "statements": statements}
 
 
 def _cells(table: Stored) -> list[str]:
@@ -98,16 +98,16 @@ def _cells(table: Stored) -> list[str]:
     return [f"{cell} is {name} ({kind})" for name, (cell, kind) in pairs]
 
 
-def explained(source: Source, settings: Mapping[str, Any], url: str | None) -> Explained:
+def explained(source: Source, settings: Mapping[str, Any], url: str | None) -> Explanation:
     """The statements of a program that the check passes, for the engine at a URL, which is not connected to."""
-    from jostle.engine.asked import Asked as Listening
+    from jostle.engine.questions import QuestionLog
     from jostle.engine.sql.form import Form
     from jostle.syntax import nodes as n
     from jostle.syntax import parse
     from jostle.tools.dry_run import simple
     from jostle.tools.session import Session
 
-    dialect, rehearsed = _dialect(url), Listening()
+    dialect, rehearsed = _dialect(url), QuestionLog()
     told: list[tuple[Event, Sequence[Question]]] = []
 
     def measured(event: Event) -> None:
@@ -130,9 +130,9 @@ def explained(source: Source, settings: Mapping[str, Any], url: str | None) -> E
         if not statements or statements[-1].place != event.span:
             statements.append(Statement(event.span))
         statements[-1].measured.append(_price(event))
-        statements[-1].asked += [_asked(q, form, tables) for q in questions if _reads(q, private)]
-    kept = tuple((name, query) for query, name in form.kept.items())
-    return Explained(source, dialect.name, tuple(statements), tuple(form.tables), kept)
+        statements[-1].queries += [_query(q, form, tables) for q in questions if _reads(q, private)]
+    views = tuple((name, query) for query, name in form.views.items())
+    return Explanation(source, dialect.name, tuple(statements), tuple(form.tables), views)
 
 
 def _dialect(url: str | None) -> Dialect:
@@ -171,14 +171,14 @@ def _reads(question: Question, private: set[str | None]) -> bool:
     return not keys(question.plan).isdisjoint(private)
 
 
-def _asked(question: Question, form: Form, names: Mapping[str, str]) -> Asked:
-    from jostle.tools.plantext import asked, steps
+def _query(question: Question, form: Form, names: Mapping[str, str]) -> Query:
+    from jostle.tools.plantext import question_text, steps
 
-    lines = (asked(question), *steps(question.plan, names, 1))
+    lines = (question_text(question), *steps(question.plan, names, 1))
     try:
-        return Asked(lines, form.sql(question))
+        return Query(lines, form.sql(question))
     except Refusal as refusal:
-        return Asked(lines, "", refusal.diagnostics[0].message)
+        return Query(lines, "", refusal.diagnostics[0].message)
 
 
 def _price(event: Event) -> str:

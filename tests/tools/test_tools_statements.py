@@ -13,7 +13,7 @@ from jostle.diagnostics import Refusal
 from jostle.plan.plan import Apply, Column, Constant
 from jostle.source import Source
 from jostle.tools.plantext import expression
-from jostle.tools.statements import Explained, explained
+from jostle.tools.statements import Explanation, explained
 
 PROGRAM = """private people = table("people.csv")
     described by {age: 16..79, city: {"Ames", "Cork"}, w: 0.0..9.5, day: date}
@@ -88,19 +88,19 @@ def test_a_statement_has_its_price_its_plan_and_its_form(told: Callable[..., str
 
 def test_forms_run_and_count_what_the_plan_says() -> None:
     known = explained(Source("p.jst", PROGRAM), {}, "")
-    (kept,) = known.kept
+    (view,) = known.views
     connection = duckdb.connect()
     connection.execute(
         "CREATE TABLE people AS SELECT * FROM (VALUES (60, 'Ames', 1.5, DATE '2024-01-01', '1'), "
         "(99, 'Ames', 99.0, NULL, '2'), (20, 'Cork', 1.0, NULL, '3'), "
         "(61, 'Cork', 3.0, NULL, NULL)) AS v(r0, r1, r2, r3, r4)"
     )
-    connection.execute(f"CREATE TABLE {kept[0]} AS {kept[1]}")
-    (asked,) = known.statements[0].asked
+    connection.execute(f"CREATE TABLE {view[0]} AS {view[1]}")
+    (count,) = known.statements[0].queries
     steps = 2**27
     expected = [("Ames", 2, str(round((1.5 - 4.75) * steps) + round(4.75 * steps)), 2)]
-    assert connection.execute(asked.sql).fetchall() == expected
-    (median,) = known.statements[1].asked
+    assert connection.execute(count.sql).fetchall() == expected
+    (median,) = known.statements[1].queries
     assert sorted(connection.execute(median.sql).fetchall()) == [(20, 1), (60, 1), (79, 1)]
 
 
@@ -108,15 +108,15 @@ def test_what_an_engine_cannot_do_is_said_with_the_statement() -> None:
     text = PROGRAM.replace("protecting who", "protecting w")
     assert "refused" not in str(explained(Source("p.jst", text), {}, ""))
     known = explained(Source("p.jst", text), {}, "sc://nowhere:1")
-    assert known.statements[0].asked[0].refused.startswith("Spark cannot write a number")
+    assert known.statements[0].queries[0].refused.startswith("Spark cannot write a number")
     assert "refused: Spark" in str(known) and "refused" in json.dumps(known.as_json())
 
 
 def test_an_unknown_url_and_a_program_without_statements() -> None:
     with pytest.raises(Refusal, match="of no kind that is known"):
         explained(Source("p.jst", PROGRAM), {}, "mysql://x")
-    empty: Explained = explained(Source("p.jst", "print(1)\n"), {}, "")
-    assert str(empty).endswith("of no statement it is known before it runs") and not empty.as_json()["statements"]
+    empty: Explanation = explained(Source("p.jst", "print(1)\n"), {}, "")
+    assert str(empty).endswith("no statement is known before it runs") and not empty.as_json()["statements"]
 
 
 def test_the_command_refuses_what_a_check_refuses_and_other_ways_to_run(

@@ -2,14 +2,14 @@
 
 What an engine sends is narrower: it knows how many rows there are, of which types the cells of a file are, and what it
 counted before. None of it is asked for here. Columns are of the types of their descriptions, rows are as many as there
-can be at most, and nothing has been kept; so equal questions have equal forms, whatever the rows.
+can be at most, and nothing stands ready; so equal questions have equal forms, whatever the rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from jostle.engine.asked import Question
+from jostle.engine.questions import Question
 from jostle.engine.sql import able, relations
 from jostle.engine.sql.dialect import Dialect
 from jostle.engine.sql.stored import Stored, StoredRelations
@@ -24,12 +24,12 @@ _KINDS = {"number": "DOUBLE", "boolean": "BOOLEAN", "date": "DATE", "time": "TIM
 class Form(StoredRelations):
     """The forms of several questions. `names` has what the data sets of plans are called.
 
-    `kept` are queries whose rows an engine keeps, or puts in place of their name: the name of each is its value.
+    `views` are the names of queries whose rows an engine keeps, or which it puts in place of their names.
     """
 
     def __init__(self, questions: Iterable[Question], dialect: Dialect, names: Mapping[str, str]) -> None:
         super().__init__()
-        self.dialect, self.kept = dialect, dict[str, str]()
+        self.dialect, self.views = dialect, dict[str, str]()
         self._columns: dict[str, dict[str, str]] = {}  # of each data set the kinds
         for question in questions:
             self._look(question.plan)
@@ -42,19 +42,19 @@ class Form(StoredRelations):
 
     def sql(self, question: Question) -> str:
         """The form of a statement. Refused with `DataError` where the dialect cannot do it as the others do."""
-        able.check(question, self.dialect, self.check_source)
+        able.check(question, self.dialect, self.check_source, lambda rows: None)
         relation = relations.relation(question.plan, self.base, self.dialect)
         if question.terms:
             return relations.group(relation, question.keys, question.terms).sql
-        if question.counted and len(question.exprs) == 1:
-            return relations.tally(relation, question.exprs[0], weighted=question.weighted)
-        return (relations.tuples if question.counted else relations.vectors)(relation, question.exprs)
+        if question.tallied and len(question.exprs) == 1:
+            return relations.tally(relation, question.exprs[0])
+        return (relations.tuples if question.tallied else relations.vectors)(relation, question.exprs)
 
     def stored(self, key: str) -> Stored:
         return self._tables[key]
 
     def keep(self, query: str) -> str:
-        return self.kept.setdefault(query, f"kept{len(self.kept)}")
+        return self.views.setdefault(query, f"view{len(self.views)}")
 
     def count(self, table: str) -> int:
         return _MOST_ROWS

@@ -17,17 +17,16 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Question:
     """What was asked of the rows of a plan: groups by `keys` with `terms`, or where neither is there the values of
-    `exprs`: row by row, or with `counted` the different ones and how many rows have each (or what these weigh)."""
+    `exprs`: row by row, or with `tallied` the different ones and how many rows have each."""
 
     plan: Plan
     keys: tuple[Key, ...] = ()
     terms: tuple[Term, ...] = ()
     exprs: tuple[RowExpr, ...] = ()
-    counted: bool = False
-    weighted: bool = False
+    tallied: bool = False
 
 
-class Asked(DuckDb):
+class QuestionLog(DuckDb):
     """Rows have no numbers, so that nothing is counted from columns that are kept: each count is a question here."""
 
     capabilities = Capabilities()
@@ -44,10 +43,10 @@ class Asked(DuckDb):
         self.questions.append(Question(plan, exprs=exprs))
         return super().vectors(plan, exprs, size)
 
-    def tally(self, plan: Plan, expr: RowExpr, *, weighted: bool = False) -> tuple[NDArray[Any], NDArray[Any]]:
-        self.questions.append(Question(plan, exprs=(expr,), counted=True, weighted=weighted))
-        return super().tally(plan, expr, weighted=weighted)
+    def tally(self, plan: Plan, expr: RowExpr) -> tuple[NDArray[Any], NDArray[Any]]:
+        self.questions.append(Question(plan, exprs=(expr,), tallied=True))
+        return super().tally(plan, expr)
 
     def tuples(self, plan: Plan, exprs: tuple[RowExpr, ...]) -> tuple[list[tuple[Any, ...]], NDArray[Any]]:
-        self.questions.append(Question(plan, exprs=exprs, counted=True))
+        self.questions.append(Question(plan, exprs=exprs, tallied=True))
         return super().tuples(plan, exprs)

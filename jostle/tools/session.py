@@ -250,8 +250,7 @@ class Session:
         """The dry run of a program that the check passes, with its `costs`: simple lines run on made-up rows."""
         from jostle.tools.dry_run import dry_run, simple
 
-        rehearsal = Session(simulate=1)
-        names, *_ = rehearsal.rehearse(source, settings, only=simple)
+        names, *_ = (rehearsal := Session(simulate=1)).rehearse(source, settings, only=simple)
         return dry_run(source, costs, rehearsal.events, names)
 
     def check(self, source: Source, settings: Mapping[str, Any] | None = None) -> list[Diagnostic]:

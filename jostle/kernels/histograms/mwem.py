@@ -63,7 +63,7 @@ def _updated(
     whole = total  # what `mass` adds up to; it is scaled back to `total` where it strays, and once a pass
     for _ in range(passes):
         for row, left, target in zip(held, beside, targets, strict=True):
-            part = float(row @ mass)
+            part = float(row.dot(mass))
             gap = target - part * (total / whole)
             factor = math.exp(min(max(gap / (2 * total), -50.0), 50.0))
             mass *= factor * row + left

@@ -44,7 +44,7 @@ class JointBlock:
     """The selects of a block as they come, and then their answers."""
 
     requests: list[Request] = field(default_factory=list)
-    answers: Iterator[Answer] | None = None
+    answers: Iterator[tuple[Request, Answer]] | None = None
 
     def answer(self, request: Any, node: n.Select) -> Answer | Pending:
         """What a select is answered with."""
@@ -59,13 +59,24 @@ class JointBlock:
                 help="measure cubes together by `laplace([cube, …])`, outside the block",
             )  # fmt: skip
         if self.answers is not None:
-            return next(self.answers)
+            asked, answer = next(self.answers, (None, Answer([], [])))
+            if asked is None or _facts(asked) != _facts(request):
+                raise refuse(
+                    "TypeError", "what a `jointly` block selects depends on what it spends", node.span,
+                    help="ask for `left`, `spent` and `epsilon` before the block",
+                )  # fmt: skip
+            return answer
         try:
             check_together([*self.requests[:1], request])
         except Refusal as refusal:
             raise refusal.at(node.span) from None
         self.requests.append(request)
         return Pending(request.table.exposures)
+
+
+def _facts(request: Request) -> tuple[Any, ...]:
+    """What a select asks, to tell it from another."""
+    return request.table.plan, request.keys, request.aggregates
 
 
 def check_call(function: Any, args: Sequence[Any]) -> None:
@@ -92,17 +103,19 @@ def jointly(interp: Interpreter, node: n.With, amount: Amount | None, scope: Sco
     interp.joint = block = JointBlock()
     interp.quiet += 1
     try:
-        interp.block(node.body.body, scope)
+        with interp.kernel.events.silent():
+            interp.block(node.body.body, scope)
     finally:
         interp.quiet -= 1
         interp.joint = None
-    scope.names.clear()
-    scope.names.update(names)
+        scope.names.clear()
+        scope.names.update(names)
     if block.requests:
         if amount is None:
             raise refuse("NoEpsilon", "a private source was met in a call on public data", node.span)
         via = mechanism_of(interp, node.spend)
-        block.answers = iter(_answers(interp, block.requests, amount, via, node.spend.span))
+        answers = _answers(interp, block.requests, amount, via, node.spend.span)
+        block.answers = iter(list(zip(block.requests, answers, strict=True)))
     interp.joint = block
     try:
         return interp.block(node.body.body, scope)

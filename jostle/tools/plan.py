@@ -20,6 +20,7 @@ from jostle.tools.bound import beside
 from jostle.tools.expected_errors import Calculated, Direct, calculated_errors, direct_errors
 from jostle.tools.files import read_program
 from jostle.tools.render import clean
+from jostle.trace.joint import joint_table, joint_text
 from jostle.trace.text import UNITS, align, number
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class ErrorPlan:
     calculated: tuple[Calculated, ...]
     choices: tuple[ChoicePlan, ...]
     left_out: tuple[str, ...]
+    joint: tuple[dict[str, Any], ...] = ()  # of each `jointly` block its line and the fields of its event
     data: str = ""  # what stood for private rows, where errors depend on them
 
 
@@ -99,7 +101,11 @@ def plan(
     direct = direct_errors(session.events, source, names)
     data = f"{rows:,} made-up rows" if rows else "public stand-ins" if bound else ""
     calculated = calculated_errors(source, names, bool(data))
-    return ErrorPlan(tuple(direct), tuple(calculated), tuple(choices), tuple(left_out), data)
+    joint = tuple(
+        {"line": event.span.line if event.span else 0, **event.fields}
+        for event in session.events if event.kind == "query" and "of_alone" in event.fields
+    )  # fmt: skip
+    return ErrorPlan(tuple(direct), tuple(calculated), tuple(choices), tuple(left_out), joint, data)
 
 
 # Rendering ----------------------------------------------------------------------------------------
@@ -120,6 +126,7 @@ def text(errors: ErrorPlan, error: float | None, epsilon: float | None) -> str:
         parts.append("\n".join([*align(rows, right), *_NOTE, *notes]))
     if errors.calculated:
         parts.append(_calculated_text(errors))
+    parts += [f"jointly, line {one['line']}: {joint_text(one)}\n{joint_table(one)}" for one in errors.joint]
     parts += [_choice_text(choice, error, epsilon) for choice in errors.choices]
     parts += [
         f"{name}: its utilities are no errors (negative numbers), and are not planned" for name in errors.left_out
@@ -217,8 +224,9 @@ def as_json(errors: ErrorPlan, error: float | None, epsilon: float | None) -> di
                         "amounts": list(choice.amounts), "policy": choice.policy, "options": options})  # fmt: skip
     calculated = [{"name": one.name, "line": one.line, "error": _finite(one.error), "value": one.value}
                   for one in errors.calculated]  # fmt: skip
-    return {"measured": direct, "calculated": calculated, "data": errors.data or None, "choices": choices,
-            "left_out": list(errors.left_out)}  # fmt: skip
+    joint = [{key: one.get(key) for key in ("line", "selects", "strategy", "of_alone")} for one in errors.joint]
+    return {"measured": direct, "joint": joint, "calculated": calculated, "data": errors.data or None,
+            "choices": choices, "left_out": list(errors.left_out)}  # fmt: skip
 
 
 def _finite(error: float | None) -> float | None:

@@ -130,7 +130,10 @@ _SHAPES: dict[str, dict[str, Shape]] = {
     "run": {"text": _text, "printed": _list(_text), "version": _text, "date": _text, "budget": _by_name(_unit_amounts)},
     "source": {"unit": _text, "budget": _budget, "schema": _list(_text), "before": _amount, "same_as": _text},
     "allotment": {**_PRICE, "spent": _either(_amount, _by_name(_amount))},
-    "query": {**_PRICE, "aggregates": _list(_text), "keys": _list(_text)},
+    "query": {
+        **_PRICE, "aggregates": _list(_text), "keys": _list(_text), "selects": _number, "blocks": _number,
+        "strategy": _list(_record(by=_list(_text), share=_number)), "of_alone": _by_name(_number),
+    },
     "measure": {**_PRICE, "sources": _list(_text), "mechanism": _text, "scale": _figure, "prepaid": _figure,
                 "within": _figure, "of": _text},
     "feature": {**_PRICE, "value": _figure, "error": _maybe(_figure)},

@@ -14,6 +14,7 @@ from jostle.events import Event
 from jostle.formulas import error_text
 from jostle.trace.costs import Costs, price
 from jostle.trace.forest import Forest, mapping, place, records
+from jostle.trace.joint import joint_text
 from jostle.trace.predictions import figures, heading, margin
 from jostle.trace.text import Twig, align, amount, number, plural
 
@@ -170,7 +171,7 @@ def one_line(event: Event, before: str = "", cost: str = "") -> str:
             parts.append(f"{number(part)} of what was prepaid")
     if event.kind == "query":
         aggregates, keys = (", ".join(map(str, fields.get(k) or ())) for k in ("aggregates", "keys"))
-        parts += [aggregates if aggregates != event.name else "", f"by {keys}" if keys else ""]
+        parts += [joint_text(fields), aggregates if aggregates != event.name else "", f"by {keys}" if keys else ""]
     parts += [word for key, word in WORDS.items() if fields.get(key)]
     return _join(*parts, cost, place(event))
 

@@ -47,6 +47,17 @@ def planned(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], *word
     return capsys.readouterr().out
 
 
+def test_a_joint_block_shows_its_strategy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is measured, and how large errors are beside those with equal parts."""
+    body = "".join(f"    n{i} = {{{{ select count(*) as n from people groupby age / {i} }}}}\n" for i in (1, 4, 8))
+    text = f"""{DIRECT.splitlines()[1]}\njointly with epsilon 1:\n{body}"""
+    (one,) = json.loads(planned(text, tmp_path, capsys, "--format", "json"))["joint"]
+    assert one["selects"] == 3 and one["of_alone"]["mean"] <= one["of_alone"]["largest"] <= 1
+    assert sum(block["share"] for block in one["strategy"]) == pytest.approx(1)
+    out = planned(text, tmp_path, capsys)
+    assert "3 selects from" in out and "share  groups by" in out and "age (" in out
+
+
 def test_what_is_measured_directly(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """There is no file `people.csv`: nothing private is opened."""
     out = planned(DIRECT, tmp_path, capsys, "--error", "10", "--epsilon", "2", "--format", "json")

@@ -148,7 +148,8 @@ def _one_group(condition: RowExpr, domains: Mapping[str, Any]) -> tuple[Key, int
     match condition:
         case Apply("==", (Column(name), Constant(value))) if isinstance(domains[name], Integer | Categories):
             values = listed(domains[name]) if _countable(domains[name]) else None
-            if values is not None and value in values and all(isinstance(v, str) or float(v).is_integer() for v in values):
+            whole = all(isinstance(one, str) or float(one).is_integer() for one in values or ())
+            if values is not None and value in values and whole:
                 key = Key(Column(name), key_values(Column(name), domains, MOST_VALUES) or ())
                 return key, list(key.values).index(value)
     return Key(condition, (True,)), 0

@@ -80,6 +80,20 @@ def test_a_connection_that_is_ended_in_the_middle_of_a_query(session: Session, u
     assert abs(session.released()["c"] - 20_000) < 100  # noise of scale 1: beyond with a probability below 1e-43
 
 
+def test_a_server_that_restarts_between_two_reads(session: Session, server: Any) -> None:
+    """Its tables are the same and its connections are gone: what was read before is of a state that is gone too."""
+    entry(session, DECLARED + COUNT)
+    server.stop()
+    server.start()
+    with pytest.raises(Refusal) as refusal:
+        entry(session, "release b = {{ select count(*) from rows where x > 3 with epsilon 1 }}\n")
+    assert [fault.message for fault in refusal.value.diagnostics] == [SAID]
+    assert spent(session) == "2"
+    assert "b" not in session.released()
+    with pytest.raises(Refusal, match="broke after data were read"):
+        entry(session, "release c = {{ select count(*) from rows where x > 4 with epsilon 1 }}\n")
+
+
 def test_a_full_disk_is_told_without_a_word_of_the_servers(execute: Any, url: str, session_at: Any) -> None:
     execute("DROP TABLE IF EXISTS rows; CREATE TABLE rows AS SELECT i % 10 AS x, 'secret' || i AS who "
             "FROM generate_series(1, 20000) i")  # fmt: skip

@@ -15,6 +15,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from jostle.accounting.amounts import QUANTA, Amount
 from jostle.formulas import Noised, calculated
+from jostle.plan.bounds import is_integral
 from jostle.plan.plan import Column
+from jostle.privacy.measurements.aggregates.intervals import intervals
 from jostle.privacy.measurements.aggregates.quantile import Quantile
 from jostle.run.propagation import uncertainties
 from jostle.simulate import SeededNoise
@@ -165,8 +168,9 @@ def bracketed(asked: Asked, runs: int, seed: int = 6) -> dict[str, float]:
     session.execute(Source("quantiles", text))
     table, aggregate, noise = session.names()["t"], Quantile((Column("x"),), (asked.q,)), SeededNoise(seed)
     amount = Amount("epsilon", round(asked.epsilon * QUANTA))
-    exact, truth = np.unique(values, return_counts=True), float(np.quantile(values, asked.q, method="inverted_cdf"))
-    sums = Counter[str]()
+    starts = intervals(*aggregate.candidates(table), is_integral(Column("x"), table.domains)).starts
+    exact = np.bincount(starts.searchsorted(values, side="right") - 1, minlength=len(starts))
+    truth, sums = float(np.quantile(values, asked.q, method="inverted_cdf")), Counter[str]()
 
     def answers(via: str | None) -> list[Noised]:
         drawn, _ = aggregate.release(aggregate.mechanism(amount, via, table), [exact, exact], noise, table, False)
@@ -240,12 +244,13 @@ def main() -> int:
     chosen = parser.parse_args()
     with ProcessPoolExecutor(chosen.jobs) as pool:
         settings = pool.map(partial(coverage, runs=chosen.runs), SETTINGS)
-        quantiles = list(pool.map(partial(bracketed, runs=chosen.runs // 5), QUANTILES))
-        shares = list(settings)
-    for what, numbers in zip((*SETTINGS, *QUANTILES), (*shares, *quantiles), strict=True):
-        print(what, {name: round(share, 4) for name, share in numbers.items()}, flush=True)
+        quantiles = pool.map(partial(bracketed, runs=chosen.runs // 5), QUANTILES)
+        results = []
+        for what, numbers in zip((*SETTINGS, *QUANTILES), chain(settings, quantiles), strict=True):
+            print(what, {name: round(float(share), 4) for name, share in numbers.items()}, flush=True)
+            results.append(numbers)
     if chosen.write:
-        page = document(chosen.runs, shares, quantiles)
+        page = document(chosen.runs, results[: len(SETTINGS)], results[len(SETTINGS) :])
         (ROOT / "docs" / "experiments" / "coverage.md").write_text(page, encoding="utf-8")
     return 0
 

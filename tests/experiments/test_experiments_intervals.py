@@ -21,3 +21,9 @@ def test_intervals_hold_the_exact_answer(setting: intervals.Setting) -> None:
     shares = intervals.coverage(setting, RUNS)
     least = binom.ppf(1e-6 / (2 * len(shares)), RUNS, 0.94) / RUNS
     assert least > 0.7 and {name: share for name, share in shares.items() if share < least} == {}
+
+
+def test_intervals_hold_a_quantile() -> None:
+    """Each holds at least 95 %: the chance that all but 44 of 60 do is below 1e-6."""
+    assert binom.cdf(44, RUNS, 0.95) < 1e-6
+    assert intervals.bracketed(intervals.QUANTILES[1], RUNS)["inside"] * RUNS > 44

@@ -80,6 +80,16 @@ def test_a_connection_that_is_ended_in_the_middle_of_a_query(session: Session, u
     assert abs(session.released()["c"] - 20_000) < 100  # noise of scale 1: beyond with a probability below 1e-43
 
 
+def test_a_table_that_takes_the_name_of_another_is_not_read(session: Session, execute: Any) -> None:
+    entry(session, DECLARED)
+    execute("ALTER TABLE rows RENAME TO former; CREATE TABLE rows AS SELECT 1 AS x, 'other' AS who")
+    with pytest.raises(Refusal, match="a table of the PostgreSQL database has another's name by now"):
+        entry(session, COUNT)
+    assert spent(session) == "1"
+    assert "a" not in session.released()
+    execute("DROP TABLE former")
+
+
 def test_a_server_that_restarts_between_two_reads(session: Session, server: Any) -> None:
     """Its tables are the same and its connections are gone: what was read before is of a state that is gone too."""
     entry(session, DECLARED + COUNT)

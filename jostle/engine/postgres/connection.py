@@ -38,6 +38,8 @@ class Connection:
         self._held: list[Any] = []  # the open connection, if there is one
         self._owner = os.getpid()
         self._server: tuple[int, int] | None = None
+        self._tables: dict[str, int] = {}  # the number that each table in use was known by, under its name
+        self._sure: set[str] = set()  # the names that nobody can give to another table before the transaction ends
         self._seen = self._lost = False  # whether rows of a table were read, and whether their state is gone
         self._close = weakref.finalize(self, _close, self._held, self._owner)
 
@@ -59,11 +61,16 @@ class Connection:
             cursor.execute(query, values or None)
             return list(cursor.fetchall())
 
+    def uses(self, name: str, number: int) -> None:
+        """Says that queries will name a table so, and by which number of the catalog it was known."""
+        self._tables[name] = number
+
     def read(self, query: str, label: str, take: Callable[[Any], T]) -> T:
         """What `take` makes of the cursor of a query."""
         with self._told(label), self._open().cursor(binary=True) as cursor:
             cursor.execute(query)
             self._seen = True
+            self._check_names(query)
             return take(cursor)
 
     def blocks(self, query: str, label: str, size: int) -> Iterator[tuple[list[Any], list[tuple[Any, ...]]]]:
@@ -71,8 +78,18 @@ class Connection:
         with self._told(label), self._open().cursor("blocks", binary=True) as cursor:
             cursor.execute(query)
             self._seen = True
+            self._check_names(query)
             while rows := cursor.fetchmany(size):
                 yield cursor.description, rows
+
+    def _check_names(self, query: str) -> None:
+        """Refuses where a table took another's name since that was looked up. A query has locked all that it names, and
+        a name stays where it is while its table is locked."""
+        for name in [name for name in self._tables if name not in self._sure and name in query]:
+            asked = self._open().execute("SELECT to_regclass(%s)::oid::bigint", (name,))
+            if asked.fetchone() != (self._tables[name],):
+                raise refuse("DataError", "a table of the PostgreSQL database has another's name by now", help=_AGAIN)
+            self._sure.add(name)
 
     @contextlib.contextmanager
     def _told(self, label: str) -> Iterator[None]:
@@ -88,6 +105,7 @@ class Connection:
         import psycopg
 
         self._lost = self._seen
+        self._sure.clear()
         while self._held:
             with contextlib.suppress(psycopg.Error, OSError):
                 self._held.pop().close()

@@ -85,9 +85,11 @@ def stored_table(connection: Connection, name: str) -> tuple[Stored, Hashable]:
         if type_name == "numeric":
             items.append(f"{_DECIMAL.format(_quoted(column))} AS n{i}")
             numbers[column] = f"n{i}", "DOUBLE"
-    place = subquery(f"SELECT {', '.join(items)} FROM {_quoted(schema)}.{_quoted(table)}")
+    place = f"{_quoted(schema)}.{_quoted(table)}"
+    connection.uses(place, number)
+    rows = subquery(f"SELECT {', '.join(items)} FROM {place}")
     names, made = tuple(column for column, _ in columns), frozenset(row[0] for row in described if row[3])
-    stored = Stored(place, label, names, tuple(cells), MOST_ROWS, numbers, made)
+    stored = Stored(rows, label, names, tuple(cells), MOST_ROWS, numbers, made)
     return stored, frozenset(("postgres", *connection.server, other) for other, _ in kin)
 
 

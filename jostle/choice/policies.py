@@ -219,9 +219,10 @@ def _winner(
     best = min(left, key=lambda k: (float(losses[k].mean()), k))
     for k in (k for k in left if k < best):
         if not is_significant_gain(losses[k], losses[best], all_[k].share < all_[best].share):
-            if cheap and not all_[k].learned:
-                why = f"{named} is {loss[cheap[0]]}; with the {SINGLE_BEST} option it is {loss[k]}, but looking costs "
-                return cheap[0], f"{why}next to nothing, and is no worse at any size of data"
+            look = min(cheap, key=lambda one: (float(losses[one].mean()), one), default=k)
+            if losses[look].mean() < losses[k].mean() and not all_[k].learned:
+                why = f"{named} is {loss[look]}; with the {SINGLE_BEST} option it is {loss[k]}, and looking costs "
+                return look, f"{why}next to nothing, and is no worse at any size of data"
             than = "and costs more" if all_[k].share < all_[best].share else "and is less simple"
             return k, f"{named} is {loss[k]}; with {all_[best].name} it is {loss[best]}, which is within chance, {than}"
     why = f"{named} on data sets left out is {loss[best]}; with the {SINGLE_BEST} option it is {loss[0]}, "

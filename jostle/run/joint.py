@@ -201,10 +201,7 @@ class JointPlan:
     def answers(self, workload: JointWorkload, requests: Sequence[Request], measured: list[Any]) -> list[Answer]:
         """The answers of all selects, numbers that know their noise."""
         estimates, kind = Estimates(self.strategy, measured), self.measurement.how.kind
-        vectors = [
-            Vector(values.ravel(), kind(scale))
-            for values, scale in zip(measured, self._scales(), strict=True)
-        ]
+        vectors = [Vector(values.ravel(), kind(scale)) for values, scale in zip(measured, self._scales(), strict=True)]
         result = []
         for request, queries, sums_of, deviations in zip(
             requests, self.queries, workload.selects, self.deviations, strict=True
@@ -218,9 +215,7 @@ class JointPlan:
         return result
 
     def _scales(self) -> list[float]:
-        return [
-            self.measurement.scale(block) * 2.0 ** -grid_of(block.term) for block in self.measurement.blocks
-        ]
+        return [self.measurement.scale(block) * 2.0 ** -grid_of(block.term) for block in self.measurement.blocks]
 
     def _noised(
         self, vectors: Sequence[Vector], query: Query, sums: Sums, values: Any, errors: Any,

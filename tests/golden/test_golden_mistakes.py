@@ -13,7 +13,6 @@ ALL = mistakes()
 BELOW = {
     "join as a method": "B", "numpy on a column": "B", "the average of a column by its name": "B",
     "a select that exists": "B", "a window": "B", "a file with the wrong separator": "B",
-    "a column of a public table": "F",
 }  # fmt: skip
 """Those that are not of the best grade, of which nobody may say that they are."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from harness import Case, audit
 from recording import Bench, worst_losses
 
 from jostle.accounting.conversions import rho_of
-from jostle.kernels.graphical import selecting
+from jostle.kernels.graphical.model import GraphicalModel
 from jostle.source import Source
 from jostle.tools.session import Result, Session
 
@@ -84,14 +83,13 @@ def test_learning_spends_its_allotment_and_finds_the_truth(name: str, unit: str)
 def test_a_tree_scores_every_pair_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that many columns take no longer than their pairs: 7 columns have 21."""
     asked = []
-    expected = selecting.expected_counts
+    marginal = GraphicalModel.marginal
 
-    @wraps(expected)
-    def counted(model: Any, names: Any, rows: float) -> Any:
+    def counted(model: GraphicalModel, *names: Any) -> Any:
         asked.append(names)
-        return expected(model, names, rows)
+        return marginal(model, *names)
 
-    monkeypatch.setattr(selecting, "expected_counts", counted)
+    monkeypatch.setattr(GraphicalModel, "marginal", counted)
     rng = np.random.default_rng(3)
     session = Session()
     session.bind("t", pd.DataFrame({f"c{i}": rng.integers(0, 2, 200) for i in range(7)}))

@@ -49,9 +49,9 @@ class Estimates:
         for residual in query.residuals:
             levels = dict(residual)
             values = self._of[query.family, residual]
-            values = values.reshape([
-                self.strategy.axes[axis].sizes[levels.get(axis, 0)] if axis in levels else 1 for axis in axes
-            ])
+            values = values.reshape(
+                [self.strategy.axes[axis].sizes[levels.get(axis, 0)] if axis in levels else 1 for axis in axes]
+            )
             for dimension, axis in enumerate(axes):
                 weights = query.factors[axis].weights[levels.get(axis, 0)]
                 lines = np.moveaxis(values, dimension, 0)

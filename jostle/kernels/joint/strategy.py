@@ -211,10 +211,12 @@ def _of_residuals(axes: Sequence[Axis], workload: _Workload, most: Sequence[floa
         most is None or prod(2 * axes[axis].siblings[level].max() for axis, level in levels) <= most[family]
         for family, levels in workload.residuals
     ]
-    costs = np.array([
-        prod(axes[axis].costs[level] for axis, level in levels) if one else 1.0
-        for (_, levels), one in zip(workload.residuals, apart, strict=True)
-    ])
+    costs = np.array(
+        [
+            prod(axes[axis].costs[level] for axis, level in levels) if one else 1.0
+            for (_, levels), one in zip(workload.residuals, apart, strict=True)
+        ]
+    )
 
     def solve(errors: Floats) -> Floats:
         shares = np.sqrt(errors * costs)
@@ -251,9 +253,7 @@ def _of_groups(axes: Sequence[Axis], workload: _Workload) -> Strategy:
 
     shares = workload.balanced(solve, lambda shares: 1 / np.maximum(shares**2 @ tells, 1e-300), equal)
     used = np.flatnonzero(shares > 0)
-    blocks = [
-        Block(*candidates[i], False, float(shares[i]), float(1 / shares[i] ** 2)) for i in used
-    ]
+    blocks = [Block(*candidates[i], False, float(shares[i]), float(1 / shares[i] ** 2)) for i in used]
     precision = (shares[:, None] ** 2 * tells)[used]
     precision /= precision.sum(axis=0)
     sources = {

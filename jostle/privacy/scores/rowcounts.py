@@ -22,6 +22,7 @@ from jostle.privacy.scores.splits import column_key, table_of
 if TYPE_CHECKING:
     from jostle.privacy.kernel.reader import Reader
 
+
 @dataclass(frozen=True, eq=False)
 class RowCountRule(Rule, Summands):
     def exact(self, reader: Reader, score: Score) -> list[int]:

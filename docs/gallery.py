@@ -27,7 +27,7 @@ SETTINGS: dict[str, dict[str, str]] = {
     "figure_2_dpem": {"epsilons": "two"},
     "figure_3_cgm": {"rows": "5000", "variables": "5", "values": "5"},
     "figure_4_4": {"repeats": "1", "steps": "2"},
-    "figure_4_5": {"tables": "4", "rows": "1000", "deepest": "2"},
+    "figure_4_5": {"tables": "12", "rows": "2000"},
     "pythia": {"cells_in_all": "64"},
 }
 GROUPS: dict[str, tuple[str, ...]] = {

@@ -1,4 +1,5 @@
-"""Writes applications.csv and applications_held_out.csv: made-up requests for a place, ranked by a made-up rule.
+"""Writes applications.csv, applications_island.csv and applications_held_out.csv: made-up requests for a place, of a
+city, of an island and of others, ranked by one made-up rule.
 
 Run it in this folder: `python make_applications.py`. The standard library alone, so that anybody gets the same bytes.
 """
@@ -9,7 +10,8 @@ import csv
 import random
 from pathlib import Path
 
-ROWS, HELD_OUT = 3000, 1000
+FILES = {"applications": (3000, 44), "applications_held_out": (1000, 45), "applications_island": (150, 46)}
+"""Of each file the rows and the seed."""
 VALUES = {
     "household": ("one parent", "two parents", "guardians"),
     "children": ("1", "2", "3", "more"),
@@ -47,5 +49,5 @@ def write(path: Path, rows: int, seed: int) -> None:
 
 if __name__ == "__main__":
     here = Path(__file__).resolve().parent
-    write(here / "applications.csv", ROWS, 44)
-    write(here / "applications_held_out.csv", HELD_OUT, 45)
+    for name, (rows, seed) in FILES.items():
+        write(here / f"{name}.csv", rows, seed)

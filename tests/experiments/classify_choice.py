@@ -27,14 +27,13 @@ from jostle.choice.table import RunTable
 from jostle.choice.training import REPEATS, _runs, epsilon_grid, settings_of
 from jostle.choice.workers import run_all
 from tests.experiments.classification import Tables, bench
-from tests.experiments.classification_data import EPSILONS, NAMES, bundled, load, split
+from tests.experiments.classification_data import BUNDLED, EPSILONS, NAMES, bundled, load, split
 
 Array = NDArray[np.float64]
 CHOSEN = ("Majority", "BestAttribute", "FewAttributes", "TunedBayes", "TunedTree")
 OPTIONS = (*CHOSEN, "BayesTree", "BayesTree2", "TemperedBayes", "ShrunkBayes", "GreedyTree", "NaiveBayes", "Linear")
 FEATURES = ("many_classes", "signal")
 SPLITS, FITS = 10, 4
-BUNDLED = ("iris", "wine", "breast_cancer", "digits")
 MODELS = {"tree": tree(), "regret_tree": regret_tree(), "forest": forest(depth=6, trees=30)}
 GRID = tuple(sorted({e for epsilon in EPSILONS for e in epsilon_grid(epsilon)}))
 

@@ -35,11 +35,20 @@ def test_figure_4_4(tmp_path: Path) -> None:
     assert [event.name for event in result.trace if event.kind == "picture"] == ["Accuracy on applications"]
 
 
+def test_figure_4_5(tmp_path: Path) -> None:
+    result = run("figure_4_5.jst", tmp_path, tables=5, rows=200)
+    choices = [event.fields for event in result.trace if event.kind == "choice"]
+    assert [set(choice["predictions"]) for choice in choices] == [{"Counts", "Bayes", "Both"}] * 2
+    assert {name: spent["epsilon"]["spent"] for name, spent in result.budget.items()} == {"city": "1", "island": "1"}
+    for name in ("city_model", "island_model"):
+        assert set(PrivateClassifier(result[name]).classes_) == {"no", "later", "soon", "at once"}
+
+
 def test_the_applications_are_made_as_is_said(tmp_path: Path) -> None:
     spec = importlib.util.spec_from_file_location("make_applications", PROGRAMS / "data" / "make_applications.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    for name, rows, seed in (("applications", module.ROWS, 44), ("applications_held_out", module.HELD_OUT, 45)):
+    for name, (rows, seed) in module.FILES.items():
         module.write(tmp_path / f"{name}.csv", rows, seed)
         assert (tmp_path / f"{name}.csv").read_bytes() == (PROGRAMS / "data" / f"{name}.csv").read_bytes()

@@ -39,7 +39,8 @@ def test_figure_4_5(tmp_path: Path) -> None:
     result = run("figure_4_5.jst", tmp_path, tables=5, rows=200)
     choices = [event.fields for event in result.trace if event.kind == "choice"]
     assert [set(choice["predictions"]) for choice in choices] == [{"Counts", "Bayes", "Both"}] * 2
-    assert {name: spent["epsilon"]["spent"] for name, spent in result.budget.items()} == {"city": "1", "island": "1"}
+    for name in ("city", "island"):
+        assert 1 - 1e-9 < float(result.budget[name]["epsilon"]["spent"]) <= 1
     for name in ("city_model", "island_model"):
         assert set(PrivateClassifier(result[name]).classes_) == {"no", "later", "soon", "at once"}
 

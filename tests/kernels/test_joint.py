@@ -36,7 +36,14 @@ def workloads(gaussian: bool) -> list[tuple[list[Axis], list[Query]]]:
     alone = 4.0 if gaussian else 16.0
     nested = [Query(0, {0: regions}, alone), Query(0, {0: every(TOWNS)}, alone), Query(0, {0: some}, alone),
               Query(1, {0: regions, 1: every(two[1])}, alone)]  # fmt: skip
-    return [(three, marginals(three, [*combinations(range(3), 1), *combinations(range(3), 2)], gaussian)),
+    by = [{}, {0: every(two[1])}, {0: every(two[1])}, {1: every(three[2])}, {}]
+    power = -1 if gaussian else -2
+    uneven = [
+        Query(family, {axis + 1: factor for axis, factor in factors.items()}, share**power)
+        for family, factors, share in zip([0, 0, 1, 0, 2], by, [1 / 4, 1 / 8, 1 / 8, 1 / 4, 1 / 4], strict=True)
+    ]
+    first = [flat(2), two[1], three[2]], uneven
+    return [first, (three, marginals(three, [*combinations(range(3), 1), *combinations(range(3), 2)], gaussian)),
             (two, nested), ([flat(2)], [Query(0, {}, 1.0)])]  # fmt: skip
 
 

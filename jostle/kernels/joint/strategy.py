@@ -156,14 +156,14 @@ class _Workload:
 
     def __init__(self, queries: Sequence[Query], places: Mapping[tuple[int, Levels], int]) -> None:
         self.residuals = list(places)
-        self.tops = {(query.family, query.top) for query in queries}
+        self.tops = [(query.family, query.top) for query in queries]
         self.alone = np.array([query.alone for query in queries])
         self.weights = np.array([query.weight for query in queries]) / self.alone
-        self._at, self._sums, self._cells = [], [], []
+        self.places, self._sums, self._cells = [], [], []
         for query in queries:
             factors = [query.factors[axis] for axis in sorted(query.factors)]
             kinds = [np.unique(factor.squares[factor.levels].round(12), axis=1) for factor in factors]
-            self._at.append(np.array([places[query.family, residual] for residual in query.residuals]))
+            self.places.append(np.array([places[query.family, residual] for residual in query.residuals]))
             sums, cells = np.ones(1), np.ones((1, 1))
             for factor, kind in zip(factors, kinds, strict=True):
                 sums = np.multiply.outer(sums, factor.squares[factor.levels].sum(axis=1)).ravel()
@@ -175,21 +175,21 @@ class _Workload:
     def errors(self, weights: Floats) -> Floats:
         """How much a unit of variance of each residual adds to the total."""
         total = np.zeros(len(self.residuals))
-        for at, sums, weight in zip(self._at, self._sums, weights, strict=True):
+        for at, sums, weight in zip(self.places, self._sums, weights, strict=True):
             np.add.at(total, at, weight * sums)
         return total
 
     def worst(self, variances: Floats) -> Floats:
         """Of each query the largest variance of an answer over what it has alone."""
-        pairs = zip(self._at, self._cells, strict=True)
+        pairs = zip(self.places, self._cells, strict=True)
         return np.asarray(np.array([float((variances[at] @ cells).max()) for at, cells in pairs]) / self.alone)
 
     def balanced(
-        self, solve: Callable[[Floats], Floats], variances: Callable[[Floats], Floats], equal: Floats
+        self, solve: Callable[[Floats], Floats], variances: Callable[[Floats], Floats], apart: Floats
     ) -> Floats:
         """The shares that `solve` gives for weights at which no query is worse off than alone.
 
-        Where it comes to none, they are mixed with the `equal` shares of what the queries ask, which are such.
+        Where it comes to none, they are mixed with those that measure each query `apart`, which are such.
         """
         weights = self.weights
         for _ in range(ROUNDS):
@@ -199,10 +199,10 @@ class _Workload:
                 return shares
             weights = weights * np.where(worst > ENOUGH, worst / ENOUGH, 1.0) ** 1.5
         for mix in np.linspace(0.02, 0.98, 49):
-            mixed: Floats = (1 - mix) * shares + mix * equal
+            mixed: Floats = (1 - mix) * shares + mix * apart
             if self.worst(variances(mixed)).max() <= 1:
                 return mixed
-        return equal
+        return apart
 
 
 def _of_residuals(axes: Sequence[Axis], workload: _Workload, most: Sequence[float] | None) -> Strategy:
@@ -222,7 +222,11 @@ def _of_residuals(axes: Sequence[Axis], workload: _Workload, most: Sequence[floa
         shares = np.sqrt(errors * costs)
         return np.asarray(shares / shares.sum())
 
-    shares = workload.balanced(solve, lambda shares: costs / shares, np.full(len(costs), 1 / len(costs)))
+    parts = np.zeros(len(costs))  # groups with a share of their own are residuals with these, which add up to it
+    for (_, top), alone, at in zip(workload.tops, workload.alone, workload.places, strict=True):
+        many = np.array([_groups(axes, workload.residuals[place][1]) for place in at]) / _groups(axes, top)
+        parts[at] += costs[at] * many / alone
+    shares = workload.balanced(solve, lambda shares: costs / shares, parts / parts.sum())
     blocks = [
         Block(family, levels, one, float(share), float(cost / share))
         for (family, levels), one, share, cost in zip(workload.residuals, apart, shares, costs, strict=True)
@@ -242,16 +246,19 @@ def _of_groups(axes: Sequence[Axis], workload: _Workload) -> Strategy:
             if block == residual or _finer(block, residual):
                 many = _groups(axes, block[1]) / _groups(axes, residual[1])
                 tells[i, j] = 1 / many
-    tops = np.array([block in workload.tops for block in candidates], dtype=float)
-    equal, least = tops / tops.sum(), 1e-3 / len(candidates)
-    starts = [equal, np.full(len(candidates), 1 / len(candidates))]
+    parts, least = np.zeros(len(candidates)), 1e-3 / len(candidates)
+    for top, alone in zip(workload.tops, workload.alone, strict=True):
+        finer = (i for i, block in enumerate(candidates) if _finer(block, top))
+        parts[candidates.index(top) if top in candidates else next(finer)] += alone**-0.5
+    apart = parts / parts.sum()
+    starts = [apart, np.full(len(candidates), 1 / len(candidates))]
 
     def solve(errors: Floats) -> Floats:
         shares = min((_shares(tells, errors, one + least) for one in starts), key=lambda s: _total(tells, errors, s))
         starts[:] = [shares]
         return shares
 
-    shares = workload.balanced(solve, lambda shares: 1 / np.maximum(shares**2 @ tells, 1e-300), equal)
+    shares = workload.balanced(solve, lambda shares: 1 / np.maximum(shares**2 @ tells, 1e-300), apart)
     used = np.flatnonzero(shares > 0)
     blocks = [Block(*candidates[i], False, float(shares[i]), float(1 / shares[i] ** 2)) for i in used]
     precision = (shares[:, None] ** 2 * tells)[used]

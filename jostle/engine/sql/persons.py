@@ -12,7 +12,7 @@ from jostle.engine.sql.cells import WHOLE, identity
 from jostle.engine.sql.dialect import Dialect, subquery
 from jostle.engine.sql.hashes import hashed
 from jostle.engine.sql.rows import Physical, RowSql
-from jostle.engine.sql.terms import check_number, fixed_term
+from jostle.engine.sql.terms import check_number, counted, fixed_term
 from jostle.plan.kinds import domain_kind, kind_of
 from jostle.plan.plan import WEIGHT_BITS, Count, Extreme, GroupRows, GroupTerm, RowExpr, Truncate
 from jostle.plan.schemas import group_key_value
@@ -143,12 +143,7 @@ def grouped(plan: GroupRows, rows: RowSql, source: str) -> tuple[str, list[bool]
 def _term(rows: RowSql, term: GroupTerm, name: str) -> tuple[str, str, bool]:
     """The value of a row, the summary of a group over it, and whether that is stored as an integer."""
     if isinstance(term, Count):
-        if term.expr is None:
-            return "", "count(*)", True
-        value = rows.value(term.expr)
-        if term.distinct and kind_of(term.expr, rows.schema) == "number":
-            value = rows.dialect.unsigned.format(value)
-        return value, f"count({'DISTINCT ' if term.distinct else ''}{name})", True
+        return *counted(rows, term, name), True
     check_number("a summary of a group", term.expr, rows.schema)
     if isinstance(term, Extreme):
         return rows.value(term.expr), f"{'max' if term.largest else 'min'}({name})", False

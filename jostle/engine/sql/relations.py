@@ -17,7 +17,7 @@ from jostle.engine.sql.dialect import Dialect, subquery
 from jostle.engine.sql.keys import aggregate, key_test, key_value
 from jostle.engine.sql.raw import condition, group_raw, raw_keys, word_places
 from jostle.engine.sql.rows import Physical, RowSql
-from jostle.engine.sql.terms import check_number, fixed_term
+from jostle.engine.sql.terms import check_number, counted, fixed_term
 from jostle.plan.kinds import Schema, domain_kind, kind_of
 from jostle.plan.plan import (
     WEIGHT_BITS,
@@ -355,12 +355,7 @@ def _term(source: Relation, rows: RowSql, term: Term, name: str) -> tuple[str, s
         return value, f"sum({name})", largest * source.most_rows >= 2**63
     if term.weighted:
         return _weight_where(rows, term, source.schema), f"sum({name})", source.most_rows >= 2 ** (63 - WEIGHT_BITS)
-    if term.expr is None:
-        return "", "count(*)", False
-    value = rows.value(term.expr)
-    if term.distinct and kind_of(term.expr, source.schema) == "number":
-        value = rows.dialect.unsigned.format(value)
-    return value, f"count({'DISTINCT ' if term.distinct else ''}{name})", False
+    return *counted(rows, term, name), False
 
 
 def _sum(dialect: Dialect, value: str, *, wide: bool) -> str:

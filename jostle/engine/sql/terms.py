@@ -7,7 +7,7 @@ import math
 from jostle.diagnostics import refuse
 from jostle.engine.sql.rows import RowSql
 from jostle.plan.kinds import Schema, kind_of
-from jostle.plan.plan import WEIGHT_BITS, FixedSum, RowExpr
+from jostle.plan.plan import WEIGHT_BITS, Count, FixedSum, RowExpr
 
 _WIDEST_SUM = 2**80  # of one row's term: 2^46 rows of it still fit 126 bits
 _EXACT = 2**53
@@ -34,6 +34,16 @@ def fixed_term(rows: RowSql, term: FixedSum, schema: Schema, most_rows: float = 
     ends = term.low, term.high
     value = rows.fixed(term.expr, ends, factor, square=term.square, weighted=term.weighted, nearest=nearest)
     return value, largest
+
+
+def counted(rows: RowSql, term: Count, name: str) -> tuple[str, str]:
+    """What of a row is counted, none where that is the row itself, and the count of the column `name` that holds it."""
+    if term.expr is None:
+        return "", "count(*)"
+    value = rows.value(term.expr)
+    if term.distinct and kind_of(term.expr, rows.schema) == "number":
+        value = rows.dialect.unsigned.format(value)
+    return value, f"count({'DISTINCT ' if term.distinct else ''}{name})"
 
 
 def check_number(what: str, expr: RowExpr, schema: Schema) -> None:

@@ -81,7 +81,7 @@ def main() -> None:
             for turn in range(REPEATS + 1):
                 text = f"release r = {{{{ select {asked} with epsilon {1 + turn / 8} }}}}"
                 ours = spent(pid, lambda text=text: session.execute(Source("bench", text)))
-                pairs.append((ours, spent(pid, lambda raw=raw: connection.table(raw))))
+                pairs.append((ours, spent(pid, lambda raw=raw: connection.ask(lambda s: s.sql(raw).toArrow()))))
             a, b = (statistics.median(column) for column in zip(*pairs[1:], strict=True))
             print(f"| {name} | {a:.3f} | {b:.3f} | {a / b:.2f} |", flush=True)
         session._interp.kernel.engine.close()

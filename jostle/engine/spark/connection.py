@@ -76,15 +76,14 @@ class Connection:
         return session
 
     def table(self, query: str) -> pa.Table:
-        """The rows of a query, all at once."""
-        return self.ask(lambda session: session.sql(query).toArrow())
+        """The rows of a query, all at once. It goes as a plan: a command would take two more calls of the server."""
+        return self.ask(lambda session: session.client.to_table(_planned(session, query), {})[0])
 
     def batches(self, query: str) -> Iterator[Any]:
         """The rows of a query as Arrow record batches, as they come."""
         session = self.session
         with _told(_NO_ANSWER):
-            plan = session.sql(query)._plan
-            for part in session.client.to_table_as_iterator(plan.to_proto(session.client), plan.observations):
+            for part in session.client.to_table_as_iterator(_planned(session, query), {}):
                 if hasattr(part, "to_batches"):
                     yield from part.to_batches()
 
@@ -97,6 +96,13 @@ class Connection:
     def close(self) -> None:
         if "session" in self.__dict__:
             self._end()
+
+
+def _planned(session: Any, query: str) -> Any:
+    """A query as a plan of the protocol's."""
+    from pyspark.sql.connect.plan import SQL
+
+    return SQL(query).to_proto(session.client)
 
 
 def _stopped(session: Any) -> None:

@@ -22,6 +22,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9 .,:_-]*")
 _LARGEST = "1.7976931348623157e308D"
 _SMALLEST = "2.2250738585072014e-308D"  # of the doubles with 53 bits
 _WHOLE = f"CASE WHEN abs({{0}}) < {2**52}e0D THEN {{0}} END"  # what is larger has no fraction
+_NEAREST = f"(({{0}} + {1.5 * 2**52!r}e0D) - {1.5 * 2**52!r}e0D)"  # added to so large a double, none keeps a fraction
 _LONG = f"CASE WHEN {{0}} >= -{2**63}e0D AND {{0}} < {2**63}e0D THEN {{0}} END"
 _WIDE = f"CASE WHEN abs({{0}}) < {2**81}e0D THEN {{0}} END"
 _HIGH = f"floor({_WIDE} / {2**40}e0D)"
@@ -69,6 +70,8 @@ SPARK = Dialect(
     whole_wide=f"(CAST({_HIGH} AS DECIMAL(38,0)) * {2**40} + CAST(CAST({_LOW} AS BIGINT) AS DECIMAL(38,0)))",
     floor=f"coalesce(CAST(floor({_WHOLE}) AS DOUBLE), {{0}})",
     even="bround({0}, 0)", nearest="CAST(bround({0}, 0) AS BIGINT)",
+    nearest_double=_NEAREST, near_nearest=f"CAST({_NEAREST} AS BIGINT)",
+    near_floor="CAST(floor({0}) AS DOUBLE)", near_whole="CAST({0} AS BIGINT)",
     remainder="({0} % {1})", unsigned="({0} + 0e0D)", bits=_bits(),
     quotient="(({0}) div ({1}))", xor="(({0}) ^ ({1}))", right="shiftright({0}, {1})",
     total="coalesce(CAST(sum(CAST({0} AS DECIMAL(38,0))) AS STRING), '0')",
@@ -82,7 +85,7 @@ SPARK = Dialect(
               "ELSE make_date(year({0}), month({0}), 1) END",
     stamp="CAST(timestamp_micros({0}) AS TIMESTAMP_NTZ)",
     micros="unix_micros(try_cast({0} AS TIMESTAMP))",
-    shared="WITH {0} AS ({1}) {2}",
+    shared="WITH {0} AS ({1}) {2}", groups_cells=True,
     quantile="percentile({0}, {1})",
     operations={
         "contains": "contains({0}, {1})", "starts_with": "startswith({0}, {1})", "ends_with": "endswith({0}, {1})",

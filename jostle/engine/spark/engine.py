@@ -102,10 +102,11 @@ class Spark(ServerEngine):
 
     def fold(self, plan: Plan, exprs: tuple[RowExpr, ...], work: Work) -> list[Any]:
         """What `work` makes of the rows, in the partitions of the cluster."""
-        return self._folded(relations.vectors(self.relation(plan), exprs), work)
+        return self._folded(relations.vectors(self.relation(plan, exprs), exprs), work)
 
     def fold_codes(self, plan: Plan, keys: tuple[Key, ...], work: Work) -> list[Any]:
-        return self._folded(relations.codes(self.relation(plan), keys), work)
+        source = self.relation(plan, (key.expr for key in keys))
+        return self._folded(relations.codes(source, keys), work)
 
     def _folded(self, query: str, work: Work) -> list[Any]:
         self._prepare()

@@ -73,7 +73,7 @@ def _catalogued(connection: Connection, name: str) -> tuple[str, set[Hashable]]:
                      help='`spark("catalog.schema.table")`; paths have a `/`')  # fmt: skip
     place = ".".join(f"`{word}`" for word in words)
     try:
-        rows = connection.table(f"DESCRIBE TABLE EXTENDED {place}").to_pylist()
+        rows = connection.ask(lambda session: session.sql(f"DESCRIBE TABLE EXTENDED {place}").toArrow().to_pylist())
     except Refusal:
         raise refuse("DataError", f"the cluster has no table `{name}`, or does not show it") from None
     facts = {str(row["col_name"]).lower(): str(row["data_type"]) for row in rows[_details(rows) :]}

@@ -58,6 +58,9 @@ class Dialect:
     even: str  # the nearest whole double, halves to the even one, however large
     nearest: str  # the same as a BIGINT, of finite doubles below 2^62 in size
     nearest_double: str = ""  # the same as a double, of those below 2^51; empty where whole doubles add up no faster
+    near_floor: str = ""  # `floor` of finite doubles below 2^51; empty where it is the same, as below
+    near_whole: str = ""  # `whole` of such
+    near_nearest: str = ""  # `nearest` of such
     add: str = "({0} + {1})"  # rounded once: beyond the doubles infinite or NULL, below them 0, or a denormal one
     multiply: str = "({0} * {1})"  # the same
     divide: str = "({0} / {1})"  # the same, where {1} is not 0; NULL where it is NULL

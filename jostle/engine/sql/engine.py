@@ -6,7 +6,7 @@ A backend says how a scan is read (`base`) and how a query is run, in three shap
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from jostle.engine import groups
@@ -58,8 +58,8 @@ class SqlEngine(ABC):
         """The same of what is done with rows one by one, where they are elsewhere."""
         return
 
-    def relation(self, plan: Plan) -> relations.Relation:
-        """A plan as a SELECT."""
+    def relation(self, plan: Plan, asked: Iterable[RowExpr] | None = None) -> relations.Relation:
+        """A plan as a SELECT. A backend may leave out columns that `asked`, what is made of them, does not have."""
         return relations.relation(plan, self.base, self.dialect)
 
     def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[NDArray[Any]]:
@@ -73,7 +73,8 @@ class SqlEngine(ABC):
         shape = groups.shape(keys)
         if not terms:
             return []
-        query = relations.group(self.relation(plan), keys, terms)
+        asked = (part.expr for part in (*keys, *terms) if part.expr is not None)
+        query = relations.group(self.relation(plan, asked), keys, terms)
         columns = self.columns(query.sql)
         at, inside = groups.positions(keys, columns[: len(keys)], shape)
         results = []
@@ -94,7 +95,7 @@ class SqlEngine(ABC):
 
         if not keys:
             return []
-        source = self.relation(plan)
+        source = self.relation(plan, (key.expr for key in keys))
         columns = [np.asarray(column) for column in self.columns(relations.codes(source, keys))]
         if not source.numbered:
             return columns
@@ -108,7 +109,8 @@ class SqlEngine(ABC):
         """The numbers of rows and their codes, of at most `size` rows at a time, as they come."""
         import numpy as np
 
-        for batch in self.batches(relations.codes(self.relation(plan), keys), size):
+        source = self.relation(plan, (key.expr for key in keys))
+        for batch in self.batches(relations.codes(source, keys), size):
             yield [np.asarray(column) for column in batch.columns]
 
     def rows(self, plan: Plan) -> int:
@@ -122,7 +124,7 @@ class SqlEngine(ABC):
         """
         import numpy as np
 
-        query = relations.vectors(self.relation(plan), exprs)
+        query = relations.vectors(self.relation(plan, exprs), exprs)
 
         def batches() -> Iterator[NDArray[Any]]:
             for batch in self.batches(query, size):
@@ -142,7 +144,7 @@ class SqlEngine(ABC):
         """The distinct values of an expression that are not none, in order, and how many rows have each (int64)."""
         import numpy as np
 
-        relation = self.relation(plan)
+        relation = self.relation(plan, (expr,))
         values, counts = self.columns(relations.tally(relation, expr))
         kind = kind_of(expr, relation.schema)
         if kind in ("date", "time"):
@@ -157,7 +159,7 @@ class SqlEngine(ABC):
         each (int64), in order."""
         import numpy as np
 
-        rows = self.fetch(relations.tuples(self.relation(plan), exprs))
+        rows = self.fetch(relations.tuples(self.relation(plan, exprs), exprs))
         return [tuple(map(groups.plain, row[:-1])) for row in rows], np.array([r[-1] for r in rows], dtype=np.int64)
 
     def records(self, plan: Plan) -> list[tuple[Any, ...]]:

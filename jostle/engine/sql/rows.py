@@ -27,6 +27,7 @@ from jostle.plan.plan import Apply, Column, Constant, RowExpr
 
 _SHORT = 60  # characters that may be said twice
 _EXACT = 2**53
+NEAR = 2.0**51  # doubles below it have room for a half, and for carries
 _DIGITS = 10**15  # whole numbers below it have one text on every engine
 _FAR = 2.0**900  # so far below the largest double that what bounds leave out, such as rounding, does not lead there
 _PRODUCT = "({0} * {1})"
@@ -92,10 +93,17 @@ class RowSql:
 
     def whole_floor(self, expr: RowExpr) -> str:
         """The same as a BIGINT; NULL beyond 64 bits."""
-        return self._filled(self.dialect.whole, self._floor(expr)).text
+        near = self.dialect.near_whole if self._near(expr) else ""
+        return self._filled(near or self.dialect.whole, self._floor(expr)).text
 
     def _floor(self, expr: RowExpr) -> _Piece:
-        return self._filled(self.dialect.floor, self._tame(self._emit(expr, "number")))
+        near = self.dialect.near_floor if self._near(expr) else ""
+        return self._filled(near or self.dialect.floor, self._tame(self._emit(expr, "number")))
+
+    def _near(self, expr: RowExpr) -> bool:
+        """Whether a number is below 2^51 in size, so far below 2^63 that what bounds leave out does not lead there."""
+        bounds = bounds_of(expr, self.schema)
+        return bounds is not None and max(map(abs, bounds)) < NEAR
 
     def fixed(
         self,
@@ -212,6 +220,8 @@ class RowSql:
             return self._remainder(*args)
         if expr.op == "pair":
             return self._pair(*(self._text(arg, a) for arg, a in zip(expr.args, args, strict=True)))
+        if expr.op == "floor" and self.dialect.near_floor and self._near(expr):
+            return self._filled(self.dialect.near_floor, *args)
         constants = expr.args[len(args) - operation.constants :]
         known = tuple(constant.value for constant in constants if isinstance(constant, Constant))
         safe = expr.op in _SAFE and self._safe(expr)

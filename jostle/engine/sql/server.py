@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from abc import abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -25,8 +25,11 @@ from jostle.engine.sql import cells as sql_cells
 from jostle.engine.sql.dialect import subquery
 from jostle.engine.sql.engine import SqlEngine
 from jostle.engine.sql.hashes import hashed
+from jostle.engine.sql.narrow import narrowed
+from jostle.engine.sql.relations import Relation
 from jostle.engine.sql.stored import Stored, StoredRelations
 from jostle.plan.domains import Domain, Open
+from jostle.plan.plan import Plan, RowExpr
 
 _NUMBERS = sql_cells.WHOLE | sql_cells.FLOATS | {"UBIGINT", "BOOLEAN"}
 _SENT = {**dict.fromkeys(sql_cells.WHOLE, "BIGINT"), **dict.fromkeys(sql_cells.FLOATS, "DOUBLE"),
@@ -133,6 +136,10 @@ class ServerEngine(StoredRelations, SqlEngine):
         total = self.dialect.total.format("h")
         ((many, summed),) = self.fetch(f"SELECT count(*) AS a0, {total} AS a1 FROM {subquery(query)}")
         return f"{stored.columns}:{many}:{summed}"
+
+    def relation(self, plan: Plan, asked: Iterable[RowExpr] | None = None) -> Relation:
+        """A plan as a SELECT, without columns that nothing asked is made of."""
+        return super().relation(plan if asked is None else narrowed(plan, asked))
 
     def count(self, table: str) -> int:
         """How many rows a table of the server's has."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from jostle.diagnostics import refuse
-from jostle.engine.sql.rows import RowSql
+from jostle.engine.sql.rows import NEAR, RowSql
 from jostle.plan.kinds import Schema, kind_of
 from jostle.plan.plan import WEIGHT_BITS, Count, FixedSum, RowExpr
 
@@ -29,7 +29,9 @@ def fixed_term(rows: RowSql, term: FixedSum, schema: Schema, most_rows: float = 
     factor = math.ldexp(1.0, term.bits - (WEIGHT_BITS if term.weighted else 0))
     dialect = rows.dialect
     nearest = (dialect.nearest,) if largest < 2**62 else (dialect.even, dialect.whole_wide)
-    if dialect.nearest_double and largest < _EXACT / 4 and largest * most_rows < _EXACT:
+    if dialect.near_nearest and largest < NEAR:
+        nearest = (dialect.near_nearest,)
+    if dialect.nearest_double and largest < NEAR and largest * most_rows < _EXACT:
         nearest = (dialect.nearest_double,)
     ends = term.low, term.high
     value = rows.fixed(term.expr, ends, factor, square=term.square, weighted=term.weighted, nearest=nearest)

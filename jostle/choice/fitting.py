@@ -64,8 +64,10 @@ def _users(
 
 def _bootstrap(groups: Groups, number: int) -> npt.NDArray[np.intp]:
     """The rows of as many groups as there are, drawn with replacement; the `number`-th such sample."""
-    names = np.unique(groups)
+    names, many = np.unique(groups, return_counts=True)
     bytes_ = hashlib.shake_256(f"bootstrap {number}".encode()).digest(8 * len(names))
-    sample = names[np.frombuffer(bytes_, dtype="<u8") % np.uint64(len(names))]
-    rows: npt.NDArray[np.intp] = np.concatenate([np.flatnonzero(groups == name) for name in sample])
+    sample = np.frombuffer(bytes_, dtype="<u8") % np.uint64(len(names))
+    drawn, starts = many[sample], (np.cumsum(many) - many)[sample]
+    places = np.arange(drawn.sum()) + np.repeat(starts - (np.cumsum(drawn) - drawn), drawn)
+    rows: npt.NDArray[np.intp] = np.argsort(groups, kind="stable")[places]
     return rows

@@ -46,5 +46,6 @@ def _pruned(tree: Tree, x: Array, y: Array, database: Groups, single: int) -> Tr
 
 def _by_database(y: Array, database: Groups) -> tuple[Groups, Array]:
     """The data sets, and each one's mean scores, (data sets, options)."""
-    names = np.unique(database)
-    return names, np.array([y[database == name].mean(axis=0) for name in names])
+    names, at, many = np.unique(database, return_inverse=True, return_counts=True)
+    sums = [np.bincount(at, weights=scores, minlength=len(names)) for scores in y.T]
+    return names, np.stack(sums, axis=1) / many[:, None]

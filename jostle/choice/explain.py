@@ -65,7 +65,7 @@ def _validation(policy: Policy) -> list[str]:
         return []
     kind = "log regret" if policy.table.scale.logarithmic else "regret"
     width = max(len(s.name) for s in policy.standings)
-    lines = [f"cross-validation by leaving one data set out: mean {kind} ± standard error"]
+    lines = [f"cross-validation by leaving data sets out: mean {kind} ± standard error"]
     for s in policy.standings:
         mark = "*" if s.name == policy.name else " "
         lines.append(f"{mark} {s.name:<{width}}  {s.regret:8.4f} ± {s.error:.4f}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -12,7 +13,16 @@ from jostle.choice.explain import explain
 from jostle.choice.grow import grow
 from jostle.choice.learning import learn
 from jostle.choice.models import Model, TreeEnsembles, UserModel, forest, regret_tree, tree
-from jostle.choice.policies import Candidate, _winner, by_size, candidates, is_significant_gain, view_of
+from jostle.choice.policies import (
+    FOLDS,
+    Candidate,
+    _winner,
+    by_size,
+    candidates,
+    cross_validate,
+    is_significant_gain,
+    view_of,
+)  # fmt: skip
 from jostle.choice.pruning import prune_leaves
 from jostle.choice.scale import UtilityScale, scale_of
 from jostle.choice.store import Store
@@ -332,3 +342,18 @@ def test_one_training_serves_all_epsilons() -> None:
     assert min(sizes) < 10 <= 500 in sizes and max(sizes) == 50000
     with pytest.raises(Refusal):
         regret_tree(exchange=1.0)  # type: ignore[arg-type]
+
+
+def test_many_data_sets_are_left_out_in_groups() -> None:
+    sizes = tuple(float(n) for n in range(1, 31))
+    seen: list[set[float]] = []
+
+    def fit(pairs: list[tuple[dict[str, float], float]]) -> Callable[[dict[str, float]], float]:
+        seen.append({features["size"] for features, _ in pairs})
+        return lambda features: 0.0
+
+    table = train(FakeBench(sizes, {"A": lambda n, e: n, "B": lambda n, e: 2.0}), None)
+    exact = Candidate("exact features", 0.0, 0, ("size",))
+    cross_validate(exact, table, UserModel("own", fit), (None, None), table.scale)
+    left_out = [size for given in seen[::2] for size in set(sizes) - given]  # one fit for each of two options
+    assert len(seen) == 2 * FOLDS and sorted(left_out) == list(sizes)

@@ -24,7 +24,7 @@ reads size (paid); features take 20 % of epsilon
 trained on 14 data sets at 1 scale, epsilon 1: 14 rows, 6 runs of each option in each
 best option, by rows: Small 7, Large 7
 
-cross-validation by leaving one data set out: mean log regret ± standard error
+cross-validation by leaving data sets out: mean log regret ± standard error
   single best         0.8047 ± 0.2232
 * features at 20 %    0.0000 ± 0.0000
 
@@ -45,7 +45,7 @@ reads no feature; all of epsilon goes to the option
 trained on 4 data sets at 2 scales, without noise: 8 rows, 1 run of each option in each
 best option, by rows: A 8, B 0
 
-cross-validation by leaving one data set out: mean regret ± standard error
+cross-validation by leaving data sets out: mean regret ± standard error
 * single best       0.0000 ± 0.0000
   exact features    0.0000 ± 0.0000
 

@@ -155,7 +155,7 @@ class Draw:
     def persons(self) -> Plan:
         """Rows of persons, and what may be asked of these alone."""
         scan, few = self.scan("who", "h"), self.random.randint(1, 5)
-        rows: Plan = Bound(scan, self.random.choice([("who",), ("w",), ("who", "b"), ("f",)]), few)
+        rows: Plan = Bound(scan, self.random.choice([("who",), ("w",), ("who", "b"), ("f",), ("n",)]), few)
         schema = dict(scan.columns)
         match self.random.choice(["rows", "filter", "truncate", "groups", "few"]):
             case "filter":

@@ -14,8 +14,8 @@ from jostle.engine.postgres.engine import Postgres
 from jostle.engine.remote import RemoteData
 
 TYPES = {"double": "float8", "float": "float4", "int8": "smallint", "int16": "smallint", "int32": "int",
-         "int64": "bigint", "bool": "boolean", "string": "text", "date32[day]": "date",
-         "timestamp[us]": "timestamp", "timestamp[us, tz=UTC]": "timestamptz"}  # fmt: skip
+         "int64": "bigint", "bool": "boolean", "string": "text", "decimal128(12, 3)": "numeric(12, 3)",
+         "date32[day]": "date", "timestamp[us]": "timestamp", "timestamp[us, tz=UTC]": "timestamptz"}  # fmt: skip
 
 
 @cache

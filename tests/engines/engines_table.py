@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -37,6 +38,7 @@ DAYS = [None, date(1, 1, 1), date(9999, 12, 31), date(1970, 1, 1), date(1969, 12
 TIMES = [None, datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59), datetime(1970, 1, 1),
          datetime(1969, 12, 31, 23, 59, 59, 999999),
          datetime(2024, 2, 29, 12, 30, 0, 500000), datetime(2024, 3, 31, 1, 30), datetime(2024, 10, 27, 1)]  # fmt: skip
+MONEY = [None, *map(Decimal, ("0", "0.5", "-0.5", "2.5", "2", "100", "-7.125", "123456789.125", "0.001", "-0.001"))]
 WORDS = ("red", "green", "blue", "it's", "Red")
 
 
@@ -57,6 +59,7 @@ def table(with_nul: bool = False) -> pa.Table:
         "k": column([None, 3, -4, 2**31 - 1, -(2**31)], pa.int32()), "l": column(LONG, pa.int64()),
         "b": column([None, True, False], pa.bool_()), "s": column(texts, pa.string()),
         "m": column(SPELLED, pa.string()), "w": column([None, *WORDS, "grey"], pa.string()),
+        "n": column(MONEY, pa.decimal128(12, 3)),
         "d": column(DAYS, pa.date32()), "t": column(TIMES, pa.timestamp("us")),
         "z": column(TIMES, pa.timestamp("us", "UTC")),
         "who": column([1, 2, 3, 4, 5, 6, 7, 8, None], pa.int64()),
@@ -75,6 +78,7 @@ DOMAINS: dict[str, tuple[Domain, ...]] = {
     "s": (Open("text"), Categories(("a", "A", "é", "it's", "zz"))),
     "m": (Open("text"), Open("real"), Open("integer"), Integer(-20, 20), Open("boolean"), Open("date"), Open("time")),
     "w": (Categories(WORDS), Open("text"), Categories(WORDS[:2])),
+    "n": (Open("text"), Open("real"), Real(-4.0, 100.5), Integer(-5, 5), Open("integer")),
     "d": (Open("date"), Moments("date", 0, 19_800), Open("text")),
     "t": (Open("time"), Moments("time", 0, 1_709_251_200_000_000, "hour"), Open("date")),
     "z": (Open("time"), Open("date"), Open("text"), Moments("time", 0, 1_709_251_200_000_000, "day")),

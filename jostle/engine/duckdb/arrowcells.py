@@ -11,6 +11,7 @@ from __future__ import annotations
 import codecs
 from typing import TYPE_CHECKING
 
+from jostle.engine.decimals import texts_of_decimals
 from jostle.engine.sql.cells import NONE
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def _cells(chunk: pa.Array) -> list[pa.Array]:
     if types.is_time32(kind):
         return [chunk.view(pa.int32())]
     if types.is_decimal(kind):
-        return [chunk.cast(pa.string())]
+        return [texts_of_decimals(chunk)]
     return _texts(chunk) if _is_bytes(kind) else [chunk]
 
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Callable, Collection
+from decimal import Decimal
 from typing import Any
 
 from jostle.diagnostics import refuse
+from jostle.engine.decimals import text_of_decimal
 from jostle.engine.duckdb.raw import Raw
 
 
@@ -193,8 +195,10 @@ def text_of(value: object) -> str | None:
         return int.__repr__(value) if int.bit_length(value) < 1100 else None
     if isinstance(value, float):
         return float.__repr__(value) if math.isfinite(value) else None
+    if type(value) is Decimal:
+        return text_of_decimal(value)
     home = type(value).__module__, type(value).__name__
-    return str(value) if home in {("decimal", "Decimal"), ("uuid", "UUID")} else None
+    return str(value) if home == ("uuid", "UUID") else None
 
 
 def _moment(value: datetime.datetime | datetime.date | datetime.time) -> str | None:

@@ -16,7 +16,7 @@ from jostle.engine.remote import RemoteData
 from jostle.engine.spark.connection import Connection, client
 from jostle.engine.spark.dialect import SPARK
 from jostle.engine.spark.folds import folded, prepare
-from jostle.engine.spark.tables import Frame, cell, listed, located
+from jostle.engine.spark.tables import Frame, cell, exact, listed, located
 from jostle.engine.sql import relations
 from jostle.engine.sql.server import ServerEngine
 from jostle.engine.sql.stored import Stored
@@ -54,7 +54,8 @@ class Spark(ServerEngine):
         view = self._view(frame.toDF(*(f"c{i}" for i in range(len(fields)))))
         self._watched[view] = [(made, listed(self.connection, made))]
         cells = tuple(cell(f"c{i}", kind) for i, (_, kind) in enumerate(fields))
-        return Stored(view, label, tuple(name for name, _ in fields), cells), identity
+        numbers = {name: other for i, (name, kind) in enumerate(fields) if (other := exact(f"c{i}", kind)) is not None}
+        return Stored(view, label, tuple(name for name, _ in fields), cells, numbers=numbers), identity
 
     def send(self, table: Any) -> str:
         client()

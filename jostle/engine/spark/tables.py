@@ -20,6 +20,7 @@ from jostle.engine.sql.cells import NONE
 _NAME = re.compile(r"[A-Za-z0-9_$-]+")
 _LISTED = ("parquet", "delta", "orc")
 _TABLES = ("managed", "external")
+_PLAIN_PLACES = 6
 
 
 def is_path(name: str) -> bool:
@@ -109,7 +110,7 @@ def cell(column: str, kind: str) -> tuple[str, str]:
     if kind.startswith("string collate"):
         return f"try_validate_utf8(collate({column}, 'UTF8_BINARY'))", "VARCHAR"
     if kind.startswith("decimal"):
-        return f"CAST({column} AS STRING)", "VARCHAR"
+        return _decimal(column, int(kind.rstrip(")").rpartition(",")[2]))
     if kind == "date":
         return column, "DATE"
     if kind == "timestamp":
@@ -117,3 +118,16 @@ def cell(column: str, kind: str) -> tuple[str, str]:
     if kind == "timestamp_ntz":
         return f"unix_micros(CAST({column} AS TIMESTAMP))", "TIMESTAMP us"
     return "CAST(NULL AS STRING)", NONE
+
+
+def _decimal(column: str, places: int) -> tuple[str, str]:
+    """A decimal as a text without zeros at its end; Apache Spark may write one of more than six places as `1E-7`."""
+    text = f"CAST({column} AS STRING)"
+    if places > _PLAIN_PLACES:
+        return f"CAST({column} AS DOUBLE)", "DOUBLE"
+    return f"trim(TRAILING '.' FROM trim(TRAILING '0' FROM {text}))" if places else text, "VARCHAR"
+
+
+def exact(column: str, kind: str) -> tuple[str, str] | None:
+    """The cell of a column that is read in another way as a number: a cast of a decimal may be rounded twice."""
+    return (f"CAST({column} AS STRING)", "VARCHAR") if kind.startswith("decimal") else None

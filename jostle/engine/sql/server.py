@@ -34,7 +34,9 @@ from jostle.plan.plan import Plan, RowExpr
 _NUMBERS = sql_cells.WHOLE | sql_cells.FLOATS | {"UBIGINT", "BOOLEAN"}
 _SENT = {**dict.fromkeys(sql_cells.WHOLE, "BIGINT"), **dict.fromkeys(sql_cells.FLOATS, "DOUBLE"),
          **dict.fromkeys(("BOOLEAN", "DATE", "VARCHAR"))}  # fmt: skip
-"""Kinds that are sent as they are, or as the one that has all their values; others are sent as texts."""
+"""Kinds that are sent as they are, or as the one that has all their values; dates and times that are whole numbers are
+sent as these; others are sent as texts."""
+_MOMENTS = ("DATE ", "TIME ", "TIMESTAMP ")
 
 
 class ServerEngine(StoredRelations, SqlEngine):
@@ -104,10 +106,11 @@ class ServerEngine(StoredRelations, SqlEngine):
         raw, table = self._here.raw(opened.key)
         items, cells = [], []
         for i, (cell, kind) in enumerate(map(raw.cell, raw.columns)):
-            sent = _SENT.get(kind, "VARCHAR") or kind
-            value = cell if kind in _SENT else sql_cells.text(DUCKDB, cell, kind)
+            moment = kind.startswith(_MOMENTS)
+            sent = "BIGINT" if moment else _SENT.get(kind, "VARCHAR") or kind
+            value = cell if moment or kind in _SENT else sql_cells.text(DUCKDB, cell, kind)
             items.append(f"CAST({value} AS {sent}) AS c{i}")
-            cells.append((f"c{i}", sent))
+            cells.append((f"c{i}", kind if moment else sent))
         rows = self._here.connection.sql(f"SELECT {', '.join(items)} FROM {table}").to_arrow_table()
         return Stored(self.send(rows), raw.label, raw.columns, tuple(cells), len(rows))
 

@@ -217,6 +217,47 @@ class Selected:
 
 
 @dataclass(frozen=True, slots=True)
+class Compared:
+    """A number was compared with a threshold; each had one-sided exponential noise less its mean.
+
+    `scale` is that of the number's noise, `threshold` that of the threshold's. Only the answer is told.
+    """
+
+    scale: float
+    threshold: float
+    name: ClassVar[str] = "threshold"
+
+    @property
+    def facts(self) -> tuple[Any, ...]:
+        """What `law_named` makes it again of."""
+        return self.name, self.scale, self.threshold
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What a trace tells beside the scale: how far from the threshold an answer is right, with 95 %."""
+        return {"within": self.half_width(), "of": "of the threshold"}
+
+    def half_width(self, level: float = LEVEL) -> float:
+        """With probability `level` the noise of one comparison is at most this, to either side."""
+        low, high = 0.0, -(self.scale + self.threshold) * math.log1p(-level) + abs(self.scale - self.threshold)
+        while high - low > 1e-12 * high:
+            middle = (low + high) / 2
+            low, high = (low, middle) if self._beyond(middle) <= 1 - level else (middle, high)
+        return high
+
+    def _beyond(self, wide: float) -> float:
+        """That the noise is further out: both ends of the difference of two exponentials, less its mean."""
+        both, mean = self.scale + self.threshold, self.scale - self.threshold
+
+        def above(x: float) -> float:
+            if x >= 0:
+                return self.scale / both * math.exp(-x / self.scale)
+            return 1 - self.threshold / both * math.exp(x / self.threshold)
+
+        return above(mean + wide) + 1 - above(mean - wide)
+
+
+@dataclass(frozen=True, slots=True)
 class Bracketed:
     """A number was chosen, and the rows on both sides of public places around it were counted with noise.
 
@@ -257,7 +298,7 @@ class Bracketed:
         return np.asarray(np.where(levels < 0.5, lows[too_low], highs[too_high]))
 
 
-DrawnLaw = Laplace | Gaussian | Selected
+DrawnLaw = Laplace | Gaussian | Selected | Compared
 """What one mechanism draws by."""
 NoiseLaw = DrawnLaw | Bracketed
 ADDITIVE: dict[str, type[Laplace | Gaussian]] = {law.name: law for law in (Laplace, Gaussian)}
@@ -270,5 +311,7 @@ def law_named(name: str, *facts: Any) -> NoiseLaw:
         return Bracketed(low, high, tuple(places), tuple(clear), counted, whole)
     if name == Selected.name:
         return Selected(*facts)
+    if name == Compared.name:
+        return Compared(*facts)
     scale, *step = (facts[0], *facts[2:])
     return ADDITIVE[name](scale, *step)

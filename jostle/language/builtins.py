@@ -21,6 +21,7 @@ MODULES = {
     "features": ("nonzero", "largest_cell", "largest_marginal", "l2", "l1_to_uniform", "total_variation"),
     "histograms": ("least_cost_partition", "misfit", "scaled_error", "bootstrap"),
     "cuts": ("count_partition", "bisection_costs", "boundaries", "tail_energy"),
+    "selection": ("largest", "above_threshold", "above"),
     "classifiers": ("binned", "correct_count", "accuracy", "simulated_tables"),
     "trees": ("entropy", "gini", "max_class", "split_rows"),
     "row_vectors": ("vectors", "prepaid", "noisy_moments", "noisy_sum", "coordinate_scores"),
@@ -98,6 +99,13 @@ row("exp_mech", "domain, @utilities, epsilon = none", "An element of `domain`, l
     Gives.ITEM, HANDLES, MEASURES)  # fmt: skip
 row("noisy_max", "@utilities, epsilon = none", "The index of a score that is likely large.", reads=HANDLES,
     effect=MEASURES)  # fmt: skip
+row("largest", "@utilities, count = 1, leads = false, *, epsilon = none",
+    "The places of the largest scores, in order, and by how much each leads the next.", reads=HANDLES,
+    effect=MEASURES)  # fmt: skip
+row("above_threshold", "@value, threshold: number, most: number = 1, *, tells: text = \"answer\", epsilon = none",
+    "Pays for a watch, which is asked scores until so many were above a threshold.", reads=HANDLES,
+    effect=MEASURES)  # fmt: skip
+row("above", "watch, value", "Asks a watch a score: whether it is above the threshold.", reads=HANDLES)
 row("least_cost_partition", "@cube, *, epsilon = none, **tuning",
     "A bucket for every cell, by a walk that splits uneven blocks.", reads=HANDLES, effect=MEASURES,
     function="measurements.partition:cost_partition")  # fmt: skip

@@ -12,6 +12,7 @@ from jostle.run import (  # noqa: F401 (they enter what they implement)
     rowfunctions,
     rowsums,
     sampled,
+    selection,
     shapes,
     splits,
     workloads,

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import Refusal, refuse
 from jostle.formulas import Formula, Joint, Noised, Origin, Source, error_text, ranks_text
-from jostle.noise_laws import LEVEL, AdditiveLaw, Bracketed, Gaussian, Selected
+from jostle.noise_laws import LEVEL, AdditiveLaw, Bracketed, Compared, Gaussian, Selected
 from jostle.simulate import random_orders
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def _noises(root: Origin) -> list[AdditiveLaw] | None:
         if isinstance(node, Source):
             if isinstance(node.law, Selected):
                 raise _in_ranks()
-            if isinstance(node.law, Bracketed):
+            if isinstance(node.law, Bracketed | Compared):
                 return None
             noises += [node.law.times(abs(weight))] if weight else []
             continue

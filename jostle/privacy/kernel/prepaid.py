@@ -47,13 +47,29 @@ EXACT_UP_TO = 12.0
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class Prepaid:
-    """What one charge bought: the name of a balance, which the kernel keeps. It holds nothing that can be spent.
-
-    `strength` is ε for Laplace noise and μ for Gaussian. `single`: it pays for one measurement, and its event says so.
-    """
+class Bought:
+    """What one charge bought: the name of a balance, which the kernel keeps. It holds nothing that can be spent."""
 
     exposures: Exposures
+
+    def covers(self, exposures: Exposures) -> bool:
+        """Whether this was paid on every source of `exposures`, on their paths or above, with no agent left out."""
+        return all(
+            any(
+                p.source is e.source and p.path == e.path[: len(p.path)] and set(e.agents) <= set(p.agents)
+                for p in self.exposures
+            )
+            for e in exposures
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepaid(Bought):
+    """What pays for noisy sums: `strength` is ε for Laplace noise and μ for Gaussian.
+
+    `single`: it pays for one measurement, and its event says so.
+    """
+
     how: Additive
     strength: float
     discrete: bool  # whether its balance has room for the discreteness of noise
@@ -76,22 +92,12 @@ class Prepaid:
         """A share of the balance."""
         return Payment(self, units_of(share), room)
 
-    def covers(self, exposures: Exposures) -> bool:
-        """Whether this was paid on every source of `exposures`, on their paths or above, with no agent left out."""
-        return all(
-            any(
-                p.source is e.source and p.path == e.path[: len(p.path)] and set(e.agents) <= set(p.agents)
-                for p in self.exposures
-            )
-            for e in exposures
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Payment:
     """A part of a prepaid amount: `units` of its whole, and `room` in δ."""
 
-    prepaid: Prepaid
+    prepaid: Bought
     units: int
     room: float
 

@@ -10,7 +10,7 @@ from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
 from jostle.formulas import Noised
-from jostle.noise_laws import Selected
+from jostle.noise_laws import DrawnLaw, Selected
 from jostle.plan.plan import Derive, Filter, GroupRows, Join, Plan, inputs
 from jostle.privacy.kernel.handles import Cube, Exposures, Handle, Restricted, Tallied, join_exposures
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, common_noise, needed
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class _OfScores:
+class OfScores:
     """What every measurement of scores reads."""
 
     scores: tuple[Score, ...]
@@ -44,7 +44,7 @@ class _OfScores:
 
 
 @dataclass(frozen=True, eq=False)
-class NoisyScore(_OfScores, Measurement["Ints", float]):
+class NoisyScore(OfScores, Measurement["Ints", float]):
     """A score with additive noise."""
 
     how: Additive | None
@@ -87,7 +87,7 @@ class NoisyScore(_OfScores, Measurement["Ints", float]):
 
 
 @dataclass(frozen=True, eq=False)
-class NoisyArgmax(_OfScores, Measurement["Ints", "list[int]"]):
+class NoisyArgmax(OfScores, Measurement["Ints", "list[int]"]):
     """The index of the largest score (`mechanisms.selection`); of every group of `Scores` that come in groups.
 
     Monotone scores need half the noise, where neighbours only add or only remove rows (`_range`). A row moves the
@@ -123,16 +123,32 @@ class NoisyArgmax(_OfScores, Measurement["Ints", "list[int]"]):
         if noise is None or self.how is None:
             return Release([int(group.argmax()) for group in groups])
         bits = max(s.bits for s in self.scores)
-        stability = max(map(stability_of_score, self.scores))
-        moved = [(s.sensitivity << (bits - s.bits)) * stability_of_score(s) for s in self.scores]
-        one_way = all(s.monotone for s in self.scores) and len({s.falls for s in self.scores}) == 1
-        if any(e.unit.public_size for e in self.joined):
-            one_way = False
-        scale = self.how.scale(_range(self.scores, moved) if one_way else max(moved), one_way)
+        scale = self.how.scale(separation(self.scores, self.joined), True)
         chosen = [self.how.choose(noise, group, scale) if group.size > 1 else 0 for group in groups]
-        sensitivity = max(moved) / stability / 2.0**bits
         law = Selected(scale / 2.0**bits, max(group.size for group in groups), "score")
-        return Release(chosen, (Measured(law.name, law, self.how, sensitivity, stability),))
+        return Release(chosen, (measured_by(self.scores, law.name, law, self.how),))
+
+
+def measured_by(
+    scores: Sequence[Score], what: str, law: DrawnLaw, how: Selection, part: float | None = None
+) -> Measured:
+    """What a trace tells of a measurement of scores: the most that a row moves one of them, and how many rows can."""
+    stability = max(map(stability_of_score, scores))
+    moved = max(s.sensitivity / 2.0**s.bits * stability_of_score(s) for s in scores)
+    return Measured(what, law, how, moved / stability, stability, part)
+
+
+def separation(scores: Sequence[Score], exposures: Exposures) -> int:
+    """How far apart one unit can move any two of the scores, in steps of the finest grid: R of the arguments.
+
+    With public size the larger bound is used, whichever way scores move.
+    """
+    bits = max(s.bits for s in scores)
+    moved = [(s.sensitivity << (bits - s.bits)) * stability_of_score(s) for s in scores]
+    one_way = all(s.monotone for s in scores) and len({s.falls for s in scores}) == 1
+    if any(e.unit.public_size for e in exposures):
+        one_way = False
+    return _range(scores, moved) if one_way else 2 * max(moved)
 
 
 def _range(scores: Sequence[Score], moved: Sequence[int]) -> int:

@@ -1,0 +1,253 @@
+"""A watch for a threshold (the sparse vector technique): paid for once, asked any number of questions.
+
+Each question is a score, and is answered "below" or "above". Answers below cost nothing, and after `most` answers above
+the watch is closed. The opening charges all of it and draws the noise of the threshold, which stays in the watch; a
+question takes from the balance that the opening bought, by the same door as every measurement, and adds noise of its
+own. The argument, also for the gap that an answer above may tell for nothing, is in docs/privacy/selection.md.
+
+Questions move as the score does that the watch was opened for: no further, on no finer grid, and where that one is
+monotone, the same way. This is checked of each before anything is read.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from jostle.accounting.amounts import Amount, as_float
+from jostle.accounting.conversions import pure_epsilon
+from jostle.accounting.definitions import ChargePurpose
+from jostle.diagnostics import Refusal, refuse
+from jostle.formulas import Noised
+from jostle.noise_laws import Compared, Laplace
+from jostle.privacy.kernel.handles import Exposures
+from jostle.privacy.kernel.measurement import Measured, Measurement, Release, common_noise, needed, needed_noise
+from jostle.privacy.kernel.prepaid import Bought, Payment
+from jostle.privacy.measurements.choices import OfScores, measured_by, separation
+from jostle.privacy.mechanisms.noise import Noise
+from jostle.privacy.mechanisms.one_sided import CLAMP, WatchScales, check_scale, geometric
+from jostle.privacy.mechanisms.selection import Selection
+from jostle.privacy.scores.rule import Score, Scores, check_weights, stability_of_score
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+
+TELLS = ("answer", "gap", "number")
+QUESTIONS = 2**40
+"""That a watch is asked at most. Nothing rests on it but that a balance is a whole number."""
+MOST = 2**20
+"""Answers above of one watch at most."""
+
+
+@dataclass(slots=True, eq=False)
+class _State:
+    """What a watch remembers: how many answers above are left, and its noisy threshold for so many of them."""
+
+    left: int
+    noise: int = 0
+    fresh: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Watch(Bought):
+    """An open watch. `score` is the one that it was opened for, `threshold` in its units.
+
+    What it `tells` of an answer above: nothing more, its gap, or a number.
+    """
+
+    score: Score
+    threshold: float
+    most: int
+    tells: str
+    how: Selection
+    scales: WatchScales
+    state: _State
+
+    @property
+    def left(self) -> int:
+        """How many answers above it still gives: public, as the answers are."""
+        return self.state.left
+
+    @property
+    def law(self) -> Compared:
+        """The noise of one comparison, in the units of the score."""
+        step = 2.0**-self.score.bits
+        return Compared(self.scales.question * step, self.scales.threshold * step)
+
+    @property
+    def number_law(self) -> Laplace:
+        """The noise of a number that it tells."""
+        return Laplace(self.scales.number, step=1.0).times(2.0**-self.score.bits)
+
+    def compared(self, over: int, noise: Noise) -> int | None:
+        """By how much a number that is `over` the threshold is so with noise, in steps of the grid; none for below.
+
+        Of two questions asked at once, one may have had the last answer above: then the other is below.
+        """
+        state = self.state
+        with state.lock:
+            if state.fresh < 1:
+                state.noise = int(geometric(noise, 1, self.scales.threshold)[0])
+                state.fresh = self.scales.each
+            gap = over + int(geometric(noise, 1, self.scales.question)[0]) - state.noise - self.scales.excess
+            if gap < 0 or state.left < 1:
+                return None
+            state.left -= 1
+            state.fresh -= 1
+            return gap
+
+
+@dataclass(frozen=True, eq=False)
+class Opening(Measurement[None, Watch]):
+    """What buys a watch: it reads nothing."""
+
+    score: Score
+    threshold: float
+    most: int
+    tells: str
+    how: Selection
+    scales: WatchScales
+    title = "above_threshold"
+
+    @classmethod
+    def of(cls, score: Score, threshold: float, most: int, tells: str, amount: Amount | None) -> Opening:
+        """For questions like `score`; `most` answers above."""
+        check_watch(threshold, most, tells)
+        if isinstance(score, Scores):
+            raise refuse("TypeError", "a watch is asked one score after the other", help="use `noisy_max`")
+        check_weights([score])
+        needed_noise(common_noise(score.exposures))
+        how = Selection.of(needed(amount), score.measures, exponential=True)
+        scales = scales_of(how, score, most, tells == "number")
+        check_scale(scales.widest)
+        return cls(score, threshold, most, tells, how, scales)
+
+    @property
+    def exposures(self) -> Exposures:
+        return self.score.exposures
+
+    @property
+    def purpose(self) -> ChargePurpose:
+        return ChargePurpose(Compared.name, (self.score, self.threshold, self.most, self.tells))
+
+    def buys(self) -> tuple[int, float]:
+        return QUESTIONS, 0.0
+
+    def read(self, reader: object) -> None:
+        return None
+
+    def empty(self) -> None:
+        return None
+
+    def release(self, exact: None, noise: Noise | None) -> Release[Watch]:
+        state = _State(self.most)
+        watch = Watch(self.exposures, self.score, self.threshold, self.most, self.tells, self.how, self.scales, state)
+        return Release(watch, (measured_by([self.score], Compared.name, watch.law, self.how),))
+
+
+def check_watch(threshold: float, most: float, tells: str) -> None:
+    """Refuses what is no watch, whatever it would be asked."""
+    if not math.isfinite(threshold):
+        raise refuse("ValueError", "a threshold is a finite number")
+    if most not in range(1, MOST + 1):
+        raise refuse("ValueError", f"a watch gives 1 to {MOST:,} answers above", help="`most = 3`")
+    if tells not in TELLS:
+        raise refuse("ValueError", f"a watch does not tell `{tells}`", help='`tells = "answer"`, "gap" or "number"')
+
+
+def used_up(most: int) -> Refusal:
+    """That a watch has given its answers."""
+    return refuse(
+        "BudgetExceeded", f"this watch was for {most} answers above, and has given them",
+        help="open another one, or one with a larger `most`",
+    )  # fmt: skip
+
+
+def scales_of(how: Selection, score: Score, most: int, numbers: bool) -> WatchScales:
+    """Those of `most` answers above within one amount.
+
+    Pure ε is for one threshold that lasts. Thresholds of fewer answers above, one after the other, add up in ρ, so
+    there the number with the least noise is taken.
+    """
+    reach, apart = score.sensitivity * stability_of_score(score), separation([score], score.exposures)
+    if how.amount.unit != "rho":
+        return WatchScales.of(how.epsilon, reach, apart, most, numbers)
+    rho = as_float(how.amount.value)
+    tried = {most, *(1 << i for i in range(most.bit_length()))}
+    each_of = [
+        WatchScales.of(pure_epsilon(rho / -(-most // each)), reach, apart, each, numbers) for each in sorted(tried)
+    ]
+    return min(each_of, key=lambda scales: scales.deviation + scales.number)
+
+
+Answer = float | bool | None
+
+
+@dataclass(frozen=True, eq=False)
+class Question(OfScores, Measurement["Ints", Answer]):
+    """A score that a watch is asked: false or true; where it tells gaps or numbers, none for below."""
+
+    watch: Watch
+    title = "above"
+
+    @classmethod
+    def of(cls, watch: Watch, score: Score) -> Question:
+        _check(watch, score)
+        return cls((score,), watch)
+
+    @property
+    def how(self) -> Selection:
+        return self.watch.how
+
+    @property
+    def exposures(self) -> Exposures:
+        return self.scores[0].exposures
+
+    def paid_by(self) -> Payment:
+        return Payment(self.watch, 1, 0.0)
+
+    def release(self, exact: Ints, noise: Noise | None) -> Release[Answer]:
+        import numpy as np
+
+        watch, source = self.watch, needed_noise(noise)
+        bits = watch.score.bits
+        value = max(-CLAMP, min(CLAMP, int(exact[0]) << (bits - self.scores[0].bits)))
+        least = math.ceil(max(-float(CLAMP), min(float(CLAMP), watch.threshold * 2.0**bits)))
+        gap = watch.compared(value - least, source)
+        told = measured_by(self.scores, self.title, watch.law, watch.how, part=0.0)
+        if gap is None:
+            return Release(False if watch.tells == "answer" else None, (told,))
+        if watch.tells != "number":
+            return Release(gap / 2.0**bits if watch.tells == "gap" else True, (told,))
+        drawn = int(source.laplace(np.array([value], dtype=np.int64), watch.scales.number)[0])
+        number = Measured("number", watch.number_law, watch.how, told.sensitivity, told.stability, 0.0, direct=True)
+        return Release(Noised(drawn / 2.0**bits, watch.number_law), (told, number))
+
+
+def _check(watch: Watch, score: Score) -> None:
+    """Refuses, from public facts, what the watch is not for."""
+    like = f"a watch for such scores: `above_threshold({score.rule.name}(…), {watch.threshold:g})`"
+    if isinstance(score, Scores):
+        raise refuse("TypeError", "a watch is asked one score after the other")
+    if not watch.left:
+        raise used_up(watch.most)
+    if not score.private or not watch.covers(score.exposures):
+        raise refuse("TypeError", "this watch was paid for on other data", help=like)
+    check_weights([score])
+    own = watch.score
+    reach, moved = (s.sensitivity * stability_of_score(s) / 2.0**s.bits for s in (own, score))
+    if moved > reach:
+        raise refuse(
+            "TypeError", f"one row moves this score by up to {moved:g}, and the watch is for {reach:g}", help=like
+        )
+    if score.bits > own.bits:
+        raise refuse("TypeError", "this score is on a finer grid than the watch", help=like)
+    apart = (separation(scores, watch.exposures) / 2.0**own.bits for scores in ([own], [own, score]))
+    if next(apart) < next(apart):
+        raise refuse("TypeError", "this score may move another way than those that the watch is for", help=like)

@@ -1,0 +1,107 @@
+"""One-sided noise on whole numbers, and what two mechanisms do with it: a ranking, and a watch for a threshold.
+
+The noise is geometric, P(k) = (1 − p)·p^k for k = 0, 1, … with p = e^(−1/b): that of discrete Laplace noise z, folded
+to z or −z − 1, since p^k + p^(k+1) is proportional to p^k. So it is drawn by the sampler of every other release,
+exactly, and comparisons are of whole numbers. Moving a draw up by s makes it less likely by e^(−s/b) and by no more;
+moving it down may be impossible. The proofs in docs/privacy/selection.md move draws up only, and so this noise does,
+which has half the variance of Laplace noise at the same price.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from jostle.diagnostics import refuse
+from jostle.privacy.mechanisms.noise import Noise
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+
+WIDEST = 2.0**40
+"""Of a scale: a draw that 64 bits cannot hold then has a probability below exp(−2^22), which is none."""
+
+CLAMP = 2**61
+"""Scores and thresholds are clamped to ± this (which moves no two numbers apart), so that no sum wraps."""
+
+
+def check_scale(scale: float) -> None:
+    """Refuses noise that is too wide: before anything is charged."""
+    if scale > WIDEST:
+        raise refuse("BadAmount", "too little epsilon for noise on whole numbers", help="ask for more epsilon")
+
+
+def geometric(noise: Noise, size: int, scale: float) -> Ints:
+    """`size` draws of one-sided noise of this scale, which is at most WIDEST."""
+    import numpy as np
+
+    drawn = noise.laplace(np.zeros(size, dtype=np.int64), scale)
+    return np.where(drawn >= 0, drawn, -1 - drawn)
+
+
+def ranked(noisy: Ints, count: int) -> tuple[list[int], list[int]]:
+    """The places of the `count` largest numbers, in order, and by how much each leads the next.
+
+    Of equal ones the first comes first, and one that stands behind must be larger by 1 to come before: a lead is what
+    is left of that, at least 0. The last one leads the best of all that are left out, if there are any.
+    """
+    order = [int(place) for place in (-noisy).argsort(kind="stable")]
+    places, left_out = order[:count], order[count:]
+    leads = [_lead(noisy, a, b) for a, b in pairwise(places)]
+    if left_out:
+        leads.append(min(_lead(noisy, places[-1], other) for other in left_out))
+    return places, leads
+
+
+def _lead(noisy: Ints, ahead: int, behind: int) -> int:
+    return int(noisy[ahead]) - int(noisy[behind]) - (behind < ahead)
+
+
+@dataclass(frozen=True, slots=True)
+class WatchScales:
+    """The noise of a watch in steps of its grid: of its `threshold`, of each `question`, and of each `number` told.
+
+    A threshold lasts for `each` answers above; then a new one is drawn.
+    """
+
+    threshold: float
+    question: float
+    number: float
+    each: int
+
+    @classmethod
+    def of(cls, epsilon: float, reach: float, apart: float, each: int, numbers: bool) -> WatchScales:
+        """Those of `each` answers above at ε in all, where a question moves by `reach` and two by `apart` from another.
+
+        Half of ε is for numbers, where they are told. The rest is shared so that the noise of one comparison has the
+        least variance b² + c², given reach/b + each·apart/c.
+        """
+        rest = epsilon / 2 if numbers else epsilon
+        threshold = rest / (1 + (each * apart / reach) ** (2 / 3))
+        number = each * reach / (epsilon / 2) if numbers else 0.0
+        return cls(reach / threshold, each * apart / (rest - threshold), number, each)
+
+    @property
+    def deviation(self) -> float:
+        """Of the noise of one comparison, about."""
+        return math.hypot(self.threshold, self.question)
+
+    @property
+    def widest(self) -> float:
+        """The largest of the scales."""
+        return max(self.threshold, self.question, self.number)
+
+    @property
+    def excess(self) -> int:
+        """The mean of a question's noise less that of the threshold's, rounded: public, and taken off."""
+        return round(_mean(self.question) - _mean(self.threshold))
+
+
+def _mean(scale: float) -> float:
+    """Of one-sided noise."""
+    return math.exp(-1 / scale) / -math.expm1(-1 / scale)

@@ -25,6 +25,19 @@ def other_name(keyword: n.Keyword, function: str, names: Collection[str], call: 
     return did_you_mean(keyword.name, names)
 
 
+_WITH_MORE = {"error": "band({0}, level = {1})", "log": "log({0}) / log({1})"}
+"""Functions of one argument that other languages call with two, and what is meant."""
+
+
+def other_call(function: str, call: n.Call) -> str:
+    """The way out of a call that has an argument more, or its amount in brackets, or an empty text."""
+    amounts = [keyword.value.span.text for keyword in call.keywords if keyword.name in ("epsilon", "eps")]
+    if amounts:
+        return f"the amount comes after the call: `{function}(…) with epsilon {amounts[0]}`"
+    form = _WITH_MORE.get(function, "") if len(call.args) == 2 else ""
+    return form and "write `" + form.format(*(arg.span.text for arg in call.args)) + "`"
+
+
 def arity_error(name: str, params: Sequence[Parameter], places: int, keywords: Sequence[str]) -> str:
     """Why the arguments of a call cannot fit, or an empty text."""
     kinds = {param.kind for param in params}

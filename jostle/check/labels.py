@@ -28,7 +28,7 @@ from jostle.check.abstract.values import (
     Signature,
     private_handle,
 )  # fmt: skip
-from jostle.check.arguments import arity_error, other_name
+from jostle.check.arguments import arity_error, other_call, other_name
 from jostle.check.report import Report
 from jostle.diagnostics import Diagnostic, Note
 from jostle.language import facts
@@ -160,9 +160,13 @@ class Labels:
             self.report.add("TypeError", message, amount.delta.span, help=help, notes=owner.trail)
 
     def open_keys(self, table: Handle, keys: Sequence[n.Expr]) -> None:
-        """Dimensions of a cube whose values no description lists."""
+        """Dimensions of a cube whose values no description lists, and numbers in place of one, as of `bins = 10`."""
         for key in keys if table.exposures and self.sure else ():
             name = key.id if isinstance(key, n.Name) else ""
+            if isinstance(key, n.Number):
+                help = f"a range is cut by a division: `x = {keys[0].span.text} / 10`"
+                message = "this reads no column of the table"
+                self.report.add("TypeError", message, key.span, label="no column", help=help)
             if isinstance((table.schema or {}).get(name), Domain):
                 message = f"the values of `{name}` are not public, so it is no dimension of a cube"
                 help = f'describe them: `{name}: {{"a", "b"}}`, or `{name}: 0..99`'
@@ -201,7 +205,7 @@ class Labels:
             state = "is private and" if value is table else f"holds private data of `{source.name}` and"
             self.report.add(
                 "PrivateValue", f"{name} {state} {verb}", expr.span, label=f"private since line {source.span.line}",
-                help=help or f"measure it: {_example(source)}", notes=table.trail,
+                help=help or f"measure it: {_example(source, expr)}", notes=table.trail,
             )  # fmt: skip
         return True
 
@@ -274,6 +278,7 @@ class Labels:
         wrong = arity_error(name, params, len(node.args), [keyword.name for keyword in node.keywords])
         if wrong and self.sure:
             other = {"rho", "delta"} & {keyword.name for keyword in node.keywords}
+            help = other_call(name, node) or help
             if other and any(param.name == "epsilon" for param in params):
                 tail = "; amounts in rho draw Gaussian noise" if "rho" in other and name in ADDITIVE else ""
                 amount = "rho 0.1" if "rho" in other else "epsilon 0.1 delta 1e-6"
@@ -298,6 +303,8 @@ class Labels:
             else:
                 param = named.get(node.keywords[at - len(node.args)].name)
             fault = kinds.of_argument(name, param.takes, value, expr.span) if param is not None else None
+            if param is not None and param.takes in kinds.COLUMNS and fault is None:
+                fault = _of_columns(name, param.takes, value, bound[0][1])
             if fault is not None:
                 self.misused(fault if fault.help else replace(fault, help=usage), expr)
                 return False
@@ -343,6 +350,15 @@ class Labels:
             self.report.add("TypeError", message, expr.span, label=f"no {kind}")
 
 
+def _of_columns(function: str, takes: str, value: Any, table: Any) -> Diagnostic | None:
+    """Why a function of the library does not take the columns of these names."""
+    names = value if isinstance(value, list) else [value]
+    if not isinstance(table, Handle) or table.schema is None:
+        return None
+    faults = (kinds.of_column(function, takes, name, table.schema) for name in names if isinstance(name, str))
+    return next(filter(None, faults), None)
+
+
 def source_text(node: n.Expr) -> str:
     """The name that is called."""
     match node:
@@ -351,6 +367,10 @@ def source_text(node: n.Expr) -> str:
     return "f"
 
 
-def _example(source: n.Private) -> str:
+def _example(source: n.Private, rows: n.Expr | None = None) -> str:
+    """A count of a source, or of its rows under a condition where it is indexed by one."""
     cube = isinstance(source.source, n.Call) and source.source.function == n.Name("counts", span=source.span)
-    return f"{{{{ select {'sum(values)' if cube else 'count(*)'} from {source.name} with epsilon 0.1 }}}}"
+    test = rows.args[0] if isinstance(rows, n.Index) and len(rows.args) == 1 else None
+    text = test.span.text.replace(f"{source.name}.", "") if isinstance(test, n.Binary | n.Logic) else ""
+    where = f" where {text}" if text else ""
+    return f"{{{{ select {'sum(values)' if cube else 'count(*)'} from {source.name}{where} with epsilon 0.1 }}}}"

@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection
 
 from jostle.check.former import NAMES, PARAMETERS
+from jostle.check.methods import of_call
 from jostle.check.modules import Modules
 from jostle.check.report import Report
 from jostle.check.scopes import Scope, blocks, bound_in
@@ -17,7 +18,7 @@ from jostle.diagnostics import did_you_mean
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS, DOMAINS
 from jostle.language.forms import ambiguity, is_condition, selects_rows
-from jostle.language.methods import MODULES, Written, of_function
+from jostle.language.methods import MODULES, OF_TABLES
 from jostle.language.operations import ROW_FUNCTIONS
 from jostle.language.other_languages import way
 from jostle.resources import folder
@@ -222,10 +223,12 @@ class Names:
         return isinstance(node.value, n.Name) and node.value.id in MODULES and not scope.holds(node.value.id)
 
     def _of_python(self, node: n.Attribute, call: n.Call | None = None) -> None:
-        args, written = (call.args, _written(call)) if call is not None else ((), Written(""))
+        args = call.args if call is not None else ()
         here = f"write `{node.name}`" if node.name in BUILTINS else "functions have no module before them"
-        help = of_function(node.name, written) or way(node.name, args) or here
-        message = f"`{node.span.text}` is of Python, whose modules are not here"
+        help = of_call(node.name, call, self._columns) or way(node.name, args) or here
+        of_r = isinstance(node.value, n.Name) and node.value.id == "is"
+        home = "R, whose functions" if of_r else "Python, whose modules"
+        message = f"`{node.span.text}` is of {home} are not here"
         self._report.add("NameError", message, node.span, label="unknown name", help=help)
 
     def _inside(self, names: tuple[str, ...], scope: Scope) -> Scope:
@@ -243,13 +246,34 @@ class Names:
             self._of_python(call.function, call)
         else:
             self._expr(call.function, scope, rows=rows)
+        if self._is_told(call.function, scope):
+            return
         for place, arg in enumerate(call.args):
-            self._expr(arg, scope, rows=rows or (on_rows and place > 0))
+            if not self._is_bare_column(arg, call.function, scope):
+                self._expr(arg, scope, rows=rows or (on_rows and place > 0))
         function = self._function_of_language(call.function, scope)
         for keyword in call.keywords:
             if (function, keyword.name) in PARAMETERS:
                 self.former[keyword.span] = keyword.name, PARAMETERS[function, keyword.name]
             self._expr(keyword.value, scope, rows=rows or on_rows)
+
+    def _is_bare_column(self, arg: n.Expr, function: n.Expr, scope: Scope) -> bool:
+        """Whether a column is given to a function of the library by its bare name, which is told."""
+        of_library = isinstance(function, n.Name) and function.id in self._library and function.id not in BUILTINS
+        if not (of_library and isinstance(arg, n.Name)) or scope.holds(arg.id) or arg.id not in self._columns:
+            return False
+        self._unknown.append((arg.id, arg.span, f'a column is named by a text: write `"{arg.id}"`'))
+        return True
+
+    def _is_told(self, function: n.Expr, scope: Scope) -> bool:
+        """Whether what is called has a way out that replaces its arguments too: `exists (…)`, `t.filter(…)`."""
+        if isinstance(function, n.Name):
+            return not scope.holds(function.id) and bool(way(function.id))
+        while isinstance(function, n.Attribute | n.Call | n.Index):
+            before, function = function, function.function if isinstance(function, n.Call) else function.value
+            if isinstance(before, n.Attribute) and isinstance(function, n.Name):
+                return before.name in OF_TABLES and function.id in self._columns.values()
+        return False
 
     def _built_in_function(self, function: n.Expr, scope: Scope) -> str:
         """The built-in that is called, or an empty text."""
@@ -349,7 +373,7 @@ class Names:
             return
         if not scope.holds(name):
             names = {*scope.visible(), *more}
-            called = of_function(name, _written(call)) if call is not None else self._of_column(name)
+            called = of_call(name, call, self._columns) if call is not None else self._of_column(name)
             args = call.args if call is not None else ()
             self._unknown.append((name, span, called or way(name, args) or _way_out(name, names)))
             return
@@ -362,11 +386,6 @@ class Names:
         early = self._ready is not None and name in self._mine and name not in self._ready
         if early and not self._always.holds(name) and _innermost(name, scope) is _top(scope, self._always):
             self._unknown.append((name, span, "it is given a value further down; move that line up"))
-
-
-def _written(call: n.Call) -> Written:
-    """A call's arguments as they stand in the program."""
-    return Written("", [arg.span.text for arg in call.args], [(k.name, k.value.span.text) for k in call.keywords])
 
 
 def _way_out(name: str, names: Collection[str]) -> str:

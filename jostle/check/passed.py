@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from jostle.check.abstract.kinds import TAKEN
+from jostle.check.abstract.kinds import COLUMNS, TAKEN
 from jostle.check.abstract.values import Signature
 from jostle.check.scopes import bound_in
 from jostle.language.builtins import BUILTINS
@@ -19,6 +19,13 @@ from jostle.syntax.walk import children
 
 OF_KERNELS = {"shape": "shape", "workload": "queries", "matrix": "items", "seed": "number", "ridge": "number"}
 """What a kernel of the library takes, by the names that the parameters of all kernels have."""
+
+
+OF_COLUMNS = {
+    "_number_column": "number column", "_number_columns": "number column", "_values": "column of values",
+    "_column": "column", "_columns": "column",
+}  # fmt: skip
+"""What helpers of the library take in their second place: names of columns of the table in the first."""
 
 
 _PERHAPS = (n.Conditional, n.Logic, n.Lambda, n.Comprehension, n.Over, n.Part, n.Query, n.Select)
@@ -33,9 +40,14 @@ def passed_on(function: n.Def, known: Mapping[str, Signature]) -> dict[str, str]
         if not isinstance(call.function, n.Name) or call.function.id in mine:
             continue
         for arg, param in _given(call, _parameters(call.function.id, known)):
-            if isinstance(arg, n.Name) and arg.id in mine and param.takes:
-                takes.setdefault(arg.id, []).append(_taken(call, param))
-    return {name: min(words, key=lambda word: len(TAKEN[word])) for name, words in takes.items()}
+            named = arg.items if isinstance(arg, n.ListOf) and param.takes in COLUMNS else [arg]
+            for part in named if param.takes else ():
+                if isinstance(part, n.Name) and part.id in mine:
+                    takes.setdefault(part.id, []).append(_taken(call, param))
+    if function.name in OF_COLUMNS:
+        takes[function.params[1].name] = [OF_COLUMNS[function.name]]
+    order = [*TAKEN]
+    return {name: min(words, key=lambda word: (len(TAKEN[word]), order.index(word))) for name, words in takes.items()}
 
 
 def _parameters(name: str, known: Mapping[str, Signature]) -> Sequence[Parameter]:
@@ -69,6 +81,8 @@ def _calls(body: Sequence[n.Stmt]) -> Iterator[n.Call]:
                 yield node
             if isinstance(node, n.Block):
                 yield from _calls(node.body)
+            elif isinstance(node, n.Comprehension):
+                waiting.append(node.source)
             elif not isinstance(node, _PERHAPS):
                 waiting += children(node)
         if isinstance(statement, n.Return):

@@ -6,6 +6,7 @@ whether it reports something, since what comes later would only repeat it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -158,17 +159,30 @@ def _check_forms(select: n.Select, columns: Mapping[str, Any], report: Report) -
     of = next(iter(columns), "")
     for call in (call for column in select.columns for call in aggregates(column.value)):
         row = AGGREGATES[call.function.id]  # type: ignore[union-attr]
+        of_groups = next((part for arg in call.args for part in aggregates(arg)), None)
+        if of_groups is not None:
+            one, keys = of_groups.span.text, ", ".join(key.span.text for key in select.keys) or "city"
+            written = f"{row.name}(select {one} from {select.table.span.text} groupby {keys} with epsilon 0.1)"
+            message = f"`{row.name}` is of rows, and `{one}` is measured of groups"
+            report.add("TypeError", message, of_groups.span, help=f"write `{{{{ {written} }}}}`")
+            return True
         if len(call.args) != row.expressions + row.numbers or call.keywords:
             fault = of_form(row, of)
             report.add(fault.kind, fault.message, call.span, help=fault.help)
             return True
-    for inner in every(select.where) if select.where is not None else ():
+    parts = list(every(select.where)) if select.where is not None else []
+    for inner in () if any(map(_is_exists, parts)) else parts:
         if isinstance(inner, n.Select) and not any(_has_aggregate(column.value) for column in inner.columns):
             key = inner.columns[0].value.span.text
             help = f"join the tables: `from {select.table.span.text} join {inner.table.span.text} on {key}`"
             report.add("TypeError", "a select gives aggregates, not rows", inner.span, label="no aggregate", help=help)
             return True
     return False
+
+
+def _is_exists(node: n.Node) -> bool:
+    """Whether this is `exists (select …)`, whose name is told."""
+    return isinstance(node, n.Call) and isinstance(node.function, n.Name) and node.function.id.lower() == "exists"
 
 
 def _check_released(
@@ -257,12 +271,17 @@ def _check_bare(select: n.Select, owner: Handle, report: Report) -> bool:
     """A select of columns only would hand out rows."""
     if any(_has_aggregate(column.value) for column in select.columns):
         return False
+    inner = select.table
+    help = f"measure them: `count(*)`, `avg({select.columns[0].value.span.text})`"
+    if isinstance(inner, n.Select) and re.search(r"(?i)\bgroup ?by\b", inner.span.text):
+        answers = inner.span.text.removeprefix("(").removesuffix(")")
+        help = f"the groups of the inner select are answers: write `{{{{ {answers} with epsilon 0.1 }}}}`"
     report.add(
         "PrivateValue",
         "this select would hand out private rows",
         select.columns[0].span,
         label=f"no aggregate, and private since line {owner.declared.span.line}",
-        help=f"measure them: `count(*)`, `avg({select.columns[0].value.span.text})`",
+        help=help,
         notes=owner.trail,
     )
     return True

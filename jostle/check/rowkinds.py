@@ -6,6 +6,7 @@ described in the text is not looked at.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
@@ -30,6 +31,7 @@ from jostle.syntax.walk import children
 _ARITHMETIC = frozenset({"+", "-", "*", "/", "%", "^"})
 _MOMENTS = ("date", "time")
 OPEN_KINDS = ("text", *_MOMENTS)
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d)?)?")
 _APART = (n.Attribute, n.Query, n.Select, n.Lambda, n.Comprehension, n.Over)  # whose parts are no rows' own
 
 
@@ -99,9 +101,19 @@ class RowKinds:
 
     def _way_out(self, node: n.Expr) -> str:
         """What to write in place of a column and a constant of two kinds, or of a text that is calculated with."""
+        match node:
+            case n.Logic(op="or", operands=(n.Binary(op="==", left=left, right=n.String() as first), *others)):
+                if all(isinstance(other, n.String) for other in others):
+                    texts = [one.span.text for one in (first, *others)]
+                    each = " or ".join(f"{left.span.text} == {text}" for text in texts)
+                    return f"write `{left.span.text} in [{', '.join(texts)}]`, or `{each}`"
         if not isinstance(node, n.Binary):
             return ""
         op, left, right = node.op, node.left, node.right
+        if op in COMPARISONS and isinstance(right, n.String) and _MOMENT.fullmatch(right.value) and (
+            self._kind(left) in _MOMENTS
+        ):  # fmt: skip
+            return f"a date has no quotes: write `{left.span.text} {op} {right.value.replace(' ', 'T')}`"
         if op in COMPARISONS and isinstance(right, n.String) and _is_number(right.value):
             return f"write `{left.span.text} {op} {right.value}`"
         kinds = [(side, self._kind(side)) for side in (left, right)]

@@ -26,6 +26,7 @@ OF_VALUES = {
         "replace": "replace(<it>, <0>, <1>)", "startswith": "starts_with(<it>, <0>)",
         "endswith": "ends_with(<it>, <0>)", "split": "part(<it>, <0>, 1)", "find index": "contains(<it>, <0>)",
         "format": "<filled> + str(<0>)", "match search": "matches(<it>, <0>)", "contains": "contains(<it>, <0>)",
+        "join": "for x in <0>: s = x if s == \"\" else s + <it> + x",
     }),
     "a list": _named({
         "append add": "<it> = append(<it>, <0>)", "extend": "<it> = <it> + <0>", "sort": "<it> = sorted(<it>)",
@@ -41,7 +42,9 @@ OF_VALUES = {
     }),
     "a grouped result": _named({
         "mean": "avg(<it>.<column>)", "sum max min": "<name>(<it>.<column>)", "head": "<it>[0]", "iloc": "<it>[0]",
-        "loc": "[r for r in <it> if r.<key> == \"…\"][0]", "to_csv": "release <it>", "iterrows": "for r in <it>",
+        "loc at": "[r for r in <it> if r.<key> == <0>][0]\n[r for r in <it> if r.<key> == \"…\"][0]",
+        "plot hist": "plot(\"<column>\", x = <it>.<key>, y = <it>.<column>, kind = \"bars\")",
+        "to_dict to_dicts": "list(<it>)", "to_csv": "release <it>", "iterrows": "for r in <it>",
         "reset_index to_frame": "table(<it>)",
         "size length shape count": "len(<it>)", "sort_values": "sorted(list(<it>), lambda r: r.<column>)",
     }),
@@ -57,11 +60,15 @@ OF_COLUMNS = {
     **{name: "{{ select " + of + "(<column>) from <it> with epsilon 0.1 }}" for name, of in _AGGREGATES.items()},
     **_named({
         "nunique": "{{ select count(distinct <column>) from <it> with epsilon 0.1 }}",
-        "quantile percentile": "{{ select quantile(<column>, 0.5) from <it> with epsilon 0.1 }}",
+        "quantile percentile": "{{ select quantile(<column>, <share>) from <it> with epsilon 0.1 }}",
         "value_counts unique": "{{ select count(*) as n from <it> groupby <column> with epsilon 0.1 }}",
         "fillna": "derive(<it>, <column> = coalesce(<column>, <0>))",
         "isna isnull": "where(<it>, <column> is missing)", "notna notnull": "where(<it>, <column> is not missing)",
-        "str": "derive(<it>, <column> = <method>(<column>))", "hist plot": "histogram(<it>, x = <column>)",
+        "str": "derive(<it>, <column> = <method>(<column>))", "dt": "derive(<it>, <method> = <method>(<column>))",
+        "crosstab table": "{{ select count(*) as n from <it> groupby <column>, <other> with epsilon 0.1 }}",
+        "cut qcut": "use classifiers` and `binned(<it>, \"<column>\", <0list>)\ngroupby floor(<it>.<column> / 10)",
+        "to_datetime": "derive(<it>, <column> = date(<column>))",
+        "hist plot": "histogram(<it>, x = <column>)",
         "between": "where(<it>, <column> between <0> and <1>)", "isin": "where(<it>, <column> in <0>)",
         "apply map astype": "derive(<it>, <column> = f(<column>))",
         "corr": "use statistics` and `correlation(<it>, \"<column>\", \"<other>\")",
@@ -70,19 +77,24 @@ OF_COLUMNS = {
 """Of a column that was taken out of a table, by the method that is called on it."""
 
 OF_TABLES = _named({
-    "head tail sample iloc iterrows itertuples values to_numpy info shape size count rows": _COUNT,
+    "head tail sample iloc iterrows itertuples values to_numpy info shape": _COUNT,
+    "size count rows height len nrow dim lazy collect": _COUNT,
+    "unique distinct drop_duplicates": "{{ select count(distinct <0bare>) from <it> with epsilon 0.1 }}",
     "describe summary": "use statistics` and `describe_numeric(<it>, \"<number>\")",
     "mean median sum min max std var": "{{ select <aggregate>(<number>) from <it> with epsilon 0.1 }}",
     "groupby group_by": "{{ select count(*) as n from <it> groupby <0bare> with epsilon 0.1 }}",
     "value_counts": _GROUPS,
     "sort_values sort order_by nlargest":
         "{{ select count(*) as n from <it> groupby <key> order by n desc with epsilon 0.1 }}",
-    "query filter loc": "where(<it>, <0bare>)",
+    "query filter loc": "where(<it>, <0row>)",
     "merge join": "{{ select count(*) from <it> join <0> on <on> with epsilon 0.1 }}",
     "dropna": "where(<it>, <number> is not missing)", "fillna": "derive(<it>, <number> = coalesce(<number>, <0>))",
-    "assign mutate": "derive(<it>, <keywords>)", "rename": "derive(<it>, name = <number>)",
+    "assign mutate with_columns": "derive(<it>, <keywords>)", "rename": "derive(<it>, name = <number>)",
     "drop select": "pick(<it>, <number>)",
-    "apply agg pivot_table pipe": _GROUPS, "hist plot": "histogram(<it>, x = <number>)",
+    "apply agg pipe": _GROUPS,
+    "pivot_table pivot":
+        "{{ select avg(<values>) as <values> from <it> groupby <index> with epsilon 0.1 }}\n" + _GROUPS,
+    "hist plot": "histogram(<it>, x = <number>)",
     "corr": "use statistics` and `correlation_matrix(<it>, [\"<number>\", …])",
 })  # fmt: skip
 """Of a table itself."""
@@ -94,35 +106,56 @@ OF_FUNCTIONS = _named({
     "read_csv read_parquet read_table open read_excel": "table(<0>)", "ifelse where": "<1> if <0> else <2>",
     "argmax": "idxmax(<0>)", "argmin": "idxmin(<0>)", "nrow": "len(<0>)", "randint": "sample(<all>)",
     "sqrt exp log floor ceil abs sum median max min": "<name>(<all>)", "dict": "{<keywords>}",
-    "cut qcut": "groupby floor(<0> / 10)", "input": "param answer = \"\"", "percentile": "quantile(<0>, 0.5)",
+    "cut qcut": "groupby floor(<0> / 10)", "to_datetime": "date(<0>)", "na null": "<0> == none",
+    "seq": "[i for i in <0>..<1> if (i - <0>) % <2> == 0]\n<0>..<1>", "length": "len(<0>)",
+    "input": "param answer = \"\"", "quantile percentile": "quantile(<0>, <share>)",
 })  # fmt: skip
 """Of functions of Python and R, also as `np.mean(…)`; `<all>` stands for all arguments by place."""
 
 MODULES = frozenset({
     "np", "numpy", "pd", "pandas", "math", "statistics", "plt", "pl", "polars", "random", "datetime", "re", "os", "sys",
-    "json", "scipy", "sklearn",
+    "json", "scipy", "sklearn", "is", "stats",
 })  # fmt: skip
-"""Modules of Python by the names that programs give them."""
+"""Modules of Python by the names that programs give them; and `is`, as in `is.na` of R."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """How a method stands in a program: what it is of, its arguments by place, and those by name."""
+    """How a method stands in a program: what it is of, its arguments by place, and those by name.
+
+    A form may have several lines, of which the first is meant that has nothing missing.
+    """
 
     it: str
     args: Sequence[str] = ()
     keywords: Sequence[tuple[str, str]] = ()
 
     def filled(self, form: str, **more: str) -> str:
-        """A form with these words in it; empty where one is missing."""
+        """The first line of a form that has all its words, with them in it; empty where none has."""
         words = {"it": self.it, **{name: _bare(text) for name, text in self.keywords}, **more}
         words["keywords"] = ", ".join(f"{name} = {text}" for name, text in self.keywords)
         words["all"] = ", ".join(self.args)
         words["filled"] = re.sub(r"%[dsif]|\{\}", "", self.it)
+        words["share"] = share(next(iter(self.args[-1:]), "0.5"))
         for at, arg in enumerate(self.args):
-            words |= {str(at): arg, f"{at}bare": _bare(arg)}
-        missing = not all(words.get(name) for name in _PLACE.findall(form))
-        return "" if missing else _PLACE.sub(lambda place: words[place[1]], form)
+            words |= {str(at): arg, f"{at}bare": _bare(arg), f"{at}row": _of_row(_bare(arg))}
+            words[f"{at}list"] = arg if arg.startswith("[") else ""
+        fitting = (line for line in form.split("\n") if all(map(words.get, _PLACE.findall(line))))
+        return _PLACE.sub(lambda place: words[place[1]], next(fitting, ""))
+
+
+def share(text: str) -> str:
+    """The place of a quantile as it is written, a part of 1, also of so many hundredths; the middle of no number."""
+    try:
+        number = float(text)
+    except ValueError:
+        return text if text.isidentifier() else "0.5"
+    return f"{number / 100 if number > 1 else number:g}"
+
+
+def _of_row(text: str) -> str:
+    """An expression of polars on columns, `pl.col("age") > 40`, as one on rows."""
+    return re.sub(r"""\b(?:pl\.)?col\(["'](\w+)["']\)""", r"\1", text)
 
 
 def _bare(text: str) -> str:
@@ -147,6 +180,12 @@ def of_column(column: str, method: str, written: Written, *, numeric: bool, inne
     forms = (OF_COLUMNS.get(method, usual), usual)
     lines = (written.filled(form, column=column, method=inner, other=other) for form in forms)
     return _write(next(filter(None, lines)))
+
+
+def of_groups(written: Written, column: str, method: str) -> str:
+    """The way out of an aggregate of a column in the groups of a table, or an empty text."""
+    form = "{{ select <aggregate>(<column>) as <column> from <it> groupby <0bare> with epsilon 0.1 }}"
+    return _write(written.filled(form, column=column, aggregate=_AGGREGATES.get(method, "")))
 
 
 def of_function(name: str, written: Written) -> str:

@@ -41,12 +41,20 @@ def misfit(op: str, left: str, right: str, written: tuple[str, str] = ("", "")) 
     elif op[0] in "<>":
         message = f"`{op}` compares numbers or texts, not {left} and {right}"
         if not kinds & {"none", "a date", "a time"}:
-            help = _read(left, written) if kinds == {"a number", "a text"} else "compare one of its numbers"
+            help = _read(left, written) if kinds == {"a number", "a text"} else _of_each(op, one, two)
     elif "a text" in kinds:
         joins = op == "+" or (op == "%" and left == "a text")
         help = _joined(left, written) if joins else _read(left, written)
         message = "`%` is the remainder of numbers, and fills no text" if op == "%" and joins else message
     return Diagnostic("TypeError", message, help=help)
+
+
+def _of_each(op: str, one: str, two: str) -> str:
+    """The way out of a list, or a column of a result, that is compared: the items, or the groups, that are meant."""
+    column = re.fullmatch(r"(\w+)\.(\w+)", one)
+    if column is None:
+        return f"compare each: `[x for x in {one} if x {op} {two}]`"
+    return f"compare each: `[r for r in {column[1]} if r.{column[2]} {op} {two}]`"
 
 
 def _joined(left: str, written: tuple[str, str]) -> str:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from jostle.language.methods import share
 from jostle.syntax import nodes as n
 
 _WINDOWS = "shares are `g.n / sum(g.n)` of a result; `up to 1 row by date desc` reads one row of each person"
 _CLOCK = "the day itself, such as `2024-03-01`: a program has no clock"
 _TEXTS = "`groupby x` for how often each text occurs: texts of rows are not handed out"
-_MEMBERS = "`city in [row.city for row in u]`, where u is public, or `join u on city`"
 _INSTEAD = {
     "null": "`none`", "nil": "`none`", "None": "`none`", "NULL": "`none`", "True": "`true`", "False": "`false`",
     "nan": "`none`", "na": "`none`", "undefined": "`none`", "type": "nothing: `:type NAME` tells it in `jostle repl`",
@@ -30,8 +30,11 @@ _INSTEAD = {
     "var_pop": "`var(x)`, which is the sample's", "stddev_pop": "`stddev(x)`, which is the sample's",
     "corr(x, y)": "`covariance(x, y) / (stddev(x) * stddev(y))`", "approx_count_distinct(x)": "`count(distinct x)`",
     "countif(c)": "`count(1 if c else none)`", "count_if(c)": "`count(1 if c else none)`",
-    "sumif(x, c)": "`sum(x if c else 0)`", "percentile_cont": "`quantile(x, 0.5)`", "percentile": "`quantile(x, 0.5)`",
-    "approx_quantiles": "`quantile(x, 0.25) as low, median(x) as middle, …`",
+    "sumif(x, c)": "`sum(x if c else 0)`", "percentile_cont": "`quantile(x, 0.5)`",
+    "percentile(x, share)": "`quantile(x, share)`",
+    "approx_quantiles(x, y)": "`quantile(x, 0.25) as low, median(x) as middle`, and so on",
+    "safe_divide(x, y)": "`x / y`, which is none where y is 0", "div0(x, y)": "`x / y`, which is none where y is 0",
+    "library": "`use statistics`, or another module of the library", "require": "`use statistics`, or another module",
     "iif(c, x, y)": "`x if c else y`", "nullif(x, y)": "`none if x == y else x`", "isnan(x)": "`x is missing`",
     "isnull(x)": "`x is missing`", "isnull(x, y)": "`coalesce(x, y)`", "isna(x)": "`x is missing`",
     "ifnull(x, y)": "`coalesce(x, y)`", "nvl(x, y)": "`coalesce(x, y)`", "fillna(x, y)": "`coalesce(x, y)`",
@@ -53,7 +56,7 @@ _INSTEAD = {
     "to_char(x)": "`text(x)`", "strptime": "`time(x, \"%d/%m/%Y\")`", "parse_date": "`date(x, \"%d/%m/%Y\")`",
     "parse_time": "`time(x, \"%I:%M %p\")`", "dayofweek(x)": "`weekday(x)`", "dow(x)": "`weekday(x)`",
     "at_timezone(x, y)": "`in_zone(x, y)`", "current_date": _CLOCK, "current_timestamp": _CLOCK, "now": _CLOCK,
-    "getdate": _CLOCK, "today": _CLOCK, "exists": _MEMBERS, "row_number": _WINDOWS, "rank": _WINDOWS,
+    "getdate": _CLOCK, "today": _CLOCK, "row_number": _WINDOWS, "rank": _WINDOWS,
     "lag": _WINDOWS, "lead": _WINDOWS,
 }  # fmt: skip
 _CALLS: dict[str, dict[int, tuple[list[str], str]]] = {}
@@ -66,6 +69,8 @@ for _key, _help in _INSTEAD.items():
 def way(name: str, args: Sequence[n.Expr] = ()) -> str:
     """What to write instead of a word of another language, called with these arguments; empty where it is none."""
     forms = _CALLS.get(name.lower(), _CALLS.get(name))
+    if name.lower() == "exists":
+        return _partner(args)
     if forms is None:
         return ""
     if len(args) not in forms or not args:
@@ -73,6 +78,19 @@ def way(name: str, args: Sequence[n.Expr] = ()) -> str:
     parameters, help = forms[len(args)]
     texts = dict(zip(parameters, args, strict=True))
     return "write " + re.sub(r"(?<![\w%\"'])[a-z]+(?![\w(\"'])|part(?=\()", lambda m: _put(m, texts), help)
+
+
+def _partner(args: Sequence[n.Expr]) -> str:
+    """The join that `exists (select … from u where u.k = t.k)` means; of several rows with one k see `per person`."""
+    table, key = "u", "k"
+    for select in args:
+        if isinstance(select, n.Select):
+            table = select.table.span.text
+            match select.where:
+                case n.Binary(op="==" | "=", left=n.Attribute(name=key)):
+                    return f"write `join {table} on {key}`"
+    rows = f"`{key} in [row.{key} for row in {table}]`"
+    return f"write `join {table} on {key}`, where `{key}` is a column of both, or {rows}"
 
 
 def _put(word: re.Match[str], args: dict[str, n.Expr]) -> str:
@@ -85,6 +103,8 @@ def _put(word: re.Match[str], args: dict[str, n.Expr]) -> str:
         text = span.source.line(span.line)[span.column - 1 : span.end_column - 1]
     if word[0] == "part":
         return text.strip("\"'")
+    if word[0] == "share":
+        return share(text)
     alone = word.string[word.start() - 1] in "(`" and word.string[word.end()] in ",)`"
     compound = isinstance(arg, n.Binary | n.Logic | n.Conditional | n.Unary) and not text.startswith("(")
     return f"({text})" if compound and not alone else text

@@ -7,7 +7,7 @@ publishes about it: that it exists and its header. What a private source is made
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -202,5 +202,13 @@ def check_columns(schema: Any, columns: Any, span: Span | None, *, private: bool
         if name not in columns:
             names = f"the columns are {', '.join(list(columns)[:12])}"
             listed = "" if private else did_you_mean(name, columns) or names
-            hint = "names are as in the file's header: its first line, and in its case"
+            hint = _apart(columns) or "names are as in the file's header: its first line, and in its case"
             raise refuse("DataError", f"there is no column `{name}`", span, help=listed or hint)
+
+
+def _apart(columns: Sequence[str]) -> str:
+    """The way out where a header is one name with signs in it that stand between names; it tells no name."""
+    from jostle.engine.duckdb.csvfile import SEPARATORS
+
+    marks = [mark for mark in SEPARATORS if len(columns) == 1 and mark in columns[0]]
+    return f"its first line is one name in all: write `separator = \"{marks[0]}\"`" if marks else ""

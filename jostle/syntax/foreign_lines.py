@@ -12,7 +12,7 @@ from functools import cache
 
 from jostle.diagnostics import Diagnostic
 from jostle.resources import folder
-from jostle.source import Span
+from jostle.source import Source, Span
 from jostle.syntax.messages import ErrorPlace, as_line
 
 _END_OF_SELECT = r"(?=\s+with\b|\s*\}\})"
@@ -41,17 +41,22 @@ def foreign_lines() -> tuple[ForeignLine, ...]:
 
 
 def by_line(place: ErrorPlace) -> Diagnostic | None:
+    """What is said of a line of another language at a place where a text does not parse."""
+    return at_line(place.source, place.span)
+
+
+def at_line(source: Source, place: Span) -> Diagnostic | None:
     """What is said of a line of another language at this place."""
-    text = place.source.line(place.span.line)
+    text = source.line(place.line)
     line, indented = text.strip(), len(text) - len(text.lstrip())
-    at = place.span.column - 1 - indented
+    at = place.column - 1 - indented
     for foreign in foreign_lines():
         for match in foreign.pattern.finditer(line):
             if match.start() <= at <= match.end():
                 group: int | str = "at" if "at" in foreign.pattern.groupindex else 0
                 first, last = (indented + end + 1 for end in match.span(group))
-                span = Span(place.source, place.span.line, first, place.span.line, max(last, first + 1))
-                return place.error(foreign.message, span=span, help=_way_out(foreign, match, line))
+                span = Span(source, place.line, first, place.line, max(last, first + 1))
+                return Diagnostic("SyntaxError", foreign.message, span, help=_way_out(foreign, match, line))
     return None
 
 

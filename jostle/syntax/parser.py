@@ -17,8 +17,9 @@ from jostle.source import Source
 from jostle.syntax import nodes as n
 from jostle.syntax.builder import Builder
 from jostle.syntax.common_mistakes import after_parsing, explain
+from jostle.syntax.foreign_lines import at_line
 from jostle.syntax.layout import Layout, LayoutError, NoBlock, unclosed
-from jostle.syntax.messages import ErrorPlace, from_layout
+from jostle.syntax.messages import ErrorPlace, from_layout, token_span
 from jostle.syntax.tables import load
 from jostle.syntax.walk import too_deep
 
@@ -93,6 +94,9 @@ def _run(lark: Lark, layout: Layout, source: Source) -> n.Program:
     try:
         program: n.Program = lark.parse(source.text)  # type: ignore[assignment]
     except LayoutError as error:
+        foreign = at_line(source, token_span(error.token, source)) if error.token.startswith("{{") else None
+        if foreign is not None:
+            raise Refusal(foreign) from None
         at_end = isinstance(error, NoBlock) and (error.token.end_pos or 0) >= len(source.text)
         raise (_Unfinished if at_end else Refusal)(from_layout(error, source)) from None
     except UnexpectedToken as error:

@@ -150,3 +150,28 @@ PASSED = {
 @pytest.mark.parametrize("case", PASSED)
 def test_passed(case: str) -> None:
     assert refused(PASSED[case]) == ""
+
+
+PEOPLE = (
+    'private p = table("others.csv") described by {{{}, hours: 0..60, sex: {{"Female", "Male"}}}} protecting rows '
+    "budget epsilon 99\n"
+)
+COLUMNS = {
+    "age": "0..99", "height": "0.0..2.5", "city": '{"Ames", "Cork"}', "note": "text", "size": "real", "nowhere": "",
+}  # fmt: skip
+OF_STATISTICS = (
+    'crosstab(p, "{}", "sex")', 'top_k(p, "{}", 1)', 'describe_numeric(p, "{}")', 'correlation(p, "{}", "hours")',
+    'linear_regression(p, "{}", ["hours"])', 'linear_regression(p, "hours", ["sex", "{}"])',
+    'logistic_regression(p, "sex", ["{}"])', 'compare(p, "{}", "sex")',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("call", OF_STATISTICS)
+def test_columns_of_the_library(call: str, session: Session) -> None:
+    """A column is refused by the check where it is by the run, and nowhere else."""
+    described = ", ".join(f"{name}: {domain}" for name, domain in COLUMNS.items() if domain)
+    session.execute(Source("p", "use statistics\n" + PEOPLE.format(described)))
+    for name in COLUMNS:
+        line = f"x = {call.format(name)} with epsilon 1\n"
+        said = Session().check(Source("p.jst", "use statistics\n" + PEOPLE.format(described) + line))
+        assert bool(said) != runs(line, session), line

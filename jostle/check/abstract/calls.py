@@ -370,6 +370,8 @@ def transfer_attribute(value: Any, name: str) -> Any:
         return Maker(value.options, value.features, picks=True)
     if isinstance(value, Range) and name in ("low", "high"):
         return value.low if name == "low" else value.high
+    if isinstance(value, Kind) and name in value.fields:
+        return Kind(kinds.LIST)
     if isinstance(value, Handle):
         if value.kind == "column" and name == "name":
             return value.name

@@ -7,7 +7,7 @@ the vector that it is calculated with.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from jostle.check.abstract.values import (
     PUBLIC,
     Builtin,
     Closure,
+    Domain,
     External,
     Handle,
     Items,
@@ -25,7 +26,7 @@ from jostle.check.abstract.values import (
     Set,
     Signature,
 )  # fmt: skip
-from jostle.diagnostics import Diagnostic
+from jostle.diagnostics import Diagnostic, did_you_mean
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.misfits import (
     READ,
@@ -104,6 +105,8 @@ def of_operator(node: n.Binary, left: Any, right: Any) -> Diagnostic | None:
     op, one, two = node.op, kind_of(left), kind_of(right)
     if one is None or two is None or op in ("==", "!=", "between", "not between"):
         return None
+    if op in ("+", "-", "*", "/", "%", "^") and any(isinstance(v, Kind) and v.name == LIST for v in (left, right)):
+        return None  # a column of a result is calculated with as a vector is
     texts, numbers = one == two == TEXT, one == two == NUMBER
     if op in ("in", "not in"):
         fits = texts or two in (LIST, SET, RECORD, RANGE, GROUPED)
@@ -196,6 +199,9 @@ TAKEN = {
     "items": _MANY | {RECORD},
     "sized": _MANY | {RECORD, TEXT},
     "measured": frozenset({NUMBER, LIST, SET, CUBE, SCORE}),
+    "number column": frozenset({TEXT, LIST}),
+    "column of values": frozenset({TEXT, LIST}),
+    "column": frozenset({TEXT, LIST}),
 }
 """The kinds that a word of a signature allows, as far as they are known before a run."""
 WORDS = {
@@ -204,7 +210,10 @@ WORDS = {
     "table": "a table", "cube": "a cube of counts", "rows": "a table or a cube",
     "points": "a table, or a list of points", "queries": "a workload",
     "shape": "a cube of counts", "strategy": "a strategy of the library",
+    **dict.fromkeys(("number column", "column of values", "column"), "the name of a column"),
 }  # fmt: skip
+COLUMNS = ("number column", "column of values", "column")
+"""The words for the name of a column of the table that stands first, or a list of such names; the narrowest first."""
 
 
 OF_DATA = frozenset({"table", "cube", "rows", "points", "queries", "shape", "strategy", "measured"})
@@ -219,7 +228,8 @@ def of_argument(name: str, takes: str, value: Any, span: Span) -> Diagnostic | N
     if kind not in TAKEN[takes]:
         it = span.text
         ways = {
-            ("text", NUMBER): f"write `{name}(str({it}))`", ("text", LIST): f"write `[{name}(x) for x in {it}]`",
+            ("text", NUMBER): f"write `{name}(str({it}))`",
+            ("text", LIST): f"write `len({it})`" if name == "length" else f"write `[{name}(x) for x in {it}]`",
             ("numbers", NUMBER): f"write `{name}([{it}])`", ("sized", NUMBER): f"its digits are `{name}(str({it}))`",
             ("cube", TABLE): f"write `histogram({it}, x = age)` of one of its columns",
             ("measured", TABLE): f"write `size({it})` for all rows, `histogram({it}, x = age)` for those of each value",
@@ -237,6 +247,25 @@ def of_argument(name: str, takes: str, value: Any, span: Span) -> Diagnostic | N
     wrong = [item for item in inside if item in (TEXT, BOOLEAN, RECORD, FUNCTION)]
     if takes in ("numbers", "each") and wrong:
         return fault(f"`{name}` takes {WORDS[takes]}, and this list holds {wrong[0]}")
+    return None
+
+
+def of_column(function: str, takes: str, name: str, schema: Mapping[str, Any]) -> Diagnostic | None:
+    """Why a function of the library does not take a column of this name of a table with these columns."""
+    domain = schema.get(name, PUBLIC)
+    if name not in schema:
+        listed = "the columns are " + ", ".join(schema)
+        return fault(f"there is no column `{name}`", did_you_mean(name, schema) or listed, "NameError")
+    if isinstance(domain, Domain):
+        message = f"`{function}` needs the values or the range of `{name}`, which the description leaves open"
+        help = f'describe them: `{name}: {{"a", "b"}}`, or `{name}: 0..99`'
+        return fault(message, help, "OpenKeys")
+    if takes == "number column" and isinstance(domain, Set | list):
+        help = "`top_k` and `crosstab` are for listed values; `logistic_regression` is for two of them"
+        return fault(f"`{function}` takes a column of numbers, and `{name}` has listed values", help)
+    if takes == "column of values" and isinstance(domain, Range) and domain.real:
+        help = f"make it whole: `derive(t, whole = floor({name}))`"
+        return fault(f"`{function}` takes a column of listed values or whole numbers, and `{name}` is real", help)
     return None
 
 

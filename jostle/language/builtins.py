@@ -23,7 +23,7 @@ MODULES = {
     "cuts": ("count_partition", "bisection_costs", "boundaries", "tail_energy"),
     "selection": ("largest", "above_threshold", "above"),
     "classifiers": ("binned", "correct_count", "accuracy", "simulated_tables"),
-    "trees": ("entropy", "gini", "max_class", "split_rows"),
+    "trees": ("entropy", "gini", "leaf_counts", "level_sizes", "max_class", "split_rows"),
     "row_vectors": ("vectors", "prepaid", "noisy_moments", "noisy_sum", "coordinate_scores"),
     "graphical": ("noisy_samples", "perturbed_optimum", "distance"),
 }
@@ -156,6 +156,10 @@ row("coordinate_scores", "@rows, given, parameters = none, *, bound = 1",
     "The coordinates of a row kernel's sum and their negatives: scores.", Gives.SCORE, HANDLES, SCORES)  # fmt: skip
 row("correct_count", "@table: any, model, label", "How many rows a public classifier gets right: a score.", Gives.SCORE,
     HANDLES, SCORES, "rows_right")  # fmt: skip
+row("leaf_counts", "@table: any, tree, label", "How many rows of each class each leaf of a growing tree has: scores.",
+    Gives.SCORE, HANDLES, SCORES)  # fmt: skip
+row("level_sizes", "@table: any, tree", "How many rows each leaf has that a growing tree may split: scores.",
+    Gives.SCORE, HANDLES, SCORES)  # fmt: skip
 row("entropy", "@table, by, label, *, most", "How well a split tells classes apart, by entropy: a score.",
     Gives.SCORE, ROWS, SCORES)  # fmt: skip
 row("gini", "@table, by, label", "How well a split tells classes apart, by Gini's index: a score.", Gives.SCORE,

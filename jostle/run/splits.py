@@ -8,7 +8,8 @@ from jostle.diagnostics import refuse
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
 from jostle.privacy.kernel.handles import ColumnHandle, Handle, Table, handles_in
 from jostle.privacy.measurements.choices import NoisyScore
-from jostle.privacy.scores import splits
+from jostle.privacy.rows.leaves import PublicTree
+from jostle.privacy.scores import leaves, splits
 from jostle.privacy.transformations import disjoint, transform
 from jostle.run.faults import private_value
 from jostle.run.qualifiers import Qualifiers
@@ -33,11 +34,13 @@ def _score(name: str) -> Any:
         if not isinstance(table, Table):
             raise refuse("TypeError", f"`{name}` takes a table, not {kind_name(table)}", node.args[0].span)
         compiler = RowCompiler(table.domains, interp.eval, scope, Qualifiers.of(node.args[0], table.domains))
-        by, label = (_column(compiler, table, arg) for arg in node.args[1:])
         most = None
         for keyword in node.keywords:
             most = _bound(interp.eval(keyword.value, scope))
-        score = splits.split_score(interp.kernel, name, table, by, label, most)
+        label, tree = _column(compiler, table, node.args[2]), _tree(table, node.args[1], scope)
+        if tree is not None:
+            return leaves.level_splits(interp.kernel, name, table, tree, splits.split_key(*label, table), most)
+        score = splits.split_score(interp.kernel, name, table, _column(compiler, table, node.args[1]), label, most)
         return score if score.private else interp.kernel.measure(NoisyScore.of(score, None, None), node.span)
 
     return body
@@ -47,6 +50,39 @@ def _column(compiler: RowCompiler, table: Table, node: n.Expr) -> tuple[str, Row
     """A column by its name, its handle or a text, or an expression on rows."""
     expr, name = compiler.column_position(node)
     return (name or (expr.name if isinstance(expr, Column) else "this split")), expr
+
+
+def _tree(table: Table, node: n.Expr, scope: Scope) -> PublicTree | None:
+    """The growing tree that a variable holds, which stands where a column does for all that may be asked next."""
+    if not isinstance(node, n.Name | n.Variable) or (isinstance(node, n.Name) and node.id in table.domains):
+        return None
+    tree = getattr(scope.find(node.id), "tree", None)
+    return tree if isinstance(tree, PublicTree) else None
+
+
+def _growing(what: str, table: Any, tree: Any) -> tuple[Table, PublicTree]:
+    for handle in handles_in(tree):
+        raise private_value(handle, "is no tree")
+    if not isinstance(table, Table) or not isinstance(getattr(tree, "tree", None), PublicTree):
+        kinds = f"{kind_name(table)} and {kind_name(tree)}"
+        raise refuse("TypeError", f"`{what}` takes a table and a tree that grows, not {kinds}", help="`tree_start(…)`")
+    return table, tree.tree
+
+
+@builtin
+def _level_sizes(table: Any, tree: Any) -> Handle:
+    """`level_sizes(D, tree)`: how many rows are at each leaf that a growing tree may split."""
+    return leaves.level_sizes(*_growing("level_sizes", table, tree))
+
+
+@builtin
+def _leaf_counts(table: Any, tree: Any, label: Any) -> Handle:
+    """`leaf_counts(D, tree, class)`: how many rows of each class are at each leaf of a growing tree."""
+    name = label.name if isinstance(label, ColumnHandle) else label
+    table, public = _growing("leaf_counts", table, tree)
+    if not isinstance(name, str) or name not in table.domains:
+        raise refuse("NameError", "`leaf_counts` takes the class as a column of the table", help="or as its name")
+    return leaves.leaf_counts(table, public, name)
 
 
 def _bound(value: Any) -> int:

@@ -21,6 +21,7 @@ from jostle.kernels.classifiers.models import Classifier, Columns, Words, rows_o
 from jostle.kernels.errors import KernelError
 from jostle.kernels.rowprograms.decisions import Cells, node_cell, sums, tree_end
 from jostle.privacy.rows.expressions import Expression, clamp
+from jostle.privacy.rows.leaves import walked
 
 ANSWERS = ("leaf", "margin", "confident")
 VOTES = ("counts", "votes", "shares")
@@ -343,15 +344,3 @@ def placed(attributes: Sequence[tuple[str, tuple[Value, ...]]], columns: Columns
         if name in columns:
             at[i] = positions(columns[name], values)
     return at
-
-
-def walked(asks: Positions, first: Positions, at: Positions) -> Positions:
-    """The node of a tree where each row ends; `at` (attributes, rows) are positions of its values, −1 for none."""
-    here = np.zeros(at.shape[1], dtype=np.int64)
-    rows = np.flatnonzero(first[here] >= 0)
-    while len(rows):
-        value = at[asks[here[rows]], rows]
-        rows, value = rows[value >= 0], value[value >= 0]
-        here[rows] = first[here[rows]] + value
-        rows = rows[first[here[rows]] >= 0]
-    return here

@@ -44,14 +44,14 @@ class OfScores:
 
 
 @dataclass(frozen=True, eq=False)
-class NoisyScore(OfScores, Measurement["Ints", float]):
-    """A score with additive noise."""
+class NoisyScore(OfScores, Measurement["Ints", "float | list[float]"]):
+    """A score with additive noise, or a vector of them of which a row moves one alone: as far as a single one."""
 
     how: Additive | None
 
     @classmethod
     def of(cls, score: Score, amount: Amount | None, via: str | None) -> NoisyScore:
-        if isinstance(score, Scores):
+        if isinstance(score, Scores) and score.groups != (1,) * score.length:
             raise refuse("TypeError", "a vector of scores can only be selected from", help="use `noisy_max`")
         if not score.private:
             return cls((score,), None)
@@ -71,19 +71,22 @@ class NoisyScore(OfScores, Measurement["Ints", float]):
     def purpose(self) -> ChargePurpose:
         return ChargePurpose(self.how.mechanism if self.how else "", self.scores[0])
 
-    def release(self, exact: Ints, noise: Noise | None) -> Release[float]:
+    def release(self, exact: Ints, noise: Noise | None) -> Release[float | list[float]]:
         import numpy as np
 
         (score,) = self.scores
+        several = isinstance(score, Scores)
         if noise is None or self.how is None:
-            return Release(float(exact[0]) / 2.0**score.bits)
+            plain = (exact / 2.0**score.bits).tolist()
+            return Release(plain if several else plain[0])
         stability = stability_of_score(score)
         reach = score.sensitivity * stability
         drawn = self.how.draw(noise, exact, reach, reach)
         law = self.how.law(reach, reach).times(2.0**-score.bits)
-        value, sensitivity = float(np.ldexp(float(drawn[0]), -score.bits)), score.sensitivity / 2.0**score.bits
+        values: list[float] = [Noised(value, law) for value in np.ldexp(drawn.astype(float), -score.bits).tolist()]
+        sensitivity = score.sensitivity / 2.0**score.bits
         measured = Measured(score.rule.name, law, self.how, sensitivity, stability, direct=True)
-        return Release(Noised(value, law), (measured,))
+        return Release(values if several else values[0], (measured,))
 
 
 @dataclass(frozen=True, eq=False)

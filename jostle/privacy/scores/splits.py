@@ -43,14 +43,15 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
+EXACT_SQUARES = 2**26  # rows of which squares on the grid fit 64 bits
 MOST = 2**31  # of a public bound on rows: below it x·log₂x is exact to a small part of a step
 
 
 @dataclass(frozen=True, eq=False)
 class Split(Rule):
-    """`value` of a table of counts, values by classes, and of a public N, in steps of the grid."""
+    """`value` of tables of counts, (…, values, classes), and of a public N: (…), in steps of the grid."""
 
-    value: Callable[[Ints, int], int]
+    value: Callable[[Ints, int], Ints]
 
     def exact(self, reader: Reader, score: Score) -> list[int]:
         return self.exact_each(reader, [score])[0]
@@ -65,7 +66,7 @@ class Split(Rule):
             keys = [scores[i].arguments[0] for i in places]
             tables = reader.splits(table_of(scores[places[0]]), keys, classes)
             for i, counts in zip(places, tables, strict=True):
-                values[i] = [self.value(counts, scores[i].arguments[2])]
+                values[i] = [int(self.value(counts, scores[i].arguments[2]))]
         return [values[i] for i in range(len(scores))]
 
 
@@ -84,19 +85,25 @@ def split_score(
     `most` is the public N of `entropy`; left out, it is what the source promises (`at most N rows`), and refused
     where it promises nothing.
     """
-    key, classes = (_key(name, expr, table) for name, expr in (by, label))
+    key, classes = (split_key(name, expr, table) for name, expr in (by, label))
     if (len(key.values) + 1) * (len(classes.values) + 1) > MOST_KEYS:
         raise refuse("DataError", "this split has too many values to count", help="group them: `age / 10`")
-    bits, sensitivity, falls, bound = 0, 1, False, 0
-    if of == "gini":
-        bits, sensitivity, falls = BITS, 2 ** (BITS + 1) + 2, True
-    elif of == "entropy":
-        bound = most if most is not None else _bound(kernel, table)
-        bits, sensitivity, falls = BITS, steepest(bound) + 5, True
+    bits, sensitivity, falls, bound = moved_by(kernel, of, table, most)
     return Score(table.exposures, SPLITS[of], table, sensitivity, True, bits, (key, classes, bound), falls)
 
 
-def _key(name: str, expr: RowExpr, table: Table) -> Key:
+def moved_by(kernel: Kernel, of: str, table: Table, most: int | None) -> tuple[int, int, bool, int]:
+    """Of the score `of` a split the bits of its grid, its sensitivity, whether it falls, and the public N."""
+    if of == "max_class":
+        return 0, 1, False, 0
+    if of == "gini":
+        return BITS, 2 ** (BITS + 1) + 2, True, 0
+    bound = most if most is not None else _bound(kernel, table)
+    return BITS, steepest(bound) + 5, True, bound
+
+
+def split_key(name: str, expr: RowExpr, table: Table) -> Key:
+    """The key of a column, or of an expression, over its public values."""
     if isinstance(expr, Column):
         return column_key(expr, table)
     values = key_values(expr, table.domains, MOST_KEYS)
@@ -158,22 +165,26 @@ def steepest(most: int) -> int:
     return math.ceil(slope * 2.0**BITS + 2.0**-5)
 
 
-def _majorities(counts: Ints, most: int) -> int:
-    return int(counts.max(axis=1, initial=0).sum())
+def _majorities(counts: Ints, most: int) -> Ints:
+    majorities: Ints = counts.max(axis=-1, initial=0).sum(axis=-1)
+    return majorities
 
 
-def _gini(counts: Ints, most: int) -> int:
-    rows = counts.sum(axis=1).tolist()
-    return -sum(_impurity(n, row) for n, row in zip(rows, counts.tolist(), strict=True) if n)
+def _gini(counts: Ints, most: int) -> Ints:
+    """−Σ_v ⌈2^BITS · (n_v − Σ_c n_vc²/n_v)⌉, in whole numbers: Python's, where squares could be too wide."""
+    import numpy as np
+
+    rows = counts.sum(axis=-1)
+    if rows.max(initial=0) > EXACT_SQUARES:
+        counts, rows = counts.astype(object), rows.astype(object)
+    squares = ((counts * counts).sum(axis=-1) << BITS) // np.maximum(rows, 1)
+    impurities: Ints = (squares - (rows << BITS)).sum(axis=-1)
+    return impurities
 
 
-def _entropy(counts: Ints, most: int) -> int:
-    return int(_h(counts, most).sum() - _h(counts.sum(axis=1), most).sum())
-
-
-def _impurity(n: int, row: Sequence[int]) -> int:
-    """⌈2^BITS · (n − Σk²/n)⌉, in whole numbers."""
-    return (n << BITS) - (sum(k * k for k in row) << BITS) // n
+def _entropy(counts: Ints, most: int) -> Ints:
+    entropies: Ints = _h(counts, most).sum(axis=(-2, -1)) - _h(counts.sum(axis=-1), most).sum(axis=-1)
+    return entropies
 
 
 def _h(counts: NDArray[np.int64], most: int) -> Any:

@@ -23,17 +23,27 @@ KINDS = (("Ann", "x", "0", "no"), ("Ann", "y", "1", "yes"), ("Bob", "x", "3", "y
 """Two attributes and a class, with missing and unlisted cells; one person has two rows."""
 
 SCHEMA = 'described by {who: text, a: {"x", "y"}, b: 0..3, c: {"no", "yes"}}'
-SCORES = """
+LEAVES = """
+label = [x for x in columns(t) if x.name == "c"][0]
+grown = tree_split(one_leaf([x for x in columns(t) if x.name in ["a", "b"]]), [0])
+d = laplace(level_sizes(t, grown)) with epsilon 1
+l = laplace(leaf_counts(t, tree_split(grown, [0, 0]), "c")) with epsilon 1
+"""
+SCORES = f"""
+use trees
+{LEAVES}
+for o in [gini, max_class, lambda t, by, of: entropy(t, @by, @of, most = 2)]:
+    f = noisy_max(o(t, grown, label)) with epsilon 1
 e = noisy_max([entropy(t, a, c, most = 3), entropy(t, b, c, most = 3)]) with epsilon 1
 g = noisy_max([gini(t, a, c), gini(t, b / 2, c)]) with epsilon 1
 m = exp_mech(["a", "b"], [max_class(t, a, c), max_class(t, b, c)]) with epsilon 1
 x = noisy_max([gini(t, a, c), max_class(t, a, c), size(t)]) with epsilon 1
 n = laplace(entropy(t, b, c, most = 2)) with epsilon 1
 w = noisy_max([entropy(t, a, c, most = 1), entropy(t, b, c, most = 1)]) with epsilon 1
-for k, p in partition(t, a) { z = noisy_max([gini(p, b, c), gini(p, a, c)]) with epsilon 0.5 }
+for k, p in partition(t, a) {{ z = noisy_max([gini(p, b, c), gini(p, a, c)]) with epsilon 0.5 }}
 y = noisy_max([max_class(t[a = "x"], b, c), max_class(t[a = "y"], b, c)]) with epsilon 1
-for p in split_rows(t, 3) { s = {{ select count(*) from p groupby c with epsilon 0.5 }} }
-q = {{ select count(*) from binned(t, "b", [1, 2]) groupby b with epsilon 1 }}
+for p in split_rows(t, 3) {{ s = {{{{ select count(*) from p groupby c with epsilon 0.5 }}}} }}
+q = {{{{ select count(*) from binned(t, "b", [1, 2]) groupby b with epsilon 1 }}}}
 """
 
 
@@ -68,7 +78,7 @@ def test_one_row_more(bench: Bench) -> None:
         for more in range(5):
             if len(some) < 2:
                 tight += compared(found[some], found[tuple(sorted((*some, more)))])
-    assert tight["selection"]
+    assert tight["selection"] and tight["level_sizes"] and tight["leaf_counts"]
 
 
 def test_one_row_replaced(bench: Bench) -> None:
@@ -83,6 +93,9 @@ def test_all_rows_of_a_person(bench: Bench) -> None:
     for others in ([], [KINDS[2]], [KINDS[2], KINDS[4]]):
         compare(bench, program, others, [*others, *KINDS[:2]])
         compare(bench, program, others, [*others, KINDS[0], KINDS[0]])
+    weighted = source("who up to 2 rows weighted") + "use trees\n" + LEAVES
+    tight = compare(bench, weighted, [KINDS[2]], [KINDS[2], *KINDS[:2]])
+    assert tight["level_sizes"] and tight["leaf_counts"], "all rows of a person weigh one"
 
 
 # The scores themselves, over every small table of counts ----------------------------------------------

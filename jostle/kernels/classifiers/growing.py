@@ -1,0 +1,115 @@
+"""A decision tree that is not grown yet: what a program splits a level at a time, by noisy scores and sizes.
+
+Its tests are public. The rows of its leaves are counted in `privacy`, all in one measurement; here leaves are split,
+ended, and given their noisy counts, which makes the tree that predicts (`treemodel`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from jostle.kernels.arrays import Floats
+from jostle.kernels.classifiers.codes import Value, value_tuple
+from jostle.kernels.classifiers.treemodel import TreeNode, tree_leaf, tree_node
+from jostle.kernels.errors import KernelError
+from jostle.privacy.rows.leaves import PublicTree
+
+MOST_NODES = 2**20
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class GrowingTree:
+    """`tree` with the values of its columns, and the noisy size of each node, NaN where none was measured.
+
+    Its `level` tells a program of each leaf that may be split: the names of the `attributes` that no node on the way
+    there asks, the number of their values, `branches`, and how many `cells` its own tests divide all rows into.
+    """
+
+    tree: PublicTree
+    values: tuple[tuple[Value, ...], ...]
+    sizes: Floats
+    cells: Floats
+
+    jostle_kind = "a tree that grows"
+
+    @property
+    def jostle_fields(self) -> dict[str, Any]:
+        tree = self.tree
+        names, branches = np.array([*tree.names, ""], dtype=object)[:-1], np.array(tree.branches, dtype=float)
+        left, cells = tree.unasked, self.cells[tree.level].tolist()
+        level = [
+            {"attributes": names[some].tolist(), "branches": branches[some].tolist(), "cells": n}
+            for some, n in zip(left, cells, strict=True)
+        ]
+        return {"level": level, "leaves": len(tree.leaves), "nodes": len(tree.asks)}
+
+    def as_json(self) -> dict[str, Any]:
+        return {"nodes": len(self.tree.asks), "leaves": len(self.tree.leaves)}
+
+    def __str__(self) -> str:
+        return f"a tree of {len(self.tree.asks)} nodes, {len(self.tree.leaves)} of them leaves, that grows"
+
+
+def tree_start(attributes: Any) -> GrowingTree:
+    """One leaf, which may be split by any of the attributes, records {name, values}."""
+    listed = [(str(a["name"]), value_tuple(a["values"])) for a in attributes]
+    if len({name for name, _ in listed}) != len(listed):
+        raise KernelError("attributes have names of their own")
+    names, values = tuple(name for name, _ in listed), tuple(some for _, some in listed)
+    none, root = np.full(1, -1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    tree = PublicTree(names, tuple(map(len, values)), none, none, root)
+    return GrowingTree(tree, values, np.full(1, np.nan), np.ones(1))
+
+
+def tree_end(tree: GrowingTree, goes_on: Any, sizes: Any = None) -> GrowingTree:
+    """Ends the leaves of the level that do not go on, a truth each; notes the noisy sizes of all of them."""
+    flags = np.asarray(goes_on, dtype=bool).reshape(-1)
+    if len(flags) != len(tree.tree.level):
+        raise KernelError("a truth for each leaf of the level")
+    noted = tree.sizes.copy()
+    if sizes is not None:
+        noted[tree.tree.level] = np.asarray(sizes, dtype=float)
+    return replace(tree, tree=replace(tree.tree, level=tree.tree.level[flags]), sizes=noted)
+
+
+def tree_split(tree: GrowingTree, chosen: Any) -> GrowingTree:
+    """Splits each leaf of the level by one of its `attributes`, told by its place; the children are the next level."""
+    old, left = tree.tree, tree.tree.unasked
+    places = np.asarray(chosen, dtype=float).reshape(-1)
+    if len(places) != len(left) or np.any((places != places // 1) | (places < 0) | (places >= left.sum(axis=1))):
+        raise KernelError("a place among its attributes for each leaf of the level")
+    asked = np.argmax(np.cumsum(left, axis=1) > places[:, None], axis=1)
+    wide = np.array([*old.branches, 0], dtype=np.int64)[asked]
+    ends = len(old.asks) + np.cumsum(wide)
+    many = int(wide.sum())
+    if len(old.asks) + many > MOST_NODES:
+        raise KernelError(f"a tree has at most {MOST_NODES:,} nodes")
+    none = np.full(many, -1, dtype=np.int64)
+    asks, first = np.concatenate([old.asks, none]), np.concatenate([old.first, none])
+    asks[old.level], first[old.level] = asked, ends - wide
+    cells = np.concatenate([tree.cells, np.repeat(tree.cells[old.level] * wide, wide)])
+    level = np.arange(len(old.asks), len(old.asks) + many)
+    grown = PublicTree(old.names, old.branches, asks, first, level)
+    return GrowingTree(grown, tree.values, np.concatenate([tree.sizes, np.full(many, np.nan)]), cells)
+
+
+def tree_counted(tree: GrowingTree, counts: Any) -> TreeNode:
+    """The tree whose leaves have these noisy counts: of each leaf the classes, one after the other."""
+    old, leaves = tree.tree, tree.tree.leaves
+    table = np.asarray(counts, dtype=float).reshape(-1)
+    if not len(table) or len(table) % len(leaves):
+        raise KernelError("as many counts for each leaf as there are classes")
+    of_leaf = iter(table.reshape(len(leaves), -1)[::-1])
+    nodes: dict[int, TreeNode] = {}
+    for i in reversed(range(len(old.asks))):  # children stand after their parents
+        size = None if np.isnan(tree.sizes[i]) else float(tree.sizes[i])
+        asks = int(old.asks[i])
+        if asks < 0:
+            nodes[i] = tree_leaf(next(of_leaf), size)
+        else:
+            below = range(int(old.first[i]), int(old.first[i]) + old.branches[asks])
+            nodes[i] = tree_node(old.names[asks], tree.values[asks], [nodes.pop(child) for child in below], size)
+    return nodes[0]

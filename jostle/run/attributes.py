@@ -33,13 +33,19 @@ from jostle.run.values import (
 
 
 def attribute(value: Any, name: str) -> Any:
-    """`value.name`."""
+    """`value.name`. A bare cube, where an Option takes a record, is its `database`, and its cells are the `queries`."""
     if isinstance(value, ColumnHandle) and name in ("name", "kind", "low", "high"):  # without categories
         fields: Mapping[str, Any] | None = {"name": value.name} | _bounds(value)
     else:
         fields = fields_of(value)
     if fields is None:
         raise Refusal(no_fields(kind_name(value), name))
+    if isinstance(value, Cube) and name == "database":
+        return value
+    if isinstance(value, Cube) and name == "queries":
+        from jostle.kernels.workloads.boxes import identity
+
+        return identity(value.shape)
     if name not in fields:
         raise Refusal(no_field(kind_name(value), name, fields))
     element = fields[name]

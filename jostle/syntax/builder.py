@@ -18,6 +18,7 @@ from lark import Token
 from jostle.diagnostics import refuse
 from jostle.source import Span
 from jostle.syntax import nodes as n
+from jostle.syntax.classes import option_of_class
 from jostle.syntax.querybuilder import QueryBuilder, inline, only
 
 ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
@@ -40,7 +41,11 @@ class Builder(QueryBuilder):
         whole = Span(self.source, 1, 1, len(lines), len(lines[-1]) + 1)
         return n.Program(only(n.Statement, body), span=whole)
 
-    def bare(self, value: n.Expr) -> n.Bare:
+    def bare(self, value: n.Expr) -> n.Bare | n.Assign:
+        match value:  # `xs.append(x)`: lists do not change, so the name is given a longer one
+            case n.Call(n.Attribute(n.Name(name) as xs, "append"), (_,) as items, ()):
+                longer = n.Call(n.Name("append", span=value.function.span), (xs, *items), span=value.span)
+                return n.Assign(name, longer, span=value.span)
         return n.Bare(value, span=value.span)
 
     def assign(self, name: Token, _equal: Token, value: n.Expr) -> n.Assign:
@@ -74,6 +79,9 @@ class Builder(QueryBuilder):
     ) -> n.Def:
         body = n.Block((n.Return(value, span=value.span),), span=value.span)
         return n.Def(str(name), params[0], body, span=self._span(word, value))
+
+    def class_(self, word: Token, name: Token, _open: Token, kind: Token, _close: Token, body: n.Block) -> n.Assign:
+        return option_of_class(str(name), str(kind), body, self._span(word, body))
 
     def if_(self, word: Token, test: n.Expr, then: n.Block, _else: Token | None, other: Any) -> n.If:
         if isinstance(other, n.If):

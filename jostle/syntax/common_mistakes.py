@@ -390,6 +390,8 @@ def after_parsing(program: n.Program, *, interactive: bool) -> None:
             raise refuse("SyntaxError", message, node.value.span, help=help)
         if isinstance(node, n.Bare) and not (interactive and not in_function):
             _does_something(node.value)
+        if isinstance(node, n.Def | n.Part):
+            _appends_to_its_own(node)
         if isinstance(node, n.Column) and isinstance(node.value, n.Name) and node.value.id.lower() == "distinct":
             word = entries()["after"]["distinct"]
             help = word["help"].replace("city", node.name) if node.name else word["help"]
@@ -402,6 +404,27 @@ def after_parsing(program: n.Program, *, interactive: bool) -> None:
             _no_rollup(node.value)
         inside = in_function or isinstance(node, n.Def | n.Part)
         waiting.extend((child, inside) for child in reversed([*children(node)]))
+
+
+def _appends_to_its_own(function: n.Def | n.Part) -> None:
+    """Refuses `xs.append(x)` in a function that has no `xs`: only there would the list be longer."""
+    own = {param.name for param in function.params}
+    appended: list[n.Assign] = []
+    waiting: list[n.Node] = [function.body]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, n.Assign) and node.span == node.value.span and isinstance(node.value, n.Call):
+            appended.append(node)
+        elif isinstance(node, n.Assign):
+            own.add(node.name)
+        elif isinstance(node, n.For):
+            own.update(node.names)
+        waiting.extend(child for child in children(node) if not isinstance(child, n.Def | n.Part))
+    for node in appended:
+        if node.name not in own:
+            message = f"`{node.name}` is not of this function, and values of outside do not change"
+            help = f"return the longer list, `return append({node.name}, x)`, and give it the name outside"
+            raise refuse("SyntaxError", message, node.span, help=help)
 
 
 def _no_rollup(call: n.Call) -> None:

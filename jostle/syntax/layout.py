@@ -21,7 +21,7 @@ ENDS_AN_EXPRESSION = {"NAME", "MKCHOICE", "NUMBER", "DATE", "STRING", "CONST", "
                       "_RQUERY", "_END", "NULL"}  # fmt: skip
 ENDS_A_LINE = ENDS_AN_EXPRESSION | {"_RETURN", "COLON", "LBRACE", "_ROWS", "_SIZE", "_WEIGHTED"}
 STARTS_A_STATEMENT = {None, "_NL", "_INDENT", "_DEDENT", "LBRACE"}
-OPENS_A_BLOCK = {"_IF", "_ELSE", "_FOR", "_DEF", "_WITH", "_JOINTLY"}
+OPENS_A_BLOCK = {"_CLASS", "_IF", "_ELSE", "_FOR", "_DEF", "_WITH", "_JOINTLY"}
 SPELLED = {
     "nvl": "coalesce", "ifnull": "coalesce", "substr": "substring", "char_length": "length",
     "character_length": "length", "ucase": "upper", "lcase": "lower", "ceiling": "ceil", "strpos": "position",
@@ -71,10 +71,12 @@ class Frame:
     lambda_colon: bool = False  # was the last `:` of a lambda?
     conditional_else: bool = False  # was the last `else` of an expression?
     condition: bool = False  # is it in `where`, `having` or `when`?
+    test: bool = False  # is it in `if` or `assert`?
+    grouped: bool = False  # is it in brackets in a test, where `=` can only compare?
 
     def fresh(self) -> None:
         self.ifs = self.lambdas = 0
-        self.condition = False
+        self.condition = self.test = self.grouped = False
 
 
 class Layout(PostLex):
@@ -137,15 +139,20 @@ class Layout(PostLex):
                 self._select(token)
             case "ADD" if self.before == "ADD" and token == "-":
                 self._two_signs(token)
-            case "_IF" if self.before not in STARTS_A_STATEMENT | {"_ELSE"}:
-                frame.ifs += 1
+            case "_IF":
+                frame.test = True
+                frame.ifs += self.before not in STARTS_A_STATEMENT | {"_ELSE"}
+            case "_ASSERT":
+                frame.test = True
+            case "COMMA":
+                frame.test = frame.grouped = False
             case "_CASE":
                 frame.ifs += 1
             case "_WHERE" | "_HAVING" | "_WHEN":
                 frame.condition = True
             case "_END":
                 frame.condition = False
-            case "EQUAL" if frame.condition:
+            case "EQUAL" if frame.condition or frame.grouped:
                 token = _typed("CMP", token)
             case "_LAMBDA":
                 frame.lambdas += 1
@@ -154,9 +161,11 @@ class Layout(PostLex):
             case "_ELSE":
                 frame.conditional_else = frame.ifs > 0
                 frame.ifs = max(0, frame.ifs - 1)
+                frame.test = False
             case "COLON":
                 frame.lambda_colon = frame.lambdas > 0
                 frame.lambdas = max(0, frame.lambdas - 1)
+                frame.test = frame.test and frame.lambda_colon
         yield token
 
     def _name(self, token: Token) -> Token:
@@ -173,7 +182,9 @@ class Layout(PostLex):
 
     def _open(self, kind: str, token: Token) -> None:
         group = token.type == "LPAR" and self.before not in ENDS_AN_EXPRESSION
-        self.frames.append(Frame(kind, token, condition=group and self.frames[-1].condition))
+        around = self.frames[-1]
+        grouped = group and (around.test or around.grouped)
+        self.frames.append(Frame(kind, token, condition=group and around.condition, grouped=grouped))
         if self.depth() > MOST_NESTED:
             raise TooDeep(token)
 

@@ -8,7 +8,7 @@ import pytest
 from chunks import Chunk, chunks_of, run_chunk
 
 HERE = Path(__file__).resolve().parent
-CHUNKS = [chunk for path in sorted(HERE.glob("*.jst")) for chunk in chunks_of(path)]
+CHUNKS = [chunk for path in [*sorted(HERE.glob("*.jst")), *sorted(HERE.glob("paper/*.jst"))] for chunk in chunks_of(path)]
 
 
 @pytest.mark.parametrize("chunk", CHUNKS, ids=lambda c: c.title)

@@ -373,6 +373,8 @@ def transfer_attribute(value: Any, name: str) -> Any:
     if isinstance(value, Kind) and name in value.fields:
         return Kind(kinds.LIST)
     if isinstance(value, Handle):
+        if value.kind == "cube" and name == "database":
+            return value
         if value.kind == "column" and name == "name":
             return value.name
         if value.kind == "column" and name == "categories" and value.schema is not None:

@@ -83,6 +83,8 @@ _ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("use", "use MODULE", "Brings a module: its name, and the names that it defines.", "free"),
     ("param", "param NAME = E", "A setting of the program: `--set NAME=VALUE` changes it.", "free"),
     ("release", "release NAME, release NAME = E", "Hands a public value out under a name.", "free"),
+    ("class", "class NAME(Option): …", "An Option by its methods: `answer(db, queries)`, and `predict(F)` if it values itself.",
+     "free"),
     ("def", "def f(a, b = 1): …, def f(a) = E", "A function.", "free"),
     ("return", "return E", "What a function, Feature, Option or Utility gives.", ""),
     ("if", "if C: … else if D: … else: …, A if C else B",

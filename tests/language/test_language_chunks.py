@@ -8,7 +8,8 @@ import pytest
 from chunks import Chunk, chunks_of, run_chunk
 
 HERE = Path(__file__).resolve().parent
-CHUNKS = [chunk for path in [*sorted(HERE.glob("*.jst")), *sorted(HERE.glob("paper/*.jst"))] for chunk in chunks_of(path)]
+FILES = [*sorted(HERE.glob("*.jst")), *sorted(HERE.glob("paper/*.jst"))]
+CHUNKS = [chunk for path in FILES for chunk in chunks_of(path)]
 
 
 @pytest.mark.parametrize("chunk", CHUNKS, ids=lambda c: c.title)

@@ -41,7 +41,7 @@ def option_of_class(name: str, kind: str, body: n.Block, span: Span) -> n.Assign
     return n.Assign(name, part, span=span)
 
 
-def _parameters(answer: n.Def) -> tuple[tuple[n.Param, ...], tuple[n.Statement, ...]]:
+def _parameters(answer: n.Def) -> tuple[tuple[n.Param, ...], tuple[n.Assign, ...]]:
     """The Option's one parameter, and the statements that give fields of the data the names of the method's."""
     if len(answer.params) == 1 and answer.params[0].name not in _FIELDS:
         return answer.params, ()

@@ -16,7 +16,7 @@ from jostle.diagnostics import refuse
 from jostle.engine.duckdb.dialect import DUCKDB
 from jostle.engine.duckdb.engine import DuckDb
 from jostle.plan.domains import Integer
-from jostle.plan.plan import Column, Key, Scan
+from jostle.plan.plan import Column, Constant, Derive, Filter, Key, Scan
 from jostle.source import Source
 
 
@@ -42,6 +42,14 @@ def test_places_of_narrow_integers_are_not_narrow() -> None:
     scan = Scan(engine.open({"i": column}, public=True).key, (("i", Integer(-128, 127)),))
     (codes,) = engine.codes(scan, (Key(Column("i"), range(-128, 128)),))
     assert codes.tolist() == [129, 0, 255, -1]
+    engine.close()
+
+
+def test_rows_are_counted_of_which_no_column_is_asked_for() -> None:
+    """Found by seed 3142 of Spark, whose engine leaves out what is not asked for."""
+    engine = DuckDb()
+    scan = Scan(engine.open({"i": np.arange(3)}, public=True).key, ())
+    assert engine.rows(Filter(Filter(Derive(scan, ()), Constant(True)), Constant(True))) == 3
     engine.close()
 
 

@@ -10,7 +10,7 @@ DUCKDB = Dialect(
     digits="({0})",
     finite="isfinite({0})", whole="TRY_CAST({0} AS BIGINT)", whole_wide="TRY_CAST({0} AS HUGEINT)",
     floor="floor({0})", even="round_even({0}, 0)", nearest="CAST({0} AS BIGINT)",
-    nearest_double=f"(({{0}} + {1.5 * 2**52!r}e0) - {1.5 * 2**52!r}e0)",
+    grid="(({0} + {1}) - {1})",
     remainder="({0} % {1})",
     bits="CAST(CAST({0} + 0e0 AS BIT) AS BIGINT)", spelled="CAST({0} AS VARCHAR)",
     quotient="(({0}) // {1})", xor="xor({0}, {1})", right="({0} >> {1})",

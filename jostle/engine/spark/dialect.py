@@ -70,7 +70,7 @@ SPARK = Dialect(
     whole_wide=f"(CAST({_HIGH} AS DECIMAL(38,0)) * {2**40} + CAST(CAST({_LOW} AS BIGINT) AS DECIMAL(38,0)))",
     floor=f"coalesce(CAST(floor({_WHOLE}) AS DOUBLE), {{0}})",
     even="bround({0}, 0)", nearest="CAST(bround({0}, 0) AS BIGINT)",
-    nearest_double=_NEAREST, near_nearest=f"CAST({_NEAREST} AS BIGINT)",
+    grid="(({0} + {1}) - {1})", near_nearest=f"CAST({_NEAREST} AS BIGINT)",
     near_floor="CAST(floor({0}) AS DOUBLE)", near_whole="CAST({0} AS BIGINT)",
     remainder="({0} % {1})", unsigned="({0} + 0e0D)", bits=_bits(),
     quotient="(({0}) div ({1}))", xor="(({0}) ^ ({1}))", right="shiftright({0}, {1})",

@@ -57,7 +57,7 @@ class Dialect:
     floor: str  # the largest whole double below, however large; what is not finite stays or becomes NULL
     even: str  # the nearest whole double, halves to the even one, however large
     nearest: str  # the same as a BIGINT, of finite doubles below 2^62 in size
-    nearest_double: str = ""  # the same as a double, of those below 2^51; empty where whole doubles add up no faster
+    grid: str = ""  # {0} + {1} − {1}, each rounded once; empty where doubles add up no faster than whole numbers
     near_floor: str = ""  # `floor` of finite doubles below 2^51; empty where it is the same, as below
     near_whole: str = ""  # `whole` of such
     near_nearest: str = ""  # `nearest` of such

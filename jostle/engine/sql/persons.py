@@ -147,7 +147,7 @@ def _term(rows: RowSql, term: GroupTerm, name: str) -> tuple[str, str, bool]:
     check_number("a summary of a group", term.expr, rows.schema)
     if isinstance(term, Extreme):
         return rows.value(term.expr), f"{'max' if term.largest else 'min'}({name})", False
-    value, _ = fixed_term(rows, term, rows.schema)
+    value, *_ = fixed_term(rows, term, rows.schema)
     total = rows.dialect.as_double(f"coalesce(sum({name}), 0)")
     return value, f"({total} * {rows.dialect.number(math.ldexp(1.0, -term.bits))})" if term.bits else total, False
 

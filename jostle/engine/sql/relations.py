@@ -114,7 +114,7 @@ def _filter(plan: Filter, base: Base, dialect: Dialect, depth: int) -> Relation:
     names = ", ".join(
         [*(physical.alias for physical in inner.columns.values()), *_raws(inner.columns), *_hidden(inner)]
     )
-    sql = f"SELECT {names} FROM {subquery(rows.over(inner.sql))} WHERE {' AND '.join(tests)}"
+    sql = f"SELECT {names or '1 AS unused'} FROM {subquery(rows.over(inner.sql))} WHERE {' AND '.join(tests)}"
     return replace(inner, sql=sql)
 
 
@@ -312,12 +312,12 @@ class Grouped:
 def group(source: Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> Grouped:
     rows, d = source.rows(), source.dialect
     made = [_term(source, rows, term, f"v{i}") for i, term in enumerate(terms)]
-    values = [f"{value} AS v{i}" for i, (value, _, _) in enumerate(made) if value]
-    wide = tuple(wide for _, _, wide in made)
+    values = [f"{one.value} AS v{i}" for i, one in enumerate(made) if one.value]
+    wide = tuple(one.wide for one in made)
     raws = raw_keys(rows, keys)
     if raws and not any(isinstance(term, Count) and term.distinct for term in terms):
-        parts = [part for _, part, _ in made]
-        totals = [f"{_sum(d, f'p{i}', wide=wide[i])} AS a{i}" for i in range(len(made))]
+        parts = [one.part for one in made]
+        totals = [f"{one.total(d, f'p{i}')} AS a{i}" for i, one in enumerate(made)]
         return Grouped(group_raw(rows, source.sql, keys, raws, values, parts, totals), wide)
     names, tests, inside = [f"k{i}" for i in range(len(keys))], [], {}
     words = {name: place for name, key in zip(names, keys, strict=True) if (place := word_places(rows, key, name))}
@@ -330,13 +330,12 @@ def group(source: Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> G
         elif test:
             tests.append(test)
     outer = [
-        f"{_sum(d, f'v{i}', wide=wide) if part.startswith('sum') else part} AS a{i}"
-        for i, (_, part, wide) in enumerate(made)
+        f"{one.total(d, f'v{i}') if one.part.startswith('sum') else one.part} AS a{i}" for i, one in enumerate(made)
     ]  # fmt: skip
     query, items = rows.over(source.sql), [*items, *values]
     if inside:  # a WHERE would have a database calculate a key once more: rows beyond it are in a group of NULL instead
         query = f"SELECT {', '.join(items)} FROM {subquery(query)}"
-        shown = [*names, *(f"v{i}" for i, (value, _, _) in enumerate(made) if value)]
+        shown = [*names, *(f"v{i}" for i, one in enumerate(made) if one.value)]
         items = [inside.get(name, name) for name in shown]
     query = aggregate(names, outer, items, tests, query)
     if words:
@@ -345,21 +344,34 @@ def group(source: Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> G
     return Grouped(query, wide)
 
 
-def _term(source: Relation, rows: RowSql, term: Term, name: str) -> tuple[str, str, bool]:
-    """The value of a row, empty where none is needed; the aggregate of the values, under a name; and whether what it
-    adds up may not fit into 64 bits."""
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A term in SQL: the value of a row, empty where none is needed; the aggregate of the values, under a name; whether
+    what it adds up may not fit into 64 bits; and by what a sum is multiplied, a power of two, to be a whole number."""
+
+    value: str
+    part: str
+    wide: bool = False
+    unit: float = 1.0
+
+    def total(self, dialect: Dialect, column: str) -> str:
+        """The sum of a column of values, or of such aggregates."""
+        if self.wide:
+            return dialect.total.format(column)
+        unit = f" * {dialect.number(self.unit)}" if self.unit != 1 else ""
+        return f"CAST(coalesce(sum({column}), 0){unit} AS BIGINT)"
+
+
+def _term(source: Relation, rows: RowSql, term: Term, name: str) -> _Made:
     if term.weighted:
         _need_weights(source)
     if isinstance(term, FixedSum):
-        value, largest = fixed_term(rows, term, source.schema, source.most_rows)
-        return value, f"sum({name})", largest * source.most_rows >= 2**63
+        value, largest, unit = fixed_term(rows, term, source.schema, source.most_rows)
+        return _Made(value, f"sum({name})", largest * source.most_rows >= 2**63, unit)
     if term.weighted:
-        return _weight_where(rows, term, source.schema), f"sum({name})", source.most_rows >= 2 ** (63 - WEIGHT_BITS)
-    return *counted(rows, term, name), False
-
-
-def _sum(dialect: Dialect, value: str, *, wide: bool) -> str:
-    return dialect.total.format(value) if wide else f"CAST(coalesce(sum({value}), 0) AS BIGINT)"
+        value, wide = _weight_where(rows, term, source.schema), source.most_rows >= 2 ** (63 - WEIGHT_BITS)
+        return _Made(value, f"sum({name})", wide)
+    return _Made(*counted(rows, term, name))
 
 
 def places(source: Relation, keys: tuple[Key, ...]) -> str:

@@ -27,6 +27,7 @@ from jostle.plan.plan import Apply, Column, Constant, RowExpr
 
 _SHORT = 60  # characters that may be said twice
 _EXACT = 2**53
+GRID = 1.5 * 2.0**52  # what is added to it keeps no fraction
 NEAR = 2.0**51  # doubles below it have room for a half, and for carries
 _DIGITS = 10**15  # whole numbers below it have one text on every engine
 _FAR = 2.0**900  # so far below the largest double that what bounds leave out, such as rounding, does not lead there
@@ -116,11 +117,17 @@ class RowSql:
         nearest: tuple[str, ...],
     ) -> str:
         """A number brought between two ends, the lower one first, or its square, times its row's weight and a factor,
-        a power of two, which the templates `nearest` make an integer; or NULL. The product is below 2^81 in size."""
+        a power of two, which the templates `nearest` make an integer; or NULL. The product is below 2^81 in size.
+
+        Without templates that integer over the factor, of a product below 2^51: the nearest double of so fine a grid,
+        which adding a large one leaves of it.
+        """
         multiply, piece = self.dialect.multiply, self._between(expr, *ends)
         if square:
             piece = self._filled(_PRODUCT if is_integral(expr, self.schema) else multiply, piece, piece)
         piece = self._filled(multiply, piece, _Piece("w")) if weighted else piece
+        if not nearest:
+            return self._filled(self.dialect.grid, piece, _Piece(self.dialect.number(GRID / factor))).text
         piece = self._filled(_PRODUCT if factor >= 1 else multiply, piece, _Piece(self.dialect.number(factor)))
         for template in nearest:
             piece = self._filled(template, piece)

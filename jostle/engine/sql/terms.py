@@ -11,12 +11,14 @@ from jostle.plan.plan import WEIGHT_BITS, Count, FixedSum, RowExpr
 
 _WIDEST_SUM = 2**80  # of one row's term: 2^46 rows of it still fit 126 bits
 _EXACT = 2**53
+_LEAST = 2.0**-900  # a factor that is neither smaller nor its inverse: far from what doubles cannot hold
 
 
-def fixed_term(rows: RowSql, term: FixedSum, schema: Schema, most_rows: float = math.inf) -> tuple[str, int]:
-    """One row's term as an integer (halves to the even one), and the largest that it can be in size.
+def fixed_term(rows: RowSql, term: FixedSum, schema: Schema, most_rows: float = math.inf) -> tuple[str, int, float]:
+    """One row's term as an integer (halves to the even one), the largest that it can be in size, and 1.
 
-    A whole double instead where the database adds these up faster, and no sum of `most_rows` of them is rounded.
+    Where the database adds up doubles faster, and no sum of `most_rows` of them is rounded, it is that integer over a
+    power of two, which is given in place of 1.
     """
     check_number("sum", term.expr, schema)
     if not (math.isfinite(term.low) and math.isfinite(term.high) and term.low <= term.high):
@@ -28,14 +30,15 @@ def fixed_term(rows: RowSql, term: FixedSum, schema: Schema, most_rows: float = 
     # one product with a weight is rounded, to at most (1 + 2^-53) times what it is; a power of two rounds nothing
     factor = math.ldexp(1.0, term.bits - (WEIGHT_BITS if term.weighted else 0))
     dialect = rows.dialect
-    nearest = (dialect.nearest,) if largest < 2**62 else (dialect.even, dialect.whole_wide)
+    unit = 1.0
+    nearest: tuple[str, ...] = (dialect.nearest,) if largest < 2**62 else (dialect.even, dialect.whole_wide)
     if dialect.near_nearest and largest < NEAR:
         nearest = (dialect.near_nearest,)
-    if dialect.nearest_double and largest < NEAR and largest * most_rows < _EXACT:
-        nearest = (dialect.nearest_double,)
+    if dialect.grid and largest < NEAR and largest * most_rows < _EXACT and _LEAST <= factor <= 1 / _LEAST:
+        nearest, unit = (), factor
     ends = term.low, term.high
     value = rows.fixed(term.expr, ends, factor, square=term.square, weighted=term.weighted, nearest=nearest)
-    return value, largest
+    return value, largest, unit
 
 
 def counted(rows: RowSql, term: Count, name: str) -> tuple[str, str]:

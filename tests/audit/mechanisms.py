@@ -9,6 +9,7 @@ import numpy as np
 from batched import BatchedNoise, Drawn, batched, batched_table, likelihood_ratio, repeated
 from branching import Database, branching
 from harness import Case, Pair
+from sparse import selections
 
 from jostle.privacy.mechanisms.least_cost import walk
 from jostle.privacy.mechanisms.stability import select_keys
@@ -322,6 +323,7 @@ def cases() -> list[Case]:
             ["A,3"],
             ["A,3", "B,5"],
         ),
+        *selections(),
         *rounds_of_em(),
         *fields(),
         *graphs(),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from harness import Case, Pair
 from holes import holes
+from sparse import broken_sparse_vectors
 
 Sampler = Callable[[np.ndarray, int, np.random.Generator], np.ndarray]
 
@@ -127,5 +128,6 @@ def specimens() -> list[Case]:
         _case("a walk without decay", 1, no_decay, [6, 0, 0, 0, 0, 0, 0, 0], [5, 0, 0, 0, 0, 0, 0, 0]),
         Case(reused.name, reused.epsilon, reused.draw, reused.runs, delta, broken=True),
         Case(zcdp.name, zcdp.epsilon, zcdp.draw, zcdp.runs, delta, broken=True),
+        *broken_sparse_vectors(),
         *holes(),
     ]

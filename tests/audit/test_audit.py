@@ -15,7 +15,8 @@ from mechanisms import cases
 from specimens import specimens
 
 FITS = ("Ising model by Frank and Wolfe, a step a node", "pairwise field by Frank and Wolfe, a step a node")
-SLOW = ("option dawa", "option mwem", *FITS)  # run whole, many times over: only in the full audit
+WATCHES = ("above_threshold, one answer above", "above_threshold, two answers above", "the two largest, with leads")
+SLOW = ("option dawa", "option mwem", *FITS, *WATCHES)  # run whole, many times over: only in the full audit
 
 
 @pytest.mark.parametrize("case", [c for c in cases() if c.name not in SLOW], ids=lambda c: f"{c.name}, {c.epsilon:g}")

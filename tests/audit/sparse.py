@@ -1,0 +1,192 @@
+"""Sparse vectors and rankings: those of the language, and the published ones that are broken.
+
+The language's run from the text of a program: its measurements are caught at the door with the exact numbers that they
+read, and released again and again. The broken ones are those of Lyu, Su and Li, "Understanding the sparse vector
+technique for differential privacy" (2017), who show that of six published variants four are not private (their
+Algorithms 3 to 6), and that the one which generalises the last (Chen and Machanavajjhala 2015) is not; with the
+sixth, numbers are told by the noise of the comparison.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from batched import BUDGETS
+from harness import Case, Pair
+
+from jostle.privacy.kernel.kernel import Kernel
+from jostle.simulate import SeededNoise
+from jostle.source import Source
+from jostle.tools.session import Session
+
+# Of the language -------------------------------------------------------------------------------------
+
+
+class Ready:
+    """Seeded noise for one number at a time, drawn many at once."""
+
+    def __init__(self, seed: int) -> None:
+        self._noise, self._rows = SeededNoise(seed), {}
+
+    def laplace(self, values: np.ndarray, scale: float) -> np.ndarray:
+        waiting = self._rows.setdefault((values.size, scale), [])
+        if not waiting:
+            drawn = self._noise.laplace(np.zeros((4096, values.size), dtype=np.int64), scale)
+            waiting.extend(drawn)
+        return values + waiting.pop()
+
+
+def caught(program: str, counts: list[int]) -> list[tuple[Any, Any]]:
+    """The measurements that a program makes of counts `c`, and what each reads."""
+    found: list[tuple[Any, Any]] = []
+    measure = Kernel.measure
+
+    def catching(kernel: Kernel, measurement: Any, span: Any = None) -> Any:
+        found.append((measurement, measurement.read(kernel._reader)))
+        return measure(kernel, measurement, span)
+
+    session = Session()
+    session.bind("c", np.array(counts))
+    declared = f'use selection\nprivate c = bound("c") protecting rows budget {BUDGETS["epsilon"]}\n'
+    with patch.object(Kernel, "measure", catching):
+        session.execute(Source("audit.jst", declared + program))
+    return found
+
+
+QUESTIONS = "asked = [above(w, c[x >= @i, ]) for i in [0, 0, 0, 0, 1] if w.left > 0]\n"
+
+
+def watched(program: str, counts: list[int], runs: int, seed: int) -> np.ndarray:
+    """A label for the answers of each run: a digit a question, 0 for below, else 1, or 1 and the gap up to 6."""
+    (opening, _), *_ = caught(program, counts)
+    questions = caught("w = above_threshold(c, -1000, most = 9, epsilon = 100)\n" + QUESTIONS, counts)[1:]
+    noise, labels = Ready(seed), np.zeros(runs)
+    for run in range(runs):
+        watch, label = opening.release(None, noise).value, 0
+        for question, exact in questions:
+            answer = replace(question, watch=watch).release(exact, noise).value if watch.left else None
+            digit = 0 if answer is None or answer is False else 1 if answer is True else 1 + min(6, int(answer))
+            label = label * 8 + digit
+        labels[run] = label
+    return labels
+
+
+def ranking(program: str, counts: list[int], runs: int, seed: int) -> np.ndarray:
+    """A label for places and leads, up to 3, of each run."""
+    ((measurement, exact),) = caught(program, counts)
+    noise, labels = Ready(seed), np.zeros(runs)
+    for run in range(runs):
+        value = measurement.release(exact, noise).value
+        digits = [*value.places, *(min(3, int(lead)) for lead in value.leads)]
+        labels[run] = sum(int(digit) * 4**i for i, digit in enumerate(digits))
+    return labels
+
+
+def _of_program(
+    label: Callable[[str, list[int], int, int], np.ndarray], name: str, program: str, x: list[int], y: list[int]
+) -> Case:
+    def draw(runs: int, rng: np.random.Generator) -> Pair:
+        one, other = (label(program, counts, runs, int(rng.integers(2**31))) for counts in (x, y))
+        return one, other
+
+    return Case(name, 1, draw, 200_000)
+
+
+def selections() -> list[Case]:
+    """Watches and rankings of programs that spend ε = 1."""
+    pair, gap = ([0, 4], [1, 4]), 'tells = "gap"'  # of five questions a row is in the first four
+    scores = "[size(c[x == 0, ]), size(c[x == 1, ]), size(c[x <= 2, ])]"
+    return [
+        _of_program(watched, "above_threshold, one answer above", "w = above_threshold(c, 4, epsilon = 1)", *pair),
+        _of_program(watched, "above_threshold with its gap", f"w = above_threshold(c, 4, {gap}, epsilon = 1)", *pair),
+        _of_program(
+            watched, "above_threshold, two answers above", "w = above_threshold(c, 4, most = 2, epsilon = 1)", *pair
+        ),
+        _of_program(ranking, "largest, with its lead", f"n = largest({scores}, leads = true, epsilon = 1)",
+                    [1, 1, 0, 0], [2, 1, 0, 0]),
+        _of_program(ranking, "the two largest, with leads", f"n = largest({scores}, 2, leads = true, epsilon = 1)",
+                    [1, 1, 0, 0], [2, 1, 0, 0]),
+    ]  # fmt: skip
+
+
+# Broken ones -----------------------------------------------------------------------------------------
+
+
+def _sparse(
+    answers: np.ndarray, runs: int, rng: np.random.Generator, threshold: float, question: float, most: int | None
+) -> np.ndarray:
+    """Which questions are above 0 with Laplace noise, none after `most`."""
+    noisy = answers + (rng.laplace(0, question, (runs, len(answers))) if question else 0.0)
+    above = noisy >= rng.laplace(0, threshold, runs)[:, None]
+    if most is not None:
+        above &= np.cumsum(above, axis=1) - above < most
+    return above
+
+
+Sampler = Callable[[np.ndarray, int, np.random.Generator], np.ndarray]
+HALF = 8
+"""Questions that one row raises, and as many that it lowers."""
+
+
+def told_numbers(x: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """Algorithm 3 (lecture notes 2011), ε = 1: an answer above is told with the noise that it was compared with.
+
+    A thousand questions of the same answer, and one more. 99 where it is not that one alone that is above: else the
+    number told is not below the noisy threshold, which a thousand noises were.
+    """
+    threshold, number = rng.laplace(0, 2.0, runs), x[1] + rng.laplace(0, 2.0, runs)
+    largest = -2.0 * np.log(2 * -np.expm1(np.log(rng.random(runs)) / 1000))  # of a thousand, by their common law
+    return np.where((x[0] + largest < threshold) & (number >= threshold), np.round(number, 1), 99.0)
+
+
+def unscaled(x: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """Algorithm 4 (Lee and Clifton 2014), ε = 1: noise of 4/ε and 4/3ε, however many answers above there are."""
+    above = _sparse(x, runs, rng, 4.0, 4 / 3, HALF)
+    return above[:, HALF:].sum(axis=1) - above[:, :HALF].sum(axis=1).astype(float)
+
+
+def no_noise_on_questions(x: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """Algorithm 5 (Stoddard and others 2014), ε = 1: noise on the threshold alone, and no end."""
+    above = _sparse(x, runs, rng, 2.0, 0.0, None)
+    return above @ 2.0 ** np.arange(len(x))
+
+
+def without_end(x: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """Algorithm 6 (Chen and others 2015), ε = 1: any number of answers above, with noise for one."""
+    above = _sparse(x, runs, rng, 2.0, 2.0, None)
+    return above[:, HALF:].sum(axis=1) - above[:, :HALF].sum(axis=1).astype(float)
+
+
+def private_threshold_testing(x: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """The same with shares of ε as one likes (Chen and Machanavajjhala 2015), here a tenth for the threshold."""
+    above = _sparse(x, runs, rng, 10.0, 1 / 0.9, None)
+    return above[:, HALF:].sum(axis=1) - above[:, :HALF].sum(axis=1).astype(float)
+
+
+def both_ways_for_one(x: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """A right one but for its price, ε = 1: the noise that is for counts, for questions that a row moves either way."""
+    above = _sparse(x, runs, rng, 4.0, 4 / 3, 1)
+    return np.where(above.any(axis=1), above.argmax(axis=1), -1.0)
+
+
+def _case(name: str, sample: Sampler, x: Sequence[float], y: Sequence[float], runs: int = 400_000) -> Case:
+    def draw(runs: int, rng: np.random.Generator) -> Pair:
+        return sample(np.array(x, float), runs, rng), sample(np.array(y, float), runs, rng)
+
+    return Case(name, 1, draw, runs, broken=True)
+
+
+def broken_sparse_vectors() -> list[Case]:
+    level, parted = [0.0] * 2 * HALF, [1.0] * HALF + [-1.0] * HALF
+    return [
+        _case("sparse vector that tells the compared number", told_numbers, [-9.5, 1], [-8.5, 1], 3_000_000),
+        _case("sparse vector with noise for one of many answers", unscaled, level, parted),
+        _case("sparse vector without noise on questions", no_noise_on_questions, [0, 1], [1, 0]),
+        _case("sparse vector without an end", without_end, level, parted),
+        _case("private threshold testing", private_threshold_testing, level, parted),
+        _case("sparse vector for counts, asked both ways", both_ways_for_one, [1.0] * 6 + [-1.0], [0.0] * 6 + [0.0]),
+    ]

@@ -190,6 +190,19 @@ class Gaussian(AdditiveLaw):
 
 
 @dataclass(frozen=True, slots=True)
+class LaplaceSum(Laplace):
+    """A weighted sum of Laplace noises: `scale` is that of one with its deviation, `wide` its half-width at 95 %."""
+
+    wide: float = 0.0
+
+    def _half_width(self, level: float) -> float:
+        return self.wide if level == LEVEL else self.sum_quantile(level) * self.deviation
+
+    def times(self, factor: float) -> LaplaceSum:
+        return replace(self, scale=self.scale * factor, wide=self.wide * factor)
+
+
+@dataclass(frozen=True, slots=True)
 class Selected:
     """No noise is added: one of `candidates` was chosen, by scores with noise of this scale.
 

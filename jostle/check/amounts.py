@@ -23,9 +23,9 @@ def check_amount(amount: n.Amount, report: Report) -> bool:
             report.add("BadAmount", message, amount.value.span, label="no share", help=help)
             return True
         return False
-    wrong = _wrong(amount.value, amount.unit)
+    wrong = _wrong(amount.value, amount.unit, **({"least": 0.0} if amount.is_wish else {}))
     if wrong:
-        help = f"write a positive number, such as `{amount.unit} 0.1`"
+        help = f"write a positive number, such as `{amount.unit} {'25' if amount.is_wish else '0.1'}`"
         report.add("BadAmount", wrong, amount.value.span, label="no amount", help=help)
         return True
     if amount.delta is not None:

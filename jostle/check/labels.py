@@ -148,7 +148,7 @@ class Labels:
     def unit(self, amount: n.Amount, owner: Handle | None) -> None:
         """An amount in ρ of a source that is counted in ε, one in ε of one in ρ, and a δ where the budget has none."""
         budget = owner.declared.budget if owner is not None else None
-        if owner is None or budget is None or not self.sure or amount.unit == "share":
+        if owner is None or budget is None or not self.sure or amount.unit == "share" or amount.is_wish:
             return
         source, unit = owner.declared.name, budget.amount.unit
         if amount.unit != unit:

@@ -31,6 +31,7 @@ from jostle.privacy.transformations.joins import join
 from jostle.privacy.transformations.persons import join_own_rows
 from jostle.run import groups, persons
 from jostle.run.clauses import whole
+from jostle.run.joint import no_wish, wish_of
 from jostle.run.keysets import column_of_keys, public_keys, together
 from jostle.run.ofmoments import Counted, counted, periods_of
 from jostle.run.periods import Period
@@ -217,17 +218,23 @@ def select(interp: Any, node: n.Select, scope: Scope) -> Any:
     except Refusal as refusal:
         raise _located(refusal, calls, node) from None
     arrangement = groups.Arrangement.of(interp, node, named, outputs, scope)
-    own = amount_of(interp, node.spend.amount, scope, table.exposures) if node.spend is not None else None
+    own, wish = None, None
+    if node.spend is not None and node.spend.amount.is_wish:
+        wish = wish_of(interp, node.spend.amount, scope)
+    elif node.spend is not None:
+        own = amount_of(interp, node.spend.amount, scope, table.exposures)
     via = mechanism_of(interp, node.spend) if node.spend is not None else None
     with interp.kernel.events.within("query", request.title, node.span) as event:
         if getattr(request, "free", False):
             answer = request.size(interp.kernel)
             event["public"] = True
         elif table.private and interp.joint is not None:
-            answer = interp.joint.answer(request, node)
+            answer = interp.joint.answer(request, node, wish)
             if isinstance(answer, Handle):
                 return answer
         elif table.private:
+            if wish is not None:
+                raise no_wish(node)
             amount = own
             if amount is None:
                 amount = interp.kernel.bare_amount(table.exposures, max(1, interp.bare_left))

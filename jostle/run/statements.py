@@ -105,10 +105,10 @@ def _for(interp: Interpreter, node: n.For, scope: Scope) -> Returned | None:
 
 
 def _with(interp: Interpreter, node: n.With, scope: Scope) -> Returned | None:
+    if node.jointly:
+        return jointly(interp, node, scope)  # type: ignore[no-any-return]
     amount = selects.amount_of(interp, node.spend.amount, scope, ())
     with interp.allotted(amount, node.spend.span, ()):
-        if node.jointly:
-            return jointly(interp, node, amount, scope)  # type: ignore[no-any-return]
         return interp.block(node.body.body, scope)
 
 

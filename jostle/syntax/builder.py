@@ -92,9 +92,12 @@ class Builder(QueryBuilder):
         return n.For(names, source, body, span=self._span(word, body))
 
     def with_(self, spend: n.Spend, body: n.Block) -> n.With:
+        _no_wish(spend)
         return n.With(spend, body, span=self._span(spend, body))
 
     def jointly(self, word: Token, spend: n.Spend, body: n.Block) -> n.With:
+        if spend.amount.unit == "weight":
+            _no_wish(spend)
         return n.With(spend, body, True, span=self._span(word, body))
 
     def line(self, colon: Token, stmt: n.Stmt) -> n.Block:
@@ -207,6 +210,7 @@ class Builder(QueryBuilder):
         return n.Choice(among, informed, trained, using, spending, wrt, span=self._span(word, wrt))
 
     def spending(self, value: n.Expr, spend: n.Spend) -> n.Spending:
+        _no_wish(spend)
         return n.Spending(value, spend, span=self._span(value, spend))
 
     def described_source(self, source: n.Expr, _described: Token, _by: Token, domains: n.Expr) -> n.Described:
@@ -429,6 +433,15 @@ class Builder(QueryBuilder):
                 kind if place == 0 else "list", expression, names, source, condition, flat, span=span
             )
         return cast(n.Comprehension, expression)
+
+
+def _no_wish(spend: n.Spend) -> None:
+    """Refuses an error or a weight where it is no `jointly` block, nor a select in one, that has it."""
+    if spend.amount.is_wish:
+        raise refuse(
+            "SyntaxError", f"{spend.amount.unit} is no amount that is spent", spend.amount.span,
+            help=f"a select in a `jointly` block takes `with {spend.amount.unit} …`; here write `with epsilon 0.1`",
+        )  # fmt: skip
 
 
 def _escaped(match: re.Match[str]) -> str:

@@ -69,7 +69,7 @@ def expected(text: str) -> Expected:
     if "#" in line or line.count('"') % 2 or line.count("'") % 2:
         return Expected((), False, typed)
     if re.search(r"\bwith +$", line):  # `with` is a word of the language only before one of these
-        return Expected(("epsilon", "rho"), False, typed)
+        return Expected(("epsilon", "error", "rho", "weight"), False, typed)
     statement = last_statement(before)
     accepted, in_query = _accepted(statement)
     if statement.strip() and not line.strip():  # on a new line a statement may begin, or the last one go on

@@ -219,11 +219,20 @@ class Index(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Amount(Node):
-    """`epsilon e [delta d]`, `rho r`, or a share of what is around it, which has no unit."""
+    """`epsilon e [delta d]`, `rho r`, or a share of what is around it, which has no unit.
 
-    unit: str  # "epsilon" | "rho" | "share"
+    Of a `jointly` block also `error e [delta d]`: the least amount with no larger error; of the selects in it `error e`
+    and `weight w`.
+    """
+
+    unit: str  # "epsilon" | "rho" | "share" | "error" | "weight"
     value: Expr
     delta: Expr | None = None
+
+    @property
+    def is_wish(self) -> bool:
+        """Whether it says what an answer is to be, and not what is spent."""
+        return self.unit in ("error", "weight")
 
 
 @dataclass(frozen=True, slots=True)

@@ -273,11 +273,13 @@ class Session:
         `settings` are those of `param`; without, their defaults. Raises `Refusal` for what cannot be parsed.
         """
         from jostle.check.cost import costs
+        from jostle.tools.wanted_errors import wanted_errors
 
         self._look_beside(source)
         with deep():
+            planned = wanted_errors(self._parsed(source), settings or {}, self._bound)
             return costs(
-                self._parsed(source), builtins=BUILTINS, settings=settings,
+                self._parsed(source), builtins=BUILTINS, settings=settings, planned=planned,
                 load_module=lambda path: self._modules.tree(path, self._folders), identity=self._identity,
             )  # fmt: skip
 

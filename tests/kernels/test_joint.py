@@ -9,7 +9,11 @@ import pytest
 
 from jostle.kernels.joint.answers import Estimates
 from jostle.kernels.joint.axes import Axis, Factor
-from jostle.kernels.joint.strategy import Query, Strategy, strategy_for
+from jostle.kernels.joint.needs import Wish, allowed_noise
+from jostle.kernels.joint.strategy import Levels, Query, Strategy, _Workload, strategy_for
+from jostle.kernels.joint.widths import grid_step, laplace_half_width, whole_width
+from jostle.kernels.joint.worst import even_residuals
+from jostle.noise_laws import Gaussian, Laplace
 
 TOWNS = Axis([np.array([0, 0, 0, 1, 1, 2]), np.arange(6)])  # regions of three, two and one towns
 
@@ -118,3 +122,64 @@ def test_twenty_attributes_are_planned() -> None:
     sets = [*combinations(range(20), 1), *combinations(range(20), 2)]
     strategy = strategy_for(axes, marginals(axes, sets, True), True)
     assert len(strategy.blocks) == 211
+
+
+# Wanted errors ---------------------------------------------------------------------------------------
+
+
+def test_the_half_width_of_a_sum_of_laplace_noises_is_its_own() -> None:
+    """Of one, of two of a scale, where P(|sum| > h) = (1 + h/2)·exp(−h), and of very many, which are Gaussian."""
+    assert laplace_half_width(np.array([3.0])) == pytest.approx(-3 * np.log(0.05) / np.sqrt(2), rel=1e-5)
+    wide = laplace_half_width(np.full(2, np.sqrt(2)))
+    assert (1 + wide / 2) * np.exp(-wide) == pytest.approx(0.05, rel=1e-4)
+    assert laplace_half_width(np.full(5000, 0.01)) == pytest.approx(1.959964 * 0.01 * np.sqrt(5000), rel=1e-3)
+
+
+def test_on_a_grid_a_half_width_is_that_of_its_last_place() -> None:
+    assert grid_step(np.array([1 / 3, -2 / 3, 1.0])) == pytest.approx(1 / 3)
+    assert grid_step(np.array([1.0, np.pi / 4])) == 0.0
+    assert whole_width(25.9, 1.0) == 25.5 and whole_width(25.9, 0.0) == 25.9 and whole_width(0.3, 1.0) == 0.5
+
+
+@pytest.mark.parametrize("gaussian", [True, False])
+def test_the_worst_answer_is_as_good_as_can_be(gaussian: bool) -> None:
+    """Of Gaussian noise within 0.2 % of the bound; of Laplace noise no shares near by are better."""
+    rng = np.random.default_rng(5)
+    for axes, queries in workloads(gaussian):
+        queries = [Query(one.family, one.factors, float(rng.uniform(1, 5))) for one in queries]
+        strategy = strategy_for(axes, queries, gaussian, wanted=True)
+        worst = max(float((strategy.variances(query) / query.alone).max()) for query in queries)
+        if gaussian:
+            places: dict[tuple[int, Levels], int] = {}
+            for query in queries:
+                for residual in query.residuals:
+                    places.setdefault((query.family, residual), len(places))
+            costs = np.array([np.prod([axes[a].costs[level] for a, level in one]) for _, one in places])
+            _, bound = even_residuals(_Workload(queries, places).rows, costs)
+            assert bound <= worst * (1 + 1e-9) and worst <= bound * 1.0021
+        else:
+            equal = strategy_for(axes, queries, gaussian)
+            assert worst <= max(float((equal.variances(query) / query.alone).max()) for query in queries) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("kind", [Laplace, Gaussian])
+def test_with_the_noise_that_is_allowed_the_worst_answer_just_keeps_its_wish(
+    kind: type[Laplace | Gaussian],
+) -> None:
+    """Against 50,000 draws of the noise of its numbers: P(|error| ≤ wish) is 0.95, up to 7 deviations of that."""
+    rng, draws = np.random.default_rng(7), 50_000
+    for axes, queries in workloads(kind is Gaussian)[1:3]:
+        wishes = [Wish(query, 40.0 + 20 * i, 0.0) for i, query in enumerate(queries)]
+        strategy = strategy_for(axes, [Query(w.query.family, w.query.factors, w.wanted**2) for w in wishes],
+                                kind is Gaussian, wanted=True)  # fmt: skip
+        allowed, inside = allowed_noise(strategy, wishes, kind), []
+        for wish in wishes:
+            worst = int(strategy.variances(wish.query).argmax())
+            noise = np.zeros(draws)
+            for at, weights in strategy.coefficients(wish.query, worst):
+                law = kind(allowed * strategy.blocks[at].variance ** 0.5 / kind(1.0).deviation)
+                for weight in weights[weights != 0]:
+                    noise += weight * law.quantiles(rng.uniform(size=draws))
+            inside.append((np.abs(noise) <= wish.wanted).mean())
+        slack = 7 * (0.95 * 0.05 / draws) ** 0.5
+        assert 0.95 - slack <= min(inside) <= 0.95 + slack

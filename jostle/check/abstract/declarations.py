@@ -27,6 +27,7 @@ from jostle.check.scopes import bound_in
 from jostle.language.builtins import BUILTINS, brought
 from jostle.language.facts import Gives
 from jostle.language.forms import DIMENSIONS, source_kind
+from jostle.source import Span
 from jostle.syntax import nodes as n
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ class World:
     load_module: Callable[[tuple[str, ...]], n.Program | None]
     identity: Identity = literal_identity
     settings: Mapping[str, Any] = field(default_factory=dict)
+    planned: Mapping[Span, int] = field(default_factory=dict)
+    """What wanted errors of `jointly` blocks take, in quanta, by where they are written; as far as it is known."""
     _names: dict[tuple[str, ...], set[str]] = field(default_factory=dict)
 
     def names(self, use: n.Use) -> Collection[str]:

@@ -7,6 +7,7 @@ no data are read.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Sequence
 from datetime import date
@@ -256,12 +257,22 @@ class Interpreter(ABC):
             value = self.eval(node.value, scope)
             self.labels.amount(node, value, None)
             return self.share_bounds(value, reached)
+        if node.is_wish:
+            return self._wished(node, scope)
         left = self.left_amount(scope, node.unit, reached)
         inner = scope if left is MISSING else Scope(scope, {node.unit: left})
         value = self.eval(node.value, inner)
         delta = self.eval(node.delta, inner) if node.delta is not None else 0.0
         self.labels.amount(node, value, delta)
         return *in_quanta(value), in_quanta(delta)[1] if node.delta is not None else 0
+
+    def _wished(self, node: n.Amount, scope: Scope) -> Bounds:
+        """What buys a wanted error, where that was found before."""
+        delta = self.eval(node.delta, scope) if node.delta is not None else 0.0
+        self.labels.amount(node, self.eval(node.value, scope), delta)
+        planned = self.world.planned.get(node.span)
+        least, most = (0, math.inf) if planned is None else (planned, planned)
+        return least, most, in_quanta(delta)[1] if node.delta is not None else 0
 
     # Expressions ---------------------------------------------------------------------------------
 

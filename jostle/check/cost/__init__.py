@@ -95,10 +95,14 @@ def costs(
     load_module: Callable[[tuple[str, ...]], n.Program | None],
     identity: Identity = literal_identity,
     settings: Mapping[str, Any] | None = None,
+    planned: Mapping[Span, int] | None = None,
 ) -> list[Cost]:
-    """The cost of every private source of a program that has passed the check, by declared name."""
+    """The cost of every private source of a program that has passed the check, by declared name.
+
+    `planned` is what wanted errors take, in quanta, by their place, as far as it is known.
+    """
     base = universe(builtins)
-    walker = Explorer(World(load_module, identity, settings or {}), base)
+    walker = Explorer(World(load_module, identity, settings or {}, planned or {}), base)
     scope = Scope(base)
     places: dict[int, tuple[Span, tuple[Span, ...]]] = {}
     steps: list[Step] = []

@@ -110,6 +110,17 @@ class Factor:
         means: Floats = np.asarray(families.multiply(families) @ (1 / many), dtype=float).ravel()
         return np.asarray(np.maximum(0.0, squares - means))
 
+    @cached_property
+    def alike(self) -> tuple[Ints, Ints]:
+        """Answers that stand for all: their places, and for every answer which of them has noise of the same law.
+
+        Those are alike whose coefficients have the same second and fourth moments at every level.
+        """
+        fourth = [np.asarray(one.power(4).sum(axis=1), dtype=float).ravel() for one in self.weights]
+        facts = np.concatenate([self.squares, np.array(fourth)]).round(12)
+        _, first, like = np.unique(facts, axis=1, return_index=True, return_inverse=True)
+        return first, like.ravel()
+
     def row(self, level: int, place: int) -> Floats:
         """The coefficients of one answer: (groups,)."""
         weights = np.asarray(self.weights[level][[place], :].todense(), dtype=float)

@@ -7,8 +7,9 @@ residual costs more than the groups that it is of (in ℓ₁ twice as much an ax
 residual is the mean of what they say about it, weighted by precision. Their shares are a local optimum of the total
 error, as in OPT_M of McKenna, Miklau, Hay and Machanavajjhala (VLDB 2018).
 
-The total counts each query in units of the variance that it has *alone*, with an equal part of the amount. A query that
-is worse off together than alone weighs more until it is not.
+The total counts each query in units of the variance that it has *alone*, with its part of the amount. A query that
+is worse off together than alone weighs more until it is not. Where errors are wanted, there is no total: the largest
+variance in units of what is wanted is made least (`worst`).
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
+from typing import Any
 
 import numpy as np
 
 from jostle.kernels.arrays import Floats
 from jostle.kernels.errors import KernelError
 from jostle.kernels.joint.axes import Axis, Factor
+from jostle.kernels.joint.worst import even_groups, even_residuals
 
 Levels = tuple[tuple[int, int], ...]
 """Axes and their levels, the axes in order; an axis that is not named is at level 0."""
@@ -36,13 +39,12 @@ ROUNDS, STEPS, ENOUGH = 20, 100, 1 - 1e-3
 class Query:
     """Sums of one family: an answer for each combination of the answers of its factors, by axis.
 
-    `alone` is the variance that each has without the others, and `weight` how much the query counts.
+    `alone` is the variance that each has without the others, or the wanted one.
     """
 
     family: int
     factors: Mapping[int, Factor]
     alone: float
-    weight: float = 1.0
 
     @property
     def residuals(self) -> list[Levels]:
@@ -132,9 +134,11 @@ class Strategy:
 
 
 def strategy_for(
-    axes: Sequence[Axis], queries: Sequence[Query], gaussian: bool, most: Sequence[float] | None = None
-) -> Strategy:
-    """The strategy for these queries under the noise at hand. Raises `KernelError` where they are too many.
+    axes: Sequence[Axis], queries: Sequence[Query], gaussian: bool, most: Sequence[float] | None = None,
+    wanted: bool = False,
+) -> Strategy:  # fmt: skip
+    """The strategy for these queries under the noise at hand: of the least total error, or where errors are `wanted`
+    of the least worst one. Raises `KernelError` where they are too many.
 
     `most` is for each family how large the product of 2b over the axes of residuals may be, b the siblings of a group:
     where it is more, the groups are measured in place of their residuals.
@@ -148,7 +152,7 @@ def strategy_for(
     if len(places) > MOST_RESIDUALS:
         raise KernelError("these groups are too many to be answered together")
     workload = _Workload(queries, places)
-    return _of_residuals(axes, workload, most) if gaussian else _of_groups(axes, workload)
+    return _of_residuals(axes, workload, most, wanted) if gaussian else _of_groups(axes, workload, wanted)
 
 
 class _Workload:
@@ -158,7 +162,7 @@ class _Workload:
         self.residuals = list(places)
         self.tops = [(query.family, query.top) for query in queries]
         self.alone = np.array([query.alone for query in queries])
-        self.weights = np.array([query.weight for query in queries]) / self.alone
+        self.weights = 1 / self.alone
         self.places, self._sums, self._cells = [], [], []
         for query in queries:
             factors = [query.factors[axis] for axis in sorted(query.factors)]
@@ -178,6 +182,23 @@ class _Workload:
         for at, sums, weight in zip(self.places, self._sums, weights, strict=True):
             np.add.at(total, at, weight * sums)
         return total
+
+    @property
+    def rows(self) -> Any:
+        """What each residual's noise adds to each answer, over what it has alone: sparse, (answers, residuals).
+
+        Answers of one query that are alike stand once.
+        """
+        from scipy.sparse import coo_matrix
+
+        parts, above = [], 0
+        for at, cells, alone in zip(self.places, self._cells, self.alone, strict=True):
+            cells = cells[:, cells.any(axis=0)]  # groups that no cell is in are known
+            i, j = np.nonzero(cells.T)
+            parts.append((cells.T[i, j] / alone, above + i, at[j]))
+            above += cells.shape[1]
+        values, i, j = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return coo_matrix((values, (i, j)), shape=(above, len(self.residuals))).tocsr()
 
     def worst(self, variances: Floats) -> Floats:
         """Of each query the largest variance of an answer over what it has alone."""
@@ -205,7 +226,7 @@ class _Workload:
         return apart
 
 
-def _of_residuals(axes: Sequence[Axis], workload: _Workload, most: Sequence[float] | None) -> Strategy:
+def _of_residuals(axes: Sequence[Axis], workload: _Workload, most: Sequence[float] | None, wanted: bool) -> Strategy:
     """Gaussian noise: every residual by itself, in closed form."""
     apart = [
         most is None or prod(2 * axes[axis].siblings[level].max() for axis, level in levels) <= most[family]
@@ -226,7 +247,10 @@ def _of_residuals(axes: Sequence[Axis], workload: _Workload, most: Sequence[floa
     for (_, top), alone, at in zip(workload.tops, workload.alone, workload.places, strict=True):
         many = np.array([_groups(axes, workload.residuals[place][1]) for place in at]) / _groups(axes, top)
         parts[at] += costs[at] * many / alone
-    shares = workload.balanced(solve, lambda shares: costs / shares, parts / parts.sum())
+    if wanted:
+        shares, _ = even_residuals(workload.rows, costs)
+    else:
+        shares = workload.balanced(solve, lambda shares: costs / shares, parts / parts.sum())
     blocks = [
         Block(family, levels, one, float(share), float(cost / share))
         for (family, levels), one, share, cost in zip(workload.residuals, apart, shares, costs, strict=True)
@@ -234,7 +258,7 @@ def _of_residuals(axes: Sequence[Axis], workload: _Workload, most: Sequence[floa
     return Strategy(axes, blocks, {key: [(at, 1.0)] for at, key in enumerate(workload.residuals)})
 
 
-def _of_groups(axes: Sequence[Axis], workload: _Workload) -> Strategy:
+def _of_groups(axes: Sequence[Axis], workload: _Workload, wanted: bool) -> Strategy:
     """Laplace noise: groups at some levels, of which residuals are weighted means."""
     candidates = workload.residuals
     if len(candidates) > MOST_BLOCKS:
@@ -258,7 +282,10 @@ def _of_groups(axes: Sequence[Axis], workload: _Workload) -> Strategy:
         starts[:] = [shares]
         return shares
 
-    shares = workload.balanced(solve, lambda shares: 1 / np.maximum(shares**2 @ tells, 1e-300), apart)
+    if wanted:
+        shares = even_groups(workload.rows, tells, [one + least for one in starts])
+    else:
+        shares = workload.balanced(solve, lambda shares: 1 / np.maximum(shares**2 @ tells, 1e-300), apart)
     used = np.flatnonzero(shares > 0)
     blocks = [Block(*candidates[i], False, float(shares[i]), float(1 / shares[i] ** 2)) for i in used]
     precision = (shares[:, None] ** 2 * tells)[used]

@@ -1,0 +1,271 @@
+"""What a `jointly` block measures: the strategy for all of its selects, its price, and the answers made of it.
+
+Where the block has an amount, the strategy is that of the least total error. Where errors are wanted, it is that of the
+least worst one, and the amount is the least with which every answer is as close as wanted. All of it follows from
+public facts, before anything is read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from jostle.accounting.amounts import QUANTA, Amount, as_float
+from jostle.diagnostics import Refusal, refuse
+from jostle.formulas import Joint, Noised, Vector
+from jostle.kernels.errors import KernelError
+from jostle.kernels.joint.answers import Estimates
+from jostle.kernels.joint.needs import Wish, allowed_noise
+from jostle.kernels.joint.strategy import Query, Strategy, strategy_for
+from jostle.noise_laws import Gaussian, Laplace, LaplaceSum
+from jostle.plan.plan import Term
+from jostle.privacy.kernel.handles import Table
+from jostle.privacy.kernel.measurement import stability_of
+from jostle.privacy.measurements.aggregates.aggregate import Estimate
+from jostle.privacy.measurements.aggregates.terms import grid_of, sensitivity_of
+from jostle.privacy.measurements.joint import MOST_SPREAD, Block, JointBlocks
+from jostle.privacy.measurements.query import Answer, Request, key_columns
+from jostle.privacy.mechanisms.additive import Additive, share
+from jostle.run.jointworkload import JointWorkload, Sums, coarser
+
+MOST_AMOUNT = 10**6 * QUANTA
+SAFE = 1 - 1e-9  # of the noise that is allowed, for what its scale is rounded up by
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A select of a block: how many parts of the amount it counts for, or the half-width that its answers may have."""
+
+    request: Request
+    weight: float = 1.0
+    wanted: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class JointPlan:
+    """The strategy of a block, what of it is measured, and every select's queries with the standard errors.
+
+    `alone` is the standard error that each has with its part of the amount for itself.
+    """
+
+    asked: tuple[Asked, ...]
+    strategy: Strategy
+    measurement: JointBlocks
+    queries: tuple[tuple[Query, ...], ...]
+    deviations: tuple[tuple[Any, ...], ...]
+    alone: tuple[tuple[float, ...], ...]
+
+    @classmethod
+    def of(cls, workload: JointWorkload, asked: Sequence[Asked], amount: Amount, via: str | None) -> JointPlan:
+        """What an amount buys. Refuses what is too large; from public facts alone, as `wanted`."""
+        how = Additive.of(amount, via, workload.table.measures)
+        return cls._with(_Units.of(workload, how), workload, asked, via)
+
+    @classmethod
+    def wanted(cls, workload: JointWorkload, asked: Sequence[Asked], amount: Amount, via: str | None) -> JointPlan:
+        """What buys the wanted errors: of all amounts of the unit, and the delta, of `amount` the least."""
+        units = _Units.of(workload, Additive.of(amount, via, workload.table.measures))
+        kind = units.how.kind
+        wishes = []
+        for one, sums_of in zip(asked, workload.selects, strict=True):
+            for sums in sums_of:
+                unit, step = units.deviations[sums.term], units.step(sums.term)
+                if unit:
+                    wide = (one.wanted or math.inf) / unit
+                    query = Query(units.terms.index(sums.term), sums.factors, (wide / kind.sum_quantile()) ** 2)
+                    wishes.append(Wish(query, wide, step / unit))
+        strategy = units.strategy(workload, [wish.query for wish in wishes], True)
+        allowed = allowed_noise(strategy, wishes, kind)
+        least = _least_amount(units.how, via, workload.table, allowed * SAFE)
+        units = _Units.of(workload, Additive.of(least, via, workload.table.measures))
+        return cls._with(units, workload, asked, via, strategy)
+
+    @classmethod
+    def _with(
+        cls, units: _Units, workload: JointWorkload, asked: Sequence[Asked], via: str | None,
+        strategy: Strategy | None = None,
+    ) -> JointPlan:  # fmt: skip
+        import numpy as np
+
+        table, amount, terms = workload.table, units.how.amount, units.terms
+        parts = math.fsum(one.weight for one in asked)
+        alone = tuple(
+            _alone(one.request, [sums.term for sums in sums_of], _part(amount, one.weight / parts), via, table)
+            for one, sums_of in zip(asked, workload.selects, strict=True)
+        )
+        queries = tuple(
+            tuple(
+                Query(terms.index(sums.term), sums.factors, (other / (units.deviations[sums.term] or other or 1.0)) ** 2
+                      or 1.0)
+                for sums, other in zip(sums_of, others, strict=True)
+            )
+            for sums_of, others in zip(workload.selects, alone, strict=True)
+        )  # fmt: skip
+        if strategy is None:
+            strategy = units.strategy(workload, [query for some in queries for query in some], False)
+        blocks = [Block(units.grids[terms[one.family]], one.levels, one.residual, one.share) for one in strategy.blocks]
+        deviations = tuple(
+            tuple(
+                sums.in_order(np.sqrt(strategy.variances(query)) * units.deviations[sums.term])
+                for query, sums in zip(some, sums_of, strict=True)
+            )
+            for some, sums_of in zip(queries, workload.selects, strict=True)
+        )
+        measurement = JointBlocks.of(table, workload.axes, blocks, amount, via)
+        return cls(tuple(asked), strategy, measurement, queries, deviations, alone)
+
+    def told(self, workload: JointWorkload) -> dict[str, Any]:
+        """What a trace tells: what is measured, and the largest error of each select over what it has alone."""
+        blocks = sorted(self.strategy.blocks, key=lambda block: -block.share)[:20]
+        ratios = [
+            float(deviation.max() / alone)
+            for some, others in zip(self.deviations, self.alone, strict=True)
+            for deviation, alone in zip(some, others, strict=True)
+            if alone and deviation.size
+        ]
+        by = [[_level_name(workload, axis, level) for axis, level in block.levels] for block in blocks]
+        shares = [{"by": names, "share": block.share} for names, block in zip(by, blocks, strict=True)]
+        told = {"largest": max(ratios), "mean": math.fsum(ratios) / len(ratios)} if ratios else {}
+        wishes = sorted({one.wanted for one in self.asked if one.wanted is not None})
+        return {"selects": len(self.queries), "blocks": len(self.strategy.blocks), "strategy": shares, "of_alone": told,
+                "apart": self._apart(), "wanted": wishes}  # fmt: skip
+
+    def _apart(self) -> float:
+        """About how much all selects would take with amounts of their own, for the largest errors that they have."""
+        amount = self.measurement.how.amount
+        power = 2 if amount.unit == "rho" else 1
+        parts, total = math.fsum(one.weight for one in self.asked), 0.0
+        for one, some, others in zip(self.asked, self.deviations, self.alone, strict=True):
+            pairs = zip(some, others, strict=True)
+            more = [other / float(error.max()) for error, other in pairs if error.size and error.max() > 0]
+            total += one.weight / parts * max(more, default=0.0) ** power
+        return total * as_float(amount.value)
+
+    def answers(self, workload: JointWorkload, measured: list[Any]) -> list[Answer]:
+        """The answers of all selects, numbers that know their noise."""
+        estimates, kind = Estimates(self.strategy, measured), self.measurement.how.kind
+        vectors = [Vector(values.ravel(), kind(scale)) for values, scale in zip(measured, self._scales(), strict=True)]
+        result = []
+        for one, queries, sums_of, deviations in zip(
+            self.asked, self.queries, workload.selects, self.deviations, strict=True
+        ):
+            request = one.request
+            columns = [
+                self._noised(vectors, query, sums, sums.in_order(estimates.answers(query)), errors, one.wanted)
+                for query, sums, errors in zip(queries, sums_of, deviations, strict=True)
+            ]
+            keys = request.shown(key_columns([list(key.values) for key in request.keys]))
+            result.append(Answer(keys, _aggregated(request, columns)))
+        return result
+
+    def _scales(self) -> list[float]:
+        return [self.measurement.scale(block) * 2.0 ** -grid_of(block.term) for block in self.measurement.blocks]
+
+    def _noised(
+        self, vectors: Sequence[Vector], query: Query, sums: Sums, values: Any, errors: Any, wanted: float | None
+    ) -> list[Noised]:
+        """The answers of a query, each with the law of its own noise and the noises that it is made of."""
+        import numpy as np
+
+        kind, places = self.measurement.how.kind, sums.in_order(np.arange(values.size))
+
+        def noises(place: int) -> list[tuple[Vector, Any]]:
+            return [(vectors[at], weights) for at, weights in self.strategy.coefficients(query, place)]
+
+        def law(error: float) -> Laplace | Gaussian:
+            wide = min(kind.sum_quantile() * error, wanted or math.inf)
+            return LaplaceSum(error / math.sqrt(2), wide=wide) if kind is Laplace else kind(wide / kind.sum_quantile())
+
+        return [
+            Noised.of(value, Joint(law(error), int(place), noises))
+            for value, error, place in zip(values.tolist(), errors.tolist(), places, strict=True)
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class _Units:
+    """The terms of a workload, their grids, and the standard deviation of each if it has the whole amount."""
+
+    how: Additive
+    terms: list[Term]
+    grids: dict[Term, Term]
+    deviations: dict[Term, float]
+    most: list[float]
+
+    @classmethod
+    def of(cls, workload: JointWorkload, how: Additive) -> _Units:
+        terms = list(dict.fromkeys(sums.term for sums_of in workload.selects for sums in sums_of))
+        grids = {term: coarser(term) if how.kind is Gaussian else term for term in terms}
+        deviations = {term: _deviation(how, grids[term], workload.table) for term in terms}
+        most = [MOST_SPREAD / max(1, sensitivity_of(grids[term], workload.table)) for term in terms]
+        return cls(how, terms, grids, deviations, most)
+
+    def step(self, term: Term) -> float:
+        """Of the grid of a term, in the units of what is asked."""
+        return 2.0 ** -grid_of(self.grids[term])
+
+    def strategy(self, workload: JointWorkload, queries: Sequence[Query], wanted: bool) -> Strategy:
+        try:
+            return strategy_for(workload.trees, queries, self.how.kind is Gaussian, self.most, wanted)
+        except KernelError as fault:
+            raise refuse("DataError", str(fault), help="group more coarsely, or divide the block in two") from None
+
+
+def _least_amount(how: Additive, via: str | None, table: Table, allowed: float) -> Amount:
+    """The least amount, in four figures, whose noise is `allowed` times that of `how`, at most."""
+
+    def scale(value: int) -> float:
+        return Additive.of(replace(how.amount, value=value), via, table.measures).law(1.0, 1.0).scale
+
+    wide, low, high = how.law(1.0, 1.0).scale * allowed, 0, how.amount.value
+    while high < MOST_AMOUNT and scale(high) > wide:
+        low, high = high, high * 2
+    while high - low > max(1, high // 10**9):
+        middle = (low + high) // 2
+        try:
+            low, high = (middle, high) if scale(middle) > wide else (low, middle)
+        except Refusal:  # too little for this noise
+            low = middle
+    figures = 10 ** max(0, len(str(high)) - 4)
+    return replace(how.amount, value=-(-high // figures) * figures)
+
+
+def _part(amount: Amount, share: float) -> Amount:
+    return Amount(amount.unit, int(amount.value * share), int(amount.delta * share))
+
+
+def _deviation(how: Additive, term: Term, table: Table) -> float:
+    """The standard deviation of a term that has the whole amount, in the units of what is asked."""
+    reach = sensitivity_of(term, table) * stability_of(table)
+    return how.law(reach, reach).smooth.deviation * 2.0 ** -grid_of(term)
+
+
+def _alone(request: Request, terms: Sequence[Term], part: Amount, via: str | None, table: Table) -> tuple[float, ...]:
+    """The same of each term of a select that has a part of the amount for itself."""
+    parts = [
+        share(share(part, len(request.aggregates)), len(own))
+        for own in (aggregate.terms(request.table) for aggregate in request.aggregates)
+        for _ in own
+    ]
+    pairs = zip(terms, parts, strict=True)
+    return tuple(_deviation(Additive.fitted(one, via, table.measures), term, table) for term, one in pairs)
+
+
+def _aggregated(request: Request, columns: list[list[Noised]]) -> list[list[Any]]:
+    """The aggregates of a select from the sums that each is made of."""
+    terms = iter(columns)
+    values: list[list[Any]] = []
+    for aggregate in request.aggregates:
+        own = [next(terms) for _ in aggregate.terms(request.table)]
+        if isinstance(aggregate, Estimate):
+            values.append(aggregate.of_terms(request.table, list(zip(*own, strict=True))))
+        else:
+            values.append(list(own[0]))
+    return values
+
+
+def _level_name(workload: JointWorkload, axis: int, level: int) -> str:
+    many = len(workload.trees[axis].labels)
+    return workload.names[axis] if many <= 2 else f"{workload.names[axis]} ({workload.trees[axis].sizes[level]} groups)"

@@ -1,0 +1,89 @@
+"""What `jointly with error e` spends, before anything runs: found by planning the block on made-up rows.
+
+The amount follows from public facts alone. It is known of blocks at the top level of a program which depend on nothing
+that is measured: declarations, tables made of them, public values and functions. Of others it is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from jostle.accounting.amounts import quanta
+from jostle.diagnostics import Refusal
+from jostle.language.builtins import BUILTINS
+from jostle.language.facts import Effect
+from jostle.language.operations import ROW_FUNCTIONS
+from jostle.source import Span
+from jostle.syntax import nodes as n
+from jostle.syntax.walk import every
+
+
+def wanted_errors(tree: n.Program, settings: Mapping[str, Any], bound: Mapping[str, Any]) -> dict[Span, int]:
+    """In quanta, by the place of the error as it is written."""
+    from jostle.tools.session import Session
+
+    blocks = {one.spend.span: one.spend.amount.span for one in tree.body if isinstance(one, n.With) and _is_wanted(one)}
+    if not blocks:
+        return {}
+    session = Session(simulate=1)
+    for name, value in bound.items():
+        session.bind(name, value)
+    try:
+        session.rehearse(tree.span.source, settings, only=_Public(tree))
+    except Refusal:  # no program that runs
+        return {}
+    found = {}
+    for event in session.events:
+        if event.kind == "query" and event.span in blocks and "apart" in event.fields:
+            amount = event.fields.get("epsilon", event.fields.get("rho"))
+            found[blocks[event.span]] = quanta(amount)
+    return found
+
+
+def _is_wanted(statement: n.Stmt) -> bool:
+    return isinstance(statement, n.With) and statement.jointly and statement.spend.amount.is_wish
+
+
+class _Public:
+    """Tells which statements measure nothing and depend on nothing that does, in the order of the program."""
+
+    def __init__(self, tree: n.Program) -> None:
+        self._lost: set[str] = set()  # names that what is measured may have given
+        self._functions = {one.name: one for one in tree.body if isinstance(one, n.Def)}
+
+    def __call__(self, statement: n.Stmt) -> bool:
+        nodes = list(every(statement))
+        depends = any(isinstance(node, n.Name) and node.id in self._lost for node in nodes)
+        public = not depends and (_is_wanted(statement) or self._measures_nothing(statement))
+        if not public or _is_wanted(statement):
+            self._lost |= {name for node in nodes for name in _given(node)}
+        return public
+
+    def _measures_nothing(self, statement: n.Stmt) -> bool:
+        if isinstance(statement, n.Use | n.Def | n.ParamDecl | n.Private):
+            return True
+        return isinstance(statement, n.Assign) and self._free(statement, set())
+
+    def _free(self, part: n.Node, open_: set[str]) -> bool:
+        """Whether nothing in it measures, nor calls a function that might."""
+        for node in every(part):
+            match node:
+                case n.Query() | n.Spending() | n.With() | n.Choice() | n.Part():
+                    return False
+                case n.Call(function=n.Name(id=name)) if name in self._functions:
+                    if name not in open_ and not self._free(self._functions[name].body, open_ | {name}):
+                        return False
+                case n.Call(function=n.Name(id=name)):
+                    row = BUILTINS.get(name)
+                    if name not in ROW_FUNCTIONS and (row is None or row.module or row.effect is Effect.MEASURES):
+                        return False
+                case n.Call():
+                    return False
+        return True
+
+
+def _given(node: n.Node) -> set[str]:
+    """The names that a statement binds."""
+    names = [getattr(node, field) for field in node.binds] if isinstance(node, n.Statement) else []
+    return {name for one in names for name in ((one,) if isinstance(one, str) else one)}

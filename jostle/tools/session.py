@@ -277,7 +277,8 @@ class Session:
 
         self._look_beside(source)
         with deep():
-            planned = wanted_errors(self._parsed(source), settings or {}, self._bound)
+            made_up = lambda: Session(simulate=1)  # noqa: E731
+            planned = wanted_errors(self._parsed(source), settings or {}, self._bound, made_up)
             return costs(
                 self._parsed(source), builtins=BUILTINS, settings=settings, planned=planned,
                 load_module=lambda path: self._modules.tree(path, self._folders), identity=self._identity,

@@ -6,8 +6,8 @@ that is measured: declarations, tables made of them, public values and functions
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import quanta
 from jostle.diagnostics import Refusal
@@ -18,15 +18,18 @@ from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
 
-
-def wanted_errors(tree: n.Program, settings: Mapping[str, Any], bound: Mapping[str, Any]) -> dict[Span, int]:
-    """In quanta, by the place of the error as it is written."""
+if TYPE_CHECKING:
     from jostle.tools.session import Session
 
+
+def wanted_errors(
+    tree: n.Program, settings: Mapping[str, Any], bound: Mapping[str, Any], rehearsal: Callable[[], Session]
+) -> dict[Span, int]:
+    """In quanta, by the place of the error as it is written; `rehearsal` makes a session of made-up rows."""
     blocks = {one.spend.span: one.spend.amount.span for one in tree.body if isinstance(one, n.With) and _is_wanted(one)}
     if not blocks:
         return {}
-    session = Session(simulate=1)
+    session = rehearsal()
     for name, value in bound.items():
         session.bind(name, value)
     try:

@@ -7,7 +7,6 @@ public facts, and measured once through the kernel's door. The second time each 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -19,10 +18,10 @@ from jostle.language.facts import Effect
 from jostle.privacy.kernel.handles import Table, handles_in
 from jostle.privacy.measurements.aggregates.aggregate import Estimate
 from jostle.privacy.measurements.query import Answer, Request
-from jostle.run.faults import private_value
 from jostle.run.jointplan import Asked, JointPlan
 from jostle.run.jointworkload import check_together, joint_workload
-from jostle.run.values import Pending, is_number
+from jostle.run.values import Pending
+from jostle.run.wishes import wish_of
 from jostle.syntax import nodes as n
 
 if TYPE_CHECKING:
@@ -103,25 +102,6 @@ def check_call(function: Any, args: Sequence[Any]) -> None:
             "TypeError", f"`{name}` measures by itself, and cannot be answered together with others",
             help="put it before or after the `jointly` block, with an amount of its own",
         )  # fmt: skip
-
-
-def wish_of(interp: Interpreter, node: n.Amount, scope: Scope) -> float:
-    """The error or the weight that is written: a public number above 0."""
-    value = interp.eval(node.value, scope)
-    for handle in handles_in(value):
-        raise private_value(handle, f"cannot be the {node.unit} of an answer").at(node.value.span)
-    if not is_number(value) or not 0 < value < math.inf:
-        raise refuse("BadAmount", f"{node.unit} is a number above 0", node.value.span, help=f"write `{node.unit} 4`")
-    return float(value)
-
-
-def no_wish(node: n.Select) -> Refusal:
-    """Of a select outside of such a block that has an error or a weight."""
-    unit, span = (node.spend.amount.unit, node.spend.span) if node.spend is not None else ("", node.span)
-    return refuse(
-        "TypeError", f"{unit} is no amount that is spent", span,
-        help="write `with epsilon 0.1`, or put the select into a `jointly` block",
-    )  # fmt: skip
 
 
 def jointly(interp: Interpreter, node: n.With, scope: Scope) -> Any:

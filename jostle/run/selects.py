@@ -31,7 +31,6 @@ from jostle.privacy.transformations.joins import join
 from jostle.privacy.transformations.persons import join_own_rows
 from jostle.run import groups, persons
 from jostle.run.clauses import whole
-from jostle.run.joint import no_wish, wish_of
 from jostle.run.keysets import column_of_keys, public_keys, together
 from jostle.run.ofmoments import Counted, counted, periods_of
 from jostle.run.periods import Period
@@ -39,6 +38,7 @@ from jostle.run.qualifiers import Qualifiers
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import MISSING, Scope
 from jostle.run.values import Grouped, Record, is_number, kind_name
+from jostle.run.wishes import no_wish, wish_of
 from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import key_names

@@ -1,4 +1,4 @@
-"""`with error e` and `with weight w` of a select in a `jointly` block: what its answers are to be, not what is spent."""
+"""`with error e` and `with weight w` of a select in a `jointly` block: what its answers are to be."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import itertools
 import json
 import sys
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -58,18 +58,27 @@ def _altered(value: Any, place: tuple[Any, ...], odd: Any) -> Any:
     return {k: (inner if k == key else v) for k, v in value.items() if k != key or inner is not DROPPED}
 
 
-def _alterations(run: str) -> Iterator[list[dict[str, Any]]]:
-    """The trace with one place of one event dropped or replaced; events of one kind and shape are altered once."""
-    lines = _lines(run)
+@cache
+def _places() -> dict[str, list[tuple[int, tuple[Any, ...]]]]:
+    """The events and places to alter of each run: those of one kind and shape once, in the shortest run."""
     seen: set[Any] = set()
-    for at, line in enumerate(lines):
-        for place in _below({k: v for k, v in line.items() if k not in OWN}):
-            looks = (line["kind"], tuple(p for p in place if not isinstance(p, int)), len(place))
-            if not place or looks in seen:
-                continue
-            seen.add(looks)
-            for odd in (DROPPED, *ODD):
-                yield [*lines[:at], _altered(line, place, odd), *lines[at + 1 :]]
+    places: dict[str, list[tuple[int, tuple[Any, ...]]]] = {run: [] for run in real_runs.GOLDENS}
+    for run in sorted(places, key=lambda run: len(_lines(run))):
+        for at, line in enumerate(_lines(run)):
+            for place in _below({k: v for k, v in line.items() if k not in OWN}):
+                looks = (line["kind"], tuple(p for p in place if not isinstance(p, int)), len(place))
+                if place and looks not in seen:
+                    seen.add(looks)
+                    places[run].append((at, place))
+    return places
+
+
+def _alterations(run: str) -> Iterator[list[dict[str, Any]]]:
+    """The trace with one place of one event dropped or replaced."""
+    lines = _lines(run)
+    for at, place in _places()[run]:
+        for odd in (DROPPED, *ODD):
+            yield [*lines[:at], _altered(lines[at], place, odd), *lines[at + 1 :]]
 
 
 @pytest.mark.parametrize("run", real_runs.GOLDENS)
@@ -93,7 +102,7 @@ def test_an_altered_trace_is_refused_or_renders(run: str, tmp_path: Path, monkey
         assert difference(events, whole) and difference(whole, events)
         assert difference_page(events, whole)
         rendered += 1
-    assert refused > 20 and rendered > 20
+    assert refused > 5 and rendered > 5
 
 
 @pytest.mark.parametrize("run", real_runs.GOLDENS)

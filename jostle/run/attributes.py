@@ -12,6 +12,7 @@ from jostle.language.moments import moment_of
 from jostle.plan.domains import Integer, Moments, Real, listed
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table, Vectors, handles_in
 from jostle.privacy.scores.splits import promised_rows
+from jostle.run.bins import edges_of
 from jostle.run.elements import element as element_of
 from jostle.run.externals import of_kernel, to_jostle, vectors_facts
 from jostle.run.faults import private_value
@@ -34,6 +35,8 @@ from jostle.run.values import (
 
 def attribute(value: Any, name: str) -> Any:
     """`value.name`. A bare cube, where an Option takes a record, is its `database`, and its cells are the `queries`."""
+    if isinstance(value, ColumnHandle) and name == "edges":
+        return edges_of(value)
     if isinstance(value, ColumnHandle) and name in ("name", "kind", "low", "high"):  # without categories
         fields: Mapping[str, Any] | None = {"name": value.name} | _bounds(value)
     else:
@@ -74,7 +77,8 @@ def fields_of(value: Any) -> Mapping[str, Any] | None:
         if isinstance(value.domain, Integer):
             need_room(value.domain.high - value.domain.low + 1)
         finite = listed(value.domain)
-        return {"name": value.name} | ({"categories": list(finite)} if finite is not None else {}) | _bounds(value)
+        facts = {"name": value.name, "edges": edges_of(value)} | _bounds(value)
+        return facts | ({"categories": list(finite)} if finite is not None else {})
     if isinstance(value, Interval | Period):
         return {"low": value.low, "high": value.high}
     if is_workload(value):

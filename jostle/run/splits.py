@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from jostle.diagnostics import refuse
-from jostle.plan.plan import Apply, Column, Constant, RowExpr
+from jostle.plan.plan import Column, RowExpr
 from jostle.privacy.kernel.handles import ColumnHandle, Handle, Table, handles_in
 from jostle.privacy.measurements.choices import NoisyScore
 from jostle.privacy.rows.leaves import PublicTree
 from jostle.privacy.scores import leaves, splits
 from jostle.privacy.transformations import disjoint, transform
+from jostle.run.bins import bin_number
 from jostle.run.faults import private_value
 from jostle.run.qualifiers import Qualifiers
 from jostle.run.registry import builtin, implement
@@ -120,11 +121,7 @@ def _binned(table: Any, column: Any, edges: Any, *, at: Any) -> Table:
     if not places or len(places) > MOST_EDGES:
         raise refuse("ValueError", f"the edges of bins are a list of 1 to {MOST_EDGES} numbers")
     transform.need_column(table, name)
-    total: RowExpr = Apply("if", (Apply("missing", (Column(name),)), Constant(None), Constant(0.0)))
-    for edge in places:
-        reached = Apply("if", (Apply(">=", (Column(name), Constant(edge))), Constant(1.0), Constant(0.0)))
-        total = Apply("+", (total, reached))
-    return transform.derive(table, [(name, total)])
+    return transform.derive(table, [(name, bin_number(name, places))])
 
 
 for _split in splits.SPLITS:

@@ -173,11 +173,25 @@ def test_bins_are_called_by_the_numbers_in_them() -> None:
     branches = [majority_model(["no", "yes"], [1, 2]) for _ in range(3)]
     asked = str(binned_model(branched_model(attributes[0], branches), cuts))
     assert [line.partition(":")[0] for line in asked.splitlines()[:3]] == [
-        "age = below 30", "age = 30 up to 45.5", "age = 45.5 or more",
+        "age below 30", "age 30 up to 45.5", "age 45.5 or more",
     ]  # fmt: skip
     leaves = [tree_leaf([1, 0]), tree_leaf([0, 1]), tree_leaf([3, 1])]
     tree = tree_model(["no", "yes"], [tree_node("age", [0.0, 1.0, 2.0], leaves)])
     assert "30 up to 45.5: yes" in str(binned_model(tree, cuts))
+    drawn = binned_model(tree, cuts).jostle_fields["dot"]()
+    assert '[label = "30 up to 45.5"]' in drawn and '[label = "1"]' in tree.dot()
+
+
+def test_a_model_of_bins_knows_their_edges() -> None:
+    """Without the table's cuts at hand, and after it was written and read."""
+    age = {"name": "age", "values": [0.0, 1.0, 2.0], "edges": [30.0, 45.5]}
+    leaves = [tree_leaf([1, 0]), tree_leaf([0, 1]), tree_leaf([3, 1])]
+    tree = tree_model(["no", "yes"], [tree_node("age", age["values"], leaves, edges=age["edges"])])
+    bayes = naive_bayes_model(["no", "yes"], [age], [np.array([[9.0, 1.0, 1.0], [1.0, 9.0, 9.0]])])
+    branched = branched_model(age, [majority_model(["no", "yes"], [1, 2]) for _ in range(3)])
+    for model in (tree, bayes, branched):
+        assert "below 30" in str(model) and str(classifier_from_json(model.as_json())) == str(model)
+    assert '[label = "45.5 or more"]' in tree.dot()
 
 
 def test_values_that_are_noise_are_not_named() -> None:

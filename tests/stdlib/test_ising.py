@@ -395,3 +395,11 @@ def test_a_tally_of_equal_rows_gives_the_same_sums() -> None:
     huge.add(np.ones((1, 1)), np.array([2**33]))
     assert huge.sums()[0] == 2**62  # clamped, never wrapped
     assert isingfit.EXACT == 20
+
+
+def test_a_printed_model_names_its_strongest_pairs() -> None:
+    model = ising_model([[0, 0.5, 0], [0.5, 0, -0.75], [0, -0.75, 0]], names=["old", "busy", "rich"])
+    said = [line.split() for line in str(model).splitlines()[1:]]
+    assert said == [["busy", "rich", "-0.750"], ["old", "busy", "+0.500"]]
+    ring = str(pairwise.pairwise_ring(20, 3, 0.25, 1)).splitlines()
+    assert len(ring) == 14 and ring[-1].endswith("weaker pairs") and "-" not in ring[1]

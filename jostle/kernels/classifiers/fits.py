@@ -1,6 +1,7 @@
 """Fits classifiers to noisy counts. All of it is post-processing of what a program has measured.
 
-Attributes come as records {name, values}, tables as arrays (classes, values of the attribute).
+Attributes come as records {name, values, edges}, where the edges are of the bins that the values number, if they do;
+tables as arrays (classes, values of the attribute).
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ def naive_bayes_model(
         weights[name] = (values_of(attribute), weight * np.log(shares / shares.sum(axis=1, keepdims=True)))
         unsure[name] = weight * _apart(deviation / shares)
     kind = "naive Bayes" if weight == 1 else f"naive Bayes tempered by {weight:g}"
-    return AdditiveClassifier(kind, value_tuple(classes), np.log(np.maximum(prior, 1)), weights, unsure=unsure)
+    return AdditiveClassifier(kind, value_tuple(classes), np.log(np.maximum(prior, 1)), weights, unsure=unsure,
+                              bins=bins_of(attributes))  # fmt: skip
 
 
 def _apart(deviations: Floats) -> Floats:
@@ -99,7 +101,7 @@ def linear_model(
     solved = vectors @ ((vectors.T @ cross) / (np.maximum(size, 0) + ridge)[:, None])
     base = counts / n - (means / n) @ solved
     weights = {str(a["name"]): (values_of(a), solved[place[i]].T) for i, a in enumerate(attributes)}
-    return AdditiveClassifier("linear", value_tuple(classes), base, weights, link="share")
+    return AdditiveClassifier("linear", value_tuple(classes), base, weights, "share", bins=bins_of(attributes))
 
 
 def _noise_variance(tables: Sequence[Floats]) -> float:
@@ -114,7 +116,7 @@ def _noise_variance(tables: Sequence[Floats]) -> float:
 
 def branched_model(attribute: Attribute, branches: Sequence[Classifier]) -> Branched:
     """The classifier that asks `attribute` and hands over to one branch a value."""
-    return Branched(str(attribute["name"]), values_of(attribute), tuple(branches))
+    return Branched(str(attribute["name"]), values_of(attribute), tuple(branches), bins_of([attribute]))
 
 
 def binned_model(model: Classifier, cuts: Mapping[str, Sequence[float]]) -> Any:
@@ -126,3 +128,8 @@ def binned_model(model: Classifier, cuts: Mapping[str, Sequence[float]]) -> Any:
 
 def values_of(attribute: Attribute) -> tuple[Value, ...]:
     return value_tuple(attribute["values"])
+
+
+def bins_of(attributes: Sequence[Attribute]) -> dict[str, Cuts]:
+    """The edges of the attributes whose values number bins."""
+    return {str(a["name"]): Cuts(tuple(map(float, a["edges"]))) for a in attributes if a.get("edges")}

@@ -22,7 +22,8 @@ MOST_NODES = 2**20
 
 @dataclass(frozen=True, eq=False, slots=True)
 class GrowingTree:
-    """`tree` with the values of its columns, and the noisy size of each node, NaN where none was measured.
+    """`tree` with the values of its columns, the `edges` of those that number bins (none: empty), and the noisy size of
+    each node, NaN where none was measured.
 
     Its `level` tells a program of each leaf that may be split: the names of the `attributes` that no node on the way
     there asks, the number of their values, `branches`, and how many `cells` its own tests divide all rows into.
@@ -30,6 +31,7 @@ class GrowingTree:
 
     tree: PublicTree
     values: tuple[tuple[Value, ...], ...]
+    edges: tuple[tuple[float, ...], ...]
     sizes: Floats
     cells: Floats
 
@@ -54,14 +56,15 @@ class GrowingTree:
 
 
 def tree_start(attributes: Any) -> GrowingTree:
-    """One leaf, which may be split by any of the attributes, records {name, values}."""
+    """One leaf, which may be split by any of the attributes, records {name, values, edges}."""
     listed = [(str(a["name"]), value_tuple(a["values"])) for a in attributes]
     if len({name for name, _ in listed}) != len(listed):
         raise KernelError("attributes have names of their own")
     names, values = tuple(name for name, _ in listed), tuple(some for _, some in listed)
+    edges = tuple(tuple(map(float, a.get("edges", ()))) for a in attributes)
     none, root = np.full(1, -1, dtype=np.int64), np.zeros(1, dtype=np.int64)
     tree = PublicTree(names, tuple(map(len, values)), none, none, root)
-    return GrowingTree(tree, values, np.full(1, np.nan), np.ones(1))
+    return GrowingTree(tree, values, edges, np.full(1, np.nan), np.ones(1))
 
 
 def tree_end(tree: GrowingTree, goes_on: Any, sizes: Any = None) -> GrowingTree:
@@ -93,7 +96,7 @@ def tree_split(tree: GrowingTree, chosen: Any) -> GrowingTree:
     cells = np.concatenate([tree.cells, np.repeat(tree.cells[old.level] * wide, wide)])
     level = np.arange(len(old.asks), len(old.asks) + many)
     grown = PublicTree(old.names, old.branches, asks, first, level)
-    return GrowingTree(grown, tree.values, np.concatenate([tree.sizes, np.full(many, np.nan)]), cells)
+    return replace(tree, tree=grown, sizes=np.concatenate([tree.sizes, np.full(many, np.nan)]), cells=cells)
 
 
 def tree_counted(tree: GrowingTree, counts: Any) -> TreeNode:
@@ -110,6 +113,6 @@ def tree_counted(tree: GrowingTree, counts: Any) -> TreeNode:
         if asks < 0:
             nodes[i] = tree_leaf(next(of_leaf), size)
         else:
-            below = range(int(old.first[i]), int(old.first[i]) + old.branches[asks])
-            nodes[i] = tree_node(old.names[asks], tree.values[asks], [nodes.pop(child) for child in below], size)
+            below = [nodes.pop(child) for child in range(old.first[i], old.first[i] + old.branches[asks])]
+            nodes[i] = tree_node(old.names[asks], tree.values[asks], below, size, tree.edges[asks])
     return nodes[0]

@@ -104,7 +104,7 @@ class AdditiveClassifier(Classifier):
 
     `link` turns scores into probabilities: `softmax` where they are logarithms, `share` where they already are
     shares that may have left [0, 1]. `unsure`, where it is known: the deviation of the noise in each weight less the
-    mean of its value's, (C, values); for `told` alone.
+    mean of its value's, (C, values); `bins`: the edges of attributes whose values number bins; both for `told` alone.
     """
 
     kind: str
@@ -113,6 +113,7 @@ class AdditiveClassifier(Classifier):
     weights: dict[str, tuple[tuple[Value, ...], Floats]]
     link: str = "softmax"
     unsure: Mapping[str, Floats] = field(default_factory=dict)
+    bins: Mapping[str, Cuts] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         classes = len(self.classes)
@@ -151,9 +152,11 @@ class AdditiveClassifier(Classifier):
                 {"attribute": n, "values": list(v), "weights": [_rounded(row) for row in w]}
                 for n, (v, w) in self.weights.items()
             ],
+            **_bins_as_json(self.bins),
         }  # fmt: skip
 
     def told(self, words: Words) -> str:
+        words = {**_words(self.bins), **words}
         if not self.weights:
             return f"{self.kind}: always {text_of(self.classes[int(np.argmax(self.base))])}"
         lines, silent = [], []
@@ -177,11 +180,12 @@ class AdditiveClassifier(Classifier):
 
 @dataclass(frozen=True, eq=False)
 class Branched(Classifier):
-    """One attribute decides which classifier answers; all have the same classes."""
+    """One attribute decides which classifier answers; all have the same classes. `bins`: as of `AdditiveClassifier`."""
 
     attribute: str
     values: tuple[Value, ...]
     branches: tuple[Classifier, ...]
+    bins: Mapping[str, Cuts] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.branches or len(self.branches) != len(self.values):
@@ -228,14 +232,15 @@ class Branched(Classifier):
 
     def as_json(self) -> dict[str, Any]:
         branches = [branch.as_json() for branch in self.branches]
-        return {"model": "branched", "attribute": self.attribute, "values": list(self.values), "branches": branches}
+        data = {"model": "branched", "attribute": self.attribute, "values": list(self.values), "branches": branches}
+        return data | _bins_as_json(self.bins)
 
     def told(self, words: Words) -> str:
-        lines = []
+        words, lines = {**_words(self.bins), **words}, []
         for value, branch in zip(self.values, self.branches, strict=True):
             first, *rest = branch.told(words).splitlines()
-            said = words.get(self.attribute, text_of)(value)
-            lines += [f"{self.attribute} = {said}: {first}", *(f"    {line}" for line in rest)]
+            said = f" {words[self.attribute](value)}" if self.attribute in words else f" = {text_of(value)}"
+            lines += [f"{self.attribute}{said}: {first}", *(f"    {line}" for line in rest)]
         return "\n".join(lines)
 
 
@@ -275,10 +280,24 @@ class Binned(Classifier):
             "inner": self.inner.as_json(),
         }
 
+    @property
+    def jostle_fields(self) -> dict[str, Any]:
+        drawn = getattr(self.inner, "dot", None)
+        return super().jostle_fields | ({} if drawn is None else {"dot": lambda: drawn(_words(self.cuts))})
+
     def told(self, words: Words) -> str:
-        inner: str = self.inner.told({**words, **{name: cuts.called for name, cuts in self.cuts.items()}})
+        inner: str = self.inner.told({**words, **_words(self.cuts)})
         edges = ", ".join(f"{n} cut at {' '.join(f'{e:g}' for e in c.edges)}" for n, c in self.cuts.items())
         return f"{inner}\nwith {edges}" if edges else inner
+
+
+def _words(bins: Mapping[str, Cuts]) -> Words:
+    """How the bins of attributes are called."""
+    return {name: cuts.called for name, cuts in bins.items()}
+
+
+def _bins_as_json(bins: Mapping[str, Cuts]) -> dict[str, Any]:
+    return {"bins": {name: list(cuts.edges) for name, cuts in bins.items()}} if bins else {}
 
 
 def text_of(value: Value) -> str:

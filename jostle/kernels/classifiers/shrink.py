@@ -19,7 +19,7 @@ import numpy as np
 
 from jostle.kernels.arrays import Floats
 from jostle.kernels.classifiers.codes import Value, value_tuple
-from jostle.kernels.classifiers.fits import Attribute, values_of
+from jostle.kernels.classifiers.fits import Attribute, bins_of, values_of
 from jostle.kernels.classifiers.models import AdditiveClassifier
 from jostle.kernels.noisy_array import law_of
 from jostle.noise_laws import Gaussian, Laplace
@@ -53,7 +53,9 @@ def shrunk_bayes_model(
         cells = np.maximum(e + d, 0) + 1
         own = np.log(cells.sum(axis=1, keepdims=True) / (e + 1).sum(axis=1, keepdims=True))
         weights[str(attribute["name"])] = (values_of(attribute), np.log(cells / (e + 1)) - HALF * own)
-    return AdditiveClassifier("shrunk naive Bayes", value_tuple(classes), np.log(class_sizes), weights)
+    return AdditiveClassifier(
+        "shrunk naive Bayes", value_tuple(classes), np.log(class_sizes), weights, bins=bins_of(attributes)
+    )
 
 
 def shrunk_attribute_model(
@@ -81,6 +83,7 @@ def shrunk_attribute_model(
         value_tuple(classes),
         np.log(class_sizes),
         {str(attribute["name"]): (values_of(attribute), weights)},
+        bins=bins_of([attribute]),
     )
 
 

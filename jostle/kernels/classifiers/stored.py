@@ -24,13 +24,18 @@ def classifier_from_json(data: Mapping[str, Any]) -> Any:
 def _additive(data: Mapping[str, Any]) -> AdditiveClassifier:
     weights = {str(w["attribute"]): (tuple(w["values"]), np.array(w["weights"], dtype=float)) for w in data["weights"]}
     return AdditiveClassifier(
-        data["kind"], tuple(data["classes"]), np.array(data["base"], dtype=float), weights, data["link"]
+        data["kind"], tuple(data["classes"]), np.array(data["base"], dtype=float), weights, data["link"],
+        bins=_bins(data),
     )  # fmt: skip
 
 
 def _branched(data: Mapping[str, Any]) -> Branched:
     branches = tuple(classifier_from_json(b) for b in data["branches"])
-    return Branched(data["attribute"], tuple(data["values"]), branches)
+    return Branched(data["attribute"], tuple(data["values"]), branches, _bins(data))
+
+
+def _bins(data: Mapping[str, Any]) -> dict[str, Cuts]:
+    return {name: Cuts(tuple(map(float, edges))) for name, edges in data.get("bins", {}).items()}
 
 
 def _binned(data: Mapping[str, Any]) -> Binned:

@@ -32,7 +32,8 @@ SHOWN = 60  # lines of a printed tree
 class TreeNode:
     """A node: noisy counts of the classes, and below an inner one a child for each value of its attribute.
 
-    `leaves` measured counts add up to `counts`; `size` is the noisy size where one was measured.
+    `leaves` measured counts add up to `counts`; `size` is the noisy size where one was measured; `cuts` are the edges
+    of the bins that the values number.
     """
 
     counts: Floats
@@ -41,8 +42,14 @@ class TreeNode:
     children: tuple[TreeNode, ...] = ()
     size: float | None = None
     leaves: int = 1
+    cuts: Cuts | None = None
 
     jostle_kind = "a tree"
+
+    def called(self, value: Value, words: Words) -> str:
+        """What people read of a value of the attribute: of a bin the numbers in it."""
+        own = self.cuts.called if self.cuts is not None else text_of
+        return words.get(self.attribute, own)(value)
 
     @property
     def jostle_fields(self) -> dict[str, Any]:
@@ -57,6 +64,7 @@ class TreeNode:
             data["leaves"] = self.leaves
         if self.children:
             data |= {"attribute": self.attribute, "children": [child.as_json() for child in self.children]}
+            data |= {} if self.cuts is None else {"edges": list(self.cuts.edges)}
         return data
 
     def __str__(self) -> str:
@@ -71,8 +79,10 @@ def tree_leaf(counts: Any, size: float | None = None) -> TreeNode:
     return TreeNode(totals, size=size)
 
 
-def tree_node(attribute: str, values: Any, children: Any, size: float | None = None) -> TreeNode:
-    """A node that asks an attribute and has a child for each of its public values."""
+def tree_node(
+    attribute: str, values: Any, children: Any, size: float | None = None, edges: Sequence[float] = ()
+) -> TreeNode:
+    """A node that asks an attribute and has a child for each of its public values, which are bins between `edges`."""
     names, below = value_tuple(values), tuple(children)
     if not below or len(names) != len(below) or not all(isinstance(child, TreeNode) for child in below):
         raise KernelError("a node has a child for each value of its attribute")
@@ -80,12 +90,14 @@ def tree_node(attribute: str, values: Any, children: Any, size: float | None = N
         raise KernelError("the nodes of a tree count the same classes")
     if not isinstance(attribute, str):
         raise KernelError("a node names its attribute")
-    return _inner(attribute, names, below, size)
+    return _inner(attribute, names, below, size, Cuts(tuple(map(float, edges))) if len(edges) else None)
 
 
-def _inner(attribute: str, values: tuple[Value, ...], below: tuple[TreeNode, ...], size: float | None) -> TreeNode:
+def _inner(
+    attribute: str, values: tuple[Value, ...], below: tuple[TreeNode, ...], size: float | None, cuts: Cuts | None
+) -> TreeNode:
     counts = np.sum([np.maximum(child.counts, 0.0) for child in below], axis=0)
-    return TreeNode(counts, attribute, values, below, size, sum(child.leaves for child in below))
+    return TreeNode(counts, attribute, values, below, size, sum(child.leaves for child in below), cuts)
 
 
 # Pruning (C4.5) ------------------------------------------------------------------------------------
@@ -115,14 +127,14 @@ def _pruned(node: TreeNode) -> tuple[TreeNode, float]:
         branches = [_pruned(child) for child in node.children]
         children = tuple(child for child, _ in branches)
         below = sum(errors for _, errors in branches)
-        node = _inner(node.attribute, node.values, children, node.size)
+        node = _inner(node.attribute, node.values, children, node.size, node.cuts)
         counts = node.counts
     rows = float(counts.sum())
     errors = rows * pessimistic_error(rows - float(counts.max()), rows) if rows > 0 else 0.0
     if not node.children:
         return node, errors
     if errors <= below:
-        return replace(node, attribute="", values=(), children=()), errors
+        return replace(node, attribute="", values=(), children=(), cuts=None), errors
     return node, below
 
 
@@ -221,8 +233,9 @@ class Trees(Classifier):
             "trees": [root.as_json() for root in self.roots],
         }  # fmt: skip
 
-    def dot(self) -> str:
-        """The trees as a drawing in Graphviz's language: a box a node, an arrow a value."""
+    def dot(self, words: Words | None = None) -> str:
+        """The trees as a drawing in Graphviz's language: a box a node, an arrow a value, called as in `words`."""
+        words = words or {}
         lines, many = ["digraph trees {", "    node [shape = box];"], 0
         names = [text_of(c) for c in self.classes]
         waiting: list[tuple[TreeNode, int, str]] = [(root, -1, "") for root in self.roots]
@@ -231,7 +244,7 @@ class Trees(Classifier):
             label = f"{node.attribute}?" if node.children else names[int(np.argmax(node.counts))]
             lines.append(f"    n{many} [label = {_quoted(label)}];")
             lines += [f"    n{above} -> n{many} [label = {_quoted(value)}];"] if above >= 0 else []
-            below = [(c, many, text_of(v)) for v, c in zip(node.values, node.children, strict=True)]
+            below = [(c, many, node.called(v, words)) for v, c in zip(node.values, node.children, strict=True)]
             waiting.extend(reversed(below))
             many += 1
         return "\n".join([*lines, "}"])
@@ -257,7 +270,8 @@ def _read(data: Mapping[str, Any], values: Mapping[str, tuple[Value, ...]]) -> T
     if "children" not in data:
         return TreeNode(np.array(data["counts"], dtype=float), size=size, leaves=int(data.get("leaves", 1)))
     below = tuple(_read(child, values) for child in data["children"])
-    return _inner(data["attribute"], values[data["attribute"]], below, size)
+    cuts = Cuts(tuple(map(float, data["edges"]))) if "edges" in data else None
+    return _inner(data["attribute"], values[data["attribute"]], below, size, cuts)
 
 
 class _Flat:
@@ -327,8 +341,8 @@ def _lines(root: TreeNode, classes: Sequence[str], most: int, words: Words) -> l
         ends = f"{node.attribute}?" if node.children else classes[best]
         counts = np.maximum(node.counts, 0.0)
         lines.append(f"{'    ' * level}{prefix}{ends}  ({counts[best]:.0f} of {counts.sum():.0f} {classes[best]})")
-        called = words.get(node.attribute or "", text_of)
-        below = [(level + 1, f"{called(v)}: ", child) for v, child in zip(node.values, node.children, strict=True)]
+        called = (f"{node.called(value, words)}: " for value in node.values)
+        below = [(level + 1, text, child) for text, child in zip(called, node.children, strict=True)]
         waiting.extend(reversed(below))
     return lines
 

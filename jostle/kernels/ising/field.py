@@ -16,6 +16,8 @@ import numpy as np
 from jostle.kernels.arrays import Floats
 from jostle.kernels.errors import KernelError
 
+SHOWN = 12  # pairs of a printed model
+
 
 @dataclass(frozen=True)
 class Field(ABC):
@@ -61,6 +63,21 @@ class Field(ABC):
         strongest = np.abs(self.pulls).reshape(p, p, -1).max(axis=2)
         pairs = zip(*np.triu_indices(p, 1), strict=True)
         return [[self.names[i], self.names[j]] for i, j in pairs if strongest[i, j] >= threshold]
+
+    def told(self, what: str, of_pairs: str) -> str:
+        """What people read: `what` it is, then the strongest pairs and, of each, the largest number, `of_pairs`."""
+        p = len(self.names)
+        pulls = self.pulls.reshape(p, p, -1)
+        single = pulls.shape[2] == 1  # else the sign is that of one entry of many, and is left out
+        largest = pulls[:, :, 0] if single else np.abs(pulls).max(axis=2)
+        pairs = [(i, j) for i, j in zip(*np.triu_indices(p, 1), strict=True) if largest[i, j] != 0]
+        if not pairs:
+            return f"{what}, no pairs"
+        pairs.sort(key=lambda pair: -abs(largest[pair]))
+        long, form = max(map(len, self.names)), "+.3f" if single else ".3f"
+        lines = [f"    {self.names[i]:<{long}}  {self.names[j]:<{long}}  {largest[i, j]:{form}}" for i, j in pairs]
+        more = [f"    … and {len(pairs) - SHOWN} weaker pairs"] if len(pairs) > SHOWN else []
+        return "\n".join([f"{what}; {of_pairs}:", *lines[:SHOWN], *more])
 
     def error(self, other: Any) -> float:
         """The largest difference of a parameter of a pair."""

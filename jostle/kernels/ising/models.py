@@ -93,7 +93,8 @@ class IsingModel(Field):
         }  # fmt: skip
 
     def __str__(self) -> str:
-        return f"Ising model of {len(self.names)} variables, width {self.width:.2f}, by {self.method}"
+        head = f"Ising model of {len(self.names)} variables, width {self.width:.2f} ({self.method})"
+        return self.told(head, "its couplings, of x·y where both are −1 or 1")
 
 
 def ising_model(couplings: Any, fields: Any = None, names: Any = None) -> IsingModel:

@@ -90,7 +90,8 @@ class PairwiseModel(Field):
         }  # fmt: skip
 
     def __str__(self) -> str:
-        return f"pairwise field of {len(self.names)} variables, width {self.width:.2f}, by {self.method}"
+        head = f"pairwise field of {len(self.names)} variables, width {self.width:.2f} ({self.method})"
+        return self.told(head, "the largest entry of the table of each pair")
 
 
 def require_listable(values: Sequence[int]) -> None:

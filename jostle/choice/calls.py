@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
 from jostle.privacy.kernel.handles import Handle, Table, Vectors, handles_in
 from jostle.run.interpreter import Interpreter
 from jostle.run.values import JSet, is_number, kind_name
 from jostle.source import Span
+
+if TYPE_CHECKING:
+    from jostle.engine.base import Engine
 
 
 def only_record(args: Sequence[Any]) -> Any:
@@ -54,7 +57,8 @@ def all_handles(value: Any) -> list[Handle]:
     return [handle for item in items for handle in all_handles(item)]
 
 
-def workers_for(databases: Sequence[Any]) -> int | None:
-    """1 where data hold tables: an embedded database is not promised to work across a fork. None: any number."""
+def workers_for(databases: Sequence[Any], engine: Engine) -> int | None:
+    """1 where data hold tables of an engine that answers in its own process only. None: any number."""
     handles = [handle for data in databases for handle in all_handles(data)]
-    return 1 if any(isinstance(handle, (Table, Vectors)) for handle in handles) else None
+    alone = not engine.capabilities.forks and any(isinstance(handle, (Table, Vectors)) for handle in handles)
+    return 1 if alone else None

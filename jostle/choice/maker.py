@@ -57,7 +57,7 @@ class ChoiceMaker:
         self._store = Store()
         self._policies: list[Policy] = []
         self._benches: dict[tuple[str, int], ProgramBench] = {}
-        self._workers = workers_for(parts.databases)
+        self._workers = workers_for(parts.databases, interp.kernel.engine)
         self._bench(interp, "epsilon", 1)
 
     # Called by the interpreter ---------------------------------------------------------------------

@@ -145,7 +145,8 @@ class ChoicePoint:
             return [policy for policy in stored if policy is not None]
         study = Study(
             [Point(p._parts.option_names, p._parts.feature_names, p._model) for p in whole.points],
-            bench, grid or (None,), key, self._runner(bench), self._teller(), workers_for(whole.databases),
+            bench, grid or (None,), key, self._runner(bench), self._teller(),
+            workers_for(whole.databases, interp.kernel.engine),
         )  # fmt: skip
         outcome = study.learn()
         policies = [

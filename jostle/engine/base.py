@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 class Capabilities:
     """`numbered_rows`: the rows of a table without joins have numbers, alike in every query, so that columns that were
     read apart belong together. `spill`: what does not fit in memory goes to the disk. `folds`: the rows are elsewhere,
-    and a fold is to go there."""
+    and a fold is to go there. `forks`: a forked process may ask about public data."""
 
     numbered_rows: bool = False
     folds: bool = False
     spill: bool = False
+    forks: bool = False
 
 
 Work = Callable[[Iterable["NDArray[Any]"]], list[Any]]

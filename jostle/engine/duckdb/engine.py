@@ -41,6 +41,7 @@ from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import Bound, Count, Key, Owners, Plan, Scan, Term
 
 if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
     from numpy.typing import NDArray
 
 T = TypeVar("T")
@@ -51,32 +52,55 @@ _MANY_GROUPS, _BATCH = range(2**14, 2**22), 2**20  # of counts that are made her
 
 
 class DuckDb(SqlEngine):
-    """One in-memory database, which spills what is beyond `memory`, a size. Not for several threads at once."""
+    """One in-memory database, which spills what is beyond `memory`, a size. Not for several threads at once.
 
-    capabilities = Capabilities(numbered_rows=True, spill=True)
+    A forked child has a database of its own, which opens again what is asked about there.
+    """
+
+    capabilities = Capabilities(numbered_rows=True, spill=True, forks=True)
     dialect = DUCKDB
 
     def __init__(self, memory: str | None = None) -> None:
         import duckdb
 
-        limit = memory_limit(memory)
+        self._limit = memory_limit(memory)
         folder = SpillFolder()
         self._spill = folder.path
-        settings = _SETTINGS | {"temp_directory": self._spill, "memory_limit": limit}
-        self.connection = duckdb.connect(":memory:", config=settings)
         self._error = duckdb.Error
-        self._raw: dict[str, Raw] = {}
+        self._connections: list[DuckDBPyConnection] = []  # the last is this process's; its parents' stay as they are
+        self._sources: dict[str, Callable[[], Raw]] = {}  # how what is known by a key is opened
         self._opened: dict[object, tuple[Opened, Any]] = {}  # by what gives the same rows, with the origin itself
         self.objects = Objects()
         self._private: dict[str, OpenFile] = {}  # by where they were
         self._views: dict[str, OpenFile] = {}  # by the views that read them, Parquet files again and again
-        self._kept: dict[Scan | Bound, relations.Relation] = {}
         self._numbers = itertools.count()
-        with contextlib.suppress(duckdb.Error):  # a notebook without widgets cannot show one, and refuses to say no
-            self.connection.execute("SET enable_progress_bar = false")
-        with contextlib.suppress(duckdb.Error):  # a build without time zones prints UTC anyway
-            self.connection.execute("SET TimeZone = 'UTC'")
+        self._begin(self._spill)
         self._close = weakref.finalize(self, _close, self.connection, folder, os.getpid())
+
+    def _begin(self, spill: str, **settings: int) -> None:
+        """Begins an empty database of this process."""
+        import duckdb
+
+        config = _SETTINGS | {"temp_directory": spill, "memory_limit": self._limit} | settings
+        connection = duckdb.connect(":memory:", config=config)
+        with contextlib.suppress(duckdb.Error):  # a notebook without widgets cannot show one, and refuses to say no
+            connection.execute("SET enable_progress_bar = false")
+        with contextlib.suppress(duckdb.Error):  # a build without time zones prints UTC anyway
+            connection.execute("SET TimeZone = 'UTC'")
+        self._connections.append(connection)
+        self._process = os.getpid()
+        self._raw: dict[str, Raw] = {}
+        self._kept: dict[Scan | Bound, relations.Relation] = {}
+
+    def _own(self) -> None:
+        """Makes sure that the database is this process's: in a fork, what another process had opened would hang."""
+        if self._process != os.getpid():
+            self._begin(os.path.join(self._spill, str(os.getpid())), threads=1)
+
+    @property
+    def connection(self) -> DuckDBPyConnection:
+        self._own()
+        return self._connections[-1]
 
     def close(self) -> None:
         """Frees the database; nothing can be asked of the engine afterwards."""
@@ -106,11 +130,11 @@ class DuckDb(SqlEngine):
         place = origin.place, None if all(map(has_names, origin.parts)) else names
         opened, before = self._opened.get(place, (None, origin))
         if opened is not None:
-            if not self._raw[opened.key].stale():
+            if not self._known(opened.key).stale():
                 return opened
             if not public:
                 before.check()
-        opened = self._add(self._open_files(origin, public, names), origin.identity)
+        opened = self._add(lambda: self._open_files(origin, public, names), origin.identity)
         self._opened[place] = opened, origin
         if not public:
             self._private.update((file.real, file) for file in origin.parts)
@@ -123,16 +147,23 @@ class DuckDb(SqlEngine):
         opened, _ = self._opened.get(id(origin), (None, origin))
         if opened is None:
             self.objects.reads(origin, reads_of(origin, self.connection))
-            frame = Frame(origin, self._next(), self.connection.register)
+            frame = Frame(origin, self._next())
             self.objects.lies_in(origin, frame.lies_in)
-            opened = self._add(frame, None)
+            opened = self._add(lambda: frame.registered(self.connection.register), None)
             self._opened[id(origin)] = opened, origin
         return replace(opened, identity=self.objects.identity(origin))
 
-    def _add(self, raw: Raw, identity: Hashable) -> Opened:
-        opened = Opened(f"d{len(self._raw)}", raw.columns, identity)
-        self._raw[opened.key] = raw
-        return opened
+    def _add(self, source: Callable[[], Raw], identity: Hashable) -> Opened:
+        raw, key = source(), f"d{len(self._sources)}"
+        self._sources[key], self._raw[key] = source, raw
+        return Opened(key, raw.columns, identity)
+
+    def _known(self, key: str) -> Raw:
+        """The data set of a key, opened again in a process that has not asked about it yet."""
+        self._own()
+        if key not in self._raw:
+            self._raw[key] = self._sources[key]()
+        return self._raw[key]
 
     def _open_files(self, files: FileSet, public: bool, names: tuple[str, ...]) -> Raw:
         parts = [opened_file(self, f, self._next(), files.reading, names, public=public) for f in files.parts]
@@ -147,7 +178,7 @@ class DuckDb(SqlEngine):
 
     def raw(self, key: str, *, look: bool = False) -> tuple[Raw, str]:
         """The raw cells and the table that they are in; with `look`, what is irregular in a text file is counted."""
-        raw = self._raw[key]
+        raw = self._known(key)
         if look:
             raw.look()
         return raw, raw.table(range(len(raw.columns)))
@@ -171,10 +202,11 @@ class DuckDb(SqlEngine):
     # Relations ---------------------------------------------------------------------------------------
 
     def base(self, plan: Scan | Bound) -> relations.Relation:
+        self._own()
         if plan in self._kept:
             return self._kept[plan]
         scan = plan.scan if isinstance(plan, Bound) else plan
-        raw = self._raw[scan.data]
+        raw = self._known(scan.data)
         missing = [name for name, _ in scan.columns if name not in raw.columns]
         if missing:
             message = f"{raw.label} has no column `{missing[0]}`"
@@ -222,7 +254,7 @@ class DuckDb(SqlEngine):
         `q` is a whole number or a text, none where a row is nobody's. Where owners are looked up, a row is there once
         of each; a row of an owner that is named twice is there once.
         """
-        raw, owners = self._raw[plan.scan.data], plan.owners
+        raw, owners = self._known(plan.scan.data), plan.owners
         needed = [*(name for name, _ in plan.scan.columns), *plan.by, *more, *([owners.on] if owners else [])]
         for name in needed:
             if name not in raw.columns:
@@ -238,7 +270,7 @@ class DuckDb(SqlEngine):
     def _claims(self, owners: Owners) -> str:
         """Every person `q` with every value `k` that a row of theirs has, once."""
         rows, _ = self._rows_of_persons(owners.table, owners.key)
-        key = identity(self.dialect, *self._raw[owners.table.scan.data].cell(owners.key))
+        key = identity(self.dialect, *self._known(owners.table.scan.data).cell(owners.key))
         return f"SELECT DISTINCT q, {key} AS k FROM ({rows})"
 
     def keep(self, query: str, raw: Raw, table: str | None = None) -> str:

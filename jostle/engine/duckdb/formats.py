@@ -131,7 +131,7 @@ def _arrow(engine: DuckDb, file: OpenFile, name: str, label: str, *_: Any) -> Ra
         message = f"{label} is no Arrow file that can be read"
         raise refuse("DataError", message, help="write it again, as an Arrow file or as Parquet") from None
     file.check()
-    return Frame(table, name, engine.connection.register, label)
+    return Frame(table, name, label).registered(engine.connection.register)
 
 
 def _feather_1(engine: DuckDb, file: OpenFile, name: str, label: str, *_: Any) -> Raw:
@@ -142,7 +142,8 @@ def _excel(engine: DuckDb, file: OpenFile, name: str, label: str, reading: Readi
     from jostle.engine.duckdb.frames import Frame
     from jostle.engine.duckdb.workbook import sheet_table
 
-    return Frame(sheet_table(file, label, reading.sheet), name, engine.connection.register, label)
+    table = sheet_table(file, label, reading.sheet)
+    return Frame(table, name, label).registered(engine.connection.register)
 
 
 def _excel_97(engine: DuckDb, file: OpenFile, name: str, label: str, *_: Any) -> Raw:
@@ -154,14 +155,16 @@ def _sqlite(engine: DuckDb, file: OpenFile, name: str, label: str, reading: Read
     from jostle.engine.duckdb.databases import sqlite_table
     from jostle.engine.duckdb.frames import Frame
 
-    return Frame(sqlite_table(file, label, reading.part or ""), name, engine.connection.register, label)
+    table = sqlite_table(file, label, reading.part or "")
+    return Frame(table, name, label).registered(engine.connection.register)
 
 
 def _duckdb(engine: DuckDb, file: OpenFile, name: str, label: str, reading: Reading, *_: Any) -> Raw:
     from jostle.engine.duckdb.databases import duckdb_table
     from jostle.engine.duckdb.frames import Frame
 
-    return Frame(duckdb_table(file, label, reading.part or ""), name, engine.connection.register, label)
+    table = duckdb_table(file, label, reading.part or "")
+    return Frame(table, name, label).registered(engine.connection.register)
 
 
 _READERS: dict[str, Callable[..., Raw]] = {

@@ -19,14 +19,12 @@ from jostle.engine.duckdb.raw import Raw
 
 
 class Frame(Raw):
-    """A table in memory under the name `name`, which `register` gives to an Arrow table. Its columns lie in the
-    arrays `lies_in`: those of what was handed over, where they can be taken as they are."""
+    """A table in memory, for a database to know by the name `name`. Its columns lie in the arrays `lies_in`: those of
+    what was handed over, where they can be taken as they are."""
 
-    __slots__ = ("_name", "lies_in")
+    __slots__ = ("_name", "_rows", "lies_in")
 
-    def __init__(
-        self, origin: Any, name: str, register: Callable[[str, Any], object], label: str = "the table"
-    ) -> None:
+    def __init__(self, origin: Any, name: str, label: str = "the table") -> None:
         import numpy as np
         import pyarrow as pa
 
@@ -44,7 +42,12 @@ class Frame(Raw):
         self._name = name
         stored: dict[str, Any] = {f"c{i}": cells(array) for i, array in enumerate(arrays)}
         self.lies_in = [_numpy(column, own) for column, own in zip(columns, stored.values(), strict=True)]
-        register(name, pa.table(stored | {"n": np.arange(len(arrays[0]))}))
+        self._rows = pa.table(stored | {"n": np.arange(len(arrays[0]))})
+
+    def registered(self, register: Callable[[str, Any], object]) -> Frame:
+        """Itself, when `register` has given the name to its rows."""
+        register(self._name, self._rows)
+        return self
 
     def table(self, needed: Collection[int]) -> str:
         return self._name

@@ -28,6 +28,7 @@ MAY_DRAW = {
 EXACT = {"cells", "units", "group", "exact", "tally", "fetch", "survey", "tuples", "records"}
 MAY_ASK = {
     "jostle/choice/bootstrap.py": {"keep"},  # released cells go in
+    "jostle/choice/calls.py": {"capabilities"},  # whether a forked process may ask
     "jostle/choice/fingerprint.py": {"stamp"},  # when a public file was written
     "jostle/choice/plan.py": {"keep"},  # made-up cubes go in
     "jostle/choice/program.py": {"keep"},  # resampled public arrays go in

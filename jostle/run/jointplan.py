@@ -20,7 +20,8 @@ from jostle.kernels.joint.answers import Estimates
 from jostle.kernels.joint.needs import Wish, allowed_noise
 from jostle.kernels.joint.strategy import Query, Strategy, strategy_for
 from jostle.noise_laws import Gaussian, Laplace, LaplaceSum
-from jostle.plan.plan import Term
+from jostle.plan.plan import Count, Term
+from jostle.plan.texts import expression
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import stability_of
 from jostle.privacy.measurements.aggregates.aggregate import Estimate
@@ -118,15 +119,21 @@ class JointPlan:
 
     def told(self, workload: JointWorkload) -> dict[str, Any]:
         """What a trace tells: what is measured, and the largest error of each select over what it has alone."""
-        blocks = sorted(self.strategy.blocks, key=lambda block: -block.share)[:20]
+        blocks = sorted(self.measurement.blocks, key=lambda block: -block.share)[:20]
         ratios = [
             float(deviation.max() / alone)
             for some, others in zip(self.deviations, self.alone, strict=True)
             for deviation, alone in zip(some, others, strict=True)
             if alone and deviation.size
         ]
-        by = [[_level_name(workload, axis, level) for axis, level in block.levels] for block in blocks]
-        shares = [{"by": names, "share": block.share} for names, block in zip(by, blocks, strict=True)]
+        shares = [
+            {
+                "of": _term_name(block.term),
+                "by": [workload.names[axis][level - 1] for axis, level in block.levels],
+                "share": block.share,
+            }
+            for block in blocks
+        ]
         told = {"largest": max(ratios), "mean": math.fsum(ratios) / len(ratios)} if ratios else {}
         wishes = sorted({one.wanted for one in self.asked if one.wanted is not None})
         return {"selects": len(self.queries), "blocks": len(self.strategy.blocks), "strategy": shares, "of_alone": told,
@@ -266,6 +273,10 @@ def _aggregated(request: Request, columns: list[list[Noised]]) -> list[list[Any]
     return values
 
 
-def _level_name(workload: JointWorkload, axis: int, level: int) -> str:
-    many = len(workload.trees[axis].labels)
-    return workload.names[axis] if many <= 2 else f"{workload.names[axis]} ({workload.trees[axis].sizes[level]} groups)"
+def _term_name(term: Term) -> str:
+    if term.expr is None:
+        return "rows"
+    of = expression(term.expr)
+    return (
+        of if isinstance(term, Count) else f"sum of {of}" if not getattr(term, "square", False) else f"squares of {of}"
+    )

@@ -21,6 +21,7 @@ from jostle.kernels.joint.axes import Axis, Factor
 from jostle.plan.domains import Categories, Integer, listed
 from jostle.plan.keys import key_values
 from jostle.plan.plan import Apply, Column, Constant, Count, FixedSum, Key, RowExpr, Term
+from jostle.plan.texts import expression
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate
 from jostle.privacy.measurements.joint import KeyAxis
@@ -63,7 +64,7 @@ class JointWorkload:
     table: Table
     axes: tuple[KeyAxis, ...]
     trees: tuple[Axis, ...]
-    names: tuple[str, ...]
+    names: tuple[tuple[str, ...], ...]  # of each axis what its levels group by
     selects: tuple[tuple[Sums, ...], ...]
 
 
@@ -91,14 +92,14 @@ def joint_workload(requests: Sequence[Request]) -> JointWorkload:
         groups.setdefault(_home(key, domains), []).append(key)
     axes: list[KeyAxis] = []
     trees: list[Axis] = []
-    names: list[str] = []
+    names: list[tuple[str, ...]] = []
     places: dict[Key, tuple[int, Ints]] = {}
     for home, keys_of_axis in groups.items():
         axis, tree, labels = _axis(home, keys_of_axis, domains)
         places |= {key: (len(axes), labels[key]) for key in keys_of_axis}
         axes.append(axis)
         trees.append(tree)
-        names.append(home if isinstance(home, str) else f"condition {len(axes)}")
+        names.append(tuple(_level_name(home, labels, level) for level in tree.labels[1:]))
     selects = tuple(tuple(_sums(one, term, trees, places) for term in one.terms) for one in asked)
     return JointWorkload(table, tuple(axes), tuple(trees), tuple(names), selects)
 
@@ -204,6 +205,27 @@ def _axis(home: Any, keys: list[Key], domains: Mapping[str, Any]) -> tuple[KeyAx
     axis = KeyAxis(whole_key, False, _tuples([labels[cell_of] for labels in chain]))
     tree = Axis(chain or [np.zeros(1, dtype=np.int64)])
     return axis, tree, {key: places[first] for key, places in by_key.items()}
+
+
+def _level_name(home: Any, labels: Labels, level: Ints) -> str:
+    """The key that has just the groups of a level; of cells that several keys tell apart, the column."""
+    import numpy as np
+
+    many = int(level.max()) + 1
+    for key, groups in labels.items():
+        if len(np.unique(groups)) == many == len({*zip(groups.tolist(), level.tolist(), strict=True)}):
+            return expression(_plain(key.expr))
+    return f"{home} ({many} groups)"
+
+
+def _plain(expr: RowExpr) -> RowExpr:
+    """An expression without what it says of missing values."""
+    match expr:
+        case Apply("coalesce", (value, Constant())):
+            return _plain(value)
+        case Apply(op, args):
+            return Apply(op, tuple(map(_plain, args)))
+    return expr
 
 
 def _tuples(levels: Iterable[Ints]) -> tuple[tuple[int, ...], ...]:

@@ -224,7 +224,8 @@ def as_json(errors: ErrorPlan, error: float | None, epsilon: float | None) -> di
                         "amounts": list(choice.amounts), "policy": choice.policy, "options": options})  # fmt: skip
     calculated = [{"name": one.name, "line": one.line, "error": _finite(one.error), "value": one.value}
                   for one in errors.calculated]  # fmt: skip
-    joint = [{key: one.get(key) for key in ("line", "selects", "strategy", "of_alone")} for one in errors.joint]
+    told = ("line", "selects", "strategy", "of_alone", "apart", "wanted")
+    joint = [{key: one.get(key) for key in told} for one in errors.joint]
     return {"measured": direct, "joint": joint, "calculated": calculated, "data": errors.data or None,
             "choices": choices, "left_out": list(errors.left_out)}  # fmt: skip
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import date, datetime
 from typing import TYPE_CHECKING, assert_never
 
 from jostle.plan.plan import (
-    Apply,
     Bound,
     Column,
-    Constant,
     Count,
     Derive,
     Extreme,
@@ -22,17 +19,16 @@ from jostle.plan.plan import (
     Known,
     Listed,
     Plan,
-    RowExpr,
     Scan,
     Truncate,
     Union,
 )  # fmt: skip
+from jostle.plan.texts import constant, expression
 from jostle.tools.datacheck import domain_text
 
 if TYPE_CHECKING:
     from jostle.engine.questions import Question
 
-_BETWEEN = frozenset({"+", "-", "*", "/", "%", "^", "==", "!=", "<", "<=", ">", ">=", "and", "or"})
 _FEW = 3  # listed values that are written out
 _CUT = 160  # characters of a line
 
@@ -46,35 +42,11 @@ def steps(plan: Plan, names: Mapping[str, str], depth: int = 0) -> list[str]:
     return told
 
 
-def expression(expr: RowExpr, inside: bool = False) -> str:
-    """A row expression as a program may write it; with `inside` in parentheses where it needs some."""
-    match expr:
-        case Column():
-            return expr.name
-        case Constant():
-            return _constant(expr.value)
-        case Apply(op=op, args=(left, right)) if op in _BETWEEN:
-            text = f"{expression(left, True)} {op} {expression(right, True)}"
-        case Apply(op="in", args=(value, *others)):
-            text = f"{expression(value, True)} in [{', '.join(map(expression, others))}]"
-        case Apply(op="if", args=(test, then, other)):
-            text = f"{expression(then, True)} if {expression(test, True)} else {expression(other, True)}"
-        case Apply(op="not", args=(value,)):
-            text = f"not {expression(value, True)}"
-        case Apply(op="neg", args=(value,)):
-            return f"-{expression(value, True)}"
-        case Apply():
-            return f"{expr.op}({', '.join(map(expression, expr.args))})"
-        case _:
-            assert_never(expr)
-    return f"({text})" if inside else text
-
-
 def key_text(key: Key) -> str:
     """A group key with its public values."""
     if isinstance(key.values, range):
         return f"{expression(key.expr)} from {key.values[0]} to {key.values[-1]}" if key.values else "no key"
-    shown = ", ".join(map(_constant, key.values[:_FEW]))
+    shown = ", ".join(map(constant, key.values[:_FEW]))
     more = f", … {len(key.values)} in all" if len(key.values) > _FEW else ""
     return f"{expression(key.expr)} of {{{shown}{more}}}"
 
@@ -89,7 +61,7 @@ def term_text(term: GroupTerm) -> str:
         return f"number of {'different ' if term.distinct else ''}{what}{weights}"
     square = "squares of " if term.square else ""
     steps = f"steps of 2^-{term.bits}" if term.bits else "whole steps"
-    bounds = f"clamped to {_constant(term.low)}..{_constant(term.high)}, in {steps}"
+    bounds = f"clamped to {constant(term.low)}..{constant(term.high)}, in {steps}"
     return f"sum of {square}{expression(term.expr)} {bounds}{weights}"
 
 
@@ -160,18 +132,3 @@ def _truncated(plan: Truncate) -> str:
 
 def _cut(line: str) -> str:
     return line if len(line) <= _CUT else f"{line[: _CUT - 1].rstrip()}…"
-
-
-def _constant(value: float | str | bool | date | None) -> str:
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, datetime | date):
-        return value.isoformat()
-    return '"' + value.replace('"', '\\"') + '"' if isinstance(value, str) else _number(value)
-
-
-def _number(value: float) -> str:
-    """A number in full, without a point where it is whole."""
-    return str(int(value)) if float(value).is_integer() and abs(value) < 2**53 else repr(float(value))

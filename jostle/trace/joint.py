@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from jostle.trace.text import align, number, plural
+from jostle.trace.text import UNITS, align, number, plural
 
 MOST = 8  # blocks that are shown
 
@@ -15,15 +15,20 @@ def joint_text(fields: Mapping[str, Any]) -> str:
     told = fields.get("of_alone")
     if not isinstance(told, Mapping) or not told:
         return ""
+    unit = "rho" if "rho" in fields else "epsilon"
+    spent, apart = (f"{UNITS[unit]} {number(fields.get(name, 0))}" for name in (unit, "apart"))
+    head = f"{plural(fields.get('selects', 0), 'select')} by one measurement"
+    if wanted := fields.get("wanted"):
+        return f"{head}, every answer within {' or '.join(map(number, wanted))}: {spent}, one by one about {apart}"
     mean, largest = (number(told.get(name, 0)) for name in ("mean", "largest"))
-    selects, blocks = (plural(fields.get(f"{what}s", 0), what) for what in ("select", "block"))
-    return f"{selects} from {blocks}, errors {mean} of those with equal parts ({largest} at most)"
+    errors = f"errors {mean} of what each would have with its part of {spent}, {largest} at most"
+    return f"{head}, {errors}; one by one they would take about {apart}"
 
 
 def joint_table(fields: Mapping[str, Any]) -> str:
     """The strategy: what is measured, and the share of the amount that each part has."""
     blocks = list(fields.get("strategy") or ())
-    rows = [["share", "groups by"]]
-    rows += [[number(block["share"]), ", ".join(block["by"]) or "nothing: all rows"] for block in blocks[:MOST]]
+    rows = [["share", "measured", "by"]]
+    rows += [[number(block["share"]), block.get("of", "rows"), ", ".join(block["by"])] for block in blocks[:MOST]]
     more = int(fields.get("blocks", 0)) - len(rows) + 1
-    return "\n".join([*align(rows, [True, False]), *([f"and {more} more"] if more > 0 else [])])
+    return "\n".join([*align(rows, [True, False, False]), *([f"and {more} more"] if more > 0 else [])])

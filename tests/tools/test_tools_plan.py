@@ -52,10 +52,11 @@ def test_a_joint_block_shows_its_strategy(tmp_path: Path, capsys: pytest.Capture
     body = "".join(f"    n{i} = {{{{ select count(*) as n from people groupby age / {i} }}}}\n" for i in (1, 4, 8))
     text = f"""{DIRECT.splitlines()[1]}\njointly with epsilon 1:\n{body}"""
     (one,) = json.loads(planned(text, tmp_path, capsys, "--format", "json"))["joint"]
-    assert one["selects"] == 3 and one["of_alone"]["mean"] <= one["of_alone"]["largest"] <= 1
+    assert one["apart"] > 1 and one["selects"] == 3 and one["of_alone"]["mean"] <= one["of_alone"]["largest"] <= 1
     assert sum(block["share"] for block in one["strategy"]) == pytest.approx(1)
     out = planned(text, tmp_path, capsys)
-    assert "3 selects from" in out and "share  groups by" in out and "age (" in out
+    assert "3 selects by one measurement" in out and "one by one they would take about ε" in out
+    assert "share  measured  by" in out and "rows      age / 1" in out
 
 
 def test_what_is_measured_directly(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

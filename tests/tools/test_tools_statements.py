@@ -11,8 +11,8 @@ import pytest
 
 from jostle.diagnostics import Refusal
 from jostle.plan.plan import Apply, Column, Constant
+from jostle.plan.texts import expression
 from jostle.source import Source
-from jostle.tools.plantext import expression
 from jostle.tools.statements import Explanation, explained
 
 PROGRAM = """private people = table("people.csv")

@@ -23,7 +23,7 @@ SAID = "the data cannot be read: the connection broke, or the server gave the qu
 
 @pytest.fixture
 def session(execute: Any, url: str, session_at: Any) -> Session:
-    execute("""DROP TABLE IF EXISTS rows; CREATE TABLE rows AS SELECT i % 10 AS x, 'secret' || i AS who
+    execute("""DROP TABLE IF EXISTS rows CASCADE; CREATE TABLE rows AS SELECT i % 10 AS x, 'secret' || i AS who
         FROM generate_series(1, 20000) i""")
     started: Session = session_at(url)
     return started
@@ -90,6 +90,26 @@ def test_a_table_that_takes_the_name_of_another_is_not_read(session: Session, ex
     execute("DROP TABLE former")
 
 
+def test_a_part_that_a_table_gets_while_a_session_reads_it_is_refused(session: Session, execute: Any) -> None:
+    """Its rows may have a budget of their own in this session. A reader's lock lets others attach it."""
+    execute("""DROP TABLE IF EXISTS rows, high; CREATE TABLE rows (x int, who text) PARTITION BY RANGE (x);
+        CREATE TABLE low PARTITION OF rows FOR VALUES FROM (0) TO (5);
+        CREATE TABLE high AS SELECT 7 AS x, 'b' AS who""")
+    entry(session, DECLARED + DECLARED.replace("private rows", "private high").replace("public.rows", "high") + COUNT)
+    execute("ALTER TABLE rows ATTACH PARTITION high FOR VALUES FROM (5) TO (10)")
+    with pytest.raises(Refusal, match="a table of the PostgreSQL database has other parts by now"):
+        entry(session, "release b = {{ select count(*) from rows where x > 3 with epsilon 1 }}\n")
+    assert spent(session) == "2"
+    assert "b" not in session.released()
+
+
+def test_rows_of_a_table_that_comes_to_inherit_from_another_are_not_read(session: Session, execute: Any) -> None:
+    entry(session, DECLARED + COUNT)
+    execute("CREATE TABLE heir () INHERITS (rows); INSERT INTO heir SELECT 1, 'c' FROM generate_series(1, 9999)")
+    entry(session, "release b = {{ select count(*) from rows where x >= 0 with epsilon 1 }}\n")
+    assert abs(session.released()["b"] - 20_000) < 100
+
+
 def test_a_server_that_restarts_between_two_reads(session: Session, server: Any) -> None:
     """Its tables are the same and its connections are gone: what was read before is of a state that is gone too."""
     entry(session, DECLARED + COUNT)
@@ -105,7 +125,7 @@ def test_a_server_that_restarts_between_two_reads(session: Session, server: Any)
 
 
 def test_a_full_disk_is_told_without_a_word_of_the_servers(execute: Any, url: str, session_at: Any) -> None:
-    execute("DROP TABLE IF EXISTS rows; CREATE TABLE rows AS SELECT i % 10 AS x, 'secret' || i AS who "
+    execute("DROP TABLE IF EXISTS rows CASCADE; CREATE TABLE rows AS SELECT i % 10 AS x, 'secret' || i AS who "
             "FROM generate_series(1, 20000) i")  # fmt: skip
     settings = ("temp_file_limit%3D64kB", "work_mem%3D64kB", "max_parallel_workers_per_gather%3D0")
     session = session_at(f"{url}&options={'%20'.join(f'-c%20{setting}' for setting in settings)}")

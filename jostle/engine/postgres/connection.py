@@ -39,6 +39,7 @@ class Connection:
         self._owner = os.getpid()
         self._server: tuple[int, int] | None = None
         self._tables: dict[str, int] = {}  # the number that each table in use was known by, under its name
+        self._kin: dict[str, frozenset[int]] = {}  # of partitioned ones those of all parts that were known then
         self._sure: set[str] = set()  # the names that nobody can give to another table before the transaction ends
         self._seen = self._lost = False  # whether rows of a table were read, and whether their state is gone
         self._close = weakref.finalize(self, _close, self._held, self._owner)
@@ -61,9 +62,12 @@ class Connection:
             cursor.execute(query, values or None)
             return list(cursor.fetchall())
 
-    def uses(self, name: str, number: int) -> None:
-        """Says that queries will name a table so, and by which number of the catalog it was known."""
+    def uses(self, name: str, number: int, parts: frozenset[int] | None = None) -> None:
+        """Says that queries will name a table so, by which number of the catalog it was known, and by which its parts
+        were, where it may get others."""
         self._tables[name] = number
+        if parts is not None:
+            self._kin[name] = parts
 
     def read(self, query: str, label: str, take: Callable[[Any], T]) -> T:
         """What `take` makes of the cursor of a query."""
@@ -71,6 +75,7 @@ class Connection:
             cursor.execute(query)
             self._seen = True
             self._check_names(query)
+            self._check_parts(query)
             return take(cursor)
 
     def blocks(self, query: str, label: str, size: int) -> Iterator[tuple[list[Any], list[tuple[Any, ...]]]]:
@@ -79,6 +84,7 @@ class Connection:
             cursor.execute(query)
             self._seen = True
             self._check_names(query)
+            self._check_parts(query)
             while rows := cursor.fetchmany(size):
                 yield cursor.description, rows
 
@@ -90,6 +96,15 @@ class Connection:
             if asked.fetchone() != (self._tables[name],):
                 raise refuse("DataError", "a table of the PostgreSQL database has another's name by now", help=_AGAIN)
             self._sure.add(name)
+
+    def _check_parts(self, query: str) -> None:
+        """Refuses where a table got a part since it was looked up: no lock of a reader keeps others from attaching one,
+        and its rows may have been read by its own name. What the function says is so now, not in the transaction."""
+        for name in [name for name in self._kin if name in query]:
+            asked = "SELECT relid::oid::bigint FROM pg_partition_tree(%s::oid)"
+            parts = self._open().execute(asked, (self._tables[name],)).fetchall()
+            if not self._kin[name].issuperset(part for (part,) in parts):
+                raise refuse("DataError", "a table of the PostgreSQL database has other parts by now", help=_AGAIN)
 
     @contextlib.contextmanager
     def _told(self, label: str) -> Iterator[None]:

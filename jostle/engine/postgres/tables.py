@@ -17,7 +17,7 @@ from jostle.engine.sql.stored import Stored
 
 MOST_ROWS = 2**47  # of a table: a server's tables are smaller
 
-_MEANT = """SELECT c.oid::bigint, n.nspname, c.relname, c.relkind::text, row_security_active(c.oid)
+_MEANT = """SELECT c.oid::bigint, n.nspname, c.relname, c.relkind::text, row_security_active(c.oid), c.relhassubclass
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname || '.' || c.relname = %s AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
 AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%%'"""
@@ -63,7 +63,7 @@ def stored_table(connection: Connection, name: str) -> tuple[Stored, Hashable]:
     meant = connection.catalog(_MEANT, label, (full,))
     if len(meant) != 1:
         raise _unknown(connection, full) if not meant else refuse("DataError", f"{label} may be two tables")
-    ((number, schema, table, kind, policies),) = meant
+    ((number, schema, table, kind, policies, inherited),) = meant
     if kind in _KINDS:
         help = 'name the table that its rows are stored in, `postgres("schema.table")`'
         raise refuse("DataError", f"{label} is {_KINDS[kind]}, and only tables are read", help=help)
@@ -77,6 +77,8 @@ def stored_table(connection: Connection, name: str) -> tuple[Stored, Hashable]:
     columns = [(column, "text" if sort == "e" else name) for column, name, sort, made in described if not made]
     if not columns:
         raise refuse("DataError", f"this user may read no column of {label}")
+    only = "ONLY " if kind == "r" and not inherited else ""  # no lock keeps others from inheriting from it
+    parts = frozenset(part for part, _ in kin) if kind == "p" else None
     items, cells, numbers = [], [], {}
     for i, (column, type_name) in enumerate(columns):
         kind, value = _READ.get(type_name, (NONE, "NULL::text"))
@@ -86,8 +88,8 @@ def stored_table(connection: Connection, name: str) -> tuple[Stored, Hashable]:
             items.append(f"{_DECIMAL.format(_quoted(column))} AS n{i}")
             numbers[column] = f"n{i}", "DOUBLE"
     place = f"{_quoted(schema)}.{_quoted(table)}"
-    connection.uses(place, number)
-    rows = subquery(f"SELECT {', '.join(items)} FROM {place}")
+    connection.uses(place, number, parts)
+    rows = subquery(f"SELECT {', '.join(items)} FROM {only}{place}")
     names, made = tuple(column for column, _ in columns), frozenset(row[0] for row in described if row[3])
     stored = Stored(rows, label, names, tuple(cells), MOST_ROWS, numbers, made)
     return stored, frozenset(("postgres", *connection.server, other) for other, _ in kin)

@@ -27,13 +27,15 @@ def _largest(utilities: Any, count: Any = 1.0, leads: Any = False, *, epsilon: A
     if not is_number(count) or not float(count).is_integer() or not isinstance(leads, bool):
         raise refuse("TypeError", "`count` is a whole number, and `leads` is true or false")
     listed: list[Any] = [utilities] if isinstance(utilities, Scores) else items(utilities)
-    if listed and all(is_number(u) for u in listed):
+    if not listed:
+        raise refuse("ValueError", "there is nothing to choose from")
+    if all(is_number(u) for u in listed):
         ranking = _public(listed, int(count))
-    elif listed and all(isinstance(u, Score) for u in listed):
+    elif all(isinstance(u, Score) for u in listed):
         amount = amount_for(interp, exposures_of(listed), epsilon)
         ranking = interp.kernel.measure(LargestScores.of(listed, int(count), leads, amount), span)
     else:
-        raise refuse("TypeError", "utilities are all public numbers or all scores, at least one")
+        raise refuse("TypeError", "utilities are all public numbers or all scores")
     places = [float(place) for place in ranking.places]
     return Record(places=places, leads=ranking.leads, within=ranking.within) if leads else places
 

@@ -168,7 +168,7 @@ def one_line(event: Event, before: str = "", cost: str = "") -> str:
             parts.append(f"within {number(fields['within'])} {of} (95 %)")
         parts.append("on " + ", ".join(fields.get("sources") or ()))
         if (part := fields.get("prepaid")) is not None:
-            parts.append(f"{number(part)} of what was prepaid")
+            parts.append(f"{number(part)} of what was prepaid" if part else "paid for before")
     if event.kind == "query":
         aggregates, keys = (", ".join(map(str, fields.get(k) or ())) for k in ("aggregates", "keys"))
         parts += [joint_text(fields), aggregates if aggregates != event.name else "", f"by {keys}" if keys else ""]

@@ -170,20 +170,14 @@ def used_up(most: int) -> Refusal:
 
 
 def scales_of(how: Selection, score: Score, most: int, numbers: bool) -> WatchScales:
-    """Those of `most` answers above within one amount.
+    """Those of `most` answers above within one amount: in ε with one threshold for all of them, in ρ with one for each.
 
-    Pure ε is for one threshold that lasts. Thresholds of fewer answers above, one after the other, add up in ρ, so
-    there the number with the least noise is taken.
+    Amounts in ρ add up by squares of ε, so that many answers above with a part each have less noise there.
     """
     reach, apart = score.sensitivity * stability_of_score(score), separation([score], score.exposures)
-    if how.amount.unit != "rho":
-        return WatchScales.of(how.epsilon, reach, apart, most, numbers)
-    rho = as_float(how.amount.value)
-    tried = {most, *(1 << i for i in range(most.bit_length()))}
-    each_of = [
-        WatchScales.of(pure_epsilon(rho / -(-most // each)), reach, apart, each, numbers) for each in sorted(tried)
-    ]
-    return min(each_of, key=lambda scales: scales.deviation + scales.number)
+    if how.amount.unit == "rho":
+        return WatchScales.of(pure_epsilon(as_float(how.amount.value) / most), reach, apart, 1, numbers)
+    return WatchScales.of(how.epsilon, reach, apart, most, numbers)
 
 
 Answer = float | bool | None

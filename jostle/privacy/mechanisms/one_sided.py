@@ -87,11 +87,6 @@ class WatchScales:
         return cls(reach / threshold, each * apart / (rest - threshold), number, each)
 
     @property
-    def deviation(self) -> float:
-        """Of the noise of one comparison, about."""
-        return math.hypot(self.threshold, self.question)
-
-    @property
     def widest(self) -> float:
         """The largest of the scales."""
         return max(self.threshold, self.question, self.number)

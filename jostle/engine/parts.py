@@ -13,9 +13,8 @@ numbers of rows: for `privacy` alone.
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.engine.base import Engine
+    from jostle.engine.base import Engine, Work
 
 CODES, SPLITS, SUMS = 512 * 2**20, 256 * 2**20, 128 * 2**20  # bytes of codes, split rows and sums that are kept
 MOST_TOGETHER = 2**20  # groups of all parts that are read at once
@@ -179,28 +178,11 @@ class Parts:
         columns, rows = read
         return columns if rows is None else [column[rows] for column in columns]
 
-    def crossed(self, plan: Plan, keys: Sequence[Key], by: Key) -> list[NDArray[np.int64]] | None:
-        """For every key a table of counts, its values by the values of `by`, in one pass over the rows; or None."""
-        import numpy as np
-
+    def folded(self, plan: Plan, keys: Sequence[Key], work: Work) -> list[Any] | None:
+        """What `work` makes of the codes of a plan's rows, of which a block at a time is in memory; or None."""
         base = self._base(plan)
-        read = None if base is None else self._read(plan, base, (*keys, by))
-        if read is None:
-            return None
-        (*columns, classes), rows = read
-        wide = len(by.values) + 1  # a place of its own for what has no code
-        starts = np.cumsum([0, *((len(key.values) + 1) * wide for key in keys)])
-        tally = np.zeros(starts[-1], dtype=np.int64)
-        for at in range(0, len(classes) if rows is None else len(rows), BLOCK):
-            some = slice(at, at + BLOCK) if rows is None else rows[at : at + BLOCK]
-            second = classes[some].astype(np.int64) + 1
-            block = np.empty((len(keys), len(second)), dtype=np.int64)
-            for i, column in enumerate(columns):
-                np.multiply(column[some], wide, out=block[i], dtype=np.int64)
-            block += second
-            block += (starts[:-1] + wide)[:, None]
-            tally += np.bincount(block.ravel(), minlength=starts[-1])
-        return [tally[a:b].reshape(-1, wide)[1:, 1:] for a, b in itertools.pairwise(starts)]
+        read = None if base is None or not keys else self._read(plan, base, keys)
+        return None if read is None else work(_blocks(*read))
 
     # Bases and columns -------------------------------------------------------------------------------
 
@@ -276,6 +258,7 @@ class Parts:
                     return None
             for array, column in zip(arrays, codes, strict=True):
                 array[at : at + len(column)] = column
+                let_go(array)
             at, last = at + len(numbers), numbers[-1]
         if arrays and at != size:
             raise _changed()
@@ -334,6 +317,18 @@ class Parts:
                 return True
             at = at.source
         return False
+
+
+def _blocks(columns: list[NDArray[Any]], rows: NDArray[np.int32] | None) -> Iterator[NDArray[Any]]:
+    """Codes as rows (at most BLOCK, len(columns)); what was read of the disk is let go."""
+    import numpy as np
+
+    many = len(columns[0]) if rows is None else len(rows)
+    for at in range(0, many, BLOCK):
+        some = slice(at, at + BLOCK) if rows is None else rows[at : at + BLOCK]
+        yield np.stack([column[some] for column in columns], axis=1)
+        for array in (rows, *columns) if at % SPAN == 0 else ():
+            let_go(array)
 
 
 def _by_code(

@@ -29,6 +29,8 @@ from jostle.plan.plan import (
     Scan,
 )  # fmt: skip
 from jostle.plan.schemas import schema_of
+from jostle.privacy.kernel.handles import Table
+from jostle.privacy.kernel.reader import Reader
 from jostle.privacy.kernel.vault import Vault
 
 DOMAINS: tuple[tuple[str, Domain], ...] = (
@@ -87,6 +89,7 @@ def test_parts_count_as_the_engine_does(seed: int, monkeypatch: pytest.MonkeyPat
     if seed > 1:  # codes and splits on the disk
         monkeypatch.setattr(parts, "MOST_ROWS", 60)
         monkeypatch.setattr(parts, "SPAN", 70)
+        monkeypatch.setattr(parts, "BLOCK", 35)
     engine = DuckDb()
     rows = table(300, seed)  # the engine knows it by the object that it is
     scan = Scan(engine.open(rows, public=False).key, DOMAINS)
@@ -103,11 +106,13 @@ def test_parts_count_as_the_engine_does(seed: int, monkeypatch: pytest.MonkeyPat
         assert np.array_equal(found, expected)
         used += vault.parts.counts(plan, keys) is not None
         by = key_of(Column("c"), plan, rng)
-        tables = vault.parts.crossed(plan, keys, by)
-        assert tables is not None
+        tables = Reader(engine, vault).splits(Table((), plan, DOMAINS), keys, by) if keys else []
         for key, counted in zip(keys, tables, strict=True):
             assert np.array_equal(counted, engine.group(plan, (key, by), (Count(),))[0])
             crossed += int(counted.sum()) > 0
+        codes, blocks = vault.parts.codes(plan, (*keys, by)), vault.parts.folded(plan, (*keys, by), list)
+        assert codes is not None and blocks is not None
+        assert np.array_equal(np.stack(codes, axis=1), np.concatenate(blocks)) if len(codes[0]) else blocks == []
         together = vault.parts.several(plan, [keys, (by,), ()])
         assert together is not None and np.array_equal(together[0], expected) and together[1].sum() <= together[2]
     assert used > 25 and crossed > 10, "the comparison compared the engine with itself"
@@ -207,11 +212,11 @@ def test_rows_that_come_in_another_order_are_not_put_on_the_disk(monkeypatch: py
     monkeypatch.setattr(
         DuckDb, "code_blocks", lambda *asked: ([column[::-1] for column in block] for block in read(*asked))
     )
-    assert Vault(engine).parts.crossed(scan, [key], key) is None
+    assert Vault(engine).parts.folded(scan, [key], list) is None
     monkeypatch.setattr(DuckDb, "code_blocks", read)
     monkeypatch.setattr(parts, "on_disk", lambda size, kind: None)  # no room
     vault, part = Vault(engine), Filter(scan, holds(key, key.values[0]))
-    assert vault.parts.crossed(scan, [key], key) is None and vault.parts.counts(part, ()) is None
+    assert vault.parts.folded(scan, [key], list) is None and vault.parts.counts(part, ()) is None
     assert vault.group(part, (), (Count(),))[0] == engine.group(part, (), (Count(),))[0] > 0
 
 

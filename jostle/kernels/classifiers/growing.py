@@ -15,7 +15,7 @@ from jostle.kernels.arrays import Floats
 from jostle.kernels.classifiers.codes import Value, value_tuple
 from jostle.kernels.classifiers.treemodel import TreeNode, tree_leaf, tree_node
 from jostle.kernels.errors import KernelError
-from jostle.privacy.rows.leaves import PublicTree
+from jostle.privacy.rows.leaves import PublicTree, one_leaf
 
 MOST_NODES = 2**20
 
@@ -62,8 +62,7 @@ def tree_start(attributes: Any) -> GrowingTree:
         raise KernelError("attributes have names of their own")
     names, values = tuple(name for name, _ in listed), tuple(some for _, some in listed)
     edges = tuple(tuple(map(float, a.get("edges", ()))) for a in attributes)
-    none, root = np.full(1, -1, dtype=np.int64), np.zeros(1, dtype=np.int64)
-    tree = PublicTree(names, tuple(map(len, values)), none, none, root)
+    tree = replace(one_leaf(tuple(map(len, values))), names=names)
     return GrowingTree(tree, values, edges, np.full(1, np.nan), np.ones(1))
 
 

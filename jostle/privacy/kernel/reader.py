@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from jostle.engine.base import stacked
 from jostle.plan.plan import Key, Plan, RowExpr, Term
 from jostle.privacy.kernel.handles import Cube, Table, Vectors
 from jostle.privacy.rows.folds import AtRows, Fold, KeptRows
+from jostle.privacy.rows.leaves import LeafFold, one_leaf
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,9 +52,11 @@ class Reader:
         """For each key a table of counts, its values by the classes."""
         from jostle.plan.plan import Count
 
-        together: list[Ints] | None = self.vault.parts.crossed(table.plan, list(keys), classes)
+        tree = one_leaf(tuple(len(key.values) for key in keys))
+        fold = LeafFold(tree, tree.level, len(classes.values), tuple(range(len(keys))))
+        together = self.vault.parts.folded(table.plan, (*keys, classes), fold)
         if together is not None:
-            return together
+            return [counts[0] for counts in together]
         return [self.group(table.plan, (key, classes), (Count(),))[0] for key in keys]
 
     def tally(self, plan: Plan, expr: RowExpr) -> tuple[Any, Any]:
@@ -72,8 +74,8 @@ class Reader:
 
     def coded(self, plan: Plan, keys: tuple[Key, ...], work: Work) -> list[Any]:
         """What `work` makes of where each row stands among the keys' values, −1 where it is none of them."""
-        codes = self.vault.parts.codes(plan, keys)
-        return self._engine.fold_codes(plan, keys, work) if codes is None else work(stacked(codes))
+        made: list[Any] | None = self.vault.parts.folded(plan, keys, work)
+        return self._engine.fold_codes(plan, keys, work) if made is None else made
 
     def folded(self, rows: Vectors, fold: Fold) -> list[Any]:
         """The whole numbers of a fold over rows: worked out by the engine where it can, else beside rows kept here."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -70,18 +71,28 @@ def walked(asks: Ints, first: Ints, at: NDArray[Any]) -> Ints:
     stays at the node that asks for it."""
     import numpy as np
 
-    here = np.zeros(at.shape[1], dtype=np.int64)
-    rows = np.arange(at.shape[1]) if asks[0] >= 0 else np.arange(0)
+    many, codes = at.shape[1], at.reshape(-1)
+    here = np.zeros(many, dtype=np.int64)
+    rows = np.arange(many if asks[0] >= 0 else 0)
     node = here[rows]
     while len(rows):
-        value = at[asks[node], rows]
-        if value.min(initial=0) < 0:
+        value = codes.take(asks.take(node) * many + rows)
+        if value.min() < 0:
             rows, node, value = (array[value >= 0] for array in (rows, node, value))
-        node = first[node] + value
+        node = first.take(node) + value
         here[rows] = node
-        going = asks[node] >= 0
-        rows, node = rows[going], node[going]
+        going = asks.take(node) >= 0
+        rows, node = (rows, node) if going.all() else (rows[going], node[going])
     return here
+
+
+@lru_cache(maxsize=2**8)
+def one_leaf(branches: tuple[int, ...]) -> PublicTree:
+    """A tree of columns with so many values that asks none of them."""
+    import numpy as np
+
+    none, root = np.full(1, -1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    return PublicTree(tuple(map(str, range(len(branches)))), branches, none, none, root)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,12 +119,16 @@ class LeafFold:
         totals = [np.zeros(len(self.nodes) * (w + 1) * classes, dtype=np.int64) for w in wide]
         for rows in read:
             for start in range(0, len(rows), BLOCK):
-                codes = np.ascontiguousarray(rows[start : start + BLOCK].T, dtype=np.int32)
-                at = place[walked(self.tree.asks, self.tree.first, codes)]
+                block = rows[start : start + BLOCK].T
+                codes = np.ascontiguousarray(block, dtype=np.int32 if block.dtype.kind == "f" else None)
+                at = place.take(walked(self.tree.asks, self.tree.first, codes))
                 inside = np.flatnonzero((at >= 0) & (codes[-1] >= 0) if self.classes else at >= 0)
-                at, label = at[inside] * classes, codes[-1][inside] if self.classes else 0
+                at, label = at[inside], codes[-1][inside].astype(np.int64) if self.classes else 0
+                label += classes if self.crossed else 0  # what has no value stands before the values
                 for w, total, column in zip(wide, totals, self.crossed or (-1,), strict=True):
-                    code = codes[column][inside] + 1 if self.crossed else 0
-                    total += np.bincount(at * (w + 1) + code * classes + label, minlength=len(total))
+                    cell = at * ((w + 1) * classes) + label
+                    if self.crossed:
+                        cell += np.multiply(codes[column][inside], classes, dtype=np.int64)
+                    total += np.bincount(cell, minlength=len(total))
         shaped = [t.reshape(len(self.nodes), w + 1, classes) for t, w in zip(totals, wide, strict=True)]
         return [t[:, 1:] for t in shaped] if self.crossed else [shaped[0][:, 0]]

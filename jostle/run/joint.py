@@ -16,6 +16,7 @@ from jostle.diagnostics import Refusal, refuse
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Effect
 from jostle.privacy.kernel.handles import Table, handles_in
+from jostle.privacy.measurements import replay
 from jostle.privacy.measurements.aggregates.aggregate import Estimate
 from jostle.privacy.measurements.query import Answer, Request
 from jostle.run.jointplan import Asked, JointPlan
@@ -161,9 +162,10 @@ def _answers(
         event[least.unit] = as_float(least.value)
         event.update(plan.told(workload))
         try:
-            measured = interp.kernel.measure(plan.measurement, spend.span)
+            measured, again = replay.joint(interp.kernel, plan.measurement, via, spend.span)
         except Refusal as refusal:
             raise _too_close(refusal, plan) if spend.amount.is_wish else refusal from None
+        event.update({"replayed": True} if again else {})
         return plan.answers(workload, measured)
 
 

@@ -193,18 +193,44 @@ def _axis(home: Any, keys: list[Key], domains: Mapping[str, Any]) -> tuple[KeyAx
     by_key = {key: _places(key, {home: column}) for key in keys}
     _, first, cell_of = np.unique(np.stack(list(by_key.values())), axis=1, return_index=True, return_inverse=True)
     cell_of = cell_of.ravel()
-    chain = [np.arange(len(first))]
+    chain, ranges = [np.arange(len(first))], False  # whether some keys do not divide one another
     for places in sorted(by_key.values(), key=lambda labels: -len(np.unique(labels))):
         groups = np.unique(places[first], return_inverse=True)[1].ravel()
         pairs = {*zip(chain[0].tolist(), groups.tolist(), strict=True)}
         many = int(groups.max()) + 1
+        ranges = ranges or len(pairs) > int(chain[0].max()) + 1
         if len(pairs) == int(chain[0].max()) + 1 and 1 < many < len(pairs):
             chain.insert(0, groups)
     whole_key = Key(Column(home), key_values(Column(home), domains, MOST_VALUES) or ())
+    if ranges and not isinstance(values[0], str):
+        above = chain[-2] if len(chain) > 1 else np.zeros(len(first), dtype=np.int64)
+        chain[-1:] = [*_runs(above, first), chain[-1]]
     chain = chain if len(first) > 1 else []
     axis = KeyAxis(whole_key, False, _tuples([labels[cell_of] for labels in chain]))
     tree = Axis(chain or [np.zeros(1, dtype=np.int64)])
     return axis, tree, {key: places[first] for key, places in by_key.items()}
+
+
+RUN = 4
+
+
+def _runs(above: Ints, places: Ints) -> list[Ints]:
+    """Levels between the groups `above` and the cells, for ranges of numbers: runs of 4, 16, … cells, coarse to fine.
+
+    `places` are those of the cells among the numbers.
+    """
+    import numpy as np
+
+    rank, size = np.zeros(len(above), dtype=np.int64), RUN
+    levels: list[Ints] = []
+    for group in range(int(above.max()) + 1):
+        cells = np.flatnonzero(above == group)
+        rank[cells[np.argsort(places[cells])]] = np.arange(len(cells))
+    while size <= int(rank.max()):
+        pairs = np.stack([above, rank // size])
+        levels.insert(0, np.unique(pairs, axis=1, return_inverse=True)[1].ravel())
+        size *= RUN
+    return levels
 
 
 def _level_name(home: Any, labels: Labels, level: Ints) -> str:

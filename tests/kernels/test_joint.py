@@ -116,6 +116,20 @@ def test_gaussian_shares_are_the_optimum_in_closed_form() -> None:
     assert sum(strategy.variances(query).sum() for query in queries) == pytest.approx(sum(roots) ** 2)
 
 
+def test_runs_of_a_number_serve_ranges_better() -> None:
+    """All 64 ranges from the start, from cells alone and from runs of 4 and 16 of them."""
+    cells = np.arange(64)
+
+    def total(levels: list[np.ndarray], gaussian: bool) -> float:
+        axis = Axis(levels)
+        queries = [Query(0, {0: Factor(axis, np.where(cells <= i, 0, -1), 1)}, 1e9) for i in range(0, 64, 3)]
+        strategy = strategy_for([axis], queries, gaussian)
+        return sum(float(strategy.variances(query).sum()) for query in queries)
+
+    assert total([cells // 16, cells // 4, cells], True) < 0.5 * total([cells], True)
+    assert total([cells // 16, cells // 4, cells], False) < 0.8 * total([cells], False)
+
+
 def test_twenty_attributes_are_planned() -> None:
     """All marginals of one and two of twenty attributes, in closed form."""
     axes = [flat(n) for n in [2, 3, 5, 10] * 5]

@@ -66,3 +66,21 @@ def test_a_session_may_name_its_ledger(owned: Place) -> None:
     done = subprocess.run(command, input=entries, text=True, capture_output=True, cwd=owned.folder, timeout=900)
     assert done.returncode == 0, done.stderr
     assert spent(owned) == "epsilon 0.5"
+
+
+BLOCK = DATASET + (
+    "jointly with {} {{\n    n = {{{{ select count(*) from people }}}}\n"
+    "    g = {{{{ select count(*) as n from people groupby sex }}}}\n}}\nrelease n\nrelease g\n"
+)
+
+
+@pytest.mark.parametrize("amount", ["epsilon 0.5", "error 10"])
+def test_a_joint_block_is_given_again_free(owned: Place, amount: str) -> None:
+    """And another one is paid, such as one with another weight."""
+    first, second = owned.run(BLOCK.format(amount)), owned.run(BLOCK.format(amount))
+    assert first.ok and second.ok, second.diagnostics
+    assert first.released_json() == second.released_json()
+    assert [e.fields.get("replayed") for e in second.events if e.name == "jointly"] == [True]
+    before = Decimal(spent(owned).split()[1])
+    other = BLOCK.format("epsilon 0.1").replace("from people }}", "from people where age > 30 }}")
+    assert owned.run(other).ok and Decimal(spent(owned).split()[1]) == before + Decimal("0.1")

@@ -251,6 +251,7 @@ def _of_residuals(axes: Sequence[Axis], workload: _Workload, most: Sequence[floa
         shares, _ = even_residuals(workload.rows, costs)
     else:
         shares = workload.balanced(solve, lambda shares: costs / shares, parts / parts.sum())
+    shares = _in_figures(shares)
     blocks = [
         Block(family, levels, one, float(share), float(cost / share))
         for (family, levels), one, share, cost in zip(workload.residuals, apart, shares, costs, strict=True)
@@ -286,6 +287,7 @@ def _of_groups(axes: Sequence[Axis], workload: _Workload, wanted: bool) -> Strat
         shares = even_groups(workload.rows, tells, [one + least for one in starts])
     else:
         shares = workload.balanced(solve, lambda shares: 1 / np.maximum(shares**2 @ tells, 1e-300), apart)
+    shares = _in_figures(shares)
     used = np.flatnonzero(shares > 0)
     blocks = [Block(*candidates[i], False, float(shares[i]), float(1 / shares[i] ** 2)) for i in used]
     precision = (shares[:, None] ** 2 * tells)[used]
@@ -295,6 +297,12 @@ def _of_groups(axes: Sequence[Axis], workload: _Workload, wanted: bool) -> Strat
         for j, key in enumerate(workload.residuals)
     }
     return Strategy(axes, blocks, sources)
+
+
+def _in_figures(shares: Floats) -> Floats:
+    """Shares of six figures: the same whatever the last bits of a calculation are, so that a request is known again."""
+    rounded = np.array([float(f"{share:.6g}") for share in shares])
+    return np.asarray(rounded / rounded.sum())
 
 
 def _total(tells: Floats, errors: Floats, shares: Floats) -> float:

@@ -1,4 +1,4 @@
-"""Repeated requests: a select or a noisy vector of a registered table that was given before is given again, free.
+"""Repeated requests: a select, a block or a noisy vector of a registered table that was given is given again, free.
 
 Two requests are the same when plan, aggregates, keys, amount, mechanism and data version are. Within one run the
 k-th time a request is made it gets the k-th stored answer, so a program that asks twice for two independent draws
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import Amount
 from jostle.diagnostics import Refusal
@@ -27,10 +27,17 @@ from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.measurement import Measurement
 from jostle.privacy.ledger.account import Account
 from jostle.privacy.measurements.answers import Answers, StrategyAnswers
+from jostle.privacy.measurements.joint import JointBlocks
 from jostle.privacy.measurements.query import Answer, Request
 from jostle.privacy.measurements.selects import select
 from jostle.privacy.mechanisms.linear import Block
 from jostle.source import Span
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
 
 MOST_STORED = 2**14  # numbers of a vector that are kept
 
@@ -75,6 +82,25 @@ def vector(
         facts = {"mechanism": law.name, "scale": law.scale, "step": law.step}
         request.remember({"parts": [part.tolist() for part in parts], **facts})
     return (parts, law), False
+
+
+def joint(kernel: Kernel, measurement: JointBlocks, via: str | None, span: Span | None) -> tuple[list[Floats], bool]:
+    """The numbers of all blocks, and whether they were given before: the same again, where the blocks are the same."""
+    import numpy as np
+
+    what = (measurement.table, measurement.axes, measurement.blocks)
+    request = _StoredRequest.of(measurement.table, what, measurement.how.amount, via)
+    if request is None:
+        return kernel.measure(measurement, span), False
+    stored = request.again(kernel, measurement, span)
+    if stored is not None:
+        shapes = [part.shape for part in measurement.empty()]
+        pairs = zip(stored["parts"], shapes, strict=True)
+        return [np.array(part, dtype=float).reshape(shape) for part, shape in pairs], True
+    parts = kernel.measure(measurement, span)
+    if sum(part.size for part in parts) <= MOST_STORED:
+        request.remember({"parts": [part.ravel().tolist() for part in parts]})
+    return parts, False
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,7 +127,7 @@ def _half_width(noises: Sequence[AdditiveLaw], level: float) -> float:
     orders, total = random_orders(DRAWS, seed=1), np.zeros(DRAWS)
     for law in [*widest[:LARGEST], *([Gaussian(rest)] if rest else [])]:
         total += _quantiles(law, DRAWS)[next(orders)]
-    return _quantile(np.sort(np.abs(total)), level)
+    return float(np.sort(np.abs(total))[_place(len(total), level)])
 
 
 def _noises(root: Origin) -> list[AdditiveLaw] | None:
@@ -231,18 +231,20 @@ def vector_uncertainties(value: Any, level: float = LEVEL) -> Uncertainties | No
 def _of_draws(value: float, outcomes: Floats, level: float) -> Uncertainty:
     import numpy as np
 
-    ordered = np.sort(outcomes[~np.isnan(outcomes)])
-    if not ordered.size:
+    known = outcomes[~np.isnan(outcomes)]
+    if not known.size:
         return Uncertainty(-np.inf, np.inf, np.inf, np.inf, level)
-    low, high = (_quantile(ordered, q) for q in ((1 - level) / 2, (1 + level) / 2))
+    places = [_place(len(known), q) for q in ((1 - level) / 2, (1 + level) / 2)]
+    low, high = np.partition(known, places)[places].tolist()
     error = max(high - float(value), float(value) - low, 0.0)
     with np.errstate(all="ignore"):
-        deviation = float(np.sqrt(np.mean((ordered - float(value)) ** 2)))
+        deviation = float(np.sqrt(np.mean((known - float(value)) ** 2)))
     return Uncertainty(low, high, error, deviation, level)
 
 
-def _quantile(ordered: Floats, q: float) -> float:
-    return float(ordered[min(len(ordered) - 1, max(0, round(q * len(ordered) - 0.5)))])
+def _place(many: int, q: float) -> int:
+    """Where the quantile of so many draws stands in their order."""
+    return min(many - 1, max(0, round(q * many - 0.5)))
 
 
 def _in_ranks() -> Refusal:

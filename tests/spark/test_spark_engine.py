@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import shutil
+import signal
+import subprocess
+import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -219,6 +223,38 @@ def test_a_server_that_goes_or_starts_again_is_one_diagnostic_and_the_charge_sta
     assert not [cell for cell in ("it's", "blue", "jostle0_") if cell in "".join(capfd.readouterr())]
     if again:
         servers[1].stop()
+
+
+_SERVER = """from pysail.spark import SparkConnectServer
+server = SparkConnectServer(port=0)
+server.start(background=True)
+print(server.listening_address[1], flush=True)
+input()
+"""
+
+
+def test_a_server_that_is_killed_while_a_query_runs_is_one_diagnostic(
+    folder: Path, capfd: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("jostle.engine.spark.connection._RETRIES", 1)
+    pipe = subprocess.PIPE
+    process = subprocess.Popen([sys.executable, "-c", _SERVER], stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
+    assert process.stdout is not None
+    session = Session(engine=f"sc://127.0.0.1:{int(process.stdout.readline())}")
+    declared, _, rest = PROGRAM.format(folder=folder).partition("release high")
+    session.execute(Source("a program", declared))
+    process.send_signal(signal.SIGSTOP)  # so that the query is under way until the end
+    end = threading.Timer(0.5, process.kill)
+    end.start()
+    with pytest.raises(Refusal) as refused:
+        session.execute(Source("a program", "release high" + rest.replace("50000", "30000")))
+    end.join()
+    process.communicate()
+    (fault,) = refused.value.diagnostics
+    assert fault.message == "the Spark cluster could not do what it was asked, or did not answer"
+    assert session.so_far().budget["D"]["epsilon"]["spent"] == "80000"
+    assert list(session.so_far().values) == ["counts"]
+    assert not [cell for cell in ("it's", "blue", "jostle0_") if cell in "".join(capfd.readouterr())]
 
 
 def test_a_worker_that_dies_is_one_diagnostic(url: str, folder: Path, capfd: Any) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -13,7 +16,7 @@ from jostle.kernels.classifiers.fits import (
     majority_model,
     naive_bayes_model,
 )
-from jostle.kernels.classifiers.models import Classifier
+from jostle.kernels.classifiers.models import AdditiveClassifier, Classifier
 from jostle.kernels.classifiers.shrink import shrunk_attribute_model, shrunk_bayes_model
 from jostle.kernels.classifiers.treemodel import tree_leaf, tree_model, tree_node
 from jostle.kernels.rowprograms.decisions import Cell, sums
@@ -102,5 +105,40 @@ def test_a_branch_without_an_answer_is_answered_by_all() -> None:
     model = branched_model({"name": "a", "values": ["x", "y", "z"]}, [no, yes, yes])
     columns = {"a": Coded(("x", "y", None), np.array([0, 1, 2]))}
     assert decided(model, columns, 3).tolist() == [0, 1, 1]
-    (votes,) = program([], model.scores({}))()
+    (mean,) = program([], model.scores({}))()
+    assert mean[0, 0] - mean[1, 0] == pytest.approx(2.0**20 * float((no.base + 2 * yes.base) @ [1, -1]) / 3, abs=2)
+    # Of branches that are no sums, whose scores have no scale in common, the votes count.
+    leaf = tree_model(["no", "yes"], tree_leaf([1.0, 5.0]))
+    other = branched_model({"name": "a", "values": ["x", "y", "z"]}, [no, yes, leaf])
+    assert decided(other, columns, 3).tolist() == [0, 1, 1]
+    (votes,) = program([], other.scores({}))()
     assert votes[:, 0].tolist() == [1, 2]
+
+
+def test_branches_within_branches_are_read_at_their_ends() -> None:
+    """Three by two branches of their own attributes and sums; a missing cell at either level has the mean of what is
+    below."""
+    draw = np.random.default_rng(5)
+
+    def leaf() -> Any:
+        attribute = {"name": "c", "values": ["k", "l", "m"]}
+        return naive_bayes_model(CLASSES, [attribute], [draw.integers(1, 50, (len(CLASSES), 3))])
+
+    inner = [branched_model({"name": "b", "values": ["p", "q"]}, [leaf(), leaf()]) for _ in range(3)]
+    model = branched_model({"name": "a", "values": ["x", "y", "z"]}, inner)
+    places = np.array(list(itertools.product(range(-1, 3), range(-1, 2), range(-1, 3)))).T
+    values = {"a": ("x", "y", "z"), "b": ("p", "q"), "c": ("k", "l", "m")}
+    codes = [np.where(c < 0, len(v), c) for v, c in zip(values.values(), places, strict=True)]
+    columns = {n: Coded((*v, None), c) for (n, v), c in zip(values.items(), codes, strict=True)}
+
+    def score(one: Any, a: int, b: int, c: int) -> Any:
+        if isinstance(one, AdditiveClassifier):
+            return one.base + (one.weights["c"][1][:, c] if c >= 0 else 0.0)
+        place = {"a": a, "b": b}[one.attribute]
+        if place >= 0:
+            return score(one.branches[place], a, b, c)
+        below = [one] if one.attribute == "b" else one.branches
+        return np.mean([score(end, a, b, c) for branch in below for end in branch.branches], axis=0)
+
+    expected = [int(np.argmax(score(model, *row))) for row in places.T.tolist()]
+    assert decided(model, columns, places.shape[1]).tolist() == expected

@@ -20,8 +20,8 @@ import numpy as np
 from jostle.kernels.arrays import Floats
 from jostle.kernels.classifiers.codes import Coded, Cuts, Positions, Value, coded, cut, plain, positions
 from jostle.kernels.errors import KernelError
-from jostle.kernels.rowprograms.decisions import Cell, Cells, branch_scores, sums
-from jostle.privacy.rows.expressions import Expression
+from jostle.kernels.rowprograms.decisions import Cell, Cells, branch_place, branch_scores, sums, sums_by_place
+from jostle.privacy.rows.expressions import Expression, constant
 
 Columns = Mapping[str, Any]
 Words = Mapping[str, Callable[[Value], str]]
@@ -226,9 +226,13 @@ class Branched(Classifier):
         return result
 
     def scores(self, cells: Cells) -> Expression:
+        """Where all branches end in sums, one sum of tables read at the row's end; a row that no branch is for has the
+        mean of all. Elsewhere those of the row's branch, or the votes of all."""
+        place, ends = _ends(self, cells)
+        if ends:
+            return _sums_at(place, ends, cells)
         cell = cells.get(self.attribute)
-        place = None if cell is None else cell.place_in(self.values)
-        return branch_scores(place, [each.scores(cells) for each in self.branches])
+        return branch_scores(cell and cell.place_in(self.values), [each.scores(cells) for each in self.branches])
 
     def as_json(self) -> dict[str, Any]:
         branches = [branch.as_json() for branch in self.branches]
@@ -242,6 +246,47 @@ class Branched(Classifier):
             said = f" {words[self.attribute](value)}" if self.attribute in words else f" = {text_of(value)}"
             lines += [f"{self.attribute}{said}: {first}", *(f"    {line}" for line in rest)]
         return "\n".join(lines)
+
+
+Ends = list[tuple[AdditiveClassifier, ...]]
+"""Where a row can end: sums, of which the mean decides."""
+
+
+def _ends(classifier: Classifier, cells: Cells) -> tuple[Expression, Ends]:
+    """The place of a row among the ends of a classifier, and these; none where some branch is no sum."""
+    if isinstance(classifier, AdditiveClassifier):
+        return constant(0), [(classifier,)]
+    below = [_ends(branch, cells) for branch in classifier.branches] if isinstance(classifier, Branched) else []
+    if not isinstance(classifier, Branched) or not all(ends for _, ends in below):
+        return constant(0), []
+    cell = cells.get(classifier.attribute)
+    place = branch_place(
+        cell and cell.place_in(classifier.values), [place for place, _ in below], [len(ends) for _, ends in below]
+    )
+    ends = [end for _, group in below for end in group]
+    return place, [*ends, tuple(end[0] for end in ends if len(end) == 1)]
+
+
+def _sums_at(place: Expression, ends: Ends, cells: Cells) -> Expression:
+    """The class scores of the end at `place`."""
+    leaves = {id(one): one for end in ends for one in end}
+    at = {key: row for row, key in enumerate(leaves)}
+    shares = np.zeros((len(ends), len(leaves)))
+    for row, end in enumerate(ends):
+        for one in end:
+            shares[row, at[id(one)]] += 1 / len(end)
+    tables = []
+    for name in dict.fromkeys(name for one in leaves.values() for name in one.weights if name in cells):
+        cell, alike = cells[name], dict[tuple[Value, ...], list[AdditiveClassifier]]()
+        for one in leaves.values():
+            if name in one.weights:
+                alike.setdefault(one.weights[name][0], []).append(one)
+        table = np.zeros((len(leaves), len(ends[0][0].classes), len(cell.values)))
+        for values, some in alike.items():
+            rows = [at[id(one)] for one in some]
+            table[rows] = cell.table_of(values, np.stack([one.weights[name][1] for one in some]))
+        tables.append((cell, np.tensordot(shares, table, axes=1)))
+    return sums_by_place(place, shares @ np.stack([one.base for one in leaves.values()]), tables)
 
 
 @dataclass(frozen=True, eq=False)

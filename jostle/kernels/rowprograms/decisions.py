@@ -79,6 +79,26 @@ def sums(base: Floats, tables: Iterable[tuple[Cell, Floats]]) -> Expression:
     return total
 
 
+def sums_by_place(place: Expression, base: Floats, tables: Iterable[tuple[Cell, Floats]]) -> Expression:
+    """The same of base (P, C) and tables (P, C, values of a cell), of which the row reads those at its `place`."""
+    pairs = [(node_cell(place), base.T)]
+    for cell, table in tables:
+        rows = np.concatenate([np.zeros((*base.shape, 1)), table], axis=-1).swapaxes(0, 1)
+        pairs.append((node_cell(place * rows.shape[-1] + cell.place + 1), rows.reshape(base.shape[1], -1)))
+    return sums(np.zeros(base.shape[1]), pairs)
+
+
+def branch_place(place: Expression | None, places: Sequence[Expression], sizes: Sequence[int]) -> Expression:
+    """Where a row ends: in the branch that its `place` names, at one of its `sizes` places, which stand one branch
+    after the other; behind all of them where it names none."""
+    starts = np.cumsum([0, *sizes])
+    ends = [each + start for start, each in zip(starts[:-1].tolist(), places, strict=True)]
+    if place is None:
+        return constant(int(starts[-1]))
+    rows = concatenate([reshape(end, (1,)) for end in (*ends, constant(int(starts[-1])))])
+    return gather(rows, clamp(select(comparison(place, "<", 0), len(ends), place), 0, len(ends)))
+
+
 def votes(scores: Sequence[Expression]) -> Expression:
     """How many of several lists of scores are largest at each class."""
     total, *others = (one_hot(first_largest(each), each.shape[0]) for each in scores)

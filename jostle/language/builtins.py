@@ -105,7 +105,7 @@ row("largest", "@utilities, count = 1, leads = false, *, epsilon = none",
 row("above_threshold", "@value, threshold: number, most: number = 1, *, tells: text = \"answer\", epsilon = none",
     "Pays for a watch, which is asked scores until so many were above a threshold.", reads=HANDLES,
     effect=MEASURES)  # fmt: skip
-row("above", "watch, value", "Asks a watch a score: whether it is above the threshold.", reads=HANDLES)
+row("above", "value, watch", "Asks a watch whether a table has so many rows, or a score is so large.", reads=HANDLES)
 row("least_cost_partition", "@cube, *, epsilon = none, **tuning",
     "A bucket for every cell, by a walk that splits uneven blocks.", reads=HANDLES, effect=MEASURES,
     function="measurements.partition:cost_partition")  # fmt: skip

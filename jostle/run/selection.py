@@ -107,12 +107,12 @@ def _above_threshold(
 
 
 @builtin
-def _above(watch: Any, value: Any, *, at: Any) -> Any:
+def _above(value: Any, watch: Any, *, at: Any) -> Any:
     """Whether a score, or the number of rows, is above the watch's threshold: paid for when it was opened."""
     interp, span = at
     if not isinstance(watch, OpenWatch):
         help = "`watch = above_threshold(people, 500)`"
-        raise refuse("TypeError", f"`above` takes a watch, not {kind_name(watch)}", help=help)
+        raise refuse("TypeError", f"`above` asks a watch, not {kind_name(watch)}", help=help)
     score = _score(interp, value, span)
     if not isinstance(score, Score):
         return watch.publicly(score)

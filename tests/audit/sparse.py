@@ -57,7 +57,7 @@ def caught(program: str, counts: list[int]) -> list[tuple[Any, Any]]:
     return found
 
 
-QUESTIONS = "asked = [above(w, c[x >= @i, ]) for i in [0, 0, 0, 0, 1] if w.left > 0]\n"
+QUESTIONS = "asked = [above(c[x >= @i, ], w) for i in [0, 0, 0, 0, 1] if w.left > 0]\n"
 
 
 def watched(program: str, counts: list[int], runs: int, seed: int) -> np.ndarray:

@@ -235,13 +235,11 @@ def _check(watch: Watch, score: Score) -> None:
         raise refuse("TypeError", "this watch was paid for on other data", help=like)
     check_weights([score])
     own = watch.score
-    reach, moved = (s.sensitivity * stability_of_score(s) / 2.0**s.bits for s in (own, score))
-    if moved > reach:
-        raise refuse(
-            "TypeError", f"one row moves this score by up to {moved:g}, and the watch is for {reach:g}", help=like
-        )
     if score.bits > own.bits:
         raise refuse("TypeError", "this score is on a finer grid than the watch", help=like)
-    apart = (separation(scores, watch.exposures) / 2.0**own.bits for scores in ([own], [own, score]))
-    if next(apart) < next(apart):
+    moved = (score.sensitivity << (own.bits - score.bits)) * stability_of_score(score)
+    if moved > (reach := own.sensitivity * stability_of_score(own)):
+        by, most = moved / 2.0**own.bits, reach / 2.0**own.bits
+        raise refuse("TypeError", f"one row moves this score by up to {by:g}, and the watch is for {most:g}", help=like)
+    if separation([own, score], watch.exposures) > separation([own], watch.exposures):
         raise refuse("TypeError", "this score may move another way than those that the watch is for", help=like)

@@ -20,13 +20,13 @@ from jostle.engine.sql.keys import floors
 from jostle.kernels.joint.axes import Axis, Factor
 from jostle.plan.domains import Categories, Integer, listed
 from jostle.plan.keys import key_values
-from jostle.plan.plan import Apply, Column, Constant, Count, FixedSum, Key, RowExpr, Term
+from jostle.plan.plan import Apply, Column, Constant, Count, FixedSum, Join, Key, RowExpr, Term
 from jostle.plan.texts import expression
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate
 from jostle.privacy.measurements.joint import KeyAxis
 from jostle.privacy.measurements.query import Request
-from jostle.privacy.transformations.common import common_table, replaced, seen_through
+from jostle.privacy.transformations.common import common_table, joined_columns, replaced, seen_through
 
 if TYPE_CHECKING:
     import numpy as np
@@ -81,9 +81,12 @@ def joint_workload(requests: Sequence[Request]) -> JointWorkload:
     """The workload of these selects. Refuses what is not linear, and selects of different tables."""
     table, asked = _common(requests), []
     domains = dict(table.schema)
+    never_missing = set(table.plan.on) if isinstance(table.plan, Join) and table.plan.kind == "inner" else set()
+    below = {name: Column(name) for name in domains} | joined_columns(table.plan)
     for request in requests:
         columns, conditions = seen_through(request.table.plan)[1:]
-        keys = tuple(Key(replaced(key.expr, columns), key.values) for key in request.keys)
+        conditions = [replaced(condition, below) for condition in conditions]
+        keys = tuple(Key(replaced(replaced(key.expr, columns), below), key.values) for key in request.keys)
         only = tuple(_one_group(part, domains) for condition in conditions for part in _conjuncts(condition))
         asked.append(_Asked(keys, only, tuple(_term(term, columns) for term in terms_of(request))))
     every = dict.fromkeys(key for one in asked for key in (*one.keys, *(key for key, _ in one.only)))
@@ -95,7 +98,7 @@ def joint_workload(requests: Sequence[Request]) -> JointWorkload:
     names: list[tuple[str, ...]] = []
     places: dict[Key, tuple[int, Ints]] = {}
     for home, keys_of_axis in groups.items():
-        axis, tree, labels = _axis(home, keys_of_axis, domains)
+        axis, tree, labels = _axis(home, keys_of_axis, domains, home in never_missing)
         places |= {key: (len(axes), labels[key]) for key in keys_of_axis}
         axes.append(axis)
         trees.append(tree)
@@ -175,8 +178,13 @@ def _home(key: Key, domains: Mapping[str, Any]) -> str | Key:
     return name if name and _countable(domains[name]) else key
 
 
-def _axis(home: Any, keys: list[Key], domains: Mapping[str, Any]) -> tuple[KeyAxis, Axis, Labels]:
-    """An axis for keys of one home, its tree, and for each key the group of every cell of the tree, −1 for none."""
+def _axis(
+    home: Any, keys: list[Key], domains: Mapping[str, Any], never_missing: bool
+) -> tuple[KeyAxis, Axis, Labels]:
+    """An axis for keys of one home, its tree, and for each key the group of every cell of the tree, −1 for none.
+
+    Where the home is `never_missing` the cell of such rows is one with the first.
+    """
     import numpy as np
 
     if len(keys) == 1:
@@ -189,7 +197,7 @@ def _axis(home: Any, keys: list[Key], domains: Mapping[str, Any]) -> tuple[KeyAx
         return KeyAxis(key, complete, _tuples(levels)), Axis(levels or whole), {key: groups}
     values = listed(domains[home]) or ()
     kind = object if isinstance(values[0], str) else float
-    column = np.array([*values, None], dtype=kind)
+    column = np.array([*values, values[0] if never_missing else None], dtype=kind)
     by_key = {key: _places(key, {home: column}) for key in keys}
     _, first, cell_of = np.unique(np.stack(list(by_key.values())), axis=1, return_index=True, return_inverse=True)
     cell_of = cell_of.ravel()

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from jostle.diagnostics import refuse
 from jostle.plan.kinds import check_depth
-from jostle.plan.plan import Apply, Column, Constant, Derive, Filter, Plan, RowExpr
+from jostle.plan.plan import Apply, Column, Constant, Derive, Filter, Join, Known, Listed, Plan, RowExpr
 from jostle.plan.schemas import schema_of
 from jostle.privacy.kernel.handles import Table, common_prefix
 
@@ -57,6 +57,37 @@ def seen_through(plan: Plan) -> tuple[Plan, dict[str, RowExpr], list[RowExpr]]:
         else:
             columns = {name: replaced(expr, columns) for name, expr in step.columns}
     return plan, columns, conditions
+
+
+MOST_VALUES = 100  # of a column of public rows, for it to be written as an expression
+
+
+def joined_columns(plan: Plan) -> dict[str, RowExpr]:
+    """Of a join with public rows that stand in the plan: their columns, as functions of the key that is joined on.
+
+    Where no two of these rows have one key, a row's partner follows from its key, and so does what it has there.
+    """
+    if not isinstance(plan, Join) or plan.kind not in ("inner", "left") or plan.person or plan.most is not None:
+        return {}
+    listed = plan.right.source if isinstance(plan.right, Known) else plan.right
+    if not isinstance(listed, Listed) or len(plan.on) != 1:
+        return {}
+    ((mine, theirs),) = plan.keys
+    names = [name for name, _ in listed.columns]
+    keys = [row[names.index(theirs)] for row in listed.rows]
+    if len(set(keys)) < len(keys) or None in keys:
+        return {}
+    result: dict[str, RowExpr] = {}
+    for at, name in enumerate(names):
+        values = list(dict.fromkeys(row[at] for row in listed.rows if row[at] is not None))
+        if name in schema_of(plan.left) or len(values) > MOST_VALUES:
+            continue
+        expr: RowExpr = Constant(None)
+        for value in values:
+            those = tuple(Constant(key) for key, row in zip(keys, listed.rows, strict=True) if row[at] == value)
+            expr = Apply("if", (Apply("in", (Column(mine), *those)), Constant(value), expr))
+        result[name] = expr
+    return result
 
 
 def replaced(expr: RowExpr, columns: Mapping[str, RowExpr]) -> RowExpr:

@@ -65,6 +65,18 @@ def test_a_row_shows_what_is_charged_at_most(bench: Bench, amount: str, budget: 
     assert max(seen) > 0.99 and min(seen) > 0.5  # what is charged is used
 
 
+@pytest.mark.parametrize("amount", ["epsilon 1", "rho 0.5"])
+def test_a_row_shows_no_more_by_the_columns_of_public_rows(bench: Bench, amount: str) -> None:
+    """A hierarchy of parts and towns, from a list that is joined; a row without a town has no partner there."""
+    keys = ["part", "town", "town, sex", "part, v / 10"]
+    groups = [f"groupby {', '.join(f'{key} as k{i}' for i, key in enumerate(one.split(', ')))}" for one in keys]
+    body = "".join(f"    a{i} = {{{{ select count(*) from t join p on town where v > 4 or part == \"x\" {by} }}}}\n"
+                   for i, by in enumerate(["", *groups]))  # fmt: skip
+    public = 'p = table([{town: "A", part: "x"}, {town: "B", part: "x"}, {town: "C", part: "y"}])\n'
+    most, charged = largest_loss(bench, public + program(body, amount, amount))
+    assert 0.5 * charged < most <= charged * (1 + 1e-9)
+
+
 def test_two_rows_of_a_person_show_no_more(bench: Bench) -> None:
     text = program("    a = {{ select count(*) from t groupby sex }}\n    b = {{ select sum(v) from t }}", "rho 0.5",
                    "rho 0.5", "town up to 2 rows")  # fmt: skip

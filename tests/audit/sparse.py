@@ -1,10 +1,9 @@
 """Sparse vectors and rankings: those of the language, and the published ones that are broken.
 
 The language's run from the text of a program: its measurements are caught at the door with the exact numbers that they
-read, and released again and again. The broken ones are those of Lyu, Su and Li, "Understanding the sparse vector
-technique for differential privacy" (2017), who show that of six published variants four are not private (their
-Algorithms 3 to 6), and that the one which generalises the last (Chen and Machanavajjhala 2015) is not; with the
-sixth, numbers are told by the noise of the comparison.
+read, and released again and again. Five of the broken ones are in Lyu, Su and Li, "Understanding the sparse vector
+technique for differential privacy" (2017): of six published variants four are not what they claim to be (their
+Algorithms 3 to 6), nor is one that generalises the last. The sixth is right but for its price.
 """
 
 from __future__ import annotations

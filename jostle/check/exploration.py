@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from jostle.check import queries
@@ -72,6 +73,14 @@ def _same(value: Any, other: Any) -> bool:
     if isinstance(value, Signature) and isinstance(other, Signature):
         return value.alike == other.alike
     return value is other or (isinstance(value, Module) and other is TOP)  # a module that the other uses too
+
+
+def _known_by_rows(side: Any) -> Any:
+    """One side of a join: what a public table leaves open is known from its rows, which nobody looks at here."""
+    if not isinstance(side, Handle) or side.exposures or side.schema is None:
+        return side
+    schema = {name: PUBLIC if isinstance(domain, Domain) else domain for name, domain in side.schema.items()}
+    return replace(side, schema=schema)
 
 
 class Exploration(Interpreter):
@@ -297,8 +306,8 @@ class Exploration(Interpreter):
         self.paid += node.spend is not None
         sides = [self.eval(table, scope) for table in (node.table, *(joined.table for joined in node.joins))]
         self.paid -= node.spend is not None
-        table = sides[0]
-        for side in sides[1:]:
+        table, *others = map(_known_by_rows, sides) if len(sides) > 1 else sides
+        for side in others:
             table = joined_tables(table, side)
         self.labels.table(table, node.table, self.top.names)
         owner = next((side for side in sides if isinstance(side, Handle) and side.trail), None)

@@ -16,7 +16,7 @@ from jostle.check.meanings import Meanings, Variable, aggregated, known_of
 from jostle.check.report import Report
 from jostle.check.rowkinds import RowKinds
 from jostle.diagnostics import Note, did_you_mean
-from jostle.language.aggregates import AGGREGATES, BOUNDED, of_form
+from jostle.language.aggregates import AGGREGATES, of_form
 from jostle.language.described import Listed
 from jostle.language.forms import PERSON, aggregates, lone_column
 from jostle.language.operations import ROW_FUNCTIONS
@@ -41,7 +41,7 @@ def check_select(
         or _check_keys_of_columns(select, report)
         or (owner is not None and _check_bare(select, owner, report))
         or (owner is not None and not has_delta and _check_keys(select, owner, columns or {}, variable, report))
-        or (owner is not None and _check_bounds(select, columns or {}, report))
+        or (owner is not None and _check_bounds(select, owner, RowKinds(columns or {}, variable, report), report))
     )
 
 
@@ -236,7 +236,14 @@ def _columns(columns: Collection[str]) -> str:
 
 
 def _check_result_names(select: n.Select, report: Report) -> bool:
-    """Two results of one name."""
+    """Two results of one name, or a result with the name of a key."""
+    keys = {key.name or key.value.id for key in select.keys if isinstance(key.value, n.Name)}
+    for column in select.columns:
+        if column.name in keys and _has_aggregate(column.value):
+            message = f"a key and a result of this select are named `{column.name}`"
+            help = f"name one of them: `{column.value.span.text} as many`"
+            report.add("NameError", message, column.span, help=help)
+            return True
     first_of: dict[str, n.Column] = {}
     for column in select.columns:
         name = column.name or own_name(column.value)
@@ -313,7 +320,7 @@ def _check_keys(
         else:
             kind = RowKinds(columns, variable, report).open_kind(key.value)
         if kind is not None:
-            such = "0..99" if kind == "integer" else '{"a", "b"}' if kind == "text" else "2024-01-01..2024-12-31"
+            such = {"text": '{"a", "b"}', "integer": "0..99", "real": "0..99"}.get(kind, "2024-01-01..2024-12-31")
             describe = f"describe them, `{text}: {such}`" if text in columns else "describe the column that it reads"
             message = f"the values of `{text}` are not public, so its groups are not either"
             help = f"list them, `groupby {text} over {such}`, or {describe}, or give a delta"
@@ -322,24 +329,31 @@ def _check_keys(
     return False
 
 
-def _check_bounds(select: n.Select, columns: Mapping[str, Any], report: Report) -> bool:
-    """Sums over a bare column of an open domain of numbers."""
-    for column in select.columns:
-        for node in every(column.value):
-            match node:
-                case n.Call(function=n.Name(id=aggregate), args=args) if aggregate in BOUNDED:
-                    names = [arg.id if isinstance(arg, n.Name) else "…" for arg in args]
-                    for name in names:
-                        domain = columns.get(name)
-                        if not isinstance(domain, Domain) or domain.name == "text":
-                            continue
-                        clamped = [f"clamp({name}, 0, 100)" if other == name else other for other in names]
-                        report.add(
-                            "UnboundedSum",
-                            f"`{aggregate}({', '.join(names)})` has no bound: `{name}` is described without one",
-                            node.span,
-                            label="one row could change it by any amount",
-                            help=f"write `{aggregate}({', '.join(clamped)})`, or describe `{name}: 0..100`",
-                        )
-                        return True
+def _check_bounds(select: n.Select, owner: Handle, kinds: RowKinds, report: Report) -> bool:
+    """Sums of an expression without bounds, and quantiles, which are searched for between them."""
+    columns = owner.declared.described
+    described = [name for name, _ in columns.items] if isinstance(columns, n.RecordOf) else []
+    for call in (call for column in select.columns for call in aggregates(column.value)):
+        row = AGGREGATES[call.function.id]  # type: ignore[union-attr]
+        for arg in call.args[: row.expressions] if row.needs_bounds else ():
+            kind = kinds.unbounded(arg)
+            if kind is None:
+                continue
+            low, high = _ENDS[kind]
+            name, text, at = arg.span.text, call.span.text, arg.span.column - call.span.column
+            bounded = f"{text[:at]}clamp({name}, {low}, {high}){text[at + len(name) :]}"
+            is_described = isinstance(arg, n.Name) and arg.id in described
+            why = "is described without one" if is_described else "has none by its columns"
+            report.add(
+                "UnboundedSum", f"`{text}` has no bound: `{name}` {why}", call.span,
+                label="one row could change it by any amount" if row.bounded else "no bounds to search between",
+                help=f"write `{bounded}`" + (f", or describe `{name}: {low}..{high}`" if is_described else ""),
+            )  # fmt: skip
+            return True
     return False
+
+
+_ENDS = {
+    "number": ("0", "100"), "date": ("2024-01-01", "2024-12-31"), "time": ("2024-01-01T00:00", "2024-12-31T23:59"),
+}  # fmt: skip
+"""Bounds as examples, by kind."""

@@ -6,6 +6,7 @@ described in the text is not looked at.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -20,6 +21,7 @@ from jostle.language.aggregates import AGGREGATES, Kinds, of_no_numbers
 from jostle.language.forms import aggregates
 from jostle.language.moments import kind_of_moment, number_of
 from jostle.language.operations import COMPARISONS, ROW_FUNCTIONS
+from jostle.plan.bounds import bounds_of
 from jostle.plan.domains import Categories, Integer, Moments, Open, Real
 from jostle.plan.domains import Domain as PlanDomain
 from jostle.plan.keys import key_values
@@ -30,6 +32,7 @@ from jostle.syntax.walk import children
 
 _ARITHMETIC = frozenset({"+", "-", "*", "/", "%", "^"})
 _MOMENTS = ("date", "time")
+_PLACED = ("number", *_MOMENTS)
 OPEN_KINDS = ("text", *_MOMENTS)
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d)?)?")
 _APART = (n.Attribute, n.Query, n.Select, n.Lambda, n.Comprehension, n.Over)  # whose parts are no rows' own
@@ -52,14 +55,24 @@ class RowKinds:
         )
 
     def open_kind(self, node: n.Expr) -> str | None:
-        """The kind of an expression whose values no description lists: a text, a date or a time; None for any other."""
+        """The word for the domain of an expression that has no listed values and, of a number, no bounds; else None."""
         expr = self._made(node)
         try:
             kind = None if expr is None else kind_of(expr, self._schema)
             is_open = expr is not None and kind in OPEN_KINDS and key_values(expr, self._schema, 1 << 62) is None
         except Refusal:
             return None
-        return kind if is_open else None
+        return kind if is_open else "real" if self.unbounded(node) == "number" else None
+
+    def unbounded(self, node: n.Expr) -> str | None:
+        """The kind of a number, date or time that certainly has no bounds, or None."""
+        expr = self._made(node)
+        try:
+            kind = None if expr is None else kind_of(expr, self._schema)
+            bounds = bounds_of(expr, self._schema) if expr is not None and kind in _PLACED else (0.0, 0.0)
+        except Refusal:
+            return None
+        return None if bounds is not None and all(map(math.isfinite, bounds)) else kind
 
     def _wrong(self, node: n.Expr) -> bool:
         try:

@@ -39,6 +39,11 @@ class AggregateRow:
         return self.kinds in (Kinds.PLACED, Kinds.ORDERED)
 
     @property
+    def needs_bounds(self) -> bool:
+        """Whether it sums its expressions or searches between their bounds."""
+        return self.bounded or self.gives_moments
+
+    @property
     def takes(self) -> tuple[str, ...]:
         """The kinds of expressions that it takes, unless it takes any; of public tables it may take texts too."""
         moments = ("date", "time") if self.gives_moments else ()
@@ -87,7 +92,6 @@ _ROWS = (
 )
 
 AGGREGATES = {row.name: row for row in _ROWS}
-BOUNDED = frozenset(row.name for row in _ROWS if row.bounded)
 
 DISTINCT = {
     "count": AggregateRow("count_distinct", "count(distinct E)", "How many different values; of several, combinations.",

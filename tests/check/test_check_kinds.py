@@ -113,7 +113,18 @@ def test_arguments(name: str, session: Session) -> None:
     assert held(programs, session) >= 3
 
 
+OPEN = (
+    'private q = table("q.csv") described by {x: real, day: text, late: 0..9} protecting rows budget epsilon 9\n'
+    'r = derive(q, twice = x * 2, on = date(day, "%d.%m.%Y"), short = clamp(x, 0, 1))\n'
+)
 SEEN = {
+    **{
+        f"no bounds of {what}": (OPEN + f"m = {{{{ select {what} from r with epsilon 1 }}}}", "UnboundedSum")
+        for what in ("median(x)", "avg(x * 2)", "sum(twice)", "max(on)", "quantile(number(day), 0.9)")
+    },
+    "a result named as its key": (
+        "m = {{ select count(*) as age from people groupby age with epsilon 1 }}", "NameError"
+    ),
     "text and number": ('x = "n: " + n', "TypeError"),
     "rounded": ('x = "n: " + round(n * 2, 1)', "TypeError"),
     "a field of a number": ("x = n.foo", "TypeError"),
@@ -136,6 +147,12 @@ def test_seen(case: str) -> None:
 
 
 PASSED = {
+    "bounds from the rows of a public table": (
+        'sizes = table("towns.csv") described by {city: text, size: real}\n'
+        "m = {{ select avg(age * size) from people join sizes on city with epsilon 1 }}\n"
+    ),
+    "bounds by the way": OPEN + "m = {{ select avg(short) as a, median(clamp(twice, 0, 9)) as b, avg(late > 3) as c, "
+    "max(late) as d, sum(1 if x > 3 else 0) as e, count(x) as f from r with epsilon 1 }}\n",
     "another kind in each branch": 'x = 1\nif n > 1: x = "a"\ny = x + 1\n',
     "another kind after a loop": 'x = "a"\nfor i in 1..n: x = 1\ny = "s" + x\n',
     "tested for none": "x = none\nif x != none: y = x + 1\n",

@@ -130,6 +130,17 @@ def answers(engine: DuckDb, origin: Any, *, public: bool) -> list[Any]:
     return [engine.rows(scan), [s.tolist() for s in sums], texts.tolist(), counts.tolist()]
 
 
+def test_points_group_the_digits_of_decimal_commas(tmp_path: Path) -> None:
+    """`1.234,5` is read as it is written; a point elsewhere stays what it was."""
+    (tmp_path / "x.csv").write_text('a;b\n"45.000";x\n-1.234.567,5;x\n12,5;x\n1.5;x\n1.2345;x\n', encoding="utf-8")
+    engine = DuckDb()
+    files = FileSet.of([open_file(tmp_path / "x.csv")], Reading(decimal=","))
+    scan = Scan(engine.open(files, public=True, names=("a",)).key, (("a", Open("text")),))
+    texts, _ = engine.tally(scan, Column("a"))
+    assert set(texts.tolist()) == {"45000", "-1234567.5", "12.5", "1.5", "1.2345"}
+    engine.close()
+
+
 @pytest.mark.parametrize("public", [True, False])
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_says_the_same_rows(tmp_path: Path, name: str, public: bool) -> None:

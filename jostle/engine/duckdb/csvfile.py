@@ -57,7 +57,9 @@ class CsvFile(TextFile):
         cells = [f"nullif(l[{i + 1}], '')" for i in range(len(head.names))]
         if reading.decimal == ",":
             number = "'^([ \\t]*[+-]?[0-9]*),([0-9]+([eE][+-]?[0-9]+)?[ \\t]*)$'"
-            cells = [f"regexp_replace({cell}, {number}, '\\1.\\2')" for cell in cells]
+            grouped = "'^[ \\t]*[+-]?[0-9][0-9]?[0-9]?([.][0-9][0-9][0-9])+(,[0-9]+)?[ \\t]*$'"  # 1.234,5
+            whole = "CASE WHEN regexp_matches({0}, {1}) THEN replace({0}, '.', '') ELSE {0} END"
+            cells = [f"regexp_replace({whole.format(cell, grouped)}, {number}, '\\1.\\2')" for cell in cells]
         self._cells = ", ".join(cells)
         super().__init__(file, head.names, name, label, connection, head.encoding)
 

@@ -320,7 +320,8 @@ def _check_keys(
         else:
             kind = RowKinds(columns, variable, report).open_kind(key.value)
         if kind is not None:
-            such = {"text": '{"a", "b"}', "integer": "0..99", "real": "0..99"}.get(kind, "2024-01-01..2024-12-31")
+            whole = kind in ("integer", "real")
+            such = "0..99" if whole else '{"a", "b"}' if kind == "text" else "2024-01-01..2024-12-31"
             describe = f"describe them, `{text}: {such}`" if text in columns else "describe the column that it reads"
             message = f"the values of `{text}` are not public, so its groups are not either"
             help = f"list them, `groupby {text} over {such}`, or {describe}, or give a delta"
@@ -339,7 +340,7 @@ def _check_bounds(select: n.Select, owner: Handle, kinds: RowKinds, report: Repo
             kind = kinds.unbounded(arg)
             if kind is None:
                 continue
-            low, high = _ENDS[kind]
+            low, high = _ends(kind)
             name, text, at = arg.span.text, call.span.text, arg.span.column - call.span.column
             bounded = f"{text[:at]}clamp({name}, {low}, {high}){text[at + len(name) :]}"
             is_described = isinstance(arg, n.Name) and arg.id in described
@@ -353,7 +354,8 @@ def _check_bounds(select: n.Select, owner: Handle, kinds: RowKinds, report: Repo
     return False
 
 
-_ENDS = {
-    "number": ("0", "100"), "date": ("2024-01-01", "2024-12-31"), "time": ("2024-01-01T00:00", "2024-12-31T23:59"),
-}  # fmt: skip
-"""Bounds as examples, by kind."""
+def _ends(kind: str) -> tuple[str, str]:
+    """Bounds of a kind, as an example."""
+    if kind == "number":
+        return "0", "100"
+    return ("2024-01-01", "2024-12-31") if kind == "date" else ("2024-01-01T00:00", "2024-12-31T23:59")

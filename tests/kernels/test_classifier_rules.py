@@ -107,6 +107,10 @@ def test_a_branch_without_an_answer_is_answered_by_all() -> None:
     assert decided(model, columns, 3).tolist() == [0, 1, 1]
     (mean,) = program([], model.scores({}))()
     assert mean[0, 0] - mean[1, 0] == pytest.approx(2.0**20 * float((no.base + 2 * yes.base) @ [1, -1]) / 3, abs=2)
+    # A score without bounds stays where it is.
+    wild = AdditiveClassifier("wild", ("no", "yes"), np.array([-np.inf, np.nan]), {})
+    kept = branched_model({"name": "a", "values": ["x", "y", "z"]}, [no, yes, wild])
+    assert decided(kept, {"a": Coded(("x", "y", "z", None), np.arange(3))}, 3).tolist() == [0, 1, 1]
     # Of branches that are no sums, whose scores have no scale in common, the votes count.
     leaf = tree_model(["no", "yes"], tree_leaf([1.0, 5.0]))
     other = branched_model({"name": "a", "values": ["x", "y", "z"]}, [no, yes, leaf])

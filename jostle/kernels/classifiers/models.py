@@ -285,8 +285,8 @@ def _sums_at(place: Expression, ends: Ends, cells: Cells) -> Expression:
         for values, some in alike.items():
             rows = [at[id(one)] for one in some]
             table[rows] = cell.table_of(values, np.stack([one.weights[name][1] for one in some]))
-        tables.append((cell, np.tensordot(shares, table, axes=1)))
-    return sums_by_place(place, shares @ np.stack([one.base for one in leaves.values()]), tables)
+        tables.append((cell, table))
+    return sums_by_place(place, shares, np.stack([one.base for one in leaves.values()]), tables)
 
 
 @dataclass(frozen=True, eq=False)

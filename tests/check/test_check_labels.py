@@ -133,7 +133,7 @@ FINE = [
     "def f(): return {{ select count(*) from people }}",
     "n = {{ select sum(clamp(gain, 0, 10)) from people with epsilon 1 }}",
     "n = {{ select sum(age) from people with epsilon 1 }}",
-    "n = {{ select median(gain) from people with epsilon 1 }}",
+    "n = {{ select median(clamp(gain, 0, 10)) from people with epsilon 1 }}",
     "n = {{ select count(*) from people groupby city over {'a'} with epsilon 1 }}",
     "private x = table('q') described by {city: text} protecting rows budget epsilon 1, delta 1e-5\n"
     "n = {{ select count(*) from x groupby city with epsilon 1 delta 1e-6 }}",

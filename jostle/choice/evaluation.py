@@ -88,11 +88,13 @@ def evaluate(
     only: Sequence[str] = (),
     progress: Progress | None = None,
     workers: int | None = 1,
+    settled: str = "",
 ) -> ChoiceReport:
     """The report on a table of runs. `predicts`: the options' own predictions, where they have some.
 
     `group(database, scale)`: the number under which a line gathers instances, such as their rows; None: the scale.
-    `only`: the data sets that are left out in turn and reported on, while the others are always trained on. Raises
+    `only`: the data sets that are left out in turn and reported on, while the others are always trained on. `settled`:
+    the name of the policy where it is not decided anew each time, but fitted alone, as of one that ships. Raises
     `ValueError` for fewer than two data sets, `NameError` for a name that is none of theirs.
     """
     predicts = predicts or (None,) * len(table.options)
@@ -109,9 +111,9 @@ def evaluate(
 
     def piece(number: int) -> tuple[str, tuple[Array, Array, Array, Array]]:
         rest = table.without(names[number])
-        policy = decide(rest, model, predicts)
-        winner = next(c for c in candidates(table, predicts) if c.name == policy.name)
-        return policy.name, _left_out(table, rest, names[number], winner, model, predicts, scale)
+        name = settled or decide(rest, model, predicts).name
+        winner = next(c for c in candidates(table, predicts) if c.name == name)
+        return name, _left_out(table, rest, names[number], winner, model, predicts, scale)
 
     folds = run_all(piece, len(names), progress, workers)
     wins: dict[str, int] = {}

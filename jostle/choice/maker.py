@@ -8,10 +8,11 @@ features and context.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import Amount, as_float, quanta
-from jostle.choice.bench import Bench
 from jostle.choice.calls import number_from, only_record, public_answers, workers_for
 from jostle.choice.explain import explain
 from jostle.choice.learning import learn, runs_of, training_setting
@@ -19,6 +20,7 @@ from jostle.choice.models import Model, UserModel, forest, regret_tree, tree
 from jostle.choice.point import ChoicePoint, Whole, make_point, whole
 from jostle.choice.policy import Decision, Policy
 from jostle.choice.program import ChoiceParts, ProgramBench, public_only
+from jostle.choice.region import within
 from jostle.choice.store import Store
 from jostle.choice.table import RunTable, train_event
 from jostle.choice.tree_export import tree_records
@@ -50,21 +52,25 @@ class ChoiceMaker:
         share: float | None,
         span: Span | None,
         progress: Progress | None,
+        data: Any = None,
     ) -> None:
+        """`data`: a function that gives the training data when they are needed, in place of those of `parts`."""
         self.name = ""
         self._parts, self._model, self._share, self._span = parts, model, share, span
-        self._progress = progress
+        self._progress, self._data = progress, data
         self._store = Store()
         self._policies: list[Policy] = []
         self._benches: dict[tuple[str, int], ProgramBench] = {}
-        self._workers = workers_for(parts.databases, interp.kernel.engine)
-        self._bench(interp, "epsilon", 1)
+        self._kernel = interp.kernel
+        self.shipped: Callable[[], Policy | None] = lambda: None
+        if data is None:
+            self._bench(interp, "epsilon", 1)
 
     # Called by the interpreter ---------------------------------------------------------------------
 
     def jostle_call(self, interp: Interpreter, args: Any, span: Span | None) -> Any:
         """`choice(data)`: features, prediction, and the chosen Option's answers."""
-        if interp.planned is not None:
+        if interp.planned is not None and self.shipped() is None:
             interp.planned.append((self, list(args), self._whole(interp, exposures_of(args)), span))
         return self._decide(interp, args, span, self._run)
 
@@ -80,13 +86,13 @@ class ChoiceMaker:
         def runs(epsilon: Any = None, *, at: Any) -> Any:
             from jostle.choice import reports
 
-            return reports.runs(self._table(self._bench(at[0], "epsilon", 1), _amount(epsilon)))
+            return reports.runs(self._table(at[0], "epsilon", self._amount(epsilon)))
 
         def evaluate(epsilon: Any = None, only: Any = None, *, at: Any) -> Any:
             from jostle.choice import reports
 
             names = [str(name) for name in only] if only is not None else []
-            return reports.as_record(self.report(at[0], "epsilon", _amount(epsilon), names))
+            return reports.as_record(self.report(at[0], "epsilon", self._amount(epsilon), names))
 
         return {
             "pick": Builtin("pick", pick, sees_handles=True, wants_call=True),
@@ -96,9 +102,13 @@ class ChoiceMaker:
 
     @property
     def jostle_parts(self) -> list[Any]:
-        return [*self._parts.options, *self._parts.features, self._parts.utility, *self._parts.databases]
+        parts, data = self._parts, self._parts.databases if self._data is None else [self._data]
+        return [*parts.options, *parts.features, parts.utility, *data]
 
     def jostle_explain(self) -> str:
+        shipped = self.shipped()
+        if shipped is not None:
+            return explain(shipped)
         if not self._policies:
             return "nothing was learned yet: a ChoiceMaker is trained at its first call"
         return "\n\n".join(map(explain, self._policies))
@@ -113,8 +123,13 @@ class ChoiceMaker:
         stability = max((e.weighted_stability for e in exposures), default=1)
         policy = self._policy(interp, unit, stability, whole)
         with interp.kernel.events.within("choice", self.name or "choice", span) as event:
-            features = self._look(interp, policy, data, exposures, unit, whole, span)
-            decision = policy.choose({feature["name"]: feature["value"] for feature in features}, whole)
+            look = partial(self._look, interp, policy, data, exposures, unit, whole, span)
+            if policy is self.shipped():
+                amount = whole / stability if whole is not None else None
+                policy, features = _look_within(policy, look, amount, unit)
+            else:
+                amount, features = whole, look(policy.needs)
+            decision = policy.choose(_values(features), amount)
             event.update(
                 features=features, **decision.as_json(), model=policy.model, policy=policy.name, why=policy.why,
                 share=policy.share, trees=tree_records(policy),
@@ -142,18 +157,17 @@ class ChoiceMaker:
 
     def _look(
         self, interp: Interpreter, policy: Policy, data: Any, exposures: Exposures, unit: str, whole: float | None,
-        span: Span | None,
+        span: Span | None, names: Sequence[str],
     ) -> list[dict[str, Any]]:  # fmt: skip
-        """The features that the policy needs: name, value, cost, and the `error` of their noise where it is known. The
-        private ones share the policy's part equally."""
+        """Features of these names: name, value, cost, and the `error` of their noise where it is known. The private
+        ones among those that the policy needs share its part equally."""
         if whole is None:
             with interp.kernel.allot(None, None):
-                return [self._feature(interp, name, data) | {unit: 0.0} for name in policy.needs]
-        bench = self._bench(interp, unit, max(e.weighted_stability for e in exposures))
-        free = dict(zip(bench.feature_names, bench.feature_is_public, strict=True))
+                return [self._feature(interp, name, data) | {unit: 0.0} for name in names]
+        free = dict(zip(policy.table.features, policy.table.public, strict=True))
         paying = [name for name in policy.needs if not free[name]]
         out = []
-        for name in policy.needs:
+        for name in names:
             with interp.kernel.events.within("feature", name, span) as event:
                 if name in paying:
                     each = Amount(unit, quanta(whole * policy.share / len(paying), unit))
@@ -171,9 +185,9 @@ class ChoiceMaker:
         return {"name": name, "value": number} | ({} if told is None else {"error": told["error"]})
 
     def _policy(self, interp: Interpreter, unit: str, stability: int, epsilon: float | None) -> Policy:
-        policy = learn(
+        policy = self.shipped() or learn(
             self._bench(interp, unit, stability), model=self._model, share=self._share, epsilon=epsilon,
-            store=self._store, progress=self._teller("training"), workers=self._workers,
+            store=self._store, progress=self._teller("training"), workers=self.workers,
         )  # fmt: skip
         if all(policy is not other for other in self._policies):
             self._policies.append(policy)
@@ -185,9 +199,38 @@ class ChoiceMaker:
         return self._parts.options
 
     @property
+    def option_names(self) -> tuple[str, ...]:
+        return self._parts.option_names
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        return self._parts.feature_names
+
+    @property
+    def model(self) -> Any:
+        return self._model
+
+    @property
+    def share(self) -> float | None:
+        """Of a call's amount for the private features; None where cross-validation finds it."""
+        return self._share
+
+    @property
     def workers(self) -> int | None:
         """The number of processes that may train; None where the amount of work decides."""
-        return self._workers
+        return workers_for(self._parts.databases, self._kernel.engine)
+
+    def bench(self, interp: Interpreter) -> ProgramBench:
+        """The bench that its policies are trained on, in epsilon, for data of which a row moves one row."""
+        return self._bench(interp, "epsilon", 1)
+
+    def retrained(self, interp: Interpreter, on: Any) -> ChoiceMaker:
+        """The same choice, to be trained on other public data, as in `trained on`."""
+        return ChoiceMaker(interp, self.parts_on(on), self._model, self._share, self._span, self._progress)
+
+    def parts_on(self, data: Any) -> ChoiceParts:
+        """Its parts, over other public data."""
+        return replace(self._parts, databases=_training_data(data))
 
     def trained_for(self, interp: Interpreter, unit: str, epsilon: float | None) -> tuple[ProgramBench, Policy]:
         """Returns the bench and the policy for calls with this amount; trains it where none is stored."""
@@ -197,30 +240,56 @@ class ChoiceMaker:
         """Evaluates the choice for calls with about this amount, leaving out one training data set at a time."""
         from jostle.choice import reports
 
-        bench, at = training_setting(self._bench(interp, unit, 1), self._model, epsilon)
-        table = self._table(bench, at)
-        tell = self._teller("evaluating")
-        return reports.report(bench, table, self._model, only, tell, 1 if isinstance(self._model, UserModel) else None)
+        shipped = self.shipped()
+        predicts = self._bench(interp, unit, 1).predicts if shipped is None else ()
+        table, tell = self._table(interp, unit, epsilon), self._teller("evaluating")
+        workers = 1 if isinstance(self._model, UserModel) else None
+        settled = shipped.name if shipped is not None else ""
+        return reports.report(predicts, table, self._model, only, tell, workers, settled)
 
-    def _table(self, bench: Bench, epsilon: float | None) -> RunTable:
-        return runs_of(
-            bench, self._share, epsilon, self._store, self._teller("training"), workers=self._workers
-        )  # fmt: skip
+    def _table(self, interp: Interpreter, unit: str, epsilon: float) -> RunTable:
+        """The training runs for calls with about this amount; of a policy that ships, those that it was trained on."""
+        shipped = self.shipped()
+        if shipped is not None:
+            return shipped.table
+        bench, at = training_setting(self._bench(interp, unit, 1), self._model, epsilon)
+        return runs_of(bench, self._share, at, self._store, self._teller("training"), workers=self.workers)
+
+    def _amount(self, epsilon: Any) -> float:
+        """The amount that a report is asked for; what ships was trained for all amounts at once."""
+        if epsilon is None and self.shipped() is not None:
+            return 1.0
+        if not is_number(epsilon) or not 0 < epsilon <= 1e6:
+            raise refuse("BadAmount", "an amount is a positive number", help="such as `choice.runs(epsilon = 0.1)`")
+        return float(epsilon)
 
     def _teller(self, what: str) -> Callable[[int, int], None] | None:
         tell, label = self._progress, self.name or "choice"
         return (lambda done, total: tell(f"{what} {label}", done, total)) if tell is not None else None
 
     def _bench(self, interp: Interpreter, unit: str, stability: int) -> ProgramBench:
+        if self._data is not None and not self._parts.databases:
+            with public_only(interp):
+                self._parts = replace(self._parts, databases=_training_data(interp.call(self._data, [])))
         if (unit, stability) not in self._benches:
             self._benches[unit, stability] = ProgramBench(interp, self._parts, unit, stability)
         return self._benches[unit, stability]
 
 
-def _amount(epsilon: Any) -> float:
-    if not is_number(epsilon) or not 0 < epsilon <= 1e6:
-        raise refuse("BadAmount", "an amount is a positive number", help="such as `choice.runs(epsilon = 0.1)`")
-    return float(epsilon)
+def _look_within(
+    policy: Policy, look: Callable[[Sequence[str]], list[dict[str, Any]]], amount: float | None, unit: str
+) -> tuple[Policy, list[dict[str, Any]]]:
+    """A policy that ships, and the features it needs; what is public comes first: outside of the region that it was
+    trained in nothing is paid for."""
+    table = policy.table
+    features = look([name for name, free in zip(table.features, table.public, strict=True) if free])
+    policy = within(policy, _values(features), amount, unit)
+    paid = look([name for name in policy.needs if name not in _values(features)])
+    return within(policy, _values(paid), amount, unit) if paid else policy, [*features, *paid]
+
+
+def _values(features: list[dict[str, Any]]) -> dict[str, float]:
+    return {feature["name"]: feature["value"] for feature in features}
 
 
 # Making ------------------------------------------------------------------------------------------
@@ -248,17 +317,12 @@ def make(
 ) -> ChoiceMaker | ChoicePoint:  # fmt: skip
     options = _members(values["among"], "among", "Option")
     features = _members(values["informed by"], "informed by", "Feature")
-    inside = values["trained on"] if isinstance(values["trained on"], Whole) else None
-    databases = _members(values["trained on"], "trained on", None) if inside is None else []
+    trained = values["trained on"]
+    inside = trained if isinstance(trained, Whole) else None
+    data = trained if isinstance(trained, Function) else None
     if not options:
         raise refuse("ValueError", "there is nothing to choose from", help="name at least one Option in `among {…}`")
-    if inside is None and not databases:
-        raise refuse("ValueError", "there is nothing to train on", help="name public data sets in `trained on {…}`")
-    for handle in handles_in(databases):
-        raise refuse(
-            "PrivateValue", f"training data are public, and `{handle.exposures[0].source.name}` is private",
-            help="train on public data of the same kind, and call the choice on the private ones",
-        )  # fmt: skip
+    databases = _training_data(trained) if inside is None and data is None else ()
     if isinstance(utility, Part) and utility.kind != "Utility":
         raise refuse("TypeError", f"`wrt` takes a Utility, not {kind_name(utility)}")
     if callable(getattr(utility, "jostle_call", None)) or not isinstance(utility, (Part, Function, Builtin)):
@@ -272,8 +336,8 @@ def make(
     names, looks = _names(options, "option"), _names(features, "feature")
     if inside is not None:
         return make_point(inside, options, names, features, looks, utility, model, span, progress)
-    parts = ChoiceParts(tuple(options), names, tuple(features), looks, utility, tuple(databases))
-    return ChoiceMaker(interp, parts, model, share, span, progress)
+    parts = ChoiceParts(tuple(options), names, tuple(features), looks, utility, databases)
+    return ChoiceMaker(interp, parts, model, share, span, progress, data)
 
 
 def user_model(interp: Interpreter, function: Any) -> UserModel:
@@ -291,6 +355,18 @@ def user_model(interp: Interpreter, function: Any) -> UserModel:
         return predict
 
     return UserModel(getattr(function, "name", "") or "model", fit)
+
+
+def _training_data(value: Any) -> tuple[Any, ...]:
+    databases = tuple(_members(value, "trained on", None))
+    if not databases:
+        raise refuse("ValueError", "there is nothing to train on", help="name public data sets in `trained on {…}`")
+    for handle in handles_in(databases):
+        raise refuse(
+            "PrivateValue", f"training data are public, and `{handle.exposures[0].source.name}` is private",
+            help="train on public data of the same kind, and call the choice on the private ones",
+        )  # fmt: skip
+    return databases
 
 
 def _members(value: Any, clause: str, kind: str | None) -> list[Any]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jostle.choice.bench import Bench
 from jostle.choice.evaluation import ChoiceReport, evaluate
 from jostle.choice.models import AnyModel
+from jostle.choice.policies import Predicts
 from jostle.choice.table import RunTable
 from jostle.choice.workers import Progress
 from jostle.run.values import Record
@@ -29,9 +29,13 @@ def runs(table: RunTable) -> list[Record]:
 
 
 def report(
-    bench: Bench, table: RunTable, model: AnyModel, only: Sequence[str], progress: Progress | None, workers: int | None
-) -> ChoiceReport:
-    """Leaving one data set out, over the whole procedure; by rows where data sets share their sizes, else by scale."""
+    predicts: Predicts, table: RunTable, model: AnyModel, only: Sequence[str], progress: Progress | None,
+    workers: int | None, settled: str = "",
+) -> ChoiceReport:  # fmt: skip
+    """Leaving one data set out, over the whole procedure, or with a policy that is `settled`, by its name.
+
+    By rows where data sets share their sizes, else by scale.
+    """
     counted = {table.rows_of(run) for run in table.runs}
     shared = None not in counted and len(counted) <= len({run.scale for run in table.runs})
 
@@ -39,7 +43,8 @@ def report(
         return float(f"{scale * table.rows[database]:.6g}")
 
     return evaluate(
-        table, model, bench.predicts, group=rows if shared else None, only=only, progress=progress, workers=workers
+        table, model, predicts, group=rows if shared else None, only=only, progress=progress, workers=workers,
+        settled=settled,
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ from jostle.jsontext import loads
 from jostle.resources import cache_folder, replacing
 
 FORMAT = 1
+_NUMBERS = re.compile(r"\[[^\[\]{}\"]*\]")
+"""A list of numbers alone, which is written on one line."""
 
 
 def default_folder() -> Path | None:
@@ -101,9 +104,27 @@ class Store:
         return _write_document(path, key, "runs", table.as_json()) if path is not None else None
 
 
-def _write_document(path: Path, key: str, what: str, content: Any) -> Path | None:
-    document = {"format": FORMAT, "key": key, "digest": digest(FORMAT, key, content), what: content}
-    text = json.dumps(document, indent=1 if what == "policy" else None, allow_nan=False)
+def read_policy(path: Path, key: str) -> Policy | None:
+    """The policy in a file that ships; None where there is none, or it is for another key. `DataError`: damaged."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    try:
+        return _read(data, key, path) if loads(data.decode())["key"] == key else None
+    except (ValueError, KeyError, TypeError):
+        raise _damaged(path) from None
+
+
+def write_policy(path: Path, key: str, policy: Policy, about: dict[str, Any]) -> Path | None:
+    """Writes a policy as it ships, after what is to be known `about` it; None where that fails."""
+    return _write_document(path, key, "policy", policy.as_json(), about)
+
+
+def _write_document(path: Path, key: str, what: str, content: Any, about: dict[str, Any] | None = None) -> Path | None:
+    document = {"format": FORMAT, "key": key, **(about or {}), "digest": digest(FORMAT, key, content), what: content}
+    text = json.dumps(document, indent=1 if what == "policy" else None, allow_nan=False, ensure_ascii=False)
+    text = _NUMBERS.sub(lambda numbers: re.sub(r"\n *", " ", numbers[0]).replace("[ ", "[").replace(" ]", "]"), text)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path, encoding="utf-8") as file:

@@ -57,8 +57,10 @@ def train(
     repeats: int = REPEATS,
     draws: int = DRAWS,
     workers: int | None = None,
+    epsilons: tuple[float, ...] = (),
 ) -> RunTable:
-    """The table of runs for calls with about `epsilon`; None: on public data, everything exact.
+    """The table of runs for calls with about `epsilon`, or for the amounts `epsilons`; None: on public data, everything
+    exact.
 
     `share`: of epsilon for the private features, in (0, 1); None tries `SHARES`. Options run with all of epsilon,
     and those that stay with the leader `FIRST` times with 1 − share of it (1 − 0.1 where shares compete; others are
@@ -74,7 +76,7 @@ def train(
         features=bench.feature_names,
         public=bench.feature_is_public,
         databases=bench.database_names,
-        epsilons=() if epsilon is None else epsilon_grid(epsilon),
+        epsilons=epsilons or (() if epsilon is None else epsilon_grid(epsilon)),
         levels=(1.0, 1.0 - most) if paid else (1.0,),
         settings=settings,
         repeats=1 if epsilon is None else repeats,

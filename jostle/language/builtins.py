@@ -26,6 +26,7 @@ MODULES = {
     "trees": ("entropy", "gini", "leaf_counts", "level_sizes", "max_class", "split_rows"),
     "row_vectors": ("vectors", "prepaid", "noisy_moments", "noisy_sum", "coordinate_scores"),
     "graphical": ("noisy_samples", "perturbed_optimum", "distance"),
+    "best": ("advisor", "retrained"),
 }
 """The names that a program has by `use`, by module of the library. Modules of the library know all of them."""
 
@@ -181,8 +182,8 @@ row("exact", "queries, cube", "The answers of a workload on public counts.", rea
 row("cells", "cube", "The counts of a public cube, or the rows of public vectors.", reads=HANDLES)
 row("accuracy", "table: any, model, label", "The share of a public table's rows whose class a classifier names.",
     reads=HANDLES)  # fmt: skip
-row("simulated_tables", "count/many, seed = 1, *, rows = none", "Public synthetic tables to train choices on.",
-    reads=HANDLES)  # fmt: skip
+row("simulated_tables", "count/many, seed = 1, *, rows = none, wide = false",
+    "Public synthetic tables to train choices on.", reads=HANDLES)  # fmt: skip
 
 # Numbers ---------------------------------------------------------------------------------------------
 
@@ -261,6 +262,9 @@ row("MkModel", "function", "A function of the training table as a model.", reads
 row("tree", "depth = 3, min_leaf = none, exchange = false", "The model of one regression tree for each option.")
 row("regret_tree", "depth = 3, min_leaf = none, exchange = false", "The model of one tree that is split by regret.")
 row("forest", "depth = 4, min_leaf = none, trees = 15, exchange = false", "The model of many trees for each option.")
+row("advisor", "choice, call, *, version = 1, epsilons = none",
+    "A choice that ships trained, called like a function.", Gives.ADVISOR, HANDLES)  # fmt: skip
+row("retrained", "choice, on", "The same choice, to be trained on other public data.", Gives.ADVISOR, HANDLES)
 row("whole", "algorithm, data", "Whole runs of an algorithm, to train the choices inside it on.", reads=HANDLES)
 
 SOURCES = tuple(name for name, entry in BUILTINS.items() if entry.reads is SOURCE)

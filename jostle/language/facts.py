@@ -66,6 +66,7 @@ class Gives(Enum):
     SHARES = "disjoint parts of a table"
     COLUMNS = "the columns of a table"
     CHOICE = "a ChoiceMaker"
+    ADVISOR = "a ChoiceMaker that is called like a function"
     OPTION = "an Option"
     UTILITY = "a Utility"
     FEATURES = "a list of Features"
@@ -111,7 +112,7 @@ class Builtin:
         """Whether a call charges nothing and gives nothing that could, whatever its arguments are made of."""
         if self.effect not in (Effect.PURE, Effect.DECLARES) or self.reads is Reads.ROWS:
             return False
-        return self.gives not in (Gives.CHOICE, Gives.OPTION, Gives.UTILITY, Gives.FEATURES)
+        return self.gives not in (Gives.CHOICE, Gives.ADVISOR, Gives.OPTION, Gives.UTILITY, Gives.FEATURES)
 
     @property
     def file(self) -> str:

@@ -75,10 +75,13 @@ def _class_of(what: str, model: Any, table: Any, label: Any) -> str:
 
 
 @builtin
-def _simulated_tables(count: Any, seed: Any = 1.0, *, rows: Any = None, at: Any) -> list[Record]:
+def _simulated_tables(
+    count: Any, seed: Any = 1.0, *, rows: Any = None, wide: Any = False, at: Any
+) -> list[Record]:  # fmt: skip
     """`simulated_tables(40)`: public made-up tables, each a record {database, test, class}.
 
-    `rows`: from how many to how many a database has (`500..20000`, evenly on the log scale); a test has 2,000.
+    `rows`: from how many to how many a database has (`500..20000`, evenly on the log scale); a test has 2,000. `wide`:
+    every third table has 16 to 60 attributes, of which few speak of the class.
     """
     interp, span = at
     for value, low, high in ((count, 1, MOST_TABLES), (seed, 0, 2**31)):
@@ -88,19 +91,19 @@ def _simulated_tables(count: Any, seed: Any = 1.0, *, rows: Any = None, at: Any)
     if not isinstance(range_, Interval) or not 5 <= range_.low <= range_.high <= 10**6:
         raise refuse("ValueError", "the rows of simulated tables are a range within 5..1000000")
     return [
-        _opened(interp, i, int(seed), (int(range_.low), int(range_.high)), span) for i in range(int(count))
+        _opened(interp, i, int(seed), (int(range_.low), int(range_.high)), bool(wide), span) for i in range(int(count))
     ]  # fmt: skip
 
 
 TESTED = 2000
 
 
-def _opened(interp: Any, number: int, seed: int, rows: tuple[int, int], span: Any) -> Record:
+def _opened(interp: Any, number: int, seed: int, rows: tuple[int, int], wide: bool, span: Any) -> Record:
     import numpy as np
 
     from jostle.kernels.classifiers.synthetic_tables import synthetic_table
 
-    synthetic = synthetic_table(number, seed, *rows, TESTED)
+    synthetic = synthetic_table(number, seed, *rows, TESTED, wide)
     classes = [f"class {c + 1}" for c in range(synthetic.classes)]
     columns: dict[str, Any] = {f"a{i + 1}": synthetic.cells[:, i] for i in range(len(synthetic.sizes))}
     columns["class"] = np.array(classes)[synthetic.labels]

@@ -40,6 +40,7 @@ _BY_MODULE = {
     "histograms.hierarchy": "hb_strategy identity_strategy",
     "histograms.marginboxes": "axis_sums box_tree",
     "histograms.mwem": "mwem_learn mwem_update uniform_estimate",
+    "histograms.simulated": "simulated_cells",
     "histograms.smoothing": "smoothed",
     "histograms.strategies": "bucket_strategy estimate hdmm_strategy",
     "histograms.wavelets": "privelet_strategy wavelet_cells",

@@ -125,6 +125,7 @@ class Session:
     @cached_property
     def _interp(self) -> Interpreter:
         """Made when something first runs: a check needs neither the engine nor the kernel."""
+        import jostle.choice.advisors
         import jostle.choice.bootstrap
         import jostle.run.library  # noqa: F401 (they implement built-ins)
         from jostle.choice.maker import maker

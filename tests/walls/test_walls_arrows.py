@@ -13,7 +13,7 @@ from package_code import ROOT, Import, files, imports, shown
 ORDER = (
     "version", "source", "resources", "threads", "noise_laws", "formulas", "jsontext", "diagnostics", "doubles",
     "events", "syntax", "language", "accounting", "plan", "check", "engine", "privacy", "optional", "run", "choice",
-    "trace", "tools",
+    "trace", "tools", "train",
 )  # fmt: skip
 ALONE = ("kernels", "simulate")
 ROW_PROGRAMS = ("jostle.privacy.rows.", "jostle.threads", "jostle.noise_laws", "jostle.formulas")

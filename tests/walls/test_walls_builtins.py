@@ -8,6 +8,7 @@ import pytest
 from counts import Checkout
 from package_code import ROOT
 
+import jostle.choice.advisors
 import jostle.choice.bootstrap
 import jostle.choice.maker
 import jostle.run.library  # noqa: F401 (they implement built-ins)

@@ -197,6 +197,10 @@ def _result(w: Interpreter, call: Arguments, node: n.Expr) -> Any:
             return _limited_handle(w, call.exposed, call.named("amount"))
         case Gives.CHOICE:
             return Maker(call.named("ops"), call.named("feats"))
+        case Gives.ADVISOR:
+            made = call.first
+            around = call.named("call", None) if isinstance(made, Maker) else None
+            return Maker(made.options, made.features, call=around) if around is not None else made
         case Gives.OPTION:
             return Part("Option", call.first)
         case Gives.UTILITY:

@@ -239,11 +239,12 @@ class Part:
 
 @dataclass(slots=True, eq=False)
 class Maker:
-    """A ChoiceMaker, or its `pick`."""
+    """A ChoiceMaker, or its `pick`; an advisor has the function that is called with it and the arguments."""
 
     options: Any
     features: Any
     picks: bool = False
+    call: Any = None
 
 
 @dataclass(slots=True, eq=False)

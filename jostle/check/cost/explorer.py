@@ -221,6 +221,8 @@ class Explorer(Spending, Interpreter):
 
     def choose_option(self, maker: Maker, args: Sequence[Any], node: n.Expr) -> Any:
         """Any of the features, each in an allotment of its own, then one of the options with what is left."""
+        if maker.call is not None:
+            return transfer_apply(self, maker.call, [Maker(maker.options, maker.features), *args], {}, node)
         data = args[0] if args else PUBLIC
         reached = reached_sources(data)
         private = bool(reached.exposures) or reached.open

@@ -11,6 +11,8 @@ has one of these for its idea, and the rest is drawn:
 * `scale`: ordered values add up, an attribute may veto, and thresholds cut the sum into classes;
 * `hidden`: a hidden type decides all attributes and nearly the class, so that each speaks of it and all say the same;
 * `together`: a class is where one of some patterns of two or three attributes is met, none of which says much alone.
+
+Where wide tables are asked for, every third has 16 to 60 attributes of which few speak, as in `alone` or in `sum`.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ Rng = np.random.Generator
 
 KINDS = ("alone", "hidden", "sum", "together", "cluster", "hidden", "tree", "together", "scale")
 """The kinds in turn; those of which real tables showed most and the others least come twice."""
+WIDE = 3  # of so many tables one is wide, where wide ones are asked for
 SKEWED = 0.95  # tables in which one class has more than this are drawn again
 
 
@@ -40,12 +43,13 @@ class SyntheticTable:
     classes: int
 
 
-def synthetic_table(number: int, seed: int, least: int, most: int, extra: int) -> SyntheticTable:
+def synthetic_table(number: int, seed: int, least: int, most: int, extra: int, wide: bool = False) -> SyntheticTable:
     """Table `number` of a seed: `least` to `most` rows, evenly on the log scale, and `extra` more of the same law."""
+    kind = "wide" if wide and number % WIDE == WIDE - 1 else KINDS[number % len(KINDS)]
     rng = np.random.default_rng([seed, number])
     while True:
         rows = int(np.exp(rng.uniform(np.log(least), np.log(most)))) + extra
-        table = _draw(KINDS[number % len(KINDS)], rows, rng)
+        table = _draw(kind, rows, rng)
         if np.bincount(table.labels, minlength=table.classes).max() <= SKEWED * rows:
             return table
 
@@ -53,6 +57,8 @@ def synthetic_table(number: int, seed: int, least: int, most: int, extra: int) -
 def _draw(kind: str, rows: int, rng: Rng) -> SyntheticTable:
     if kind in ("hidden", "together"):
         return (_hidden if kind == "hidden" else _together)(rows, rng)
+    if kind == "wide":
+        return _wide(rows, rng)
     classes = int(rng.choice([2, 2, 2, 3, 4, 5]))
     low, high = [(2, 5), (3, 8), (2, 17), (8, 21)][int(rng.integers(4))]
     sizes = tuple(int(v) for v in rng.integers(low, high, int(rng.integers(4, 16))))
@@ -105,6 +111,21 @@ def _together(rows: int, rng: Rng) -> SyntheticTable:
                 matches &= np.isin(cells[:, place], rng.choice(sizes[place], some, replace=False))
             labels[matches] = label
     return SyntheticTable("together", cells, _with_wrong_labels(labels, classes, 0.2, rng), sizes, classes)
+
+
+def _wide(rows: int, rng: Rng) -> SyntheticTable:
+    """Many attributes, of which few speak of the class, alone or in a sum; they may repeat each other."""
+    classes = int(rng.choice([2, 2, 2, 3, 4]))
+    low, high = [(2, 3), (2, 6), (3, 12), (5, 6)][int(rng.integers(4))]
+    sizes = tuple(int(v) for v in rng.integers(low, high, int(np.exp(rng.uniform(np.log(16), np.log(61))))))
+    speaks = rng.random(len(sizes)) < rng.uniform(0.03, 0.5)
+    speaks[rng.integers(len(sizes))] = True
+    prior = rng.dirichlet(np.full(classes, rng.uniform(0.7, 6)))
+    if rng.random() < 0.5:
+        labels = rng.choice(classes, rows, p=prior).astype(np.int64)
+        return SyntheticTable("wide", _cells_given_class(labels, classes, sizes, speaks, rng), labels, sizes, classes)
+    cells = (_clustered if rng.random() < 0.5 else _independent)(rows, sizes, rng)
+    return SyntheticTable("wide", cells, _by_sum(cells, sizes, speaks, prior, rng), sizes, classes)
 
 
 def _with_wrong_labels(labels: Ints, classes: int, most: float, rng: Rng) -> Ints:

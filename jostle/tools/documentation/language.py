@@ -23,6 +23,7 @@ _OF_ITS_OWN = {
     Gives.EXPLODED: "free; what is measured of it costs as many times as the lists are long",
     Gives.UNION: "free; what is measured of it costs as often as its source is in it",
     Gives.CHOICE: "free; a call costs what its allotment says, features included",
+    Gives.ADVISOR: "free; a call costs what its allotment says, features included",
 }
 
 

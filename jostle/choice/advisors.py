@@ -1,0 +1,152 @@
+"""Advisors: choices that are called like functions, and whose policies ship with the library.
+
+`advisor(choice, call)` is a ChoiceMaker with a face: `call(choice, …)` makes the record that the choice takes from what
+a person gives, and may finish what it answers. Its policy stands in `stdlib/policies`, a readable file that
+`python -m jostle.train` writes. The key of that file is deliberate: what the choice is among, what it looks at, its
+model and a version, and no digest of code, so that an edit which cannot change what was learned does not make it void.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jostle import resources
+from jostle.choice.explain import explain
+from jostle.choice.learning import training_setting
+from jostle.choice.maker import ChoiceMaker
+from jostle.choice.policy import Policy
+from jostle.choice.store import read_policy, write_policy
+from jostle.choice.table import RunTable
+from jostle.choice.training import train
+from jostle.diagnostics import refuse
+from jostle.run.interpreter import Interpreter
+from jostle.run.registry import builtin
+from jostle.run.values import Builtin, Function, is_number, is_sequence, kind_name
+from jostle.source import Span
+from jostle.version import __version__
+
+
+class Advisor:
+    """The value of `advisor(…)`: a ChoiceMaker, called with the arguments of `call` after its first."""
+
+    def __init__(self, choice: ChoiceMaker, call: Any, version: int, epsilons: tuple[float, ...], ships: bool) -> None:
+        self.choice, self.call, self.version, self.epsilons = choice, call, version, epsilons
+        if ships:
+            choice.shipped = self.policy
+
+    @property
+    def name(self) -> str:
+        """The name of the choice, which is the variable's that the advisor was first assigned to."""
+        return self.choice.name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        self.choice.name = name
+
+    def jostle_call(self, interp: Interpreter, args: Sequence[Any], span: Span | None) -> Any:
+        """`best_histogram(cube, queries)`: what the choice answers."""
+        return interp.call(self.call, [self.choice, *args], {}, span)
+
+    @property
+    def jostle_fields(self) -> dict[str, Any]:
+        return self.choice.jostle_fields
+
+    @property
+    def jostle_parts(self) -> list[Any]:
+        return [self.call, *self.choice.jostle_parts]
+
+    def jostle_explain(self) -> str:
+        return self.choice.jostle_explain()
+
+    # What ships ------------------------------------------------------------------------------------
+
+    @property
+    def key(self) -> str:
+        """What the policy that ships was trained for."""
+        choice = self.choice
+        options, features = ", ".join(choice.option_names), ", ".join(choice.feature_names)
+        at = f" at epsilon {', '.join(f'{e:g}' for e in self.epsilons)}" if self.epsilons else ""
+        return f"{self.name} {self.version}: {options}; by {features}; {choice.model}{at}"
+
+    @property
+    def path(self) -> Path:
+        """The file of its policy."""
+        return resources.folder("stdlib") / "policies" / f"{self.name}.json"
+
+    def policy(self) -> Policy | None:
+        """The policy that ships with the library, if one does for these options, features and model."""
+        return _policy(self.path, self.key)
+
+    def train(self, interp: Interpreter, workers: int | None = None, progress: Any = None) -> Policy:
+        """Trains the policy anew, for all amounts that it is to serve. The key is the seed of everything drawn.
+
+        Returns the same policy whatever the number of `workers` is.
+        """
+        from jostle.choice.policies import decide
+
+        choice = self.choice
+        bench, epsilon = training_setting(choice.bench(interp), choice.model, 1.0)
+        table = train(
+            bench, epsilon, choice.share, progress, key=self.key, workers=choice.workers or workers,
+            epsilons=self.epsilons,
+        )  # fmt: skip
+        return decide(_rounded(table), choice.model, bench.predicts)
+
+    def write(self, policy: Policy, path: Path) -> Path | None:
+        """Writes a policy as it ships, with the version of the library, how it is made, and what `explain` shows."""
+        about = {
+            "library": __version__, "made": f"python -m jostle.train {self.name}", "seeds": "drawn from the key",
+            "explained": explain(policy).splitlines(),
+        }  # fmt: skip
+        return write_policy(path, self.key, policy, about)
+
+
+def _rounded(table: RunTable) -> RunTable:
+    """The table with five digits of each number, which is more than six runs of an option tell."""
+    return replace(table, runs=tuple(
+        replace(run, utilities=_digits(run.utilities), features=_digits(run.features))
+        for run in table.runs
+    ))  # fmt: skip
+
+
+def _digits(value: Any) -> Any:
+    return tuple(map(_digits, value)) if isinstance(value, tuple) else float(f"{value:.5g}")
+
+
+@cache
+def _policy(path: Path, key: str) -> Policy | None:
+    return read_policy(path, key)
+
+
+@builtin
+def _advisor(choice: Any, call: Any, *, version: Any = 1.0, epsilons: Any = None) -> Advisor:
+    _check_choice("advisor", choice)
+    if not isinstance(call, (Function, Builtin)):
+        raise refuse(
+            "TypeError", f"an advisor is called by a function, not {kind_name(call)}",
+            help="such as `lambda choice, cube: choice({database: cube})`",
+        )  # fmt: skip
+    amounts = tuple(map(float, epsilons)) if is_sequence(epsilons) and all(map(is_number, epsilons)) else ()
+    if not is_number(version) or (epsilons is not None and not (amounts and min(amounts) > 0)):
+        raise refuse("ValueError", "the version of an advisor is a number, and its epsilons are a list of amounts")
+    return Advisor(choice, call, int(version), amounts, True)
+
+
+@builtin
+def _retrained(choice: Any, on: Any, *, at: Any) -> Advisor | ChoiceMaker:
+    """`retrained(best_histogram, on = mine)`: the same choice, which learns from `mine` at its first call."""
+    interp, _ = at
+    if isinstance(choice, Advisor):
+        return Advisor(choice.choice.retrained(interp, on), choice.call, choice.version, choice.epsilons, False)
+    _check_choice("retrained", choice)
+    again: ChoiceMaker = choice.retrained(interp, on)
+    return again
+
+
+def _check_choice(what: str, choice: Any) -> None:
+    if not isinstance(choice, ChoiceMaker):
+        raise refuse("TypeError", f"`{what}` takes a ChoiceMaker, not {kind_name(choice)}")

@@ -1,0 +1,211 @@
+"""Simulated histograms to train choices on: seeded draws from many kinds of shapes, in one dimension or more.
+
+Real histograms differ in where their rows lie (hills, long tails, plateaus, a few points, walks), and in what people
+and machines do to numbers: a usual value that most share, round numbers, ranges that nobody is in, cells that are empty
+by chance. A shape is a kind drawn at random, and then some of these habits. In two and more dimensions kinds are drawn
+along the axes, which speak together or apart, or are of the plane: hills that lean, blocks, points, lines, cascades.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jostle.kernels.arrays import Floats
+
+Rng = np.random.Generator
+
+ROWS = 10**6
+"""Of a simulated histogram: as many as resolve a shape; a training takes as many of it as it needs."""
+
+
+def simulated_cells(shape: Sequence[float], seed: int, number: int) -> NDArray[np.int64]:
+    """Counts of histogram `number` of a seed: about a million rows over `shape` cells, two or more along each axis."""
+    sides = tuple(int(n) for n in shape)
+    rng = np.random.default_rng([seed, number, *sides])
+    density = _line(sides[0], rng) if len(sides) == 1 else _space(sides, rng)
+    cells: NDArray[np.int64] = np.rint(ROWS * density / density.sum()).astype(np.int64)
+    return cells
+
+
+# Along a line ------------------------------------------------------------------------------------
+
+
+def _line(n: int, rng: Rng) -> Floats:
+    density = _LINES[int(rng.integers(len(_LINES)))](n, rng)
+    return _habits(density / density.sum(), rng)
+
+
+def _log_uniform(low: float, high: float, rng: Rng) -> float:
+    return float(np.exp(rng.uniform(np.log(low), np.log(high))))
+
+
+def _bell(x: Floats, at: float, wide: float) -> Floats:
+    bell: Floats = np.exp(-(((x - at) / wide) ** 2) / 2)
+    return bell
+
+
+def _hills(n: int, rng: Rng) -> Floats:
+    x = np.arange(n) / n
+    hills = [rng.pareto(1.5) * _bell(x, rng.random(), _log_uniform(0.004, 0.3, rng)) for _ in range(rng.integers(1, 7))]
+    total: Floats = np.sum(hills, axis=0) + 1e-9
+    return total
+
+
+def _tail(n: int, rng: Rng) -> Floats:
+    """Exponential, by a power, or log-normal; sometimes towards the other end."""
+    i = np.arange(n)
+    kind = rng.integers(3)
+    if kind == 0:
+        tail = np.exp(-i / (n * _log_uniform(0.01, 1, rng)))
+    elif kind == 1:
+        tail = (1.0 + i) ** -rng.uniform(0.5, 2.5)
+    else:
+        tail = _bell(np.log1p(i), np.log1p(n * _log_uniform(0.01, 0.6, rng)), rng.uniform(0.2, 1.2)) / (1 + i)
+    return (tail if rng.random() < 0.8 else tail[::-1]) + 1e-12
+
+
+def _plain(n: int, rng: Rng) -> Floats:
+    """Even, or a slope."""
+    return 1 + rng.uniform(-1, 1) * np.linspace(-1, 1, n) * (rng.random() < 0.5)
+
+
+def _steps(n: int, rng: Rng) -> Floats:
+    many = int(min(n, _log_uniform(2, 60, rng)))
+    cuts = np.sort(rng.choice(n, many - 1, replace=False)) if many > 1 else np.array([], dtype=int)
+    heights = rng.pareto(rng.uniform(0.7, 2.5), many) + 1e-3
+    steps: Floats = heights[np.searchsorted(cuts, np.arange(n), side="right")]
+    return steps
+
+
+def _points(n: int, rng: Rng) -> Floats:
+    points = np.zeros(n)
+    many = max(1, int(n * _log_uniform(0.01, 0.3, rng)))
+    points[rng.choice(n, many, replace=False)] = rng.pareto(rng.uniform(0.7, 2), many) + 0.02
+    return points
+
+
+def _walk(n: int, rng: Rng) -> Floats:
+    walk: Floats = np.exp(np.cumsum(rng.normal(0, _log_uniform(0.02, 0.5, rng), n)))
+    return walk
+
+
+def _permuted(n: int, rng: Rng) -> Floats:
+    return rng.permutation((1.0 + np.arange(n)) ** -rng.uniform(0.5, 2))
+
+
+_LINES: tuple[Callable[[int, Rng], Floats], ...] = (
+    _hills, _hills, _tail, _tail, _plain, _steps, _points, _walk, _permuted,
+)  # fmt: skip
+"""The kinds; those of which tables have most come twice."""
+
+
+# What people and machines do to numbers -------------------------------------------------------------
+
+
+def _habits(density: Floats, rng: Rng) -> Floats:
+    """Round numbers, an island, roughness, empty cells and a usual value, each now and then; (n,) in and out."""
+    n = len(density)
+    if rng.random() < 0.25:
+        every = int(rng.integers(2, max(3, n // 6)))
+        density = density * np.where(np.arange(n) % every == rng.integers(every), _log_uniform(1.5, 40, rng), 1)
+    if rng.random() < 0.25:
+        wide = max(1, int(n * rng.uniform(0.1, 0.7)))
+        start = 0 if rng.random() < 0.5 else int(rng.integers(n - wide + 1))
+        density = np.where((np.arange(n) >= start) & (np.arange(n) < start + wide), density, 0)
+    if rng.random() < 0.5:
+        density = density * rng.gamma(*_reciprocal(_log_uniform(0.3, 30, rng)), n)
+    if rng.random() < 0.2:
+        density = density * (rng.random(n) < rng.uniform(0.1, 0.7))
+    total = density.sum()
+    density = density / total if total > 0 else np.eye(1, n)[0]
+    if rng.random() < 0.3:
+        usual = 0 if rng.random() < 0.6 else int(rng.integers(n))
+        share = rng.uniform(0.05, 0.97)
+        density = (1 - share) * density
+        density[usual] += share
+    return density
+
+
+def _reciprocal(shape: float) -> tuple[float, float]:
+    """The parameters of a gamma law of mean 1."""
+    return shape, 1 / shape
+
+
+# In two dimensions and more -------------------------------------------------------------------------
+
+
+def _space(shape: tuple[int, ...], rng: Rng) -> Floats:
+    density = _SPACES[int(rng.integers(len(_SPACES)))](shape, rng)
+    if rng.random() < 0.4:
+        density = density * rng.gamma(*_reciprocal(_log_uniform(0.2, 10, rng)), shape)
+    if rng.random() < 0.15:
+        density = density * (rng.random(shape) < rng.uniform(0.1, 0.7))
+    return density if density.sum() > 0 else np.ones(shape)
+
+
+def _apart(shape: tuple[int, ...], rng: Rng) -> Floats:
+    """Two columns that know nothing of each other; sometimes a mixture of two such tables."""
+    density = np.zeros(shape)
+    for _ in range(1 if rng.random() < 0.5 else 2):
+        product: Floats = np.ones(())
+        for n in shape:
+            product = np.multiply.outer(product, _line(n, rng))
+        density = density + rng.pareto(1.5) * product / product.sum() + 1e-15
+    return density
+
+
+def _leaning(shape: tuple[int, ...], rng: Rng) -> Floats:
+    """Hills whose axes lean: columns that rise or fall together; from one to forty of them."""
+    x = np.stack(np.meshgrid(*(np.arange(n) / n for n in shape), indexing="ij"), axis=-1)
+    density = np.zeros(shape)
+    middle, reach = rng.random(len(shape)), rng.uniform(0.05, 0.5)
+    for _ in range(int(_log_uniform(1, 40, rng))):
+        turn = np.linalg.qr(rng.normal(size=(len(shape), len(shape))))[0]
+        widths = [_log_uniform(0.008, 0.3, rng) for _ in shape]
+        away = (x - middle - reach * rng.normal(size=len(shape))) @ turn / widths
+        density += rng.pareto(1.2) * np.exp(-(away**2).sum(axis=-1) / 2)
+    return density + 1e-12
+
+
+def _blocks(shape: tuple[int, ...], rng: Rng) -> Floats:
+    density = np.full(shape, 1e-4)
+    for _ in range(int(_log_uniform(1, 30, rng))):
+        place = tuple(slice(*sorted(rng.choice(n + 1, 2, replace=False))) for n in shape)
+        density[place] += rng.pareto(1.2)
+    return density
+
+
+def _scattered(shape: tuple[int, ...], rng: Rng) -> Floats:
+    density = np.zeros(shape)
+    many = max(1, int(density.size * _log_uniform(0.003, 0.2, rng)))
+    density.ravel()[rng.choice(density.size, many, replace=False)] = rng.pareto(rng.uniform(0.7, 2), many) + 0.02
+    return density
+
+
+def _lines(shape: tuple[int, ...], rng: Rng) -> Floats:
+    """Rows that lie on a few lines along the axes, as where one value of a column is usual."""
+    density = 1e-5 * _apart(shape, rng)
+    for _ in range(int(rng.integers(1, 6))):
+        axis = int(rng.integers(len(shape)))
+        place: list[int | slice] = [0 if rng.random() < 0.5 else int(rng.integers(n)) for n in shape]
+        place[axis] = slice(None)
+        density[tuple(place)] += rng.pareto(1.5) * _line(shape[axis], rng)
+    return density
+
+
+def _cascade(shape: tuple[int, ...], rng: Rng) -> Floats:
+    """Halves of halves, each with a share of its own: as uneven at every scale."""
+    evenness = _log_uniform(0.5, 8, rng)
+    density = np.ones((1,) * len(shape), dtype=np.float64)
+    while any(have < n for have, n in zip(density.shape, shape, strict=True)):
+        finer: Floats = np.kron(density, np.ones((2,) * len(shape))).astype(np.float64)
+        density = finer * rng.gamma(*_reciprocal(evenness), finer.shape)
+    return density[tuple(slice(n) for n in shape)]
+
+
+_SPACES: tuple[Callable[[tuple[int, ...], Rng], Floats], ...] = (
+    _apart, _apart, _leaning, _leaning, _blocks, _scattered, _lines, _lines, _cascade,
+)  # fmt: skip

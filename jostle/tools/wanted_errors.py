@@ -25,17 +25,23 @@ if TYPE_CHECKING:
 def wanted_errors(
     tree: n.Program, settings: Mapping[str, Any], bound: Mapping[str, Any], rehearsal: Callable[[], Session]
 ) -> dict[Span, int]:
-    """In quanta, by the place of the error as it is written; `rehearsal` makes a session of made-up rows."""
+    """In quanta, by the place of the error as it is written; `rehearsal` makes a session of made-up rows.
+
+    Raises `Refusal` for a select that such a block cannot answer.
+    """
     blocks = {one.spend.span: one.spend.amount.span for one in tree.body if isinstance(one, n.With) and _is_wanted(one)}
     if not blocks:
         return {}
     session = rehearsal()
     for name, value in bound.items():
         session.bind(name, value)
+    only = PublicStatements(tree)
     try:
-        session.rehearse(tree.span.source, settings, only=_Public(tree))
-    except Refusal:  # no program that runs
-        return {}
+        session.rehearse(tree.span.source, settings, only=only, fails=only.fails)
+    except Refusal:
+        if only.failed:
+            raise
+        return {}  # no program that runs
     found = {}
     for event in session.events:
         if event.kind == "query" and event.span in blocks and "apart" in event.fields:
@@ -48,11 +54,12 @@ def _is_wanted(statement: n.Stmt) -> bool:
     return isinstance(statement, n.With) and statement.jointly and statement.spend.amount.is_wish
 
 
-class _Public:
+class PublicStatements:
     """Tells which statements measure nothing and depend on nothing that does, in the order of the program."""
 
     def __init__(self, tree: n.Program) -> None:
         self._lost: set[str] = set()  # names that what is measured may have given
+        self.failed = False
         self._functions = {one.name: one for one in tree.body if isinstance(one, n.Def)}
 
     def __call__(self, statement: n.Stmt) -> bool:
@@ -62,6 +69,11 @@ class _Public:
         if not public or _is_wanted(statement):
             self._lost |= {name for node in nodes for name in _given(node)}
         return public
+
+    def fails(self, statement: n.Stmt, refusal: Refusal) -> bool:
+        """Whether a statement that was refused here is refused whatever is measured before it."""
+        self.failed = _is_wanted(statement) and refusal.first.kind == "TypeError"
+        return self.failed
 
     def _measures_nothing(self, statement: n.Stmt) -> bool:
         if isinstance(statement, n.Use | n.Def | n.ParamDecl | n.Private):

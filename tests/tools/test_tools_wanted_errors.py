@@ -49,3 +49,14 @@ def test_it_is_not_known_of_what_was_measured(tmp_path: Path, before: str) -> No
 def test_a_block_that_no_budget_pays_for_is_refused_before_the_run(tmp_path: Path) -> None:
     (fault,) = Session(cwd=tmp_path).check(Source(str(tmp_path / "p.jst"), HEAD + "u = t\ne = 2\n" + BLOCK))
     assert fault.kind == "BudgetExceeded" and "at least epsilon" in fault.message
+
+
+def test_a_select_that_no_block_answers_is_refused_before_the_run(tmp_path: Path) -> None:
+    block = "jointly with error 30:\n    a = {{ select avg(v) from t }}\n"
+    before = "m = {{ select count(*) from t with epsilon 0.1 }}\n"
+    session = Session(cwd=tmp_path)
+    (fault,) = session.check(Source(str(tmp_path / "p.jst"), HEAD + before + block))
+    assert fault.kind == "TypeError" and "depends on the rows" in fault.message
+    (tmp_path / "t.csv").write_text("v,c\n1,a\n2,b\n", encoding="utf-8")
+    result = session.attempt(Source(str(tmp_path / "p.jst"), HEAD + before + block))
+    assert not result.ok and "measure" not in {event.kind for event in session.events}

@@ -278,8 +278,7 @@ class Session:
 
         self._look_beside(source)
         with deep():
-            made_up = lambda: Session(simulate=1)  # noqa: E731
-            planned = wanted_errors(self._parsed(source), settings or {}, self._bound, made_up)
+            planned = wanted_errors(self._parsed(source), settings or {}, self._bound, lambda: Session(simulate=1))
             return costs(
                 self._parsed(source), builtins=BUILTINS, settings=settings, planned=planned,
                 load_module=lambda path: self._modules.tree(path, self._folders), identity=self._identity,
@@ -317,11 +316,10 @@ class Session:
     def rehearse(
         self, source: Source, settings: Mapping[str, Any], only: Callable[[n.Stmt], bool] | None = None,
         fails: Callable[[n.Stmt, Refusal], bool] = lambda *_: False,
-    ) -> tuple[dict[str, Any], list[Any], Interpreter]:
+    ) -> tuple[dict[str, Any], list[Any], Interpreter]:  # fmt: skip
         """Runs a program in a simulation: its names, the calls of its ChoiceMakers, and what ran it. With `only`, the
         statements that it takes, as far as they go without the others, unless one `fails` anyway."""
         from jostle.run.scope import Scope
-
         if self._simulate is None:
             raise refuse("ValueError", "a plan is made in a simulation, where nothing private is opened")
         interp = self._interp
@@ -339,8 +337,8 @@ class Session:
                 except Refusal as refusal:
                     if only is None or fails(statement, refusal):
                         raise
-        calls, interp.planned = interp.planned, None
-        return dict(scope.names), calls or [], interp
+        calls, interp.planned = interp.planned or [], None
+        return dict(scope.names), calls, interp
 
     def clauses(self, source: Source) -> Clauses:
         """Reads the clauses of one declaration; neither it nor what it is linked to is opened. Raises `Refusal`."""

@@ -264,7 +264,7 @@ class Exploration(Interpreter):
     def share_bounds(self, share: Any, reached: ReachedSources) -> Bounds:
         return ANY_AMOUNT
 
-    def bare(self, reached: ReachedSources, shares: int) -> Bounds:
+    def bare(self, reached: ReachedSources, shares: int, needed: bool = True) -> Bounds:
         return ANY_AMOUNT
 
     def charge(self, reached: ReachedSources, amount: Bounds, span: Span, why: str = "") -> None:

@@ -301,6 +301,10 @@ TOO_MUCH = {
     "both branches": (N + "if n > 5 { m = [[people, 1]] }\nelse { for i in 1..3: m = [[people, 0.5]] }\n", 4),
     "a call": ("def f(t): return [[t, 0.6]]\na = f(people)\nb = f(people)\n", 4),
     "an allotment": (N + "with epsilon 0.2:\n    a = [[people, 0.1]]\n    b = [[people, 0.15]]\n", 5),
+    "a spent allotment": (N + "with epsilon 0.2:\n    for i in 1..2: a = {{ select count(*) from people }}\n", 4),
+    "a share of it": (
+        "with 1/4:\n    a = laplace(size(people))\n    b = {{ select min(age) from people with 1/2 }}\n", 4,
+    ),
 }
 
 
@@ -315,6 +319,8 @@ def test_what_no_run_can_pay_for_is_refused_before_it_pays(case: str) -> None:
 
 
 POSSIBLE = {
+    "parts in one allotment": "with epsilon 1:\n    for k, part in partition(people, city): n = laplace(size(part))\n",
+    "selects of one measurement": "jointly with epsilon 1:\n    for i in 1..3: n = {{ select count(*) from people }}\n",
     "one branch": N + "if n > 5 { m = [[people, 1]] }\n",
     "an allotment in a branch": N + "if n > 5 { with epsilon 0.1: m = [[people, 0.2]] }\n",
     "a loop of unknown length": N + "for i in 1..n: m = [[people, 0.1]]\n",

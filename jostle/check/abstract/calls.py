@@ -229,12 +229,13 @@ def _measure(w: Interpreter, call: Arguments, node: n.Expr) -> None:
     if not (reached.exposures or reached.open):
         return
     epsilon, delta = call.named("epsilon", None), call.named("delta", None)
+    needed = call.named("paid", None) is None  # or `prepaid` was charged for it
     amount: Bounds = (0, math.inf, 0)
     if epsilon is None:
-        amount = w.bare(reached, 1)
+        amount = w.bare(reached, 1, needed=needed)
     elif not (isinstance(epsilon, OneOf) or epsilon is TOP):
         amount = *in_quanta(epsilon), 0
-    least = amount[0] if call.named("paid", None) is None else 0  # or `prepaid` was charged for it
+    least = amount[0] if needed else 0
     w.charge(reached, (least, amount[1], amount[2] if delta is None else in_quanta(delta)[1]), node.span)
 
 

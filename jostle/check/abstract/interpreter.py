@@ -114,8 +114,8 @@ class Interpreter(ABC):
         """A share of what the allotment around held when it opened, or of the budget where there is none."""
 
     @abstractmethod
-    def bare(self, reached: ReachedSources, shares: int) -> Bounds:
-        """What a measurement without an amount spends: an equal share of what is left."""
+    def bare(self, reached: ReachedSources, shares: int, needed: bool = True) -> Bounds:
+        """An equal share of what is left; where that is nothing, what is `needed` is refused."""
 
     @abstractmethod
     def charge(self, reached: ReachedSources, amount: Bounds, span: Span, why: str = "an amount is not known") -> None:

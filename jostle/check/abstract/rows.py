@@ -82,10 +82,10 @@ def transfer_select(w: Interpreter, node: n.Select, scope: Scope) -> Any:
     if (reached.exposures or reached.open) and not certain:
         if w.joint and own is None:  # the first select of a block spends all that is left, on the whole of a source
             reached = replace(reached, exposures=tuple(replace(e, path=(), joined=True) for e in reached.exposures))
-            least, most, delta = w.bare(reached, 1)
+            least, most, delta = w.bare(reached, 1, needed=False)
             own = least, most, delta if most else 0
         if own is None:
-            own = w.bare(reached, max(1, w.bare_left))
+            own = w.bare(reached, max(1, w.bare_left), needed=not free)
             w.bare_left = max(0, w.bare_left - 1)
         w.charge(reached, (0, *own[1:]) if free else own, node.span)
     for value, inside in outputs:

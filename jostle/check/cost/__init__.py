@@ -69,7 +69,8 @@ class Cost:
         elif self.fits:
             line = f"at most {asked}{whole}"
         elif self.overdrawn is not None:
-            line = f"refused before its end: it asks for {self.unit} {as_text(self.overdrawn.least)}{whole}"
+            much = "more than it allots" if self.overdrawn.least >= NEVER else as_text(self.overdrawn.least)
+            line = f"refused before its end: it asks for {self.unit} {much}{whole}"
         else:
             line = f"may be refused: it asks for up to {asked}{whole}"
         if self.plain_sum and self.asked:
@@ -148,6 +149,9 @@ def overspent(all_costs: Sequence[Cost]) -> list[Diagnostic]:
         notes += [Note(span, "charged here") for span in over.before]
         message = f"at least {cost.unit} {as_text(over.least)} is asked {whose} {as_text(over.limit)}"
         label = f"with this, more than {as_text(over.limit)}"
+        if over.least >= NEVER:
+            message, label = f"nothing is left of the allotment of {cost.unit} {as_text(over.limit)}", "for this"
+            help = "allot more, or give what stands before it a part: `with 1/4`"
         found.setdefault(over, Diagnostic("BudgetExceeded", message, over.span, label, help, tuple(notes)))
     return list(found.values())
 

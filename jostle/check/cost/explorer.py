@@ -41,7 +41,7 @@ from jostle.check.abstract.values import (
     reached_sources,
     widened,
 )  # fmt: skip
-from jostle.check.cost.ledger import Ledger, Opened, Spending, current
+from jostle.check.cost.ledger import NEVER, Ledger, Opened, Spending, current
 from jostle.check.cost.purity import Purity
 from jostle.check.cost.tally import Why
 from jostle.check.labels import Labels
@@ -265,13 +265,14 @@ class Explorer(Spending, Interpreter):
     def allotted(self, spend: n.Spend, scope: Scope, reached: ReachedSources, body: Callable[[], Any],
                  ruined: Callable[[], Any]) -> Any:  # fmt: skip
         least, most, delta = self.amount_bounds(spend.amount, scope, reached)
+        least = int(min(least, most))  # of a share where nothing is left
         return self.inside(Opened(least, most, delta, spend.span, reached), body, ruined)
 
     def share_bounds(self, share: Any, reached: ReachedSources) -> Bounds:
         least, most, delta = self.whole_of(reached)
         low, high = (min(max(end, 0.0), 1.0) for end in ends(share))
         parts = [math.inf if whole == math.inf else part_of(int(whole), high) for whole in (most, delta)]
-        return part_of(least, low), parts[0], parts[1]
+        return part_of(least, low) if least < NEVER else NEVER, parts[0], parts[1]
 
     def inside(self, opened: Opened, body: Callable[[], Any], ruined: Callable[[], Any]) -> Any:
         """Follows what stands in an allotment; where that takes too long, it may spend all of it on any source."""

@@ -194,7 +194,8 @@ class Spending:
             if opened.key not in self.ledger.shared_out:
                 whole = (opened.least, opened.most, opened.delta)
                 if any(meter == opened.key for meter, _ in self.ledger.tallies):  # it was spent from: now, or before
-                    whole = (self.left_of(opened, reached)[0], opened.most, opened.delta)
+                    least, most = self.left_of(opened, reached)
+                    whole = (least if most else NEVER, opened.most, opened.delta)
                 self.ledger.shared_out[opened.key] = whole
             return self.ledger.shared_out[opened.key]
         limits = [e.source.limit for e in reached.exposures]
@@ -205,14 +206,19 @@ class Spending:
         deltas = [e.source.delta or 0 for e in reached.exposures]
         return min(known) if certain else 0, max(known), max(deltas)
 
-    def bare(self, reached: ReachedSources, shares: int) -> tuple[int, Most, Most]:
-        """What a measurement without an amount spends: an equal share of what is left."""
+    def bare(self, reached: ReachedSources, shares: int, needed: bool = True) -> tuple[int, Most, Most]:
+        """What a measurement without an amount spends: an equal share of what is left.
+
+        `NEVER` where that is nothing and an amount is `needed`: a run refuses it.
+        """
         opened = self.allotment
         if opened is None or opened.boundless:
             return 0, 0, 0  # refused
         least, most = self.left_of(opened, reached)
         if reached.open:
             least, most = 0, opened.most
+        if needed and most < shares <= opened.most:
+            return NEVER, NEVER, opened.delta
         return least // shares, most if most == math.inf else most // shares, opened.delta
 
     # Loops ---------------------------------------------------------------------------------------

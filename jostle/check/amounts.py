@@ -10,6 +10,7 @@ import math
 from jostle.accounting.amounts import QUANTA
 from jostle.check.report import Report
 from jostle.syntax import nodes as n
+from jostle.syntax.walk import every
 
 
 def check_amount(amount: n.Amount, report: Report) -> bool:
@@ -34,6 +35,20 @@ def check_amount(amount: n.Amount, report: Report) -> bool:
             report.add("BadAmount", wrong, amount.delta.span, label="no amount", help="write `delta 1e-6`")
             return True
     return False
+
+
+def check_wishes(block: n.With, report: Report) -> None:
+    """Reports selects in a `jointly` block with an amount, an error or a weight where the block takes none."""
+    takes = "error" if block.spend.amount.is_wish else "weight"
+    nodes = list(every(block.body))
+    if any(isinstance(node, n.Def | n.Lambda) for node in nodes):  # it may be called after the block
+        return
+    for node in nodes:
+        if isinstance(node, n.Select) and node.spend is not None and node.spend.amount.unit != takes:
+            unit = node.spend.amount.unit
+            what = unit if node.spend.amount.is_wish else "amount"
+            message = f"a select in this `jointly` block has no {what} of its own"
+            report.add("TypeError", message, node.spend.span, help=f"leave it out, or write `with {takes} 4`")
 
 
 def check_share(share: n.Expr, report: Report) -> None:

@@ -125,6 +125,9 @@ SEEN = {
     "a result named as its key": (
         "m = {{ select count(*) as age from people groupby age with epsilon 1 }}", "NameError"
     ),
+    "an error where an amount pays": (
+        "jointly with epsilon 1:\n    a = {{ select count(*) from people with error 3 }}", "TypeError"
+    ),
     "text and number": ('x = "n: " + n', "TypeError"),
     "rounded": ('x = "n: " + round(n * 2, 1)', "TypeError"),
     "a field of a number": ("x = n.foo", "TypeError"),

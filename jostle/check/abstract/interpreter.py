@@ -174,6 +174,8 @@ class Interpreter(ABC):
             case n.For():
                 return self._for(node, scope)
             case n.With(spend=spend, body=body, jointly=jointly):
+                if jointly:
+                    self.labels.jointly(node)
                 inside = (lambda: self._jointly(body, scope)) if jointly else (lambda: self.block(body.body, scope))
                 ruined = lambda: self.give_up(body, scope, TOP)  # noqa: E731
                 return bool(self.allotted(spend, scope, NO_SOURCES, inside, ruined))

@@ -30,7 +30,7 @@ REPEATS = 6
 FIRST = 3
 BEHIND = 3.0
 """After `FIRST` runs an option whose score is behind the leader's by more than `BEHIND` standard errors of their paired
-differences is not run again, nor the leader where it stays alone: how far apart they are need not be known as well."""
+differences is not run again: how far behind it is need not be known as well."""
 DRAWS = 3
 
 
@@ -63,8 +63,8 @@ def train(
     exact.
 
     `share`: of epsilon for the private features, in (0, 1); None tries `SHARES`. Options run with all of epsilon,
-    and those that stay with the leader `FIRST` times with 1 − share of it (1 − 0.1 where shares compete; others are
-    read off between the two), with the same seeds. `repeats` runs of each of these are averaged, features are measured
+    and `FIRST` times with 1 − share of it (1 − 0.1 where shares compete; others are read off between the two), with
+    the same seeds. `repeats` runs of each option that stays with the leader are averaged, features are measured
     `draws` times an instance.
     `progress(done, total)` counts instances. `workers`: processes; None lets the amount of work decide.
     """
@@ -143,36 +143,32 @@ def _utilities(
     options = range(len(table.options))
     first = range(min(FIRST, table.repeats))
     whole = [runs(option, 1.0, first) for option in options]
-    leader, staying = _with_the_leader(whole)
     means = [[_mean(values) for values in whole]]
-    for option in staying if len(staying) > 1 else ():
+    staying = _with_the_leader(whole) if len(first) < table.repeats else []
+    for option in staying:
         means[0][option] = _mean(whole[option] + runs(option, 1.0, range(len(first), table.repeats)))
     for level in table.levels[1:]:
-        less = {option: _mean(runs(option, level, first)) for option in staying}
-        like = [option if option in less else leader for option in options]
-        means.append([_carried(means[0][o], _mean(whole[like[o]]), less[like[o]]) for o in options])
+        less = [_mean(runs(option, level, first)) for option in options]
+        means.append([_carried(means[0][o], _mean(whole[o]), less[o]) for o in options])
     return tuple(map(tuple, means))
 
 
-def _with_the_leader(runs: list[list[float]]) -> tuple[int, list[int]]:
-    """The option with the best mean score, and those that are not behind it, by paired runs; all where some failed."""
+def _with_the_leader(runs: list[list[float]]) -> list[int]:
+    """The options that are not behind the one with the best mean score, by their paired runs; all where some failed."""
     import numpy as np
 
     utilities = np.array(runs)
-    if utilities.shape[1] < 2 or not np.isfinite(utilities).all():
-        return 0, list(range(len(runs)))
+    if not np.isfinite(utilities).all():
+        return list(range(len(runs)))
     scale = scale_of(utilities.ravel().tolist())
     scores = np.array([[scale.score(u) for u in values] for values in runs])
-    leader = int(scores.mean(axis=1).argmax())
-    gaps = scores[leader] - scores
+    gaps = scores[scores.mean(axis=1).argmax()] - scores
     errors = gaps.std(axis=1, ddof=1) / math.sqrt(gaps.shape[1])
-    return leader, [int(option) for option in np.flatnonzero(gaps.mean(axis=1) <= BEHIND * errors)]
+    return [int(option) for option in np.flatnonzero(gaps.mean(axis=1) <= BEHIND * errors)]
 
 
 def _carried(whole: float, first: float, less: float) -> float:
-    """The mean at a lower level: what the first runs lost there, as a factor of errors, taken from the mean of all.
-
-    An option that fell behind was not run there, and loses what the leader does."""
+    """The mean at a lower level: what the first runs lost there, as a factor of errors, taken from the mean of all."""
     if not (math.isfinite(whole) and math.isfinite(first)):
         return less
     return whole * (less / first) if whole < 0 and first < 0 and less < 0 else whole + (less - first)

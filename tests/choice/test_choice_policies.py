@@ -83,13 +83,13 @@ def test_the_cost_of_features_is_charged() -> None:
 
 
 def test_shares_are_read_off_between_two_levels_as_a_power_of_epsilon() -> None:
-    power = {"A": lambda n, e: n / e**1.5, "B": lambda n, e: n / e}
+    power = {"A": lambda n, e: n / e**1.5, "B": lambda n, e: 2 * n / e}
     table = train(FakeBench((10.0, 20.0), power, jitter=0.0), 1.0)
     assert table.levels == (1.0, 0.9)
     run = table.runs[0]
     for share in (0.0, 0.01, 0.05, 0.1):
         errors = [math.exp(-s) for s in table.scores(run, share, table.scale)]
-        assert errors == pytest.approx([10 / (1 - share) ** 1.5, 10 / (1 - share)], rel=1e-9)
+        assert errors == pytest.approx([10 / (1 - share) ** 1.5, 20 / (1 - share)], rel=1e-9)
 
 
 def test_one_useful_feature_of_two_is_bought_alone() -> None:

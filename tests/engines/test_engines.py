@@ -30,7 +30,8 @@ def test_an_engine_answers_as_the_others(name: str) -> None:
         pytest.importorskip("pysail.spark", reason="no server to start: pip install pysail")
     if name == "spark" and not is_there():
         pytest.skip("Apache Spark is looked for in SPARK_HOME, with Java 17 beside it")
-    outcome = run(name, range(6 if name in ("sail", "spark") else 25))
+    seeds = range(9, 19) if name in ("sail", "spark") else range(25)  # seed 4 takes Sail half a minute
+    outcome = run(name, seeds)
     assert outcome.differences == []
     assert 5 * outcome.meant >= 2 * outcome.plans >= 5 * outcome.refused.total()
 

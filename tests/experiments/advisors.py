@@ -117,7 +117,7 @@ def packaged() -> dict[str, NDArray[np.int64]]:
     fair, health = sets.fair.load_pandas().data, sets.randhie.load_pandas().data
     columns = {
         "flights distance": (flights["distance"], 512), "flights delay": (flights["dep_delay"].clip(-30, 225), 256),
-        "flights departure": (flights["dep_time"], 1024), "randhie income": (health["linc"], 256),
+        "flights departure": (flights["dep_time"], 1024), "randhie payments": (health["lpi"], 256),
         "randhie visits": (health["mdvis"], 78),
     }  # fmt: skip
     cubes = {name: np.histogram(x, bins=bins)[0].astype(np.int64) for name, (x, bins) in columns.items()}
@@ -125,7 +125,7 @@ def packaged() -> dict[str, NDArray[np.int64]]:
         "flights departure, delay": (flights["dep_time"], flights["arr_delay"].clip(-60, 196), 64),
         "flights distance, hour": (flights["distance"], flights["hour"], 32),
         "fair age, years": (fair["age"], fair["yrs_married"], 16),
-        "randhie income, health": (health["linc"], health["ghindx"], 32),
+        "randhie payments, diseases": (health["lpi"], health["disea"], 32),
     }  # fmt: skip
     return cubes | {name: np.histogram2d(x, y, bins=n)[0].astype(np.int64) for name, (x, y, n) in pairs.items()}
 

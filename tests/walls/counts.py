@@ -43,7 +43,8 @@ class Checkout:
 
     def path(self, module: str) -> Path:
         base = self.root / Path(*module.split("."))
-        return base / "__init__.py" if base.is_dir() else base.with_suffix(".py")
+        inside = base / "__init__.py"
+        return inside if inside.is_file() else base.with_suffix(".py")
 
     def lines(self, modules: Iterator[str] | set[str] | list[str]) -> int:
         return sum(len(self.path(module).read_text(encoding="utf-8").splitlines()) for module in modules)

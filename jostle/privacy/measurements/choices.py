@@ -90,7 +90,22 @@ class NoisyScore(OfScores, Measurement["Ints", "float | list[float]"]):
 
 
 @dataclass(frozen=True, eq=False)
-class NoisyArgmax(OfScores, Measurement["Ints", "list[int]"]):
+class OfJoinedScores(OfScores):
+    """What every choice among scores, also of several handles, is of."""
+
+    joined: Exposures
+
+    @property
+    def exposures(self) -> Exposures:
+        return self.joined
+
+    @property
+    def purpose(self) -> ChargePurpose:
+        return ChargePurpose("noisy max", self.scores)
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyArgmax(OfJoinedScores, Measurement["Ints", "list[int]"]):
     """The index of the largest score (`mechanisms.selection`); of every group of `Scores` that come in groups.
 
     Monotone scores need half the noise, where neighbours only add or only remove rows (`_range`). A row moves the
@@ -98,7 +113,6 @@ class NoisyArgmax(OfScores, Measurement["Ints", "list[int]"]):
     one that has them all.
     """
 
-    joined: Exposures
     how: Selection | None
     title = "selection"
 
@@ -112,14 +126,6 @@ class NoisyArgmax(OfScores, Measurement["Ints", "list[int]"]):
         check_weights(scores)
         common_noise(exposures)
         return cls(tuple(scores), exposures, Selection.of(needed(amount), [e.source.measure for e in exposures]))
-
-    @property
-    def exposures(self) -> Exposures:
-        return self.joined
-
-    @property
-    def purpose(self) -> ChargePurpose:
-        return ChargePurpose("noisy max", self.scores)
 
     def release(self, exact: Ints, noise: Noise | None) -> Release[list[int]]:
         groups = _groups(self.scores, exact)

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jostle.accounting.amounts import Amount
-from jostle.accounting.definitions import ChargePurpose
 from jostle.diagnostics import refuse
 from jostle.noise_laws import Selected
-from jostle.privacy.kernel.handles import Exposures, join_exposures
+from jostle.privacy.kernel.handles import join_exposures
 from jostle.privacy.kernel.measurement import Measurement, Release, common_noise, needed
-from jostle.privacy.measurements.choices import OfScores, measured_by, separation
+from jostle.privacy.measurements.choices import OfJoinedScores, measured_by, separation
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.one_sided import CLAMP, check_scale, geometric, ranked
 from jostle.privacy.mechanisms.selection import Selection
@@ -44,10 +43,9 @@ class Ranking:
 
 
 @dataclass(frozen=True, eq=False)
-class LargestScores(OfScores, Measurement["Ints", Ranking]):
+class LargestScores(OfJoinedScores, Measurement["Ints", Ranking]):
     """The `count` largest of the scores, in order, with their `leads` or without."""
 
-    joined: Exposures
     count: int
     leads: bool
     how: Selection | None
@@ -69,14 +67,6 @@ class LargestScores(OfScores, Measurement["Ints", Ranking]):
         if not how.gumbel:
             check_scale(how.scale(separation(scores, exposures), True))
         return cls(tuple(scores), exposures, count, leads, how)
-
-    @property
-    def exposures(self) -> Exposures:
-        return self.joined
-
-    @property
-    def purpose(self) -> ChargePurpose:
-        return ChargePurpose("noisy max", self.scores)
 
     def release(self, exact: Ints, noise: Noise | None) -> Release[Ranking]:
         import numpy as np

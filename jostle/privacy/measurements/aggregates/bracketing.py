@@ -12,6 +12,7 @@ of one group, and all counts of all groups together move by what the count of a 
 make that place look clearly too low. The places are looked at from the outside in and the first that is not clear
 ends it, so that only one of them, the first beyond the quantile, can fail: no level is divided among them. What is
 said holds with at least the level that it claims, at any data; the interval ends at places, and is the wider for it.
+A place that is clear beyond the answer is taken for unclear, so that an interval always holds its own answer.
 """
 
 from __future__ import annotations
@@ -84,7 +85,8 @@ class Bracketing:
         many = np.arange(1, len(rows))
         more = (1 - part) * noisy.cumsum()[:-1] - part * noisy[::-1].cumsum()[::-1][1:]
         sizes = np.sqrt(many * (1 - part) ** 2 + many[::-1] * part**2)
-        return starts[at], more / (self.counts.law(*self._reach).smooth.deviation * sizes)
+        clear = more / (self.counts.law(*self._reach).smooth.deviation * sizes)
+        return starts[at], np.where(np.array(at) <= chosen, np.minimum(clear, 0), np.maximum(clear, 0))
 
     @property
     def _reach(self) -> tuple[int, int]:

@@ -19,6 +19,7 @@ from jostle.choice.explain import explain
 from jostle.choice.learning import training_setting
 from jostle.choice.maker import ChoiceMaker
 from jostle.choice.policy import Policy
+from jostle.choice.region import rounded
 from jostle.choice.store import read_policy, write_policy
 from jostle.choice.table import RunTable
 from jostle.choice.training import train
@@ -106,7 +107,7 @@ class Advisor:
 
 
 def _rounded(table: RunTable) -> RunTable:
-    """The table with five digits of each number, which is more than six runs of an option tell."""
+    """The table with five digits of each number."""
     return replace(table, runs=tuple(
         replace(run, utilities=_digits(run.utilities), features=_digits(run.features))
         for run in table.runs
@@ -114,7 +115,7 @@ def _rounded(table: RunTable) -> RunTable:
 
 
 def _digits(value: Any) -> Any:
-    return tuple(map(_digits, value)) if isinstance(value, tuple) else float(f"{value:.5g}")
+    return tuple(map(_digits, value)) if isinstance(value, tuple) else rounded(value)
 
 
 @cache

@@ -70,7 +70,7 @@ class ChoiceMaker:
 
     def jostle_call(self, interp: Interpreter, args: Any, span: Span | None) -> Any:
         """`choice(data)`: features, prediction, and the chosen Option's answers."""
-        if interp.planned is not None and self.shipped() is None:
+        if interp.planned is not None:
             interp.planned.append((self, list(args), self._whole(interp, exposures_of(args)), span))
         return self._decide(interp, args, span, self._run)
 

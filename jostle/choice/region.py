@@ -31,6 +31,11 @@ def single_best(policy: Policy, why: str) -> Policy:
     return replace(policy, name=SINGLE_BEST, model=SINGLE_BEST, needs=(), columns=(), predictor=predictor, why=why)
 
 
+def rounded(value: float) -> float:
+    """Five digits, which a policy that ships has of each number: more than six runs of an option tell."""
+    return float(f"{value:.5g}")
+
+
 def _outside(table: RunTable, values: Mapping[str, float], epsilon: float | None, unit: str) -> str:
     if epsilon is None:
         return "public data have no noise"
@@ -41,6 +46,6 @@ def _outside(table: RunTable, values: Mapping[str, float], epsilon: float | None
     for name, value in values.items():
         place = table.features.index(name)
         seen = [draw[place] for run in table.runs for draw in run.features[0]]
-        if not min(seen) <= value <= max(seen):
+        if not min(seen) <= rounded(value) <= max(seen):
             return f"{name} is {value:.4g}, and was {min(seen):.4g} to {max(seen):.4g}"
     return ""

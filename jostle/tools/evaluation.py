@@ -85,11 +85,12 @@ def evaluate(
 
 
 def _amounts(maker: Any, calls: Sequence[Any], epsilon: float | None) -> list[tuple[str, float]]:
-    """The unit and amount of each call of a maker, each once."""
+    """The unit and amount of each call of a maker, each once; of one that ships, which knows all amounts, the first."""
     amounts = [(unit, amount) for called, _, (unit, amount), _ in calls if called is maker and amount is not None]
     if epsilon is not None:
         return [(amounts[0][0] if amounts else "epsilon", epsilon)]
-    return list(dict.fromkeys(amounts)) or [("epsilon", DEFAULT)]
+    each = list(dict.fromkeys(amounts)) or [("epsilon", DEFAULT)]
+    return each if maker.shipped() is None else each[:1]
 
 
 def command(options: Namespace) -> int:

@@ -11,7 +11,7 @@ import math
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ from jostle.trace.text import UNITS, align, number
 
 if TYPE_CHECKING:
     from jostle.choice.plan import ChoicePlan, Curve
+    from jostle.events import Event
 
 
 _NOTE = (
@@ -40,6 +41,18 @@ _NOTES = {
 
 
 @dataclass(frozen=True, slots=True)
+class Advice:
+    """A call of a choice that ships trained: the option that it would run, "" where what it measures decides."""
+
+    name: str
+    unit: str
+    amount: float | None
+    chosen: str
+    policy: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class ErrorPlan:
     """Everything that is known of a program's errors."""
 
@@ -47,6 +60,7 @@ class ErrorPlan:
     calculated: tuple[Calculated, ...]
     choices: tuple[ChoicePlan, ...]
     left_out: tuple[str, ...]
+    advised: tuple[Advice, ...] = ()
     joint: tuple[dict[str, Any], ...] = ()  # of each `jointly` block its line and the fields of its event
     data: str = ""  # what stood for private rows, where errors depend on them
 
@@ -89,7 +103,7 @@ def plan(
     left_out: list[str] = []
     visited: set[Any] = set()
     for maker, args, (unit, whole), _ in planned:
-        if whole is None or not math.isfinite(whole) or (id(maker), whole) in visited:
+        if maker.shipped() is not None or whole is None or not math.isfinite(whole) or (id(maker), whole) in visited:
             continue
         visited.add((id(maker), whole))
         report = None if progress is None else (lambda done, total: progress("trying options", done, total))
@@ -105,7 +119,16 @@ def plan(
         {"line": event.span.line if event.span else 0, **event.fields}
         for event in session.events if event.kind == "query" and "of_alone" in event.fields
     )  # fmt: skip
-    return ErrorPlan(tuple(direct), tuple(calculated), tuple(choices), tuple(left_out), joint, data)
+    ships = {maker.name for maker, *_ in planned if maker.shipped() is not None}
+    advised = [_advice(event) for event in session.events if event.kind == "choice" and event.name in ships]
+    return ErrorPlan(tuple(direct), tuple(calculated), tuple(choices), tuple(left_out), tuple(advised), joint, data)
+
+
+def _advice(event: Event) -> Advice:
+    fields = event.fields
+    unit = "rho" if "rho" in fields else "epsilon"
+    chosen = fields["chosen"] if not fields["share"] else ""
+    return Advice(event.name, unit, fields[unit], chosen, fields["policy"], fields["why"])
 
 
 # Rendering ----------------------------------------------------------------------------------------
@@ -128,6 +151,7 @@ def text(errors: ErrorPlan, error: float | None, epsilon: float | None) -> str:
         parts.append(_calculated_text(errors))
     parts += [f"jointly, line {one['line']}: {joint_text(one)}\n{joint_table(one)}" for one in errors.joint]
     parts += [_choice_text(choice, error, epsilon) for choice in errors.choices]
+    parts += [_advice_text(advice) for advice in errors.advised]
     parts += [
         f"{name}: its utilities are no errors (negative numbers), and are not planned" for name in errors.left_out
     ]
@@ -176,6 +200,12 @@ def _choice_text(choice: ChoicePlan, error: float | None, epsilon: float | None)
         notes.append(f"closed form here: root mean square error at {unit} {number(middle)} on this program's own "
                      "queries,\nwhatever the data, before cells are made nowhere negative")  # fmt: skip
     return "\n".join([title, *align(rows, [False] + [True] * (len(heads) - 1)), *notes])
+
+
+def _advice_text(advice: Advice) -> str:
+    given = "public data" if advice.amount is None else f"{UNITS[advice.unit]} {number(advice.amount)}"
+    takes = f"runs {advice.chosen}" if advice.chosen else "pays for a look, which says what runs"
+    return f"{advice.name}, given {given}: {takes}\n{advice.policy}: {advice.why}"
 
 
 def _exact_at(choice: ChoicePlan, curve: Curve, amount: float) -> float:
@@ -227,7 +257,8 @@ def as_json(errors: ErrorPlan, error: float | None, epsilon: float | None) -> di
     told = ("line", "selects", "strategy", "of_alone", "apart", "wanted")
     joint = [{key: one.get(key) for key in told} for one in errors.joint]
     return {"measured": direct, "joint": joint, "calculated": calculated, "data": errors.data or None,
-            "choices": choices, "left_out": list(errors.left_out)}  # fmt: skip
+            "choices": choices, "advised": [asdict(one) for one in errors.advised],
+            "left_out": list(errors.left_out)}  # fmt: skip
 
 
 def _finite(error: float | None) -> float | None:

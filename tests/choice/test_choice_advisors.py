@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -185,6 +186,13 @@ def test_every_advisor_ships_a_policy_for_its_parts(library: tuple[Session, dict
     folder = next(iter(advisors.values())).path.parent
     assert {path.stem for path in folder.glob("*.json")} == set(advisors)
     assert sum(path.stat().st_size for path in folder.glob("*.json")) <= 3_000_000
+
+
+def test_the_least_domain_of_training_is_within(library: tuple[Session, dict[str, Advisor]]) -> None:
+    """The logarithm of 64 has more digits than the table that ships."""
+    policy = library[1]["best_histogram"].policy()
+    assert policy is not None and within(policy, {"cell_count": math.log(64)}, 0.5) is policy
+    assert within(policy, {"cell_count": math.log(63)}, 0.5).why.startswith("outside of what it was trained on")
 
 
 @pytest.mark.parametrize("name", ["best_histogram"])

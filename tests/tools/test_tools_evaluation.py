@@ -69,6 +69,16 @@ def test_a_program_without_a_choice_is_refused(tmp_path: Path) -> None:
         jostle.evaluate(path)
 
 
+def test_a_choice_that_ships_is_judged_by_what_it_was_trained_on(tmp_path: Path) -> None:
+    path = tmp_path / "p.jst"
+    text = "use best\nprivate cube = counts([4, 4]) protecting rows budget epsilon 3\n"
+    calls = "".join(f"n{e} = best_histogram(cube, identity(cube)) with epsilon {e}\n" for e in (1, 2))
+    path.write_text(text + calls, encoding="utf-8")
+    (found,) = jostle.evaluate(path, only=["simulated 5"])
+    assert (found.name, found.amount, found.report.databases) == ("best_histogram", 1.0, 1)
+    assert found.report.lines[0].options.keys() == {"OneTotal", "Fitted", "Buckets", "Blocks", "Boxes", "Cubes"}
+
+
 def test_the_fields_of_a_choice_tell_the_same(program: Path) -> None:
     session = jostle.Session(simulate=1)
     asked = (

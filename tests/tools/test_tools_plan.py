@@ -152,6 +152,21 @@ def test_a_choice_and_its_options(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "> 10" in text and "closed form here" in text
 
 
+ADVISED = """\
+use best
+private people = table("nowhere.csv") described by {age: 0..99} protecting rows budget epsilon 1
+ages = histogram(people, x = age)
+n = best_histogram(ages, identity(ages)) with epsilon 0.5
+"""
+
+
+def test_a_choice_that_ships_is_told_of_and_not_tried(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (advice,) = json.loads(planned(ADVISED, tmp_path, capsys, "--format", "json"))["advised"]
+    assert (advice["name"], advice["amount"], advice["policy"]) == ("best_histogram", 0.5, "free features")
+    text = planned(ADVISED, tmp_path, capsys)
+    assert f"best_histogram, given ε 0.5: runs {advice['chosen']}\nfree features: {advice['why']}" in text
+
+
 def test_amounts_between_those_tried() -> None:
     curve = Curve("a", ((8.0,), (4.0,), (2.0,)))
     made = ChoicePlan("c", "epsilon", 1.0, (0.5, 1.0, 2.0), (curve,), "single best")

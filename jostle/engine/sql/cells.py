@@ -149,7 +149,7 @@ def clean(d: Dialect, cell: str, kind: str, domain: Domain) -> Physical:
         return Physical(_integer(d, cell, kind, domain), True, ends)
     low, high = map(d.number, ends)
     if kind in FLOATS and not isinstance(domain, Integer):
-        return Physical(clamped(d.as_double(cell), low, high, d.finite.format(cell)), within=ends)
+        return Physical(clamped(d, d.as_double(cell), low, high, d.finite.format(cell)), within=ends)
     value = number(d, cell, kind)
     rounded = d.floor.format(value) if isinstance(domain, Integer) else value
     return Physical(f"CASE WHEN {value} IS NOT NULL THEN greatest({low}, least({high}, {rounded})) END", within=ends)

@@ -52,6 +52,7 @@ class Dialect:
 
     # Doubles. An operand may be NaN or infinite where nothing is said, and so may a result.
     finite: str  # whether a double is neither NaN nor infinite; NULL or FALSE for NULL
+    between: str = "{0} BETWEEN {1} AND {2}"  # whether a double is, the lower end first; NaN is not
     whole: str  # a whole double as a BIGINT, NULL where it is beyond 64 bits
     whole_wide: str  # the same in the wide type, of whole doubles below 2^81 in size
     floor: str  # the largest whole double below, however large; what is not finite stays or becomes NULL
@@ -168,7 +169,7 @@ def subquery(query: str) -> str:
     return f"({query}) AS s"
 
 
-def clamped(value: str, low: str, high: str, known: str) -> str:
+def clamped(d: Dialect, value: str, low: str, high: str, known: str) -> str:
     """A number brought between two ends; NULL unless `known` holds. What lies between them takes the short way."""
     outside = f"greatest({low}, least({high}, {value}))"
-    return f"CASE WHEN {value} BETWEEN {low} AND {high} THEN {value} WHEN {known} THEN {outside} END"
+    return f"CASE WHEN {d.between.format(value, low, high)} THEN {value} WHEN {known} THEN {outside} END"

@@ -16,7 +16,6 @@ from jostle.language.operations import COMPARISONS
 from jostle.plan.domains import Categories, Integer, Real
 from jostle.plan.plan import Apply, Column, Constant, Key, RowExpr
 
-_LARGEST = 1.7976931348623157e308
 _GROUPED = WHOLE | {"BOOLEAN", "VARCHAR"}
 _FEW = 2**12  # listed groups: raw cells that are as described have about as many values
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
@@ -53,10 +52,8 @@ def _word(d: Dialect, raw: Raw, word: str) -> str:
 
 
 def _number(d: Dialect, raw: Raw, op: str, value: float) -> str:
-    """How a number compares with one that lies between the described ends: beyond them it does as the end does.
-
-    What is not finite is none. NaN is larger than all numbers, so of each comparison one end is left to be tested.
-    """
+    """How a finite number compares with one that lies between the described ends: beyond them it does as the end
+    does."""
     if not isinstance(raw.domain, Integer | Real) or not math.isfinite(value):
         return ""
     low, high = raw.domain.low, raw.domain.high
@@ -70,8 +67,7 @@ def _number(d: Dialect, raw: Raw, op: str, value: float) -> str:
     if raw.kind not in FLOATS or isinstance(raw.domain, Integer):
         return ""
     test = f"{raw.alias} {sign} {d.number(value)}"
-    finite = {">": f" AND {raw.alias} <= {d.number(_LARGEST)}", "<": f" AND {raw.alias} >= {d.number(-_LARGEST)}"}
-    return f"({test}{finite.get(op[0], '')})"
+    return f"({test})" if op == "==" else f"({test} AND {d.finite.format(raw.alias)})"
 
 
 def word_places(rows: RowSql, key: Key, name: str) -> tuple[str, str] | None:

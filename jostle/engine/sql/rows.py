@@ -138,7 +138,8 @@ class RowSql:
         within = self.within(expr)
         if within is None or within[0] < low or within[1] > high:
             piece = self._named(piece)
-            text = clamped(piece.text, self.dialect.number(low), self.dialect.number(high), f"{piece.text} IS NOT NULL")
+            ends = self.dialect.number(low), self.dialect.number(high)
+            text = clamped(self.dialect, piece.text, *ends, f"{piece.text} IS NOT NULL")
             piece = self._named(_Piece(text, False, piece.stage))
         return piece
 

@@ -1,0 +1,50 @@
+"""What the statistics in a Parquet file's footer say is not relied on: they pass over NaN, and may be wrong."""
+
+from __future__ import annotations
+
+import math
+import struct
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from jostle.engine.duckdb.engine import DuckDb
+from jostle.plan.domains import Real
+from jostle.plan.plan import Apply, Column, Constant, Count, Filter, FixedSum, Key, Scan
+
+ROWS = 1000
+ODD = 77.25  # stands once, and is between the least and the largest
+
+
+@pytest.mark.parametrize("cell", [math.nan, math.inf, 1e300, -1e300])
+@pytest.mark.parametrize("bits", [32, 64])
+def test_a_row_is_what_it_is_whatever_a_footer_says(tmp_path: Path, cell: float, bits: int) -> None:
+    # The footer says that all cells are from 0 to 100: the one that is not takes another's place afterwards.
+    cells = np.arange(ROWS) * 100.0 / (ROWS - 1)
+    cells[500] = ODD
+    letter, kind = ("f", np.float32) if bits == 32 else ("d", np.float64)
+    if bits == 32 and math.isfinite(cell):
+        cell = math.copysign(1e38, cell)
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"x": cells.astype(kind)}), path, compression="none", use_dictionary=False)
+    old, new = (struct.pack(f"<{letter}", value) for value in (ODD, cell))
+    assert path.read_bytes().count(old) == 1
+    path.write_bytes(path.read_bytes().replace(old, new))
+    footer = pq.ParquetFile(path).metadata.row_group(0).column(0).statistics
+    assert (footer.min, footer.max) == (0.0, 100.0)
+
+    engine, x = DuckDb(), Column("x")
+    scan = Scan(engine.open(str(path), public=False).key, (("x", Real(0.0, 100.0)),))
+    rest = np.delete(cells.astype(kind).astype(float), 500)
+    known = [*rest, min(max(cell, 0.0), 100.0)] if math.isfinite(cell) else [*rest]
+    total, many = engine.group(scan, (), (FixedSum(x, 0.0, 100.0, 20), Count(x)))
+    assert (int(total), int(many)) == (sum(round(value * 2**20) for value in known), len(known))
+    for op, holds in (("<=", [v for v in known if v <= 90]), (">", [v for v in known if v > 10])):
+        some = Filter(scan, Apply(op, (x, Constant(90.0 if op == "<=" else 10.0))))
+        assert int(engine.group(some, (), (Count(),))[0]) == len(holds)
+    floors = engine.group(scan, (Key(Apply("floor", (x,)), range(101)),), (Count(),))[0]
+    assert floors.tolist() == np.bincount([int(v) for v in known], minlength=101).tolist()
+    engine.close()

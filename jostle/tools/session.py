@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
@@ -19,6 +17,7 @@ from jostle.language.builtins import BUILTINS, REMOTE
 from jostle.run.modules import Modules
 from jostle.source import Source
 from jostle.syntax import nodes as n
+from jostle.tools.depth import deep, with_room
 from jostle.tools.files import read_program
 from jostle.tools.first_budget import first_budget
 from jostle.tools.pythonic import to_python
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from jostle.trace.pictures import Picture
 
 _LINES = 200  # printed lines that an event of a run holds
-DEEP = 60_000  # frames: 1,000 nested calls of a program take 10 to 30 each
 
 
 @dataclass
@@ -179,6 +177,7 @@ class Session:
         """Runs a program that is given as a text; raises `Refusal` where it is refused."""
         return self.run(Source("text", text), **params)
 
+    @with_room
     def attempt(self, source: Source, settings: Mapping[str, Any] | None = None) -> Result:
         """Runs a program in a scope of its own; its faults come back in the result."""
         from jostle.run.scope import Scope
@@ -290,6 +289,7 @@ class Session:
 
         return table(self.costs(source))
 
+    @with_room
     def execute(self, source: Source) -> Any:
         """One entry of a REPL, or a program loaded there: keeps its names; gives a last bare expression's value."""
         from jostle.syntax import parse
@@ -313,6 +313,7 @@ class Session:
                     self.hints += first_budget(self._interp, statement, self._scope)
         return value
 
+    @with_room
     def rehearse(
         self, source: Source, settings: Mapping[str, Any], only: Callable[[n.Stmt], bool] | None = None,
         fails: Callable[[n.Stmt, Refusal], bool] = lambda *_: False,
@@ -485,16 +486,3 @@ class Session:
             load_module=lambda path: self._modules.tree(path, self._folders),
             predefined=list(predefined or ()),
         )  # fmt: skip
-
-
-@contextmanager
-def deep() -> Iterator[None]:
-    """Room for 1,000 nested calls of a program; what is deeper still is refused, and Python's own limit restored."""
-    before = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(before, DEEP))
-    try:
-        yield
-    except RecursionError:
-        raise refuse("RecursionLimit", "the program is nested too deeply", help="does the recursion end?") from None
-    finally:
-        sys.setrecursionlimit(before)

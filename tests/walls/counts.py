@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 HANDLES = ("Table", "Cube", "Vectors", "Score", "Scores", "ColumnHandle", "Exposure")
@@ -25,7 +25,7 @@ GROUND = (
 EMITS = ("emit", "emit_measure")
 
 
-@dataclass
+@dataclass(eq=False)
 class Checkout:
     """One checkout's package, read as code."""
 
@@ -53,6 +53,7 @@ class Checkout:
         inside = tuple(f"jostle.{part}." for part in parts)
         return [m for m in self.trees if m.startswith(inside) or m in {f"jostle.{part}" for part in parts}]
 
+    @cache  # noqa: B019 (a checkout lives as long as the walls)
     def imports(self, module: str) -> set[str]:
         """The modules of the package that a module loads, now or when one of its functions runs."""
         tree = self.trees[module]

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from counts import Checkout
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "jostle"
+HERE = Checkout(ROOT)
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,12 @@ class Import:
 @cache
 def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """All of a file's nodes, walked once for the walls together."""
+    return tuple(ast.walk(tree(path)))
 
 
 def files(*under: str) -> list[Path]:
@@ -49,8 +58,8 @@ def imports(path: Path) -> tuple[Import, ...]:
 
 
 def _imports(path: Path) -> Iterator[Import]:
-    typing = {id(n) for branch in ast.walk(tree(path)) if _for_typing(branch) for n in ast.walk(branch)}
-    for node in ast.walk(tree(path)):
+    typing = {id(n) for branch in nodes(path) if _for_typing(branch) for n in ast.walk(branch)}
+    for node in nodes(path):
         place = f"{shown(path)}:{getattr(node, 'lineno', 0)}"
         if isinstance(node, ast.Import):
             for alias in node.names:

@@ -7,8 +7,7 @@
 from __future__ import annotations
 
 import pytest
-from counts import Checkout
-from package_code import ROOT, Import, files, imports, shown
+from package_code import HERE, Import, files, imports, shown
 
 ORDER = (
     "version", "source", "resources", "threads", "noise_laws", "formulas", "jsontext", "diagnostics", "doubles",
@@ -84,10 +83,9 @@ def test_the_rooms_of_privacy_stand_one_above_the_other() -> None:
 
 
 def test_privacy_is_small() -> None:
-    here = Checkout(ROOT)
-    assert here.rooms() <= 7 and here.floors() <= 6
-    assert here.kernel_lines() <= 1500
+    assert HERE.rooms() <= 7 and HERE.floors() <= 6
+    assert HERE.kernel_lines() <= 1500
 
 
 def test_no_files_import_one_another_in_a_circle() -> None:
-    assert Checkout(ROOT).circles() == []
+    assert HERE.circles() == []

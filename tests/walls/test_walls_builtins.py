@@ -5,8 +5,7 @@ from __future__ import annotations
 import inspect
 
 import pytest
-from counts import Checkout
-from package_code import ROOT
+from package_code import HERE
 
 import jostle.choice.advisors
 import jostle.choice.bootstrap
@@ -72,5 +71,5 @@ def test_what_acts_on_handles_says_which(row: Builtin) -> None:
 
 
 def test_no_other_list_names_the_builtins() -> None:
-    lists = Checkout(ROOT).builtin_lists()
+    lists = HERE.builtin_lists()
     assert sorted({module for module, _ in lists}) == LISTS, lists

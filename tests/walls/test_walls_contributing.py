@@ -90,7 +90,7 @@ PAGES = {
 
 
 def jostle(tree: Path, *words: str) -> str:
-    environment = {**os.environ, "PYTHONPATH": str(tree), "JOSTLE_CACHE": str(tree / "cache")}
+    environment = {**os.environ, "PYTHONPATH": str(tree)}
     command = [sys.executable, "-m", "jostle", *words]
     done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, encoding="utf-8", timeout=1800)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from package_code import PACKAGE, ROOT, files, shown, tree
+from package_code import PACKAGE, ROOT, files, nodes, shown, tree
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FILE = re.compile(r"`((?:[\w.]+/)*\w+\.py)`")
@@ -28,11 +28,13 @@ def endings() -> tuple[set[str], set[str]]:
 FILES, FOLDERS = endings()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
-def test_the_files_of_a_page_exist(page: Path) -> None:
-    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
-    unknown = {name for name in FILE.findall(text) if name not in FILES and "NAME" not in name}
-    unknown |= {name for pair in FOLDER.findall(text) for name in pair if name and name.rstrip("/") not in FOLDERS}
+def test_the_files_of_the_pages_exist() -> None:
+    unknown: set[tuple[str, str]] = set()
+    for page in PAGES:
+        text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+        names = {name for name in FILE.findall(text) if name not in FILES and "NAME" not in name}
+        names |= {name for pair in FOLDER.findall(text) for name in pair if name and name.rstrip("/") not in FOLDERS}
+        unknown |= {(shown(page), name) for name in names}
     assert unknown == set()
 
 
@@ -57,12 +59,11 @@ def test_what_stands_in_a_file_is_defined_there(page: str) -> None:
     assert [(file, name) for file, name in placed if name not in names_of(ROOT / file)] == []
 
 
-@pytest.mark.parametrize("path", files(), ids=shown)
-def test_the_modules_of_a_docstring_exist(path: Path) -> None:
+def test_the_modules_of_the_docstrings_exist() -> None:
     """`privacy.rows.program` and `kernels.rowprograms` in docstrings are modules, or names in modules."""
-    texts = [n.value for n in ast.walk(tree(path)) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
-    dotted = {name for text in texts for name in DOTTED.findall(text)}
-    assert {name for name in dotted if not exists(name)} == set()
+    constants = [(p, n.value) for p in files() for n in nodes(p) if isinstance(n, ast.Constant)]
+    dotted = {(shown(p), name) for p, text in constants if isinstance(text, str) for name in DOTTED.findall(text)}
+    assert {(path, name) for path, name in dotted if not exists(name)} == set()
 
 
 def exists(dotted: str) -> bool:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-import pytest
-from package_code import ROOT, files, shown, tree
+from package_code import ROOT, files, nodes, shown, tree
 
 LONGEST = 500
 # The last wall before a person: a fault is named by its class alone, since its message may hold private values.
@@ -22,30 +21,25 @@ def written() -> list[Path]:
     return [path for path in found if "__pycache__" not in path.parts]
 
 
-@pytest.mark.parametrize("path", written(), ids=shown)
-def test_no_file_is_long_or_unfinished(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= LONGEST
-    assert [mark for mark in MARKS if mark in text] == []
+def test_no_file_is_long_or_unfinished() -> None:
+    texts = {shown(path): path.read_text(encoding="utf-8") for path in written()}
+    assert [name for name, text in texts.items() if len(text.splitlines()) > LONGEST] == []
+    assert [(name, mark) for name, text in texts.items() for mark in MARKS if mark in text] == []
 
 
-@pytest.mark.parametrize("path", files(), ids=shown)
-def test_a_module_opens_with_what_it_is_for(path: Path) -> None:
-    assert ast.get_docstring(tree(path)) or not path.read_text(encoding="utf-8").strip()
+def test_a_module_opens_with_what_it_is_for() -> None:
+    mute = [path for path in files() if not ast.get_docstring(tree(path))]
+    assert [shown(path) for path in mute if path.read_text(encoding="utf-8").strip()] == []
 
 
-@pytest.mark.parametrize("path", files(), ids=shown)
-def test_no_clause_swallows_everything(path: Path) -> None:
-    if shown(path) in MAY_CATCH_ALL:
-        return
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.ExceptHandler):
-            caught = ast.unparse(node.type) if node.type is not None else "everything"
-            assert not {"Exception", "BaseException", "everything"} & set(caught.strip("()").split(", ")), (
-                f"{shown(path)}:{node.lineno} catches {caught}"
-            )
+def test_no_clause_swallows_everything() -> None:
+    handlers = [(path, n) for path in files() for n in nodes(path) if isinstance(n, ast.ExceptHandler)]
+    caught = [(f"{shown(p)}:{n.lineno}", ast.unparse(n.type) if n.type is not None else "everything")
+              for p, n in handlers if shown(p) not in MAY_CATCH_ALL]  # fmt: skip
+    all_of_them = {"Exception", "BaseException", "everything"}
+    assert [(place, names) for place, names in caught if all_of_them & set(names.strip("()").split(", "))] == []
 
 
-@pytest.mark.parametrize("path", files(), ids=shown)
-def test_no_check_is_an_assert(path: Path) -> None:
-    assert [n.lineno for n in ast.walk(tree(path)) if isinstance(n, ast.Assert)] == []
+def test_no_check_is_an_assert() -> None:
+    asserts = [(path, n) for path in files() for n in nodes(path) if isinstance(n, ast.Assert)]
+    assert [f"{shown(path)}:{n.lineno}" for path, n in asserts] == []

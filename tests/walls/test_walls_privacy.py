@@ -8,8 +8,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-import pytest
-from package_code import PACKAGE, ROOT, files, imports, shown, tree
+from package_code import PACKAGE, ROOT, files, imports, nodes, shown, tree
 
 RANDOM = ("random", "secrets", "uuid", "opendp", "numpy.random", "scipy.stats", "hashlib.shake_256")
 MAY_DRAW = {
@@ -54,15 +53,13 @@ def chain(node: ast.AST) -> list[str]:
     return [*([node.id] if isinstance(node, ast.Name) else [""]), *reversed(names)]
 
 
-@pytest.mark.parametrize("path", files(), ids=shown)
-def test_nothing_else_draws_random_numbers(path: Path) -> None:
-    if shown(path) in MAY_DRAW:
-        return
-    imported = [i.place for i in imports(path) if i.name in RANDOM or i.name.startswith(tuple(f"{r}." for r in RANDOM))]
-    assert imported == []
-    used = [chain(n) for n in ast.walk(tree(path)) if isinstance(n, ast.Attribute)]
-    drawn = [names for names in used if names[-2:] in (["np", "random"], ["numpy", "random"], ["os", "urandom"])]
-    assert drawn == []
+def test_nothing_else_draws_random_numbers() -> None:
+    others = [path for path in files() if shown(path) not in MAY_DRAW]
+    within = tuple(f"{name}." for name in RANDOM)
+    assert [i.place for p in others for i in imports(p) if i.name in RANDOM or i.name.startswith(within)] == []
+    used = [(f"{shown(p)}:{n.lineno}", chain(n)) for p in others for n in nodes(p) if isinstance(n, ast.Attribute)]
+    drawn = (["np", "random"], ["numpy", "random"], ["os", "urandom"])
+    assert [(place, names) for place, names in used if names[-2:] in drawn] == []
 
 
 def test_those_that_may_draw_do() -> None:
@@ -72,33 +69,37 @@ def test_those_that_may_draw_do() -> None:
         assert any(drawn in text for drawn in ("default_rng", "opendp", "urandom"))
 
 
-@pytest.mark.parametrize("path", outside(), ids=shown)
-def test_nothing_else_asks_for_exact_numbers(path: Path) -> None:
-    """Outside `privacy` and `engine`, no attribute of a vault or an engine that gives exact numbers."""
-    asked: set[str] = set()
-    for node in ast.walk(tree(path)):
+def asked(path: Path) -> set[str]:
+    """Attributes of a vault or an engine that a file names; one that is given a name of its own is refused."""
+    names_asked: set[str] = set()
+    for node in nodes(path):
         if isinstance(node, ast.Attribute):
             names = chain(node)
             owner = names[-2] if len(names) > 1 else ""
             if owner.lstrip("_") in ("vault", "engine") or (owner == "" and node.attr in EXACT & {"tally"}):
-                asked.add(node.attr)
+                names_asked.add(node.attr)
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
             kept = chain(node.value) if isinstance(node.value, ast.Attribute) else []
             assert not kept or kept[-1].lstrip("_") not in ("vault", "engine"), f"{shown(path)}:{node.lineno}"
-    assert asked <= MAY_ASK.get(shown(path), set())
+    return names_asked
 
 
-@pytest.mark.parametrize("path", outside(), ids=shown)
-def test_nothing_else_imports_the_inside(path: Path) -> None:
+def test_nothing_else_asks_for_exact_numbers() -> None:
+    """Outside `privacy` and `engine`, no attribute of a vault or an engine that gives exact numbers."""
+    beyond = {shown(path): asked(path) - MAY_ASK.get(shown(path), set()) for path in outside()}
+    assert {path: names for path, names in beyond.items() if names} == {}
+
+
+def test_nothing_else_imports_the_inside() -> None:
     """The vault, the noise, and the engine itself are made in one place: the session."""
     inside = (
         "jostle.privacy.kernel.vault", "jostle.privacy.kernel.reader", "jostle.privacy.mechanisms.noise",
         "jostle.engine.duckdb.engine", "jostle.engine.parts", "jostle.engine.rowstore",
     )  # fmt: skip
-    found = [i for i in imports(path) if i.name.startswith(inside) and not i.typing_only]
-    if shown(path) in ("jostle/tools/session.py", "jostle/tools/datacheck.py"):
-        found = [i for i in found if not i.name.startswith("jostle.engine.duckdb.engine")]
-    assert [i.place for i in found] == []
+    found = [i for path in outside() for i in imports(path) if i.name.startswith(inside) and not i.typing_only]
+    session = ("jostle/tools/session.py:", "jostle/tools/datacheck.py:")
+    engine = "jostle.engine.duckdb.engine"
+    assert [i for i in found if not (i.place.startswith(session) and i.name.startswith(engine))] == []
 
 
 def test_kernels_and_the_simulator_see_no_handles() -> None:
@@ -127,7 +128,7 @@ OPTIONAL = {"jostle/optional/output_perturbation.py": {"jostle.kernels.graphical
 def test_measurements_stand_in_privacy() -> None:
     """A measurement reads exact numbers: who defines one is trusted."""
     defining = {
-        shown(path) for path in files() for n in ast.walk(tree(path))
+        shown(path) for path in files() for n in nodes(path)
         if isinstance(n, ast.ClassDef) and any("Measurement" in ast.unparse(base) for base in n.bases)
     }  # fmt: skip
     assert {path for path in defining if not path.startswith("jostle/privacy/")} == set(OPTIONAL)
@@ -146,7 +147,7 @@ def test_what_is_optional_is_loaded_by_those_who_ask() -> None:
 
 def called(path: Path, name: str) -> list[int]:
     """Where a method of this name is called, by line."""
-    calls = [n for n in ast.walk(tree(path)) if isinstance(n, ast.Call)]
+    calls = [n for n in nodes(path) if isinstance(n, ast.Call)]
     return [n.lineno for n in calls if isinstance(n.func, ast.Attribute) and n.func.attr == name]
 
 
@@ -156,7 +157,7 @@ def test_there_is_one_door() -> None:
     for name in ("_charge", "_withdraw", "_pay"):
         assert {shown(p): len(called(p, name)) for p in files() if called(p, name)} == {shown(kernel[0]): 1}, name
     told = [
-        (shown(p), n.lineno) for p in files() for n in ast.walk(tree(p))
+        (shown(p), n.lineno) for p in files() for n in nodes(p)
         if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "emit"
         and n.args and isinstance(n.args[0], ast.Constant) and n.args[0].value == "measure"
     ]  # fmt: skip
@@ -166,21 +167,20 @@ def test_there_is_one_door() -> None:
 def test_the_reader_stays_inside_the_door() -> None:
     """It is made and held by the kernel, and named elsewhere as a parameter only."""
     for path in files():
-        attributes = [n for n in ast.walk(tree(path)) if isinstance(n, ast.Attribute) and n.attr == "_reader"]
+        attributes = [n for n in nodes(path) if isinstance(n, ast.Attribute) and n.attr == "_reader"]
         assert not attributes or shown(path) == "jostle/privacy/kernel/kernel.py"
-        made = [n for n in ast.walk(tree(path)) if isinstance(n, ast.Call) and chain(n.func)[-1:] == ["Reader"]]
+        made = [n for n in nodes(path) if isinstance(n, ast.Call) and chain(n.func)[-1:] == ["Reader"]]
         assert not made or shown(path) == "jostle/privacy/kernel/kernel.py"
 
 
 HANDLES = {"Table", "Cube", "Vectors", "Score", "Scores", "ColumnHandle", "Exposure"}
 
 
-@pytest.mark.parametrize("path", outside(), ids=shown)
-def test_nothing_else_mints_a_handle(path: Path) -> None:
+def test_nothing_else_mints_a_handle() -> None:
     """Handles and exposures are made in `privacy` only; elsewhere they are looked at."""
-    ours = {i.name.split(".")[-1] for i in imports(path) if i.name.startswith("jostle.privacy.")} & HANDLES
-    minted = [
-        n.lineno for n in ast.walk(tree(path))
-        if isinstance(n, ast.Call) and chain(n.func)[-1] in ours and not isinstance(n.func, ast.Attribute)
-    ]  # fmt: skip
+    minted: list[str] = []
+    for path in outside():
+        ours = {i.name.split(".")[-1] for i in imports(path) if i.name.startswith("jostle.privacy.")} & HANDLES
+        calls = [n for n in nodes(path) if isinstance(n, ast.Call) and not isinstance(n.func, ast.Attribute)]
+        minted += [f"{shown(path)}:{n.lineno}" for n in calls if chain(n.func)[-1] in ours]
     assert minted == []

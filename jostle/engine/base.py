@@ -8,7 +8,7 @@ makes a question fail. `docs/contributing/add-an-engine.md` says how to add one.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -36,14 +36,6 @@ class Capabilities:
 Work = Callable[[Iterable["NDArray[Any]"]], list[Any]]
 """What is done with rows of numbers, (n, d) each: arrays of whole numbers that add up over rows in parts. It can be
 pickled, and knows nothing but what is in it."""
-
-
-def stacked(columns: Sequence[NDArray[Any]], size: int = 2**16) -> Iterator[NDArray[Any]]:
-    """Columns as rows, in blocks (at most `size`, len(columns))."""
-    import numpy as np
-
-    for start in range(0, len(columns[0]), size):
-        yield np.stack([column[start : start + size] for column in columns], axis=1)
 
 
 @dataclass(frozen=True, slots=True)

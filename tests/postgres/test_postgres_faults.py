@@ -110,6 +110,22 @@ def test_rows_of_a_table_that_comes_to_inherit_from_another_are_not_read(session
     assert abs(session.released()["b"] - 20_000) < 100
 
 
+def test_an_heir_that_a_table_with_heirs_gets_while_a_session_reads_it_is_refused(
+    session: Session, execute: Any
+) -> None:
+    """Its rows stood in a table of their own, which this session may have read and paid for."""
+    execute("DROP TABLE IF EXISTS first, second; CREATE TABLE first () INHERITS (rows);"
+            "CREATE TABLE second AS SELECT 1 AS x, 'c' AS who FROM generate_series(1, 9999)")  # fmt: skip
+    entry(session, DECLARED + COUNT)
+    entry(session, "release b = {{ select count(*) from rows where x >= 0 with epsilon 1 }}\n")
+    assert abs(session.released()["b"] - 20_000) < 100
+    execute("ALTER TABLE second INHERIT rows")
+    with pytest.raises(Refusal, match="a table of the PostgreSQL database has other parts by now"):
+        entry(session, "release c = {{ select count(*) from rows where x > 3 with epsilon 1 }}\n")
+    assert spent(session) == "3"
+    assert "c" not in session.released()
+
+
 def test_a_server_that_restarts_between_two_reads(session: Session, server: Any) -> None:
     """Its tables are the same and its connections are gone: what was read before is of a state that is gone too."""
     entry(session, DECLARED + COUNT)

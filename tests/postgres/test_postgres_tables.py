@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from jostle.diagnostics import Refusal
@@ -157,6 +158,25 @@ def test_the_rows_of_persons_that_stay_are_those_of_duckdb(weighted: bool, load:
         answers.append(said)
     here.close()
     assert answers[0] == answers[1]
+
+
+def test_a_fold_of_codes_is_given_rows_a_block_at_a_time(execute: Any, engine: Postgres) -> None:
+    execute("DROP TABLE IF EXISTS many;"
+            "CREATE TABLE many AS SELECT i % 3 AS x, i % 5 AS y FROM generate_series(1, 70000) i")  # fmt: skip
+    scan = Scan(opened(engine, "many").key, (("x", Integer(0, 2)), ("y", Integer(0, 4))))
+    blocks: list[int] = []
+
+    def work(rows: Iterable[Any]) -> list[Any]:
+        total = np.zeros(10, dtype=np.int64)
+        for block in rows:
+            blocks.append(len(block))
+            total += np.bincount(block[:, 0] * 3 + block[:, 1] + 1, minlength=10)
+        return [total]
+
+    (total,) = engine.fold_codes(scan, (Key(Column("x"), range(3)), Key(Column("y"), range(2))), work)
+    known = [(i % 3) * 3 + (i % 5 if i % 5 < 2 else -1) + 1 for i in range(1, 70001)]
+    assert total.tolist() == np.bincount(known, minlength=10).tolist()
+    assert blocks == [2**16, 70000 - 2**16]
 
 
 # Which table -----------------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ class Connection:
         self._owner = os.getpid()
         self._server: tuple[int, int] | None = None
         self._tables: dict[str, int] = {}  # the number that each table in use was known by, under its name
-        self._kin: dict[str, frozenset[int]] = {}  # of partitioned ones those of all parts that were known then
+        self._kin: dict[str, frozenset[tuple[str, str]]] = {}  # what may be read with it: schemas and names, as then
         self._sure: set[str] = set()  # the names that nobody can give to another table before the transaction ends
         self._seen = self._lost = False  # whether rows of a table were read, and whether their state is gone
         self._close = weakref.finalize(self, _close, self._held, self._owner)
@@ -62,9 +62,9 @@ class Connection:
             cursor.execute(query, values or None)
             return list(cursor.fetchall())
 
-    def uses(self, name: str, number: int, parts: frozenset[int] | None = None) -> None:
-        """Says that queries will name a table so, by which number of the catalog it was known, and by which its parts
-        were, where it may get others."""
+    def uses(self, name: str, number: int, parts: frozenset[tuple[str, str]] | None = None) -> None:
+        """Says that queries will name a table so, by which number of the catalog it was known, and with which parts
+        and heirs, by schema and name, where it may get others."""
         self._tables[name] = number
         if parts is not None:
             self._kin[name] = parts
@@ -98,12 +98,13 @@ class Connection:
             self._sure.add(name)
 
     def _check_parts(self, query: str) -> None:
-        """Refuses where a table got a part since it was looked up: no lock of a reader keeps others from attaching one,
-        and its rows may have been read by its own name. What the function says is so now, not in the transaction."""
+        """Refuses where a table got a part or an heir since it was looked up: no lock of a reader keeps others from
+        that, and its rows may have been read by its own name. A plan of the whole table has those that are read with it
+        now, not in the transaction, and no fewer than the query read, which has locked them."""
         for name in [name for name in self._kin if name in query]:
-            asked = "SELECT relid::oid::bigint FROM pg_partition_tree(%s::oid)"
-            parts = self._open().execute(asked, (self._tables[name],)).fetchall()
-            if not self._kin[name].issuperset(part for (part,) in parts):
+            explained = self._open().execute(f"EXPLAIN (FORMAT JSON, VERBOSE, COSTS OFF) SELECT FROM {name}")
+            ((plan,),) = explained.fetchall()
+            if not self._kin[name].issuperset(_tables(plan)):
                 raise refuse("DataError", "a table of the PostgreSQL database has other parts by now", help=_AGAIN)
 
     @contextlib.contextmanager
@@ -166,6 +167,14 @@ class Connection:
         if self._server not in (None, (system, database)):
             raise refuse("DataError", "the URL leads to another PostgreSQL server than before")
         self._server = system, database
+
+
+def _tables(plan: Any) -> Iterator[tuple[str, str]]:
+    """Schemas and names of the tables that a plan reads, which is JSON."""
+    if isinstance(plan, dict) and "Relation Name" in plan:
+        yield plan["Schema"], plan["Relation Name"]
+    for part in plan.values() if isinstance(plan, dict) else plan if isinstance(plan, list) else ():
+        yield from _tables(part)
 
 
 def unreadable(label: str) -> Refusal:

@@ -27,7 +27,8 @@ AND n.nspname NOT LIKE 'pg\\_%' AND has_any_column_privilege(c.oid, 'SELECT') OR
 _KIN = """WITH RECURSIVE
 up AS (SELECT %s::oid AS id UNION SELECT i.inhparent FROM pg_inherits i JOIN up ON inhrelid = id),
 down AS (SELECT id FROM up UNION SELECT i.inhrelid FROM pg_inherits i JOIN down ON inhparent = id)
-SELECT c.oid::bigint, c.relkind::text FROM pg_class c JOIN down ON id = c.oid"""
+SELECT c.oid::bigint, c.relkind::text, n.nspname, c.relname
+FROM pg_class c JOIN down ON id = c.oid JOIN pg_namespace n ON n.oid = c.relnamespace"""
 _COLUMNS = """WITH RECURSIVE of AS (
 SELECT attnum, attname, atttypid AS type, attgenerated = 'v' AS made FROM pg_attribute
 WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped AND has_column_privilege(attrelid, attnum, 'SELECT')
@@ -71,14 +72,14 @@ def stored_table(connection: Connection, name: str) -> tuple[Stored, Hashable]:
         message = f"{label} has policies that hide rows from this user"
         raise refuse("DataError", message, help="connect as a user whom they do not concern")
     kin = connection.catalog(_KIN, label, (number,))
-    if any(kind == "f" for _, kind in kin):
+    if any(row[1] == "f" for row in kin):
         raise refuse("DataError", f"{label} has parts on another server")
     described = connection.catalog(_COLUMNS, label, (number,))
     columns = [(column, "text" if sort == "e" else name) for column, name, sort, made in described if not made]
     if not columns:
         raise refuse("DataError", f"this user may read no column of {label}")
     only = "ONLY " if kind == "r" and not inherited else ""  # no lock keeps others from inheriting from it
-    parts = frozenset(part for part, _ in kin) if kind == "p" else None
+    parts = None if only else frozenset(row[2:] for row in kin)
     items, cells, numbers = [], [], {}
     for i, (column, type_name) in enumerate(columns):
         kind, value = _READ.get(type_name, (NONE, "NULL::text"))
@@ -92,7 +93,7 @@ def stored_table(connection: Connection, name: str) -> tuple[Stored, Hashable]:
     rows = subquery(f"SELECT {', '.join(items)} FROM {only}{place}")
     names, made = tuple(column for column, _ in columns), frozenset(row[0] for row in described if row[3])
     stored = Stored(rows, label, names, tuple(cells), MOST_ROWS, numbers, made)
-    return stored, frozenset(("postgres", *connection.server, other) for other, _ in kin)
+    return stored, frozenset(("postgres", *connection.server, row[0]) for row in kin)
 
 
 def _unknown(connection: Connection, name: str) -> Refusal:

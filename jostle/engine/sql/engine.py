@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from jostle.engine import groups
-from jostle.engine.base import Capabilities, Work, stacked
+from jostle.engine.base import Capabilities, Work
 from jostle.engine.sql import able, exact, relations
 from jostle.engine.sql.dialect import Dialect
 from jostle.language.moments import moment_of
@@ -137,8 +137,12 @@ class SqlEngine(ABC):
         return work(self.vectors(plan, exprs, BLOCK))
 
     def fold_codes(self, plan: Plan, keys: tuple[Key, ...], work: Work) -> list[Any]:
-        """What `work` makes of where each row stands among the values of keys, as `codes` has it."""
-        return work(stacked(self.codes(plan, keys)))
+        """What `work` makes of where each row stands among the values of keys, as `codes` has it, in any order."""
+        import numpy as np
+
+        source = self.relation(plan, (key.expr for key in keys))
+        batches = self.batches(relations.codes(source, keys), BLOCK)
+        return work(np.stack(list(map(np.asarray, batch.columns[source.numbered :])), axis=1) for batch in batches)
 
     def tally(self, plan: Plan, expr: RowExpr) -> tuple[NDArray[Any], NDArray[Any]]:
         """The distinct values of an expression that are not none, in order, and how many rows have each (int64)."""

@@ -58,6 +58,7 @@ _BY_MODULE = {
     ),
     "mixtures.factors": "factor_model",
     "statistics.comparison": "group_difference",
+    "statistics.effects": "effect_of_scores effect_of_strata effect_scores",
     "statistics.regression": "correlations linear_fit logistic_curvature_matrix logistic_fit logistic_step",
     "statistics.tables": "cross_table describe",
     "workloads.boxes": "query_box query_strategy",

@@ -226,7 +226,7 @@ class RowCompiler:
                 return self._apply("if", (node.test, node.then, node.other))
             case n.Call():
                 return self._call(node)
-            case n.Over() if any(self._is_column(name) for name in _names(node.body)):
+            case n.Over() if any(name == "column" or self._is_column(name) for name in _names(node.body)):
                 return self._fold(node)
             case n.Attribute(value=n.Name(id=table), name=name) if self._tables.has(table, name):
                 self._tables.need_visible(table, name, node.span)

@@ -81,6 +81,15 @@ def test_everyday(tmp_path: Path) -> None:
     assert 0.999 < float(result.budget["people"]["epsilon"]["spent"]) <= 1
 
 
+def test_effect(tmp_path: Path) -> None:
+    """20,528 without noise, which each estimator is within six times its error of."""
+    result = run("effect.jst", tmp_path)
+    for name in ("stratified", "matched", "weighted"):
+        said = result[name].facts
+        assert abs(said["effect"] - 20_528) < 6 * said["error"] < 20_000
+    assert 1.99 < float(result.budget["people"]["epsilon"]["spent"]) <= 2
+
+
 def test_survey(tmp_path: Path) -> None:
     """Twelve tables, none with a larger error than alone with a twelfth of ε, and half as large on average."""
     result = run("survey.jst", tmp_path)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from jostle.kernels.rowprograms import contributions, gradients, mixtures
+from jostle.kernels.rowprograms import contributions, gradients, mixtures, shares
 from jostle.privacy.rows.factored import FactoredGradient
 from jostle.privacy.rows.functions import Contributions, Weights
 
@@ -21,6 +21,7 @@ WEIGHTS: Mapping[str, Callable[..., Weights]] = {
 CONTRIBUTIONS: Mapping[str, Callable[..., Contributions]] = {
     "coordinates": contributions.coordinates, "indicators": contributions.indicators,
     "logistic_gradient": contributions.logistic_gradient, "pair_products": contributions.pair_products,
+    "cell_shares": shares.cell_shares, "score_shares": shares.score_shares,
 }  # fmt: skip
 GRADIENTS: Mapping[str, Callable[..., FactoredGradient]] = {
     "ising_gradient": gradients.ising_gradient, "sign_gradient": gradients.sign_gradient,

@@ -1,4 +1,4 @@
-"""The options of `hierarchies`, `grids` and `clusters` under the audit: `python -m tests.stdlib.audit_options`.
+"""The options of `hierarchies`, `grids` and `clusters`, and `shrinkage`, under the audit: `python -m tests.stdlib.audit_options`.
 
 Those that measure once are audited by the likelihood ratio of all they draw, and so are those whose later steps depend
 on what they selected, once for each outcome; those that go on from noisy numbers are run whole, thousands of times,
@@ -16,7 +16,7 @@ from harness import Case, audit
 from mechanisms import ONE, ZEROS, adaptive, by_outcomes, on_counts
 
 SETTING = "use hierarchies\nuse grids\nuse clusters\nuse cuts\nq = prefixes(c)\n"
-AT_ONCE = ("privelet", "greedy_h", "quadtree")
+AT_ONCE = ("privelet", "greedy_h", "quadtree", "shrinkage")
 BY_SELECTIONS = ("php(c, q)", "sf(c, q, 3)", "efpa(c, q)", "privtree(c, q)", "mwem_star(c, q, 2)", "dawa_axes(c, q)")
 BY_STEPS = ("ugrid(c, q)", "agrid(c, q)", "ahp(c, q)", "dpcube(c, q)", "dawa_boxes(c, q)")
 

@@ -63,6 +63,24 @@ def test_every_option_stands_in_the_guide() -> None:
     assert [name for name in OPTIONS if f"| `{name}` |" not in guide] == []
 
 
+def test_shrinkage_draws_like_cells_together() -> None:
+    """On steps cells have less than half of their error by `hdmm`, marginals the same, seed by seed."""
+    steps = np.repeat([30, 400, 0, 170], 32)
+    text = f"""use histograms
+c = counts({steps.tolist()})
+d = counts({[steps[:8].tolist(), steps[40:48].tolist()]})
+def errors(f, db, q, epsilon):
+    return bootstrap(exact(identity(db), db), f, q, epsilon = epsilon, runs = 20).standard_error
+lines = [sum(errors(f, c, identity(c), 0.1)) for f in [hdmm, shrinkage]]
+sides = [errors(f, d, marginals(d, 1), 0.1) for f in [hdmm, shrinkage]]
+"""
+    session = Session()
+    session.execute(Source("shrinkage", text))
+    (plain, drawn), sides = session.names()["lines"], session.names()["sides"]
+    assert drawn < plain / 2
+    np.testing.assert_array_equal(sides[0], sides[1])
+
+
 @pytest.mark.parametrize("name", OPTIONS)
 def test_an_option_is_refused_more_than_there_is(name: str) -> None:
     session = Session()

@@ -19,6 +19,7 @@ from jostle.kernels.histograms import kdtree, projection
 from jostle.kernels.histograms.grams import on_buckets
 from jostle.kernels.histograms.strategies import estimate
 from jostle.kernels.workloads.boxes import Workload
+from jostle.kernels.workloads.marginals import is_marginal
 from jostle.threads import on_one_thread
 
 WORK = 2**23
@@ -42,22 +43,21 @@ class BlockEstimate:
         spread = rows / self.own[of]
         variance = (rows * spread).sum(axis=1)
         if len(self.matrix):
-            down = np.linalg.solve(self.root, self.matrix[:, of] @ spread.T)
-            variance = variance - (down**2).sum(axis=0)
+            variance = variance - ((self.half[:, of] @ spread.T) ** 2).sum(axis=0)
         return np.asarray(2 * self.scale**2 * np.maximum(variance, 1e-12 * (rows * spread).sum(axis=1)))
 
     def diagonal(self) -> Floats:
         """The variance of every count."""
         variance = 1 / self.own
         if len(self.matrix):
-            variance = variance - (np.linalg.solve(self.root, self.matrix / self.own) ** 2).sum(axis=0)
+            variance = variance - ((self.half / self.own) ** 2).sum(axis=0)
         return np.asarray(2 * self.scale**2 * np.maximum(variance, 1e-12 / self.own))
 
     @cached_property
-    def root(self) -> Floats:
-        """Cholesky's factor of I + M diag(1/own) Mᵀ, (p, p)."""
+    def half(self) -> Floats:
+        """L⁻¹M, (p, b), where L is Cholesky's factor of I + M diag(1/own) Mᵀ."""
         inner = np.eye(len(self.matrix)) + (self.matrix / self.own) @ self.matrix.T
-        return np.asarray(np.linalg.cholesky(inner), dtype=np.float64)
+        return np.asarray(np.linalg.solve(np.linalg.cholesky(inner), self.matrix), dtype=np.float64)
 
 
 @on_one_thread
@@ -65,8 +65,10 @@ def smoothed(strategy: Strategy, answers: list[Floats], scale: float, workload: 
     """The cube of counts, of the workload's shape, from noisy answers under noise of `scale` to a `bucket_strategy`.
 
     Least squares on the blocks, drawn together where they look alike, then nowhere negative in the workload's metric.
-    Hierarchies, exact answers and very many blocks are only estimated.
+    Hierarchies, marginals, exact answers and very many blocks are only estimated.
     """
+    if is_marginal(strategy):
+        return estimate(strategy, answers, workload)
     labels = np.asarray(strategy[0]["labels"])
     blocks = int(strategy[0]["size"])
     fitted = len(strategy) > 1 and strategy[1]["kind"] == "matrix"

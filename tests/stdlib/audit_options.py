@@ -1,4 +1,5 @@
-"""The options of `hierarchies`, `grids` and `clusters`, and `shrinkage`, under the audit: `python -m tests.stdlib.audit_options`.
+"""Options under the audit, `shrinkage` and those of `hierarchies`, `grids`, `clusters`, `cuts`:
+`python -m tests.stdlib.audit_options`.
 
 Those that measure once are audited by the likelihood ratio of all they draw, and so are those whose later steps depend
 on what they selected, once for each outcome; those that go on from noisy numbers are run whole, thousands of times,

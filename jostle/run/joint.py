@@ -1,4 +1,5 @@
-"""`jointly with epsilon e { … }`: many linear selects of one table, one measurement, answers that agree.
+"""`jointly with epsilon e { … }`: many linear selects of one table, one measurement, answers that agree; and one select
+`with error e`.
 
 The block is walked twice. The first time its selects are gathered: each gives a `Pending` answer, which can be named
 and kept and nothing else, so that no statement can depend on it. Then one strategy is chosen for all of them, from
@@ -15,14 +16,15 @@ from jostle.accounting.amounts import QUANTA, Amount, as_float, quanta
 from jostle.diagnostics import Refusal, refuse
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Effect
+from jostle.language.forms import aggregates
 from jostle.privacy.kernel.handles import Table, handles_in
 from jostle.privacy.measurements import replay
-from jostle.privacy.measurements.aggregates.aggregate import Estimate
+from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, Estimate
 from jostle.privacy.measurements.query import Answer, Request
 from jostle.run.jointplan import Asked, JointPlan
 from jostle.run.jointworkload import check_together, joint_workload
 from jostle.run.values import Pending
-from jostle.run.wishes import wish_of
+from jostle.run.wishes import no_error, wish_of
 from jostle.syntax import nodes as n
 
 if TYPE_CHECKING:
@@ -79,12 +81,29 @@ class JointBlock:
         if self.wanted is None:
             return Asked(request, 1.0 if wish is None else wish)
         for aggregate in request.aggregates:
-            if isinstance(aggregate, Estimate):
+            if isinstance(aggregate, Estimate) or not isinstance(aggregate, AdditiveAggregate):
+                parts = "ask for its parts, `sum(x)` and `count(*)`, or " if isinstance(aggregate, Estimate) else ""
                 raise refuse(
                     "TypeError", f"the error of `{aggregate.row.name}` depends on the rows, and cannot be asked for",
-                    node.span, help="ask for its parts, such as `sum(x)` and `count(*)`; or give the block an amount",
+                    node.span, help=f"{parts}write an amount, `with epsilon 0.1`",
+                )  # fmt: skip
+        for column in node.columns:
+            if [column.value] != list(aggregates(column.value)):
+                raise refuse(
+                    "TypeError", "the error of what is calculated cannot be asked for, only that of an aggregate",
+                    column.value.span, help="ask for the aggregates, and calculate with the answers",
                 )  # fmt: skip
         return Asked(request, wanted=wish)
+
+
+def alone(interp: Interpreter, request: Any, node: n.Select, wish: float, scope: Scope) -> Answer:
+    """The answer of a select `with error e` that stands in no block: as if it stood alone in one."""
+    if node.spend is None or node.spend.amount.unit != "error":
+        raise no_error(node)
+    block = JointBlock(wish)
+    block.answer(request, node, wish)
+    (answer,) = _answers(interp, block.asked, None, node.spend, scope)
+    return answer
 
 
 def _facts(asked: Asked) -> tuple[Any, ...]:

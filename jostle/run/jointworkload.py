@@ -121,7 +121,7 @@ def terms_of(request: Request) -> list[Term]:
         if not own or any(isinstance(term, Count) and term.distinct for term in own):
             raise refuse(
                 "TypeError", f"`{aggregate.row.name}` is no sum over rows, and cannot be answered together with others",
-                help="put it before or after the `jointly` block, with an amount of its own",
+                help="give it a select of its own, outside of `jointly`, with an amount: `with epsilon 0.1`",
             )  # fmt: skip
         terms += own
     return terms

@@ -38,7 +38,7 @@ from jostle.run.qualifiers import Qualifiers
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import MISSING, Scope
 from jostle.run.values import Grouped, Record, is_number, kind_name
-from jostle.run.wishes import no_wish, wish_of
+from jostle.run.wishes import wish_of
 from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import key_names
@@ -232,9 +232,11 @@ def select(interp: Any, node: n.Select, scope: Scope) -> Any:
             answer = interp.joint.answer(request, node, wish)
             if isinstance(answer, Handle):
                 return answer
+        elif table.private and wish is not None:
+            from jostle.run.joint import alone
+
+            answer = alone(interp, request, node, wish, scope)
         elif table.private:
-            if wish is not None:
-                raise no_wish(node)
             amount = own
             if amount is None:
                 amount = interp.kernel.bare_amount(table.exposures, max(1, interp.bare_left))

@@ -1,4 +1,4 @@
-"""`with error e` and `with weight w` of a select in a `jointly` block: what its answers are to be."""
+"""`with error e` and `with weight w` of a select: what its answers are to be."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def wish_of(interp: Interpreter, node: n.Amount, scope: Scope) -> float:
     return float(value)
 
 
-def no_wish(node: n.Select) -> Refusal:
-    """Of a select outside of such a block that has an error or a weight."""
-    unit, span = (node.spend.amount.unit, node.spend.span) if node.spend is not None else ("", node.span)
+def no_error(node: n.Select) -> Refusal:
+    """Of a select outside of such a block that has a weight."""
+    span = node.spend.span if node.spend is not None else node.span
     return refuse(
-        "TypeError", f"{unit} is no amount that is spent", span,
-        help="write `with epsilon 0.1`, or put the select into a `jointly` block",
+        "TypeError", "a weight is no amount that is spent", span,
+        help="write `with epsilon 0.1` or `with error 30`, or put the select into a `jointly` block",
     )  # fmt: skip

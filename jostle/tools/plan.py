@@ -149,7 +149,7 @@ def text(errors: ErrorPlan, error: float | None, epsilon: float | None) -> str:
         parts.append("\n".join([*align(rows, right), *_NOTE, *notes]))
     if errors.calculated:
         parts.append(_calculated_text(errors))
-    parts += [f"jointly, line {one['line']}: {joint_text(one)}\n{joint_table(one)}" for one in errors.joint]
+    parts += [f"line {one['line']}: {joint_text(one)}\n{joint_table(one)}" for one in errors.joint]
     parts += [_choice_text(choice, error, epsilon) for choice in errors.choices]
     parts += [_advice_text(advice) for advice in errors.advised]
     parts += [

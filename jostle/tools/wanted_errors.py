@@ -1,7 +1,7 @@
-"""What `jointly with error e` spends, before anything runs: found by planning the block on made-up rows.
+"""What `with error e` of a select or a `jointly` block spends, before anything runs: found by planning on made-up rows.
 
-The amount follows from public facts alone. It is known of blocks at the top level of a program which depend on nothing
-that is measured: declarations, tables made of them, public values and functions. Of others it is not.
+The amount follows from public facts alone. It is known of blocks and selects at the top level of a program which depend
+on nothing that is measured: declarations, tables made of them, public values and functions. Of others it is not.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import quanta
 from jostle.diagnostics import Refusal
+from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Effect
 from jostle.language.operations import ROW_FUNCTIONS
@@ -29,8 +30,8 @@ def wanted_errors(
 
     Raises `Refusal` for a select that such a block cannot answer.
     """
-    blocks = {one.spend.span: one.spend.amount.span for one in tree.body if isinstance(one, n.With) and _is_wanted(one)}
-    if not blocks:
+    wishes = {spend.span: spend.amount.span for statement in tree.body for spend in _wishes(statement)}
+    if not wishes:
         return {}
     session = rehearsal()
     for name, value in bound.items():
@@ -44,14 +45,26 @@ def wanted_errors(
         return {}  # no program that runs
     found = {}
     for event in session.events:
-        if event.kind == "query" and event.span in blocks and "apart" in event.fields:
+        if event.kind == "query" and event.span in wishes and "apart" in event.fields:
             amount = event.fields.get("epsilon", event.fields.get("rho"))
-            found[blocks[event.span]] = quanta(amount)
+            found[wishes[event.span]] = quanta(amount)
     return found
 
 
-def _is_wanted(statement: n.Stmt) -> bool:
-    return isinstance(statement, n.With) and statement.jointly and statement.spend.amount.is_wish
+def _wishes(statement: n.Stmt) -> list[n.Spend]:
+    """The errors that a block, or the selects of a statement without a block, are wanted with."""
+    if isinstance(statement, n.With):
+        return [statement.spend] if statement.jointly and statement.spend.amount.is_wish else []
+    nodes = list(every(statement))
+    if any(isinstance(node, n.Block | n.Lambda | n.Comprehension) for node in nodes):
+        return []
+    spends = [node.spend for node in nodes if isinstance(node, n.Select) and node.spend is not None]
+    return [spend for spend in spends if spend.amount.is_wish]
+
+
+def _only_wishes(query: n.Query) -> bool:
+    spends = [node.spend for node in every(query) if isinstance(node, n.Select) and node.spend is not None]
+    return bool(spends) and all(spend.amount.is_wish for spend in spends)
 
 
 class PublicStatements:
@@ -65,35 +78,40 @@ class PublicStatements:
     def __call__(self, statement: n.Stmt) -> bool:
         nodes = list(every(statement))
         depends = any(isinstance(node, n.Name) and node.id in self._lost for node in nodes)
-        public = not depends and (_is_wanted(statement) or self._measures_nothing(statement))
-        if not public or _is_wanted(statement):
+        wanted = bool(_wishes(statement))
+        public = not depends and ((isinstance(statement, n.With) and wanted) or self._measures_nothing(statement))
+        if not public or wanted:
             self._lost |= {name for node in nodes for name in _given(node)}
         return public
 
     def fails(self, statement: n.Stmt, refusal: Refusal) -> bool:
         """Whether a statement that was refused here is refused whatever is measured before it."""
-        self.failed = _is_wanted(statement) and refusal.first.kind == "TypeError"
+        self.failed = bool(_wishes(statement)) and refusal.first.kind == "TypeError"
         return self.failed
 
     def _measures_nothing(self, statement: n.Stmt) -> bool:
         if isinstance(statement, n.Use | n.Def | n.ParamDecl | n.Private):
             return True
+        if _wishes(statement):
+            return isinstance(statement, n.Assign | n.Release | n.Bare) and self._free(statement, set(), wishes=True)
         return isinstance(statement, n.Assign) and self._free(statement, set())
 
-    def _free(self, part: n.Node, open_: set[str]) -> bool:
-        """Whether nothing in it measures, nor calls a function that might."""
+    def _free(self, part: n.Node, open_: set[str], wishes: bool = False) -> bool:
+        """Whether nothing in it measures, nor calls a function that might; with `wishes`, but for wanted errors."""
         for node in every(part):
             match node:
+                case n.Query() if wishes and _only_wishes(node):
+                    pass
                 case n.Query() | n.Spending() | n.With() | n.Choice() | n.Part():
                     return False
                 case n.Call(function=n.Name(id=name)) if name in self._functions:
                     if name not in open_ and not self._free(self._functions[name].body, open_ | {name}):
                         return False
-                case n.Call(function=n.Name(id=name)):
+                case n.Call(function=n.Name(id=name)) if not (wishes and name in AGGREGATES):
                     row = BUILTINS.get(name)
                     if name not in ROW_FUNCTIONS and (row is None or row.module or row.effect is Effect.MEASURES):
                         return False
-                case n.Call():
+                case n.Call(function=function) if not isinstance(function, n.Name):
                     return False
         return True
 

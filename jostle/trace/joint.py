@@ -18,7 +18,10 @@ def joint_text(fields: Mapping[str, Any]) -> str:
     unit = "rho" if "rho" in fields else "epsilon"
     spent, apart = (f"{UNITS[unit]} {number(fields.get(name, 0))}" for name in (unit, "apart"))
     head = f"{plural(fields.get('selects', 0), 'select')} by one measurement"
-    if wanted := fields.get("wanted"):
+    wanted = fields.get("wanted")
+    if wanted and fields.get("selects") == 1:
+        return f"every answer within {number(wanted[0])}: {spent}"
+    if wanted:
         return f"{head}, every answer within {' or '.join(map(number, wanted))}: {spent}, one by one about {apart}"
     mean, largest = (number(told.get(name, 0)) for name in ("mean", "largest"))
     errors = f"errors {mean} of what each would have with its part of {spent}, {largest} at most"

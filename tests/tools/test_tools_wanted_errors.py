@@ -46,6 +46,16 @@ def test_it_is_not_known_of_what_was_measured(tmp_path: Path, before: str) -> No
     assert not known(tmp_path, before)
 
 
+@pytest.mark.parametrize(("select", "exact"), [
+    ("n = {{ select count(*) from t where v > 2 with error 90 }}\n", True),
+    ("release n = {{ select count(*) as n from t groupby c with error 90 }}\n", True),
+    ("print({{ select sum(v) from t where v > 2 with error 900 }})\n", True),
+    ("m = {{ select count(*) from t with epsilon 0.2 }}\nk = {{ select sum(v) from t with error 90+abs(m) }}\n", False),
+])  # fmt: skip
+def test_it_is_known_of_a_select(tmp_path: Path, select: str, exact: bool) -> None:
+    assert known(tmp_path, select + "u = t\ne = 30\n") == exact
+
+
 def test_a_block_that_no_budget_pays_for_is_refused_before_the_run(tmp_path: Path) -> None:
     (fault,) = Session(cwd=tmp_path).check(Source(str(tmp_path / "p.jst"), HEAD + "u = t\ne = 2\n" + BLOCK))
     assert fault.kind == "BudgetExceeded" and "at least epsilon" in fault.message

@@ -75,7 +75,7 @@ def transfer_select(w: Interpreter, node: n.Select, scope: Scope) -> Any:
         _arguments(w, call, schema, scope)
     reached = reached_sources(table)
     own = w.amount_bounds(node.spend.amount, scope, reached) if node.spend is not None else None
-    own = None if node.spend is not None and node.spend.amount.is_wish else own
+    own = None if w.joint and node.spend is not None and node.spend.amount.is_wish else own
     free = whole and len(inside_calls) == len(node.columns) == 1 and _is_count_all(inside_calls[0])
     free = free and bool(reached.exposures) and all(e.source.public_size for e in reached.exposures)
     certain = free and all(_is_public_group(key, schema or {}, reached) for key in node.keys)

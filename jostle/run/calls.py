@@ -10,7 +10,7 @@ from jostle.language.misfits import no_call
 from jostle.language.operations import ROW_FUNCTIONS
 from jostle.plan.domains import Open
 from jostle.privacy.kernel.handles import handles_in
-from jostle.run import operators, selects
+from jostle.run import amounts, operators
 from jostle.run.applied import apply
 from jostle.run.faults import exposures_of, in_the_users_program, private_value
 from jostle.run.joint import check_call
@@ -109,15 +109,15 @@ def _finish_call(
 def _spending(interp: Interpreter, node: n.Spending, scope: Scope) -> Any:
     """`f(x) with epsilon e`: callee, arguments and amount are evaluated before the allotment opens."""
     if not isinstance(node.value, n.Call):
-        amount = selects.amount_of(interp, node.spend.amount, scope, ())
+        amount = amounts.amount_of(interp, node.spend.amount, scope, ())
         with interp.allotted(amount, node.spend.span, ()):
             return interp.eval(node.value, scope)
     call = node.value
     function, args, keywords = _prepare_call(interp, call, scope)
     exposures = exposures_of([*args, *keywords.values()])
-    amount = selects.amount_of(interp, node.spend.amount, scope, exposures)
+    amount = amounts.amount_of(interp, node.spend.amount, scope, exposures)
     if node.spend.via is not None:
-        keywords["via"] = selects.mechanism_of(interp, node.spend)
+        keywords["via"] = amounts.mechanism_of(interp, node.spend)
     with interp.allotted(amount, node.spend.span, exposures):
         try:
             return _finish_call(interp, call, function, args, keywords, scope)

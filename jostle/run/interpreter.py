@@ -13,7 +13,7 @@ from jostle.diagnostics import Refusal, refuse
 from jostle.language.misfits import no_condition, no_walk
 from jostle.privacy.kernel.handles import Exposures, Handle, Table, handles_in
 from jostle.privacy.kernel.kernel import Kernel
-from jostle.run import calls, selects
+from jostle.run import amounts, calls
 from jostle.run.elements import elements
 from jostle.run.expressions import EXPRESSIONS
 from jostle.run.faults import private_value
@@ -147,6 +147,6 @@ class Interpreter:
 
     def allotted(self, amount: Any, span: Span, exposures: Exposures) -> Any:
         try:
-            return selects.Allotted(self.kernel, amount, span, exposures)
+            return amounts.Allotted(self.kernel, amount, span, exposures)
         except Refusal as refusal:
             raise refusal.at(span) from None

@@ -21,10 +21,10 @@ from jostle.privacy.kernel.handles import Table, handles_in
 from jostle.privacy.measurements import replay
 from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, Estimate
 from jostle.privacy.measurements.query import Answer, Request
+from jostle.run.amounts import amount_of, mechanism_of, no_error, wish_of
 from jostle.run.jointplan import Asked, JointPlan
 from jostle.run.jointworkload import check_together, joint_workload
 from jostle.run.values import Pending
-from jostle.run.wishes import no_error, wish_of
 from jostle.syntax import nodes as n
 
 if TYPE_CHECKING:
@@ -126,15 +126,13 @@ def check_call(function: Any, args: Sequence[Any]) -> None:
 
 def jointly(interp: Interpreter, node: n.With, scope: Scope) -> Any:
     """Runs a block; gives what a `return` inside it gives."""
-    from jostle.run import selects
-
     if interp.joint is not None:
         raise refuse(
             "TypeError", "a `jointly` block stands inside another", node.span, help="leave the inner `jointly` out"
         )
     spend = node.spend
     if not spend.amount.is_wish:
-        amount = selects.amount_of(interp, spend.amount, scope, ())
+        amount = amount_of(interp, spend.amount, scope, ())
         with interp.allotted(amount, spend.span, ()):
             return _walked(interp, node, scope, amount, None)
     wanted = wish_of(interp, spend.amount, scope)
@@ -166,8 +164,6 @@ def _walked(interp: Interpreter, node: n.With, scope: Scope, amount: Amount | No
 def _answers(
     interp: Interpreter, asked: Sequence[Asked], amount: Amount | None, spend: n.Spend, scope: Scope
 ) -> list[Answer]:
-    from jostle.run.selects import mechanism_of
-
     workload = joint_workload([one.request for one in asked])
     via = mechanism_of(interp, spend)
     if spend.amount.is_wish:

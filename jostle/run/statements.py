@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from jostle.diagnostics import refuse
 from jostle.language.builtins import EVERYWHERE
 from jostle.privacy.kernel.handles import Handle, handles_in
-from jostle.run import declare, selects
+from jostle.run import amounts, declare
 from jostle.run.faults import private_value
 from jostle.run.joint import jointly
 from jostle.run.margins import margins
@@ -107,7 +107,7 @@ def _for(interp: Interpreter, node: n.For, scope: Scope) -> Returned | None:
 def _with(interp: Interpreter, node: n.With, scope: Scope) -> Returned | None:
     if node.jointly:
         return jointly(interp, node, scope)  # type: ignore[no-any-return]
-    amount = selects.amount_of(interp, node.spend.amount, scope, ())
+    amount = amounts.amount_of(interp, node.spend.amount, scope, ())
     with interp.allotted(amount, node.spend.span, ()):
         return interp.block(node.body.body, scope)
 

@@ -31,13 +31,13 @@ SETTINGS: dict[str, dict[str, str]] = {
     "pythia": {"cells_in_all": "64"},
 }
 GROUPS: dict[str, tuple[str, ...]] = {
-    "To begin with": ("first", "choose", "everyday", "survey", "orders", "synthetic_data", "uncertainty"),
+    "To begin with": ("first", "choose", "everyday", "survey", "orders", "synthetic_data", "uncertainty", "economics"),
     "Public data sets": ("flights", "visits"),
     "Choices": (
         "choose_1d", "figure_1_2", "classify", "figure_4_5", "choose_model", "choose_mixture", "choose_ising", "pythia",
         "dpcomp",
     ),
-    "Models": ("regression", "skewed_column", "ising"),
+    "Models": ("regression", "effect", "skewed_column", "ising"),
 }  # fmt: skip
 REST = "Figures of papers"
 

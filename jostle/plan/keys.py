@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from datetime import date
+from functools import lru_cache
 from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
 from jostle.language.moments import DAY, DAYS, SPANS, moment_of, starts
 from jostle.plan.bounds import as_double, bounds_of
-from jostle.plan.domains import Categories, Integer
+from jostle.plan.domains import Categories, Domain, Integer
 from jostle.plan.kinds import Schema, kind_of, mixed, value_kind
 from jostle.plan.plan import Apply, Column, Constant, Key, RowExpr
 from jostle.plan.schemas import text_values, unit_of
@@ -68,6 +69,8 @@ def key_of(expr: RowExpr, over: range | tuple[KeyValue, ...] | None, schema: Sch
 
     Listed values of another kind than the expression are a `TypeError`, whatever the rows hold.
     """
+    if over is None and isinstance(expr, Column) and expr.name in schema:
+        return column_key(expr, schema[expr.name], limit)
     if over is None:
         values = key_values(expr, schema, limit)
         return None if values is None else Key(expr, values)
@@ -76,6 +79,13 @@ def key_of(expr: RowExpr, over: range | tuple[KeyValue, ...] | None, schema: Sch
         if value_kind(value) != kind:
             raise mixed("`over`", kind, value_kind(value))
     return Key(expr, over)
+
+
+@lru_cache(maxsize=2**12)
+def column_key(column: Column, domain: Domain, limit: int) -> Key | None:
+    """The key of a bare column over its own values; None for an open one."""
+    values = key_values(column, {column.name: domain}, limit)
+    return None if values is None else Key(column, values)
 
 
 def need_unicode(value: Any) -> None:

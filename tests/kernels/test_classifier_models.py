@@ -9,7 +9,7 @@ import pytest
 from sklearn.linear_model import Ridge
 from sklearn.naive_bayes import CategoricalNB
 
-from jostle.kernels.classifiers.codes import Coded, Cuts, coded, positions
+from jostle.kernels.classifiers.codes import Coded, Cuts, coded, plain, plain_values, positions
 from jostle.kernels.classifiers.fits import (
     binned_model,
     branched_model,
@@ -206,3 +206,19 @@ def test_values_that_are_noise_are_not_named() -> None:
     assert alone == "naive Bayes: 2 classes by 1 attributes, which say nothing beyond the noise; most are yes"
     exact = str(naive_bayes_model(["no", "yes"], attributes[1:], [np.asarray(quiet)]))
     assert "b: 9 speaks most, for yes" in exact
+
+
+@pytest.mark.parametrize(
+    "values",
+    [["x", "y"], [1.0, 2.0], [1.0, float("nan")], range(3), [True, 1.0], ["x", None, 2], [], [np.float64(2), 3]],
+)
+def test_many_values_are_made_plain_as_each_is(values: list[object]) -> None:
+    assert plain_values(values) == tuple(plain(v) for v in values)
+    assert list(map(type, plain_values(values))) == [type(plain(v)) for v in values]
+
+
+def test_places_are_the_same_where_a_column_lists_the_values_as_asked() -> None:
+    column = Coded((0.0, 1.0, 2.0), np.array([2, 0, 1, 1]))
+    assert positions(column, [0, 1, 2]).tolist() == [2, 0, 1, 1]
+    assert positions(column, [1.0, 0.0]).tolist() == [-1, 1, 0, 0]
+    assert positions(column, [False, True, 2.0]).tolist() == [2, -1, -1, -1]

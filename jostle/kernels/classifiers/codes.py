@@ -58,9 +58,20 @@ def plain(value: Any) -> Value | None:
     return str(value)
 
 
+def plain_values(values: Sequence[Any]) -> tuple[Value | None, ...]:
+    """`plain` of every value."""
+    kinds = set(map(type, values))
+    if kinds == {str} or (kinds == {float} and not any(map(math.isnan, values))):  # nearly always
+        return tuple(values)
+    return tuple(map(float, values)) if kinds == {int} else tuple(map(plain, values))
+
+
 def value_tuple(values: Sequence[Any] | NDArray[Any]) -> tuple[Value, ...]:
     """Public values as a model has them: texts, truths, and numbers as doubles; without what is missing."""
     cells = values.tolist() if isinstance(values, np.ndarray) else values
+    kinds = set(map(type, cells))
+    if kinds == {str} or (kinds == {float} and not any(map(math.isnan, cells))):  # nearly always
+        return tuple(cells)
     return tuple(v if isinstance(v, bool) else p for v in cells if (p := plain(v)) is not None)
 
 
@@ -79,7 +90,10 @@ def coded(column: Coded | Sequence[Any] | NDArray[Any]) -> Coded:
 def positions(column: Coded | Sequence[Any] | NDArray[Any], values: Sequence[Value]) -> Positions:
     """For each row the position of its cell in `values`, −1 where it is not there."""
     column_codes = coded(column)
-    where: Mapping[Any, int] = {plain(v): i for i, v in enumerate(values)}
+    listed = plain_values(values)
+    where: Mapping[Any, int] = dict(zip(listed, range(len(listed)), strict=True))
+    if listed == column_codes.values and len(where) == len(listed):
+        return column_codes.codes
     table = np.array([where.get(v, -1) for v in column_codes.values] or [-1], dtype=np.int64)
     return table[column_codes.codes]
 

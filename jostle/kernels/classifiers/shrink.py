@@ -120,18 +120,21 @@ def differences(gaps: Sequence[Floats], expected: Sequence[Floats], law: Laplace
     """The posterior means of what cells differ by, from what they were measured to (each (C, V))."""
     if law.scale < NONE:
         return list(gaps)
-    evidence = np.zeros((len(gaps), len(SPREADS)))
-    means = []
-    for place, (y, e) in enumerate(zip(gaps, expected, strict=True)):
-        classes, values = e.shape
-        free = (classes - 1) * (values - 1) / (classes * values) if values > 1 else 1.0
-        variances = SPREADS[1:, None, None] ** 2 * e * (e.sum() / (classes * values))
-        variances = np.maximum(np.concatenate([0 * e[None], variances]), SMALLEST)
-        logs, posterior = _POSTERIORS[type(law)](y, variances, law.scale)
-        evidence[place] = free * logs.sum(axis=(1, 2))
-        means.append(posterior)
-    belief = _beliefs(evidence)
-    return [(b[:, None, None] * m).sum(axis=0) for b, m in zip(belief, means, strict=True)]
+    sizes = [e.size for e in expected]
+    level = np.repeat([e.sum() / e.size for e in expected], sizes)  # of all attributes side by side, as all below
+    variances = np.maximum(SPREADS[:, None] ** 2 * _flat(expected) * level, SMALLEST)
+    logs, means = _POSTERIORS[type(law)](_flat(gaps), variances, law.scale)
+    ends = np.cumsum(sizes)[:-1]
+    evidence = np.array([
+        ((c - 1) * (v - 1) / (c * v) if v > 1 else 1.0) * part.sum(axis=1)
+        for (c, v), part in zip((e.shape for e in expected), np.split(logs, ends, axis=1), strict=True)
+    ])  # fmt: skip
+    whole = (np.repeat(_beliefs(evidence).T, sizes, axis=1) * means).sum(axis=0)
+    return [part.reshape(e.shape) for part, e in zip(np.split(whole, ends), expected, strict=True)]
+
+
+def _flat(tables: Sequence[Floats]) -> Floats:
+    return np.concatenate([table.ravel() for table in tables])
 
 
 def _beliefs(evidence: Floats) -> Floats:
@@ -156,10 +159,12 @@ def laplace_posterior(y: Floats, variance: Floats, scale: float) -> tuple[Floats
 
     deviation, tilt = np.sqrt(variance), variance / scale
     below, above = (y - tilt) / deviation, (-y - tilt) / deviation
-    low, high = -y / scale + log_ndtr(below), y / scale + log_ndtr(above)
+    log_below, log_above = log_ndtr(below), log_ndtr(above)
+    low, high = -y / scale + log_below, y / scale + log_above
     log = np.logaddexp(low, high)
     share = np.exp(low - log)
-    mean = share * (tilt - deviation * _hazard(below)) + (1 - share) * (deviation * _hazard(above) - tilt)
+    down, up = _hazard(below, log_below), _hazard(above, log_above)
+    mean = share * (tilt - deviation * down) + (1 - share) * (deviation * up - tilt)
     return log + tilt / (2 * scale) - np.log(2 * scale), mean
 
 
@@ -172,11 +177,9 @@ def gaussian_posterior(y: Floats, variance: Floats, scale: float) -> tuple[Float
 _POSTERIORS = {Laplace: laplace_posterior, Gaussian: gaussian_posterior}
 
 
-def _hazard(z: Floats) -> Floats:
-    """φ(z)/Φ(z), which far below 0 is −z − 1/z."""
-    from scipy.special import log_ndtr
-
-    near, far = np.maximum(z, -50.0), np.minimum(z, -50.0)
-    exact = np.exp(-near * near / 2 - 0.5 * np.log(2 * np.pi) - log_ndtr(near))
-    ratio: Floats = np.where(z < -50, -far - 1 / far, exact)
+def _hazard(z: Floats, log: Floats) -> Floats:
+    """φ(z)/Φ(z), which far below 0 is −z − 1/z; `log` is that of Φ(z)."""
+    near, far, beyond = np.maximum(z, -50.0), np.minimum(z, -50.0), z < -50
+    exact = np.exp(-near * near / 2 - 0.5 * np.log(2 * np.pi) - np.where(beyond, 0.0, log))
+    ratio: Floats = np.where(beyond, -far - 1 / far, exact)
     return ratio

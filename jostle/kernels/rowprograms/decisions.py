@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jostle.kernels.arrays import Floats, Ints
-from jostle.kernels.classifiers.codes import Value, plain
+from jostle.kernels.classifiers.codes import Value, plain, plain_values
 from jostle.privacy.rows.arrays import concatenate, first_largest, gather, lookup, one_hot, reshape, select
 from jostle.privacy.rows.expressions import Expression, clamp, columns, comparison, constant
 from jostle.privacy.rows.functions import RowCount
@@ -45,7 +45,10 @@ class Cell(NamedTuple):
 
     def table_of(self, values: Sequence[Value], table: Floats) -> Floats:
         """A table over `values` (…, values) as one over the cell's own; 0 for what is not there."""
-        places = {plain(value): place for place, value in enumerate(values)}
+        listed = plain_values(values)
+        places = dict(zip(listed, range(len(listed)), strict=True))
+        if listed == self.values and len(places) == len(listed):
+            return table
         picks = [places.get(v, -1) for v in self.values]
         return np.concatenate([table, np.zeros((*table.shape[:-1], 1))], axis=-1)[..., picks]
 
@@ -61,7 +64,7 @@ def right_count(
     The program's inputs are the places of `values` in their order, −1 for none; `label` is the class's column.
     """
     places = {name: columns((), -1, len(domain) - 1) for name, domain in values.items()}
-    cells = {name: Cell(tuple(map(plain, values[name])), place) for name, place in places.items()}
+    cells = {name: Cell(plain_values(values[name]), place) for name, place in places.items()}
     truth = cells.pop(label).place_in(classes)
     right = comparison(first_largest(scores(cells)), "==", truth)
     return RowCount("correct_count", program(list(places.values()), right))
@@ -141,4 +144,7 @@ def tree_end(asks: Ints, first: Ints, depth: int, cells: Sequence[Expression | N
 
 def _finite(scores: Floats) -> Floats:
     """Scores within ±LARGEST; what is no number is 0."""
-    return np.asarray(np.clip(np.nan_to_num(np.asarray(scores, dtype=float)), -LARGEST, LARGEST))
+    numbers = np.asarray(scores, dtype=float)
+    if np.abs(numbers).max(initial=0.0) <= LARGEST:  # which no NaN is
+        return numbers
+    return np.asarray(np.clip(np.nan_to_num(numbers), -LARGEST, LARGEST))

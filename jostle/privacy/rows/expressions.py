@@ -95,7 +95,7 @@ def broadcast(one: Expression, other: Expression) -> Shape:
 def whole_array(values: Any, what: str = "a constant") -> Floats:
     """A public array of whole numbers, read only."""
     array = np.array(values, dtype=np.float64)
-    if not (np.abs(array) < EXACT).all() or not (array == np.trunc(array)).all():
+    if not np.abs(array).max(initial=0.0) < EXACT or (array != np.trunc(array)).any():  # no NaN is below it
         raise RowProgramError(f"{what} is made of whole numbers below 2^53")
     array.setflags(write=False)
     return array

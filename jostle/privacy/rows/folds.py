@@ -98,20 +98,23 @@ class AtRows:
 
 @dataclass(frozen=True, slots=True)
 class CountFold:
-    """The sum of a whole number of each row, of rows of codes (n, d) as an engine gives them."""
+    """Sums of whole numbers of each row, of rows of codes (n, d) as an engine gives them: one sum for each of several
+    `counts` of the same columns."""
 
-    count: RowCount
+    counts: tuple[RowCount, ...]
 
     def __call__(self, read: Iterable[NDArray[Any]]) -> list[Any]:
         import numpy as np
 
-        total = 0
+        totals, inputs = [0] * len(self.counts), self.counts[0].program.inputs
+        low, high = (np.array([[getattr(i, end)] for i in inputs], dtype=float) for end in ("low", "high"))
         for rows in read:
             for start in range(0, len(rows), BLOCK):
-                columns = zip(rows[start : start + BLOCK].T, self.count.program.inputs, strict=True)
-                (numbers,) = self.count.program(*(np.clip(codes, i.low, i.high) for codes, i in columns))
-                total += int(numbers.sum())  # BLOCK numbers below 2^53 / BLOCK: exact
-        return [np.array(total, dtype=object)]
+                columns = np.clip(np.ascontiguousarray(rows[start : start + BLOCK].T), low, high)
+                for place, count in enumerate(self.counts):
+                    (numbers,) = count.program(*columns)
+                    totals[place] += int(numbers.sum())  # BLOCK numbers below 2^53 / BLOCK: exact
+        return [np.array(total, dtype=object) for total in totals]
 
 
 @dataclass(frozen=True, slots=True)

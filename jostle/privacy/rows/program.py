@@ -60,19 +60,17 @@ class RowProgram:
     def places(self) -> dict[int, int]:
         return {id(expression): place for place, expression in enumerate(self.order)}
 
-    @cached_property
-    def _expiring(self) -> list[list[int]]:
-        """For each step, the operands that no later step and no output needs."""
-        last: dict[int, int] = {}
-        for place, expression in enumerate(self.order):
-            last[place] = place
-            for operand in expression.operands:
-                last[self.places[id(operand)]] = place
+    def _expiring(self, sources: list[list[int]]) -> dict[int, list[int]]:
+        """For each step of these sources, the operands that no later step and no output needs."""
+        last = list(range(len(sources)))
+        for place, operands in enumerate(sources):
+            for operand in operands:
+                last[operand] = place
         outputs = {self.places[id(output)] for output in self.outputs}
-        expiring: list[list[int]] = [[] for _ in self.order]
-        for place, end in last.items():
+        expiring: dict[int, list[int]] = {}
+        for place, end in enumerate(last):
             if place not in outputs:
-                expiring[end].append(place)
+                expiring.setdefault(end, []).append(place)
         return expiring
 
     def __call__(self, *batches: NDArray[Any]) -> list[Floats]:
@@ -94,13 +92,14 @@ class RowProgram:
     def _steps(self) -> list[tuple[int, Callable[..., Floats], list[int], list[int], Shape, list[int]]]:
         """What is calculated, in order: its place, how, of which places, which of these may be written over since they
         end here, its shape, and the places that end here."""
-        steps = []
+        steps, places, owned = [], self.places, self._owned
+        sources = [[places[id(operand)] for operand in expression.operands] for expression in self.order]
+        expiring = self._expiring(sources)
         for place, expression in enumerate(self.order):
             if not isinstance(expression, Columns):
-                sources = [self.places[id(operand)] for operand in expression.operands]
-                ending = self._expiring[place]
-                reusable = [s for s in sources if s in ending and s in self._owned]
-                steps.append((place, expression.apply, sources, reusable, expression.shape, ending))
+                ending = expiring.get(place, [])
+                reusable = [s for s in sources[place] if s in ending and s in owned]
+                steps.append((place, expression.apply, sources[place], reusable, expression.shape, ending))
         return steps
 
     @cached_property

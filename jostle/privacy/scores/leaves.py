@@ -23,7 +23,7 @@ from jostle.plan.plan import WEIGHT_BITS, Column, Count, Filter, Key, Plan, Summ
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.rows.leaves import LeafFold, PublicTree
 from jostle.privacy.scores.rule import Rule, Score, Scores
-from jostle.privacy.scores.splits import SPLITS, Split, column_key, moved_by, table_of
+from jostle.privacy.scores.splits import SPLITS, Split, key_of_column, moved_by, table_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -81,7 +81,7 @@ LEVEL_SPLITS = {name: LevelSplits(f"{name} of a level", False, split) for name, 
 
 def leaf_counts(table: Table, tree: PublicTree, label: str) -> Scores:
     """How many rows of each class are at each leaf of a tree, one leaf after the other."""
-    classes = column_key(Column(label), table)
+    classes = key_of_column(Column(label), table)
     return _counts(LEAF_COUNTS, table, tree, (classes,), tree.leaves)
 
 
@@ -118,7 +118,7 @@ def _keys(table: Table, tree: PublicTree) -> tuple[Key, ...]:
     """The columns of a tree over their public values, which are those that its children stand for."""
     keys = []
     for name, branches in zip(tree.names, tree.branches, strict=True):
-        key = column_key(Column(name), table) if name in table.domains else None
+        key = key_of_column(Column(name), table) if name in table.domains else None
         if key is None or len(key.values) != branches:
             raise refuse("ValueError", f"`{name}` is no column of this table with as many values as the tree has")
         keys.append(key)

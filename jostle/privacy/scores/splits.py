@@ -23,12 +23,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
-from jostle.plan.domains import Domain
-from jostle.plan.keys import MOST_KEYS, key_values, open_keys
+from jostle.plan.keys import MOST_KEYS, column_key, key_values, open_keys
 from jostle.plan.plan import Column, Derive, Filter, Key, Plan, RowExpr, Scan
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.scores.cells import BITS
@@ -105,28 +103,20 @@ def moved_by(kernel: Kernel, of: str, table: Table, most: int | None) -> tuple[i
 def split_key(name: str, expr: RowExpr, table: Table) -> Key:
     """The key of a column, or of an expression, over its public values."""
     if isinstance(expr, Column):
-        return column_key(expr, table)
+        return key_of_column(expr, table)
     values = key_values(expr, table.domains, MOST_KEYS)
     if values is None:
         raise open_keys(name)
     return Key(expr, values)
 
 
-def column_key(column: Column, table: Table) -> Key:
+def key_of_column(column: Column, table: Table) -> Key:
     """The key of a bare column over its public values."""
     domain = table.domains.get(column.name)
-    if domain is None:
-        raise open_keys(column.name)
-    key = _over_domain(column, domain)
+    key = None if domain is None else column_key(column, domain, MOST_KEYS)
     if key is None:
         raise open_keys(column.name)
     return key
-
-
-@lru_cache(maxsize=2**12)
-def _over_domain(column: Column, domain: Domain) -> Key | None:
-    values = key_values(column, {column.name: domain}, MOST_KEYS)
-    return None if values is None else Key(column, values)
 
 
 def promised_rows(table: Table) -> int | None:

@@ -45,7 +45,7 @@ class Meter:
 
     def after(self, path: Path, cost: Cost) -> Cost:
         """The root's total if `cost` were spent at `path`."""
-        return tuple(a + b for a, b in zip(self._root.spent, self._growth(path, cost), strict=True))
+        return tuple([a + b for a, b in zip(self._root.spent, self._growth(path, cost), strict=True)])
 
     def admits(self, path: Path, cost: Cost) -> bool:
         return self._admits(self.after(path, cost))
@@ -87,7 +87,7 @@ class Meter:
             self._root.spent[place] += growth
 
     def _growth(self, path: Path, cost: Cost) -> Cost:
-        return tuple(max(0, c - s) for c, s in zip(cost, self.slack(path), strict=True))
+        return tuple([max(0, c - s) for c, s in zip(cost, self.slack(path), strict=True)])
 
     def _new(self) -> Node:
         return Node([0] * self._width)

@@ -50,8 +50,10 @@ def positions(keys: tuple[Key, ...], columns: list[Any], shape: tuple[int, ...])
 
 def plain(value: Any) -> Any:
     """A double (also for dates and times), a text, a truth value, or None for what is missing or not finite."""
-    if value is None or isinstance(value, str | bool):
+    if value is None or isinstance(value, (str, bool)):
         return value
+    if type(value) is int:  # nearly always
+        return float(value)
     number = float(number_of(value) if isinstance(value, date) else value)
     return number + 0.0 if math.isfinite(number) else None
 

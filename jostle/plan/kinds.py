@@ -95,7 +95,7 @@ def _safe_kind(expr: RowExpr, schema: Schema) -> str | None:
 
 def check_depth(expr: RowExpr) -> None:
     """Refuses an expression of more than `DEPTH` nested operations, without recursion of its own."""
-    level: list[RowExpr] = [expr]
+    level: list[RowExpr] = [expr] if isinstance(expr, Apply) else []
     for _ in range(DEPTH + 1):
         level = [inner for outer in level if isinstance(outer, Apply) for inner in outer.args]
         if not level:

@@ -35,9 +35,11 @@ from jostle.run.values import (
 
 def attribute(value: Any, name: str) -> Any:
     """`value.name`. A bare cube, where an Option takes a record, is its `database`, and its cells are the `queries`."""
-    if isinstance(value, ColumnHandle) and name == "edges":
-        return edges_of(value)
-    if isinstance(value, ColumnHandle) and name in ("name", "kind", "low", "high"):  # without categories
+    if type(value) is Record and name in value:  # nearly always
+        return value[name]
+    if isinstance(value, ColumnHandle) and name in ("name", "edges"):
+        return value.name if name == "name" else edges_of(value)
+    if isinstance(value, ColumnHandle) and name in ("kind", "low", "high"):  # without categories
         fields: Mapping[str, Any] | None = {"name": value.name} | _bounds(value)
     else:
         fields = fields_of(value)

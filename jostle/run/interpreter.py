@@ -116,12 +116,14 @@ class Interpreter:
             return elements(value) if not isinstance(value, (list, tuple)) and value.ndim == 1 else list(value)
         raise Refusal(no_walk(kind_name(value), span.text)).at(span)
 
-    def counted(self, items: Iterable[Any], span: Span) -> Iterator[Any]:
-        """The items one by one; of the outermost loop, how many have been and how many are to come is told."""
+    def counted(self, items: Iterable[Any], span: Span) -> Iterable[Any]:
+        """The items; of the outermost loop, how many have been and how many are to come is told."""
         tell = self.progress
-        if tell is None or self.quiet or self.looping or not isinstance(items, list | Interval | Grouped | JSet):
-            yield from items
-            return
+        if tell is None or self.quiet or self.looping or not isinstance(items, (list, Interval, Grouped, JSet)):
+            return items
+        return self._told(items, span, tell)
+
+    def _told(self, items: Any, span: Span, tell: Callable[[str, int, int], None]) -> Iterator[Any]:
         many = int(items.count) if isinstance(items, Interval) else len(items)
         label = f"line {span.line}"
         self.looping = True

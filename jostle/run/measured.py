@@ -16,6 +16,7 @@ from jostle.privacy.kernel.public_rows import public_cells, public_vectors
 from jostle.privacy.measurements import replay
 from jostle.privacy.measurements.answers import Answers, JointCells
 from jostle.privacy.measurements.choices import NoisyArgmax, NoisyScore, choose_publicly
+from jostle.privacy.mechanisms.linear import every_cell
 from jostle.privacy.scores.rule import Score, Scores
 from jostle.privacy.transformations import transform
 from jostle.run.accuracy import with_noise
@@ -39,9 +40,7 @@ def _laplace(value: Any, strategy: Any = None, *, epsilon: Any = None, via: str 
     if not isinstance(value, Cube):
         raise refuse("TypeError", f"this measures a cube or a score, not {kind_name(value)}")
     if strategy is None:
-        import numpy as np
-
-        cells = [{"kind": "groups", "labels": np.arange(value.size), "size": value.size, "weight": 1.0}]
+        cells = every_cell(value.size)
         (noisy,), law = _answers(interp, value, cells, amount, via, span)
         return with_noise(noisy.reshape(value.shape), amount, law, cells)
     blocks = strategy["blocks"] if isinstance(strategy, dict) and "blocks" in strategy else strategy

@@ -60,7 +60,8 @@ class Scope:
 
     def set(self, name: str, value: Any) -> None:
         self.names[name] = value
-        self.released -= {name}
+        if self.released:
+            self.released -= {name}
         if self.modules is not None:
             self.modules.pop(name, None)
 

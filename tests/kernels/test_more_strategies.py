@@ -78,15 +78,15 @@ def test_the_core_measures_the_wavelets(shape):
     """The trusted core's exact answers and column norms of `signed` blocks, against dense matrices."""
     blocks, x = wavelets.privelet_strategy(shape), np.random.default_rng(2).integers(0, 50, shape)
     a, core = wavelet_matrix(blocks), linear.Strategy(blocks, shape)
-    assert core.norms()[0] * 2.0**-core.bits == pytest.approx(np.abs(a).sum(axis=0).max(), rel=1e-6)
-    assert core.norms()[1] * 2.0**-core.bits == pytest.approx(np.sqrt((a**2).sum(axis=0).max()), rel=1e-6)
+    assert core.norms[0] * 2.0**-core.bits == pytest.approx(np.abs(a).sum(axis=0).max(), rel=1e-6)
+    assert core.norms[1] * 2.0**-core.bits == pytest.approx(np.sqrt((a**2).sum(axis=0).max()), rel=1e-6)
     found = np.concatenate(core.answers(x)) * 2.0**-core.bits
     np.testing.assert_allclose(found, a @ x.ravel(), rtol=1e-6)
 
 
 def test_signed_blocks_are_checked():
     good = {"labels": [0, 0, -1], "signs": [1, -1, 1], "size": 1}
-    assert linear.Strategy([{"kind": "signed", "axes": [good], "weight": 1}], (3,)).norms()[0] == 1
+    assert linear.Strategy([{"kind": "signed", "axes": [good], "weight": 1}], (3,)).norms[0] == 1
     for wrong in ({"signs": [1, 2, 1]}, {"signs": [1, 1]}, {"labels": [0, 1, 0]}, {"labels": [0, 0]}, {"size": "x"}):
         with pytest.raises(Refusal):
             linear.Strategy([{"kind": "signed", "axes": [good | wrong], "weight": 1}], (3,))

@@ -14,7 +14,7 @@ from jostle.noise_laws import Gaussian, Laplace
 from jostle.privacy.kernel.handles import Cube, Exposures, Handle, join_exposures
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed, weighted_stability_of
 from jostle.privacy.mechanisms.additive import Additive
-from jostle.privacy.mechanisms.linear import Block, Strategy
+from jostle.privacy.mechanisms.linear import Block, Strategy, checked
 from jostle.privacy.mechanisms.noise import Noise
 
 if TYPE_CHECKING:
@@ -42,10 +42,10 @@ class StrategyAnswers(Measurement["list[Ints]", Answers]):
 
     @classmethod
     def of(cls, cube: Cube, blocks: Sequence[Block], amount: Amount | None, via: str | None) -> StrategyAnswers:
-        strategy = Strategy(blocks, cube.shape, cube.bits)
+        strategy = checked(blocks, cube.shape, cube.bits)
         if not cube.private:
             return cls(cube, blocks, strategy, None)
-        l1, l2 = strategy.norms()
+        l1, l2 = strategy.norms
         if not l1:
             raise refuse("ValueError", "a strategy that counts no cell measures nothing")
         return cls(cube, blocks, strategy, Additive.fitted(needed(amount), via, cube.measures, l1, l2))
@@ -72,7 +72,7 @@ class StrategyAnswers(Measurement["list[Ints]", Answers]):
         strategy, bits, law = self.strategy, self.strategy.bits + self.cube.bits, None
         measured: tuple[Measured, ...] = ()
         if noise is not None and self.how is not None:
-            l1, l2 = strategy.norms()
+            l1, l2 = strategy.norms
             stability = weighted_stability_of(self.cube)
             reach = stability << self.cube.bits
             ends = np.cumsum([len(a) for a in exact])[:-1]

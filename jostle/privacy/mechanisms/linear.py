@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 MOST_COUNT = 2**31 - 1
 MOST_GROUPS = 2**26
 """Of a block, as many as the largest cube has cells: memory goes by it."""
+KEPT = 2**12
+"""Cells of which strategies are kept."""
 Block = Mapping[str, Any]
 
 
@@ -117,6 +120,7 @@ class Strategy:
         """
         return [block["ratio"] for block in self.blocks]
 
+    @cached_property
     def norms(self) -> tuple[int, float]:
         """The largest ℓ₁ and ℓ₂ norms of a column, in units of 2^-bits."""
         import numpy as np
@@ -178,6 +182,32 @@ class Strategy:
 
         product: NDArray[Any] = matrix @ np.minimum(sums, self._most_cell)
         return product
+
+
+def every_cell(size: int) -> list[Block]:
+    """The strategy that measures each of `size` cells by itself."""
+    return _every_cell(size) if size <= KEPT else _every_cell.__wrapped__(size)
+
+
+def checked(blocks: Sequence[Block], shape: tuple[int, ...], cell_bits: int = 0) -> Strategy:
+    """`blocks` as a strategy; `every_cell` of few cells, which nobody can write to, is looked at once."""
+    size = math.prod(shape)
+    alone = size <= KEPT and blocks is _every_cell(size)
+    return _every_cell_checked(shape, cell_bits) if alone else Strategy(blocks, shape, cell_bits)
+
+
+@lru_cache(maxsize=2**7)
+def _every_cell(size: int) -> list[Block]:
+    import numpy as np
+
+    labels = np.arange(size)
+    labels.setflags(write=False)
+    return [{"kind": "groups", "labels": labels, "size": size, "weight": 1.0}]
+
+
+@lru_cache(maxsize=2**7)
+def _every_cell_checked(shape: tuple[int, ...], cell_bits: int) -> Strategy:
+    return Strategy(_every_cell(math.prod(shape)), shape, cell_bits)
 
 
 def _rounded(weight: Any) -> dict[str, Any]:

@@ -189,7 +189,7 @@ def strategies(v: Values, data: Data) -> list[Fault]:
         return []
     try:
         built = Strategy(blocks, cells.shape)
-        l1, l2 = built.norms()
+        l1, l2 = built.norms
     except REFUSED:
         return []
     before, after = (

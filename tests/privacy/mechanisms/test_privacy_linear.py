@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from jostle.diagnostics import Refusal
-from jostle.privacy.mechanisms.linear import MOST_COUNT, Strategy
+from jostle.privacy.mechanisms.linear import MOST_COUNT, Strategy, checked, every_cell
 
 SHAPE = (3, 4)
 CELLS = 12
@@ -39,7 +39,7 @@ def test_the_norms_are_those_of_the_columns() -> None:
     rng = random.Random(5)
     for _ in range(150):
         strategy = Strategy([random_block(rng) for _ in range(rng.randrange(1, 4))], SHAPE)
-        l1, l2 = strategy.norms()
+        l1, l2 = strategy.norms
         base = np.array([rng.choice([0, 1, 7, 10**6]) for _ in range(CELLS)]).reshape(SHAPE)
         columns = []
         for at in itertools.product(*(range(s) for s in SHAPE)):
@@ -111,3 +111,16 @@ def test_a_hostile_block_is_refused_wherever_it_stands(bad: dict[str, Any]) -> N
 def test_weights_beyond_the_grid_are_refused(weight: float) -> None:
     with pytest.raises(Refusal):
         Strategy([GOOD | {"weight": weight}], SHAPE)
+
+
+def test_every_cell_by_itself_is_checked_once_and_cannot_be_written_to() -> None:
+    blocks = every_cell(CELLS)
+    strategy = checked(blocks, SHAPE)
+    assert checked(blocks, SHAPE) is strategy and checked(blocks, (CELLS,)) is not strategy
+    counts = np.arange(CELLS).reshape(SHAPE)
+    assert strategy.norms[0] == 1 and strategy.bits == 0
+    assert flat(strategy, counts).tolist() == list(range(CELLS))
+    with pytest.raises(ValueError, match="read-only"):
+        blocks[0]["labels"][0] = 1
+    weighted = [dict(blocks[0], weight=[3.0, *[1.0] * (CELLS - 1)])]
+    assert checked(weighted, SHAPE).norms[0] == 3 << checked(weighted, SHAPE).bits

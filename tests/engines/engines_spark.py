@@ -20,6 +20,11 @@ from typing import Any
 from jostle.engine.spark.engine import Spark
 
 RUNNING = "JOSTLE_SPARK"
+QUICK = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.connect.execute.manager.detachedTimeout": "20s",
+}
+"""Settings of a server that is asked much, each time of few rows, and whose clients may be stopped."""
 _KIND = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 
@@ -48,18 +53,19 @@ def started_apache() -> tuple[subprocess.Popen[bytes], str]:
     settings = {"spark.connect.grpc.binding.port": port, "spark.connect.grpc.binding.address": "127.0.0.1",
                 "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": 2, "spark.driver.memory": "1500m",
                 "spark.local.dir": folder, "spark.sql.warehouse.dir": f"{folder}/warehouse"}  # fmt: skip
+    settings |= QUICK
     command = [f"{os.environ['SPARK_HOME']}/bin/spark-submit", "--master", "local[2]", "--class", _KIND]
     command += [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
     quiet = subprocess.DEVNULL
     process = subprocess.Popen([*command, "spark-internal"], cwd=folder, stdout=quiet, stderr=quiet)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     atexit.register(process.terminate)
-    for _ in range(240):
+    for _ in range(1200):
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
                 return process, f"sc://127.0.0.1:{port}"
         time.sleep(0.5)
-    raise TimeoutError("Apache Spark did not start in two minutes")
+    raise TimeoutError("Apache Spark did not start in ten minutes")
 
 
 @cache

@@ -6,7 +6,7 @@ To give it another engine, add a line to `ENGINES`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
@@ -48,12 +48,21 @@ ENGINES: dict[str, Callable[[], Engine]] = {
 
 @dataclass
 class Outcome:
-    """How many plans were asked and meant something to plain Python; what differed, and what was refused by name."""
+    """How many plans were asked and meant something to plain Python; what differed, what was refused by name, and what
+    did not end in the time that it had."""
 
     plans: int = 0
     meant: int = 0
     differences: list[str] = field(default_factory=list)
     refused: Counter[str] = field(default_factory=Counter)
+    unended: list[str] = field(default_factory=list)
+
+    def add(self, other: Outcome) -> None:
+        self.plans += other.plans
+        self.meant += other.meant
+        self.differences += other.differences
+        self.refused += other.refused
+        self.unended += other.unended
 
 
 @dataclass(frozen=True)
@@ -71,43 +80,55 @@ class Case:
 QUESTIONS = ("tally", "tuples", "codes", "vectors", "exact", "records", "rows")
 
 
-def case(key: str, seed: int) -> Case:
-    draw = Draw(key, seed)
+def case(key: str, seed: int, *, shallow: bool = False) -> Case:
+    draw = Draw(key, seed, shallow=shallow)
     plan = draw.plan()
     schema = schema_of(plan)
     parts = draw.keys(schema), draw.terms(schema), draw.of(draw.any(), schema, 2), draw.of("number", schema, 2)
     return Case(plan, *parts, draw.random.choice(QUESTIONS))
 
 
-def run(name: str, seeds: range) -> Outcome:
+def run(name: str, seeds: Iterable[int]) -> Outcome:
     """Asks an engine, DuckDB and plain Python the same."""
-    outcome, reference, engine = Outcome(), DuckDb(), ENGINES[name]()
+    total = Outcome()
+    for one in outcomes(name, seeds):
+        total.add(one)
+    return total
+
+
+def outcomes(
+    name: str, seeds: Iterable[int], *, shallow: bool = False, asks: Callable[[int, str], None] = lambda *_: None
+) -> Iterator[Outcome]:
+    """What each plan came to; `asks` is told the seed, and who is asked next."""
+    reference, engine = DuckDb(), ENGINES[name]()
     try:
         key = reference.open(table(), public=True).key
         theirs = engine.open(table(), public=True).key
         scans = _Scans(reference)
         for seed in seeds:
-            outcome.plans += 1
-            known = case(key, seed)
+            one = Outcome(plans=1)
+            known = case(key, seed, shallow=shallow)
+            asks(seed, "DuckDB")
             expected = answers(reference, known)
             plain = _plain(known, scans)
-            outcome.meant += plain is not None
+            one.meant = int(plain is not None)
             if plain is not None and plain != expected:
-                outcome.differences.append(f"seed {seed}: DuckDB and plain Python: {expected} {plain}")
+                one.differences.append(f"seed {seed}: DuckDB and plain Python: {expected} {plain}")
+            asks(seed, name)
             try:
-                said = answers(engine, case(theirs, seed))
+                said = answers(engine, case(theirs, seed, shallow=shallow))
             except Refusal as refusal:
                 if " cannot " in refusal.first.message:
-                    outcome.refused[refusal.first.message] += 1
+                    one.refused[refusal.first.message] += 1
                 else:
-                    outcome.differences.append(f"seed {seed}: {name}: {refusal.first.message}")
-                continue
-            if said != expected:
-                outcome.differences.append(f"seed {seed}: {name} and DuckDB: {said} {expected}")
+                    one.differences.append(f"seed {seed}: {name}: {refusal.first.message}")
+            else:
+                if said != expected:
+                    one.differences.append(f"seed {seed}: {name} and DuckDB: {said} {expected}")
+            yield one
     finally:
         engine.close()
         reference.close()
-    return outcome
 
 
 def answers(engine: Engine, asked: Case) -> tuple[Any, Any]:

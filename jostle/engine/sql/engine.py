@@ -150,6 +150,8 @@ class SqlEngine(ABC):
 
         relation = self.relation(plan, (expr,))
         values, counts = self.columns(relations.tally(relation, expr))
+        there = np.asarray(counts) > 0
+        values, counts = np.ma.getdata(values)[there], np.asarray(counts)[there]
         kind = kind_of(expr, relation.schema)
         if kind in ("date", "time"):
             moments = np.array([moment_of(kind, value) for value in np.asarray(values).tolist()], dtype=object)
@@ -163,7 +165,7 @@ class SqlEngine(ABC):
         each (int64), in order."""
         import numpy as np
 
-        rows = self.fetch(relations.tuples(self.relation(plan, exprs), exprs))
+        rows = [r for r in self.fetch(relations.tuples(self.relation(plan, exprs), exprs)) if None not in r]
         return [tuple(map(groups.plain, row[:-1])) for row in rows], np.array([r[-1] for r in rows], dtype=np.int64)
 
     def records(self, plan: Plan) -> list[tuple[Any, ...]]:

@@ -65,11 +65,11 @@ def _exact_term(source: Relation, term: Exact, value: str) -> str:
 
 
 def mode(source: Relation, keys: tuple[Key | RowExpr, ...], expr: RowExpr) -> str:
-    """Key columns, then the most frequent value, the smallest of those that tie."""
+    """Key columns, then the most frequent value, the smallest of those that tie; NULL where all are missing."""
     rows = source.rows()
     inner, tests, names = _exact_keys(rows, source.schema, keys)
     inner.append(f"{rows.value(expr)} AS v")
-    counted = aggregate([*names, "v"], ["count(*) AS n"], inner, [*tests, "v IS NOT NULL"], rows.over(source.sql))
+    counted = aggregate([*names, "v"], ["count(v) AS n"], inner, tests, rows.over(source.sql))
     part = f"PARTITION BY {', '.join(names)} " if names else ""
     ranked = f"SELECT *, row_number() OVER ({part}ORDER BY n DESC, v) AS place FROM {subquery(counted)}"
     return f"SELECT {', '.join([*names, 'v'])} FROM {subquery(ranked)} WHERE place = 1"

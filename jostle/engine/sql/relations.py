@@ -21,7 +21,6 @@ from jostle.engine.sql.terms import check_number, counted, fixed_term
 from jostle.plan.kinds import Schema, domain_kind, kind_of
 from jostle.plan.plan import (
     WEIGHT_BITS,
-    Apply,
     Bound,
     Column,
     Count,
@@ -325,7 +324,7 @@ def group(source: Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> G
     for name, key in zip(names, keys, strict=True):
         items.append(f"{words[name][0] if name in words else key_value(rows, key, source.schema)} AS {name}")
         test = None if name in words else key_test(rows, name, key, source.schema)
-        if test and isinstance(key.values, range) and isinstance(key.expr, Apply):
+        if test and _calculated(source, key):
             inside[name] = f"CASE WHEN {test} THEN {name} END AS {name}"
         elif test:
             tests.append(test)
@@ -342,6 +341,12 @@ def group(source: Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> G
         shown = [f"{words[name][1]} AS {name}" if name in words else name for name in names]
         query = f"SELECT {', '.join([*shown, *(f'a{i}' for i in range(len(terms)))])} FROM {subquery(query)}"
     return Grouped(query, wide)
+
+
+def _calculated(source: Relation, key: Key) -> bool:
+    """Whether a key is made of other columns, which may have been calculated themselves: a database that tests it where
+    they are read writes all of them out, as often as each is mentioned in the next."""
+    return not isinstance(key.expr, Column) or source.columns[key.expr.name].raw is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -439,12 +444,11 @@ def vectors(source: Relation, exprs: tuple[RowExpr, ...]) -> str:
 
 
 def tuples(source: Relation, exprs: tuple[RowExpr, ...]) -> str:
-    """The different combinations of values, none of them missing, and how many rows have each, in order."""
+    """The different combinations of values, also of missing ones, and how many rows have each, in order."""
     rows = source.rows()
     names = [f"v{i}" for i in range(len(exprs))]
     inner = [f"{rows.value(expr)} AS {name}" for expr, name in zip(exprs, names, strict=True)]
-    tests = [f"{name} IS NOT NULL" for name in names]
-    counted = aggregate(names, ["count(*) AS n"], inner, tests, rows.over(source.sql))
+    counted = aggregate(names, ["count(*) AS n"], inner, [], rows.over(source.sql))
     return f"{counted} ORDER BY {', '.join(names)}"
 
 
@@ -459,6 +463,7 @@ def records(source: Relation) -> str:
 
 
 def tally(source: Relation, expr: RowExpr) -> str:
+    """The different values, in order, and how many rows have each; of the missing ones none has."""
     rows = source.rows()
     inner = f"SELECT {rows.value(expr)} AS v FROM {subquery(rows.over(source.sql))}"
-    return f"SELECT v, count(*) AS n FROM {subquery(inner)} WHERE v IS NOT NULL GROUP BY v ORDER BY v"
+    return f"SELECT v, count(v) AS n FROM {subquery(inner)} GROUP BY v ORDER BY v"

@@ -65,7 +65,7 @@ SPARK = Dialect(
     name="Spark",
     double="DOUBLE", text="STRING", wide="DECIMAL(38,0)", tiny="TINYINT",
     digits="({0}D)", quoted=quoted,
-    finite=f"(abs({{0}}) <= {_LARGEST})",
+    finite=f"(abs({{0}}) <= {_LARGEST})", known_finite="NOT isnan({0} - {0})",
     whole=f"CAST({_LONG} AS BIGINT)",
     whole_wide=f"(CAST({_HIGH} AS DECIMAL(38,0)) * {2**40} + CAST(CAST({_LOW} AS BIGINT) AS DECIMAL(38,0)))",
     floor=f"coalesce(CAST(floor({_WHOLE}) AS DOUBLE), {{0}})",

@@ -52,6 +52,7 @@ class Dialect:
 
     # Doubles. An operand may be NaN or infinite where nothing is said, and so may a result.
     finite: str  # whether a double is neither NaN nor infinite; NULL or FALSE for NULL
+    known_finite: str = ""  # the same of what is not NULL; empty where two doubles are compared as fast
     between: str = "{0} BETWEEN {1} AND {2}"  # whether a double is, the lower end first; NaN is not
     whole: str  # a whole double as a BIGINT, NULL where it is beyond 64 bits
     whole_wide: str  # the same in the wide type, of whole doubles below 2^81 in size

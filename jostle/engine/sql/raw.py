@@ -16,6 +16,7 @@ from jostle.language.operations import COMPARISONS
 from jostle.plan.domains import Categories, Integer, Real
 from jostle.plan.plan import Apply, Column, Constant, Key, RowExpr
 
+_LARGEST = 1.7976931348623157e308
 _GROUPED = WHOLE | {"BOOLEAN", "VARCHAR"}
 _FEW = 2**12  # listed groups: raw cells that are as described have about as many values
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
@@ -52,8 +53,10 @@ def _word(d: Dialect, raw: Raw, word: str) -> str:
 
 
 def _number(d: Dialect, raw: Raw, op: str, value: float) -> str:
-    """How a finite number compares with one that lies between the described ends: beyond them it does as the end
-    does."""
+    """How a number compares with one that lies between the described ends: beyond them it does as the end does.
+
+    What is not finite is none. NaN is larger than all numbers, so of each comparison one end is left to be tested.
+    """
     if not isinstance(raw.domain, Integer | Real) or not math.isfinite(value):
         return ""
     low, high = raw.domain.low, raw.domain.high
@@ -67,7 +70,10 @@ def _number(d: Dialect, raw: Raw, op: str, value: float) -> str:
     if raw.kind not in FLOATS or isinstance(raw.domain, Integer):
         return ""
     test = f"{raw.alias} {sign} {d.number(value)}"
-    return f"({test})" if op == "==" else f"({test} AND {d.finite.format(raw.alias)})"
+    if op == "==":
+        return f"({test})"
+    end = f"<= {d.number(_LARGEST)}" if op[0] == ">" else f">= {d.number(-_LARGEST)}"
+    return f"({test} AND {d.known_finite.format(raw.alias) or f'{raw.alias} {end}'})"
 
 
 def word_places(rows: RowSql, key: Key, name: str) -> tuple[str, str] | None:

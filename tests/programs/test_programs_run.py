@@ -90,6 +90,16 @@ def test_effect(tmp_path: Path) -> None:
     assert 1.99 < float(result.budget["people"]["epsilon"]["spent"]) <= 2
 
 
+def test_best(tmp_path: Path) -> None:
+    """Two choices that ship, within what they were trained on, and quantiles, for ε 1 in all."""
+    result = run("best.jst", tmp_path)
+    told = {event.name: event.fields for event in result.trace if event.kind == "choice"}
+    assert told.keys() == {"best_histogram", "best_classifier"}
+    assert all("outside" not in fields["why"] for fields in told.values())
+    assert len(result["of_age"]) == 64 and list(result["tenths"]) == sorted(result["tenths"])
+    assert float(result.budget["people"]["epsilon"]["spent"]) == pytest.approx(1, abs=1e-9)
+
+
 def test_survey(tmp_path: Path) -> None:
     """Twelve tables, none with a larger error than alone with a twelfth of ε, and half as large on average."""
     result = run("survey.jst", tmp_path)

@@ -129,7 +129,7 @@ def test_error_covers_the_noise(name: str) -> None:
     ("epsilon 9", "epsilon 3"), ("epsilon 9, delta 1e-5", "epsilon 3 delta 1e-6"), ("rho 9", "rho 1"),
 ])  # fmt: skip
 def test_each_spends_its_allotment_under_every_budget(budget: str, amount: str) -> None:
-    for call in (*ASKED.values(), 'top_k(t, "kind", 2)'):
+    for call in (*ASKED.values(), 'top_k(t, "kind", 2)', 'quantiles(t, "y", [0.2, 0.8])'):
         result = ask(f"{call} with {amount}", f"protecting rows budget {budget}")
         assert result.ok, (call, result.diagnostics)
         spent = result.budget["t"]
@@ -150,6 +150,18 @@ def test_the_most_frequent_values_are_found_and_paid_for_alone() -> None:
     # a count of the three costs half of ε 500: noise of scale 1/250
     assert list(result["a"]["n"]) == pytest.approx([n for _, n in first], abs=1)
     assert float(result.budget["t"]["epsilon"]["spent"]) == pytest.approx(500, abs=1e-6)
+
+
+def test_quantiles_are_near_theirs_and_never_cross() -> None:
+    """Fifteen are four levels; at ε 100 for each the noise of a rank is below one row, and an answer has few digits."""
+    shares = [i / 16 for i in range(1, 16)]
+    result = ask(f'quantiles(t, "y", {[0.5, *shares]}) with epsilon 400', "protecting rows budget epsilon 400")
+    assert result.ok, result.diagnostics
+    middle, *values = result["a"]
+    assert values == sorted(values) and middle == values[7]
+    ranks = [(FRAME["y"] <= value).mean() for value in values]
+    np.testing.assert_allclose(ranks, shares, atol=0.01)
+    assert float(result.budget["t"]["epsilon"]["spent"]) == pytest.approx(400, abs=1e-6)
 
 
 def test_totals_are_those_of_the_cells() -> None:
@@ -190,6 +202,7 @@ def test_a_person_counts_for_as_many_rows_as_are_kept() -> None:
     ('crosstab(t, "kind", "kind")', "named once"), ('crosstab(t, "kind", "x")', "`x` is real"),
     ('linear_regression(t, "y", ["x", "y"])', "named once"), ('correlation(t, "x", "x")', "named once"),
     ('logistic_regression(t, "arm", ["x", "x"])', "named once"),
+    ('quantiles(t, "kind", [0.5])', "of numbers"), ('quantiles(t, "y", [0.5, 1.5])', "from 0 to 1"),
 ])  # fmt: skip
 def test_what_cannot_be_asked_costs_nothing(call: str, said: str) -> None:
     result = ask(f"{call} with epsilon 1", "protecting rows budget epsilon 1")

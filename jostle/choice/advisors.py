@@ -32,10 +32,15 @@ from jostle.version import __version__
 
 
 class Advisor:
-    """The value of `advisor(…)`: a ChoiceMaker, called with the arguments of `call` after its first."""
+    """The value of `advisor(…)`: a ChoiceMaker, called with the arguments of `call` after its first.
 
-    def __init__(self, choice: ChoiceMaker, call: Any, version: int, epsilons: tuple[float, ...], ships: bool) -> None:
-        self.choice, self.call, self.version, self.epsilons = choice, call, version, epsilons
+    What a training draws is seeded from `seeds`, which stay while features and models are compared; "": from the key.
+    """
+
+    def __init__(
+        self, choice: ChoiceMaker, call: Any, version: int, epsilons: tuple[float, ...], seeds: str, ships: bool
+    ) -> None:
+        self.choice, self.call, self.version, self.epsilons, self.seeds = choice, call, version, epsilons, seeds
         if ships:
             choice.shipped = self.policy
 
@@ -83,7 +88,7 @@ class Advisor:
         return _policy(self.path, self.key)
 
     def train(self, interp: Interpreter, workers: int | None = None, progress: Any = None) -> Policy:
-        """Trains the policy anew, for all amounts that it is to serve. The key is the seed of everything drawn.
+        """Trains the policy anew, for all amounts that it is to serve. All is drawn from `seeds`.
 
         Returns the same policy whatever the number of `workers` is.
         """
@@ -92,7 +97,7 @@ class Advisor:
         choice = self.choice
         bench, epsilon = training_setting(choice.bench(interp), choice.model, 1.0)
         table = train(
-            bench, epsilon, choice.share, progress, key=self.key, workers=choice.workers or workers,
+            bench, epsilon, choice.share, progress, key=self.seeds or self.key, workers=choice.workers or workers,
             epsilons=self.epsilons,
         )  # fmt: skip
         return decide(_rounded(table), choice.model, bench.predicts)
@@ -100,7 +105,8 @@ class Advisor:
     def write(self, policy: Policy, path: Path) -> Path | None:
         """Writes a policy as it ships, with the version of the library, how it is made, and what `explain` shows."""
         about = {
-            "library": __version__, "made": f"python -m jostle.train {self.name}", "seeds": "drawn from the key",
+            "library": __version__, "made": f"python -m jostle.train {self.name}",
+            "seeds": f"drawn from {self.seeds or 'the key'}",
             "explained": explain(policy).splitlines(),
         }  # fmt: skip
         return write_policy(path, self.key, policy, about)
@@ -124,7 +130,7 @@ def _policy(path: Path, key: str) -> Policy | None:
 
 
 @builtin
-def _advisor(choice: Any, call: Any, *, version: Any = 1.0, epsilons: Any = None) -> Advisor:
+def _advisor(choice: Any, call: Any, *, version: Any = 1.0, epsilons: Any = None, seeds: Any = "") -> Advisor:
     _check_choice("advisor", choice)
     if not isinstance(call, (Function, Builtin)):
         raise refuse(
@@ -134,7 +140,7 @@ def _advisor(choice: Any, call: Any, *, version: Any = 1.0, epsilons: Any = None
     amounts = tuple(map(float, epsilons)) if is_sequence(epsilons) and all(map(is_number, epsilons)) else ()
     if not is_number(version) or (epsilons is not None and not (amounts and min(amounts) > 0)):
         raise refuse("ValueError", "the version of an advisor is a number, and its epsilons are a list of amounts")
-    return Advisor(choice, call, int(version), amounts, True)
+    return Advisor(choice, call, int(version), amounts, str(seeds), True)
 
 
 @builtin
@@ -142,10 +148,11 @@ def _retrained(choice: Any, on: Any, *, at: Any) -> Advisor | ChoiceMaker:
     """`retrained(best_histogram, on = mine)`: the same choice, which learns from `mine` at its first call."""
     interp, _ = at
     if isinstance(choice, Advisor):
-        return Advisor(choice.choice.retrained(interp, on), choice.call, choice.version, choice.epsilons, False)
+        again = choice.choice.retrained(interp, on)
+        return Advisor(again, choice.call, choice.version, choice.epsilons, choice.seeds, False)
     _check_choice("retrained", choice)
-    again: ChoiceMaker = choice.retrained(interp, on)
-    return again
+    alone: ChoiceMaker = choice.retrained(interp, on)
+    return alone
 
 
 def _check_choice(what: str, choice: Any) -> None:

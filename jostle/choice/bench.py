@@ -53,6 +53,10 @@ class Bench(Protocol):
         """The multiples of the given data to train at, 1.0 among them."""
         ...
 
+    def epsilons(self, database: int, grid: tuple[float, ...]) -> tuple[float, ...]:
+        """Those of `grid` that the data set is run at."""
+        ...
+
     def instance(self, database: int, scale: float, seed: int) -> Any:
         """The data set resampled to `scale` times its size; 1.0 gives it as it is."""
         ...

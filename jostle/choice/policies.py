@@ -27,8 +27,9 @@ CHEAP = 0.003
 """A share of epsilon that costs less than anyone would notice: 0.3 % of the error."""
 
 NO_WORSE = 0.01
-"""A policy that pays may be worse than the single best option, at any size of data, by 1 % of the error or by twice its
-share, whichever is more."""
+"""A policy that pays may be worse than the single best option, at a size of data, by what it is better on the whole and
+1 % of the error or twice its share, whichever is more. More is asked of nobody: of many sizes one is always worse by
+chance, and a look whose cost is lost where rows are few must not be forgone where it saves much."""
 
 FOLDS = 24
 """Of more data sets several are left out at a time: a fit without each of a hundred tells hardly more."""
@@ -225,7 +226,9 @@ def _winner(
     loss = [_loss(float(one.mean()), scale) for one in losses]
     named = f"its {'error' if scale.logarithmic else 'regret'}"
     free = [k for k, candidate in enumerate(all_) if candidate.share == 0]
-    safe = [k for k, c in enumerate(all_) if c.share > 0 and (sized[k] <= sized[0] + max(NO_WORSE, 2 * c.share)).all()]
+    gains = [max(0.0, float((losses[0] - one).mean())) for one in losses]
+    bars = [sized[0] + gain + max(NO_WORSE, 2 * c.share) for c, gain in zip(all_, gains, strict=True)]
+    safe = [k for k, c in enumerate(all_) if c.share > 0 and (sized[k] <= bars[k]).all()]
     left, cheap = [*free, *safe], [k for k in safe if all_[k].share <= CHEAP]
     best = min(left, key=lambda k: (float(losses[k].mean()), k))
     for k in (k for k in left if k < best):
@@ -233,7 +236,7 @@ def _winner(
             look = min(cheap, key=lambda one: (float(losses[one].mean()), one), default=k)
             if losses[look].mean() < losses[k].mean() and not all_[k].learned:
                 why = f"{named} is {loss[look]}; with the {SINGLE_BEST} option it is {loss[k]}, and looking costs "
-                return look, f"{why}next to nothing, and is no worse at any size of data"
+                return look, f"{why}next to nothing, and is hardly worse at any size of data"
             than = "and costs more" if all_[k].share < all_[best].share else "and is less simple"
             return k, f"{named} is {loss[k]}; with {all_[best].name} it is {loss[best]}, which is within chance, {than}"
     why = f"{named} on data sets left out is {loss[best]}; with the {SINGLE_BEST} option it is {loss[0]}, "

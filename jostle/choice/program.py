@@ -31,7 +31,9 @@ SCALES = (0.1, 1.0, 10.0)
 """The multiples of its own size at which counted data are trained on."""
 
 SIZES = "sizes"
-"""The field of a training record that names numbers of rows to train at instead; `NAME` is what reports call it."""
+"""The field of a training record that names numbers of rows to train at instead; `AMOUNTS` names which of
+several amounts it is run at, `NAME` what reports call it."""
+AMOUNTS = "epsilons"
 NAME = "name"
 
 
@@ -69,7 +71,15 @@ class ProgramBench:
         if not rows:
             return (1.0,)
         sizes = data.get(SIZES) if isinstance(data, dict) else None
-        return SCALES if sizes is None else tuple(size / rows for size in _sizes(sizes))
+        return SCALES if sizes is None else tuple(
+            size / rows for size in _numbers(SIZES, sizes, "numbers of rows", 1)
+        )
+
+    def epsilons(self, database: int, grid: tuple[float, ...]) -> tuple[float, ...]:
+        """All of `grid`, or those of it that a training record's field `epsilons` names."""
+        data = self._parts.databases[database]
+        named = data.get(AMOUNTS) if isinstance(data, dict) else None
+        return grid if named is None else tuple(e for e in grid if e in _numbers(AMOUNTS, named, "amounts", 0))
 
     def _rows(self, data: Any) -> float:
         """The rows of the first cube in a training record; 0 where there is none or it is empty."""
@@ -168,14 +178,14 @@ def _names_of(databases: Sequence[Any]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _sizes(value: Any) -> list[float]:
-    sizes = list(value) if is_sequence(value) or isinstance(value, JSet) else []
-    if not sizes or not all(is_number(size) and 1 <= size <= 1e12 for size in sizes):
+def _numbers(field: str, value: Any, what: str, least: float) -> list[float]:
+    numbers = list(value) if is_sequence(value) or isinstance(value, JSet) else []
+    if not numbers or not all(is_number(number) and least <= number <= 1e12 for number in numbers):
         raise refuse(
-            "ValueError", f"`{SIZES}` of a training record is a list of numbers of rows",
-            help=f"such as `{{database: d, queries: q, {SIZES}: [1000, 100000]}}`",
+            "ValueError", f"`{field}` of a training record is a list of {what}",
+            help=f"such as `{{database: d, queries: q, {field}: [1, 1000]}}`",
         )  # fmt: skip
-    return sorted({float(size) for size in sizes})
+    return sorted({float(number) for number in numbers})
 
 
 @contextmanager

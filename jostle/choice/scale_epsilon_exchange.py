@@ -42,6 +42,9 @@ class ExchangedBench:
         more = {float(f"{scale * factor:.12g}") for scale in own for factor in FACTORS}
         return tuple(sorted(s for s in more if s in own or s * rows >= LEAST))
 
+    def epsilons(self, database: int, grid: tuple[float, ...]) -> tuple[float, ...]:
+        return self._bench.epsilons(database, grid)
+
     def instance(self, database: int, scale: float, seed: int) -> Any:
         return self._bench.instance(database, scale, seed)
 

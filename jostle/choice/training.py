@@ -31,6 +31,9 @@ FIRST = 3
 BEHIND = 3.0
 """After `FIRST` runs an option whose score is behind the leader's by more than `BEHIND` standard errors of their paired
 differences is not run again: how far behind it is need not be known as well."""
+SMALL = 0.05
+"""A look at no more than this share of epsilon makes an error larger by 1 / (1 − share), the most that less of epsilon
+does; runs would tell it from chance only if there were thousands."""
 DRAWS = 3
 
 
@@ -63,9 +66,9 @@ def train(
     exact.
 
     `share`: of epsilon for the private features, in (0, 1); None tries `SHARES`. Options run with all of epsilon,
-    and `FIRST` times with 1 − share of it (1 − 0.1 where shares compete; others are read off between the two), with
-    the same seeds. `repeats` runs of each option that stays with the leader are averaged, features are measured
-    `draws` times an instance.
+    and `FIRST` times with 1 − share of it (1 − 0.1 where shares compete; others are read off between the two), by
+    the same seeds; errors after a look at `SMALL` or less are reckoned. `repeats` runs of an option that is with the
+    leader are averaged, features are measured `draws` times an instance.
     `progress(done, total)` counts instances. `workers`: processes; None lets the amount of work decide.
     """
     settings = settings_of(bench, share, epsilon is None)
@@ -121,7 +124,8 @@ def _runs(bench: Bench, table: RunTable, database: int, scale: float) -> list[Ru
     place = (table.key, database, bench.database_names[database], repr(scale))
     instance = bench.instance(database, scale, seed(*place, "instance"))
     runs = []
-    for epsilon in table.epsilons or (None,):
+    amounts: tuple[float | None, ...] = bench.epsilons(database, table.epsilons) if table.epsilons else (None,)
+    for epsilon in amounts:
         here = (*place, repr(epsilon))
         utilities = _utilities(bench, table, instance, epsilon, here)
         features = tuple(_feature_samples(bench, table, instance, epsilon, s, here) for s in table.settings)
@@ -144,16 +148,19 @@ def _utilities(
     first = range(min(FIRST, table.repeats))
     whole = [runs(option, 1.0, first) for option in options]
     means = [[_mean(values) for values in whole]]
-    staying = _with_the_leader(whole) if len(first) < table.repeats else []
+    staying = with_the_leader(whole) if len(first) < table.repeats else []
     for option in staying:
         means[0][option] = _mean(whole[option] + runs(option, 1.0, range(len(first), table.repeats)))
     for level in table.levels[1:]:
+        if level >= 1 - SMALL and all(mean < 0 for mean in means[0]):
+            means.append([mean / level for mean in means[0]])
+            continue
         less = [_mean(runs(option, level, first)) for option in options]
         means.append([_carried(means[0][o], _mean(whole[o]), less[o]) for o in options])
     return tuple(map(tuple, means))
 
 
-def _with_the_leader(runs: list[list[float]]) -> list[int]:
+def with_the_leader(runs: list[list[float]]) -> list[int]:
     """The options that are not behind the one with the best mean score, by their paired runs; all where some failed."""
     import numpy as np
 

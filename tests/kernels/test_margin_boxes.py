@@ -98,8 +98,12 @@ def test_variances_and_the_posterior_are_those_of_dense_algebra(labels: np.ndarr
         a = np.concatenate([a, strategy[1]["matrix"]])
     covariance = 2 * 3.0**2 * np.linalg.inv(a.T @ a)
     np.testing.assert_allclose(seen.diagonal(), np.diag(covariance))
-    rows = np.random.default_rng(3).normal(size=(5, blocks))
-    np.testing.assert_allclose(seen.variance_of(rows, np.arange(blocks)), np.diag(rows @ covariance @ rows.T))
+    n, share = np.bincount(labels).astype(float), np.arange(1, 16) / 16
+    inside = [np.bincount(labels[: 16 * side], minlength=blocks) for side in range(1, 16)]
+    rows = (np.array(inside) - share[:, None] * n) / n
+    one, sums = 1 / (n**2 * seen.own), seen.half / (n * seen.own)
+    variances = 2 * 3.0**2 * smoothing._variances(labels.reshape(x.shape), share, one, sums)
+    np.testing.assert_allclose(variances, np.diag(rows @ covariance @ rows.T), atol=1e-9)
     np.testing.assert_allclose(seen.z, np.linalg.lstsq(a, np.concatenate(answers), rcond=None)[0])
 
     boxes = (np.arange(256) // 64).astype(np.int64)

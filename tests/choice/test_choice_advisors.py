@@ -133,6 +133,17 @@ n = own(histogram(people, x = age)) with epsilon 2
     assert called(text)["policy"] != "single best"
 
 
+def test_a_training_record_names_the_amounts_that_it_is_run_at() -> None:
+    text = OWN.replace("sizes: [20, 2000]}", "sizes: [20, 2000], epsilons: [1]}")
+    opened, own = session(text)
+    assert own.choice.bench(opened._interp).epsilons(0, own.epsilons) == (1.0,)
+    opened, own = session()
+    assert own.choice.bench(opened._interp).epsilons(0, own.epsilons) == (0.1, 1.0)
+    opened, own = session(text.replace("epsilons: [1]}", "epsilons: [-1]}"))
+    with pytest.raises(Refusal, match="`epsilons` of a training record is a list of amounts"):
+        own.choice.bench(opened._interp).epsilons(0, own.epsilons)
+
+
 def test_explain_and_evaluate_read_what_ships(shipped: Path) -> None:
     opened, _ = session(OWN + "text = explain(own)\nhow = own.evaluate()\nruns = own.runs()\n")
     assert opened.names()["text"].splitlines() == json.loads(shipped.read_text())["explained"]

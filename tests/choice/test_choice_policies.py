@@ -82,6 +82,14 @@ def test_the_cost_of_features_is_charged() -> None:
     assert learn(bench, model=tree(), share=0.2, epsilon=1.0, store=None).share == 0.2
 
 
+def test_after_a_very_small_look_errors_are_reckoned() -> None:
+    power = {"A": lambda n, e: n / e**3, "B": lambda n, e: 2 * n / e}
+    run = train(FakeBench((10.0, 20.0), power, jitter=0.0), 1.0, 0.005).runs[0]
+    assert run.utilities[1] == pytest.approx([u / 0.995 for u in run.utilities[0]])
+    run = train(FakeBench((10.0, 20.0), power, jitter=0.0), 1.0, 0.01).runs[0]
+    assert run.utilities[1][0] == pytest.approx(run.utilities[0][0] / 0.99**3)
+
+
 def test_shares_are_read_off_between_two_levels_as_a_power_of_epsilon() -> None:
     power = {"A": lambda n, e: n / e**1.5, "B": lambda n, e: 2 * n / e}
     table = train(FakeBench((10.0, 20.0), power, jitter=0.0), 1.0)

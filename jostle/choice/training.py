@@ -32,8 +32,8 @@ BEHIND = 3.0
 """After `FIRST` runs an option whose score is behind the leader's by more than `BEHIND` standard errors of their paired
 differences is not run again: how far behind it is need not be known as well."""
 SMALL = 0.005
-"""After a look at no more than this share of epsilon an error is taken to be larger by 1 / (1 − share), as noise is; runs
-would tell that from chance only if there were many thousands."""
+"""After a look at no more than this share of epsilon an error is taken to be larger by 1 / (1 − share), as noise is:
+runs would tell that from chance only if there were many thousands."""
 DRAWS = 3
 
 

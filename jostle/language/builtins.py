@@ -262,7 +262,7 @@ row("MkModel", "function", "A function of the training table as a model.", reads
 row("tree", "depth = 3, min_leaf = none, exchange = false", "The model of one regression tree for each option.")
 row("regret_tree", "depth = 3, min_leaf = none, exchange = false", "The model of one tree that is split by regret.")
 row("forest", "depth = 4, min_leaf = none, trees = 15, exchange = false", "The model of many trees for each option.")
-row("advisor", "choice, call, *, version = 1, epsilons = none",
+row("advisor", "choice, call, *, version = 1, epsilons = none, seeds = \"\"",
     "A choice that ships trained, called like a function.", Gives.ADVISOR, HANDLES)  # fmt: skip
 row("retrained", "choice, on", "The same choice, to be trained on other public data.", Gives.ADVISOR, HANDLES)
 row("whole", "algorithm, data", "Whole runs of an algorithm, to train the choices inside it on.", reads=HANDLES)

@@ -30,6 +30,12 @@ class Modules:
         self._loaded: dict[str, Module] = {}
         self._loading: set[str] = set()
 
+    def afresh(self) -> Modules:
+        """The same modules, parsed already and to be run anew."""
+        other = Modules(self._translate)
+        other._trees = self._trees
+        return other
+
     def library(self) -> list[str]:
         return sorted(p.stem for p in resources.folder("stdlib").glob("*.jst"))
 

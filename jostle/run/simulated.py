@@ -63,10 +63,13 @@ def simulated(interp: Any, node: n.Private, kind: str, measure: Measure, unit: U
 def simulated_rows(interp: Any, node: n.Private, schema: Schema, told: dict[str, Domain], seed: int) -> str:
     """The engine's key of rows that stand in for those of a private table: what is bound to its name, or made up.
 
-    `told` are the columns that tell whose a row is.
+    `told` are the columns that tell whose a row is. Where no rows are to be made up none are opened, and none can be
+    read.
     """
     from jostle.simulate import rows_of
 
+    if not interp.made_up_rows:
+        return ""
     public = interp.bound.get(node.name)
     rows = files_of(interp, public, node.source.span) if is_paths(public) else public
     if rows is None:

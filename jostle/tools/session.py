@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import date
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jostle import resources
 from jostle.diagnostics import Diagnostic, Refusal, refuse
@@ -20,63 +19,23 @@ from jostle.syntax import nodes as n
 from jostle.tools.depth import deep, with_room
 from jostle.tools.files import read_program
 from jostle.tools.first_budget import first_budget
-from jostle.tools.pythonic import to_python
+from jostle.tools.result import Result
 from jostle.tools.settings import need_settings
 from jostle.version import __version__
 
 if TYPE_CHECKING:
     from jostle.check.cost import Cost
     from jostle.engine.base import Engine
+    from jostle.privacy.kernel.kernel import Kernel
     from jostle.privacy.ledger.registered import Clauses
     from jostle.run.interpreter import Interpreter
     from jostle.run.scope import Scope
     from jostle.tools.dry_run import DryRun
-    from jostle.trace.pictures import Picture
 
+__all__ = ["Result", "Session", "deep"]
+
+I = TypeVar("I", bound="Interpreter")
 _LINES = 200  # printed lines that an event of a run holds
-
-
-@dataclass
-class Result:
-    """The result of a run: released values, the budget of every source, diagnostics, events, printed lines."""
-
-    ok: bool
-    values: dict[str, Any] = field(repr=False)
-    budget: dict[str, dict[str, dict[str, str]]]
-    diagnostics: tuple[Diagnostic, ...]
-    events: list[Event] = field(repr=False)
-    output: list[str] = field(repr=False)
-
-    @property
-    def trace(self) -> list[Event]:
-        return self.events
-
-    @property
-    def released(self) -> dict[str, Any]:
-        """The released values by name: numbers, arrays for vectors and lists of numbers, pandas frames for groups."""
-        return {name: to_python(value) for name, value in self.values.items()}
-
-    def released_json(self) -> dict[str, Any]:
-        from jostle.run.values import plain
-
-        return {name: plain(value) for name, value in self.values.items()}
-
-    def margins(self) -> dict[str, Any]:
-        """For each released value whose noise is known, its 95 % `error`, `low` and `high`, in the value's form."""
-        from jostle.run.margins import margins
-
-        told = {name: margins(value) for name, value in self.values.items()}
-        return {name: one for name, one in told.items() if one is not None}
-
-    def __getitem__(self, name: str) -> Any:
-        return to_python(self.values[name])
-
-    @property
-    def pictures(self) -> list[Picture]:
-        """The pictures of the program, in order; each shows itself in a notebook, and `save`s itself as a file."""
-        from jostle.trace.pictures import pictures
-
-        return pictures(self.events)
 
 
 class Session:
@@ -123,24 +82,31 @@ class Session:
     @cached_property
     def _interp(self) -> Interpreter:
         """Made when something first runs: a check needs neither the engine nor the kernel."""
-        import jostle.choice.advisors
-        import jostle.choice.bootstrap
-        import jostle.run.library  # noqa: F401 (they implement built-ins)
         from jostle.choice.maker import maker
-        from jostle.engine.choice import engine_at
         from jostle.privacy.kernel.kernel import Kernel
         from jostle.privacy.ledger.ledger import Ledger
         from jostle.run.interpreter import Interpreter
-        from jostle.run.registry import base_scope
 
-        engine = engine_at(self._engine, self._memory, environment=self._simulate is None)
-        interp = Interpreter(
-            Kernel(engine, self._stream), base_scope(),
-            load_module=lambda path, span: self._modules.load(interp, path, span),
-            choose=maker(self._progress), out=self._print,
-        )  # fmt: skip
+        interp = self._made(lambda engine, stream: Kernel(engine(), stream), Interpreter, maker(self._progress))
         interp.kernel.ledger = Ledger(self._ledger)
         interp.progress = self._progress
+        return interp
+
+    def _made(
+        self, kernel: Callable[[Callable[[], Engine], Stream], Kernel], interpreter: type[I], choose: Callable[..., Any]
+    ) -> I:
+        """An interpreter with the built-ins, modules and data of this session; `kernel` takes a way to its engine."""
+        import jostle.choice.advisors
+        import jostle.choice.bootstrap
+        import jostle.run.library  # noqa: F401 (they implement built-ins)
+        from jostle.engine.choice import engine_at
+        from jostle.run.registry import base_scope
+
+        begin = partial(engine_at, self._engine, self._memory, environment=self._simulate is None)
+        interp = interpreter(
+            kernel(begin, self._stream), base_scope(),
+            load_module=lambda path, span: self._modules.load(interp, path, span), choose=choose, out=self._print,
+        )  # fmt: skip
         interp.simulate, interp.bound, interp.folders = self._simulate, self._bound, self._folders
         interp.made_up_rows = self._rows or interp.made_up_rows
         return interp
@@ -263,7 +229,8 @@ class Session:
         try:
             tree = self._checked(source)
             need_settings(tree, settings or {})
-            return misfits(tree, self._folders) or overspent(self.costs(source, settings))
+            costs = self.costs(source, settings)
+            return misfits(tree, self._folders) or overspent(costs) or self._sure_refusals(source, settings)
         except Refusal as refusal:
             return list(refusal.diagnostics)
 
@@ -474,8 +441,20 @@ class Session:
         from jostle.check.cost import overspent
 
         faults = [] if self._interp.kernel.register.names else overspent(self.costs(source, settings))
-        if faults:
+        if faults := faults or self._sure_refusals(source, settings):
             raise Refusal(*faults)
+
+    def _sure_refusals(self, source: Source, settings: Mapping[str, Any] | None) -> list[Diagnostic]:
+        """What a run would refuse all the same: only where something is private, and that is not made up anyway."""
+        tree = self._parsed(source)
+        if self._simulate is not None or not any(isinstance(statement, n.Private) for statement in tree.body):
+            return []
+        from jostle.tools.foresight import Door, Foresight, no_choice, sure_refusals
+
+        other = Session(simulate=1, cwd=self._cwd)
+        other._folders[:], other._modules = self._folders, self._modules.afresh()
+        with deep():
+            return list(sure_refusals(tree, other._made(Door, Foresight, no_choice), settings or {}))
 
     def _check(self, tree: n.Program, predefined: Mapping[str, Any] | None = None) -> list[Diagnostic]:
         from jostle.check import check

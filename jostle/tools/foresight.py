@@ -1,0 +1,217 @@
+"""What a run is sure to refuse: the program is walked as a run walks it, as far as nothing depends on an answer.
+
+A run refuses from public facts, before it charges: names, kinds, columns, keys, bounds, amounts of noise. So what it
+would refuse of a measurement is known by asking for it and turning back at the door. What that would have answered is
+`Unknown`, and so is what depends on it: such a statement is left, and the names that it gives a value are not known any
+more. Everything else is the run's own, so that no rule of it is written twice. Nothing is opened: of a private source
+the description is known, of public files nothing; nor is what choices and slow kernels give, and what was spent only as
+long as nothing was left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+
+from jostle.check.scopes import bound_by
+from jostle.diagnostics import Diagnostic, Refusal
+from jostle.language.builtins import BUILTINS
+from jostle.language.facts import Effect, Gives
+from jostle.privacy.kernel.kernel import Kernel, check_unit
+from jostle.run.externals import KERNELS
+from jostle.run.interpreter import Interpreter
+from jostle.run.scope import MISSING, Scope
+from jostle.run.values import Builtin
+from jostle.syntax import nodes as n
+from jostle.syntax.walk import every
+
+if TYPE_CHECKING:
+    from jostle.accounting.amounts import Amount
+    from jostle.events import Stream
+    from jostle.privacy.kernel.handles import Exposures
+    from jostle.privacy.kernel.measurement import Measurement
+    from jostle.run.statements import Returned
+    from jostle.source import Span
+
+MOST_STEPS = 30_000
+"""The expressions that are looked at; what comes after is not."""
+
+ELSEWHERE = frozenset({"DataError", "LedgerError", "ImportError", "BudgetExceeded", "RecursionLimit"})
+"""Kinds of refusals that rest on files or on what was spent, of which a run knows more."""
+
+QUICK = frozenset({"classifiers.growing", "linear_algebra", "graphical.model"})
+"""Modules of kernels that take no time to speak of."""
+
+SLOW = frozenset({"simulated_tables", "bootstrap", "accounting", "plot", "whole"})
+"""Built-ins that may take long."""
+
+
+class Unknown(Exception):
+    """What is looked at depends on an answer, or takes long."""
+
+
+class TooLong(Exception):
+    """The walk ends here."""
+
+
+NOT_KNOWN = object()
+"""Stands for the value of a name that is not known."""
+
+
+class Names(dict[str, Any]):
+    """The names of a scope, some of which are not known."""
+
+    def __getitem__(self, name: str) -> Any:
+        value = super().__getitem__(name)
+        if value is NOT_KNOWN:
+            raise Unknown
+        return value
+
+
+class Left(float):
+    """What is left of an allotment in which something may have been spent: at least this is not more than it."""
+
+
+class EngineOnDemand:
+    """An engine that begins when it is first asked for something."""
+
+    def __init__(self, begin: Callable[[], Any]) -> None:
+        self._begin = begin
+
+    @cached_property
+    def _engine(self) -> Any:
+        return self._begin()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+
+class Door(Kernel):
+    """A kernel that nothing passes: what is measured is refused as ever, or not known."""
+
+    skipped = 0  # how often something was left out, which may have spent
+
+    def __init__(self, begin: Callable[[], Any], events: Stream) -> None:
+        super().__init__(cast("Any", EngineOnDemand(begin)), events)
+
+    def measure(self, measurement: Measurement[Any, Any], span: Span | None = None) -> NoReturn:
+        exposures = measurement.exposures
+        if exposures and measurement.paid_by() is None:
+            for exposure in exposures:
+                check_unit(measurement.price.amount, exposure.source, span)
+        raise Unknown
+
+    def left_of_allotment(self, exposures: Exposures, what: str = "epsilon") -> float:
+        left = super().left_of_allotment(exposures, what)
+        return Left(left) if self.skipped else left
+
+    def left_of(self, exposure: Any) -> tuple[int, int]:
+        if self.skipped:
+            raise Unknown
+        return super().left_of(exposure)
+
+    def _test_opening(self, amount: Amount, span: Span | None, opened_for: Exposures) -> None:
+        for exposure in opened_for:
+            check_unit(amount, exposure.source)
+
+
+class Foresight(Interpreter):
+    """Walks a program up to the door of its kernel, statement by statement."""
+
+    def __init__(self, *args: Any, **keywords: Any) -> None:
+        super().__init__(*args, **keywords)
+        self.steps = self.made_up_rows = 0
+
+    def statement(self, node: n.Stmt, scope: Scope) -> Returned | None:
+        try:
+            ended = super().statement(node, scope)
+            if isinstance(node, n.Use):
+                scope.names = Names(scope.names)
+            return ended
+        except Unknown:
+            if self.joint is not None or _returns(node):
+                raise  # nothing is known of what the block, or the function, gives
+            self._forget(node, scope)
+            return None
+        except Refusal as refusal:
+            if refusal.diagnostics[0].kind not in ELSEWHERE:
+                raise
+            if self.depth or self.joint is not None:
+                raise Unknown from None
+            self._forget(node, scope)
+            return None
+
+    def _forget(self, node: n.Stmt, scope: Scope) -> None:
+        """The names that a statement would have given a value."""
+        self.kernel.skipped += 1  # type: ignore[attr-defined]
+        scope.names = scope.names if isinstance(scope.names, Names) else Names(scope.names)
+        for name in _bound(node):
+            scope.set(name, NOT_KNOWN)
+
+    def eval(self, node: n.Expr, scope: Scope) -> Any:
+        self.steps += 1
+        if self.steps > MOST_STEPS:
+            raise TooLong
+        if isinstance(node, n.Described) or (isinstance(node, n.Call) and self._opens(node, scope)):
+            raise Unknown
+        value = super().eval(node, scope)
+        if value is NOT_KNOWN or isinstance(value, Left):
+            raise Unknown
+        return value
+
+    def call(
+        self, function: Any, args: Sequence[Any], keywords: dict[str, Any] | None = None, span: Span | None = None
+    ) -> Any:
+        if getattr(function, "jostle_call", None) is not None:
+            raise Unknown
+        if isinstance(function, Builtin) and _is_unknown(function.name, self.kernel):
+            raise Unknown
+        return super().call(function, args, keywords, span)
+
+    def _opens(self, node: n.Call, scope: Scope) -> bool:
+        """Whether a call opens a file: of the sources only a table of records and counts of lists do not."""
+        row = BUILTINS.get(node.function.id) if isinstance(node.function, n.Name) else None
+        if row is None or row.effect is not Effect.DECLARES or scope.variable(row.name) is not MISSING:
+            return False
+        of_values = row.name in ("table", "counts") and len(node.args) == 1 and not node.keywords
+        value = self.eval(node.args[0], scope) if of_values else ""
+        return isinstance(value, str) or (isinstance(value, list) and any(isinstance(one, str) for one in value))
+
+
+def _is_unknown(name: str, kernel: Any) -> bool:
+    """Whether what a function gives is not known, whatever it is given."""
+    if name in KERNELS:
+        return KERNELS[name] not in QUICK
+    row = BUILTINS.get(name)
+    spends = row is not None and row.gives is Gives.BALANCE and bool(kernel.skipped)
+    return name in SLOW or spends or (row is not None and row.gives in (Gives.CHOICE, Gives.ADVISOR))
+
+
+def _returns(node: n.Stmt) -> bool:
+    """Whether a function may come to its end in a statement."""
+    return not isinstance(node, n.Def) and any(isinstance(part, n.Return) for part in every(node))
+
+
+def _bound(node: n.Stmt) -> set[str]:
+    """The names that a statement may give a value."""
+    names = set(bound_by(node, lambda use: (use.path[-1],)))
+    return names | ({node.name} if isinstance(node, n.Release) else set())
+
+
+def no_choice(interp: Interpreter, node: n.Choice, scope: Scope) -> NoReturn:
+    """In place of what makes a ChoiceMaker: what it learns takes long."""
+    raise Unknown
+
+
+def sure_refusals(tree: n.Program, interp: Foresight, settings: Mapping[str, Any]) -> tuple[Diagnostic, ...]:
+    """What a run of a program is sure to refuse, if it comes so far; empty where nothing is known."""
+    interp.settings = dict(settings)
+    interp.kernel.begin(tree.span.source)
+    try:
+        interp.block(tree.body, Scope(interp.base, Names()))
+    except Refusal as refusal:
+        return refusal.diagnostics
+    except (TooLong, Unknown):
+        pass
+    return ()

@@ -1,0 +1,56 @@
+"""What a run gives back: released values, budgets, diagnostics, events and printed lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from jostle.diagnostics import Diagnostic
+from jostle.events import Event
+from jostle.tools.pythonic import to_python
+
+if TYPE_CHECKING:
+    from jostle.trace.pictures import Picture
+
+
+@dataclass
+class Result:
+    """The result of a run: released values, the budget of every source, diagnostics, events, printed lines."""
+
+    ok: bool
+    values: dict[str, Any] = field(repr=False)
+    budget: dict[str, dict[str, dict[str, str]]]
+    diagnostics: tuple[Diagnostic, ...]
+    events: list[Event] = field(repr=False)
+    output: list[str] = field(repr=False)
+
+    @property
+    def trace(self) -> list[Event]:
+        return self.events
+
+    @property
+    def released(self) -> dict[str, Any]:
+        """The released values by name: numbers, arrays for vectors and lists of numbers, pandas frames for groups."""
+        return {name: to_python(value) for name, value in self.values.items()}
+
+    def released_json(self) -> dict[str, Any]:
+        from jostle.run.values import plain
+
+        return {name: plain(value) for name, value in self.values.items()}
+
+    def margins(self) -> dict[str, Any]:
+        """For each released value whose noise is known, its 95 % `error`, `low` and `high`, in the value's form."""
+        from jostle.run.margins import margins
+
+        told = {name: margins(value) for name, value in self.values.items()}
+        return {name: one for name, one in told.items() if one is not None}
+
+    def __getitem__(self, name: str) -> Any:
+        return to_python(self.values[name])
+
+    @property
+    def pictures(self) -> list[Picture]:
+        """The pictures of the program, in order; each shows itself in a notebook, and `save`s itself as a file."""
+        from jostle.trace.pictures import pictures
+
+        return pictures(self.events)

@@ -1,0 +1,83 @@
+"""What a run is sure to refuse is refused before it pays: nothing is opened, and what depends on an answer passes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jostle.source import Source
+from jostle.tools.session import Session
+
+BEFORE = (
+    "use selection\nuse statistics\nuse trees\nuse classifiers\nuse workloads\nuse best\n"
+    'private t = table("nowhere.csv") described by {age: 16..79, sex: {"F", "M"}, city: {"Ames", "Cork"}, note: text, '
+    "weight: 0.0..99.0} protecting rows budget epsilon 9\n"
+    'private visits = table("visits.csv") described by {city: {"Ames", "Cork"}} protecting id up to 3 rows '
+    "budget epsilon 9\n"
+    "n = {{ select count(*) from t with epsilon 0.1 }}\n"
+    "ages = histogram(t, x = age)\n"
+)
+SURE = {
+    "x = largest([size(t), size(t)], 3) with epsilon 1": ("ValueError", "of 2 scores the largest 3"),
+    "x = above_threshold(t, 100, most = 0) with epsilon 1": ("ValueError", "1 to 1,048,576 answers"),
+    'x = above_threshold(t, 100, tells = "foo") with epsilon 1': ("ValueError", "does not tell `foo`"),
+    "x = above(t, 3)": ("TypeError", "`above` asks a watch, not a number"),
+    'x = frequent(t, "note", 50) with epsilon 1': ("AssertionFailed", "`frequent` needs"),
+    'x = frequent(t, "nope", 50) with epsilon 1': ("AssertionFailed", "no column nope"),
+    "d = pick(t, sex, city)\nT = one_leaf(columns(d))\nx = noisy_max(entropy(d, T, sex)) with epsilon 1": (
+        "UnboundedSum", "without a public bound on its rows"
+    ),
+    "x = {{ select quantile(age, 1.5) from t with epsilon 1 }}": ("ValueError", "between 0 and 1"),
+    "x = {{ select count(*) from t with epsilon 1 via foo }}": ("NameError", "unknown mechanism `foo`"),
+    "x = {{ select median(age) from t with epsilon 1 via laplace }}": ("TypeError", "is a selection"),
+    "x = {{ select count(*) from t join visits on city with epsilon 1 }}": ("TypeError", "needs a bound"),
+    "x = {{ select count(*) as n from t groupby city limit 2.5 with epsilon 1 }}": ("ValueError", "whole number"),
+    "x = {{ select count(*) from t groupby city over [1, 2] with epsilon 1 }}": ("TypeError", "mixes text"),
+    "x = limited(t, -1)": ("BadAmount", "more than 0"),
+    "x = laplace([ages, 3]) with epsilon 1": ("TypeError", "a list of cubes"),
+    "jointly with epsilon 1:\n    a = {{ select count(*) from t }}\n    b = {{ select count(*) from visits }}": (
+        "TypeError", "different ones"
+    ),
+    "def f(k): return largest([size(t)], k)\nfor i in [1, 2]: x = f(i) with epsilon 1": ("ValueError", "the largest 2"),
+    "if n > 3: y = 1\nassert 1 == 2": ("AssertionFailed", "this does not hold"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("line", SURE)
+def test_sure(line: str) -> None:
+    (fault,) = Session().check(Source("p.jst", BEFORE + line + "\n"))
+    kind, words = SURE[line]
+    assert fault.kind == kind and words in fault.message
+    assert fault.span is not None and fault.span.source.name == "p.jst" and fault.span.line > BEFORE.count("\n")
+
+
+PASSED = (
+    "if n > 100: assert n < 10",
+    "assert n > 10 and left(t) == 3",
+    "with epsilon 1:\n    a = {{ select count(*) from t with 1/2 }}\n    b = {{ select count(*) from t }}",
+    "def f(k):\n    if k > 3: return 1\n    assert false\nx = f(n)",
+    "for i in 1..n: assert false",
+    'x = {{ select count(*) from table("towns.csv") }}\nassert x == 3',
+    'towns = table("towns.csv")\nassert len(towns) == 3',
+    "x = best_histogram(ages, prefixes(ages)) with epsilon 1\nassert x[0] > 3",
+    "s = 0\nfor i in 1..100000: s = i\nassert false",
+    'private d = dataset("nowhere")\nx = {{ select count(*) from d with epsilon 1 }}',
+    'private c = counts("nowhere.npy") protecting rows budget epsilon 1\nx = laplace(c) with epsilon 1',
+    'private b = bound("nothing") described by {age: 0..9} protecting rows budget epsilon 1\nassert spent(b) == 0',
+)
+
+
+@pytest.mark.parametrize("line", PASSED)
+def test_what_depends_on_answers_or_files_passes(line: str) -> None:
+    assert [fault.message for fault in Session().check(Source("p.jst", BEFORE + line + "\n"))] == []
+
+
+def test_a_run_pays_nothing_before_it(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("age\n3\n", encoding="utf-8")
+    session = Session(cwd=tmp_path)
+    private = 'private t = table("t.csv") described by {age: 0..9} protecting rows budget epsilon 1\n'
+    paid = "n = {{ select count(*) from t with epsilon 0.5 }}\n"
+    result = session.attempt(Source("p.jst", private + paid + "x = limited(t, -1)\n"))
+    assert [fault.kind for fault in result.diagnostics] == ["BadAmount"] and result.budget == {}
+    assert session.attempt(Source("p.jst", private + paid)).budget["t"]["epsilon"]["spent"] == "0.5"

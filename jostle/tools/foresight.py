@@ -10,8 +10,7 @@ long as nothing was left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from jostle.check.scopes import bound_by
@@ -73,18 +72,11 @@ class Left(float):
     """What is left of an allotment in which something may have been spent: at least this is not more than it."""
 
 
-class EngineOnDemand:
-    """An engine that begins when it is first asked for something."""
+class NoEngine:
+    """Whatever an engine is asked is not known."""
 
-    def __init__(self, begin: Callable[[], Any]) -> None:
-        self._begin = begin
-
-    @cached_property
-    def _engine(self) -> Any:
-        return self._begin()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine, name)
+    def __getattr__(self, name: str) -> NoReturn:
+        raise Unknown
 
 
 class Door(Kernel):
@@ -92,8 +84,8 @@ class Door(Kernel):
 
     skipped = 0  # how often something was left out, which may have spent
 
-    def __init__(self, begin: Callable[[], Any], events: Stream) -> None:
-        super().__init__(cast("Any", EngineOnDemand(begin)), events)
+    def __init__(self, events: Stream) -> None:
+        super().__init__(cast("Any", NoEngine()), events)
 
     def measure(self, measurement: Measurement[Any, Any], span: Span | None = None) -> NoReturn:
         exposures = measurement.exposures

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from datetime import date
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -83,28 +83,26 @@ class Session:
     def _interp(self) -> Interpreter:
         """Made when something first runs: a check needs neither the engine nor the kernel."""
         from jostle.choice.maker import maker
+        from jostle.engine.choice import engine_at
         from jostle.privacy.kernel.kernel import Kernel
         from jostle.privacy.ledger.ledger import Ledger
         from jostle.run.interpreter import Interpreter
 
-        interp = self._made(lambda engine, stream: Kernel(engine(), stream), Interpreter, maker(self._progress))
+        engine = engine_at(self._engine, self._memory, environment=self._simulate is None)
+        interp = self._made(Interpreter, Kernel(engine, self._stream), maker(self._progress))
         interp.kernel.ledger = Ledger(self._ledger)
         interp.progress = self._progress
         return interp
 
-    def _made(
-        self, kernel: Callable[[Callable[[], Engine], Stream], Kernel], interpreter: type[I], choose: Callable[..., Any]
-    ) -> I:
-        """An interpreter with the built-ins, modules and data of this session; `kernel` takes a way to its engine."""
+    def _made(self, kind: type[I], kernel: Kernel, choose: Callable[..., Any]) -> I:
+        """An interpreter on a kernel, with the built-ins, modules and data of this session."""
         import jostle.choice.advisors
         import jostle.choice.bootstrap
         import jostle.run.library  # noqa: F401 (they implement built-ins)
-        from jostle.engine.choice import engine_at
         from jostle.run.registry import base_scope
 
-        begin = partial(engine_at, self._engine, self._memory, environment=self._simulate is None)
-        interp = interpreter(
-            kernel(begin, self._stream), base_scope(),
+        interp = kind(
+            kernel, base_scope(),
             load_module=lambda path, span: self._modules.load(interp, path, span), choose=choose, out=self._print,
         )  # fmt: skip
         interp.simulate, interp.bound, interp.folders = self._simulate, self._bound, self._folders
@@ -454,7 +452,7 @@ class Session:
         other = Session(simulate=1, cwd=self._cwd)
         other._folders[:], other._modules = self._folders, self._modules.afresh()
         with deep():
-            return list(sure_refusals(tree, other._made(Door, Foresight, no_choice), settings or {}))
+            return list(sure_refusals(tree, other._made(Foresight, Door(other._stream), no_choice), settings or {}))
 
     def _check(self, tree: n.Program, predefined: Mapping[str, Any] | None = None) -> list[Diagnostic]:
         from jostle.check import check

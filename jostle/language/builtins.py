@@ -284,6 +284,9 @@ TURNED = frozenset({"correct_count", "accuracy", "bootstrap"}) | TURNED_IN_LIBRA
 """Functions whose first two arguments stood the other way round in the version before; kinds tell which is which. Those
 of the library understand no other order."""
 
+SLOW = frozenset({"simulated_tables", "bootstrap", "accounting", "plot", "whole"})
+"""Functions that may take long, and are not called before a run (`tools.foresight`)."""
+
 EVERYWHERE = tuple(name for name, entry in BUILTINS.items() if not entry.module)
 """The names that every program knows without `use`."""
 

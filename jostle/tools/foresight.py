@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from jostle.check.scopes import bound_by
 from jostle.diagnostics import Diagnostic, Refusal
-from jostle.language.builtins import BUILTINS
+from jostle.language.builtins import BUILTINS, SLOW
 from jostle.language.facts import Effect, Gives
 from jostle.privacy.kernel.kernel import Kernel, check_unit
 from jostle.run.externals import KERNELS
@@ -41,9 +41,6 @@ ELSEWHERE = frozenset({"DataError", "LedgerError", "ImportError", "BudgetExceede
 
 QUICK = frozenset({"classifiers.growing", "linear_algebra", "graphical.model"})
 """Modules of kernels that take no time to speak of."""
-
-SLOW = frozenset({"simulated_tables", "bootstrap", "accounting", "plot", "whole"})
-"""Built-ins that may take long."""
 
 
 class Unknown(Exception):
@@ -162,13 +159,11 @@ class Foresight(Interpreter):
         return super().call(function, args, keywords, span)
 
     def _opens(self, node: n.Call, scope: Scope) -> bool:
-        """Whether a call opens a file: of the sources only a table of records and counts of lists do not."""
+        """Whether a call opens data; counts that are written in the program are none."""
         row = BUILTINS.get(node.function.id) if isinstance(node.function, n.Name) else None
         if row is None or row.effect is not Effect.DECLARES or scope.variable(row.name) is not MISSING:
             return False
-        of_values = row.name in ("table", "counts") and len(node.args) == 1 and not node.keywords
-        value = self.eval(node.args[0], scope) if of_values else ""
-        return isinstance(value, str) or (isinstance(value, list) and any(isinstance(one, str) for one in value))
+        return row.name != "counts" or len(node.args) != 1 or isinstance(self.eval(node.args[0], scope), str)
 
 
 def _is_unknown(name: str, kernel: Any) -> bool:

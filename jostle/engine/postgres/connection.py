@@ -4,8 +4,8 @@ What is read is read in one transaction, `REPEATABLE READ READ ONLY`, which begi
 as the connection: a row that moves from one group to another meanwhile is in one of them. Names are looked up in the
 system's catalog alone, so that no function of a user's runs, and texts are written alike wherever the server stands.
 
-What a server says of an error may quote a cell, and what a client says may quote the URL: neither is passed on. After
-an error the connection is given up. Before anything of a table was read the next query makes a new one. Later none is
+What a server says of an error may quote a cell, and what a client says may quote the URL: neither is passed on. A
+query that somebody stops is taken back, and the transaction goes on; after an error the connection is given up. Before anything of a table was read the next query makes a new one. Later none is
 made: a row that moved from one part of a table to another meanwhile would be in both, and parts are paid for once.
 """
 
@@ -26,6 +26,7 @@ _SETTINGS = """SET LOCAL search_path = pg_catalog; SET LOCAL datestyle = ISO; SE
 SET LOCAL timezone = 'UTC'; SET LOCAL extra_float_digits = 1; SET LOCAL standard_conforming_strings = on;
 SET LOCAL row_security = off; SET LOCAL jit = off; SET LOCAL statement_timeout = 0;
 SET LOCAL idle_in_transaction_session_timeout = 0"""
+_MARK = "SAVEPOINT jostle"
 _SERVER = """SELECT current_setting('server_encoding'), (SELECT system_identifier FROM pg_control_system()),
 (SELECT oid FROM pg_database WHERE datname = current_database())"""
 
@@ -72,6 +73,7 @@ class Connection:
     def read(self, query: str, label: str, take: Callable[[Any], T]) -> T:
         """What `take` makes of the cursor of a query."""
         with self._told(label), self._open().cursor(binary=True) as cursor:
+            self._mark()
             cursor.execute(query)
             self._seen = True
             self._check_names(query)
@@ -81,6 +83,7 @@ class Connection:
     def blocks(self, query: str, label: str, size: int) -> Iterator[tuple[list[Any], list[tuple[Any, ...]]]]:
         """The columns' description and at most `size` rows of a query at a time, as the server has them."""
         with self._told(label), self._open().cursor("blocks", binary=True) as cursor:
+            self._mark()
             cursor.execute(query)
             self._seen = True
             self._check_names(query)
@@ -113,9 +116,30 @@ class Connection:
 
         try:
             yield
+        except KeyboardInterrupt:
+            self._take_back()
+            raise
         except (psycopg.Error, OSError):
             self._give_up()
             raise unreadable(label) from None
+
+    def _mark(self) -> None:
+        """A state of the transaction to go back to; what was locked before stays locked."""
+        self._open().execute(f"RELEASE {_MARK}; {_MARK}")
+
+    def _take_back(self) -> None:
+        """Goes back to before a query that was stopped, whose locks are gone: names are looked up again."""
+        import psycopg
+
+        self._sure.clear()
+        for connection in self._held:
+            if connection.info.transaction_status == psycopg.pq.TransactionStatus.INTRANS:
+                return  # nothing ran
+            try:
+                connection.execute(f"ROLLBACK TO {_MARK}")
+            except (psycopg.Error, OSError):
+                self._give_up()
+                return
 
     def _give_up(self) -> None:
         import psycopg
@@ -160,7 +184,7 @@ class Connection:
         if connection.info.server_version < OLDEST:
             raise refuse("DataError", "the PostgreSQL server is older than version 15")
         connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        connection.execute(_SETTINGS)
+        connection.execute(f"{_SETTINGS}; {_MARK}")
         encoding, system, database = connection.execute(_SERVER).fetchone()
         if encoding != "UTF8":
             raise refuse("DataError", "the texts of the PostgreSQL database are not in UTF-8")

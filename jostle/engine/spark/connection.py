@@ -82,7 +82,7 @@ class Connection:
     def batches(self, query: str) -> Iterator[Any]:
         """The rows of a query as Arrow record batches, as they come."""
         session = self.session
-        with _told(_NO_ANSWER):
+        with _told(_NO_ANSWER), _stoppable(session):
             for part in session.client.to_table_as_iterator(_planned(session, query), {}):
                 if hasattr(part, "to_batches"):
                     yield from part.to_batches()
@@ -90,7 +90,7 @@ class Connection:
     def ask(self, read: Callable[[Any], T], message: str = _NO_ANSWER, help: str | None = None) -> T:
         """What `read` gives of the session."""
         session = self.session
-        with _told(message, help):
+        with _told(message, help), _stoppable(session):
             return read(session)
 
     def close(self) -> None:
@@ -111,6 +111,20 @@ def _stopped(session: Any) -> None:
     with warnings.catch_warnings(), contextlib.suppress(Refusal), _told(_NO_ANSWER):
         warnings.simplefilter("ignore")
         session.stop()
+
+
+@contextmanager
+def _stoppable(session: Any) -> Iterator[None]:
+    """Whoever stops a query here stops it on the server too; one that does not answer is asked once."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        policies = session.client.get_retry_policies()
+        session.client.set_retry_policies([])
+        with contextlib.suppress(Refusal), _told(_NO_ANSWER):
+            session.interruptAll()
+        session.client.set_retry_policies(policies)
+        raise
 
 
 @contextmanager

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from jostle.diagnostics import refuse
@@ -36,9 +37,14 @@ def arithmetic(op: str, a: float, b: float) -> float:
     return float(power)
 
 
+_ORDERS: dict[str, Callable[[Any, Any], Any]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+
+
 def ordered(op: str, a: Any, b: Any) -> bool:
     """`a op b` for `< <= > >=`, of two numbers or two texts."""
-    return bool({"<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}[op])
+    return bool(_ORDERS[op](a, b))
 
 
 def total(values: Sequence[float]) -> float:

@@ -16,6 +16,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+_limited: list[bool] = []  # of the calls that are open, whether SciPy was loaded
+
+
 @lru_cache(maxsize=2)
 def _libraries(scipy: bool) -> Any:
     """The loaded libraries. SciPy brings its own, after which they are looked up again."""
@@ -29,7 +32,14 @@ def on_one_thread(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        with _libraries("scipy.linalg" in sys.modules).limit(limits=1, user_api="blas"):
+        scipy = "scipy.linalg" in sys.modules
+        if scipy in _limited:  # by a call around this one
             return function(*args, **kwargs)
+        _limited.append(scipy)
+        try:
+            with _libraries(scipy).limit(limits=1, user_api="blas"):
+                return function(*args, **kwargs)
+        finally:
+            _limited.remove(scipy)
 
     return run

@@ -17,6 +17,7 @@ from jostle.choice.scale import finite, scale_of
 from jostle.choice.table import Run, RunTable, Setting
 from jostle.choice.workers import Progress, run_all
 from jostle.diagnostics import refuse
+from jostle.threads import on_one_thread
 
 SHARES = (0.001, 0.003, 0.01, 0.03, 0.1)
 """The shares of epsilon for features that compete when the program names none.
@@ -90,6 +91,7 @@ def train(
     )
     pieces = [(d, scale) for d in range(len(bench.database_names)) for scale in bench.scales(d)]
 
+    @on_one_thread
     def piece(number: int) -> list[Run]:
         return _runs(bench, table, *pieces[number])
 

@@ -23,6 +23,7 @@ from jostle.engine.disk import let_go, on_disk
 from jostle.engine.groups import CELLS
 from jostle.engine.lru import LruCache
 from jostle.plan.bounds import is_integral
+from jostle.plan.domains import Integer
 from jostle.plan.keys import key_values
 from jostle.plan.kinds import Schema, kind_of
 from jostle.plan.plan import (
@@ -389,6 +390,8 @@ def coded_key(expr: RowExpr, schema: Schema) -> Key | None:
     """The key whose codes tell the values of an expression apart; None where it has too many, or unlisted ones."""
     if isinstance(expr, Constant) or kind_of(expr, schema) == "boolean":
         return None
+    if isinstance(expr, Apply) and _is_floor(expr) and _is_whole(expr.args[0], schema):
+        expr = expr.args[0]  # which is its floor, and whose codes may be known
     bounded = isinstance(expr, Column) or _is_floor(expr)
     if not bounded or (kind_of(expr, schema) == "number" and not is_integral(expr, schema)):
         return None
@@ -399,6 +402,10 @@ def coded_key(expr: RowExpr, schema: Schema) -> Key | None:
 
 def _is_floor(expr: RowExpr) -> bool:
     return isinstance(expr, Apply) and expr.op == "floor"
+
+
+def _is_whole(expr: RowExpr, schema: Schema) -> bool:
+    return isinstance(expr, Column) and isinstance(schema.get(expr.name), Integer)
 
 
 def _changed() -> Refusal:

@@ -85,6 +85,8 @@ def _unary(interp: Interpreter, node: n.Unary, scope: Scope) -> Any:
 
 
 def _binary(interp: Interpreter, node: n.Binary, scope: Scope) -> Any:
+    if type(node.left) is not n.Binary:  # nearly always
+        return _linked(interp, node, interp.eval(node.left, scope), scope)
     # A long chain of sums leans to the left: walked by a loop, it needs no depth.
     chain: list[n.Binary] = []
     at: n.Expr = node
@@ -93,15 +95,22 @@ def _binary(interp: Interpreter, node: n.Binary, scope: Scope) -> Any:
         at = at.left
     value = interp.eval(at, scope)
     for link in reversed(chain):
-        right = interp.eval(link.right, scope)
-        public = operators.is_atom(value) and operators.is_atom(right)
-        for handle in () if public or link.op in ("-", "+", "in", "not in") else handles_in([value, right]):
-            raise private_value(handle, "cannot be compared or calculated with").at(link.span)
-        try:
-            value = operators.binary(link.op, value, right)
-        except Refusal as refusal:
-            raise refusal.at(link.span) from None
+        value = _linked(interp, link, value, scope)
     return value
+
+
+def _linked(interp: Interpreter, node: n.Binary, left: Any, scope: Scope) -> Any:
+    """The operation of one node, whose left side is known."""
+    right = interp.eval(node.right, scope)
+    try:
+        if type(left) in operators.ATOMS and type(right) in operators.ATOMS:  # nearly always
+            return operators.binary(node.op, left, right)
+        public = operators.is_atom(left) and operators.is_atom(right)
+        for handle in () if public or node.op in ("-", "+", "in", "not in") else handles_in([left, right]):
+            raise private_value(handle, "cannot be compared or calculated with")
+        return operators.binary(node.op, left, right)
+    except Refusal as refusal:
+        raise refusal.at(node.span) from None
 
 
 def _logic(interp: Interpreter, node: n.Logic, scope: Scope) -> bool:

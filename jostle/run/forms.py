@@ -36,7 +36,7 @@ def _first(interp: Any, node: n.Call, scope: Scope, kinds: tuple[type, ...] = (T
 
 
 def _compiler(interp: Any, handle: Any, node: n.Call, scope: Scope) -> RowCompiler:
-    schema = dict(handle.schema)
+    schema = handle.domains if isinstance(handle, Table) else dict(handle.schema)
     return RowCompiler(schema, interp.eval, scope, Qualifiers.of(node.args[0], schema))
 
 

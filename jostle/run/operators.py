@@ -51,7 +51,9 @@ def unary(op: str, value: Any) -> Any:
 
 
 NUMBERS = frozenset({float, Noised})
+ATOMS = NUMBERS | {str}
 _ARITHMETIC = frozenset("+-*/%^")
+_ORDERS = frozenset({"<", "<=", ">", ">="})
 
 
 def is_numeric(value: Any) -> bool:
@@ -65,8 +67,13 @@ def is_atom(value: Any) -> bool:
 
 
 def binary(op: str, left: Any, right: Any) -> Any:
-    if type(left) in NUMBERS and type(right) in NUMBERS and op in _ARITHMETIC:  # nearly always
-        return _calculated(op, left, right)
+    if type(left) in NUMBERS and type(right) in NUMBERS:  # nearly always
+        if op in _ARITHMETIC:
+            return _calculated(op, left, right)
+        if op in _ORDERS:
+            return ordered(op, left, right)
+    if op in ("==", "!=") and type(left) is str and type(right) is str:
+        return (left == right) == (op == "==")
     match op:
         case "==" | "!=":
             need_room(weight(left), "a value")

@@ -26,10 +26,10 @@ class Qualifiers:
     def add(self, node: n.Expr, columns: Collection[str], alias: str | None, on: Collection[str] = ()) -> None:
         """A further table; it shares the columns it is joined `on`."""
         name = alias or (node.id if isinstance(node, n.Name) else None)
-        before = {column for listed in self._columns.values() for column in listed}
         if name is None:
             name = f"table {len(self._columns) + 1}"  # no program can write it
-        if before:
+        if self._columns:
+            before = {column for listed in self._columns.values() for column in listed}
             self._hidden |= {(name, column) for column in columns if column in before and column not in on}
         self._columns[name] = columns
 

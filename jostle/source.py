@@ -39,7 +39,7 @@ class Span:
     def within(self, other: Span) -> bool:
         """Whether it lies inside `other`."""
         start, end = (self.line, self.column), (self.end_line, self.end_column)
-        return self.source is other.source and (other.line, other.column) <= start and end <= (
+        return self.source == other.source and (other.line, other.column) <= start and end <= (
             other.end_line, other.end_column
         )  # fmt: skip
 

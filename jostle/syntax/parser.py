@@ -7,7 +7,7 @@ generator, and no Python RecursionError, is ever seen outside.
 from __future__ import annotations
 
 import threading
-from functools import cache
+from functools import cache, lru_cache
 
 from lark import Lark
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
@@ -24,6 +24,7 @@ from jostle.syntax.tables import load
 from jostle.syntax.walk import too_deep
 
 DEEPEST = 500  # nodes above a node
+_TREES = 64  # are kept; nobody can change one
 
 _lock = threading.Lock()  # one text at a time: the builder and the layout hold its state
 
@@ -35,8 +36,9 @@ def _parser(layout: Layout | None) -> tuple[Lark, Builder, Layout]:
     return load(builder, layout), builder, layout
 
 
+@lru_cache(maxsize=_TREES)
 def parse(source: Source, *, interactive: bool = False) -> n.Program:
-    """The tree of a program.
+    """The tree of a program: of the last texts, which sessions share with their modules, the tree that was made before.
 
     `interactive` allows a statement that is only an expression (`x + 1`), whose value a REPL shows; elsewhere such a
     statement does nothing and is refused. Raises a Refusal of kind SyntaxError, or RecursionLimit for more than 200

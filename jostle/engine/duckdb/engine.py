@@ -56,7 +56,8 @@ _MANY_GROUPS, _BATCH = range(2**14, 2**22), 2**20  # of counts that are made her
 class DuckDb(SqlEngine):
     """One in-memory database, which spills what is beyond `memory`, a size. Not for several threads at once.
 
-    A forked child has a database of its own, which opens again what is asked about there.
+    It begins when something is first asked of it. A forked child has a database of its own, which opens again what is
+    asked about there.
     """
 
     capabilities = Capabilities(numbered_rows=True, spill=True, forks=True)
@@ -69,15 +70,18 @@ class DuckDb(SqlEngine):
         folder = SpillFolder()
         self._spill = folder.path
         self._error = duckdb.Error
-        self._connections: list[DuckDBPyConnection] = []  # the last is this process's; its parents' stay as they are
+        self._connections: list[DuckDBPyConnection] = []  # the last is of `_process`; its parents' stay as they are
+        self._process: int | None = None
+        self._owner = os.getpid()
         self._sources: dict[str, Callable[[], Raw]] = {}  # how what is known by a key is opened
         self._opened: dict[object, tuple[Opened, Any]] = {}  # by what gives the same rows, with the origin itself
         self.objects = Objects()
         self._private: dict[str, OpenFile] = {}  # by where they were
         self._views: dict[str, OpenFile] = {}  # by the views that read them, Parquet files again and again
         self._numbers = itertools.count()
-        self._begin(self._spill)
-        self._close = weakref.finalize(self, _close, self.connection, folder, os.getpid())
+        self._raw: dict[str, Raw] = {}
+        self._kept: dict[Scan | Bound, relations.Relation] = {}
+        self._close = weakref.finalize(self, _close, self._connections, folder, self._owner)
 
     def _begin(self, spill: str, **settings: int) -> None:
         """Begins an empty database of this process."""
@@ -91,12 +95,15 @@ class DuckDb(SqlEngine):
             connection.execute("SET TimeZone = 'UTC'")
         self._connections.append(connection)
         self._process = os.getpid()
-        self._raw: dict[str, Raw] = {}
-        self._kept: dict[Scan | Bound, relations.Relation] = {}
 
     def _own(self) -> None:
         """Makes sure that the database is this process's: in a fork, what another process had opened would hang."""
-        if self._process != os.getpid():
+        if self._process == os.getpid():
+            return
+        if self._owner == os.getpid():
+            self._begin(self._spill)
+        else:
+            self._raw, self._kept = {}, {}
             self._begin(os.path.join(self._spill, str(os.getpid())), threads=1)
 
     @property
@@ -346,10 +353,11 @@ class DuckDb(SqlEngine):
         return bool(files)
 
 
-def _close(connection: Any, folder: SpillFolder, owner: int) -> None:
+def _close(connections: list[DuckDBPyConnection], folder: SpillFolder, owner: int) -> None:
     if os.getpid() != owner:  # a forked child: the database and its folder are the parent's
         return
-    connection.close()
+    for connection in connections:
+        connection.close()
     folder.close()
 
 

@@ -71,9 +71,7 @@ class ProgramBench:
         if not rows:
             return (1.0,)
         sizes = data.get(SIZES) if isinstance(data, dict) else None
-        return SCALES if sizes is None else tuple(
-            size / rows for size in _numbers(SIZES, sizes, "numbers of rows", 1)
-        )
+        return SCALES if sizes is None else tuple(size / rows for size in _numbers(SIZES, sizes, "numbers of rows", 1))
 
     def epsilons(self, database: int, grid: tuple[float, ...]) -> tuple[float, ...]:
         """All of `grid`, or those of it that a training record's field `epsilons` names."""

@@ -43,7 +43,13 @@ def report(
         return float(f"{scale * table.rows[database]:.6g}")
 
     return evaluate(
-        table, model, predicts, group=rows if shared else None, only=only, progress=progress, workers=workers,
+        table,
+        model,
+        predicts,
+        group=rows if shared else None,
+        only=only,
+        progress=progress,
+        workers=workers,
         settled=settled,
     )
 

@@ -178,9 +178,7 @@ def _home(key: Key, domains: Mapping[str, Any]) -> str | Key:
     return name if name and _countable(domains[name]) else key
 
 
-def _axis(
-    home: Any, keys: list[Key], domains: Mapping[str, Any], never_missing: bool
-) -> tuple[KeyAxis, Axis, Labels]:
+def _axis(home: Any, keys: list[Key], domains: Mapping[str, Any], never_missing: bool) -> tuple[KeyAxis, Axis, Labels]:
     """An axis for keys of one home, its tree, and for each key the group of every cell of the tree, −1 for none.
 
     Where the home is `never_missing` the cell of such rows is one with the first.

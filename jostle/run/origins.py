@@ -211,4 +211,4 @@ def _apart(columns: Sequence[str]) -> str:
     from jostle.engine.duckdb.csvfile import SEPARATORS
 
     marks = [mark for mark in SEPARATORS if len(columns) == 1 and mark in columns[0]]
-    return f"its first line is one name in all: write `separator = \"{marks[0]}\"`" if marks else ""
+    return f'its first line is one name in all: write `separator = "{marks[0]}"`' if marks else ""

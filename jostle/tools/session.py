@@ -286,6 +286,7 @@ class Session:
         """Runs a program in a simulation: its names, the calls of its ChoiceMakers, and what ran it. With `only`, the
         statements that it takes, as far as they go without the others, unless one `fails` anyway."""
         from jostle.run.scope import Scope
+
         if self._simulate is None:
             raise refuse("ValueError", "a plan is made in a simulation, where nothing private is opened")
         interp = self._interp

@@ -303,7 +303,8 @@ TOO_MUCH = {
     "an allotment": (N + "with epsilon 0.2:\n    a = [[people, 0.1]]\n    b = [[people, 0.15]]\n", 5),
     "a spent allotment": (N + "with epsilon 0.2:\n    for i in 1..2: a = {{ select count(*) from people }}\n", 4),
     "a share of it": (
-        "with epsilon 0.2:\n    a = laplace(size(people))\n    b = {{ select count(*) from people with 1/2 }}\n", 4,
+        "with epsilon 0.2:\n    a = laplace(size(people))\n    b = {{ select count(*) from people with 1/2 }}\n",
+        4,
     ),
 }
 

@@ -123,10 +123,12 @@ SEEN = {
         for what in ("median(x)", "avg(x * 2)", "sum(twice)", "max(on)", "quantile(number(day), 0.9)")
     },
     "a result named as its key": (
-        "m = {{ select count(*) as age from people groupby age with epsilon 1 }}", "NameError"
+        "m = {{ select count(*) as age from people groupby age with epsilon 1 }}",
+        "NameError",
     ),
     "an error where an amount pays": (
-        "jointly with epsilon 1:\n    a = {{ select count(*) from people with error 3 }}", "TypeError"
+        "jointly with epsilon 1:\n    a = {{ select count(*) from people with error 3 }}",
+        "TypeError",
     ),
     "text and number": ('x = "n: " + n', "TypeError"),
     "rounded": ('x = "n: " + round(n * 2, 1)', "TypeError"),

@@ -5,8 +5,9 @@ as the connection: a row that moves from one group to another meanwhile is in on
 system's catalog alone, so that no function of a user's runs, and texts are written alike wherever the server stands.
 
 What a server says of an error may quote a cell, and what a client says may quote the URL: neither is passed on. A
-query that somebody stops is taken back, and the transaction goes on; after an error the connection is given up. Before anything of a table was read the next query makes a new one. Later none is
-made: a row that moved from one part of a table to another meanwhile would be in both, and parts are paid for once.
+query that somebody stops is taken back, and the transaction goes on; after an error the connection is given up. Before
+anything of a table was read the next query makes a new one. Later none is made: a row that moved from one part of a
+table to another meanwhile would be in both, and parts are paid for once.
 """
 
 from __future__ import annotations

@@ -92,9 +92,13 @@ def test_a_fold_adds_up_over_rows_in_parts() -> None:
         fold = LeafFold(tree, level, 2, crossed)
         parts = [fold(iter([rows[:100]])), fold(iter([rows[100:101], rows[101:]])), fold(iter(()))]
         for together, *several in zip(fold(iter([rows])), *parts, strict=True):
-            assert np.array_equal(together, sum(several)) and together.sum() == (
-                (rows[:, 0] >= 0) & (rows[:, 2] >= 0) & (not crossed or together.shape[1] == 3 or rows[:, 1] >= 0)
-            ).sum()
+            assert (
+                np.array_equal(together, sum(several))
+                and together.sum()
+                == (
+                    (rows[:, 0] >= 0) & (rows[:, 2] >= 0) & (not crossed or together.shape[1] == 3 or rows[:, 1] >= 0)
+                ).sum()
+            )
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
-"""What every test shares: a cache and a ledger of its own, so that no run of the tests reads or leaves a user's, and no
-haste: slow generated examples are no fault.
+"""What every test shares: a cache and a ledger of its own, so that no run of the tests reads or leaves a user's; no
+haste, since slow generated examples are no fault; and the same examples each time (`JOSTLE_EXAMPLES=new` tries others).
 """
 
 import atexit
@@ -12,7 +12,10 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("jostle", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "jostle", deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None,
+    derandomize=os.environ.get("JOSTLE_EXAMPLES") != "new",
+)  # fmt: skip
 settings.load_profile("jostle")  # a busy machine fails no test
 
 if "JOSTLE_TESTS_CACHE" not in os.environ:  # the workers of one run inherit it

@@ -226,8 +226,7 @@ def _foreseen(
     source = read_program(options.file)
     for name, path in bound:
         session.bind(name, beside(options.file, path))
-    faults = session.check(source, settings)
-    costs = session.costs(source, settings) if all(fault.kind == "BudgetExceeded" for fault in faults) else []
+    faults, costs = session.checked(source, settings)
     lines = session.foreseen(source, costs, settings) if settings is not None and not faults else None
     if options.format == "json":
         import json

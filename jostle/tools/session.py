@@ -206,9 +206,10 @@ class Session:
         Nothing is run, and of private data nothing but the headers of files is opened.
         """
         source = program if isinstance(program, Source) else read_program(Path(program))
-        if faults := self.check(source, params):
+        faults, costs = self.checked(source, params)
+        if faults:
             raise Refusal(*faults)
-        return self.foreseen(source, self.costs(source, params), params)
+        return self.foreseen(source, costs, params)
 
     def foreseen(self, source: Source, costs: Sequence[Cost], settings: Mapping[str, Any]) -> DryRun:
         """The dry run of a program that the check passes, with its `costs`: simple lines run on made-up rows."""
@@ -220,17 +221,27 @@ class Session:
     def check(self, source: Source, settings: Mapping[str, Any] | None = None) -> list[Diagnostic]:
         """Every error that can be found before anything runs. Of the program; else of files that lie there, whose
         headers are read; else that no run can pay for it, with `settings` or the defaults of its parameters."""
+        return self.checked(source, settings)[0]
+
+    def checked(
+        self, source: Source, settings: Mapping[str, Any] | None = None
+    ) -> tuple[list[Diagnostic], list[Cost]]:
+        """What `check` says, and the `costs` of a program that can be run, were there enough to pay for it."""
         from jostle.check.cost import overspent
         from jostle.tools.headers import misfits
 
+        costs = None
         self._look_beside(source)
         try:
             tree = self._checked(source)
             need_settings(tree, settings or {})
             costs = self.costs(source, settings)
-            return misfits(tree, self._folders) or overspent(costs) or self._sure_refusals(source, settings)
+            faults = misfits(tree, self._folders) or overspent(costs) or self._sure_refusals(source, settings)
         except Refusal as refusal:
-            return list(refusal.diagnostics)
+            faults = list(refusal.diagnostics)
+        if any(fault.kind != "BudgetExceeded" for fault in faults):
+            return faults, []
+        return faults, self.costs(source, settings) if costs is None else costs
 
     def costs(self, source: Source, settings: Mapping[str, Any] | None = None) -> list[Cost]:
         """Bounds what a program can cost each private source, before it runs; nothing is opened.

@@ -77,8 +77,8 @@ class Session:
                 found.append(Diagnostic(line.split()[1], "as ordered", Span(source, n, 1, n, len(line) + 1)))
         return found
 
-    def costs(self, source: Source, settings: object = None) -> list[object]:
-        return []
+    def checked(self, source: Source, settings: object = None) -> tuple[list[Diagnostic], list[object]]:
+        return self.check(source), []
 
     def execute(self, source: Source) -> object:
         value = None

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from jostle.noise_laws import NoiseLaw, Selected
+from jostle.noise_laws import Laplace, NoiseLaw, Selected, Widening
 
 MOST_STEPS = 10_000
 """The longest chain of calculations that is remembered: what comes after it is a number of which nothing is known."""
@@ -127,6 +128,60 @@ class Joint(Formula):
 
     def _sum(self, *values: Any) -> Any:
         return sum(weight * value for weight, value in zip(self.weights, values, strict=True))
+
+
+class Refinements:
+    """The answers to one question, each with less noise than the one before, of which it is a part.
+
+    So an answer has the noise of the last one, and of all that the steps between took away: `Widening` noises, which
+    are independent of it and of each other. Which one is the last is looked up whenever something is calculated.
+    """
+
+    def __init__(self) -> None:
+        self._answers: list[tuple[Vector, Laplace]] = []
+        self._widenings: list[Vector] = []
+
+    def append(self, values: Any, law: Laplace) -> Vector:
+        """The origin of a further answer, an array."""
+        if self._answers:
+            before, wide = self._answers[-1]
+            self._widenings.append(Vector(before.values - values, Widening(wide.scale, wide.step, law.scale)))
+        self._answers.append((Vector(values, law), law))
+        return OfStep(self, len(self._answers) - 1, values, law)
+
+    def sources(self, step: int, place: int) -> list[Source]:
+        """The independent noises of an element after a step (from 0)."""
+        last, _ = self._answers[-1]
+        return [last.element(place), *(widening.element(place) for widening in self._widenings[step:])]
+
+
+class Refined(Joint):
+    """An element of an answer that may be refined further."""
+
+    __slots__ = ("_sources",)
+
+    def __init__(self, law: NoiseLaw, sources: Callable[[], list[Source]]) -> None:
+        self.function, self.steps, self.law, self._sources = self._sum, 0, law, sources
+
+    @property
+    def pairs(self) -> list[tuple[Source, float]]:
+        return [(source, 1.0) for source in self._sources()]
+
+
+class OfStep(Vector):
+    """An answer that may be refined further."""
+
+    __slots__ = ("_refined", "_refinements", "_step")
+
+    def __init__(self, refinements: Refinements, step: int, values: Any, law: NoiseLaw) -> None:
+        super().__init__(values, law)
+        self._refinements, self._step = refinements, step
+        self._refined: dict[int, Refined] = {}
+
+    def element(self, place: int) -> Any:
+        if place not in self._refined:
+            self._refined[place] = Refined(self.law, partial(self._refinements.sources, self._step, place))
+        return self._refined[place]
 
 
 class OfElements(Formula):

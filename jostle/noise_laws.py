@@ -203,6 +203,59 @@ class LaplaceSum(Laplace):
 
 
 @dataclass(frozen=True, slots=True)
+class Widening(AdditiveLaw):
+    """What Laplace noise of scale `fine` lacks to Laplace noise of scale `scale`, a larger one on the same grid.
+
+    It is 0 with probability `atom`, and else such noise itself (docs/privacy/gradual.md).
+    """
+
+    fine: float = 0.0
+    name: ClassVar[str] = "widening"
+
+    @property
+    def atom(self) -> float:
+        """The probability of 0."""
+        if not self.step:
+            return (self.fine / self.scale) ** 2
+        return (math.sinh(self.step / (2 * self.scale)) / math.sinh(self.step / (2 * self.fine))) ** 2
+
+    @property
+    def deviation(self) -> float:
+        wide, narrow = Laplace(self.scale, self.step).deviation, Laplace(self.fine, self.step).deviation
+        return math.sqrt(max(0.0, wide**2 - narrow**2))
+
+    @property
+    def laplace_scale(self) -> float:
+        return self.deviation / math.sqrt(2)
+
+    def _beside(self, level: float) -> float:
+        """The level of the noise beside the atom that is `level` of all of it."""
+        return max(0.0, 1 - (1 - level) / (1 - self.atom))
+
+    def _steps(self, level: float) -> int:
+        return Laplace(self.scale, self.step)._steps(self._beside(level))
+
+    def _half_width(self, level: float) -> float:
+        return Laplace(self.scale)._half_width(self._beside(level))
+
+    def quantiles(self, places: Floats) -> Floats:
+        import numpy as np
+
+        outside = np.minimum(1.0, (1 - np.abs(2 * places - 1)) / (1 - self.atom))
+        return Laplace(self.scale, self.step).quantiles(0.5 + np.sign(places - 0.5) * (1 - outside) / 2)
+
+    @staticmethod
+    def sum_quantile(level: float = LEVEL) -> float:
+        return Laplace.sum_quantile(level)
+
+    def power(self, exponent: float) -> Widening:
+        return replace(self, scale=self.scale / exponent, fine=self.fine / exponent)
+
+    def times(self, factor: float) -> Widening:
+        return replace(self, scale=self.scale * factor, step=self.step * factor, fine=self.fine * factor)
+
+
+@dataclass(frozen=True, slots=True)
 class Selected:
     """No noise is added: one of `candidates` was chosen, by scores with noise of this scale.
 
@@ -313,7 +366,7 @@ class Bracketed:
 
 DrawnLaw = Laplace | Gaussian | Selected | Compared
 """What one mechanism draws by."""
-NoiseLaw = DrawnLaw | Bracketed
+NoiseLaw = DrawnLaw | Bracketed | Widening
 ADDITIVE: dict[str, type[Laplace | Gaussian]] = {law.name: law for law in (Laplace, Gaussian)}
 
 

@@ -22,6 +22,7 @@ MODULES = {
     "histograms": ("least_cost_partition", "misfit", "scaled_error", "bootstrap"),
     "cuts": ("count_partition", "bisection_costs", "boundaries", "tail_energy"),
     "selection": ("largest", "above_threshold", "above"),
+    "gradual": ("refinable", "refine"),
     "classifiers": ("binned", "correct_count", "accuracy", "simulated_tables"),
     "trees": ("entropy", "gini", "leaf_counts", "level_sizes", "max_class", "split_rows"),
     "row_vectors": ("vectors", "prepaid", "noisy_moments", "noisy_sum", "coordinate_scores"),
@@ -107,6 +108,9 @@ row("above_threshold", "@value, threshold: number, most: number = 1, *, tells: t
     "Pays for a watch, which is asked scores until so many were above a threshold.", reads=HANDLES,
     effect=MEASURES)  # fmt: skip
 row("above", "value, watch", "Asks a watch whether a table has so many rows, or a score is so large.", reads=HANDLES)
+row("refine", "@value, *, epsilon = none",
+    "The answer of what is refinable, with the noise of all that was paid for it.", reads=HANDLES,
+    effect=MEASURES)  # fmt: skip
 row("least_cost_partition", "@cube, *, epsilon = none, **tuning",
     "A bucket for every cell, by a walk that splits uneven blocks.", reads=HANDLES, effect=MEASURES,
     function="measurements.partition:cost_partition")  # fmt: skip
@@ -167,6 +171,9 @@ row("gini", "@table, by, label", "How well a split tells classes apart, by Gini'
     ROWS, SCORES)  # fmt: skip
 row("max_class", "@table, by, label", "How many rows a split's majorities get right: a score.", Gives.SCORE, ROWS,
     SCORES)  # fmt: skip
+
+row("refinable", "@value", "A count, a score or the cells of a cube, to be asked for in steps.", Gives.SCORE,
+    HANDLES, SCORES)  # fmt: skip
 
 # Workloads, and public tables and cubes --------------------------------------------------------------
 

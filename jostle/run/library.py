@@ -6,6 +6,7 @@ from jostle.run import (  # noqa: F401 (they enter what they implement)
     classify,
     declared,
     forms,
+    gradual,
     measured,
     pictures,
     publictables,

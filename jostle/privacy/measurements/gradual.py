@@ -1,0 +1,174 @@
+"""Answers that can be refined (gradual release): more accuracy of the same answer, at the price of the difference.
+
+A `Refinable` is a handle: it stands for a score, or for the cells of a cube, and costs nothing. Each `Refinement` of it
+goes through the door as every measurement does, is charged its own amount, and gives the same numbers with the noise
+that all amounts together buy. Only the first reads; what it read stays sealed in the handle, with noise of which no
+step shows more than has been paid for. The argument is in `mechanisms.gradual`: a row moves a score by its
+sensitivity and the cells of a cube by 1 in ℓ₁, and `stability` rows may change.
+
+The prices of the steps add up in plain ε. In zCDP they do not, since two steps of ε/2 would be charged half of what
+one of ε is; so a source that is counted in another way is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from jostle.accounting.amounts import Amount, as_float
+from jostle.accounting.definitions import ChargePurpose
+from jostle.diagnostics import refuse
+from jostle.formulas import Refinements, Vector
+from jostle.noise_laws import Laplace
+from jostle.privacy.kernel.handles import Cube, Exposures, Handle
+from jostle.privacy.kernel.measurement import (
+    Measured,
+    Measurement,
+    Release,
+    common_noise,
+    needed,
+    needed_noise,
+    weighted_stability_of,
+)
+from jostle.privacy.mechanisms.additive import Additive
+from jostle.privacy.mechanisms.gradual import Sealed
+from jostle.privacy.mechanisms.noise import Noise
+from jostle.privacy.mechanisms.one_sided import check_scale
+from jostle.privacy.scores.rule import Score, Scores, check_weights, stability_of_score, values_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from jostle.privacy.kernel.reader import Reader
+
+    Ints = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Refinable(Handle):
+    """Numbers that can be asked for again and again, each time with less noise: a score, or the cells of a cube."""
+
+    base: Score | Cube
+    sealed: Sealed = field(default_factory=Sealed)
+    answers: Refinements = field(default_factory=Refinements)
+
+    @classmethod
+    def of(cls, base: Score | Cube) -> Refinable:
+        """Refuses sources that are not counted in plain ε, and vectors of scores."""
+        if isinstance(base, Scores):
+            raise refuse("TypeError", "a vector of scores can only be selected from", help="use `noisy_max`")
+        for exposure in base.exposures:
+            if exposure.source.measure.kind != "pure":
+                raise refuse(
+                    "TypeError", f"what is refined is paid for in plain epsilon, and `{exposure.source.name}` has a "
+                    f"budget of {exposure.source.measure.limit}", help="measure it anew, with all of the amount",
+                )  # fmt: skip
+        if isinstance(base, Score):
+            check_weights([base])
+        common_noise(base.exposures)
+        return cls(base.exposures, base)
+
+    @property
+    def title(self) -> str:
+        return self.base.rule.name if isinstance(self.base, Score) else "vector"
+
+    @property
+    def stability(self) -> int:
+        """The rows, or the weight, that one protected unit can change."""
+        return stability_of_score(self.base) if isinstance(self.base, Score) else weighted_stability_of(self.base)
+
+    @property
+    def sensitivity(self) -> int:
+        """How far one row moves all numbers together, in steps of the grid."""
+        return self.base.sensitivity if isinstance(self.base, Score) else 1 << self.base.bits
+
+    @property
+    def paid(self) -> float:
+        """What all answers up to now cost: public, as the amounts are."""
+        return as_float(self.sealed.paid)
+
+    def law(self, quanta: int) -> Laplace:
+        """The noise of each number where so much was paid in all, in the units of the numbers."""
+        step = 2.0**-self.base.bits
+        return Laplace(self.sensitivity * self.stability / as_float(quanta), step=1.0).times(step)
+
+    @property
+    def jostle_fields(self) -> dict[str, float]:
+        """`paid`: the ε of all answers up to now."""
+        return {"paid": self.paid}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The numbers after a step, what they come from and the law of their noise; of public data these two are none."""
+
+    values: Floats
+    origin: Vector | None = None
+    law: Laplace | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Refinement(Measurement["Ints", Step]):
+    """One step: the numbers of a `Refinable`, with the noise of all that was paid for them."""
+
+    refinable: Refinable
+    how: Additive | None
+
+    @classmethod
+    def of(cls, refinable: Refinable, amount: Amount | None) -> Refinement:
+        if not refinable.private:
+            return cls(refinable, None)
+        how = Additive.of(needed(amount), Laplace.name, refinable.measures)
+        step = cls(refinable, how)
+        check_scale(step._scale)
+        return step
+
+    @property
+    def title(self) -> str:  # type: ignore[override]
+        return self.refinable.title
+
+    @property
+    def exposures(self) -> Exposures:
+        return self.refinable.exposures
+
+    @property
+    def purpose(self) -> ChargePurpose:
+        return ChargePurpose(Laplace.name if self.how else "", self.refinable.base)
+
+    @property
+    def _scale(self) -> float:
+        """That of what this step draws, in steps of the grid."""
+        reach = self.refinable.sensitivity * self.refinable.stability
+        return 0.0 if self.how is None else self.how.law(reach, reach).scale
+
+    def read(self, reader: Reader) -> Ints:
+        """Only the first time, and of public data."""
+        base, kept = self.refinable.base, self.refinable.sealed.exact
+        if kept is not None:
+            return kept
+        return values_of(reader, [base]) if isinstance(base, Score) else reader.units(base)
+
+    def empty(self) -> Ints:
+        import numpy as np
+
+        base = self.refinable.base
+        return np.zeros(base.shape if isinstance(base, Cube) else 1, dtype=np.int64)
+
+    def release(self, exact: Ints, noise: Noise | None) -> Release[Step]:
+        import numpy as np
+
+        refinable, how = self.refinable, self.how
+        bits = refinable.base.bits
+        if how is None:
+            return Release(Step(np.ldexp(exact.astype(float), -bits)))
+        sealed = refinable.sealed
+        with sealed.lock:
+            noisy = sealed.step(exact, needed_noise(noise), self._scale, how.amount.value)
+            values = np.ldexp(noisy.astype(float), -bits)
+            law = refinable.law(sealed.paid)
+            origin = refinable.answers.append(values, law)
+        moved, single = refinable.sensitivity / 2.0**bits, isinstance(refinable.base, Score)
+        told = Measured(refinable.title, law, how, moved, refinable.stability, direct=single)
+        return Release(Step(values, origin, law), (told,))

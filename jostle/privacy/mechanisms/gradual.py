@@ -1,0 +1,60 @@
+"""Noise that can be made finer later, at the price of the difference (gradual release).
+
+Each whole number has two draws of one-sided noise, its noise the first less the second: discrete Laplace noise, of
+scale b where both have scale b. A step of scale b draws both again, and each number goes on with the smaller ones.
+The smaller of geometric draws of scales b and c is geometric with 1/b + 1/c, so after steps of scales b₁, …, b_i the
+noise is discrete Laplace noise of scale 1/(1/b₁ + … + 1/b_i): that of one measurement for what all steps cost.
+
+*Argument.* Numbers with more noise tell nothing more: let f move by s, Σ|s_c| ≤ Δ, and keep what was shown at every
+step. Where s_c > 0 raise all second draws of number c by s_c, where s_c < 0 all first ones by |s_c|: the smallest of
+them rises by as much, at every step, so that number and noise have the same sum as before. A raise of s makes a draw of
+scale b less likely by e^(−s/b) and by no more. So all steps together lose at most Σ_c |s_c| Σ_i 1/b_i ≤ Σ_i Δ/b_i. What
+a next step costs, and whether there is one, may depend on all that was shown. More is in docs/privacy/gradual.md.
+(Koufogiannis, Han and Pappas 2015 have this for Laplace noise.)
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from jostle.privacy.mechanisms.noise import Noise
+from jostle.privacy.mechanisms.one_sided import CLAMP, geometric
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+
+
+@dataclass(slots=True, eq=False)
+class Sealed:
+    """Exact numbers under noise that becomes finer: what is held from step to step, and shown to nobody.
+
+    `paid` is the sum of the amounts of the steps, in quanta. Two steps at once take the `lock` one after the other.
+    """
+
+    exact: Ints | None = None
+    paid: int = 0
+    _first: Ints | None = None
+    _second: Ints | None = None
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def step(self, exact: Ints, noise: Noise, scale: float, amount: int) -> Ints:
+        """The numbers with the noise of all steps, and of one more that costs `amount`.
+
+        `exact` is what was read, of which the first is kept; `scale`, in the units of the numbers, is WIDEST at most.
+        """
+        import numpy as np
+
+        first, second = (geometric(noise, exact.size, scale).reshape(exact.shape) for _ in range(2))
+        with self.lock:
+            if self.exact is None or self._first is None or self._second is None:
+                self.exact, self._first, self._second = np.clip(exact, -CLAMP, CLAMP), first, second
+            else:
+                self._first, self._second = np.minimum(self._first, first), np.minimum(self._second, second)
+            self.paid += amount
+            noisy: Ints = self.exact + (self._first - self._second)
+            return noisy

@@ -1,0 +1,50 @@
+"""Functions of answers that are refined step by step: `refinable` and `refine`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jostle.accounting.amounts import Amount
+from jostle.diagnostics import refuse
+from jostle.formulas import Noised
+from jostle.privacy.kernel.handles import Cube, Table, Vectors
+from jostle.privacy.measurements.gradual import Refinable, Refinement
+from jostle.privacy.mechanisms.linear import every_cell
+from jostle.privacy.scores.cells import size
+from jostle.privacy.scores.rule import Score
+from jostle.run.accuracy import with_noise
+from jostle.run.arguments import amount_for
+from jostle.run.registry import builtin
+from jostle.run.values import is_number, kind_name
+
+
+@builtin
+def _refinable(value: Any) -> Any:
+    """A score, the number of rows, or the cells of a cube, to be asked for step by step; a public number is itself."""
+    base = size(value) if isinstance(value, Table | Vectors) else value
+    if is_number(base):
+        return base
+    if not isinstance(base, Score | Cube):
+        help = "`refinable(people)` for a count, `refinable(histogram(people, x = city))` for counts"
+        raise refuse("TypeError", f"a score, a table or a cube can be refined, not {kind_name(value)}", help=help)
+    return Refinable.of(base)
+
+
+@builtin
+def _refine(value: Any, *, epsilon: Any = None, at: Any) -> Any:
+    """The answer with the noise of all that was paid for it; of public data the exact one."""
+    interp, span = at
+    if is_number(value):
+        return value
+    if not isinstance(value, Refinable):
+        help = "`n = refinable(people)` first: then `refine(n) with epsilon 0.01`, and again"
+        raise refuse("TypeError", f"`refine` takes what is refinable, not {kind_name(value)}", help=help)
+    amount = amount_for(interp, value.exposures, epsilon)
+    step = interp.kernel.measure(Refinement.of(value, amount), span)
+    if isinstance(value.base, Score):
+        (number,) = step.values.tolist()
+        return number if step.origin is None else Noised.of(number, step.origin.element(0))
+    spent = None if amount is None else Amount(amount.unit, value.sealed.paid)
+    cells = with_noise(step.values, spent, step.law, every_cell(value.base.size))
+    cells.origin = step.origin
+    return cells

@@ -328,9 +328,11 @@ class Labels:
             help = "name at least one Option"
             self.report.add("ValueError", "a choice among nothing", node.among.span, label="no Option", help=help)
         self._members(among, node.among, "Option")
-        self._members(informed, node.informed, "Feature")
         self._kind(wrt, node.wrt, "Utility")
-        self._trained(trained, node.trained)
+        if node.informed is not None:
+            self._members(informed, node.informed, "Feature")
+        if node.trained is not None:
+            self._trained(trained, node.trained)
         if isinstance(node.using, MODELS):
             help = "write `using tree(depth = 3)`, `using regret_tree()` or `using forest()`"
             self.report.add("TypeError", "`using` takes a model", node.using.span, label="no model", help=help)

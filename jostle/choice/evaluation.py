@@ -7,8 +7,8 @@ runs; runs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from jostle.choice.scale import UtilityScale
 from jostle.choice.table import RunTable
 from jostle.choice.workers import Progress, run_all
 from jostle.diagnostics import did_you_mean, refuse
+from jostle.syntax.nodes import FEATURES
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,8 @@ class Line:
     single_tail: float
     gap: float | None
     options: dict[str, float]
+    ways: dict[str, float] = field(default_factory=dict)
+    """The mean by each way of choosing, where there are several; `choice` is that by features."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +67,12 @@ class ChoiceReport:
 
     def text(self) -> str:
         """A table for people, a line for each scale."""
-        names = list(self.lines[0].options)
-        heads = [self.by, "choice", "95 %", "single best", "95 %", "closed gap", *names]
-        cells = [[_scale(l.scale), *map(_number, (l.choice, l.tail, l.single, l.single_tail)), _gap(l.gap),
-                  *(_number(l.options[n]) for n in names)] for l in self.lines]  # fmt: skip
+        names, ways = list(self.lines[0].options), [way for way in self.lines[0].ways if way != FEATURES]
+        choice = "by features" if ways else "choice"
+        heads = [self.by, choice, "95 %", *(f"by {way}" for way in ways), "single best", "95 %", "closed gap", *names]
+        cells = [[_scale(l.scale), _number(l.choice), _number(l.tail), *(_number(l.ways[way]) for way in ways),
+                  _number(l.single), _number(l.single_tail), _gap(l.gap), *(_number(l.options[n]) for n in names)]
+                 for l in self.lines]  # fmt: skip
         widths = [max(len(row[k]) for row in [heads, *cells]) for k in range(len(heads))]
         rows = ["  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in [heads, *cells]]
         what = (
@@ -89,13 +94,15 @@ def evaluate(
     progress: Progress | None = None,
     workers: int | None = 1,
     settled: str = "",
+    ways: Mapping[str, Sequence[float]] | None = None,
 ) -> ChoiceReport:
     """The report on a table of runs. `predicts`: the options' own predictions, where they have some.
 
     `group(database, scale)`: the number under which a line gathers instances, such as their rows; None: the scale.
     `only`: the data sets that are left out in turn and reported on, while the others are always trained on. `settled`:
-    the name of the policy where it is not decided anew each time, but fitted alone, as of one that ships. Raises
-    `ValueError` for fewer than two data sets, `NameError` for a name that is none of theirs.
+    the name of the policy where it is not decided anew each time, but fitted alone, as of one that ships. `ways`: of
+    other ways of choosing, the mean utility in each run of the table. Raises `ValueError` for fewer than two data
+    sets, `NameError` for a name that is none of theirs.
     """
     predicts = predicts or (None,) * len(table.options)
     databases = sorted({run.database for run in table.runs})
@@ -120,11 +127,16 @@ def evaluate(
     for name, _ in folds:
         wins[name] = wins.get(name, 0) + 1
     sizes, losses, single, each = (np.concatenate([p[k] for _, p in folds]) for k in range(4))
+    mine = [k for d in names for k, run in enumerate(table.runs) if run.database == d]
+    others = {
+        way: np.array([_regret(table, scale, k, utilities[k]) for k in mine]) for way, utilities in (ways or {}).items()
+    }
     if group is not None:
         sizes = np.array([group(r.database, r.scale) for d in names for r in table.runs if r.database == d])
-    lines = [_line(table, scale, None, np.ones(len(sizes), dtype=bool), losses, single, each)]
+    figures = (losses, single, each, others)
+    lines = [_line(table, scale, None, np.ones(len(sizes), dtype=bool), *figures)]
     for size in np.unique(sizes):
-        lines.append(_line(table, scale, float(size), sizes == size, losses, single, each))
+        lines.append(_line(table, scale, float(size), sizes == size, *figures))
     by = "scale" if group is None else "rows"
     return ChoiceReport(scale.logarithmic, len(names), tuple(lines), wins, by, len(databases))
 
@@ -152,9 +164,15 @@ def _left_out(
     return plain.size, np.repeat(draws, table.draws // draws.shape[1], axis=1), alone, plain.best[:, None] - plain.y
 
 
+def _regret(table: RunTable, scale: UtilityScale, run: int, utility: float) -> float:
+    """How far the score of a utility is behind the best option's, which has all of epsilon."""
+    return max(table.scores(table.runs[run], 0.0, scale)) - scale.score(utility)
+
+
 def _line(
-    table: RunTable, scale: UtilityScale, size: float | None, rows: Any, losses: Array, single: Array, each: Array
-) -> Line:
+    table: RunTable, scale: UtilityScale, size: float | None, rows: Any, losses: Array, single: Array, each: Array,
+    others: Mapping[str, Array],
+) -> Line:  # fmt: skip
     def readable(regret: Array) -> Array:
         return np.exp(regret) if scale.logarithmic else regret
 
@@ -170,6 +188,9 @@ def _line(
         single_tail=float(np.percentile(readable(single[rows]), 95)),
         gap=(alone - choice) / room if room > 1e-12 else None,
         options=dict(zip(table.options, means, strict=True)),
+        ways={FEATURES: choice, **{way: float(readable(one[rows]).mean()) for way, one in others.items()}}
+        if others
+        else {},
     )
 
 

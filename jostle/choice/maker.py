@@ -53,9 +53,11 @@ class ChoiceMaker:
         span: Span | None,
         progress: Progress | None,
         data: Any = None,
+        way: str = n.FEATURES,
     ) -> None:
-        """`data`: a function that gives the training data when they are needed, in place of those of `parts`."""
-        self.name = ""
+        """`data`: a function that gives the training data when they are needed, in place of those of `parts`. `way`:
+        what it chooses by; only by features there must be training data."""
+        self.name, self.way = "", way
         self._parts, self._model, self._share, self._span = parts, model, share, span
         self._progress, self._data = progress, data
         self._store = Store()
@@ -63,7 +65,7 @@ class ChoiceMaker:
         self._benches: dict[tuple[str, int], ProgramBench] = {}
         self._kernel = interp.kernel
         self.shipped: Callable[[], Policy | None] = lambda: None
-        if data is None:
+        if parts.databases:
             self._bench(interp, "epsilon", 1)
 
     # Called by the interpreter ---------------------------------------------------------------------
@@ -72,7 +74,25 @@ class ChoiceMaker:
         """`choice(data)`: features, prediction, and the chosen Option's answers."""
         if interp.planned is not None:
             interp.planned.append((self, list(args), self._whole(interp, exposures_of(args)), span))
+        if self.way != n.FEATURES:
+            return self._validate(interp, args, span)
         return self._decide(interp, args, span, self._run)
+
+    def _validate(self, interp: Interpreter, args: Any, span: Span | None) -> Any:
+        """Runs every Option, and gives the answers that a score picks, all within one `choice` event."""
+        from jostle.choice.validation import validated
+
+        data = only_record(args)
+        exposures = exposures_of([data])
+        unit, whole = self._whole(interp, exposures)
+        with interp.kernel.events.within("choice", self.name or "choice", span) as event:
+            picked = validated(interp, self._parts, self.way, self._share, data, span)
+            chosen = self._parts.option_names[picked.index]
+            event.update(chosen=chosen, way=self.way, why=picked.why, share=picked.share)
+            event[unit] = whole
+            if whole is not None:
+                event["spent"] = whole - interp.kernel.left_of_allotment(exposures, unit)
+        return picked.answers
 
     def _run(self, interp: Interpreter, decision: Decision, data: Any, span: Span | None) -> Any:
         return public_answers(interp, self._parts.options[decision.index], decision.chosen, data, span)
@@ -81,6 +101,9 @@ class ChoiceMaker:
     def jostle_fields(self) -> dict[str, Any]:
         def pick(data: Any, *, at: Any) -> Any:
             interp, span = at
+            if self.way != n.FEATURES:
+                message = f"a choice by {self.way} runs every Option, and picks among their answers"
+                raise refuse("TypeError", message, help="call it: `answers = choose(data) with epsilon 1`")
             return self._decide(interp, [data], span, lambda _, decision, *rest: self._parts.options[decision.index])
 
         def runs(epsilon: Any = None, *, at: Any) -> Any:
@@ -109,6 +132,11 @@ class ChoiceMaker:
         shipped = self.shipped()
         if shipped is not None:
             return explain(shipped)
+        if self.way != n.FEATURES:
+            options = ", ".join(self._parts.option_names)
+            return (
+                f"by {self.way}: {options} all run with an equal part each, and a noisy score picks among their answers"
+            )
         if not self._policies:
             return "nothing was learned yet: a ChoiceMaker is trained at its first call"
         return "\n\n".join(map(explain, self._policies))
@@ -220,13 +248,15 @@ class ChoiceMaker:
         """The number of processes that may train; None where the amount of work decides."""
         return workers_for(self._parts.databases, self._kernel.engine)
 
-    def bench(self, interp: Interpreter) -> ProgramBench:
-        """The bench that its policies are trained on, in epsilon, for data of which a row moves one row."""
-        return self._bench(interp, "epsilon", 1)
+    def bench(self, interp: Interpreter, unit: str = "epsilon") -> ProgramBench:
+        """The bench that its policies are trained on, for data of which a row moves one row."""
+        return self._bench(interp, unit, 1)
 
     def retrained(self, interp: Interpreter, on: Any) -> ChoiceMaker:
         """The same choice, to be trained on other public data, as in `trained on`."""
-        return ChoiceMaker(interp, self.parts_on(on), self._model, self._share, self._span, self._progress)
+        return ChoiceMaker(
+            interp, self.parts_on(on), self._model, self._share, self._span, self._progress, way=self.way
+        )  # fmt: skip
 
     def parts_on(self, data: Any) -> ChoiceParts:
         """Its parts, over other public data."""
@@ -237,15 +267,23 @@ class ChoiceMaker:
         return self._bench(interp, unit, 1), self._policy(interp, unit, 1, epsilon)
 
     def report(self, interp: Interpreter, unit: str, epsilon: float, only: Sequence[str] = ()) -> ChoiceReport:
-        """Evaluates the choice for calls with about this amount, leaving out one training data set at a time."""
+        """Evaluates the choice for calls with about this amount, leaving out one training data set at a time.
+
+        Where its Utility gives scores, by validation too.
+        """
         from jostle.choice import reports
+        from jostle.choice.ways import utilities_by_score
 
         shipped = self.shipped()
         predicts = self._bench(interp, unit, 1).predicts if shipped is None else ()
         table, tell = self._table(interp, unit, epsilon), self._teller("evaluating")
         workers = 1 if isinstance(self._model, UserModel) else None
         settled = shipped.name if shipped is not None else ""
-        return reports.report(predicts, table, self._model, only, tell, workers, settled)
+        ways = {}
+        if shipped is None and not (isinstance(self._model, Model) and self._model.exchange):
+            share = self._share if self.way != n.FEATURES else None
+            ways = utilities_by_score(self._bench(interp, unit, 1), table, unit, share, self.workers)
+        return reports.report(predicts, table, self._model, only, tell, workers, settled, ways)
 
     def _table(self, interp: Interpreter, unit: str, epsilon: float) -> RunTable:
         """The training runs for calls with about this amount; of a policy that ships, those that it was trained on."""
@@ -299,30 +337,30 @@ def maker(progress: Progress | None) -> Callable[[Interpreter, n.Choice, Scope],
     """Returns the function that the interpreter calls at a `MkChoiceMaker among …`."""
 
     def choose(interp: Interpreter, node: n.Choice, scope: Scope) -> ChoiceMaker | ChoicePoint:
-        values = {
-            what: interp.eval(expr, scope)
-            for what, expr in (("among", node.among), ("informed by", node.informed), ("trained on", node.trained))
-        }
+        clauses = (("among", node.among), ("informed by", node.informed), ("trained on", node.trained))
+        values = {what: interp.eval(expr, scope) for what, expr in clauses if expr is not None}
         model = interp.eval(node.using, scope) if node.using is not None else tree()
         share = interp.eval(node.spending, scope) if node.spending is not None else None
         utility = interp.eval(node.wrt, scope)
-        return make(interp, values, model, share, utility, node.span, progress)
+        return make(interp, values, model, share, utility, node.span, progress, node.way)
 
     return choose
 
 
 def make(
     interp: Interpreter, values: dict[str, Any], model: Any, share: Any, utility: Any, span: Span | None,
-    progress: Progress | None,
+    progress: Progress | None, way: str = n.FEATURES,
 ) -> ChoiceMaker | ChoicePoint:  # fmt: skip
     options = _members(values["among"], "among", "Option")
-    features = _members(values["informed by"], "informed by", "Feature")
-    trained = values["trained on"]
+    features = _members(values.get("informed by", []), "informed by", "Feature")
+    trained = values.get("trained on")
     inside = trained if isinstance(trained, Whole) else None
     data = trained if isinstance(trained, Function) else None
     if not options:
         raise refuse("ValueError", "there is nothing to choose from", help="name at least one Option in `among {…}`")
-    databases = _training_data(trained) if inside is None and data is None else ()
+    databases = _training_data(trained) if inside is None and data is None and trained is not None else ()
+    if way != n.FEATURES and inside is not None:
+        raise refuse("TypeError", "a choice inside an algorithm is made by features", help=f"leave out `by {way}`")
     if isinstance(utility, Part) and utility.kind != "Utility":
         raise refuse("TypeError", f"`wrt` takes a Utility, not {kind_name(utility)}")
     if callable(getattr(utility, "jostle_call", None)) or not isinstance(utility, (Part, Function, Builtin)):
@@ -337,7 +375,7 @@ def make(
     if inside is not None:
         return make_point(inside, options, names, features, looks, utility, model, span, progress)
     parts = ChoiceParts(tuple(options), names, tuple(features), looks, utility, databases)
-    return ChoiceMaker(interp, parts, model, share, span, progress, data)
+    return ChoiceMaker(interp, parts, model, share, span, progress, data, way)
 
 
 def user_model(interp: Interpreter, function: Any) -> UserModel:

@@ -13,10 +13,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from jostle.accounting.amounts import Amount, quanta
 from jostle.choice.policy import Policy
 from jostle.choice.program import ProgramBench, map_handles, public_only, simulated_private
 from jostle.choice.training import seed
 from jostle.choice.workers import run_all
+from jostle.syntax.nodes import FEATURES
 
 STEPS = (-2, -1, 0, 1, 2)
 """The amounts that are tried, in half decades around the program's."""
@@ -51,6 +53,8 @@ class ChoicePlan:
     amounts: tuple[float, ...]
     curves: tuple[Curve, ...]
     policy: str
+    """Where it chooses by features; else empty."""
+    way: str = FEATURES
 
     def error(self, curve: Curve, amount: float) -> float:
         """The typical error at an amount within those tried; on a line through them in logarithms."""
@@ -77,15 +81,23 @@ def study(
     interp: Any, maker: Any, data: Any, unit: str, amount: float, centre: float,
     progress: Callable[[int, int], None] | None = None,
 ) -> ChoicePlan | None:  # fmt: skip
-    """The plan of one call of a ChoiceMaker; None where its utilities are no errors."""
-    bench, policy = maker.trained_for(interp, unit, amount)
-    if not policy.table.scale.logarithmic and policy.table.runs:
+    """The plan of one call of a ChoiceMaker; None where its utilities are no errors, or there are no training data."""
+    policy: Policy | None = None
+    if maker.way == FEATURES:
+        bench, policy = maker.trained_for(interp, unit, amount)
+        errors = policy.table.scale.logarithmic or not policy.table.runs
+    else:
+        bench = maker.bench(interp, unit)
+        errors = bool(bench.database_names) and _are_errors(bench)
+    if not errors:
         return None
     amounts = amounts_around(centre)
 
     def piece(database: int) -> list[list[float]]:
         instance = bench.instance(database, 1.0, 0)
         options = [_curve(bench, instance, option, database, amounts) for option in range(len(bench.option_names))]
+        if policy is None:
+            return [*options, _curve_by_score(bench, maker, instance, database, unit, amounts)]
         return [*options, _choice_curve(bench, policy, instance, database, amounts, options)]
 
     tables = run_all(piece, len(bench.database_names), progress, maker.workers)
@@ -95,7 +107,14 @@ def study(
         errors = tuple(tuple(tables[d][k][i] for d in range(len(tables))) for i in range(len(amounts)))
         exact = _closed(interp, maker, k, data, unit, amounts) if name != CHOICE else None
         curves.append(Curve(name, errors, exact))
-    return ChoicePlan(maker.name or "choice", unit, amount, amounts, tuple(curves), policy.name)
+    name = policy.name if policy else ""
+    return ChoicePlan(maker.name or "choice", unit, amount, amounts, tuple(curves), name, maker.way)
+
+
+def _are_errors(bench: ProgramBench) -> bool:
+    """Whether the utility of exact answers is not above 0."""
+    first = bench.instance(0, 1.0, 0)
+    return bench.utility(first, bench.answer(0, first, None, 0)) <= 0
 
 
 def _curve(bench: ProgramBench, instance: Any, option: int, database: int, amounts: Sequence[float]) -> list[float]:
@@ -126,11 +145,26 @@ def _choice_curve(
     return errors
 
 
+def _curve_by_score(
+    bench: ProgramBench, maker: Any, instance: Any, database: int, unit: str, amounts: Sequence[float]
+) -> list[float]:
+    """The error of a choice by validation, run whole at each amount: the mean of a few runs."""
+    errors = []
+    for amount in amounts:
+        whole = Amount(unit, quanta(amount, unit))
+        runs = []
+        for k in range(REPEATS):
+            place = seed("plan", database, maker.way, amount, k)
+            answers = bench.validated(maker.way, maker.share, instance, whole, place)
+            runs.append(max(0.0, -bench.utility(instance, answers)))
+        errors.append(sum(runs) / len(runs))
+    return errors
+
+
 def _closed(
     interp: Any, maker: Any, option: int, data: Any, unit: str, amounts: Sequence[float]
 ) -> tuple[float, ...] | None:
     """The root mean square error of an option that measures a fixed strategy, on the shapes of the call's data."""
-    from jostle.accounting.amounts import Amount, quanta
     from jostle.kernels.accuracy import root_mean_square
     from jostle.kernels.noisy_array import noise_of
     from jostle.privacy.kernel.minting import exposed

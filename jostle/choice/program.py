@@ -119,6 +119,23 @@ class ProgramBench:
             raise refuse("PrivateValue", f"the answers of `{self.option_names[option]}` hold private data")
         return answers
 
+    def validated(self, way: str, share: float | None, instance: Any, amount: Amount, seed: int) -> Any:
+        """The answers of a call by validation for this amount."""
+        from jostle.choice.validation import validated
+
+        view, source = simulated_private(instance, amount, self._stability, seed)
+        with self._training(), self._interp.kernel.allot(amount, None, exposed(source)):
+            return validated(self._interp, self._parts, way, share, view, None).answers
+
+    def scores(self, instance: Any) -> bool:
+        """Whether the Utility gives a score of private data, so that a choice by validation could be made."""
+        from jostle.choice.validation import scores
+
+        amount = Amount(self._unit, quanta(1.0, self._unit))
+        view, source = simulated_private(instance, amount, self._stability, 0)
+        with self._training(), self._interp.kernel.allot(amount, None, exposed(source)):
+            return scores(self._interp, self._parts, view)
+
     def utility(self, instance: Any, answers: Any) -> float:
         with self._training(), self._interp.kernel.allot(None, None):
             return number_from(self._interp.call(self._parts.utility, [instance, answers]), "the Utility")

@@ -12,6 +12,7 @@ from jostle.choice.evaluation import ChoiceReport, evaluate
 from jostle.choice.models import AnyModel
 from jostle.choice.policies import Predicts
 from jostle.choice.table import RunTable
+from jostle.choice.ways import Utilities
 from jostle.choice.workers import Progress
 from jostle.run.values import Record
 
@@ -30,7 +31,7 @@ def runs(table: RunTable) -> list[Record]:
 
 def report(
     predicts: Predicts, table: RunTable, model: AnyModel, only: Sequence[str], progress: Progress | None,
-    workers: int | None, settled: str = "",
+    workers: int | None, settled: str = "", ways: Utilities | None = None,
 ) -> ChoiceReport:  # fmt: skip
     """Leaving one data set out, over the whole procedure, or with a policy that is `settled`, by its name.
 
@@ -51,14 +52,18 @@ def report(
         progress=progress,
         workers=workers,
         settled=settled,
+        ways=ways or {},
     )
 
 
 def as_record(report: ChoiceReport) -> Record:
     """The report as a value of the language: the figures over all instances, `lines` by rows, and the whole as text."""
     data = report.as_json()
-    lines = [Record({**line, "options": Record(line["options"])}) for line in data["lines"]]
-    over_all = {name: lines[0][name] for name in ("choice", "tail", "single", "single_tail", "gap", "options")}
+    lines = [
+        Record({**line, "options": Record(line["options"]), "ways": Record(line["ways"])}) for line in data["lines"]
+    ]
+    names = ("choice", "tail", "single", "single_tail", "gap", "options", "ways")
+    over_all = {name: lines[0][name] for name in names}
     return Record(
         {**over_all, "virtual": data["virtual_best"], "lines": lines[1:], "policies": Record(report.policies),
          "databases": float(report.databases), "text": report.text()}

@@ -17,7 +17,8 @@ BUILTINS: dict[str, Builtin] = {}
 """The rows by name."""
 
 MODULES = {
-    "workloads": ("identity", "prefixes", "ranges", "rectangles", "marginals", "predicates", "answer", "exact"),
+    "workloads": ("identity", "prefixes", "ranges", "rectangles", "marginals", "predicates", "answer", "exact",
+                  "closeness"),
     "features": ("nonzero", "largest_cell", "largest_marginal", "l2", "l1_to_uniform", "total_variation"),
     "histograms": ("least_cost_partition", "misfit", "scaled_error", "bootstrap"),
     "cuts": ("count_partition", "bisection_costs", "boundaries", "tail_energy"),
@@ -150,6 +151,8 @@ row("misfit", "@cube, queries, estimate", "How far an estimate's answers are fro
     Gives.SCORE, HANDLES, SCORES, function="scores.fit:misfit")  # fmt: skip
 row("distance", "@cube, expected, penalty = 0", "How far public counts are from the true ones: a score.",
     Gives.SCORE, HANDLES, SCORES, function="scores.fit:distance")  # fmt: skip
+row("closeness", "@cube, queries, answers", "How close released answers are to the true ones: a score, −rmse.",
+    Gives.SCORE, HANDLES, SCORES, function="scores.fit:closeness")  # fmt: skip
 row("bisection_costs", "@cube, starts, places, penalty = 0, grain = 1",
     "The costs of cutting each segment of a line at each of its places: scores.", Gives.SCORE, HANDLES,
     SCORES, "bisections", function="scores.candidates:bisection_costs")  # fmt: skip

@@ -203,11 +203,28 @@ class Builder(QueryBuilder):
         return n.Part(str(kind), params[0], body, features[0] if features else None, predict, span=span)
 
     def choice(
-        self, word: Token, _among: Any, among: n.Expr, _informed: Any, _by: Any, informed: n.Expr, _trained: Any,
-        _on: Any, trained: n.Expr, _using: Any, using: n.Expr | None, _spending: Any, spending: n.Expr | None,
-        _wrt: Any, wrt: n.Expr,
+        self, word: Token, _among: Any, among: n.Expr, _by_way: Any, way: Token | None, _informed: Any, _by: Any,
+        informed: n.Expr, _trained: Any, _on: Any, trained: n.Expr, _using: Any, using: n.Expr | None, _spending: Any,
+        spending: n.Expr | None, _wrt: Any, wrt: n.Expr,
     ) -> n.Choice:  # fmt: skip
-        return n.Choice(among, informed, trained, using, spending, wrt, span=self._span(word, wrt))
+        how = self._way(way) if way is not None else n.FEATURES
+        return n.Choice(among, how, informed, trained, using, spending, wrt, span=self._span(word, wrt))
+
+    def choice_by_score(
+        self, word: Token, _among: Any, among: n.Expr, _by: Any, way: Token, _trained: Any, _on: Any,
+        trained: n.Expr | None, _spending: Any, spending: n.Expr | None, _wrt: Any, wrt: n.Expr,
+    ) -> n.Choice:  # fmt: skip
+        how = self._way(way)
+        if how == n.FEATURES:
+            help = "say which, and what they are learned from: `informed by {…} trained on {…}`"
+            raise refuse("SyntaxError", "a choice by features names them", self._span(way), help=help)
+        return n.Choice(among, how, None, trained, None, spending, wrt, span=self._span(word, wrt))
+
+    def _way(self, way: Token) -> str:
+        if way not in n.WAYS:
+            message = f"a choice is made by {', '.join(n.WAYS[:-1])} or {n.WAYS[-1]}, not by {way}"
+            raise refuse("SyntaxError", message, self._span(way), help="such as `among {A, B} by validation`")
+        return str(way)
 
     def spending(self, value: n.Expr, spend: n.Spend) -> n.Spending:
         _no_wish(spend)

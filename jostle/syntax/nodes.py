@@ -163,11 +163,18 @@ class Part(Expression):
     predict: Block | None = None
 
 
+FEATURES, VALIDATION = WAYS = ("features", "validation")
+"""What a choice may be made by."""
+
+
 @dataclass(frozen=True, slots=True)
 class Choice(Expression):
+    """`way`: what it chooses by; by features, as where the program says nothing, it has `informed` and `trained`."""
+
     among: Expr
-    informed: Expr
-    trained: Expr
+    way: str
+    informed: Expr | None
+    trained: Expr | None
     using: Expr | None
     spending: Expr | None
     wrt: Expr

@@ -196,6 +196,8 @@ def _choice_text(choice: ChoicePlan, error: float | None, epsilon: float | None)
             row.append(f"{number(_exact_at(choice, curve, middle))}" if curve.exact else "–")
         rows.append(row)
     notes = [f"the choice: its policy is {choice.policy}, with the features it pays for"]
+    if not choice.policy:
+        notes = [f"the choice: by {choice.way}, with all the options that it runs and the selection"]
     if heads[-1] == "closed form here":
         notes.append(f"closed form here: root mean square error at {unit} {number(middle)} on this program's own "
                      "queries,\nwhatever the data, before cells are made nowhere negative")  # fmt: skip

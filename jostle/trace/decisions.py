@@ -91,7 +91,7 @@ def _parting(here: Mapping[str, Any], there: Mapping[str, Any]) -> Iterator[str]
                     f"and {number(step['threshold'])} lies between"
                 )
                 break
-    ways = [str(fields.get("policy") or "") for fields in (here, there)]
+    ways = [str(fields.get("way") or fields.get("policy") or "") for fields in (here, there)]
     if not apart and ways[0] != ways[1]:
         yield f"chosen by {ways[0] or 'no policy'} here and by {ways[1] or 'no policy'} there"
     elif not apart and here.get("trees") != there.get("trees"):

@@ -66,7 +66,7 @@ def why(event: Event) -> str:
     statements = [
         f"{s.get('feature')} {number(s.get('value'))} {s.get('went')} {number(s.get('threshold'))}" for s in tests
     ]
-    policy = [str(event.fields.get("policy") or ""), margin(event.fields) or ""]
+    policy = [str(event.fields.get("policy") or event.fields.get("way") or ""), margin(event.fields) or ""]
     return ", ".join(statements) or ": ".join(filter(None, policy))
 
 

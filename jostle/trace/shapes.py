@@ -138,7 +138,7 @@ _SHAPES: dict[str, dict[str, Shape]] = {
                 "within": _figure, "of": _text},
     "feature": {**_PRICE, "value": _figure, "error": _maybe(_figure)},
     "choice": {
-        **_PRICE, "spent": _number, "chosen": _text, "policy": _text, "margin": _maybe(_number),
+        **_PRICE, "spent": _number, "chosen": _text, "policy": _text, "way": _text, "margin": _maybe(_number),
         "features": _list(_record(name=_text, value=_figure)), "predictions": _by_name(_number),
         "spread": _by_name(_number), "path": _STEPS, "paths": _by_name(_STEPS), "trees": _by_name(_node),
     },

@@ -43,7 +43,10 @@ def _choice(forest: Forest, costs: Costs, event: Event, depth: int = 0) -> Twig:
     twig = Twig(_join(f"{event.name} chose {fields.get('chosen', 'nothing')}", place(event)))
     if fields.get("simulated") is not None:
         twig.add("simulated: nothing private was opened")
-    _features(twig, fields)
+    if fields.get("way"):
+        twig.add(f"chosen by {fields['way']}: {fields.get('why')}")
+    else:
+        _features(twig, fields)
     _predictions(twig, fields)
     _path(twig, fields)
     if (ahead := margin(fields)) is not None:
@@ -64,6 +67,7 @@ def brief(event: Event, total: str) -> list[str]:
     others = [o for o in mapping(fields.get("predictions")) if o != option]
     lines = [f"{event.name} chose {option}" + (f" over {', '.join(others)}" if others else "")]
     why = [f"policy: {fields['policy']}"] if fields.get("policy") else []
+    why += [f"by {fields['way']}: {fields.get('why')}"] if fields.get("way") else []
     why += [", ".join(_step(s) for s in records(fields.get("path"))), margin(fields) or ""]
     if any(why):
         lines.append("  because: " + "; ".join(w for w in why if w))

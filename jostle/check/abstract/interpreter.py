@@ -339,14 +339,15 @@ class Interpreter(ABC):
                     self.closure("predict", node.predict_params, predict, scope)
                 return Part(kind, self.closure(kind, params, block, scope))
             case n.Choice():
+                clauses = (node.among, node.informed, node.trained, node.wrt)
                 among, informed, trained, wrt = (
-                    self.eval(clause, scope) for clause in (node.among, node.informed, node.trained, node.wrt)
+                    self.eval(clause, scope) if clause is not None else [] for clause in clauses
                 )
                 if node.using is not None:
                     self.eval(node.using, scope)
                 share = self.eval(node.spending, scope) if node.spending is not None else PUBLIC
                 self.labels.choice(node, among, informed, trained, wrt, share)
-                return Maker(among, informed)
+                return Maker(among, informed, score=wrt if node.way != n.FEATURES else None)
             case n.Spending():
                 return calls.transfer_spending(self, node, scope)
             case n.Query(body=query):

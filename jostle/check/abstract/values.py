@@ -245,6 +245,8 @@ class Maker:
     features: Any
     picks: bool = False
     call: Any = None
+    score: Any = None
+    """Of one that runs all options, the Utility that scores their answers."""
 
 
 @dataclass(slots=True, eq=False)

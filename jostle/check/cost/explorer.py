@@ -238,6 +238,8 @@ class Explorer(Spending, Interpreter):
             call = lambda: transfer_apply(self, part, [data], {}, node)  # noqa: E731
             return (lambda: self.inside(inner, call, lambda: TOP)) if apart or not private else call
 
+        if maker.score is not None:
+            return self._validated(maker, data, [followed(one, True) for one in leaves(maker.options)], reached, node)
         for feature in leaves(maker.features):
             self.optionally(followed(feature, True))
             if private:  # one that looks at public facts runs in the allotment itself
@@ -245,6 +247,18 @@ class Explorer(Spending, Interpreter):
         if maker.picks:
             return join_all(list(leaves(maker.options)))
         return self.paths([followed(option, False) for option in leaves(maker.options)])
+
+    def _validated(
+        self, maker: Maker, data: Any, options: Sequence[Callable[[], Any]], reached: ReachedSources, node: n.Expr
+    ) -> Any:  # fmt: skip
+        """Each of the options in an allotment of its own, and its score; then a selection with all that is left."""
+        answers = []
+        for option in options:
+            answers.append(option())
+            transfer_apply(self, maker.score, [data, answers[-1]], {}, node)
+        if len(answers) > 1 and (reached.exposures or reached.open):
+            self.charge(reached, self.bare(reached, 1), node.span)
+        return join_all(answers)
 
     # Amounts -------------------------------------------------------------------------------------
 

@@ -74,7 +74,7 @@ def row_vectors(
 
 def simulated_source(amount: Amount, noise: Noise) -> Source:
     """A source of simulations, with a budget of `amount` and seeded noise."""
-    kind = "zcdp" if amount.unit == "rho" else "pure"
+    kind = "zcdp" if amount.unit == "rho" else "basic" if amount.delta else "pure"
     return Source("simulated", Measure(kind, amount), Unit(), None, noise, simulated=True)
 
 

@@ -1,7 +1,10 @@
-"""Scores of public numbers against the true counts: the fit of a table, and the fit of every answer of a workload.
+"""Scores of public numbers against the true counts: the fit of a table, and that of the answers of a workload.
 
 * `distance`: Σ|x_i − e_i| − p against public e and p, ‖x − e‖₁: 1 by the triangle inequality; not monotone.
 * `misfit`: for every query q of a workload, |q·x − q·x̂| against a public x̂. A query counts cells: 1; not monotone.
+* `closeness`: −‖Wx − a‖₂/√m, minus the root mean square error of m public answers a of a workload W. A row in cell c
+  moves Wx by column c, and so the norm by at most ‖W e_c‖₂ = √(number of queries that count c), by the triangle
+  inequality: max_c √(that number ÷ m) ≤ 1; not monotone. On the grid of 2^-bits rounding adds one step.
 """
 
 from __future__ import annotations
@@ -41,7 +44,14 @@ class Misfit(Rule):
         return misfits_of(score, reader.units(cube_of(score)))
 
 
-DISTANCE, MISFIT = Distance("distance", True), Misfit("misfit", True)
+@dataclass(frozen=True, eq=False)
+class Closeness(Rule):
+    def exact(self, reader: Reader, score: Score) -> list[int]:
+        cube = cube_of(score)
+        return [closeness_of(score, reader.units(cube), cube.bits)]
+
+
+DISTANCE, MISFIT, CLOSENESS = Distance("distance", True), Misfit("misfit", True), Closeness("closeness", True)
 
 
 def distance(cube: Cube, expected: Floats, penalty: float = 0.0) -> Score:
@@ -52,7 +62,7 @@ def distance(cube: Cube, expected: Floats, penalty: float = 0.0) -> Score:
         raise refuse("ValueError", f"{expected.size} expected counts for a cube of {cube.size} cells")
     bits = max(BITS, cube.bits)
     most = math.ldexp(1.0, 60 - bits)
-    public = np.rint(np.ldexp(np.clip(np.nan_to_num(expected), -most, most), bits)).astype(np.int64)
+    public = np.rint(np.ldexp(_within(expected, bits), bits)).astype(np.int64)
     less = round(math.ldexp(min(max(penalty, -most), most), bits))
     return Score(cube.exposures, DISTANCE, cube, 1 << bits, False, bits, (public.reshape(cube.shape), less))
 
@@ -94,6 +104,67 @@ def misfits_of(one: Score, cells: NDArray[np.int64]) -> list[int]:
 
     sums, public = one.arguments
     return [int(v) for v in np.abs(np.concatenate([_summed(query, cells) for query in sums]) - public)]
+
+
+def closeness(cube: Cube, queries: Sums, answers: Floats) -> Score:
+    """How close public answers of a workload are to the true ones: −rmse, in rows."""
+    import numpy as np
+
+    checked = tuple(_checked(query, cube.shape) for query in queries)
+    times, size = _times_counted(checked, cube.shape)
+    if not size or answers.size != size:
+        raise refuse("ValueError", f"{answers.size} answers for a workload of {size} queries")
+    bits = max(BITS, cube.bits)
+    public = np.rint(np.ldexp(_within(answers.ravel(), bits), bits)).astype(np.int64)
+    # ⌈2^bits·√(times/size)⌉, and a step for the root that is rounded down
+    sensitivity = math.isqrt(times * 4**bits // size) + 2
+    return Score(cube.exposures, CLOSENESS, cube, sensitivity, False, bits, (checked, public))
+
+
+def closeness_of(one: Score, cells: NDArray[np.int64], cell_bits: int) -> int:
+    """The exact `closeness`, in its units: whole numbers throughout, cells clamped so that no sum leaves 62 bits."""
+    import numpy as np
+
+    sums, public = one.arguments
+    shift = one.bits - cell_bits
+    most = (2**60 >> shift) // max(1, cells.size)
+    true = np.concatenate([_summed(query, np.minimum(cells, most)) for query in sums]) << shift
+    gaps = np.abs(true - public)
+    fits = float((gaps.astype(float) ** 2).sum()) < 2.0**62
+    squares = int((gaps**2).sum()) if fits else sum(int(gap) ** 2 for gap in gaps.tolist())
+    return -math.isqrt(squares // len(public))
+
+
+def _within(values: Floats, bits: int) -> Floats:
+    """Finite numbers that leave room for sums in units of 2^-bits."""
+    import numpy as np
+
+    most = math.ldexp(1.0, 60 - bits)
+    return np.clip(np.nan_to_num(values), -most, most)
+
+
+def _times_counted(sums: Sums, shape: tuple[int, ...]) -> tuple[int, int]:
+    """How many queries the cell counts that is in most of them, and how many queries there are."""
+    import numpy as np
+
+    times, size = np.zeros(shape, dtype=np.int64), 0
+    for query in sums:
+        if query["kind"] == "boxes":
+            ends = np.zeros([side + 1 for side in shape], dtype=np.int64)
+            for corner in np.ndindex(*(2,) * len(shape)):  # a box is a sum of differences at its corners
+                at = np.where(np.array(corner) == 1, query["highs"] + 1, query["lows"])
+                np.add.at(ends, tuple(at.T), (-1) ** sum(corner))
+            for axis in range(len(shape)):
+                ends = np.cumsum(ends, axis=axis)
+            times += ends[tuple(slice(0, side) for side in shape)]
+            size += len(query["lows"])
+        elif query["inside"] is None:
+            times += 1
+            size += query["size"]
+        else:
+            times += query["inside"].sum(axis=0, dtype=np.int64)[query["labels"]].reshape(shape)
+            size += len(query["inside"])
+    return int(times.max(initial=0)), size
 
 
 def _checked(query: Mapping[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:

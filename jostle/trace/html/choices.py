@@ -45,13 +45,16 @@ def _choice(event: Event, costs: Costs) -> Html:
     price = tag("span", spent, class_="price") if spent else None
     option = tag("b", str(fields.get("chosen", "nothing")))
     head = tag("h3", tag("a", event.name, href=f"#e{event.id}"), " chose ", option, price)
-    why = ": ".join(str(w) for w in (fields.get("policy"), fields.get("why")) if w)
+    policy = f"by {fields['way']}" if fields.get("way") else fields.get("policy")
+    why = ": ".join(str(w) for w in (policy, fields.get("why")) if w)
     return tag("section", head, tag("p", why) if why else None, _features(fields), _predictions(fields),
                decision_tree(fields), class_="choice")  # fmt: skip
 
 
 def _features(fields: Mapping[str, Any]) -> Html | None:
     rows = [[f["name"], looked_at(f), cost_text(f)] for f in records(fields.get("features"))]
+    if not rows and fields.get("way"):
+        return None
     return table(["feature", "value", "cost"], rows, class_="data") if rows else tag("p", "No features were looked at.")
 
 

@@ -58,6 +58,9 @@ def _reasons(fields: Mapping[str, Any], chosen: str) -> Iterator[str]:
         yield f"It bought {paid}."
     if free:
         yield "It knew " + ", ".join(f"{f['name']} = {looked_at(f)}" for f in free) + "."
+    if fields.get("way"):
+        yield f"By {fields['way']}: it ran every option, and {fields['why']}."
+        return
     if not features:
         yield "It looked at nothing."
     figure = figures(fields).get(chosen)

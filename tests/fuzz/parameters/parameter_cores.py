@@ -203,7 +203,7 @@ def strategies(v: Values, data: Data) -> list[Fault]:
 
 def selections(v: Values, data: Data) -> list[Fault]:
     """Scores of counts: each within its sensitivity, one group of those that come in groups."""
-    kind = v.choice(("cuts", "misfit", "distance", "plain"))
+    kind = v.choice(("cuts", "misfit", "closeness", "distance", "plain"))
     name = "hl" if kind == "cuts" else v.choice(list(CUBES))
     cube, cells = data.cubes[name], data.cells[name]
     try:
@@ -235,10 +235,13 @@ def _score(v: Values, kind: str, cube: Cube, shape: tuple[int, ...]) -> Any:
         return fit.distance(
             cube, np.asarray(v.perhaps(v.table(size)), dtype=float), v.choice((0.0, v.number(), 1e300, np.nan))
         )
-    if kind == "misfit":
+    if kind in ("misfit", "closeness"):
         blocks = [b for b in (block(v, shape) for _ in range(3)) if b["kind"] in ("boxes", "groups")]
         said = [{k: np.asarray(x) if isinstance(x, list) else x for k, x in b.items()} for b in blocks]
         said = [b for b in said if b["kind"] == "boxes" or (b["labels"] >= 0).all()]
+        if kind == "closeness":
+            many = sum(len(b["lows"]) if b["kind"] == "boxes" else int(b["size"]) for b in said)
+            return fit.closeness(cube, said, np.asarray(v.perhaps(v.table(many)), dtype=float))
         return fit.misfit(cube, said, np.asarray(v.perhaps(v.table(size)), dtype=float))
     grain = v.choice((1, 1, 2, 3))
     blocks = -(-32 // grain)

@@ -1,4 +1,4 @@
-"""`misfit` of boxes, marginals, predicates and unions: one row moves each score by at most 1, by brute force."""
+"""`misfit` and `closeness` of boxes, marginals, predicates and unions: how far one row moves them, by brute force."""
 
 from __future__ import annotations
 
@@ -46,6 +46,30 @@ def test_one_row_moves_a_score_by_at_most_one(queries: Workload) -> None:
         assert max(np.abs(other - found[0]).max() for other in found) <= 1
 
 
+@pytest.mark.parametrize("queries", QUERIES, ids=lambda w: w.kind)
+def test_one_row_moves_closeness_by_the_root_of_the_share_of_queries_that_count_it(queries: Workload) -> None:
+    kernel, rng = Kernel(DuckDb(), Stream()), np.random.default_rng(2)
+    largest = 0.0
+    for spread in (0.0, 3.0, 1e9):
+        counts = rng.integers(0, 4, SHAPE)
+        answers = queries.answers(counts) + spread * rng.normal(size=queries.size)
+        found = []
+        for moved in (None, *np.ndindex(*SHAPE)):
+            cells = counts.copy()
+            if moved is not None:
+                cells[moved] += 1
+            cube = Cube((), kernel.vault.keep(cells), ("x", "y", "z"), SHAPE)
+            made = fit.closeness(cube, queries.sums(), answers)
+            (value,) = values_of(kernel._reader, [made]).tolist()
+            exact = -float(np.sqrt(np.mean((queries.answers(cells) - answers) ** 2)))
+            assert abs(value / 2**made.bits - exact) <= 2.0**-made.bits * (2 + abs(exact) * 1e-9)
+            found.append(value)
+        moved_by = max(abs(value - found[0]) for value in found)
+        assert moved_by <= made.sensitivity
+        largest = max(largest, moved_by / made.sensitivity)
+    assert largest > 0.99  # near the truth a row moves it by all of that
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -62,6 +86,8 @@ def test_queries_that_do_not_fit_are_refused(wrong: dict[str, object]) -> None:
     cube = Cube((), kernel.vault.keep(np.zeros(SHAPE, dtype=np.int64)), ("x", "y", "z"), SHAPE)
     with pytest.raises(Exception, match="quer"):
         fit.misfit(cube, [wrong], np.zeros(SHAPE))
+    with pytest.raises(Exception, match="quer"):
+        fit.closeness(cube, [wrong], np.zeros(SHAPE))
 
 
 def test_weights_of_a_query_count_once() -> None:

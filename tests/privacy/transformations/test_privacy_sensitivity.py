@@ -69,6 +69,7 @@ d2 = [(laplace(s) with epsilon 0.5) for s in [total_variation(h), size(h)]]
 e = noisy_max([size(h), nonzero(h), largest_cell(h), largest_marginal(k), l2(h)]) with epsilon 1
 f = noisy_max([l1_to_uniform(h), total_variation(k), l2(h), size(t)]) with epsilon 1
 g = noisy_max(misfit(h, prefixes(h), [0.4, 1, 0, 2])) with epsilon 1
+ag = noisy_max([closeness(h, prefixes(h), [0.4, 1, 0, 2]), closeness(h, identity(h), [3, 1, 0, 0])]) with epsilon 1
 i = {{ select max(values) as m, sum(values) as s from k groupby x / 2 with epsilon 1 }}
 j = {{ select count(values) from k where values > 1 and x > 0 groupby y with epsilon 1 }}
 n = {{ select sum(values) from k where x > 0 groupby y with epsilon 1 }}

@@ -56,6 +56,7 @@ n2 = [(laplace(s) with epsilon 0.5) for s in [total_variation(h), size(t)]]
 o = noisy_max([size(h), largest_cell(h), l2(k), size(t)]) with epsilon 1
 q = noisy_max([l1_to_uniform(h), total_variation(h)]) with epsilon 1
 r = noisy_max(misfit(h, prefixes(h), [0.4, 1, 0, 2])) with epsilon 1
+s = laplace(closeness(h, prefixes(h), [0.4, 1, 0, 2])) with epsilon 1
 s = {{ select sum(values) as s, max(values) as m from k groupby x with epsilon 1 }}
 u = {{ select sum(values) from k where k.x > 0 groupby y with epsilon 1 }}
 z = (laplace(k[y = 0]) with epsilon 1)

@@ -1,0 +1,109 @@
+"""Choices by validation: every Option runs with an equal part of the amount, and a score picks the answers to give.
+
+The Utility gives, of the data and of answers, a score: a private number whose sensitivity the kernel knows. All that
+happens is measurements through the one door, each paid for: those of every Option, and one selection among the scores.
+So a call loses at most its amount, by adding up (docs/privacy/selection.md); nothing hangs on answers being hidden.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jostle.accounting.amounts import Amount
+from jostle.choice.calls import number_from, public_answers
+from jostle.diagnostics import Refusal, refuse
+from jostle.formulas import error_text
+from jostle.privacy.kernel.handles import join_exposures
+from jostle.privacy.measurements.largest import LargestScores
+from jostle.privacy.mechanisms.selection import COUNTED_IN_ZCDP
+from jostle.privacy.scores.rule import Score, Scores
+from jostle.run.faults import exposures_of
+from jostle.run.values import Part, kind_name
+from jostle.source import Span
+
+if TYPE_CHECKING:
+    from jostle.choice.program import ChoiceParts
+    from jostle.run.interpreter import Interpreter
+
+
+@dataclass(frozen=True, slots=True)
+class Validated:
+    """The Option whose answers a score picked, and what is told of it; `share` of the amount went to the selection."""
+
+    index: int
+    answers: Any
+    share: float
+    why: str
+
+
+def validated(
+    interp: Interpreter, parts: ChoiceParts, way: str, share: float | None, data: Any, span: Span | None
+) -> Validated:
+    """Runs every Option of `parts` on `data`, and picks by the score that the Utility gives of its answers.
+
+    Each Option has an equal part of what is left of the allotment, but for `share` of it, an equal part too where it is
+    None; the selection has what they leave. On public data everything is exact and free. Raises `TypeError` where the
+    Utility gives no score, `BudgetExceeded`, and what the program's own parts raise.
+    """
+    exposures = exposures_of([data])
+    many = len(parts.options)
+    if share is None:
+        share = 1 / (many + 1)
+    if many == 1:
+        share = 0.0
+    whole = interp.kernel.bare_amount(exposures)
+    each = None if whole is None else Amount(whole.unit, int(whole.value * (1 - share)) // many, whole.delta // many)
+    answers, values = [], []
+    for option, name in zip(parts.options, parts.option_names, strict=True):
+        with interp.kernel.allot(each, span, exposures):
+            answers.append(public_answers(interp, option, name, data, span))
+        if many > 1:
+            values.append(_score(interp, parts.utility, data, answers[-1], bool(exposures), way))
+    if many == 1:
+        return Validated(0, answers[0], share, "there is only one option")
+    index, why = _best(interp, values, span) if exposures else _best_publicly(values)
+    return Validated(index, answers[index], share, why)
+
+
+def scores(interp: Interpreter, parts: ChoiceParts, data: Any) -> bool:
+    """Whether the Utility gives a score of what the first Option answers on these data, which are private."""
+    answers = interp.call(parts.options[0], [data])
+    try:
+        _score(interp, parts.utility, data, answers, True, "")
+    except Refusal:
+        return False
+    return True
+
+
+def _score(interp: Interpreter, utility: Any, data: Any, answers: Any, private: bool, way: str) -> Any:
+    """The score that the Utility gives: a private one of private data, else a number."""
+    function = utility.run if isinstance(utility, Part) else utility  # a Utility itself takes public data alone
+    with interp.kernel.allot(None, None):
+        value = interp.call(function, [data, answers])
+    if not private:
+        return number_from(value, "the Utility")
+    if not isinstance(value, Score) or isinstance(value, Scores) or not value.private:
+        raise refuse(
+            "TypeError", f"by {way} the Utility gives a score of the private data, and this gives {kind_name(value)}",
+            help="such as `closeness(data.database, data.queries, answers)` or `correct_count(data.rows, answers, c)`",
+        )  # fmt: skip
+    return value
+
+
+def _best_publicly(utilities: list[float]) -> tuple[int, str]:
+    return utilities.index(max(utilities)), "its utility is the largest"
+
+
+def _best(interp: Interpreter, scores: Sequence[Score], span: Span | None) -> tuple[int, str]:
+    """The place of the (nearly) largest score, for what is left; its lead is told where that costs nothing more."""
+    measured = join_exposures([score.exposures for score in scores], [1] * len(scores))
+    leads = any(e.source.measure.kind not in COUNTED_IN_ZCDP for e in measured)
+    selection = LargestScores.of(scores, 1, leads, interp.kernel.bare_amount(measured))
+    ranking = interp.kernel.measure(selection, span)
+    why = "its noisy score is the largest"
+    if ranking.leads:
+        lead = ranking.leads[0]
+        why += f", {lead:.4g} ± {error_text(lead, ranking.within)} more than the next one's"
+    return ranking.places[0], why

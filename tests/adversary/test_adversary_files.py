@@ -229,7 +229,7 @@ def test_spilled_rows_are_for_nobody_and_no_table() -> None:
     rows = "SELECT 'secret person ' || range || repeat('x', 99) AS name FROM range(1000000)"
     engine.connection.execute(f"CREATE TABLE x AS {rows}")
     folder = Path(engine._spill)
-    spilled = [path for path in folder.iterdir() if path.name != "lock"]
+    spilled = [path for path in folder.rglob("*") if path.is_file() and path.name != "lock"]
     assert spilled and folder.stat().st_mode & 0o777 == folder.parent.stat().st_mode & 0o777 == 0o700
     for path in [*spilled, folder / "lock"]:
         with pytest.raises(Refusal):
@@ -274,7 +274,7 @@ def test_what_a_killed_process_spilled_is_removed(tmp_path: Path, monkeypatch: p
         with ending(process):
             folder = Path(process.stdout.readline().decode().strip())
         process.kill()
-    left = [path for path in folder.iterdir() if path.name != "lock"]
+    left = [path for path in folder.rglob("*") if path.is_file() and path.name != "lock"]
     assert any(b"secret person" in path.read_bytes() for path in left)
     monkeypatch.setattr(spill.tempfile, "gettempdir", lambda: str(tmp_path))
     spill.SpillFolder().close()

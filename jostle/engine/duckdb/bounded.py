@@ -44,7 +44,7 @@ class Bounding:
                 self._choose(source, part, parts, HALVINGS)
         except (Refusal, KeyboardInterrupt):
             if self._table is not None:
-                self._engine.fetch(f"DROP TABLE {self._table}")
+                self._engine.fetch(f"DROP TABLE IF EXISTS {self._table}")
             raise
         return str(self._table)
 

@@ -83,17 +83,17 @@ class CsvFile(TextFile):
             f"FROM (SELECT string_split(line, {DUCKDB.literal(self._separator)}) AS l FROM ({{source}}))"
         )
         source = "SELECT unnest($1::VARCHAR[]) AS line"
-        self._connection.execute(split_in_sql.format(source=source), [bare])
+        self.ask(split_in_sql.format(source=source), bare)
         if not quoted:
             return
         plain = f"regexp_full_match(line, {DUCKDB.literal(self._plain)})"
         dropped = f"SELECT replace(line, '\"', '') AS line FROM ({source}) WHERE {plain}"
-        self._connection.execute(split_in_sql.replace("{source}", dropped), [quoted])
-        others = self._connection.execute(f"SELECT line FROM ({source}) WHERE NOT {plain}", [quoted]).fetchall()
+        self.ask(split_in_sql.replace("{source}", dropped), quoted)
+        others = self.ask(f"SELECT line FROM ({source}) WHERE NOT {plain}", quoted)
         if others:
             rows = f"SELECT {self._cells} FROM (SELECT unnest($1::VARCHAR[][]) AS l)"
             records = [split(line, self._separator)[: len(self.columns)] for (line,) in others]
-            self._connection.execute(f"INSERT INTO {self._name} {rows}", [records])
+            self.ask(f"INSERT INTO {self._name} {rows}", records)
 
 
 def header(file: OpenFile, label: str, reading: Reading | None = None) -> Header:

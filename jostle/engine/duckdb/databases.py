@@ -13,6 +13,7 @@ import os
 from typing import TYPE_CHECKING
 
 from jostle.diagnostics import Refusal, did_you_mean, refuse
+from jostle.engine.duckdb.stopping import beside
 from jostle.engine.files import OpenFile
 from jostle.engine.sql.cells import NATIVE
 
@@ -74,7 +75,8 @@ def duckdb_table(file: OpenFile, label: str, part: str) -> pa.Table:
             place = f"source.{_quoted(schema)}.{_quoted(table)}"
             described = connection.execute(f"DESCRIBE {place}").fetchall()
             items = [_item(str(column), str(kind)) for column, kind, *_ in described]
-            result = connection.sql(f"SELECT {', '.join(items)} FROM {place}").to_arrow_table()
+            rows = f"SELECT {', '.join(items)} FROM {place}"
+            result = beside(lambda: connection.sql(rows).to_arrow_table(), connection.interrupt)
         finally:
             connection.close()
     except (duckdb.Error, OSError):

@@ -26,6 +26,7 @@ from jostle.engine.duckdb.dialect import DUCKDB
 from jostle.engine.duckdb.formats import has_names, opened_file
 from jostle.engine.duckdb.raw import Raw
 from jostle.engine.duckdb.reads import reads_of
+from jostle.engine.duckdb.stopping import Endless, beside
 from jostle.engine.duckdb.union import Union
 from jostle.engine.files import OpenFile, open_file
 from jostle.engine.filesets import FileSet
@@ -73,6 +74,8 @@ class DuckDb(SqlEngine):
         self._connections: list[DuckDBPyConnection] = []  # the last is of `_process`; its parents' stay as they are
         self._process: int | None = None
         self._owner = os.getpid()
+        self._given_up = 0  # databases whose query did not end when somebody stopped it
+        self._batches: Any = None  # of batches that somebody may not have read to their end
         self._sources: dict[str, Callable[[], Raw]] = {}  # how what is known by a key is opened
         self._opened: dict[object, tuple[Opened, Any]] = {}  # by what gives the same rows, with the origin itself
         self.objects = Objects()
@@ -83,10 +86,11 @@ class DuckDb(SqlEngine):
         self._kept: dict[Scan | Bound, relations.Relation] = {}
         self._close = weakref.finalize(self, _close, self._connections, folder, self._owner)
 
-    def _begin(self, spill: str, **settings: int) -> None:
+    def _begin(self, **settings: int) -> None:
         """Begins an empty database of this process."""
         import duckdb
 
+        spill = os.path.join(self._spill, f"{os.getpid()}.{self._given_up}")
         config = _SETTINGS | {"temp_directory": spill, "memory_limit": self._limit} | settings
         connection = duckdb.connect(":memory:", config=config)
         with contextlib.suppress(duckdb.Error):  # a notebook without widgets cannot show one, and refuses to say no
@@ -94,22 +98,29 @@ class DuckDb(SqlEngine):
         with contextlib.suppress(duckdb.Error):  # a build without time zones prints UTC anyway
             connection.execute("SET TimeZone = 'UTC'")
         self._connections.append(connection)
-        self._process = os.getpid()
+        self._process, self._batches = os.getpid(), None
 
     def _own(self) -> None:
         """Makes sure that the database is this process's: in a fork, what another process had opened would hang."""
         if self._process == os.getpid():
             return
         if self._owner == os.getpid():
-            self._begin(self._spill)
+            self._begin()
         else:
             self._raw, self._kept = {}, {}
-            self._begin(os.path.join(self._spill, str(os.getpid())), threads=1)
+            self._begin(threads=1)
 
     @property
     def connection(self) -> DuckDBPyConnection:
         self._own()
         return self._connections[-1]
+
+    def _give_up(self) -> None:
+        """Leaves a database to its query that does not end. Another one opens again what is asked about."""
+        self._connections.pop()
+        self._given_up += 1
+        self._process = None
+        self._raw, self._kept = {}, {}
 
     def close(self) -> None:
         """Frees the database; nothing can be asked of the engine afterwards."""
@@ -291,16 +302,17 @@ class DuckDb(SqlEngine):
     @contextlib.contextmanager
     def registered(self, rows: Any) -> Iterator[str]:
         """The name that an Arrow table has meanwhile."""
-        name = self._next()
-        self.connection.register(name, rows)
+        name, connection = self._next(), self.connection
+        connection.register(name, rows)
         try:
             yield name
         finally:
-            self.connection.unregister(name)
+            with contextlib.suppress(self._error):  # of a database that was given up
+                connection.unregister(name)
 
     def fetch(self, query: str, label: str = "the data") -> list[tuple[Any, ...]]:
         """The rows of a query of our own making."""
-        return self._run(query, label, lambda result: result.fetchall())
+        return self._run(query, label, lambda connection: connection.execute(query).fetchall())
 
     def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[NDArray[Any]]:
         """What every engine gives. Counts of many groups are added up of the rows' places as these come: so many groups
@@ -321,29 +333,44 @@ class DuckDb(SqlEngine):
         return [cells.reshape(shape)]
 
     def columns(self, query: str) -> list[Any]:
-        return self._run(query, "the data", lambda result: list(result.fetchnumpy().values()))
+        return self._run(query, "the data", lambda connection: list(connection.execute(query).fetchnumpy().values()))
 
     def batches(self, query: str, size: int, label: str = "the data") -> Iterator[Any]:
-        """The record batches of a query of our own making."""
+        """The record batches of a query of our own making, until something else is asked."""
+        reader = self._run(query, label, lambda connection: connection.sql(query).to_arrow_reader(size))
+        self._batches = reader
         try:
-            relation = self.connection.sql(query)
-            # the name that DuckDB 1 has for it
-            read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
-            with contextlib.closing(read(size)) as reader:
-                yield from reader
-        except self._error:
-            raise refuse("DataError", f"{label} cannot be read, or there is not enough memory for it") from None
+            with contextlib.closing(reader):
+                while (batch := self._asked(lambda: next(reader, None), label)) is not None:
+                    yield batch
         finally:
             self._check_files(query)
 
-    def _run(self, query: str, label: str, read: Callable[[Any], T]) -> T:
+    def arrow(self, query: str, label: str = "the data") -> Any:
+        """The rows of a query of our own making as an Arrow table."""
+        return self._run(query, label, lambda connection: connection.sql(query).to_arrow_table())
+
+    def _run(self, query: str, label: str, read: Callable[[DuckDBPyConnection], T]) -> T:
+        """What is read of a query, while no other is."""
+        connection = self.connection
+        if self._batches is not None:
+            self._batches.close()
+            self._batches = None
         try:
-            return read(self.connection.execute(query))
-        except self._error:
-            message = f"{label} cannot be read, or there is not enough memory for it"
-            raise refuse("DataError", message) from None
+            return self._asked(lambda: read(connection), label)
         finally:
             self._check_files(query)
+
+    def _asked(self, work: Callable[[], T], label: str) -> T:
+        """What `work` asks the database. Ctrl-C ends it, and the engine goes on. What DuckDB says may quote cells, also
+        where it hands over batches (`OSError`; `ValueError` of a reader that was closed)."""
+        try:
+            return beside(work, self.connection.interrupt)
+        except Endless:
+            self._give_up()
+            raise
+        except (self._error, OSError, ValueError):
+            raise refuse("DataError", f"{label} cannot be read, or there is not enough memory for it") from None
 
     def _check_files(self, query: str) -> bool:
         """Refuses what was read of a file that somebody wrote to meanwhile; whether a query reads files."""

@@ -46,9 +46,7 @@ class JsonFile(TextFile):
         width = max(1, len(self.columns))
         rows = [[cell(found.get(name)) for name in self.columns] or [None] for found in map(_any_record, lines)]
         cells = ", ".join(f"l[{i + 1}]" for i in range(width))
-        self._connection.execute(
-            f"INSERT INTO {self._name} SELECT {cells} FROM (SELECT unnest($1::VARCHAR[][]) AS l)", [rows]
-        )
+        self.ask(f"INSERT INTO {self._name} SELECT {cells} FROM (SELECT unnest($1::VARCHAR[][]) AS l)", rows)
 
 
 def names_of(file: OpenFile, label: str) -> tuple[str, ...]:

@@ -11,11 +11,12 @@ from __future__ import annotations
 import codecs
 from abc import abstractmethod
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from jostle.diagnostics import refuse
 from jostle.engine.compression import FAULTS, content, damaged, is_compressed
 from jostle.engine.duckdb.raw import Irregular, Raw
+from jostle.engine.duckdb.stopping import beside
 from jostle.engine.files import OpenFile
 
 if TYPE_CHECKING:
@@ -44,6 +45,11 @@ class TextFile(Raw):
     @abstractmethod
     def insert(self, lines: list[str]) -> None:
         """Adds the records of some lines, which are not empty and have no ends, to the table."""
+
+    def ask(self, query: str, values: Any) -> list[tuple[Any, ...]]:
+        """The rows of a query with a parameter; Ctrl-C ends it."""
+        connection = self._connection
+        return beside(lambda: connection.execute(query, [values]).fetchall(), connection.interrupt)
 
     @abstractmethod
     def fits(self, line: str) -> bool:

@@ -111,7 +111,7 @@ class ServerEngine(StoredRelations, SqlEngine):
             value = cell if moment or kind in _SENT else sql_cells.text(DUCKDB, cell, kind)
             items.append(f"CAST({value} AS {sent}) AS c{i}")
             cells.append((f"c{i}", kind if moment else sent))
-        rows = self._here.connection.sql(f"SELECT {', '.join(items)} FROM {table}").to_arrow_table()
+        rows = self._here.arrow(f"SELECT {', '.join(items)} FROM {table}", raw.label)
         return Stored(self.send(rows), raw.label, raw.columns, tuple(cells), len(rows))
 
     def guess(self, key: str) -> tuple[tuple[str, Domain], ...]:

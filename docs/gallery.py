@@ -35,7 +35,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Public data sets": ("flights", "visits"),
     "Choices": (
         "choose_1d", "figure_1_2", "classify", "figure_4_5", "choose_model", "choose_mixture", "choose_ising", "pythia",
-        "dpcomp",
+        "dpcomp", "valuations",
     ),
     "Models": ("regression", "effect", "skewed_column", "ising"),
 }  # fmt: skip

@@ -181,7 +181,7 @@ def python_page() -> str:
     from jostle.tools.session import Result
 
     out = ["# From Python", "", PYTHON, ""]
-    names = ("Session", "describe", "evaluate", "PrivateClassifier", "Refusal")
+    names = ("Session", "describe", "evaluate", "improve", "PrivateClassifier", "Refusal")
     for name, value in {**{name: getattr(jostle, name) for name in names}, "Result": Result}.items():
         out += [f"## `{'' if name == 'Result' else 'jostle.'}{name}`", "", *_documented(name, value)]
         if inspect.isclass(value):

@@ -6,19 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.version import __version__
 
-__all__ = ["PrivateClassifier", "Refusal", "Session", "__version__", "describe", "evaluate"]
+__all__ = ["PrivateClassifier", "Refusal", "Session", "__version__", "describe", "evaluate", "improve"]
 
 if TYPE_CHECKING:
     from jostle.diagnostics import Refusal
     from jostle.tools.draft import describe
     from jostle.tools.estimators import PrivateClassifier
     from jostle.tools.evaluation import evaluate
+    from jostle.tools.improvement.command import improve
     from jostle.tools.session import Session
 
 
 _HOME = {
     "PrivateClassifier": "tools.estimators", "Refusal": "diagnostics", "Session": "tools.session",
     "describe": "tools.draft", "evaluate": "tools.evaluation",
+    "improve": "tools.improvement.command",
 }  # fmt: skip
 
 

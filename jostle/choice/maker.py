@@ -36,6 +36,7 @@ from jostle.source import Span
 from jostle.syntax import nodes as n
 
 if TYPE_CHECKING:
+    from jostle.choice.bench import Predict
     from jostle.choice.evaluation import ChoiceReport
 
 Progress = Callable[[str, int, int], None]
@@ -265,6 +266,10 @@ class ChoiceMaker:
     def trained_for(self, interp: Interpreter, unit: str, epsilon: float | None) -> tuple[ProgramBench, Policy]:
         """Returns the bench and the policy for calls with this amount; trains it where none is stored."""
         return self._bench(interp, unit, 1), self._policy(interp, unit, 1, epsilon)
+
+    def training(self, interp: Interpreter, unit: str, epsilon: float) -> tuple[RunTable, tuple[Predict | None, ...]]:
+        """The training runs for calls with about this amount, and how the Options value themselves."""
+        return self._table(interp, unit, epsilon), self._bench(interp, unit, 1).predicts
 
     def report(self, interp: Interpreter, unit: str, epsilon: float, only: Sequence[str] = ()) -> ChoiceReport:
         """Evaluates the choice for calls with about this amount, leaving out one training data set at a time.

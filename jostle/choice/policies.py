@@ -135,12 +135,22 @@ def best_on_average(view: View, scale: UtilityScale) -> TreeEnsembles:
 
 def regrets(candidate: Candidate, predictor: Predictor, view: View, predicts: Predicts) -> Array:
     """For each row the best score with all of epsilon less the score of what the policy takes, paid for."""
+    return losses_of(view, valued(candidate, predictor, view, predicts))
+
+
+def valued(candidate: Candidate, predictor: Predictor, view: View, predicts: Predicts) -> Array:
+    """The utility that each option is predicted to have, or that it predicts itself: shape (n, options)."""
     utilities = predictor.rows(view.x)
     for k, predict in enumerate(predicts):
         if predict is not None and candidate.learned:
             records = (dict(zip(candidate.columns, row.tolist(), strict=True)) for row in view.x)
             utilities[:, k] = [finite(predict(features)) for features in records]
-    choices = np.argmax(utilities, axis=1)
+    return utilities
+
+
+def losses_of(view: View, values: Array) -> Array:
+    """The regret of each row where the option of the largest value is taken; `values` (n, options)."""
+    choices = np.argmax(values, axis=1)
     losses: Array = view.best - view.y[np.arange(len(choices)), choices]
     return losses
 
@@ -159,13 +169,17 @@ def cross_validate(
     if not candidate.learned:
         return view, regrets(candidate, fit_candidate(candidate, view, model, predicts, scale), view, predicts)
     losses = np.zeros(len(view.y))
-    fold = np.unique(view.database, return_inverse=True)[1] % FOLDS
-    for number in np.unique(fold):
-        mine = fold == number
+    for mine in folds_of(view):
         losses[mine] = regrets(
             candidate, fit_candidate(candidate, view[~mine], model, predicts, scale), view[mine], predicts
         )
     return view, losses
+
+
+def folds_of(view: View) -> list[npt.NDArray[np.bool_]]:
+    """The rows that are left out together: those of one data set, or of one of `FOLDS` groups of them."""
+    fold = np.unique(view.database, return_inverse=True)[1] % FOLDS
+    return [fold == number for number in np.unique(fold)]
 
 
 def by_database(view: View, losses: Array) -> Array:

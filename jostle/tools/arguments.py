@@ -50,6 +50,8 @@ def parse(words: Sequence[str]) -> argparse.Namespace | int:
             parser.error("--seed goes with --simulate; real noise has no seed")
         if options.command == "run" and options.overwrite and not options.save:
             parser.error("--overwrite goes with --save NAME=PATH")
+        if options.command == "improve" and options.write and options.file == "-":
+            parser.error("--write puts the formulas into a file, and standard input is none")
         if options.command == "trace" and options.diff and (options.choice or options.budget or options.otlp):
             parser.error("--diff is shown whole, in the terminal or with --html PAGE")
         if options.command == "run" and (options.dry or options.explain):
@@ -151,7 +153,14 @@ def command_parser() -> _Parser:
     judge.add_argument(
         "--data", metavar="NAME", action="append", default=[], help="leave out only this data set, and others so named"
     )
-    for command in (plan, judge):
+    improve = commands.add_parser("improve", help="formulas that predict how good each Option is, from training runs")
+    improve.add_argument("file", metavar="FILE")
+    improve.add_argument("choice", metavar="CHOICE", nargs="?", help="only the choice of this name")
+    improve.add_argument("--epsilon", metavar="e", type=float, help="in place of the amount that the program gives")
+    improve.add_argument("--most", metavar="N", type=int, default=11, help="the largest complexity of a formula (11)")
+    improve.add_argument("--write", action="store_true", help="put the better formulas into FILE, as `predict`")
+    improve.add_argument("--format", choices=["text", "json"], default="text")
+    for command in (plan, judge, improve):
         _pairs(command, "--set", "NAME=VALUE", "as for `run`")
         _pairs(command, "--bind", "NAME=PATH", "public stand-ins")
     judge.add_argument("--format", choices=["text", "json"], default="text")

@@ -357,14 +357,17 @@ def textmate(_: Namespace) -> int:
 
 
 def command_of(name: str) -> Callable[[Namespace], int]:
-    """The function of a command; `plan`, `evaluate` and `fmt` have modules of their own."""
+    """The function of a command; those of `_MODULES` have modules of their own."""
     if name in _MODULES:
         command: Callable[[Namespace], int] = import_module(f"jostle.tools.{_MODULES[name]}").command
         return command
     return _COMMANDS[name]
 
 
-_MODULES = {"again": "again", "plan": "plan", "evaluate": "evaluation", "fmt": "fmt", "init": "draft.init"}
+_MODULES = {
+    "again": "again", "plan": "plan", "evaluate": "evaluation", "improve": "improvement.command", "fmt": "fmt",
+    "init": "draft.init",
+}  # fmt: skip
 _COMMANDS: dict[str, Callable[[Namespace], int]] = {
     "run": run, "check": check, "repl": repl, "trace": trace, "lsp": lsp, "textmate": textmate, "data": data,
     "explain": explain,

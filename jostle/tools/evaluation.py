@@ -23,7 +23,10 @@ from jostle.tools.render import clean
 
 if TYPE_CHECKING:
     from jostle.choice.evaluation import ChoiceReport
+    from jostle.choice.maker import ChoiceMaker
+    from jostle.run.interpreter import Interpreter
 
+MOST = 1e6
 DEFAULT = 1.0
 """The epsilon of a choice that the program never calls on private data, where none is named."""
 
@@ -61,10 +64,25 @@ def evaluate(
     on. `bound`: public stand-ins for `bound("NAME")`; `params`: the program's own. Raises `Refusal`: what the program
     raises, `NameError` for a choice that is not there, `ValueError` with fewer than two training data sets.
     """
+    source = program if isinstance(program, Source) else read_program(Path(program))
+    return [
+        ChoiceEvaluation(name, unit, amount, maker.report(interp, unit, amount, only))
+        for name, maker, interp, amounts in choices_of(source, choice, epsilon, progress, bound, params)
+        for unit, amount in amounts
+    ]
+
+
+def choices_of(
+    source: Source, choice: str | None, epsilon: float | None, progress: Callable[[str, int, int], None] | None,
+    bound: Mapping[str, Any] | None, params: Mapping[str, Any],
+) -> list[tuple[str, ChoiceMaker, Interpreter, list[tuple[str, float]]]]:  # fmt: skip
+    """Runs a program on made-up rows: each choice (or the one named) by its name, what ran it, and its amounts.
+
+    Those are the units and amounts of its calls, each once, or `epsilon`. Raises as `evaluate` does.
+    """
     from jostle.choice.maker import ChoiceMaker
     from jostle.tools.session import Session
 
-    source = program if isinstance(program, Source) else read_program(Path(program))
     session = Session(simulate=1, progress=progress)
     for name, value in (bound or {}).items():
         session.bind(name, value)
@@ -76,18 +94,17 @@ def evaluate(
     if choice is not None and choice not in makers:
         hint = did_you_mean(choice, makers) or f"there are: {', '.join(makers)}"
         raise refuse("NameError", f"the program has no choice named `{choice}`", help=hint)
-    results = []
-    for name, maker in makers.items():
-        if choice in (None, name):
-            for unit, amount in _amounts(maker, calls, epsilon):
-                results.append(ChoiceEvaluation(name, unit, amount, maker.report(interp, unit, amount, only)))
-    return results
+    asked = {name: maker for name, maker in makers.items() if choice in (None, name)}
+    return [(name, maker, interp, _amounts(maker, calls, epsilon)) for name, maker in asked.items()]
 
 
 def _amounts(maker: Any, calls: Sequence[Any], epsilon: float | None) -> list[tuple[str, float]]:
     """The unit and amount of each call of a maker, each once; of one that ships, which knows all amounts, the first."""
     amounts = [(unit, amount) for called, _, (unit, amount), _ in calls if called is maker and amount is not None]
     if epsilon is not None:
+        if not 0 < epsilon <= MOST:
+            raise refuse("BadAmount", f"an amount is a number above 0, at most {MOST:,.0f}, not {epsilon:g}",
+                         help="such as `--epsilon 0.1`")  # fmt: skip
         return [(amounts[0][0] if amounts else "epsilon", epsilon)]
     each = list(dict.fromkeys(amounts)) or [("epsilon", DEFAULT)]
     return each if maker.shipped() is None else each[:1]

@@ -35,7 +35,7 @@ def command(options: Namespace) -> int:
                 continue
             changed += 1
             if not options.check:
-                _replace(path, text)
+                rewrite(path, text)
         except Refusal as refusal:
             faults += refusal.diagnostics
             continue
@@ -64,7 +64,7 @@ def _programs(names: list[str]) -> Iterator[Path]:
             yield path
 
 
-def _replace(path: Path, text: str) -> None:
+def rewrite(path: Path, text: str) -> None:
     """All of the new text or all of the old one, whatever happens."""
     try:
         with replacing(path.resolve(), encoding="utf-8", newline="\n") as file:

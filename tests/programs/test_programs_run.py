@@ -159,6 +159,14 @@ def test_choose_1d(tmp_path: Path) -> None:
     assert float(result.budget["people"]["epsilon"]["spent"]) <= 1
 
 
+def test_valuations(tmp_path: Path) -> None:
+    """Two Options that value themselves; where the programmer's valuations mislead, no features are paid for."""
+    result = run("valuations.jst", tmp_path, sizes=[100.0])
+    (choice,) = choices(result)
+    assert set(choice["predictions"]) == {"DAWA", "MWEM"}
+    assert result.budget["people"]["epsilon"]["spent"] == "0.1" and result.output[-1].startswith("256 cells, with")
+
+
 def test_the_people_are_made_as_is_said(tmp_path: Path) -> None:
     spec = importlib.util.spec_from_file_location("make_people", PROGRAMS / "data" / "make_people.py")
     assert spec is not None and spec.loader is not None

@@ -5,7 +5,7 @@
 The program's made shapes are what everything learns from. Then the programmer's own valuations, the learned tree and
 the formulas predict the error of DAWA and MWEM on DPBench's five tables and on six pairs of columns, all of 16 × 16
 cells, at the same numbers of rows, from features as they are measured. Prints the part of the variance of the log error
-that each explains there, and the regret of choosing by it: error ÷ least error with all of ε, geometric means over tables.
+that each explains there, and the regret of choosing by it: error ÷ least error with all of ε, a geometric mean.
 """
 
 from __future__ import annotations

@@ -39,6 +39,10 @@ private mine = counts([40, 2, 10, 60]) protecting rows budget epsilon 1
 answers = choose({database: mine, queries: identity(mine)}) with epsilon 1
 release answers
 """
+SCORED = {
+    "among {Even, Each}": "among {Even, Each} by validation",
+    "-rmse(answers, exact(data.queries, data.database))": "closeness(data.database, data.queries, answers)",
+}
 LAST = PROGRAM.index("near =")
 
 
@@ -129,6 +133,7 @@ def every_part(source: Source) -> list[n.Part]:
         ({"{people_in_all}": "{}", "-X.people_in_all": "1"}, {}, "ValueError", "no feature varies"),
         ({"zip([9, 20, 30], [1, 5, 40])": "[[9, 1]]"}, {}, "ValueError", "two or more"),
         ({PROGRAM: "use best\nc = counts([4])\na = best_histogram(c, identity(c))\n"}, {}, "ValueError", "of its own"),
+        (SCORED, {"choice": "choose"}, "ValueError", "by validation"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_improved_is_refused(

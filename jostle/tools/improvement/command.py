@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
 from jostle.source import Source
+from jostle.syntax.nodes import FEATURES
 from jostle.tools.bound import beside
 from jostle.tools.evaluation import choices_of
 from jostle.tools.files import read_program
@@ -86,7 +87,7 @@ def improve(
 
     `most`: the largest complexity of a formula, from 1 to 30. `bound`: public stand-ins for `bound("NAME")`; `params`:
     the program's own. Raises `Refusal`: what the program raises, `NameError` for a choice that is not there, and
-    `ValueError` for one that ships trained, that looks at no feature, or that has fewer than two training data sets.
+    `ValueError` for one that ships trained, looks at no feature, or has fewer than two training data sets.
     """
     if not 1 <= most <= MOST:
         raise refuse("ValueError", f"the complexity of a formula is a number from 1 to {MOST}, not {most}")
@@ -94,10 +95,12 @@ def improve(
     found: list[ChoiceImprovement] = []
     edits: dict[int, Edit] = {}
     for name, maker, interp, amounts in choices_of(source, choice, epsilon, progress, bound, params):
-        if maker.shipped() is not None:
+        shipped = maker.shipped() is not None
+        if shipped or maker.way != FEATURES:
             if choice is None:
                 continue
-            raise refuse("ValueError", f"`{name}` ships trained, and its Options are not the program's")
+            why = "ships trained, and its Options are not the program's" if shipped else f"is by {maker.way}"
+            raise refuse("ValueError", f"`{name}` {why}: it predicts nothing by features of this program")
         unit, amount = amounts[0]
         one, changes = _improved(source, name, maker, interp, unit, amount, most, progress)
         found.append(one)

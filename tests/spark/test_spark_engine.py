@@ -143,6 +143,28 @@ def test_folds_are_the_same_to_the_bit_whatever_the_partitions(spark: Spark, fol
         duck.close()
 
 
+def test_rows_that_the_cluster_keeps_are_freed_at_the_end(
+    url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ending a session does not free them on Apache Spark, which answers any equal plan from them."""
+    from pyspark.sql.connect.dataframe import DataFrame
+
+    kept: list[DataFrame] = []
+    freed: list[DataFrame] = []
+    persist, unpersist = DataFrame.persist, DataFrame.unpersist
+    monkeypatch.setattr(DataFrame, "persist", lambda frame: kept.append(frame) or persist(frame))
+    monkeypatch.setattr(DataFrame, "unpersist", lambda frame: freed.append(frame) or unpersist(frame))
+    queries = set()
+    for _ in range(2):
+        engine = Spark(url)
+        key = engine.open(RemoteData("spark", (f"{folder}/*.parquet",)), public=False).key
+        bound = Bound(Scan(key, DESCRIBED), ("who",), 2)
+        assert engine.rows(bound) == 120 and engine.rows(bound) == 120
+        queries.add(kept[-1]._plan.to_proto(engine.connection.session.client).root.sql.query)
+        engine.close()
+    assert freed == kept and len(kept) == len(queries - {""}) == 2
+
+
 PROGRAM = """private D = spark("{folder}/*.parquet")
     described by {{k: 0..4, c: {{"red", "green"}}, x: 0.0..10.0}}
     protecting who up to 2 rows

@@ -19,6 +19,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jostle.diagnostics import Refusal, refuse
+from jostle.engine.sql.dialect import subquery
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,6 +55,7 @@ class Connection:
 
     def __init__(self, url: str) -> None:
         self._url = url
+        self._kept: list[Any] = []  # data frames whose rows the cluster keeps
 
     @cached_property
     def session(self) -> Any:
@@ -72,7 +74,7 @@ class Connection:
         if agrees != [False, 0]:
             raise refuse("DataError", "the Spark cluster compares texts by a language, or has no UTC",
                          help="set its default collation and time zone back to what they are at first")  # fmt: skip
-        self._end = weakref.finalize(self, _stopped, session)
+        self._end = weakref.finalize(self, _stopped, session, self._kept)
         return session
 
     def table(self, query: str) -> pa.Table:
@@ -93,6 +95,17 @@ class Connection:
         with _told(message, help), _stoppable(session):
             return read(session)
 
+    def kept(self, query: str) -> Any:
+        """A data frame whose rows the cluster keeps until this connection is closed.
+
+        Spark answers whatever plan is equal to a kept one from what it keeps, in every session, also when files have
+        changed meanwhile. So the plan names the session, which costs nothing on a row.
+        """
+        named = f"SELECT * FROM {subquery(query)} WHERE '{self.session.session_id}' <> ''"
+        frame = self.ask(lambda session: session.sql(named).persist())
+        self._kept.append(frame)
+        return frame
+
     def close(self) -> None:
         if "session" in self.__dict__:
             self._end()
@@ -105,11 +118,14 @@ def _planned(session: Any, query: str) -> Any:
     return SQL(query).to_proto(session.client)
 
 
-def _stopped(session: Any) -> None:
-    """Ends a session; a server that is gone is not waited for."""
+def _stopped(session: Any, kept: list[Any]) -> None:
+    """Ends a session, which alone does not free the rows that Apache Spark keeps for it; a server that is gone is not
+    waited for."""
     session.client.set_retry_policies([])
     with warnings.catch_warnings(), contextlib.suppress(Refusal), _told(_NO_ANSWER):
         warnings.simplefilter("ignore")
+        for frame in kept:
+            frame.unpersist()
         session.stop()
 
 

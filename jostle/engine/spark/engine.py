@@ -68,7 +68,7 @@ class Spark(ServerEngine):
         return self._view(self.connection.ask(lambda session: DataFrame(LocalRelation(table), session)))
 
     def keep(self, query: str) -> str:
-        kept = self._view(self.connection.ask(lambda session: session.sql(query).persist()))
+        kept = self._view(self.connection.kept(query))
         self._watched[kept] = [read for view, reads in self._watched.items() if view in query for read in reads]
         return kept
 

@@ -112,11 +112,11 @@ class ChoiceMaker:
 
             return reports.runs(self._table(at[0], "epsilon", self._amount(epsilon)))
 
-        def evaluate(epsilon: Any = None, only: Any = None, *, at: Any) -> Any:
+        def evaluate(epsilon: Any = None, only: Any = None, *, delta: Any = None, at: Any) -> Any:
             from jostle.choice import reports
 
             names = [str(name) for name in only] if only is not None else []
-            return reports.as_record(self.report(at[0], "epsilon", self._amount(epsilon), names))
+            return reports.as_record(self.report(at[0], "epsilon", self._amount(epsilon), names, delta))
 
         return {
             "pick": Builtin("pick", pick, sees_handles=True, wants_call=True),
@@ -271,10 +271,12 @@ class ChoiceMaker:
         """The training runs for calls with about this amount, and how the Options value themselves."""
         return self._table(interp, unit, epsilon), self._bench(interp, unit, 1).predicts
 
-    def report(self, interp: Interpreter, unit: str, epsilon: float, only: Sequence[str] = ()) -> ChoiceReport:
+    def report(
+        self, interp: Interpreter, unit: str, epsilon: float, only: Sequence[str] = (), delta: Any = None
+    ) -> ChoiceReport:
         """Evaluates the choice for calls with about this amount, leaving out one training data set at a time.
 
-        Where its Utility gives scores, by validation too.
+        Where its Utility gives scores, by validation and, with a `delta`, by margin too.
         """
         from jostle.choice import reports
         from jostle.choice.ways import utilities_by_score
@@ -287,7 +289,7 @@ class ChoiceMaker:
         ways = {}
         if shipped is None and not (isinstance(self._model, Model) and self._model.exchange):
             share = self._share if self.way != n.FEATURES else None
-            ways = utilities_by_score(self._bench(interp, unit, 1), table, unit, share, self.workers)
+            ways = utilities_by_score(self._bench(interp, unit, 1), table, unit, delta, share, self.workers)
         return reports.report(predicts, table, self._model, only, tell, workers, settled, ways)
 
     def _table(self, interp: Interpreter, unit: str, epsilon: float) -> RunTable:

@@ -148,7 +148,7 @@ def _choice_curve(
 def _curve_by_score(
     bench: ProgramBench, maker: Any, instance: Any, database: int, unit: str, amounts: Sequence[float]
 ) -> list[float]:
-    """The error of a choice by validation, run whole at each amount: the mean of a few runs."""
+    """The error of a choice by validation or by margin, run whole at each amount: the mean of a few runs."""
     errors = []
     for amount in amounts:
         whole = Amount(unit, quanta(amount, unit))

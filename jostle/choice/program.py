@@ -120,7 +120,7 @@ class ProgramBench:
         return answers
 
     def validated(self, way: str, share: float | None, instance: Any, amount: Amount, seed: int) -> Any:
-        """The answers of a call by validation for this amount."""
+        """The answers of a call by validation or by margin for this amount."""
         from jostle.choice.validation import validated
 
         view, source = simulated_private(instance, amount, self._stability, seed)

@@ -1,4 +1,4 @@
-"""Choices by validation: every Option runs with an equal part of the amount, and a score picks the answers to give.
+"""Choices by validation and by margin: every Option runs with an equal part of the amount, and a score picks answers.
 
 The Utility gives, of the data and of answers, a score: a private number whose sensitivity the kernel knows. All that
 happens is measurements through the one door, each paid for: those of every Option, and one selection among the scores.
@@ -17,11 +17,13 @@ from jostle.diagnostics import Refusal, refuse
 from jostle.formulas import error_text
 from jostle.privacy.kernel.handles import join_exposures
 from jostle.privacy.measurements.largest import LargestScores
+from jostle.privacy.measurements.margin import MarginMax
 from jostle.privacy.mechanisms.selection import COUNTED_IN_ZCDP
 from jostle.privacy.scores.rule import Score, Scores
 from jostle.run.faults import exposures_of
 from jostle.run.values import Part, kind_name
 from jostle.source import Span
+from jostle.syntax.nodes import MARGIN
 
 if TYPE_CHECKING:
     from jostle.choice.program import ChoiceParts
@@ -54,7 +56,15 @@ def validated(
     if many == 1:
         share = 0.0
     whole = interp.kernel.bare_amount(exposures)
-    each = None if whole is None else Amount(whole.unit, int(whole.value * (1 - share)) // many, whole.delta // many)
+    if way == MARGIN and whole is not None and not whole.delta and many > 1:
+        help = (
+            "call it `with epsilon 1 delta 1e-6`, on a source with `budget epsilon e, delta d`; or choose by validation"
+        )
+        raise refuse("BadAmount", "a choice by margin needs a delta", help=help)
+    parts_of_delta = many + (way == MARGIN)
+    each = None
+    if whole is not None:
+        each = Amount(whole.unit, int(whole.value * (1 - share)) // many, whole.delta // parts_of_delta)
     answers, values = [], []
     for option, name in zip(parts.options, parts.option_names, strict=True):
         with interp.kernel.allot(each, span, exposures):
@@ -63,7 +73,7 @@ def validated(
             values.append(_score(interp, parts.utility, data, answers[-1], bool(exposures), way))
     if many == 1:
         return Validated(0, answers[0], share, "there is only one option")
-    index, why = _best(interp, values, span) if exposures else _best_publicly(values)
+    index, why = _best(interp, values, way, span) if exposures else _best_publicly(values)
     return Validated(index, answers[index], share, why)
 
 
@@ -96,14 +106,23 @@ def _best_publicly(utilities: list[float]) -> tuple[int, str]:
     return utilities.index(max(utilities)), "its utility is the largest"
 
 
-def _best(interp: Interpreter, scores: Sequence[Score], span: Span | None) -> tuple[int, str]:
+def _best(interp: Interpreter, scores: Sequence[Score], way: str, span: Span | None) -> tuple[int, str]:
     """The place of the (nearly) largest score, for what is left; its lead is told where that costs nothing more."""
     measured = join_exposures([score.exposures for score in scores], [1] * len(scores))
+    amount = interp.kernel.bare_amount(measured)
+    if way == MARGIN:
+        picked = interp.kernel.measure(MarginMax.of(scores, amount), span)
+        return picked.place, _clear(picked.among, len(scores))
     leads = any(e.source.measure.kind not in COUNTED_IN_ZCDP for e in measured)
-    selection = LargestScores.of(scores, 1, leads, interp.kernel.bare_amount(measured))
-    ranking = interp.kernel.measure(selection, span)
+    ranking = interp.kernel.measure(LargestScores.of(scores, 1, leads, amount), span)
     why = "its noisy score is the largest"
     if ranking.leads:
         lead = ranking.leads[0]
         why += f", {lead:.4g} ± {error_text(lead, ranking.within)} more than the next one's"
     return ranking.places[0], why
+
+
+def _clear(among: int, many: int) -> str:
+    if among == many:
+        return "none stands clear of the others, and its noisy score is the largest"
+    return "no other score is near" if among == 1 else f"it is one of {among} that stand clear of the others"

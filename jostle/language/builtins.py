@@ -22,7 +22,7 @@ MODULES = {
     "features": ("nonzero", "largest_cell", "largest_marginal", "l2", "l1_to_uniform", "total_variation"),
     "histograms": ("least_cost_partition", "misfit", "scaled_error", "bootstrap"),
     "cuts": ("count_partition", "bisection_costs", "boundaries", "tail_energy"),
-    "selection": ("largest", "above_threshold", "above"),
+    "selection": ("largest", "margin_max", "above_threshold", "above"),
     "gradual": ("refinable", "refine"),
     "classifiers": ("binned", "correct_count", "accuracy", "simulated_tables"),
     "trees": ("entropy", "gini", "leaf_counts", "level_sizes", "max_class", "split_rows"),
@@ -104,6 +104,9 @@ row("noisy_max", "@utilities, epsilon = none", "The index of a score that is lik
     effect=MEASURES)  # fmt: skip
 row("largest", "@utilities, count = 1, leads = false, *, epsilon = none",
     "The places of the largest scores, in order, and by how much each leads the next.", reads=HANDLES,
+    effect=MEASURES)  # fmt: skip
+row("margin_max", "@utilities, *, epsilon = none, delta = none",
+    "The index of a score that is likely large, among as few as stand clear of the others.", reads=HANDLES,
     effect=MEASURES)  # fmt: skip
 row("above_threshold", "@value, threshold: number, most: number = 1, *, tells: text = \"answer\", epsilon = none",
     "Pays for a watch, which is asked scores until so many were above a threshold.", reads=HANDLES,

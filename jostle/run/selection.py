@@ -1,4 +1,4 @@
-"""Functions that select at little cost: `largest`, and a watch for a threshold, `above_threshold` and `above`."""
+"""Functions that select: `largest`, `margin_max`, and a watch for a threshold, `above_threshold` and `above`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from jostle.diagnostics import refuse
 from jostle.privacy.kernel.handles import Cube, Table, Vectors, handles_in
 from jostle.privacy.measurements.choices import NoisyScore
 from jostle.privacy.measurements.largest import LargestScores, Ranking
+from jostle.privacy.measurements.margin import MarginMax
 from jostle.privacy.measurements.watch import Opening, Question, Watch, check_watch, used_up
 from jostle.privacy.scores.cells import size
 from jostle.privacy.scores.rule import Score, Scores
@@ -38,6 +39,19 @@ def _largest(utilities: Any, count: Any = 1.0, leads: Any = False, *, epsilon: A
         raise refuse("TypeError", "utilities are all public numbers or all scores")
     places = [float(place) for place in ranking.places]
     return Record(places=places, leads=ranking.leads, within=ranking.within) if leads else places
+
+
+@builtin
+def _margin_max(utilities: Any, *, epsilon: Any = None, delta: Any = None, at: Any) -> float:
+    """The place of one score, by the large margin mechanism; of public numbers that of the largest."""
+    interp, span = at
+    listed: list[Any] = [utilities] if isinstance(utilities, Scores) else items(utilities)
+    if listed and all(is_number(u) for u in listed):
+        return float(listed.index(max(listed)))
+    if not all(isinstance(u, Score) for u in listed):
+        raise refuse("TypeError", "utilities are all public numbers or all scores")
+    amount = amount_for(interp, exposures_of(listed), epsilon, delta)
+    return float(interp.kernel.measure(MarginMax.of(listed, amount), span).place)
 
 
 def _public(utilities: list[float], count: int) -> Ranking:

@@ -163,7 +163,7 @@ class Part(Expression):
     predict: Block | None = None
 
 
-FEATURES, VALIDATION = WAYS = ("features", "validation")
+FEATURES, VALIDATION, MARGIN = WAYS = ("features", "validation", "margin")
 """What a choice may be made by."""
 
 

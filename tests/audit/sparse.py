@@ -31,6 +31,9 @@ class Ready:
     def __init__(self, seed: int) -> None:
         self._noise, self._rows = SeededNoise(seed), {}
 
+    def gumbel_max(self, scores: np.ndarray, scale: float) -> int:
+        return self._noise.gumbel_max(scores, scale)
+
     def laplace(self, values: np.ndarray, scale: float) -> np.ndarray:
         waiting = self._rows.setdefault((values.size, scale), [])
         if not waiting:
@@ -39,7 +42,7 @@ class Ready:
         return values + waiting.pop()
 
 
-def caught(program: str, counts: list[int]) -> list[tuple[Any, Any]]:
+def caught(program: str, counts: list[int], unit: str = "epsilon") -> list[tuple[Any, Any]]:
     """The measurements that a program makes of counts `c`, and what each reads."""
     found: list[tuple[Any, Any]] = []
     measure = Kernel.measure
@@ -50,7 +53,8 @@ def caught(program: str, counts: list[int]) -> list[tuple[Any, Any]]:
 
     session = Session()
     session.bind("c", np.array(counts))
-    declared = f'use selection\nprivate c = bound("c") protecting rows budget {BUDGETS["epsilon"]}\n'
+    counted = "counted by basic" if unit == "delta" else ""
+    declared = f'use selection\nprivate c = bound("c") protecting rows budget {BUDGETS[unit]} {counted}\n'
     with patch.object(Kernel, "measure", catching):
         session.execute(Source("audit.jst", declared + program))
     return found
@@ -85,14 +89,23 @@ def ranking(program: str, counts: list[int], runs: int, seed: int) -> np.ndarray
     return labels
 
 
+def by_margin(program: str, counts: list[int], runs: int, seed: int) -> np.ndarray:
+    """A label for the place of each run, and among how many it was selected."""
+    ((measurement, exact),) = caught(program, counts, "delta")
+    noise = Ready(seed)
+    picked = (measurement.release(exact, noise).value for _ in range(runs))
+    return np.array([4.0 * one.place + one.among for one in picked])
+
+
 def _of_program(
-    label: Callable[[str, list[int], int, int], np.ndarray], name: str, program: str, x: list[int], y: list[int]
-) -> Case:
+    label: Callable[[str, list[int], int, int], np.ndarray], name: str, program: str, x: list[int], y: list[int],
+    delta: float = 0.0,
+) -> Case:  # fmt: skip
     def draw(runs: int, rng: np.random.Generator) -> Pair:
         one, other = (label(program, counts, runs, int(rng.integers(2**31))) for counts in (x, y))
         return one, other
 
-    return Case(name, 1, draw, 200_000)
+    return Case(name, 1, draw, 200_000, delta)
 
 
 def selections() -> list[Case]:
@@ -109,6 +122,12 @@ def selections() -> list[Case]:
                     [1, 1, 0, 0], [2, 1, 0, 0]),
         _of_program(ranking, "the two largest, with leads", f"n = largest({scores}, 2, leads = true, epsilon = 1)",
                     [1, 1, 0, 0], [2, 1, 0, 0]),
+        *(
+            _of_program(by_margin, f"margin_max, {where}",
+                        "n = margin_max([size(c[x = i]) for i in 0..2], epsilon = 1, delta = 0.01)",
+                        [lead, 1, 0, 0], [lead + 1, 1, 0, 0], 0.01)
+            for where, lead in (("scores that are near", 1), ("a score at the threshold", 44))
+        ),
     ]  # fmt: skip
 
 

@@ -65,6 +65,22 @@ def refunded(x: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
     return (tries <= 2).all(axis=1).astype(float)
 
 
+def forgotten_stopping(x: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """The best of runs that are hidden, ε = 1 each, at 3 in all as for a geometric number; here always twenty."""
+    return np.round(x.sum() + rng.laplace(0, 1.0, (runs, 20)).max(axis=1), 1)
+
+
+def scored_without_noise(x: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """Two options at ε = ½, the whole and nothing; shown is the one whose answer is nearer to the rows, exactly."""
+    answers = np.stack([x.sum() + rng.laplace(0, 2.0, runs), np.zeros(runs)])
+    return np.abs(answers - x.sum()).argmin(axis=0).astype(float)
+
+
+def charged_for_the_last(x: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """Four options that run at ε = 1 each, all of which a trace shows, at the price of the last."""
+    return np.round(x.sum() * 4 + rng.laplace(0, 1.0, (runs, 4)).sum(axis=1), 1)
+
+
 def stale_bounds(x: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
     """sum(age) after age = age · 100, with the noise for the old bounds 0..99, ε = 1."""
     return np.round(x.sum() * 100 + rng.laplace(0, 99.0, runs))
@@ -122,6 +138,9 @@ def specimens() -> list[Case]:
         _case("noisy max at half the scale", 1, max_at_half_scale, [0], [1]),
         _case("DAWA's public first stage", 1, public_dawa, [0, 0, 0, 0], [0, 1, 0, 0], 4_000_000),
         _case("refund on failure", 1, refunded, [0], [1]),
+        _case("a selection that forgets its stopping law", 3, forgotten_stopping, [0], [1]),
+        _case("a selection by scores without noise", 1, scored_without_noise, [0], [1]),
+        _case("options that run, and only the last is charged", 1, charged_for_the_last, [0], [1]),
         _case("bounds kept after a column is redefined", 1, stale_bounds, [0], [99]),
         _case("bounds that are those of the rows", 1, bounds_of_rows, [7, 5], [7, 5, 12]),
         _case("bounds among the orders that rows have", 1, orders_that_are_there, [7, 5], [7, 5, 12]),

@@ -16,7 +16,8 @@ from specimens import specimens
 
 FITS = ("Ising model by Frank and Wolfe, a step a node", "pairwise field by Frank and Wolfe, a step a node")
 WATCHES = ("above_threshold, one answer above", "above_threshold, two answers above", "the two largest, with leads")
-SLOW = ("option dawa", "option mwem", *FITS, *WATCHES)  # run whole, many times over: only in the full audit
+MARGINS = ("margin_max, a score at the threshold",)
+SLOW = ("option dawa", "option mwem", *FITS, *WATCHES, *MARGINS)  # run whole, many times over: only in the full audit
 
 
 @pytest.mark.parametrize("case", [c for c in cases() if c.name not in SLOW], ids=lambda c: f"{c.name}, {c.epsilon:g}")

@@ -73,7 +73,8 @@ def test_a_share_is_for_the_selection_and_public_data_are_free() -> None:
         (CHOICE + CALL.replace(" with epsilon 1", ""), "", 0),
         (CHOICE + "r = choose.evaluate(epsilon = 1)\n", "needs two or more to train on", 0),
         (CHOICE.replace("Nothing", "Option (data) { return data.database }") + CALL, "hold private data", 0.25),
-        (CHOICE.replace("validation", "luck") + CALL, "made by features or validation, not by luck", 0),
+        (CHOICE.replace("validation", "margin") + CALL, "a choice by margin needs a delta", 0),
+        (CHOICE.replace("validation", "luck") + CALL, "made by features, validation or margin, not by luck", 0),
         (CHOICE.replace("validation", "features") + CALL, "a choice by features names them", 0),
     ],
     ids=lambda value: str(value)[:20],
@@ -89,14 +90,26 @@ def test_a_check_knows_that_all_options_run_and_a_selection_takes_the_rest() -> 
     assert str(cost) == "at most epsilon 1 of 10"
 
 
+def test_by_margin_the_test_of_margins_has_a_part_of_delta_and_is_paid() -> None:
+    program = CHOICE.replace("validation", "margin") + CALL.replace("epsilon 1", "epsilon 1 delta 1e-6")
+    result, session = run(program, [10**7, 0, 0, 5 * 10**6], "epsilon 1, delta 1e-6 counted by basic")
+    assert not result.diagnostics, result.diagnostics
+    (choice,) = [e for e in session.events if e.kind == "choice"]
+    (selection,) = [e for e in session.events if e.kind == "measure" and e.name == "margin"]
+    assert (choice.fields["chosen"], choice.fields["why"]) == ("Cells", "no other score is near")
+    assert choice.fields["spent"] == pytest.approx(1) and selection.fields["delta"] <= 1e-6
+    assert "chosen by margin: no other score is near" in choices(session.events)
+
+
 def test_an_evaluation_sets_the_ways_side_by_side_and_a_plan_runs_them(tmp_path: Path) -> None:
-    program = PARTS + TRAINED + "r = choose.evaluate(epsilon = 1)\nrelease ways = r.ways\nrelease text = r.text\n"
-    result = Session().attempt(Source("e.jst", program))
+    program = "r = choose.evaluate(epsilon = 1, delta = 0.001)\nrelease ways = r.ways\nrelease text = r.text\n"
+    result = Session().attempt(Source("e.jst", PARTS + TRAINED + program))
     assert not result.diagnostics, result.diagnostics
     ways, page = result["ways"], result["text"]
-    assert set(ways) == {"features", "validation"} and "by features" in page and "by validation" in page
+    assert set(ways) == {"features", "validation", "margin"} and "by features" in page and "by validation" in page
     # Cells is the best on both, and what is validated has a third of ε
     assert ways["features"] == pytest.approx(1) and 1.3 < ways["validation"] < 30
+    assert 1.3 < ways["margin"] < 30
     file = tmp_path / "e.jst"
     file.write_text(PARTS + TRAINED + SOURCE + CALL)
     planned = plan(str(file), {}, {})

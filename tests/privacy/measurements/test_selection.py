@@ -195,6 +195,9 @@ def test_a_person_with_several_rows_widens_a_watch_and_a_row_more_is_refused(fol
     ("largest([size(t)], 2) with epsilon 1", "ValueError"), ("largest([]) with epsilon 1", "ValueError"),
     ("largest([size(t), 1]) with epsilon 1", "TypeError"), ("largest([1, 2], 0.5)", "TypeError"),
     ("largest([size(t)], size(t)) with epsilon 1", "PrivateValue"),
+    ("margin_max([size(t), size(t)]) with epsilon 1", "BadAmount"), ("margin_max([]) with epsilon 1", "ValueError"),
+    ("margin_max([size(t), size(t)]) with epsilon 1 delta 1e-6", "TypeError"),
+    ("margin_max([size(t), 1]) with epsilon 1", "TypeError"), ("margin_max([size(t), size(t)])", "NoEpsilon"),
 ])  # fmt: skip
 def test_bad_input_is_refused_before_a_charge(folder: Path, text: str, kind: str) -> None:
     session = run(folder, "")

@@ -9,6 +9,7 @@ import numpy as np
 from batched import BatchedNoise, Drawn, batched, batched_table, likelihood_ratio, repeated
 from branching import Database, branching
 from harness import Case, Pair
+from refinements import refinements
 from sparse import selections
 
 from jostle.privacy.mechanisms.least_cost import walk
@@ -324,6 +325,7 @@ def cases() -> list[Case]:
             ["A,3", "B,5"],
         ),
         *selections(),
+        *refinements(),
         *rounds_of_em(),
         *fields(),
         *graphs(),

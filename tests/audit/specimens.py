@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from harness import Case, Pair
 from holes import holes
+from refinements import broken_refinements
 from sparse import broken_sparse_vectors
 
 Sampler = Callable[[np.ndarray, int, np.random.Generator], np.ndarray]
@@ -148,5 +149,6 @@ def specimens() -> list[Case]:
         Case(reused.name, reused.epsilon, reused.draw, reused.runs, delta, broken=True),
         Case(zcdp.name, zcdp.epsilon, zcdp.draw, zcdp.runs, delta, broken=True),
         *broken_sparse_vectors(),
+        *broken_refinements(),
         *holes(),
     ]

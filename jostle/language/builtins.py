@@ -23,7 +23,7 @@ MODULES = {
     "histograms": ("least_cost_partition", "misfit", "scaled_error", "bootstrap"),
     "cuts": ("count_partition", "bisection_costs", "boundaries", "tail_energy"),
     "selection": ("largest", "margin_max", "above_threshold", "above"),
-    "gradual": ("refinable", "refine"),
+    "gradual": ("refinable", "refine", "sum_of"),
     "classifiers": ("binned", "correct_count", "accuracy", "simulated_tables"),
     "trees": ("entropy", "gini", "leaf_counts", "level_sizes", "max_class", "split_rows"),
     "row_vectors": ("vectors", "prepaid", "noisy_moments", "noisy_sum", "coordinate_scores"),
@@ -178,6 +178,7 @@ row("gini", "@table, by, label", "How well a split tells classes apart, by Gini'
 row("max_class", "@table, by, label", "How many rows a split's majorities get right: a score.", Gives.SCORE, ROWS,
     SCORES)  # fmt: skip
 
+row("sum_of", "@table, values", "The sum of an expression on rows: a score.", Gives.SCORE, ROWS, SCORES)
 row("refinable", "@value", "A count, a score or the cells of a cube, to be asked for in steps.", Gives.SCORE,
     HANDLES, SCORES)  # fmt: skip
 

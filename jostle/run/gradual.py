@@ -1,21 +1,48 @@
-"""Functions of answers that are refined step by step: `refinable` and `refine`."""
+"""Functions of answers that are refined step by step: `refinable`, `refine`, and `sum_of`, a sum as a score."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from jostle.accounting.amounts import Amount
-from jostle.diagnostics import refuse
+from jostle.diagnostics import Refusal, refuse
 from jostle.formulas import Noised
+from jostle.plan.kinds import as_number
 from jostle.privacy.kernel.handles import Cube, Table, Vectors
+from jostle.privacy.measurements.choices import NoisyScore
 from jostle.privacy.measurements.gradual import Refinable, Refinement
+from jostle.privacy.measurements.sums import sum_of
 from jostle.privacy.mechanisms.linear import every_cell
 from jostle.privacy.scores.cells import size
 from jostle.privacy.scores.rule import Score
 from jostle.run.accuracy import with_noise
 from jostle.run.arguments import amount_for
-from jostle.run.registry import builtin
+from jostle.run.qualifiers import Qualifiers
+from jostle.run.registry import builtin, implement
+from jostle.run.rows import RowCompiler
+from jostle.run.scope import Scope
 from jostle.run.values import is_number, kind_name
+from jostle.syntax import nodes as n
+
+
+def _sum_of(interp: Any, node: n.Call, scope: Scope) -> Any:
+    """`sum_of(people, income)`: a score; of a public table, the sum."""
+    if len(node.args) != 2 or node.keywords:
+        help = "`sum_of(people, income)`"
+        raise refuse("TypeError", "`sum_of` takes a table and what is added of each row", node.span, help=help)
+    table = interp.eval(node.args[0], scope)
+    if not isinstance(table, Table):
+        raise refuse("TypeError", f"`sum_of` takes a table, not {kind_name(table)}", node.args[0].span)
+    compiler = RowCompiler(table.domains, interp.eval, scope, Qualifiers.of(node.args[0], table.domains))
+    expr, _ = compiler.column_position(node.args[1])
+    try:
+        score = sum_of(table, as_number(expr, table.domains))
+    except Refusal as refusal:
+        raise refusal.at(node.args[1].span) from None
+    return score if score.private else interp.kernel.measure(NoisyScore.of(score, None, None), node.span)
+
+
+implement("sum_of", _sum_of)
 
 
 @builtin

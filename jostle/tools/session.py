@@ -223,9 +223,7 @@ class Session:
         headers are read; else that no run can pay for it, with `settings` or the defaults of its parameters."""
         return self.checked(source, settings)[0]
 
-    def checked(
-        self, source: Source, settings: Mapping[str, Any] | None = None
-    ) -> tuple[list[Diagnostic], list[Cost]]:
+    def checked(self, source: Source, settings: Mapping[str, Any] | None = None) -> tuple[list[Diagnostic], list[Cost]]:
         """What `check` says, and the `costs` of a program that can be run, were there enough to pay for it."""
         from jostle.check.cost import overspent
         from jostle.tools.headers import misfits

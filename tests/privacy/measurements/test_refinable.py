@@ -20,6 +20,7 @@ from jostle.source import Source
 from jostle.tools.session import Session
 
 KINDS = ["a,0,Ann", "b,3,Ann", "c,1,Bob"]
+TABLES = [(), (0,), (1,), (2,), (0, 1), (1, 2)]
 
 
 def run(folder: Path, program: str, budget: str = "epsilon 100", unit: str = "rows") -> Session:
@@ -115,8 +116,9 @@ def test_public_data_are_exact(folder: Path) -> None:
 a = refine(refinable(t))
 b = refine(refinable(histogram(t, k)))
 c = refined(refinable(size(t)), lambda a: a < 0) with epsilon 1
+d = [sum_of(t, v), refine(refinable(sum_of(t, v > 2)))]
 """, unit="").names()  # fmt: skip
-    assert names["a"] == names["c"] == 300 and names["b"].tolist() == [100] * 3
+    assert names["d"] == [400, 100] and names["a"] == names["c"] == 300 and names["b"].tolist() == [100] * 3
 
 
 REFUSED = {
@@ -129,6 +131,9 @@ REFUSED = {
         "epsilon 1", 'use row_vectors\nn = refinable(coordinate_scores(vectors(t, v), "coordinates"))', "TypeError",
         "can only be selected from",
     ),
+    "a sum of texts": ("epsilon 1", "n = sum_of(t, who)", "UnboundedSum", "no known bound"),
+    "a sum of nothing": ("epsilon 1", "n = sum_of(t)", "TypeError", "what is added of each row"),
+    "a sum of a cube": ("epsilon 1", "n = sum_of(histogram(t, k), v)", "TypeError", "takes a table"),
     "no amount": ("epsilon 1", "x = refine(refinable(t))", "NoEpsilon", "nothing pays"),
     "too little": (
         "epsilon 1", "use features\nx = refine(refinable(l2(histogram(t, k)))) with epsilon 0.000000000001",
@@ -155,45 +160,56 @@ def test_what_is_refused(folder: Path, name: str) -> None:
 
 
 QUESTIONS = """
-n = refinable(t)
+use features
 small = refinable(where(t, v > 0))
 twice = refinable(union(t, derive(t, v = 3 - v)))
-h = refinable(histogram(t, x = k))
 uneven = refinable(l1_to_uniform(histogram(t, x = v)))
 joined = refinable(histogram(union(t, t), x = k, y = v))
-for q in [n, small, twice, h, uneven, joined]:
+shown = [small, twice, uneven, joined]
+"""
+EVERYWHERE = """
+sums = [
+    sum_of(t, v), sum_of(t, 1 - v), sum_of(t, v * v / 7), sum_of(t, -sqrt(v)), sum_of(t, v > 1),
+    sum_of(t, clamp(length(who) / 3, -1, 2)),
+]
+for q in [refinable(t), refinable(histogram(t, x = k))] + [refinable(s) for s in sums] + shown:
     x = refine(q) with epsilon 1
 """
+UNITS = {
+    "rows": QUESTIONS, "who up to 2 rows": QUESTIONS, "rows, public size": QUESTIONS,
+    "who up to 2 rows weighted": "shown = []\n",
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("unit", ["rows", "who up to 2 rows", "rows, public size"])
+@pytest.mark.parametrize("unit", UNITS)
 def test_neighbours_differ_by_no_more_than_what_noise_is_scaled_to(tmp_path: Path, unit: str) -> None:
-    """Every table of few rows and all of its neighbours: what each step reads, and the scale of what it draws."""
+    """Small tables and all of their neighbours: what a step reads, and the scale of what it draws."""
 
-    def reads(rows: tuple[int, ...]) -> list[tuple[np.ndarray, float]]:
+    def reads(rows: tuple[int, ...]) -> list[tuple[Refinement, np.ndarray]]:
         write(tmp_path, list(rows))
-        seen: list[tuple[np.ndarray, float]] = []
+        seen: list[tuple[Refinement, np.ndarray]] = []
         measure = Kernel.measure
 
         def catching(kernel: Kernel, measurement: Any, span: Any = None) -> Any:
             if isinstance(measurement, Refinement):
-                seen.append((measurement.read(kernel._reader).ravel().copy(), measurement._scale))
+                seen.append((measurement, measurement.read(kernel._reader).ravel().copy()))
             return measure(kernel, measurement, span)
 
         with patch.object(Kernel, "measure", catching):
-            run(tmp_path, "use features\n" + QUESTIONS, unit=unit)
+            run(tmp_path, UNITS[unit] + EVERYWHERE, unit=unit)
         return seen
 
-    tables = [t for n in range(3) for t in itertools.combinations_with_replacement(range(3), n)]
-    found = {table: reads(table) for table in tables}
+    found = {table: reads(table) for table in TABLES}
     tight = 0
-    for one, other in itertools.combinations(tables, 2):
+    for one, other in itertools.combinations(TABLES, 2):
         if not neighbours(one, other, unit):
             continue
-        for (here, scale), (there, _) in zip(found[one], found[other], strict=True):
-            moved = int(np.abs(here - there).sum())
-            assert moved <= scale  # of each step, at epsilon 1
-            tight += moved == scale
+        for (step, here), (_, there) in zip(found[one], found[other], strict=True):
+            moved, base = int(np.abs(here - there).sum()), step.refinable.base
+            assert moved <= step._scale  # at epsilon 1
+            tight += moved == step._scale
+            if len(one) < len(other) and getattr(base, "monotone", False):
+                assert (there - here)[0] * (-1 if base.falls else 1) >= 0
     assert tight
 
 
@@ -203,7 +219,10 @@ def neighbours(one: tuple[int, ...], other: tuple[int, ...], unit: str) -> bool:
         return len(gone) == len(new) == 1
     if gone and new:
         return False
-    return len(gone + new) == 1 if unit == "rows" else len({KINDS[i][-3:] for i in gone + new}) == 1
+    if unit == "rows":
+        return len(gone + new) == 1
+    person, rest = {KINDS[i][-3:] for i in gone + new}, {KINDS[i][-3:] for i in min(one, other, key=len)}
+    return len(person) == 1 and not person & rest
 
 
 def test_a_next_step_reads_nothing_and_a_simulated_one_draws_its_own_noise(folder: Path) -> None:
@@ -213,3 +232,21 @@ def test_a_next_step_reads_nothing_and_a_simulated_one_draws_its_own_noise(folde
     assert session.names()["n"].paid == 2
     sealed = session.names()["n"].sealed
     assert int(sealed.exact[0]) == 300 and sealed.step(sealed.exact, SeededNoise(1), 1e-3, 0).shape == (1,)
+
+
+def test_a_step_is_refused_in_training_and_in_another_process(folder: Path) -> None:
+    """What a first step read is in the handle: the door refuses a next one as it refuses any measurement."""
+    session = run(folder, "use workloads\nn = refinable(t)\na = refine(n) with epsilon 1\n")
+    chosen = """
+Peek = Option (data) { return answer(data.queries, [refine(n, epsilon = 0.1) for i in 1..3]) }
+near = Utility (data, answers) { return -rmse(answers, exact(data.queries, data.database)) }
+Zero = Option (data) { return answer(data.queries, [0, 0, 0]) }
+choose = MkChoiceMaker among {Peek, Zero} informed by {} trained on { counts([1, 2, 3]) } wrt near
+x = choose(counts([1, 2, 3])) with epsilon 1
+"""
+    with pytest.raises(Refusal, match="training reaches the private source"):
+        session.execute(Source("q.jst", chosen))
+    session._interp.kernel._process += 1
+    with pytest.raises(Refusal, match="in another process than its own"):
+        session.execute(Source("q.jst", "b = refine(n) with epsilon 1\n"))
+    assert session.names()["n"].paid == 1

@@ -25,6 +25,7 @@ from jostle.choice.table import RunTable
 from jostle.choice.training import train
 from jostle.diagnostics import refuse
 from jostle.run.interpreter import Interpreter
+from jostle.run.operators import bound
 from jostle.run.registry import builtin
 from jostle.run.values import Builtin, Function, is_number, is_sequence, kind_name
 from jostle.source import Span
@@ -53,9 +54,13 @@ class Advisor:
     def name(self, name: str) -> None:
         self.choice.name = name
 
-    def jostle_call(self, interp: Interpreter, args: Sequence[Any], span: Span | None) -> Any:
+    def jostle_call(
+        self, interp: Interpreter, args: Sequence[Any], keywords: dict[str, Any], span: Span | None
+    ) -> Any:
         """`best_histogram(cube, queries)`: what the choice answers."""
-        return interp.call(self.call, [self.choice, *args], {}, span)
+        if isinstance(self.call, Function):
+            bound(self.name, self.call.params[1:], args, keywords)  # refuses too few, and too many
+        return interp.call(self.call, [self.choice, *args], keywords, span)
 
     @property
     def jostle_fields(self) -> dict[str, Any]:

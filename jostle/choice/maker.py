@@ -71,8 +71,9 @@ class ChoiceMaker:
 
     # Called by the interpreter ---------------------------------------------------------------------
 
-    def jostle_call(self, interp: Interpreter, args: Any, span: Span | None) -> Any:
+    def jostle_call(self, interp: Interpreter, args: Any, keywords: dict[str, Any], span: Span | None) -> Any:
         """`choice(data)`: features, prediction, and the chosen Option's answers."""
+        args = [*args, *keywords.values()]
         if interp.planned is not None:
             interp.planned.append((self, list(args), self._whole(interp, exposures_of(args)), span))
         if self.way != n.FEATURES:

@@ -63,9 +63,9 @@ class ChoicePoint:
 
     # PointCall by the interpreter ---------------------------------------------------------------------
 
-    def jostle_call(self, interp: Interpreter, args: Any, span: Span | None) -> Any:
+    def jostle_call(self, interp: Interpreter, args: Any, keywords: dict[str, Any], span: Span | None) -> Any:
         """`choice(node)`: features, prediction, and what the chosen Option answers."""
-        data = only_record(args)
+        data = only_record([*args, *keywords.values()])
         values = self._look(interp, data)
         if self._whole.chooser is not None:
             x = tuple(values[name] for name in self._parts.feature_names)

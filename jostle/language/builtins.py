@@ -17,8 +17,10 @@ BUILTINS: dict[str, Builtin] = {}
 """The rows by name."""
 
 MODULES = {
-    "workloads": ("identity", "prefixes", "ranges", "rectangles", "marginals", "predicates", "answer", "exact",
-                  "closeness"),
+    "workloads": (
+        "identity", "prefixes", "ranges", "rectangles", "marginals", "predicates", "answer", "exact", "closeness",
+        "same_cells",
+    ),
     "features": ("nonzero", "largest_cell", "largest_marginal", "l2", "l1_to_uniform", "total_variation"),
     "histograms": ("least_cost_partition", "misfit", "scaled_error", "bootstrap"),
     "cuts": ("count_partition", "bisection_costs", "boundaries", "tail_energy"),
@@ -193,6 +195,7 @@ row("marginals", "cube, over = 1", "The workload of all marginals over so many d
 row("predicates", "cube, *conditions", "The workload of conditions on a cube's dimensions.", Gives.WORKLOAD, ROWS)
 row("answer", "queries, cells", "The answers of a workload on released cells.", reads=HANDLES)
 row("exact", "queries, cube", "The answers of a workload on public counts.", reads=HANDLES)
+row("same_cells", "cube, queries", "Refuses a workload that was made from another cube.", reads=HANDLES)
 row("cells", "cube", "The counts of a public cube, or the rows of public vectors.", reads=HANDLES)
 row("accuracy", "table: any, model, label", "The share of a public table's rows whose class a classifier names.",
     reads=HANDLES)  # fmt: skip

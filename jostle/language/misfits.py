@@ -95,6 +95,15 @@ def no_field(kind: str, name: str, fields: Iterable[str]) -> Diagnostic:
     return Diagnostic("NameError", f"{kind} has no `{name}`", help=did_you_mean(name, names) or listed)
 
 
+def no_categories(column: str, *, real: bool) -> Diagnostic:
+    """A column whose values, which are asked, nothing lists."""
+    if real:
+        cut = f"cut it: `in_bins(t, {{{column}: [10, 20]}})` of `classifiers`, or `derive(t, whole = floor({column}))`"
+        return Diagnostic("TypeError", f"`{column}` is real, and has no list of values", help=cut)
+    help = f'describe it, `{column}: {{"a", "b"}}` or `{column}: 0..99`, or leave it out: `pick(t, …)` of the others'
+    return Diagnostic("OpenKeys", f"the values of `{column}` are not public", help=help)
+
+
 def no_elements(kind: str) -> Diagnostic:
     """A value that cannot be indexed."""
     ways = {"a set": "`list(s)[0]` is an element", "a range": "`list(s)[0]` is an element"}

@@ -14,7 +14,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import as_float
-from jostle.diagnostics import refuse
+from jostle.diagnostics import Refusal, refuse
 from jostle.formulas import Noised
 from jostle.noise_laws import LEVEL, Gaussian, Laplace
 from jostle.run.columns import NumberColumn
@@ -121,3 +121,11 @@ def _of_vector(value: Any, level: float) -> Uncertainties:
             help="for other options, `bootstrap(cells, option, queries, epsilon = e)`",
         )  # fmt: skip
     return vector
+
+
+def no_error(option: str) -> Refusal:
+    """The refusal of `error` of what an option answers that looks at the data before it decides what to measure."""
+    return refuse(
+        "TypeError", f"{_SAY}, and the error of `{option}` depends on the data",
+        help=f"`cells = {option}_cells(cube, queries)`, and `bootstrap(cells, {option}, queries, epsilon = e).error`",
+    )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
 from jostle.doubles import place
-from jostle.language.misfits import no_elements, no_field, no_fields, no_place, outside
+from jostle.language.misfits import no_categories, no_elements, no_field, no_fields, no_place, outside
 from jostle.language.moments import moment_of
 from jostle.plan.domains import Integer, Moments, Real, listed
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table, Vectors, handles_in
@@ -51,6 +51,8 @@ def attribute(value: Any, name: str) -> Any:
         from jostle.kernels.workloads.boxes import identity
 
         return identity(value.shape)
+    if isinstance(value, ColumnHandle) and name == "categories" and name not in fields:
+        raise Refusal(no_categories(value.name, real=isinstance(value.domain, Real)))
     if name not in fields:
         raise Refusal(no_field(kind_name(value), name, fields))
     element = fields[name]

@@ -13,8 +13,9 @@ from typing import Any
 from jostle.diagnostics import Refusal, refuse
 from jostle.doubles import total
 from jostle.formulas import Noised, calculated
+from jostle.language.misfits import no_categories
 from jostle.language.operations import ROW_FUNCTIONS, texts
-from jostle.plan.domains import many_listed
+from jostle.plan.domains import Real, many_listed
 from jostle.privacy.kernel.handles import ColumnHandle, Handle, Table, handles_in
 from jostle.privacy.transformations.literal import count_of
 from jostle.run.applied import apply
@@ -366,9 +367,7 @@ def _len(value: Any, *, at: Any) -> float:
     if isinstance(value, ColumnHandle):
         many = many_listed(value.domain)
         if many is None:
-            raise refuse(
-                "TypeError", f"`{value.name}` has no listed values", help="describe it with categories or a range"
-            )
+            raise Refusal(no_categories(value.name, real=isinstance(value.domain, Real)))
         return float(many)
     if isinstance(value, Handle):
         if value.private:

@@ -54,7 +54,7 @@ def call(
         return apply(function.kind, args)  # `date("2024-03-01")`: a domain is also what reads its values
     called = getattr(function, "jostle_call", None)
     if called is not None:
-        return called(interp, args, span)
+        return called(interp, args, keywords, span)
     raise Refusal(no_call(kind_name(function)))
 
 
@@ -66,7 +66,7 @@ def _call_function(interp: Interpreter, function: Function, args: Sequence[Any],
         )
     interp.depth += 1
     try:
-        scope = Scope(function.scope, local)
+        scope = Scope(function.scope, interp.names(local))
         if isinstance(function.body, n.Block):
             ended = interp.block(function.body.body, scope)
             return ended.value if ended is not None else None
@@ -86,12 +86,12 @@ def _prepare_call(interp: Interpreter, node: n.Call, scope: Scope) -> tuple[Any,
     function = interp.eval(node.function, scope)
     if isinstance(function, RowForm):
         return function, [], {}
-    args = [interp.eval(a, scope) for a in node.args]
+    args = [interp.argument(a, scope) for a in node.args]
     keywords: dict[str, Any] = {}
     for keyword in node.keywords:
         if keyword.name in keywords:
             raise refuse("TypeError", f"`{keyword.name}` is given twice", keyword.span)
-        keywords[keyword.name] = interp.eval(keyword.value, scope)
+        keywords[keyword.name] = interp.argument(keyword.value, scope)
     return function, args, keywords
 
 

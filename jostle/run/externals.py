@@ -19,6 +19,7 @@ from jostle.run.values import REQUIRED, Builtin, Interval, Record, is_number, is
 from jostle.syntax import nodes as n
 
 _BY_MODULE = {
+    "checks": "whole_number",
     "classifiers.fits": "binned_model branched_model linear_model majority_model naive_bayes_model",
     "classifiers.growing": "tree_counted tree_end tree_split tree_start",
     "classifiers.shrink": "shrunk_attribute_model shrunk_bayes_model",

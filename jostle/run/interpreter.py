@@ -32,6 +32,8 @@ _EXPRESSIONS: Mapping[type, Callable[..., Any]] = {**EXPRESSIONS, **calls.CALLS}
 class Interpreter:
     """Runs programs in one session."""
 
+    names: type[dict[str, Any]] = dict  # the names of a function's scope
+
     def __init__(
         self,
         kernel: Kernel,
@@ -83,6 +85,10 @@ class Interpreter:
             return _EXPRESSIONS[type(node)](self, node, scope)
         except Refusal as refusal:
             raise refusal.at(node.span) from None
+
+    def argument(self, node: n.Expr, scope: Scope) -> Any:
+        """An argument of a call."""
+        return self.eval(node, scope)
 
     def call(
         self, function: Any, args: Sequence[Any], keywords: dict[str, Any] | None = None, span: Span | None = None

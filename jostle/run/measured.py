@@ -153,6 +153,12 @@ def _answer(queries: Any, cells: Any, *, at: Any) -> Any:
 
 
 @builtin
+def _same_cells(cube: Any, queries: Any) -> None:
+    """Refuses a workload of other cells than the cube's: the first line of an option, before it measures."""
+    need_workload(queries, need_cube(cube, "same_cells"))
+
+
+@builtin
 def _identity(cube: Any, count: Any = 2000.0, seed: Any = 0.0) -> Any:
     return _boxes().identity(_shape_of(cube, "identity"))
 

@@ -249,8 +249,8 @@ def guarded(
     except MemoryError:
         raise refuse("ValueError", f"`{name}` needs more memory here than there is") from None
     except (ValueError, ArithmeticError, IndexError, KeyError, AttributeError) as error:
-        why = f": {error}" if quote and isinstance(error, KernelError) else ""
-        raise refuse("ValueError", f"`{name}` has no value here{why}") from error
+        said = quote and isinstance(error, KernelError)
+        raise refuse("ValueError", str(error) if said else f"`{name}` has no value here") from error
 
 
 def _takes(body: Callable[..., Any]) -> str:

@@ -14,14 +14,19 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from jostle.check.scopes import bound_by
+from jostle.choice.advisors import Advisor
+from jostle.choice.maker import ChoiceMaker
 from jostle.diagnostics import Diagnostic, Refusal
 from jostle.language.builtins import BUILTINS, SLOW
 from jostle.language.facts import Effect, Gives
 from jostle.privacy.kernel.kernel import Kernel, check_unit
+from jostle.privacy.measurements.watch import Opening
+from jostle.run.accuracy import no_error
 from jostle.run.externals import KERNELS
+from jostle.run.faults import LIBRARY
 from jostle.run.interpreter import Interpreter
 from jostle.run.scope import MISSING, Scope
-from jostle.run.values import Builtin
+from jostle.run.values import Builtin, Function
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
 
@@ -39,20 +44,36 @@ MOST_STEPS = 30_000
 ELSEWHERE = frozenset({"DataError", "LedgerError", "ImportError", "BudgetExceeded", "RecursionLimit"})
 """Kinds of refusals that rest on files or on what was spent, of which a run knows more."""
 
-QUICK = frozenset({"classifiers.growing", "linear_algebra", "graphical.model"})
+QUICK = frozenset({
+    "checks", "classifiers.growing", "graphical.model", "ising.frankwolfe", "ising.pairfit", "ising.pairwise",
+    "linear_algebra", "mixtures.centres", "mixtures.em", "mixtures.factors",
+})  # fmt: skip
 """Modules of kernels that take no time to speak of."""
+
+ADAPTIVE = frozenset({
+    "agrid", "ahp", "dawa", "dawa_axes", "dawa_boxes", "dpcube", "efpa", "mwem", "mwem_star", "php", "privtree", "sf",
+    "shrinkage", "ugrid", "uniform",
+})  # fmt: skip
+"""Options of the library whose answers have no error that is known: what they measure follows from answers."""
+
+
+class NotKnown:
+    """Stands for the value of a name that is not known; `of`: the option of the library that gives it, or empty."""
+
+    def __init__(self, of: str = "") -> None:
+        self.of = of
 
 
 class Unknown(Exception):
     """What is looked at depends on an answer, or takes long."""
 
+    def __init__(self, of: str = "") -> None:
+        super().__init__(of)
+        self.value = NotKnown(of)
+
 
 class TooLong(Exception):
     """The walk ends here."""
-
-
-NOT_KNOWN = object()
-"""Stands for the value of a name that is not known."""
 
 
 class Names(dict[str, Any]):
@@ -60,8 +81,8 @@ class Names(dict[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         value = super().__getitem__(name)
-        if value is NOT_KNOWN:
-            raise Unknown
+        if isinstance(value, NotKnown):
+            raise Unknown(value.of)
         return value
 
 
@@ -69,10 +90,15 @@ class Left(float):
     """What is left of an allotment in which something may have been spent: at least this is not more than it."""
 
 
-class NoEngine:
-    """Whatever an engine is asked is not known."""
+class Nothing:
+    """Whatever this is asked is not known: an engine, an open watch, a ChoiceMaker that has learned nothing."""
+
+    name = ""
 
     def __getattr__(self, name: str) -> NoReturn:
+        raise Unknown
+
+    def jostle_call(self, *args: Any) -> NoReturn:
         raise Unknown
 
 
@@ -82,13 +108,16 @@ class Door(Kernel):
     skipped = 0  # how often something was left out, which may have spent
 
     def __init__(self, events: Stream) -> None:
-        super().__init__(cast("Any", NoEngine()), events)
+        super().__init__(cast("Any", Nothing()), events)
 
-    def measure(self, measurement: Measurement[Any, Any], span: Span | None = None) -> NoReturn:
+    def measure(self, measurement: Measurement[Any, Any], span: Span | None = None) -> Any:
         exposures = measurement.exposures
         if exposures and measurement.paid_by() is None:
             for exposure in exposures:
                 check_unit(measurement.price.amount, exposure.source, span)
+        if isinstance(measurement, Opening):
+            self.skipped += 1
+            return Nothing()  # a watch is one whatever the data are
         raise Unknown
 
     def left_of_allotment(self, exposures: Exposures, what: str = "epsilon") -> float:
@@ -108,6 +137,8 @@ class Door(Kernel):
 class Foresight(Interpreter):
     """Walks a program up to the door of its kernel, statement by statement."""
 
+    names = Names
+
     def __init__(self, *args: Any, **keywords: Any) -> None:
         super().__init__(*args, **keywords)
         self.steps = self.made_up_rows = 0
@@ -118,25 +149,25 @@ class Foresight(Interpreter):
             if isinstance(node, n.Use):
                 scope.names = Names(scope.names)
             return ended
-        except Unknown:
+        except Unknown as unknown:
             if self.joint is not None or _returns(node):
                 raise  # nothing is known of what the block, or the function, gives
-            self._forget(node, scope)
+            self._forget(node, scope, unknown.value if _is_of_call(node) else NotKnown())
             return None
         except Refusal as refusal:
             if refusal.diagnostics[0].kind not in ELSEWHERE:
                 raise
             if self.depth or self.joint is not None:
                 raise Unknown from None
-            self._forget(node, scope)
+            self._forget(node, scope, NotKnown())
             return None
 
-    def _forget(self, node: n.Stmt, scope: Scope) -> None:
+    def _forget(self, node: n.Stmt, scope: Scope, value: NotKnown) -> None:
         """The names that a statement would have given a value."""
         self.kernel.skipped += 1  # type: ignore[attr-defined]
         scope.names = scope.names if isinstance(scope.names, Names) else Names(scope.names)
         for name in _bound(node):
-            scope.set(name, NOT_KNOWN)
+            scope.set(name, value)
 
     def eval(self, node: n.Expr, scope: Scope) -> Any:
         self.steps += 1
@@ -145,18 +176,36 @@ class Foresight(Interpreter):
         if isinstance(node, n.Described) or (isinstance(node, n.Call) and self._opens(node, scope)):
             raise Unknown
         value = super().eval(node, scope)
-        if value is NOT_KNOWN or isinstance(value, Left):
+        if isinstance(value, Left):
             raise Unknown
         return value
+
+    def argument(self, node: n.Expr, scope: Scope) -> Any:
+        """What is not known may be passed to a function of a program, which may refuse the other arguments."""
+        try:
+            return super().argument(node, scope)
+        except Unknown as unknown:
+            return unknown.value if isinstance(node, n.Name | n.Call | n.Spending) else NotKnown()
 
     def call(
         self, function: Any, args: Sequence[Any], keywords: dict[str, Any] | None = None, span: Span | None = None
     ) -> Any:
-        if getattr(function, "jostle_call", None) is not None:
+        given = [*args, *(keywords or {}).values()]
+        if isinstance(function, ChoiceMaker):
+            raise Unknown  # it would learn
+        if isinstance(function, Builtin):
+            if function.name == "advisor" and len(args) > 1:
+                return Advisor(args[0], args[1], 1, (), "", False)
+            if function.body.__module__ == no_error.__module__ and given and isinstance(given[0], NotKnown):
+                raise no_error(given[0].of) if given[0].of else Unknown
+            if _is_unknown(function.name, self.kernel):
+                raise Unknown
+        if not isinstance(function, Function) and any(isinstance(value, NotKnown) for value in given):
             raise Unknown
-        if isinstance(function, Builtin) and _is_unknown(function.name, self.kernel):
-            raise Unknown
-        return super().call(function, args, keywords, span)
+        try:
+            return super().call(function, args, keywords, span)
+        except Unknown:
+            raise Unknown(function.name if _is_adaptive(function) else "") from None
 
     def _opens(self, node: n.Call, scope: Scope) -> bool:
         """Whether a call opens data; counts that are written in the program are none."""
@@ -164,6 +213,19 @@ class Foresight(Interpreter):
         if row is None or row.effect is not Effect.DECLARES or scope.variable(row.name) is not MISSING:
             return False
         return row.name != "counts" or len(node.args) != 1 or isinstance(self.eval(node.args[0], scope), str)
+
+
+def _is_adaptive(function: Any) -> bool:
+    """Whether a function is an option of the library whose answers have no known error."""
+    if not isinstance(function, Function) or function.name not in ADAPTIVE:
+        return False
+    return function.body.span.source.name.startswith(LIBRARY)
+
+
+def _is_of_call(node: n.Stmt) -> bool:
+    """Whether a statement gives a name what a call gives, or another name stands for."""
+    value = node.value if isinstance(node, n.Assign) else None
+    return isinstance(value.value if isinstance(value, n.Spending) else value, n.Call | n.Name)
 
 
 def _is_unknown(name: str, kernel: Any) -> bool:
@@ -186,9 +248,9 @@ def _bound(node: n.Stmt) -> set[str]:
     return names | ({node.name} if isinstance(node, n.Release) else set())
 
 
-def no_choice(interp: Interpreter, node: n.Choice, scope: Scope) -> NoReturn:
+def no_choice(interp: Interpreter, node: n.Choice, scope: Scope) -> Nothing:
     """In place of what makes a ChoiceMaker: what it learns takes long."""
-    raise Unknown
+    return Nothing()
 
 
 def sure_refusals(tree: n.Program, interp: Foresight, settings: Mapping[str, Any]) -> tuple[Diagnostic, ...]:

@@ -11,12 +11,17 @@ from jostle.tools.session import Session
 
 BEFORE = (
     "use selection\nuse statistics\nuse trees\nuse classifiers\nuse workloads\nuse best\n"
+    "use mixtures\nuse graphical\nuse linear_algebra\nuse ising\n"
     'private t = table("nowhere.csv") described by {age: 16..79, sex: {"F", "M"}, city: {"Ames", "Cork"}, note: text, '
     "weight: 0.0..99.0} protecting rows budget epsilon 9\n"
     'private visits = table("visits.csv") described by {city: {"Ames", "Cork"}} protecting id up to 3 rows '
     "budget epsilon 9\n"
     "n = {{ select count(*) from t with epsilon 0.1 }}\n"
     "ages = histogram(t, x = age)\n"
+    "both = histogram(t, x = age / 8, y = city)\n"
+    "v = vectors(t, age, weight, radius = 1)\n"
+    "w = above_threshold(t, 100) with epsilon 0.1\n"
+    "few = pick(t, sex, city)\n"
 )
 SURE = {
     "x = largest([size(t), size(t)], 3) with epsilon 1": ("ValueError", "of 2 scores the largest 3"),
@@ -41,6 +46,29 @@ SURE = {
     ),
     "def f(k): return largest([size(t)], k)\nfor i in [1, 2]: x = f(i) with epsilon 1": ("ValueError", "the largest 2"),
     "if n > 3: y = 1\nassert 1 == 2": ("AssertionFailed", "this does not hold"),
+    "x = above(3, w)": ("TypeError", "a public number needs no watch"),
+    "x = above(w, t)": ("TypeError", "`above` asks a watch, not a private table"),
+    "x = w + 1": ("TypeError", "a watch for a threshold and a number"),
+    "x = dawa(ages, prefixes(ages)) with epsilon 1\nprint(error(x))": ("TypeError", "the error of `dawa` depends"),
+    "print(band(mwem(ages, prefixes(ages)) with epsilon 1))": ("TypeError", "the error of `mwem` depends"),
+    "x = hb(ages, prefixes(both)) with epsilon 1": ("ValueError", "8 × 2 cells, and the cube has 64 cells"),
+    "x = dawa(ages, prefixes(both)) with epsilon 1": ("ValueError", "8 × 2 cells, and the cube has 64 cells"),
+    "x = best_histogram(ages, prefixes(both)) with epsilon 1": ("ValueError", "and the cube has 64 cells"),
+    "x = best_histogram(ages) with epsilon 1": ("TypeError", "`best_histogram` needs `queries`"),
+    "x = best_histogram(t, prefixes(ages)) with epsilon 1": ("TypeError", "takes a cube of counts, not a table"),
+    'x = best_classifier(few, "nope") with epsilon 1': ("AssertionFailed", "the table has no column nope"),
+    'x = best_classifier(t, "sex") with epsilon 1': ("OpenKeys", "the values of `note` are not public"),
+    'x = friedman_schuster(t, "sex") with epsilon 1': ("OpenKeys", "the values of `note` are not public"),
+    'x = friedman_schuster(few, "sex", -1) with epsilon 1': ("ValueError", "levels are a whole number from 0"),
+    'x = jagannathan(few, "sex", 2.5) with epsilon 1': ("ValueError", "trees are a whole number from 1 to 1,000"),
+    'x = quantile_cuts(t, "age", 1) with epsilon 1': ("ValueError", "bins are a whole number from 2 to 100, not 1"),
+    'x = kmeans(v, "2") with epsilon 1': ("ValueError", 'clusters are a whole number from 1 to 64, not "2"'),
+    "x = factor_analysis(v, 2) with epsilon 1": ("ValueError", "factors of 2 columns are a whole number from 1 to 1"),
+    "x = grid_kmeans(v, ages, 2) with epsilon 1": ("AssertionFailed", "a dimension for each column"),
+    "x = ising_moments(v) with epsilon 1": ("ValueError", 'rows are `vectors(…, norm = "sup")` here'),
+    "x = learn_tree(t) with epsilon 1": ("OpenKeys", "the values of `note` are not public"),
+    "x = learn_tree(pick(t, sex, weight)) with epsilon 1": ("TypeError", "`weight` is real, and has no list of values"),
+    'x = noisy_moments(v) with epsilon 1\ny = regression(v, x, "nope")': ("AssertionFailed", "have no column nope"),
 }  # fmt: skip
 
 

@@ -29,6 +29,7 @@ from jostle.run.operators import bound
 from jostle.run.registry import builtin
 from jostle.run.values import Builtin, Function, is_number, is_sequence, kind_name
 from jostle.source import Span
+from jostle.syntax.nodes import FEATURES
 from jostle.version import __version__
 
 
@@ -137,6 +138,8 @@ def _policy(path: Path, key: str) -> Policy | None:
 @builtin
 def _advisor(choice: Any, call: Any, *, version: Any = 1.0, epsilons: Any = None, seeds: Any = "") -> Advisor:
     _check_choice("advisor", choice)
+    if choice.way != FEATURES:
+        raise refuse("TypeError", f"an advisor learns, and a choice by {choice.way} does not", help="call the choice")
     if not isinstance(call, (Function, Builtin)):
         raise refuse(
             "TypeError", f"an advisor is called by a function, not {kind_name(call)}",

@@ -1,0 +1,112 @@
+"""`python -m tests.experiments.ways`: choices by features, by validation and by margin, side by side, all of them paid.
+
+Mean regret over data sets left out, at ε = 0.1, 1 and 4 and δ = 10⁻⁶: over histograms (shapes that are made up, error ÷
+the least error of an option that has all of ε) and classifiers (tables that are made up, the share of their rows that
+is lost to the best option, in percent). By features a policy learns from the other data sets; the others learn nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+
+from jostle.choice.evaluation import ChoiceReport, evaluate
+from jostle.choice.models import regret_tree
+from jostle.choice.ways import utilities_by_score
+from jostle.source import Source
+from jostle.tools.session import Session
+from tests.experiments.shapes import made
+
+EPSILONS, DELTA = (0.1, 1.0, 4.0), 1e-6
+SHAPES = ("bell", "two", "tail", "even", "comb", "step", "zipf", "permuted", "points", "blocks", "rough", "walk")
+CELLS, ROWS = 256, (1000, 10_000, 100_000)
+
+HISTOGRAMS = """
+use histograms
+use features
+Each = Option (data) { return flat(data.database, data.queries) }
+Even = Option (data) { return uniform(data.database, data.queries) }
+Tree = Option (data) { return hb(data.database, data.queries) }
+Parts = Option (data) { return dawa(data.database, data.queries) }
+rows_in = Feature (data) { return log(max(1, laplace(size(data.database)))) }
+evenness = Feature (data) {
+    away = laplace(l1_to_uniform(data.database)) with epsilon epsilon / 2
+    return clamp(away / max(1, laplace(size(data.database))), 0, 1)
+}
+near = Utility (data, answers) { return closeness(data.database, data.queries, answers) }
+choose = MkChoiceMaker among {Each, Even, Tree, Parts} by validation informed by {rows_in, evenness}
+    trained on [ {name: s.name, database: s.cells, queries: ranges(s.cells, 200), sizes: SIZES} for s in shapes ]
+    using regret_tree(depth = 3) wrt near
+"""
+CLASSIFIERS = """
+use classify
+learnt = simulated_tables(TABLES, seed = 5, rows = 500..20000)
+sizes = [len(t.database) for t in learnt]
+right = Utility (data, model) { return correct_count(data.database, model, data.class) }
+choose = MkChoiceMaker among {Majority, NaiveBayes, ShrunkBayes, BestAttribute} by validation
+    informed by {many_attributes, many_cells, signal}
+    trained on [t for t in learnt]
+    using regret_tree(depth = 3) wrt right
+"""
+
+
+def histograms(epsilon: float, shapes: Sequence[str]) -> ChoiceReport:
+    """The ways on histograms of these shapes."""
+    session, cells = Session(), made(1, (CELLS,))
+    for name in shapes:
+        session.bind(name, cells[f"made {name}"])
+    listed = ", ".join(f'{{name: "{name}", cells: bound("{name}")}}' for name in shapes)
+    program = f"shapes = [{listed}]\n{HISTOGRAMS.replace('SIZES', str(list(ROWS)))}"
+    return report(session, program, epsilon)
+
+
+def classifiers(epsilon: float, tables: int) -> ChoiceReport:
+    """The ways on so many tables; utilities are shares of the rows of each, in percent."""
+    return report(Session(), CLASSIFIERS.replace("TABLES", str(tables)), epsilon)
+
+
+def report(session: Session, program: str, epsilon: float) -> ChoiceReport:
+    """What `choose.evaluate` gives, with counts as shares of `sizes`, the rows, where the program has them."""
+    session.execute(Source("ways.jst", program))
+    names, interp = session.names(), session._interp
+    choose = names["choose"]
+    table, predicts = choose.training(interp, "epsilon", epsilon)
+    ways = utilities_by_score(choose.bench(interp), table, "epsilon", DELTA, None, 1)
+    if "sizes" in names:
+        shares = [100 / rows for rows in names["sizes"]]
+        ways = {
+            way: [u * shares[run.database] for u, run in zip(some, table.runs, strict=True)]
+            for way, some in ways.items()
+        }
+        runs = tuple(
+            replace(r, utilities=tuple(tuple(u * shares[r.database] for u in level) for level in r.utilities))
+            for r in table.runs
+        )
+        table = replace(table, runs=runs)
+    return evaluate(table, regret_tree(depth=3), predicts, ways=ways)
+
+
+def line(what: str, epsilon: float, found: ChoiceReport) -> str:
+    """A row of the page's table: each way, and the best and the worst option that is always taken."""
+    first = found.lines[0]
+    best, worst = min(first.options, key=first.options.__getitem__), max(first.options.values())
+    ways = " | ".join(f"{first.ways[way]:.2f}" for way in ("features", "validation", "margin"))
+    return f"| {what} | {epsilon:g} | {ways} | {first.single:.2f} | {first.options[best]:.2f} ({best}) | {worst:.2f} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.experiments.ways")
+    parser.add_argument("--shapes", type=int, default=len(SHAPES))
+    parser.add_argument("--tables", type=int, default=16)
+    asked = parser.parse_args()
+    print("| data | ε | by features | by validation | by margin | single best | best option | worst option |")
+    print("|---|---|---|---|---|---|---|---|", flush=True)
+    for epsilon in EPSILONS:
+        print(line("histograms", epsilon, histograms(epsilon, SHAPES[: asked.shapes])), flush=True)
+    for epsilon in EPSILONS:
+        print(line("classifiers", epsilon, classifiers(epsilon, asked.tables)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -126,7 +126,7 @@ SIZES = tuple(float(round(10 ** (1 + 4 * k / 7))) for k in range(8))
 
 
 def improvement(bench: FakeBench) -> Improvement:
-    return improve(train(bench, 1.0, 0.1), tree(), bench.predicts, most=5)
+    return improve(train(bench, 1.0, 0.1), tree(), bench.predicts, most=4)
 
 
 def test_wrong_valuations_are_replaced() -> None:
@@ -164,7 +164,7 @@ def test_utilities_that_are_no_errors_are_predicted_as_they_are() -> None:
 def test_the_same_runs_give_the_same_formulas() -> None:
     table = train(FakeBench(SIZES[::2], CROSSING), 1.0, 0.1)
     none = (None, None)
-    assert improve(table, tree(), none, most=5) == improve(table, tree(), none, most=5)
+    assert improve(table, tree(), none, most=3) == improve(table, tree(), none, most=3)
 
 
 def test_what_cannot_be_judged_is_refused() -> None:

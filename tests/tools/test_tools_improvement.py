@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import jostle
@@ -17,22 +19,20 @@ from jostle.syntax import nodes as n
 from jostle.syntax.parser import parse
 from jostle.tools.entry import main
 from jostle.tools.improvement.rewriting import edit, edited, shown
+from jostle.tools.session import Session
 
 PROGRAM = """\
-# The programmer has it the wrong way round.
+# The programmer has it the wrong way round: noise of about 2 is taken for an error of thousands, and zeros win.
 people_in_all = Feature (data) { return log(max(1, laplace(size(data.database)))) }
-Even = Option (data) {
-    n = laplace(size(data.database))
-    return [n / 4 for i in 1..4]
-}
+Zeros = Option (data) { return [0, 0, 0, 0] }
 class Each(Option):
     def answer(db, queries):
         return laplace(db)   # one by one
     def predict(X):
-        return -X.people_in_all
+        return -1000 * X.people_in_all
 near = Utility (data, answers) { return -rmse(answers, exact(data.queries, data.database)) }
-choose = MkChoiceMaker among {Even, Each} informed by {people_in_all}
-    trained on { {database: counts([a, b, a, a + b]), queries: identity(counts([a, b, a, a + b])), sizes: [10, 1000]}
+choose = MkChoiceMaker among {Zeros, Each} informed by {people_in_all}
+    trained on { {database: counts([a, b, a, a + b]), queries: identity(counts([a, b, a, a + b])), sizes: [1000, 3000]}
                  for a, b in zip([9, 20, 30], [1, 5, 40]) }
     spending 0.2 wrt near
 private mine = counts([40, 2, 10, 60]) protecting rows budget epsilon 1
@@ -40,7 +40,7 @@ answers = choose({database: mine, queries: identity(mine)}) with epsilon 1
 release answers
 """
 SCORED = {
-    "among {Even, Each}": "among {Even, Each} by validation",
+    "among {Zeros, Each}": "among {Zeros, Each} by validation",
     "-rmse(answers, exact(data.queries, data.database))": "closeness(data.database, data.queries, answers)",
 }
 LAST = PROGRAM.index("near =")
@@ -60,10 +60,10 @@ def test_formulas_are_shown_and_written(program: Path, capsys: pytest.CaptureFix
     document = json.loads(capsys.readouterr().out)
     (told,) = document["choices"]
     assert document["written"] is False and program.read_text(encoding="utf-8") == before
-    even, each = told["options"]
-    assert (told["choice"], told["amount"], told["databases"], even["before"]) == ("choose", 1.0, 3, "tree(depth = 3)")
+    zeros, each = told["options"]
+    assert (told["choice"], told["amount"], told["databases"], zeros["before"]) == ("choose", 1.0, 3, "tree(depth = 3)")
     assert each["before"] == "predict" and each["explained"] < 0 < each["gain"] and each["kept"]
-    assert told["regret"]["after"] <= told["regret"]["before"]
+    assert told["regret"]["after"] < 2 < 50 < told["regret"]["before"]
 
     assert main(["improve", str(program), "--most", "3", "--write"]) == 0
     out = capsys.readouterr().out
@@ -74,7 +74,7 @@ def test_formulas_are_shown_and_written(program: Path, capsys: pytest.CaptureFix
     assert after.endswith(PROGRAM[LAST:]) and "return laplace(db)   # one by one\n    def predict(X) {\n" in after
     result = jostle.Session().run(program)
     (choice,) = (event.fields for event in result.trace if event.kind == "choice")
-    assert len(result["answers"]) == 4 and choice["predictions"].keys() == {"Even", "Each"}
+    assert len(result["answers"]) == 4 and choice["predictions"].keys() == {"Zeros", "Each"}
 
 
 def test_python_says_the_same(program: Path) -> None:
@@ -82,6 +82,11 @@ def test_python_says_the_same(program: Path) -> None:
     (choice,) = found.choices
     assert choice.found.options[1].kept and choice.texts["Each"] in found.program
     assert found == jostle.improve(program, most=3)
+    names, _, interp = Session(simulate=1).rehearse(Source("p.jst", found.program), {})
+    predict, formula = names["choose"].bench(interp).predicts[1], choice.found.options[1].proposed.formula
+    for value in (-50.0, 0.0, 2.5, 6.8, 900.0):
+        said = -math.exp(formula.values({"people_in_all": np.array([value])})[0])
+        assert predict({"people_in_all": value}) == pytest.approx(said, rel=1e-9)
 
 
 SPELLINGS = {
@@ -130,9 +135,10 @@ def every_part(source: Source) -> list[n.Part]:
         ({}, {"choice": "chose"}, "NameError", "no choice named `chose`"),
         ({}, {"epsilon": -1.0}, "BadAmount", "above 0"),
         ({}, {"most": 0}, "ValueError", "from 1 to"),
-        ({"{people_in_all}": "{}", "-X.people_in_all": "1"}, {}, "ValueError", "no feature varies"),
+        ({"{people_in_all}": "{}", "-1000 * X.people_in_all": "1"}, {}, "ValueError", "no feature varies"),
         ({"zip([9, 20, 30], [1, 5, 40])": "[[9, 1]]"}, {}, "ValueError", "two or more"),
         ({PROGRAM: "use best\nc = counts([4])\na = best_histogram(c, identity(c))\n"}, {}, "ValueError", "of its own"),
+        ({"use workloads": "use workloads\ndef sqrt(x) = 2"}, {}, "NameError", "a `sqrt` of its own"),
         (SCORED, {"choice": "choose"}, "ValueError", "by validation"),
     ],
 )  # fmt: skip

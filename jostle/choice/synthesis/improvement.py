@@ -1,9 +1,9 @@
 """Improves how a choice values its Options: formulas of the features that predict what training runs showed.
 
-For each option the best formula of each complexity is judged on data sets that were left out of finding it. The
-simplest one within one standard error of the best is proposed. What values the option now, its own `predict` or the
-program's model, stays unless it is beaten by more than one standard error of the paired difference; and all stays where
-the new formulas choose worse. Reads the table of runs alone: nothing is run, drawn or spent.
+For each option the best formula of each complexity is judged on data sets that were left out of finding it, and the
+complexity that explains most there is proposed. What values the option now, its own `predict` or the program's model,
+stays unless it is beaten by more than one standard error of the paired difference; and all stays where the new formulas
+choose worse. Reads the table of runs alone: nothing is run, drawn or spent.
 """
 
 from __future__ import annotations
@@ -60,8 +60,9 @@ class OptionImprovement:
 
     `before` names what values the option now (`predict`, or the model), `explained` the variance that this explains as
     it stands, `shape` what it would on the best line through its values, and `model` what the program's model explains.
-    `proposed`: the formula by the rule of one standard error. `gain` (`error`): how much more variance formulas explain
-    on each data set, of the complexity that the others speak for, paired. `kept`: whether it replaces `before`.
+    `proposed`: the formula of the complexity that explains most on data sets left out. `gain` (`error`): how much more
+    variance formulas explain on each data set, of the complexity that the others speak for, paired. `kept`: whether it
+    replaces `before`.
     """
 
     option: str
@@ -206,13 +207,13 @@ class _Search:
         new, after = np.array(old), np.array(now)
         for d, mine in enumerate(self.folds):  # what the other data sets speak for
             others, without = np.delete(losses, d, axis=0), np.delete(old, d)
-            complexity = _proposed(others)
+            complexity = int(np.argmin(others.mean(axis=0)))
             new[d] = losses[d, complexity]
             if _gain(without, others[:, complexity])[2]:
                 after[mine] = values[mine, complexity]
         variance = max(float(truth.var()), 1e-300)
         judged = {c: self._judged(formula, losses[:, c], variance) for c, formula in whole.items()}
-        best = _proposed(losses)
+        best = int(np.argmin(losses.mean(axis=0)))
         gain, error, kept = _gain(old, new)
         return OptionImprovement(
             name, before, 1 - float(old.mean()) / variance, self._shape(now, truth),
@@ -249,15 +250,6 @@ class _Search:
 def _simpler(formulas: dict[int, Formula], complexity: int) -> int:
     """The complexity of the best formula that is no more complex."""
     return max(c for c in formulas if c <= complexity)
-
-
-def _proposed(losses: Array) -> int:
-    """The least complexity within one standard error of the least loss, paired; `losses` (folds, complexities)."""
-    means = losses.mean(axis=0)
-    best = int(np.argmin(means))
-    gaps = losses - losses[:, best : best + 1]
-    errors = gaps.std(axis=0, ddof=1) / math.sqrt(len(losses)) if len(losses) > 1 else np.zeros(len(means))
-    return int(np.flatnonzero(gaps.mean(axis=0) <= errors + 1e-12)[0])
 
 
 def _gain(before: Array, after: Array) -> tuple[float, float, bool]:

@@ -132,6 +132,7 @@ def _improved(
         if not one.kept:
             continue
         formula, part = one.proposed.formula, written(program, source, option)
+        _refuse_own_functions(option, interp)
         if part is None:
             absent.append(one.option)
             texts[one.option] = f"# {one.option}\npredict (F) {block(formula, found.logarithmic)}"
@@ -139,6 +140,17 @@ def _improved(
             change = edit(part, formula, found.logarithmic)
             edits[change.start], texts[one.option] = change, shown(part, change)
     return ChoiceImprovement(name, unit, amount, found, texts, tuple(absent)), edits
+
+
+def _refuse_own_functions(option: Any, interp: Any) -> None:
+    """Refuses where the text of a formula would mean something else than the formula."""
+    from jostle.choice.synthesis.texts import FUNCTIONS
+
+    scope = getattr(getattr(option, "run", option), "scope", interp.base)
+    own = [name for name in FUNCTIONS if scope.find(name) is not interp.base.find(name)]
+    if own:
+        raise refuse("NameError", f"the program has a `{own[0]}` of its own, and formulas call the built-in one",
+                     help="give it another name")  # fmt: skip
 
 
 def _refuse_absent(choices: tuple[ChoiceImprovement, ...]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from jostle.accounting.amounts import Amount
 from jostle.diagnostics import Refusal, refuse
 from jostle.formulas import Noised
 from jostle.plan.kinds import as_number
@@ -71,7 +70,6 @@ def _refine(value: Any, *, epsilon: Any = None, at: Any) -> Any:
     if isinstance(value.base, Score):
         (number,) = step.values.tolist()
         return number if step.origin is None else Noised.of(number, step.origin.element(0))
-    spent = None if amount is None else Amount(amount.unit, value.sealed.paid)
-    cells = with_noise(step.values, spent, step.law, every_cell(value.base.size))
+    cells = with_noise(step.values, step.paid, step.law, every_cell(value.base.size))
     cells.origin = step.origin
     return cells

@@ -9,8 +9,7 @@ import numpy as np
 from harness import Case, Pair
 from sparse import caught
 
-from jostle.formulas import Refinements
-from jostle.privacy.measurements.gradual import Refinable
+from jostle.privacy.measurements.gradual import Refinable, _State
 from jostle.privacy.mechanisms.gradual import Sealed
 from jostle.privacy.mechanisms.noise import SecureNoise
 from jostle.simulate import SeededNoise
@@ -20,14 +19,13 @@ from jostle.simulate import SeededNoise
 STEPS = "use gradual\nn = refinable(c[x <= 1, ])\n"
 
 
-def steps(program: str, count: int, runs: int) -> list[Any]:
-    """The steps that a program takes for a count, of as many counts as there are runs, with nothing paid yet."""
+def steps(program: str, count: int) -> list[Any]:
+    """The steps that a program takes for a count, with nothing paid yet: each can release many counts at once."""
     found = caught(STEPS + program, [count, 0, 5, 5])
     ((base, exact),) = {(m.refinable.base, int(read[0])) for m, read in found}
     if exact != count:
         raise ValueError("the program counts something else")
     refinable = Refinable.of(base)
-    refinable.sealed.exact = np.full(runs, exact)
     return [replace(m, refinable=refinable) for m, _ in found]
 
 
@@ -38,20 +36,20 @@ def bins(values: np.ndarray, most: int) -> np.ndarray:
 def all_answers(program: str, count: int, runs: int, noise: Any) -> np.ndarray:
     """A label for the three answers of each run."""
     label = np.zeros(runs)
-    for step, most in zip(steps(program, count, runs), (1, 1, 3), strict=True):
+    for step, most in zip(steps(program, count), (1, 1, 3), strict=True):
         label = label * (2 * most + 1) + bins(step.release(np.full(runs, count), noise).value.values, most)
     return label
 
 
 def amounts_by_answers(program: str, count: int, runs: int, noise: Any) -> np.ndarray:
     """A first answer; where it is low, one more at the price of the third step, and where it is high of the second."""
-    first, small, large = steps(program, count, runs)
+    first, small, large = steps(program, count)
     low = first.release(np.full(runs, count), noise).value.values <= 0
-    sealed, answer = first.refinable.sealed, np.zeros(runs)
+    sealed, answer = first.refinable.state.sealed, np.zeros(runs)
     for some, step in ((low, large), (~low, small)):
-        part = Sealed(sealed.exact[some], sealed.paid, sealed._first[some], sealed._second[some])
-        own = replace(step, refinable=replace(step.refinable, sealed=part, answers=Refinements()))
-        answer[some] = own.release(sealed.exact[some], noise).value.values
+        part = Sealed(sealed.exact[some], sealed.first[some], sealed.second[some], sealed.paid)
+        own = replace(step, refinable=replace(step.refinable, state=_State(part)))
+        answer[some] = own.release(part.exact, noise).value.values
     return low * 16 + bins(answer, 4)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from jostle.noise_laws import Laplace
 from jostle.privacy.mechanisms.gradual import Sealed
+from jostle.privacy.mechanisms.gradual import refined as one_step
 from jostle.simulate import SeededNoise
 
 QUANTA = 10**12
@@ -25,11 +26,13 @@ Answers = Iterator[tuple[np.ndarray, float, float]]
 
 def refined(exact: np.ndarray, reach: float, growth: float, noise: SeededNoise) -> Answers:
     """Steps of one answer, each `growth` times as expensive in all as the one before."""
-    sealed, paid = Sealed(), 0.0
+    sealed: Sealed | None = None
+    paid = 0.0
     while True:
         more = FIRST if not paid else paid * (growth - 1)
         paid += more
-        yield sealed.step(exact, noise, reach / more, round(more * QUANTA)), paid, reach / paid
+        sealed = one_step(sealed, exact, noise, reach / more, round(more * QUANTA))
+        yield sealed.noisy, paid, reach / paid
 
 
 def anew(exact: np.ndarray, reach: float, noise: SeededNoise, mean: bool) -> Answers:

@@ -12,6 +12,7 @@ one of ε is; so a source that is counted in another way is refused.
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,7 @@ from jostle.privacy.kernel.measurement import (
     weighted_stability_of,
 )
 from jostle.privacy.mechanisms.additive import Additive
-from jostle.privacy.mechanisms.gradual import Sealed
+from jostle.privacy.mechanisms.gradual import Sealed, refined
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.one_sided import check_scale
 from jostle.privacy.scores.rule import Score, Scores, check_weights, stability_of_score, values_of
@@ -46,13 +47,21 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 
+@dataclass(slots=True, eq=False)
+class _State:
+    """What a refinable remembers: its numbers under noise, from the first step on, and what was shown of them."""
+
+    sealed: Sealed | None = None
+    shown: Refinements = field(default_factory=Refinements)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Refinable(Handle):
     """Numbers that can be asked for again and again, each time with less noise: a score, or the cells of a cube."""
 
     base: Score | Cube
-    sealed: Sealed = field(default_factory=Sealed)
-    answers: Refinements = field(default_factory=Refinements)
+    state: _State = field(default_factory=_State)
 
     @classmethod
     def of(cls, base: Score | Cube) -> Refinable:
@@ -87,7 +96,8 @@ class Refinable(Handle):
     @property
     def paid(self) -> float:
         """What all answers up to now cost: public, as the amounts are."""
-        return as_float(self.sealed.paid)
+        sealed = self.state.sealed
+        return 0.0 if sealed is None else as_float(sealed.paid)
 
     def law(self, quanta: int) -> Laplace:
         """The noise of each number where so much was paid in all, in the units of the numbers."""
@@ -102,11 +112,15 @@ class Refinable(Handle):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The numbers after a step, what they come from and the law of their noise; of public data these two are none."""
+    """The numbers after a step, what they come from, the law of their noise, and what all steps up to this one cost.
+
+    Of public data there are only the numbers.
+    """
 
     values: Floats
     origin: Vector | None = None
     law: Laplace | None = None
+    paid: Amount | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,9 +159,9 @@ class Refinement(Measurement["Ints", Step]):
 
     def read(self, reader: Reader) -> Ints:
         """Only the first time, and of public data."""
-        base, kept = self.refinable.base, self.refinable.sealed.exact
-        if kept is not None:
-            return kept
+        base, sealed = self.refinable.base, self.refinable.state.sealed
+        if sealed is not None:
+            return sealed.exact
         return values_of(reader, [base]) if isinstance(base, Score) else reader.units(base)
 
     def empty(self) -> Ints:
@@ -163,12 +177,13 @@ class Refinement(Measurement["Ints", Step]):
         bits = refinable.base.bits
         if how is None:
             return Release(Step(np.ldexp(exact.astype(float), -bits)))
-        sealed = refinable.sealed
-        with sealed.lock:
-            noisy = sealed.step(exact, needed_noise(noise), self._scale, how.amount.value)
-            values = np.ldexp(noisy.astype(float), -bits)
-            law = refinable.law(sealed.paid)
-            origin = refinable.answers.append(values, law)
-        moved, single = refinable.sensitivity / 2.0**bits, isinstance(refinable.base, Score)
-        told = Measured(refinable.title, law, how, moved, refinable.stability, direct=single)
-        return Release(Step(values, origin, law), (told,))
+        state, moved = refinable.state, refinable.sensitivity / 2.0**bits
+        with state.lock:
+            sealed = refined(state.sealed, exact, needed_noise(noise), self._scale, how.amount.value)
+            values, law = np.ldexp(sealed.noisy.astype(float), -bits), refinable.law(sealed.paid)
+            single = isinstance(refinable.base, Score)
+            told = Measured(refinable.title, law, how, moved, refinable.stability, direct=single)
+            paid = Amount(how.amount.unit, sealed.paid)
+            release = Release(Step(values, state.shown.append(values, law), law, paid), (told,))
+            state.sealed = sealed  # last: what fails before has taken no step
+        return release

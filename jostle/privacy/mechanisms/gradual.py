@@ -15,8 +15,7 @@ a next step costs, and whether there is one, may depend on all that was shown. M
 
 from __future__ import annotations
 
-import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jostle.privacy.mechanisms.noise import Noise
@@ -29,32 +28,33 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Sealed:
-    """Exact numbers under noise that becomes finer: what is held from step to step, and shown to nobody.
+    """Exact numbers and the smallest draws of all steps up to now, which are shown to nobody.
 
-    `paid` is the sum of the amounts of the steps, in quanta. Two steps at once take the `lock` one after the other.
+    `paid` is the sum of the amounts of the steps, in quanta.
     """
 
-    exact: Ints | None = None
-    paid: int = 0
-    _first: Ints | None = None
-    _second: Ints | None = None
-    lock: threading.RLock = field(default_factory=threading.RLock)
+    exact: Ints
+    first: Ints
+    second: Ints
+    paid: int
 
-    def step(self, exact: Ints, noise: Noise, scale: float, amount: int) -> Ints:
-        """The numbers with the noise of all steps, and of one more that costs `amount`.
+    @property
+    def noisy(self) -> Ints:
+        """What is shown: the numbers with the noise of all steps."""
+        return self.exact + (self.first - self.second)
 
-        `exact` is what was read, of which the first is kept; `scale`, in the units of the numbers, is WIDEST at most.
-        """
-        import numpy as np
 
-        first, second = (geometric(noise, exact.size, scale).reshape(exact.shape) for _ in range(2))
-        with self.lock:
-            if self.exact is None or self._first is None or self._second is None:
-                self.exact, self._first, self._second = np.clip(exact, -CLAMP, CLAMP), first, second
-            else:
-                self._first, self._second = np.minimum(self._first, first), np.minimum(self._second, second)
-            self.paid += amount
-            noisy: Ints = self.exact + (self._first - self._second)
-            return noisy
+def refined(before: Sealed | None, exact: Ints, noise: Noise, scale: float, amount: int) -> Sealed:
+    """One step more, which costs `amount`; nothing that was there `before` is changed.
+
+    `exact` is what was read, of which the first is kept; `scale`, in the units of the numbers, is WIDEST at most.
+    """
+    import numpy as np
+
+    first, second = (geometric(noise, exact.size, scale).reshape(exact.shape) for _ in range(2))
+    if before is None:
+        return Sealed(np.clip(exact, -CLAMP, CLAMP), first, second, amount)
+    first, second = np.minimum(before.first, first), np.minimum(before.second, second)
+    return Sealed(before.exact, first, second, before.paid + amount)

@@ -11,7 +11,7 @@ import pytest
 from test_one_sided import TAIL, Law, Prescribed, law_of, loss
 
 from jostle.noise_laws import Laplace, Widening
-from jostle.privacy.mechanisms.gradual import Sealed
+from jostle.privacy.mechanisms.gradual import refined
 from jostle.privacy.mechanisms.noise import SecureNoise
 from jostle.simulate import SeededNoise
 
@@ -31,8 +31,11 @@ def shown(scales: list[float], exact: int) -> Law:
     """The law of the answers of all steps, over every draw."""
 
     def answers(draws: tuple[int, ...]) -> tuple[int, ...]:
-        noise, sealed = Prescribed(draws), Sealed()
-        return tuple(int(sealed.step(np.array([exact]), noise, scale, 1)[0]) for scale in scales)
+        noise, sealed, told = Prescribed(draws), None, []
+        for scale in scales:
+            sealed = refined(sealed, np.array([exact]), noise, scale, 1)
+            told.append(int(sealed.noisy[0]))
+        return tuple(told)
 
     return law_of(answers, [scale for scale in scales for _ in range(2)])
 
@@ -94,13 +97,13 @@ def test_the_convolution_of_fine_noise_and_its_widening_is_the_coarse_law(wide: 
 def test_several_numbers_and_secure_noise_have_the_law_of_one_measurement() -> None:
     """40,000 numbers at once, three steps; each frequency within six standard errors."""
     for noise in (SecureNoise(), SeededNoise(3)):
-        sealed, many = Sealed(), 40_000
+        sealed, many = None, 40_000
         for scale in (4.0, 4.0, 2.0):
-            noisy = sealed.step(np.full(many, 7), noise, scale, 5)
-        assert sealed.paid == 15 and noisy.shape == (many,)
+            sealed = refined(sealed, np.full(many, 7), noise, scale, 5)
+        assert sealed is not None and sealed.paid == 15 and sealed.noisy.shape == (many,)
         for k in range(-3, 4):
             expected = laplace(k, 1.0)
-            assert abs(float((noisy == 7 + k).mean()) - expected) < 6 * math.sqrt(expected / many)
+            assert abs(float((sealed.noisy == 7 + k).mean()) - expected) < 6 * math.sqrt(expected / many)
 
 
 @pytest.mark.parametrize("step", [0.0, 1.0, 0.25])
@@ -121,7 +124,8 @@ def test_the_widening_knows_its_deviation_quantiles_and_half_width(step: float) 
 
 def test_what_is_drawn_at_each_step_has_the_scale_of_the_step_alone() -> None:
     """Two draws a number, and the numbers are read once."""
-    noise, sealed = Prescribed((3, 1, 2, 5)), Sealed()
-    assert sealed.step(np.array([10]), noise, 4.0, 1)[0] == 10 + 3 - 1
-    assert sealed.step(np.array([99]), noise, 2.0, 1)[0] == 10 + 2 - 1
+    noise = Prescribed((3, 1, 2, 5))
+    coarse = refined(None, np.array([10]), noise, 4.0, 1)
+    fine = refined(coarse, np.array([99]), noise, 2.0, 1)
+    assert (coarse.noisy[0], fine.noisy[0], coarse.paid, fine.paid) == (10 + 3 - 1, 10 + 2 - 1, 1, 2)
     assert noise.scales == [4.0, 4.0, 2.0, 2.0]

@@ -153,7 +153,8 @@ def text(errors: ErrorPlan, error: float | None, epsilon: float | None) -> str:
     parts += [_choice_text(choice, error, epsilon) for choice in errors.choices]
     parts += [_advice_text(advice) for advice in errors.advised]
     parts += [
-        f"{name}: its utilities are no errors (negative numbers), and are not planned" for name in errors.left_out
+        f"{name}: without training data whose utilities are errors (negative numbers) it is not planned"
+        for name in errors.left_out
     ]
     return "\n\n".join(parts) if parts else "this program measures nothing whose error is known before it runs"
 

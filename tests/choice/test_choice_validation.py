@@ -93,6 +93,15 @@ def test_a_check_knows_that_all_options_run_and_a_selection_takes_the_rest() -> 
     assert str(cost) == "at most epsilon 1 of 10"
 
 
+def test_a_check_knows_the_sources_that_scores_are_of() -> None:
+    program = PARTS + SOURCE + SOURCE.replace("private c", "private other") + CHOICE + CALL
+    program = program.replace("closeness(data.database", "closeness(other")
+    costs = [str(cost) for cost in Session().costs(Source("p.jst", program))]
+    assert costs == ["at most epsilon 1 of 10", "at most epsilon 1 of 10"]
+    budget = Session().attempt(Source("p.jst", program)).budget
+    assert {name: float(one["epsilon"]["spent"]) for name, one in budget.items()} == {"c": 0.5, "other": 1}
+
+
 def test_by_margin_the_test_of_margins_has_a_part_of_delta_and_is_paid() -> None:
     program = CHOICE.replace("validation", "margin") + CALL.replace("epsilon 1", "epsilon 1 delta 1e-6")
     result, session = run(program, [10**7, 0, 0, 5 * 10**6], "epsilon 1, delta 1e-6 counted by basic")

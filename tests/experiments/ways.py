@@ -1,4 +1,4 @@
-"""`python -m tests.experiments.ways`: choices by features, by validation and by margin, side by side, all of them paid.
+"""`python -m tests.experiments.ways`: choices by features, by validation and by margin, side by side, all paid for.
 
 Mean regret over data sets left out, at ε = 0.1, 1 and 4 and δ = 10⁻⁶: over histograms (shapes that are made up, error ÷
 the least error of an option that has all of ε) and classifiers (tables that are made up, the share of their rows that
@@ -8,10 +8,11 @@ is lost to the best option, in percent). By features a policy learns from the ot
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from jostle.choice.evaluation import ChoiceReport, evaluate
+from jostle.choice.evaluation import Line, evaluate
 from jostle.choice.models import regret_tree
 from jostle.choice.ways import utilities_by_score
 from jostle.source import Source
@@ -51,23 +52,23 @@ choose = MkChoiceMaker among {Majority, NaiveBayes, ShrunkBayes, BestAttribute} 
 """
 
 
-def histograms(epsilon: float, shapes: Sequence[str]) -> ChoiceReport:
+def histograms(epsilon: float, shapes: Sequence[str]) -> list[Line]:
     """The ways on histograms of these shapes."""
     session, cells = Session(), made(1, (CELLS,))
     for name in shapes:
         session.bind(name, cells[f"made {name}"])
     listed = ", ".join(f'{{name: "{name}", cells: bound("{name}")}}' for name in shapes)
     program = f"shapes = [{listed}]\n{HISTOGRAMS.replace('SIZES', str(list(ROWS)))}"
-    return report(session, program, epsilon)
+    return lines(session, program, epsilon)
 
 
-def classifiers(epsilon: float, tables: int) -> ChoiceReport:
+def classifiers(epsilon: float, tables: int) -> list[Line]:
     """The ways on so many tables; utilities are shares of the rows of each, in percent."""
-    return report(Session(), CLASSIFIERS.replace("TABLES", str(tables)), epsilon)
+    return lines(Session(), CLASSIFIERS.replace("TABLES", str(tables)), epsilon)
 
 
-def report(session: Session, program: str, epsilon: float) -> ChoiceReport:
-    """What `choose.evaluate` gives, with counts as shares of `sizes`, the rows, where the program has them."""
+def lines(session: Session, program: str, epsilon: float) -> list[Line]:
+    """What `choose.evaluate` gives of each data set at each size, with counts as shares of `sizes`, where there are."""
     session.execute(Source("ways.jst", program))
     names, interp = session.names(), session._interp
     choose = names["choose"]
@@ -84,28 +85,39 @@ def report(session: Session, program: str, epsilon: float) -> ChoiceReport:
             for r in table.runs
         )
         table = replace(table, runs=runs)
-    return evaluate(table, regret_tree(depth=3), predicts, ways=ways)
+    each = [evaluate(table, regret_tree(depth=3), predicts, only=[name], ways=ways) for name in table.databases]
+    return [line for one in each for line in one.lines[1:]]
 
 
-def line(what: str, epsilon: float, found: ChoiceReport) -> str:
-    """A row of the page's table: each way, and the best and the worst option that is always taken."""
-    first = found.lines[0]
-    best, worst = min(first.options, key=first.options.__getitem__), max(first.options.values())
-    ways = " | ".join(f"{first.ways[way]:.2f}" for way in ("features", "validation", "margin"))
-    return f"| {what} | {epsilon:g} | {ways} | {first.single:.2f} | {first.options[best]:.2f} ({best}) | {worst:.2f} |"
+def row(what: str, epsilon: float, found: list[Line], ratios: bool) -> str:
+    """A row of the page's table: the mean of each way, of the single best option, and of the best and the worst one; of
+    ratios also the geometric mean."""
+
+    def mean(values: list[float]) -> str:
+        alone = f"{sum(values) / len(values):.2f}"
+        return f"{alone} ({math.exp(sum(map(math.log, values)) / len(values)):.2f})" if ratios else alone
+
+    ways = [mean([line.ways[way] for line in found]) for way in ("features", "validation", "margin")]
+    options = {name: [line.options[name] for line in found] for name in found[0].options}
+    order = sorted(options, key=lambda name: sum(options[name]))
+    ends = [f"{mean(options[name])} {name}" for name in (order[0], order[-1])]
+    return " | ".join([f"| {what} | {epsilon:g}", *ways, mean([line.single for line in found]), *ends]) + " |"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.experiments.ways")
     parser.add_argument("--shapes", type=int, default=len(SHAPES))
     parser.add_argument("--tables", type=int, default=16)
+    parser.add_argument("--only", default="")
     asked = parser.parse_args()
     print("| data | ε | by features | by validation | by margin | single best | best option | worst option |")
     print("|---|---|---|---|---|---|---|---|", flush=True)
     for epsilon in EPSILONS:
-        print(line("histograms", epsilon, histograms(epsilon, SHAPES[: asked.shapes])), flush=True)
+        if asked.only in "histograms":
+            print(row("histograms", epsilon, histograms(epsilon, SHAPES[: asked.shapes]), True), flush=True)
     for epsilon in EPSILONS:
-        print(line("classifiers", epsilon, classifiers(epsilon, asked.tables)), flush=True)
+        if asked.only in "classifiers":
+            print(row("classifiers", epsilon, classifiers(epsilon, asked.tables), False), flush=True)
 
 
 if __name__ == "__main__":

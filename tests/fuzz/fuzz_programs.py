@@ -127,11 +127,12 @@ class Writer:
         self.line(f"{a} = Option (data) {{ return <option> }}")
         self.line(f"{b} = Option (data) {{ return <option> }}")
         self.line(f"{f} = Feature (data) {{ return <featured> }}")
-        self.line(f"{u} = Utility (data, answers) {{ return <utility> }}")
+        way = self.random.choice(("", "", "by features", "by validation", "by margin"))
+        scored = way in ("by validation", "by margin") and self.chance(0.8)
+        self.line(f"{u} = Utility (data, answers) {{ return {'size(data.database)' if scored else '<utility>'} }}")
         informed = self.random.choice((f"{{{f}}}", "{}", f"{{{f}, {f}}}"))
-        self.line(
-            f"{c} = MkChoiceMaker among {{{a}, {b}}} informed by {informed} trained on {{ <trained> }} <share> wrt {u}"
-        )
+        clauses = "" if scored and self.chance(0.5) else f"informed by {informed} trained on {{ <trained> }}"
+        self.line(f"{c} = MkChoiceMaker among {{{a}, {b}}} {way} {clauses} <share> wrt {u}")
         self._bind("noisy", f"{c}({{database: <cubes>}}) <spend>")
         after = (
             "",

@@ -252,12 +252,13 @@ class Explorer(Spending, Interpreter):
         self, maker: Maker, data: Any, options: Sequence[Callable[[], Any]], reached: ReachedSources, node: n.Expr
     ) -> Any:  # fmt: skip
         """Each of the options in an allotment of its own, and its score; then a selection with all that is left."""
-        answers = []
+        answers, scores = [], []
         for option in options:
             answers.append(option())
-            transfer_apply(self, maker.score, [data, answers[-1]], {}, node)
+            scores.append(transfer_apply(self, maker.score, [data, answers[-1]], {}, node))
         if len(answers) > 1 and (reached.exposures or reached.open):
-            self.charge(reached, self.bare(reached, 1), node.span)
+            measured = reached_sources([data, *scores])
+            self.charge(measured, self.bare(measured, 1), node.span)
         return join_all(answers)
 
     # Amounts -------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
+from jostle.choice.synthesis import USUAL
 from jostle.diagnostics import Refusal, did_you_mean
 from jostle.engine.memory import memory_limit
 
@@ -155,9 +156,10 @@ def command_parser() -> _Parser:
     )
     improve = commands.add_parser("improve", help="formulas that predict how good each Option is, from training runs")
     improve.add_argument("file", metavar="FILE")
-    improve.add_argument("choice", metavar="CHOICE", nargs="?", help="only the choice of this name")
+    improve.add_argument("--choice", metavar="NAME", help="only the choice of this name")
     improve.add_argument("--epsilon", metavar="e", type=float, help="in place of the amount that the program gives")
-    improve.add_argument("--most", metavar="N", type=int, default=11, help="the largest complexity of a formula (11)")
+    most = f"the largest complexity of a formula ({USUAL})"
+    improve.add_argument("--most", metavar="N", type=int, default=USUAL, help=most)
     improve.add_argument("--write", action="store_true", help="put the better formulas into FILE, as `predict`")
     improve.add_argument("--format", choices=["text", "json"], default="text")
     for command in (plan, judge, improve):

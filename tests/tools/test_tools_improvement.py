@@ -56,7 +56,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_formulas_are_shown_and_written(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = program.read_text(encoding="utf-8")
-    assert main(["improve", str(program), "choose", "--most", "3", "--format", "json"]) == 0
+    assert main(["improve", str(program), "--choice", "choose", "--most", "3", "--format", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
     (told,) = document["choices"]
     assert document["written"] is False and program.read_text(encoding="utf-8") == before

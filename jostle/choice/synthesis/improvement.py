@@ -32,9 +32,10 @@ from jostle.choice.policies import (
 )
 from jostle.choice.policy import SINGLE_BEST
 from jostle.choice.scale import UtilityScale
+from jostle.choice.synthesis import USUAL
 from jostle.choice.synthesis.formulas import Formula, range_of
 from jostle.choice.synthesis.pool import Pool, pool_of
-from jostle.choice.synthesis.search import MOST, front
+from jostle.choice.synthesis.search import front
 from jostle.choice.table import RunTable
 from jostle.diagnostics import refuse
 
@@ -109,7 +110,7 @@ class Improvement:
 
 
 def improve(
-    table: RunTable, model: AnyModel, predicts: Predicts, progress: Progress | None = None, most: int = MOST
+    table: RunTable, model: AnyModel, predicts: Predicts, progress: Progress | None = None, most: int = USUAL
 ) -> Improvement:
     """Formulas up to the complexity `most` for the options of a table of runs; `predicts` are the program's own.
 
@@ -138,7 +139,7 @@ def improve(
         stays = "no formula explains more beyond one standard error"
     elif regret.gain < -regret.error:
         stays = "the formulas explain more, and choose worse"
-        improved = [_left(one) for one in improved]
+        improved = [replace(one, kept=False) for one in improved]
     return Improvement(tuple(improved), regret, candidate.name, len(folds_of(view)), scale.logarithmic, stays)
 
 
@@ -183,9 +184,6 @@ class _Search:
         self.ranges = {name: range_of(values) for name, values in self.columns.items()}
         inside = {name: np.clip(values, *self.ranges[name]) for name, values in self.columns.items()}
         self.pool: Pool = pool_of(inside, self.ranges, min(SIZE, self.most))
-        self.fold = np.zeros(len(self.view.y), dtype=np.intp)
-        for number, mine in enumerate(self.folds):
-            self.fold[mine] = number
 
     def option(self, k: int, name: str, before: str, now: Array, model: Array) -> tuple[OptionImprovement, Array]:
         """The option's formulas, and its value on data sets left out by what would give it then.
@@ -211,7 +209,7 @@ class _Search:
             new[d] = losses[d, complexity]
             if _gain(without, others[:, complexity])[2]:
                 after[mine] = values[mine, complexity]
-        variance = max(float(truth.var()), 1e-300)
+        variance = _variance(truth)
         judged = {c: self._judged(formula, losses[:, c], variance) for c, formula in whole.items()}
         best = int(np.argmin(losses.mean(axis=0)))
         gain, error, kept = _gain(old, new)
@@ -244,7 +242,12 @@ class _Search:
             x, y = now[~mine] - now[~mine].mean(), truth[~mine]
             slope = float(x @ y) / max(float(x @ x), 1e-300)
             wrong[mine] = truth[mine] - y.mean() - slope * (now[mine] - now[~mine].mean())
-        return 1 - float(np.mean([(wrong[mine] ** 2).mean() for mine in self.folds])) / max(float(truth.var()), 1e-300)
+        return 1 - float(np.mean([(wrong[mine] ** 2).mean() for mine in self.folds])) / _variance(truth)
+
+
+def _variance(truth: Array) -> float:
+    """The variance of scores; where that is nothing but rounding, a number which that is nothing beside."""
+    return max(float(truth.var()), 1e-12 * max(1.0, float((truth**2).mean())))
 
 
 def _simpler(formulas: dict[int, Formula], complexity: int) -> int:
@@ -266,7 +269,3 @@ def _compared(view: View, now: Array, after: Array, model: Array, single: Array,
         float(old.mean()), float(new.mean()), float(learned.mean()), float(single.mean()), gain, error,
         scale.logarithmic,
     )  # fmt: skip
-
-
-def _left(one: OptionImprovement) -> OptionImprovement:
-    return replace(one, kept=False)

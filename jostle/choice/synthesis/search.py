@@ -13,15 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from jostle.choice.grow import Array
+from jostle.choice.synthesis import USUAL
 from jostle.choice.synthesis.expressions import Bounds
 from jostle.choice.synthesis.formulas import Formula, complexity_of, fitted
 from jostle.choice.synthesis.pool import Pool
 
 TERMS = 3
 """The most terms of a formula."""
-
-MOST = 11
-"""The largest complexity of a formula, where none is named."""
 
 DEPENDENT = 1e-8
 """A term of which less than this part of the variance is left beside the terms before adds nothing but rounding."""
@@ -39,7 +37,7 @@ Ranges = Mapping[str, Bounds]
 
 
 def front(
-    pool: Pool, columns: Mapping[str, Array], target: Array, rows: Rows, ranges: Ranges, most: int = MOST
+    pool: Pool, columns: Mapping[str, Array], target: Array, rows: Rows, ranges: Ranges, most: int = USUAL
 ) -> dict[int, Formula]:
     """For each complexity up to `most` the formula that fits the target best on these rows and beats all simpler ones.
 

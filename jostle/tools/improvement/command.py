@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jostle.choice.synthesis import LARGEST, USUAL
 from jostle.diagnostics import refuse
 from jostle.source import Source
 from jostle.syntax.nodes import FEATURES
@@ -26,10 +27,6 @@ from jostle.tools.render import clean
 if TYPE_CHECKING:
     from jostle.choice.synthesis.improvement import Improvement
     from jostle.tools.improvement.rewriting import Edit
-
-
-MOST = 30
-"""The largest complexity that may be asked for: three terms of five, with their numbers, have no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +75,7 @@ def improve(
     *,
     choice: str | None = None,
     epsilon: float | None = None,
-    most: int = 11,
+    most: int = USUAL,
     progress: Callable[[str, int, int], None] | None = None,
     bound: Mapping[str, Any] | None = None,
     **params: Any,
@@ -89,8 +86,8 @@ def improve(
     the program's own. Raises `Refusal`: what the program raises, `NameError` for a choice that is not there, and
     `ValueError` for one that ships trained, looks at no feature, or has fewer than two training data sets.
     """
-    if not 1 <= most <= MOST:
-        raise refuse("ValueError", f"the complexity of a formula is a number from 1 to {MOST}, not {most}")
+    if not 1 <= most <= LARGEST:
+        raise refuse("ValueError", f"the complexity of a formula is a number from 1 to {LARGEST}, not {most}")
     source = program if isinstance(program, Source) else read_program(Path(program))
     found: list[ChoiceImprovement] = []
     edits: dict[int, Edit] = {}
@@ -161,7 +158,7 @@ def _refuse_absent(choices: tuple[ChoiceImprovement, ...]) -> None:
 
 
 def command(options: Namespace) -> int:
-    """`jostle improve FILE [CHOICE] [--epsilon e] [--write] [--format json]`."""
+    """`jostle improve FILE [--choice NAME] [--epsilon e] [--most N] [--write] [--format json]`."""
     from jostle.tools.fmt import rewrite
     from jostle.tools.progress import progress_on
 

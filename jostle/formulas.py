@@ -131,7 +131,7 @@ class Joint(Formula):
 
 
 class Refinements:
-    """The answers to one question, each with less noise than the one before, of which it is a part.
+    """The answers to one question: the noise of each is a part of that of the one before.
 
     So an answer has the noise of the last one, and of all that the steps between took away: `Widening` noises, which
     are independent of it and of each other. Which one is the last is looked up whenever something is calculated.

@@ -81,7 +81,9 @@ class Refinable(Handle):
 
     @property
     def title(self) -> str:
-        return self.base.rule.name if isinstance(self.base, Score) else "vector"
+        """What its next step is called."""
+        name = self.base.rule.name if isinstance(self.base, Score) else "vector"
+        return name if self.state.sealed is None else f"{name}, refined"
 
     @property
     def stability(self) -> int:
@@ -182,7 +184,7 @@ class Refinement(Measurement["Ints", Step]):
             sealed = refined(state.sealed, exact, needed_noise(noise), self._scale, how.amount.value)
             values, law = np.ldexp(sealed.noisy.astype(float), -bits), refinable.law(sealed.paid)
             single = isinstance(refinable.base, Score)
-            told = Measured(refinable.title, law, how, moved, refinable.stability, direct=single)
+            told = Measured(self.title, law, how, moved, refinable.stability, direct=single)
             paid = Amount(how.amount.unit, sealed.paid)
             release = Release(Step(values, state.shown.append(values, law), law, paid), (told,))
             state.sealed = sealed  # last: what fails before has taken no step

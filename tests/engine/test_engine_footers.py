@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from jostle.engine.duckdb.engine import DuckDb
-from jostle.plan.domains import Real
-from jostle.plan.plan import Apply, Column, Constant, Count, Filter, FixedSum, Key, Scan
+from jostle.plan.domains import Categories, Domain, Integer, Open, Real
+from jostle.plan.plan import Apply, Column, Constant, Count, Filter, FixedSum, Join, Key, Plan, Scan
 
 ROWS = 1000
 ODD = 77.25  # stands once, and is between the least and the largest
@@ -47,4 +47,29 @@ def test_a_row_is_what_it_is_whatever_a_footer_says(tmp_path: Path, cell: float,
         assert int(engine.group(some, (), (Count(),))[0]) == len(holds)
     floors = engine.group(scan, (Key(Apply("floor", (x,)), range(101)),), (Count(),))[0]
     assert floors.tolist() == np.bincount([int(v) for v in known], minlength=101).tolist()
+    engine.close()
+
+
+@pytest.mark.parametrize("domain", [Open("text"), Categories(("aaa1", "zzzz")), Integer(0, 10**6), Real(0.0, 1e6)])
+def test_a_row_that_is_asked_for_is_there_whatever_a_footer_says(tmp_path: Path, domain: Domain) -> None:
+    numbers = isinstance(domain, Integer | Real)
+    cells = [i % 100 if numbers else f"aaa{i % 10}" for i in range(ROWS)]
+    cells[500] = 77777 if numbers else "aaaq"
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"x": cells}), path, compression="none", use_dictionary=False)
+    old, new = (struct.pack("<q", 77777), struct.pack("<q", 99999)) if numbers else (b"aaaq", b"zzzz")
+    parts = path.read_bytes().split(old)  # as often in the page's header as in the footer, and once between them
+    middle = len(parts) // 2
+    path.write_bytes(old.join(parts[:middle]) + new + old.join(parts[middle:]))
+    footer = pq.ParquetFile(path).metadata.row_group(0).column(0).statistics
+    assert footer.max == (77777 if numbers else "aaaq")
+
+    engine, x = DuckDb(), Column("x")
+    scan = Scan(engine.open(str(path), public=False).key, (("x", domain),))
+    listed = Scan(engine.open({"x": [99999] if numbers else ["zzzz"]}, public=True).key, (("x", domain),))
+    same = Apply("==", (x, Constant(99999.0 if numbers else "zzzz")))
+    plans: list[Plan] = [Filter(scan, same), Join(scan, listed, ("x",), None)]
+    if numbers:
+        plans.append(Filter(scan, Apply(">", (x, Constant(80000.0)))))
+    assert [engine.rows(plan) for plan in plans] == [1] * len(plans)
     engine.close()

@@ -78,7 +78,8 @@ def no_condition(kind: str, it: str = "") -> Diagnostic:
 
 def no_walk(kind: str, it: str = "") -> Diagnostic:
     """A value that cannot be walked through."""
-    help = f"walk through the range, `1..{it or 'n'}`" if kind == "a number" else ""
+    ways = {"a number": f"walk through the range, `1..{it or 'n'}`", "a text": "a list of one text is `[x]`"}
+    help = ways.get(kind, "")
     return Diagnostic("TypeError", f"{kind} cannot be walked through", help=help)
 
 
@@ -126,4 +127,6 @@ def outside(at: str, length: int) -> Diagnostic:
 def no_call(kind: str) -> Diagnostic:
     """A value that is no function."""
     help = "is a function of this name given another value above?"
+    if kind == "a text":
+        help = "a function that is passed stands without quotes: `gini`"
     return Diagnostic("TypeError", f"{kind} cannot be called", help=help)

@@ -197,7 +197,8 @@ def _clamped(number: float, least: float, most: float) -> float:
 @builtin
 def _append(items: Any, item: Any) -> list[Any]:
     if not is_sequence(items):
-        raise refuse("TypeError", f"`append` takes a list, not {kind_name(items)}")
+        help = "a list of one text is `[x]`" if isinstance(items, str) else ""
+        raise refuse("TypeError", f"`append` takes a list, not {kind_name(items)}", help=help)
     need_room(len(items) + 1)
     return [*items, item]
 
@@ -332,6 +333,10 @@ def _vectors_in(folder: str, *, at: Any) -> list[Any]:
     return [public_array(interp, str(path), span) for path in paths]
 
 
+MOST_TIMES = 10**6
+"""The most measurements that are added up."""
+
+
 @builtin
 def _accounting(*, epsilon: Any = None, sigma: Any = None, times: Any = 1.0, delta: Any = 1e-6) -> Record:
     """What `times` equal measurements lose together, as the least ε at `delta`, under each way of adding up."""
@@ -343,6 +348,8 @@ def _accounting(*, epsilon: Any = None, sigma: Any = None, times: Any = 1.0, del
             help="`accounting(sigma = 5, times = 100, delta = 1e-6)`",
         )  # fmt: skip
     runs, chance = int(need_number(times, "`times`")), need_number(delta, "`delta`")
+    if runs > MOST_TIMES:
+        raise refuse("ValueError", f"{runs:,} measurements are too many to add up", help=f"at most {MOST_TIMES:,}")
     if sigma is not None:
         return Record(accounting.of_gaussian(need_number(sigma, "`sigma`"), runs, chance))
     return Record(accounting.of_pure(need_number(epsilon, "`epsilon`"), runs, chance))

@@ -24,6 +24,7 @@ from jostle.run.arguments import amount_for, items, need_cube, need_workload, sh
 from jostle.run.faults import exposures_of, private_value
 from jostle.run.registry import builtin
 from jostle.run.values import JSet, Record, is_number, is_sequence, kind_name
+from jostle.run.workloads import MOST_QUERIES
 
 
 @builtin
@@ -170,12 +171,21 @@ def _prefixes(cube: Any, count: Any = 2000.0, seed: Any = 0.0) -> Any:
 
 @builtin
 def _ranges(cube: Any, count: Any = 2000.0, seed: Any = 0.0) -> Any:
-    return _boxes().ranges(_shape_of(cube, "ranges"), int(count), int(seed))
+    return _boxes().ranges(_shape_of(cube, "ranges"), *_random(count, seed, "ranges"))
 
 
 @builtin
 def _rectangles(cube: Any, count: Any = 2000.0, seed: Any = 0.0) -> Any:
-    return _boxes().rectangles(_shape_of(cube, "rectangles"), int(count), int(seed))
+    return _boxes().rectangles(_shape_of(cube, "rectangles"), *_random(count, seed, "rectangles"))
+
+
+def _random(count: Any, seed: Any, what: str) -> tuple[int, int]:
+    """How many queries a random workload has, and its seed."""
+    for value, least, most in ((count, 1, MOST_QUERIES), (seed, 0, 2**53)):
+        if not is_number(value) or not float(value).is_integer() or not least <= value <= most:
+            message = f"`{what}` takes a whole number of queries, 1 to {MOST_QUERIES:,}, and a whole seed from 0"
+            raise refuse("ValueError", message, help=f"`{what}(cube, 2000)`")
+    return int(count), int(seed)
 
 
 def _boxes() -> Any:

@@ -233,7 +233,9 @@ def _noisy_sum(
     _need(rows, "noisy_sum")
     interp, span = at
     function = _row_function(rows, given, parameters, CONTRIBUTIONS)
-    share, norm = _part(part), str(norm)
+    if not isinstance(norm, str):
+        raise refuse("TypeError", f"`norm` is a text, not {kind_name(norm)}", help='`"l1"`, `"l2"` or `"sup"`')
+    share = _part(part)
     most = _bound(bound, norm)
     paying = _payment(at, rows, paid, epsilon, delta, via)
     total, noise = interp.kernel.measure(VectorSum.of(rows, function, most, norm, paying, share), span)

@@ -10,15 +10,18 @@ from typing import Any
 
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.privacy.kernel.handles import Cube
+from jostle.run.arguments import shape_text
 from jostle.run.qualifiers import Qualifiers
 from jostle.run.registry import builtin
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Scope
-from jostle.run.values import Interval, is_number, is_sequence, is_workload, kind_name
+from jostle.run.values import Interval, is_number, is_sequence, is_workload, kind_name, show
 from jostle.syntax import nodes as n
 
 MOST_HELD = 2**31
 """The most cells times predicates that are looked at."""
+MOST_QUERIES = 2**20
+"""The most queries that a program asks for by a number, or writes as predicates."""
 
 
 @builtin
@@ -29,13 +32,23 @@ def _marginals(cube: Any, over: Any = 1.0, *, at: Any) -> Any:
     if not isinstance(cube, Cube):
         raise refuse("TypeError", f"`marginals` takes a cube of counts, not {kind_name(cube)}")
     if is_number(over) and float(over).is_integer():
+        if not 0 <= over <= len(cube.names):
+            raise refuse(
+                "ValueError", f"a cube of {len(cube.names)} dimensions has no marginals over {over:g} of them",
+                help=f"it has {', '.join(cube.names)}: `marginals(cube, 1)` is over each of them",
+            )  # fmt: skip
         return marginals.marginals(cube.shape, int(over))
     if not is_sequence(over):
         raise refuse(
             "TypeError", f"`marginals` takes how many dimensions, or lists of names, not {kind_name(over)}",
             help='`marginals(cube, 2)` or `marginals(cube, [["x", "y"], ["z"]])`',
         )  # fmt: skip
-    return marginals.marginals(cube.shape, [[_axis(cube, name) for name in _named(one)] for one in over])
+    sets = [[_axis(cube, name) for name in _named(one)] for one in over]
+    once = len({frozenset(one) for one in sets}) == len(sets) > 0
+    if not once or any(len(set(one)) < len(one) for one in sets):
+        message = "`marginals` takes different lists, each of which names a dimension once"
+        raise refuse("ValueError", message, help='`marginals(cube, [["x", "y"], ["z"], []])`')
+    return marginals.marginals(cube.shape, sets)
 
 
 def _named(one: Any) -> list[Any]:
@@ -46,7 +59,7 @@ def _axis(cube: Cube, name: Any) -> int:
     if name not in cube.names:
         hint = did_you_mean(name, cube.names) if isinstance(name, str) else ""
         listed = f"it has {', '.join(cube.names)}"
-        raise refuse("NameError", f"the cube has no dimension {name!r}", help=hint or listed)
+        raise refuse("NameError", f"the cube has no dimension `{show(name)}`", help=hint or listed)
     return cube.names.index(name)
 
 
@@ -56,8 +69,16 @@ def union_of_workloads(parts: Any, weights: Any = None) -> Any:
 
     if not is_sequence(parts) or not all(is_workload(part) for part in parts):
         raise refuse("TypeError", "`union` takes a list of workloads", help="`union([prefixes(c), marginals(c, 1)])`")
-    if weights is not None and not (is_sequence(weights) and all(is_number(w) for w in weights)):
-        raise refuse("TypeError", "the weights of a union are a list of numbers")
+    if not parts or any(part.shape != parts[0].shape for part in parts):
+        shapes = ", ".join(dict.fromkeys(shape_text(part.shape) for part in parts))
+        raise refuse(
+            "ValueError", f"a union is of workloads over one cube, and these are for {shapes or 'none'}",
+            help="answer each by itself, or make them from the same cube",
+        )  # fmt: skip
+    if weights is not None and not (is_sequence(weights) and all(is_number(w) and w > 0 for w in weights)):
+        raise refuse("TypeError", "the weights of a union are a list of numbers above 0")
+    if weights is not None and len(weights) != len(parts):
+        raise refuse("ValueError", f"a union of {len(parts)} workloads takes {len(parts)} weights, not {len(weights)}")
     return unions.union(list(parts), None if weights is None else [float(w) for w in weights])
 
 
@@ -105,8 +126,9 @@ def _conditions(interp: Any, node: n.Expr, scope: Scope) -> Iterator[tuple[n.Exp
             yield from _conditions(interp, item, scope)
     elif isinstance(node, n.Comprehension):
         source = interp.eval(node.source, scope)
-        if isinstance(source, Interval) and source.count > MOST_HELD:
-            raise refuse("ValueError", "so many predicates are too many", node.span)
+        if isinstance(source, Interval) and source.count > MOST_QUERIES:
+            message = f"{source.count:,.0f} predicates are too many"
+            raise refuse("ValueError", message, node.span, help=f"at most {MOST_QUERIES:,}")
         for item in interp.walk(source, node.source.span):
             inner = Scope(scope)
             interp.bind(node.names, item, inner, node.source.span)

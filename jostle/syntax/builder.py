@@ -262,7 +262,7 @@ class Builder(QueryBuilder):
         if any(isinstance(side, n.Number | n.Logic) or getattr(side, "value", None) in (True, False)
                for side in (left, right)):  # fmt: skip
             help = "write `or` between conditions, `text(x)` for a number"
-            raise refuse("SyntaxError", "`||` joins texts", self._at(_sign), help=help)
+            raise refuse("SyntaxError", "`||` joins texts, and is no `or`", self._at(_sign), help=help)
         return n.Binary("+", left, right, span=self._span(left, right))
 
     def not_member(self, left: n.Expr, _not: Token, _in: Token, right: n.Expr) -> n.Binary:

@@ -236,6 +236,7 @@ def of_argument(name: str, takes: str, value: Any, span: Span) -> Diagnostic | N
             ("strategy", NUMBER): f"the amount comes after the call: `{name}(…) with epsilon {it}`",
             ("queries", CUBE): f"write `prefixes({it})`", ("shape", TABLE): f"write `histogram({it}, x = age)`",
             ("queries", TABLE): "write `prefixes(cells)` of a histogram `cells`",
+            ("rows", GROUPED): f"those groups: `[r for r in {it} if r.n > 10]`, or `having n > 10` in the query",
             ("each", TEXT): f"write `{name}(number({it}))`", ("number", TEXT): f"write `number({it})`",
         }  # fmt: skip
         return fault(f"`{name}` takes {WORDS[takes]}, not {kind}", ways.get((takes, kind), ""))

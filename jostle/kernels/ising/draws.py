@@ -8,10 +8,16 @@ from __future__ import annotations
 import numpy as np
 
 from jostle.kernels.arrays import Floats, Ints
+from jostle.kernels.errors import KernelError
+
+MOST_ROWS = 10**7
+"""The most rows of one sample."""
 
 
 def sample_states(probabilities: Floats, rows: int, seed: int) -> Ints:
     """`rows` independent numbers of states, drawn by their probabilities."""
+    if not 1 <= rows <= MOST_ROWS:
+        raise KernelError(f"a sample has 1 to {MOST_ROWS:,} rows")
     rng = np.random.default_rng(int(seed))
     edges = np.cumsum(probabilities)
     states = np.searchsorted(edges, rng.random(int(rows)) * edges[-1], side="right")

@@ -28,6 +28,9 @@ from jostle.kernels.ising.fit import (
 )
 from jostle.kernels.ising.independent import log_shares
 
+MOST_VARIABLES = 2**12
+"""Of a ring."""
+
 Facts = Mapping[str, Any]
 
 
@@ -116,8 +119,8 @@ def ring_with_chords(variables: int, strength: float = 0.25, seed: int = 0) -> I
     The signs are drawn by `seed`; no fields. Its width is at most 3·strength.
     """
     p = int(variables)
-    if p < 3:
-        raise KernelError("a ring has at least three variables")
+    if not 3 <= p <= MOST_VARIABLES:
+        raise KernelError(f"a ring has 3 to {MOST_VARIABLES:,} variables")
     pairs = ring_pairs(p)
     couplings = np.zeros((p, p))
     for (i, j), sign in zip(pairs, random_signs(len(pairs), seed), strict=True):

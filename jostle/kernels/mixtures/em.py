@@ -18,6 +18,9 @@ from jostle.kernels.errors import KernelError
 from jostle.kernels.mixtures.gaussians import GaussianMixture, Space
 from jostle.kernels.mixtures.starts import dispersed_points, generator
 
+MOST_COLUMNS, MOST_COMPONENTS = 256, 64
+"""Of a mixture that is made up."""
+
 REACH = 1.5  # of a frame: √d + REACH deviations of a component are seen, what lies farther is drawn in
 SMALLEST = 2.0**-26  # of a variance, in units of the ball: the square of half a step of its grid
 WIDEST = 4.0  # times the pooled covariance that a component may be in any direction
@@ -193,6 +196,8 @@ def synthetic_mixture(columns: int, components: int, apart: float = 2.0, seed: i
 
     `apart`: how far their means lie from each other, in typical deviations of a component.
     """
+    if not (1 <= columns <= MOST_COLUMNS and 1 <= components <= MOST_COMPONENTS):
+        raise KernelError(f"a mixture has 1 to {MOST_COLUMNS} columns and 1 to {MOST_COMPONENTS} components")
     rng = generator(seed)
     space = Space(tuple(f"x{i + 1}" for i in range(columns)), np.zeros(columns), np.ones(columns))
     means = rng.standard_normal((components, columns)) * apart

@@ -51,13 +51,15 @@ _BY_MODULE = {
     "ising.pairwise": "alphabets node_start node_step pairwise_of_nodes pairwise_ring",
     "linear_algebra": "det dot eigen inverse matmul solve svd transpose",
     "mixtures.centres": (
-        "cells_like centres_moved centres_of_cells centres_of_sums centres_start centres_view round_mixture"
+        "cells_like centres_moved centres_of_cells centres_of_places centres_of_sums centres_start centres_view "
+        "map_places round_mixture"
     ),
     "mixtures.em": (
         "gaussian_step mixture_frames mixture_prior mixture_start mixture_step plain_frames plain_start "
-        "plain_step round_step synthetic_mixture"
+        "plain_step round_step synthetic_mixture with_background"
     ),
     "mixtures.factors": "factor_model",
+    "mixtures.simulated": "simulated_points",
     "statistics.comparison": "group_difference",
     "statistics.effects": "effect_of_scores effect_of_strata effect_scores",
     "statistics.regression": "correlations linear_fit logistic_curvature_matrix logistic_fit logistic_step",

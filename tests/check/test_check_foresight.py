@@ -45,6 +45,9 @@ SURE = {
         "TypeError", "different ones"
     ),
     "def f(k): return largest([size(t)], k)\nfor i in [1, 2]: x = f(i) with epsilon 1": ("ValueError", "the largest 2"),
+    "x = best_clusters(vectors(t, age), 2.5) with epsilon 1": ("ValueError", "groups of rows"),
+    'x = best_clusters(vectors(t, age, norm = "sup"), 2) with epsilon 1': ("AssertionFailed", "a Euclidean length"),
+    "x = best_clusters(t, 2) with epsilon 1": ("NameError", "has no `norm`"),
     "if n > 3: y = 1\nassert 1 == 2": ("AssertionFailed", "this does not hold"),
     "x = above(3, w)": ("TypeError", "a public number needs no watch"),
     "x = above(w, t)": ("TypeError", "`above` asks a watch, not a private table"),
@@ -103,6 +106,8 @@ PASSED = (
     'x = {{ select count(*) from table("towns.csv") }}\nassert x == 3',
     'towns = table("towns.csv")\nassert len(towns) == 3',
     "x = best_histogram(ages, prefixes(ages)) with epsilon 1\nassert x[0] > 3",
+    "x = best_clusters(vectors(t, age), 3) with epsilon 1\nassert x.size > 3",
+    "print(explain(best_clusters))\nagain = retrained(best_clusters, on = [])\nsaid = best_clusters.evaluate()",
     "s = 0\nfor i in 1..100000: s = i\nassert false",
     'private d = dataset("nowhere")\nx = {{ select count(*) from d with epsilon 1 }}',
     'private c = counts("nowhere.npy") protecting rows budget epsilon 1\nx = laplace(c) with epsilon 1',

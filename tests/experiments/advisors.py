@@ -2,6 +2,7 @@
 
     python -m tests.experiments.advisors histograms [--data generated|development|judged|new] [--runs 10] [--every 4]
     python -m tests.experiments.advisors classifiers [--data generated|development|judged] [--runs 2]
+    python -m tests.experiments.advisors clusters [--data generated|development|judged] [--runs 4]
 
 Data are public: `generated` are simulated with another seed than the training's, `development` every second one of the
 public sets by name, by which options and constants were settled, `judged` the others and sets that packages bring,
@@ -30,14 +31,17 @@ from jostle.choice.policy import Policy
 from jostle.choice.program import ChoiceParts, ProgramBench
 from jostle.choice.region import single_best, within
 from jostle.choice.training import seed, with_the_leader
+from jostle.run.externals import to_jostle
+from jostle.run.values import Record
 from jostle.source import Source
 from jostle.tools.session import Session
 from tests.experiments import classification_data as tables
-from tests.experiments import dpbench, histogram_data
+from tests.experiments import dpbench, histogram_data, point_data
 from tests.experiments.classification import described
 
 Array = NDArray[np.float64]
 EPSILONS = (0.05, 0.1, 0.5, 1.0, 4.0)
+ADVISORS = {"histograms": "best_histogram", "classifiers": "best_classifier", "clusters": "best_clusters"}
 SEED = 3
 DRAWS = 5
 FIRST = 4
@@ -172,6 +176,39 @@ def loaded(name: str) -> tuple[tables.Columns, dict[str, list[str]], str]:
     return load(name)
 
 
+# Rows of numbers -------------------------------------------------------------------------------------
+
+ASKED = (3, 8, 16)
+POINTS = """
+def as_data(points, groups, name):
+    return {rows: vectors(points.rows), test: points.test, clusters: groups, name: name}
+"""
+
+
+def points_bench(session: Session, advisor: Advisor, data: str, splits: int, many: int) -> ProgramBench:
+    """Rows as vectors, of which several numbers of groups are asked, and others to judge by."""
+    from jostle.kernels.mixtures.simulated import simulated_points
+
+    session.execute(Source("experiment", POINTS))
+    sets: list[tuple[str, Any, Any, float]] = []
+    if data == "generated":
+        for i in range(many):
+            made = simulated_points(SEED, i)
+            sets.append((f"simulated {i}", made["rows"], made["test"], made["groups"]))
+    else:
+        for name in point_data.NAMES[data]:
+            for number in range(splits):
+                pair = point_data.split(point_data.load(name), 100 + number)
+                sets += [(f"{name} {number} in {k}", *pair, k) for k in ASKED]
+    record = session.names()["as_data"]
+    databases = [
+        session._interp.call(record, [Record(rows=to_jostle(rows), test=to_jostle(test)), float(k), name])
+        for name, rows, test, k in sets
+    ]
+    parts: ChoiceParts = advisor.choice.parts_on(databases)
+    return ProgramBench(session._interp, parts)
+
+
 def bench_of(session: Session, advisor: Advisor, text: list[str], made: str = "") -> ProgramBench:
     """The bench of an advisor's options and features over the data sets `d0`, `d1`, … of a program."""
     session.execute(Source("experiment", "\n".join(text) + "\n"))
@@ -237,7 +274,7 @@ def _paid(cell: Cell, errors: bool) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("family", choices=("histograms", "classifiers"))
+    parser.add_argument("family", choices=tuple(ADVISORS))
     parser.add_argument("--data", choices=("generated", "development", "judged", "new"), default="generated")
     parser.add_argument("--runs", type=int, default=10, help="of every option in every cell")
     parser.add_argument("--every", type=int, default=1, help="one of so many cells, in turn")
@@ -253,7 +290,7 @@ def main() -> None:
     epsilons = tuple(map(float, asked.epsilons.split(",")))
     session = Session(cwd=Path.cwd())
     session.execute(Source("experiment", "use best\n"))
-    advisor: Advisor = session.names()["best_histogram" if asked.family == "histograms" else "best_classifier"]
+    advisor: Advisor = session.names()[ADVISORS[asked.family]]
     policy = advisor.policy()
     if policy is None:
         raise SystemExit("no policy ships: python -m jostle.train")
@@ -261,6 +298,11 @@ def main() -> None:
         bench = classifier_bench(session, advisor, asked.data, asked.splits, asked.sets)
         found = list(cells(bench, policy, [[1.0]] * len(bench.database_names), epsilons, asked.runs, 1))
         print(report(f"classifiers, {asked.data}", found, policy, errors=False))
+        return
+    if asked.family != "histograms":
+        bench = points_bench(session, advisor, asked.data, asked.splits, asked.sets)
+        found = list(cells(bench, policy, [[1.0]] * len(bench.database_names), epsilons, asked.runs, asked.every))
+        print(report(f"{asked.family}, {asked.data}", found, policy, errors=True))
         return
     cubes = histograms(asked.data, asked.sets)
     rows = [float(row) for row in asked.rows.split(",")]

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from jostle.kernels.mixtures.centres import map_places
 from jostle.kernels.mixtures.em import mixture_frames, mixture_prior, mixture_start, mixture_step, synthetic_mixture
-from jostle.kernels.mixtures.gaussians import GaussianMixture
+from jostle.kernels.mixtures.gaussians import GaussianMixture, Space
+from jostle.kernels.mixtures.simulated import simulated_points
 from jostle.source import Source
 from jostle.tools.session import Session
 
@@ -71,6 +73,14 @@ def test_a_prior_draws_components_to_the_pool(points: np.ndarray) -> None:
     found = fit(points, "release m = mixture(rows, 3, 4, prior_rows = 1000000) with epsilon 4 delta 0.0001")["m"]
     apart = np.linalg.norm(found.means_ - found.means_.mean(axis=0), axis=1)
     assert apart.max() < 0.05
+
+
+def test_with_a_background_no_row_is_impossible(points: np.ndarray) -> None:
+    program = "release m = {}(rows, 3, 2, background = 0.25) with epsilon 4 delta 0.0001"
+    for name in ("mixture", "spherical_mixture"):
+        model = fit(points[::4], program.format(name))["m"]
+        assert model.weights_[3] == 0.25 and model.weights_.sum() == pytest.approx(1)
+        assert model.covariances_[3] == pytest.approx(np.cov(points.T), rel=0.5, abs=0.01)
 
 
 # A model is a value --------------------------------------------------------------------------------
@@ -183,12 +193,36 @@ release ours = kmeans(rows, 3, 6) with epsilon 1 delta 0.0001
 release lloyd = dplloyd(vectors(p, norm = "sup"), 3, 5, seed = 2) with epsilon 4
 cells_of = derive(p, a = min(15, floor((x1 + 1) * 8)), b = min(15, floor((x2 + 1) * 8)))
 release grid = grid_kmeans(rows, histogram(cells_of, x = a, y = b), 3) with epsilon 1
+release map = map_kmeans(rows, 3) with epsilon 4
+release even = map_kmeans(rows, 3, 2, even = true, on_rounds = 0.3) with epsilon 4
 """
     found = fit(towns, program)
-    for name in ("ours", "grid"):
+    for name in ("ours", "grid", "map", "even"):
         assert found[name].nicv(towns) < 0.03, name
     assert found["lloyd"].nicv(towns) < 0.5
     assert (np.sort(np.bincount(found["ours"].predict(towns))) > 1500).all()
+
+
+@pytest.mark.parametrize(("d", "places"), [(1, 64), (2, 64), (3, 64), (5, 32)])
+def test_places_cover_the_bounds_or_where_a_gaussian_lies(d: int, places: int) -> None:
+    facts = {"columns": ["x"] * d, "centres": np.zeros(d), "scales": np.ones(d), "radius": math.sqrt(d)}
+    even = map_places(facts, 64) * math.sqrt(d)
+    assert len(even) == places and even.mean(axis=0) == pytest.approx(0, abs=1e-9)
+    side = round(places ** (1 / d))
+    assert np.abs(even).max() == pytest.approx(1 - 1 / side)
+    pooled = GaussianMixture(Space.of(facts), np.ones(1), np.full((1, d), 0.1), 0.01 * np.eye(d)[None])
+    near = map_places(pooled, 64)
+    assert 32 < len(near) <= 64 and np.abs(near - 0.1).max() < 0.6
+
+
+def test_simulated_points_are_within_bounds_and_seeded() -> None:
+    """Half of the draws have two to four columns, and none is like another."""
+    drawn = [simulated_points(1, i) for i in range(40)]
+    assert all(np.abs(d[part]).max() <= 1 and len(d["test"]) == 2000 for d in drawn for part in ("rows", "test"))
+    assert {2, 3, 4} < {d["rows"].shape[1] for d in drawn} <= set(range(1, 13))
+    assert all(300 <= len(d["rows"]) <= 30_000 and 2 <= d["groups"] <= 20 for d in drawn)
+    again, other = simulated_points(1, 7), simulated_points(2, 7)
+    assert np.array_equal(again["rows"], drawn[7]["rows"]) and not np.array_equal(other["test"], drawn[7]["test"])
 
 
 def test_round_clouds_are_found_round(towns: np.ndarray) -> None:

@@ -141,8 +141,7 @@ def centres_of_cells(
 ) -> Centres:
     """k-means on noisy counts of an even grid over the bounds of the columns (EUGkM: Su, Cao, Li, Bertino, Jin 2016).
 
-    Counts below the threshold are taken for none: of many empty cells the noise would be many rows. Of eight starts
-    the one whose cells lie closest.
+    Counts below the threshold are taken for none: of many empty cells the noise would be many rows.
     """
     counts = np.nan_to_num(np.asarray(cells, dtype=float))
     counts = np.where(counts > threshold, counts, 0.0)
@@ -153,6 +152,41 @@ def centres_of_cells(
     points = np.stack([a.ravel() for a in np.meshgrid(*axes, indexing="ij")], axis=1)
     weights = counts.ravel()
     points, weights = points[weights > 0], weights[weights > 0]
+    return _centres_of_points(rows, points / float(rows["radius"]), weights, clusters, seed)
+
+
+def map_places(start: Mapping[str, Any] | GaussianMixture, places: int = 64, seed: int = 0) -> Floats:
+    """At most `places` places to count rows about, in units of the ball, (M, d).
+
+    An even grid over the bounds of the columns; for a released Gaussian of up to three columns a grid over where it
+    lies, and of more columns, for which a grid would have too few places an axis, draws from it, a little wider.
+    """
+    if not isinstance(start, GaussianMixture):
+        return _grid(places, Space.of(start).size) / float(start["radius"])
+    d, middle, lower = start.space.size, start.means[0], np.linalg.cholesky(start.covariances[0])
+    if d > 3:
+        return _inside(middle + 1.2 * generator(seed).standard_normal((places, d)) @ lower.T)
+    return _inside(middle + 2.5 * _grid(places, d) @ lower.T)
+
+
+def _grid(places: int, d: int) -> Floats:
+    """The middles of an even grid of at most so many cells (of 2 along each axis, if these are more), (M, d)."""
+    side = max(2, int(places ** (1 / d) + 1e-9))
+    axis = (np.arange(side) + 0.5) / side * 2 - 1
+    return np.stack([a.ravel() for a in np.meshgrid(*[axis] * d, indexing="ij")], axis=1)
+
+
+def centres_of_places(
+    rows: Mapping[str, Any], places: ArrayLike, counts: ArrayLike, clusters: int, threshold: float = 0.0, seed: int = 0
+) -> Centres:
+    """k-means on noisy counts (M,) of the rows about places (M, d); counts below the threshold are taken for none."""
+    weights = np.nan_to_num(np.asarray(counts, dtype=float))
+    some = weights > threshold
+    return _centres_of_points(rows, np.asarray(places, dtype=float)[some], weights[some], clusters, seed)
+
+
+def _centres_of_points(rows: Mapping[str, Any], points: Floats, weights: Floats, clusters: int, seed: int) -> Centres:
+    """Of eight starts of k-means on weighted points, in units of the ball, that whose points lie closest."""
     if not len(points):
         return centres_start(rows, clusters, seed)
     rng = generator(seed)
@@ -162,8 +196,7 @@ def centres_of_cells(
         loss = ((points[:, None] - centres[None]) ** 2).sum(axis=2).min(axis=1) @ weights
         if loss < best:
             best, optimum = float(loss), centres
-    ball = float(rows["radius"])
-    return Centres(space, _inside(optimum / ball))
+    return Centres(Space.of(rows), _inside(optimum))
 
 
 def _weighted_lloyd(points: Floats, weights: Floats, clusters: int, rng: Any) -> Floats:

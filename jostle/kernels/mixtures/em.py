@@ -132,6 +132,15 @@ def _symmetric(matrix: Floats) -> Floats:
     return (matrix + matrix.T) / 2
 
 
+def with_background(model: GaussianMixture, pooled: GaussianMixture, share: float) -> GaussianMixture:
+    """The mixture with a share of the pooled Gaussian beside it, so that no row is as good as impossible."""
+    if not 0 < share < 1:
+        raise KernelError("the share of the background is between 0 and 1")
+    weights = np.append(model.weights * (1 - share), share)
+    means = np.concatenate([model.means, pooled.means])
+    return GaussianMixture(model.space, weights, means, np.concatenate([model.covariances, pooled.covariances]))
+
+
 def plain_frames(model: GaussianMixture) -> dict[str, Any]:
     """The parameters of the row kernel `responsibilities`: moments about the middle of the ball, as in the paper."""
     frames = mixture_frames(model, 1.0)

@@ -260,6 +260,13 @@ class ChoiceMaker:
             interp, self.parts_on(on), self._model, self._share, self._span, self._progress, way=self.way
         )  # fmt: skip
 
+    def valued_by(self, interp: Interpreter, options: Sequence[Any]) -> ChoiceMaker:
+        """The same choice among the same Options, valued otherwise."""
+        parts = replace(self._parts, options=tuple(options))
+        return ChoiceMaker(
+            interp, parts, self._model, self._share, self._span, self._progress, self._data, self.way
+        )  # fmt: skip
+
     def parts_on(self, data: Any) -> ChoiceParts:
         """Its parts, over other public data."""
         return replace(self._parts, databases=_training_data(data))

@@ -282,6 +282,8 @@ row("forest", "depth = 4, min_leaf = none, trees = 15, exchange = false", "The m
 row("advisor", "choice, call, *, version = 1, epsilons = none, seeds = \"\"",
     "A choice that ships trained, called like a function.", Gives.ADVISOR, HANDLES)  # fmt: skip
 row("retrained", "choice, on", "The same choice, to be trained on other public data.", Gives.ADVISOR, HANDLES)
+row("improved", "choice, *, epsilon = none", "The same choice, its Options valued by formulas from its training runs.",
+    Gives.ADVISOR, HANDLES)  # fmt: skip
 row("whole", "algorithm, data", "Whole runs of an algorithm, to train the choices inside it on.", reads=HANDLES)
 
 SOURCES = tuple(name for name, entry in BUILTINS.items() if entry.reads is SOURCE)

@@ -43,6 +43,7 @@ SCORED = {
     "among {Zeros, Each}": "among {Zeros, Each} by validation",
     "-rmse(answers, exact(data.queries, data.database))": "closeness(data.database, data.queries, answers)",
 }
+LAST_LINES = PROGRAM.index("private mine")
 LAST = PROGRAM.index("near =")
 
 
@@ -167,3 +168,15 @@ def test_an_option_from_elsewhere_is_shown_and_not_written(program: Path, capsys
     assert "`Each` cannot be written" in capsys.readouterr().err
     assert program.read_text(encoding="utf-8") == text
     assert main(["improve", "-", "--write"]) == 2
+
+
+def test_a_program_may_improve_its_own_choice(program: Path) -> None:
+    """The new choice is called as the old one, and values `Each` by noise in place of thousands."""
+    call = "better = improved(choose, epsilon = 1)\nanswers = better("
+    text = program.read_text(encoding="utf-8").replace("answers = choose(", call)
+    names, _, interp = Session(simulate=1).rehearse(Source("p.jst", text), {})
+    (old, new) = (names[name].bench(interp).predicts[1]({"people_in_all": 7.0}) for name in ("choose", "better"))
+    assert old == -7000 and -20 < new < 0 and names["better"].name == "better"
+    for wrong, kind in (("improved(3, epsilon = 1)", "TypeError"), ("improved(choose)", "BadAmount")):
+        source = Source("p.jst", f"use workloads\n{PROGRAM[:LAST_LINES]}wrong = {wrong}\n")
+        assert Session().attempt(source).diagnostics[0].kind == kind

@@ -77,6 +77,7 @@ def _advice(column: ColumnSurvey, domain: Domain) -> Iterator[str]:
         yield f'another form is read where it is described as `text`: {domain_kind(domain)}({name}, "%d/%m/%Y")'
     if column.unreadable and domain_kind(domain) == "number":
         yield f'`1,200` is read where it is described as `text`: number(replace({name}, ",", ""))'
+        yield '`12,5` is read where the source says so: table(path, decimal = ",")'
     if column.respelt and isinstance(domain, Categories):
         spelt = "is" if column.respelt == 1 else "are"
         yield f"{column.respelt} of these {spelt} listed but for case or blanks: describe it as `text`, and query"

@@ -47,6 +47,8 @@ SURE = {
     "def f(k): return largest([size(t)], k)\nfor i in [1, 2]: x = f(i) with epsilon 1": ("ValueError", "the largest 2"),
     "x = best_clusters(vectors(t, age), 2.5) with epsilon 1": ("ValueError", "groups of rows"),
     'x = best_clusters(vectors(t, age, norm = "sup"), 2) with epsilon 1': ("AssertionFailed", "a Euclidean length"),
+    "x = best_mixture(vectors(t, age), 65) with epsilon 1": ("ValueError", "groups of rows"),
+    "x = best_synthetic(pick(t, age, sex), 0) with epsilon 1": ("ValueError", "rows are a whole number"),
     "x = best_clusters(t, 2) with epsilon 1": ("NameError", "has no `norm`"),
     "if n > 3: y = 1\nassert 1 == 2": ("AssertionFailed", "this does not hold"),
     "x = above(3, w)": ("TypeError", "a public number needs no watch"),

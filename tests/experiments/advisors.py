@@ -2,7 +2,7 @@
 
     python -m tests.experiments.advisors histograms [--data generated|development|judged|new] [--runs 10] [--every 4]
     python -m tests.experiments.advisors classifiers [--data generated|development|judged] [--runs 2]
-    python -m tests.experiments.advisors clusters [--data generated|development|judged] [--runs 4]
+    python -m tests.experiments.advisors clusters|mixtures [--data generated|development|judged] [--runs 4]
 
 Data are public: `generated` are simulated with another seed than the training's, `development` every second one of the
 public sets by name, by which options and constants were settled, `judged` the others and sets that packages bring,
@@ -41,7 +41,10 @@ from tests.experiments.classification import described
 
 Array = NDArray[np.float64]
 EPSILONS = (0.05, 0.1, 0.5, 1.0, 4.0)
-ADVISORS = {"histograms": "best_histogram", "classifiers": "best_classifier", "clusters": "best_clusters"}
+ADVISORS = {
+    "histograms": "best_histogram", "classifiers": "best_classifier", "clusters": "best_clusters",
+    "mixtures": "best_mixture",
+}  # fmt: skip
 SEED = 3
 DRAWS = 5
 FIRST = 4

@@ -75,10 +75,12 @@ def union_of_workloads(parts: Any, weights: Any = None) -> Any:
             "ValueError", f"a union is of workloads over one cube, and these are for {shapes or 'none'}",
             help="answer each by itself, or make them from the same cube",
         )  # fmt: skip
-    if weights is not None and not (is_sequence(weights) and all(is_number(w) and w > 0 for w in weights)):
-        raise refuse("TypeError", "the weights of a union are a list of numbers above 0")
+    if weights is not None and not (is_sequence(weights) and all(is_number(w) for w in weights)):
+        raise refuse("TypeError", "the weights of a union are a list of numbers")
     if weights is not None and len(weights) != len(parts):
         raise refuse("ValueError", f"a union of {len(parts)} workloads takes {len(parts)} weights, not {len(weights)}")
+    if weights is not None and not all(0 < w < float("inf") for w in weights):
+        raise refuse("ValueError", "the weights of a union are above 0")
     return unions.union(list(parts), None if weights is None else [float(w) for w in weights])
 
 

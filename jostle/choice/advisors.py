@@ -55,9 +55,7 @@ class Advisor:
     def name(self, name: str) -> None:
         self.choice.name = name
 
-    def jostle_call(
-        self, interp: Interpreter, args: Sequence[Any], keywords: dict[str, Any], span: Span | None
-    ) -> Any:
+    def jostle_call(self, interp: Interpreter, args: Sequence[Any], keywords: dict[str, Any], span: Span | None) -> Any:
         """`best_histogram(cube, queries)`: what the choice answers."""
         if isinstance(self.call, Function):
             bound(self.name, self.call.params[1:], args, keywords)  # refuses too few, and too many

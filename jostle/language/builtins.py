@@ -18,7 +18,15 @@ BUILTINS: dict[str, Builtin] = {}
 
 MODULES = {
     "workloads": (
-        "identity", "prefixes", "ranges", "rectangles", "marginals", "predicates", "answer", "exact", "closeness",
+        "identity",
+        "prefixes",
+        "ranges",
+        "rectangles",
+        "marginals",
+        "predicates",
+        "answer",
+        "exact",
+        "closeness",
         "same_cells",
     ),
     "features": ("nonzero", "largest_cell", "largest_marginal", "l2", "l1_to_uniform", "total_variation"),

@@ -62,7 +62,8 @@ def _call_function(interp: Interpreter, function: Function, args: Sequence[Any],
     local = operators.bound(function.name, function.params, args, keywords)
     if interp.depth >= MOST_CALLS:
         raise refuse(
-            "RecursionLimit", f"more than {MOST_CALLS:,} calls are open, the last of `{function.name}`",
+            "RecursionLimit",
+            f"more than {MOST_CALLS:,} calls are open, the last of `{function.name}`",
             help="a function that calls itself returns without a call in some case: `if n == 0: return 0`",
         )
     interp.depth += 1

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # A line that cannot begin an entry: indented, empty, closing, or opening with a clause of the one before.
 _GOES_ON = re.compile(
     r"\s|$|[)\]}.]|else\b(?!\s*=)|predict\s*\(|described by\b|protecting\b(?!\s*=)|budget (epsilon|rho)\b"
-    r"|(informed by|trained on)\b|wrt\b(?!\s*=)"
+    r"|(informed by|by (?:validation|margin|features)|trained on)\b|wrt\b(?!\s*=)"
 )
 
 

@@ -22,7 +22,7 @@ private people = table("people.csv") described by {age: 0..31} protecting rows b
 n = {{ select count(*) from people with epsilon 0.5 }}
 ages = histogram(people, x = age)
 answers = hb(ages, prefixes(ages)) with epsilon 0.25
-cells = flat_cells(ages, none) with epsilon 0.5
+cells = flat_cells(ages, identity(ages)) with epsilon 0.5
 other = dawa(ages, prefixes(ages)) with epsilon 1
 print("never shown")
 """

@@ -103,6 +103,7 @@ def _with_fitted_numbers(
     start = [number for term in terms for number in term.numbers()]
     if not start:
         return terms
+
     def moved(numbers: Array) -> tuple[Expression, ...]:
         left = iter([_rounded(float(number)) for number in numbers.tolist()])
         return tuple(_plain(term.with_numbers(left)) for term in terms)

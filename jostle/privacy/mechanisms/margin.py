@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 HALF = 0.5
+HALF_OF_DELTA = HALF - 1e-9  # which is more than logarithms of doubles and scales that are rounded up take
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +70,9 @@ class MarginScales:
         import numpy as np
 
         number = np.arange(1, most + 1, dtype=float)
-        margin = self.reach + self.selection * np.log(number / (self.delta * HALF))
+        margin = self.reach + self.selection * np.log(number / (self.delta * HALF_OF_DELTA))
         luck = math.expm1(-1 / self.threshold) / math.expm1(-1 / self.threshold - 1 / self.question)
-        room = self.question * np.log(np.maximum(luck * number * (number + 1) / (self.delta * HALF), 1.0))
+        room = self.question * np.log(np.maximum(luck * number * (number + 1) / (self.delta * HALF_OF_DELTA), 1.0))
         return np.ceil(margin).astype(np.int64) + np.ceil(room).astype(np.int64)
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from jostle.diagnostics import refuse
+from jostle.plan.domains import Integer, Real
 from jostle.privacy.kernel.handles import ColumnHandle, Table, handles_in
 from jostle.privacy.kernel.public_rows import public_rows
 from jostle.privacy.measurements.choices import NoisyScore
 from jostle.privacy.scores import rowcounts
+from jostle.privacy.transformations import transform
 from jostle.run import declare
+from jostle.run.bins import bin_number
 from jostle.run.faults import private_value
 from jostle.run.registry import builtin
 from jostle.run.values import Interval, JSet, Record, is_model, is_number, kind_name
@@ -42,6 +45,7 @@ def _correct_count(table: Any, model: Any, label: Any, *, at: Any) -> Any:
     interp, span = at
     table, model = _in_order(table, model)
     name = _class_of("correct_count", model, table, label)
+    table, model = _in_bins(table, model, name)
     read = tuple(n for n in model.attributes if n != name)
     try:
         score = rowcounts.row_count(
@@ -50,6 +54,22 @@ def _correct_count(table: Any, model: Any, label: Any, *, at: Any) -> Any:
     except ValueError as error:
         raise refuse("ValueError", "`correct_count` cannot work with this classifier", help=str(error)) from None
     return score if score.private else interp.kernel.measure(NoisyScore.of(score, None, None), span)
+
+
+def _in_bins(table: Table, model: Any, label: str) -> tuple[Table, Any]:
+    """The table with its numbers in the bins of a classifier of raw columns, and the classifier of these bins.
+
+    A wide or real column has more numbers than can be listed, and few bins.
+    """
+    from jostle.kernels.classifiers.models import Binned
+
+    while isinstance(model, Binned):
+        cuts = {n: c for n, c in model.cuts.items() if n in model.inner.attributes and n != label}
+        if not all(isinstance(table.domains[n], Integer | Real) for n in cuts):
+            break
+        table = transform.derive(table, [(n, bin_number(n, c.edges)) for n, c in cuts.items()])
+        model = model.inner
+    return table, model
 
 
 def _in_order(table: Any, model: Any) -> tuple[Any, Any]:

@@ -116,6 +116,23 @@ release cut = keys(cuts)
     assert result["cut"] == ["x"]
 
 
+def test_rows_right_of_a_model_over_raw_columns_are_counted_in_bins() -> None:
+    """Real columns, and whole numbers of more values than can be listed, are cut where the model cuts them."""
+    program = """
+wide = derive(t, x = floor(1000000 * x))
+m = naive_bayes(in_bins(wide, equal_cuts(wide, k)), k) with epsilon 1
+raw = on_raw(m, equal_cuts(wide, k))
+release raw_right = noisy_accuracy(wide, raw, k) with epsilon 25
+release bins_right = noisy_accuracy(in_bins(wide, equal_cuts(wide, k)), m, k) with epsilon 25
+real = on_raw(naive_bayes(D, k) with epsilon 1, cuts)
+release real_right = noisy_accuracy(t, real, k) with epsilon 10
+"""
+    result = attempt(program)
+    assert result.ok, result.diagnostics
+    assert abs(result["raw_right"]["accuracy"] - result["bins_right"]["accuracy"]) < 0.005  # 15 rows
+    assert result["real_right"]["accuracy"] > 0.85
+
+
 @pytest.mark.parametrize(
     ("program", "kind"),
     [

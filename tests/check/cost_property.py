@@ -204,7 +204,7 @@ class Maker:
         self.depth -= 1
 
     def odd(self, indent: int, tables: list[str], numbers: list[str]) -> None:
-        kind, table, made = self.r.randrange(15), self.table(tables), self.name("x")
+        kind, table, made = self.r.randrange(16), self.table(tables), self.name("x")
         if kind == 0:
             self.put(
                 f"{made} = [{{{{ select count(*) from p with epsilon 0.02 }}}} for k, p in partition({table}, part)]",
@@ -266,6 +266,10 @@ class Maker:
             self.put(f"{made}n = noisyCount({made}.rest[{self.r.randrange(2)}], 0.02)", indent)
             self.put(f"{made}m = [noisyCount(q, 0.01) for q in {made}.rest if {self.r.choice(numbers)} > 30]", indent)
             tables.append(f"{made}.first")
+        elif kind == 14:
+            self.put(f"for k, q in partition({table}, {self.key()}):", indent)
+            self.put(f"{made} = {{{{ select age, count(*) as times from q per age }}}}", indent + 1)
+            self.put(f"{made}n = noisyCount({made}, 0.02) + noisyCount({made}[times > 3, ], 0.01)", indent + 1)
         else:
             function = self.r.choice(["noisyCount", "noisyCount", "noisyAvg"])
             self.put(f"{made} = {self.r.choice(numbers)} > 0.5 and noisyCount({table}, 0.02) > 1", indent)

@@ -100,6 +100,10 @@ EXACT = {
     "a join of a table with itself": (
         "n = {{ select count(*) from people join people on age up to 2 with epsilon 0.5 }}", "0.5"
     ),
+    "a row for each value, in parts": (
+        "for k, a in partition(people, city):\n    ages = {{ select age, count(*) as n from a per age }}\n"
+        "    n = [[ages, 0.2]]", "0.2"
+    ),
     "public choices are free": ("b = exp_mech(domain = [1, 2], utilities = [1, 2], epsilon = 5)", "0"),
     "two hundred thousand rounds": ("for i in 1..2000:\n    for j in 1..100: n = [[people, 1e-6]]", "0.2"),
     "a branch whose test is known": (

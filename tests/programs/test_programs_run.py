@@ -47,13 +47,27 @@ def test_orders(tmp_path: Path) -> None:
     assert result.budget["orders"] == result.budget["customers"]
 
 
-def test_the_orders_are_made_as_is_said(tmp_path: Path) -> None:
-    spec = importlib.util.spec_from_file_location("make_orders", PROGRAMS / "data" / "make_orders.py")
+def test_searches(tmp_path: Path) -> None:
+    """Users of three towns, near what is counted in the open: noise of scale 2/0.1, outside ± 400 once in 10⁸ runs."""
+    result = run("searches.jst", tmp_path)
+    searches = [line.split(",") for line in (PROGRAMS / "data" / "searches.csv").read_text().splitlines()[1:]]
+    users = {ip for ip, query, _ in searches if query == "cricket"}
+    towns = dict(zip(result["towns"]["town"], result["towns"]["users"], strict=True))
+    for town, net in zip(("Ames", "Bergen", "Cork"), ("10.", "11.", "12."), strict=True):
+        assert abs(towns[town] - sum(ip.startswith(net) for ip in users)) < 400
+    assert result.budget["data"] == {"epsilon": {"total": "1", "spent": "0.6"}}  # three parts count as one of them
+
+
+@pytest.mark.parametrize(
+    ("maker", "names"), [("make_orders", ("customers.csv", "orders.csv")), ("make_searches", ("searches.csv",))]
+)
+def test_data_are_made_as_is_said(maker: str, names: tuple[str, ...], tmp_path: Path) -> None:
+    spec = importlib.util.spec_from_file_location(maker, PROGRAMS / "data" / f"{maker}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     module.write(tmp_path)
-    for name in ("customers.csv", "orders.csv"):
+    for name in names:
         assert (tmp_path / name).read_bytes() == (PROGRAMS / "data" / name).read_bytes()
 
 

@@ -106,7 +106,7 @@ def _is_public_group(key: n.GroupKey, schema: dict[str, Any], reached: ReachedSo
 
 
 def limited(w: Interpreter, table: Any, node: n.Select, scope: Scope) -> Any:
-    """The table that a select reads within its `up to`; what is bounded anew is charged to the whole."""
+    """The table that a select reads within its `up to`; what is bounded anew by person is charged to the whole."""
     if node.limit is None and node.per is None:
         return table
     if node.limit is not None:
@@ -115,11 +115,14 @@ def limited(w: Interpreter, table: Any, node: n.Select, scope: Scope) -> Any:
                 w.eval(number, scope)
     if not isinstance(table, Handle):
         return table
-    for exposure in table.exposures:
-        exposure.source.inexact = exposure.source.inexact or bool(exposure.path)
+    by_value = node.limit is None and all(own_name(key.value) != PERSON for key in node.per or ())
     free = node.per is None and (node.limit is None or node.limit.rows is None)
-    exposures = tuple(replace(e, path=(), joined=True, unbounded=e.unbounded and free) for e in table.exposures)
-    return Handle("table", exposures, table.schema, trail=table.trail)
+    exposures = []
+    for e in table.exposures:
+        path = e.path if by_value and e.source.single else ()  # a row moves a group of its own part, and of no other
+        e.source.inexact = e.source.inexact or path != e.path
+        exposures.append(replace(e, path=path, joined=True, unbounded=e.unbounded and free))
+    return Handle("table", tuple(exposures), table.schema, trail=table.trail)
 
 
 def grouped_rows(table: Any, node: n.Select) -> Any:

@@ -109,10 +109,9 @@ def limited(w: Interpreter, table: Any, node: n.Select, scope: Scope) -> Any:
     """The table that a select reads within its `up to`; what is bounded anew by person is charged to the whole."""
     if node.limit is None and node.per is None:
         return table
-    if node.limit is not None:
-        for number in (node.limit.groups, node.limit.rows):
-            if number is not None:
-                w.eval(number, scope)
+    for number in () if node.limit is None else (node.limit.groups, node.limit.rows):
+        if number is not None:
+            w.eval(number, scope)
     if not isinstance(table, Handle):
         return table
     by_value = node.limit is None and all(own_name(key.value) != PERSON for key in node.per or ())

@@ -36,7 +36,7 @@ MODULES = {
     "gradual": ("refinable", "refine", "sum_of"),
     "classifiers": ("binned", "correct_count", "accuracy", "simulated_tables"),
     "trees": ("entropy", "gini", "leaf_counts", "level_sizes", "max_class", "split_rows"),
-    "row_vectors": ("vectors", "prepaid", "noisy_moments", "noisy_sum", "coordinate_scores"),
+    "row_vectors": ("vectors", "prepaid", "noisy_moments", "noisy_sum", "coordinate_scores", "row_score"),
     "graphical": ("noisy_samples", "perturbed_optimum", "distance"),
     "best": ("advisor", "retrained"),
 }
@@ -175,6 +175,8 @@ row("tail_energy", "@cube, kept, costs, weights, grain = 1", "What is left out w
     Gives.SCORE, HANDLES, SCORES, "leftover", function="scores.candidates:tail_energy")  # fmt: skip
 row("coordinate_scores", "@rows, given, parameters = none, *, bound = 1",
     "The coordinates of a row kernel's sum and their negatives: scores.", Gives.SCORE, HANDLES, SCORES)  # fmt: skip
+row("row_score", "@rows, given, parameters = none, *, bound = 1", "The sum of a row kernel's one number: a score.",
+    Gives.SCORE, HANDLES, SCORES)  # fmt: skip
 row("correct_count", "@table: any, model, label", "How many rows a public classifier gets right: a score.", Gives.SCORE,
     HANDLES, SCORES, "rows_right")  # fmt: skip
 row("leaf_counts", "@table: any, tree, label", "How many rows of each class each leaf of a growing tree has: scores.",

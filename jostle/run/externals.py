@@ -55,8 +55,8 @@ _BY_MODULE = {
         "map_places round_mixture"
     ),
     "mixtures.em": (
-        "gaussian_step mixture_frames mixture_prior mixture_start mixture_step plain_frames plain_start "
-        "plain_step round_step synthetic_mixture with_background"
+        "gaussian_step likelihood_view mixture_frames mixture_prior mixture_start mixture_step plain_frames "
+        "plain_start plain_step round_step synthetic_mixture with_background"
     ),
     "mixtures.factors": "factor_model",
     "mixtures.simulated": "simulated_points",

@@ -1,4 +1,4 @@
-"""Rows as vectors, and noisy sums over them: `vectors`, `prepaid`, `noisy_moments`, `noisy_sum`, `coordinate_scores`.
+"""Rows as vectors, and sums over them: `vectors`, `prepaid`, `noisy_moments`, `noisy_sum`, and scores.
 
 What is summed is a row program, named from the list of `kernels.rowprograms`, with public parameters. A measurement
 takes its amount as others do, or a part of what `prepaid(rows)` paid for at once.
@@ -20,6 +20,7 @@ from jostle.privacy.kernel.handles import Table, Vectors, handles_in
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.minting import row_vectors
 from jostle.privacy.kernel.prepaid import Prepaid, Prepayment
+from jostle.privacy.measurements.choices import NoisyScore
 from jostle.privacy.measurements.vectors import Moments, VectorSum, check_moments
 from jostle.privacy.scores import vectorsums
 from jostle.run.arguments import amount_for
@@ -249,6 +250,15 @@ def _coordinate_scores(rows: Any, given: Any, parameters: Any = None, *, bound: 
     builders: dict[str, Callable[..., Any]] = {**GRADIENTS, **CONTRIBUTIONS}
     function = _row_function(rows, given, parameters, builders)
     return vectorsums.coordinate_scores(rows, function, _bound(bound))
+
+
+@builtin
+def _row_score(rows: Any, given: Any, parameters: Any = None, *, bound: Any = 1.0, at: Any) -> Any:
+    """The sum of the one number that a row kernel gives, as a score in multiples of `bound`; of public rows, a number."""
+    _need(rows, "row_score")
+    interp, span = at
+    score = vectorsums.row_total(rows, _row_function(rows, given, parameters, CONTRIBUTIONS), _bound(bound))
+    return score if score.private else interp.kernel.measure(NoisyScore.of(score, None, None), span)
 
 
 def _need(rows: Any, what: str) -> None:

@@ -180,6 +180,8 @@ c = noisy_sum(rows, "coordinates", bound = 0.5, paid = paid, part = 0.25)
 """
     gradient = 'n = noisy_sum(rows, "logistic_gradient", {target: 0, weights: [2]}, bound = 0.5) with epsilon 1'
     score = 'n = noisy_max(coordinate_scores(rows, "coordinates"), epsilon = 1)'
+    fit = 'n = laplace(row_score(rows, "log_density", {means: [[0]], factors: [[[2]]], offsets: [0], low: 0 - 3, '
+    fit += "high: 0 - 0.9}, bound = 2)) with epsilon 1"
     few, more = ["A,3"], ["A,3", "B,7"]
     curve = once + " delta 0.001"
     return [
@@ -189,6 +191,7 @@ c = noisy_sum(rows, "coordinates", bound = 0.5, paid = paid, part = 0.25)
         on_rows("three rounds out of one purse", 1, E_STEP + purse, few, more, budget=basic, delta=0.001),
         on_rows("a clipped gradient, Laplace", 1, E_STEP + gradient, few, more),
         on_rows("noisy max over coordinates", 1, E_STEP + score, ["A,4"], ["A,4", "B,0"]),
+        on_rows("the likelihood of a mixture", 1, E_STEP + fit, ["A,0"], ["A,0", "B,5"]),
     ]  # fmt: skip
 
 

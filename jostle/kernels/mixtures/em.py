@@ -141,6 +141,22 @@ def with_background(model: GaussianMixture, pooled: GaussianMixture, share: floa
     return GaussianMixture(model.space, weights, means, np.concatenate([model.covariances, pooled.covariances]))
 
 
+def likelihood_view(model: GaussianMixture, rows: Mapping[str, Any], most: float = 3.0) -> dict[str, Any]:
+    """The parameters of the row kernel `log_density`: from what an even spread over the described box has, to `most`
+    nats a column above it."""
+    if not isinstance(model, GaussianMixture):
+        raise KernelError("`likelihood` takes rows as vectors, and a mixture of Gaussians")
+    space = Space.of(rows)
+    same = space.columns == model.space.columns and np.allclose(space.centres, model.space.centres)
+    if not same or not np.allclose(space.scales, model.space.scales):
+        raise KernelError("the mixture is of other vectors than these")
+    if not 0 < most <= 20:
+        raise KernelError("`most` is a number of nats a column, above 0 and at most 20")
+    low = -space.size * float(np.log(2 / float(rows["radius"])))  # the box has sides of 2 / radius
+    view = plain_frames(model)
+    return {**view, "low": low, "high": low + most * space.size}
+
+
 def plain_frames(model: GaussianMixture) -> dict[str, Any]:
     """The parameters of the row kernel `responsibilities`: moments about the middle of the ball, as in the paper."""
     frames = mixture_frames(model, 1.0)

@@ -12,7 +12,7 @@ from jostle.kernels.errors import KernelError
 from jostle.kernels.rowprograms.scales import FAR, LARGEST, STEPS, affine, bits_for, exponentials, numbers, row
 from jostle.privacy.rows.arrays import concatenate, first_largest, largest, lookup, one_hot, reshape, total
 from jostle.privacy.rows.expressions import Expression, clamp, comparison, constant, rounded, shift
-from jostle.privacy.rows.functions import Weights
+from jostle.privacy.rows.functions import Contributions, Weights
 from jostle.privacy.rows.norms import GRID
 from jostle.privacy.rows.program import program
 
@@ -43,6 +43,23 @@ def framed(d: int, *, means: Any, factors: Any, offsets: Any, radius: Any) -> We
     units = row(d)
     weights, frames, squared, bits = _e_step(d, units, means, factors, offsets)
     return Weights("framed", program([units], weights, frames, squared), _radius(radius, bits))
+
+
+def log_density(d: int, *, means: Any, factors: Any, offsets: Any, low: Any, high: Any) -> Contributions:
+    """ln(π_k N(row; k)) of a row's likeliest component, brought between `low` and `high`, less `low`, in nats.
+
+    It is below the mixture's log density by at most ln K. Densities are in units of the ball.
+    """
+    units = row(d)
+    logs, _, _, bits, top = _component_logs(d, units, means, factors, offsets)
+    ends = [float(numbers(end, (), "low and high")) - top + d / 2 * math.log(2 * math.pi) for end in (low, high)]
+    if bits < 0 or not ends[0] < ends[1]:
+        raise KernelError("`low` is below `high`, and no component is too narrow for the grid")
+    first, last = (math.floor(math.ldexp(end, 2 * bits + 1)) for end in ends)
+    if max(abs(first), abs(last)) >= 2**52:
+        raise KernelError("`low` and `high` are too far away")
+    best = clamp(largest(logs), first, last) - first
+    return Contributions("log_density", program([units], reshape(best, (1,))), 2 * bits + 1)
 
 
 def nearest(d: int, *, centres: Any) -> Weights:
@@ -91,6 +108,15 @@ def _e_step(
     d: int, units: Expression, means: Any, factors: Any, offsets: Any
 ) -> tuple[Expression, Expression, Expression, int]:
     """Weights (K,), whitened rows (K, d), their squared lengths (K,), and the bits of the whitened rows' units."""
+    logs, frames, squared, bits, _ = _component_logs(d, units, means, factors, offsets)
+    return normalised(logs, 2 * bits + 1, TABLE_BITS, GRID), frames, squared, bits
+
+
+def _component_logs(
+    d: int, units: Expression, means: Any, factors: Any, offsets: Any
+) -> tuple[Expression, Expression, Expression, int, float]:
+    """ln of each component's share, (K,) in units of 2^-(2 bits + 1), less the largest offset and −d/2 ln 2π; whitened
+    rows (K, d) and their squared lengths (K,), the bits of their units, and the largest offset."""
     offset = numbers(offsets, (None,), "offsets", least=-LARGEST)  # minus infinity is the logarithm of nothing
     count = len(offset)
     mean, factor = numbers(means, (count, d), "means"), numbers(factors, (count, d, d), "factors")
@@ -105,7 +131,7 @@ def _e_step(
     frames = reshape(rounded(whitened, fine - bits, -edge, edge), (count, d))
     squared = total(frames * frames, axis=1)
     logs = constant(np.rint(np.ldexp(behind, 2 * bits + 1))) - squared
-    return normalised(logs, 2 * bits + 1, TABLE_BITS, GRID), frames, squared, bits
+    return logs, frames, squared, bits, float(offset.max())
 
 
 def _nearest(units: Expression, places: Floats) -> Expression:

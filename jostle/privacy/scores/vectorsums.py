@@ -36,7 +36,14 @@ class Coordinates(Rule):
         return [*coordinates, *(-v for v in coordinates)]
 
 
-COORDINATES = Coordinates("coordinates", False)
+@dataclass(frozen=True, eq=False)
+class RowTotal(Rule):
+    def exact(self, reader: Reader, score: Score) -> list[int]:
+        rows: Any = score.base
+        return [int(v) for v in contributions(reader, rows, *score.arguments, "sup")]
+
+
+COORDINATES, ROW_TOTAL = Coordinates("coordinates", False), RowTotal("row_total", False)
 
 
 def check_columns(rows: Vectors, function: Weights | Contributions | FactoredGradient) -> None:
@@ -69,6 +76,19 @@ def coordinate_scores(rows: Vectors, function: Contributions | FactoredGradient,
         )  # fmt: skip
     arguments = (function, bound)
     return Scores(rows.exposures, COORDINATES, rows, 2**BITS, False, BITS, arguments, length=2 * function.size)
+
+
+def row_total(rows: Vectors, function: Contributions, bound: float) -> Score:
+    """The sum over rows of the one number that a program gives, each clipped to ±bound, in multiples of the bound.
+
+    One row moves it by at most one; monotone where no number is negative.
+    """
+    check_bound(bound, "sup")
+    check_columns(rows, function)
+    (numbers,) = function.program.outputs
+    if function.size != 1:
+        raise refuse("ValueError", f"`{function.name}` gives {function.size} numbers of a row, and a score sums one")
+    return Score(rows.exposures, ROW_TOTAL, rows, 2**BITS, numbers.low >= 0, BITS, (function, bound))
 
 
 def check_bound(bound: float, norm: str) -> None:

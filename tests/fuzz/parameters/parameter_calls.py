@@ -33,6 +33,7 @@ KERNELS: dict[str, Callable[[Values, int], dict[str, Any]]] = {
     "one": lambda v, d: {},
     "responsibilities": lambda v, d: _mixture(v, d),
     "framed": lambda v, d: _mixture(v, d, True),
+    "log_density": lambda v, d: _mixture(v, d) | {"low": -3.0, "high": v.number()},
     "nearest": lambda v, d: {"centres": v.table(v.randint(1, 4), d)},
     "nearest_from": lambda v, d: {"centres": v.table(v.randint(1, 4), d), "radius": abs(v.number()) + 0.1},
     "within": lambda v, d: {"radii": _radii(v)},
@@ -45,7 +46,7 @@ KERNELS: dict[str, Callable[[Values, int], dict[str, Any]]] = {
     "sign_gradient": lambda v, d: _field(v, d),
 }  # fmt: skip
 WEIGHTS = ("one", "responsibilities", "framed", "nearest", "nearest_from", "within", "logistic_curvature")
-CONTRIBUTIONS = ("coordinates", "indicators", "logistic_gradient", "pair_products")
+CONTRIBUTIONS = ("coordinates", "indicators", "log_density", "logistic_gradient", "pair_products")
 SLOPES = ("ising_gradient", "sign_gradient")
 
 
@@ -100,7 +101,8 @@ def row_scores(v: Values, world: World) -> Call:
         d = VECTORS[handle][0]
     values = {"name": name, "values": v.perhaps(Record(KERNELS[name](v, d))),
               "bound": v.perhaps(abs(v.number()) + 0.1) if v.chance(0.3) else v.choice((1.0, 0.5, 3.0))}  # fmt: skip
-    return Call(f"noisy_max(coordinate_scores({handle}, name, values, bound = bound)) {_with(v, world)}", values,
+    function = "row_score" if name == "log_density" else "coordinate_scores"
+    return Call(f"noisy_max({function}({handle}, name, values, bound = bound)) {_with(v, world)}", values,
                 "slopes and scores of coordinates")  # fmt: skip
 
 

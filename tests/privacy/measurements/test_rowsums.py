@@ -337,6 +337,37 @@ release i = noisy_max(coordinate_scores(v, "logistic_gradient", {target: 0, weig
     assert result["i"] == int(np.argmax([*sums, *-sums]))
 
 
+def densities(rows: np.ndarray, low: float, high: float) -> np.ndarray:
+    """What each row of two scaled columns adds to the likelihood of a mixture, in multiples of high − low."""
+    view, units = PARAMETERS["responsibilities"], rows / np.maximum(1.0, np.linalg.norm(rows, axis=1))[:, None]
+    logs = []
+    for mean, factor, offset in zip(view["means"], view["factors"], view["offsets"], strict=True):
+        whitened = (units - np.array(mean)) @ np.array(factor)
+        logs.append(offset - (whitened**2).sum(axis=1) / 2 - math.log(2 * math.pi))
+    return np.asarray((np.clip(np.max(logs, axis=0), low, high) - low) / (high - low))
+
+
+def test_the_likelihood_of_rows_as_a_score() -> None:
+    """Its value, and how a row moves it: by what the row adds, which is from 0 to 1."""
+    low, high = -6.0, -2.0
+    ends = "{means: [[0.1, 0.2], [-0.5, 0.1]], factors: [[[3, 0], [1, 2]], [[1, 0.5], [0, 4]]], offsets: [0.1, -0.4], "
+    score = f'row_score(vectors(t, x0, x1, radius = 1), "log_density", {ends}low: -6, high: -2}}, bound = 4)'
+    x = np.clip(np.stack([DATA["x0"], DATA["x1"]], axis=1), -1, 1)
+    each = densities(x, low, high)
+    assert ran(f"release n = laplace({score}) with epsilon 1000")["n"] == pytest.approx(each.sum(), abs=0.3)
+    assert each.min() == 0 and each.max() == 1  # both ends are met
+    rows = np.array([[0.1, 0.2], [-1.0, -1.0], [0.3, -0.2], [0.0, 0.0], [-0.5, 0.1], [1.0, 0.0]])
+    values = []
+    for some in itertools.chain(itertools.combinations(range(6), 2), itertools.combinations(range(6), 3)):
+        session = Session()
+        session.bind("t", {"x0": rows[list(some), 0], "x1": rows[list(some), 1]})
+        text = 'use mixtures\nt = bound("t") described by {x0: -1.0..1.0, x1: -1.0..1.0}\n' + f"release n = {score}"
+        values.append((set(some), session.run(Source("t.jst", text))["n"]))
+    pairs = [(a, b) for (one, a), (more, b) in itertools.permutations(values, 2) if one < more]
+    assert len(pairs) == 60 and all(0 <= b - a <= 1 for a, b in pairs)
+    assert max(b - a for a, b in pairs) > 0.9
+
+
 # Accounting ----------------------------------------------------------------------------------------
 
 

@@ -254,7 +254,7 @@ def _coordinate_scores(rows: Any, given: Any, parameters: Any = None, *, bound: 
 
 @builtin
 def _row_score(rows: Any, given: Any, parameters: Any = None, *, bound: Any = 1.0, at: Any) -> Any:
-    """The sum of the one number that a row kernel gives, as a score in multiples of `bound`; of public rows, a number."""
+    """The sum of the one number that a row kernel gives, in multiples of `bound`: a score; of public rows, a number."""
     _need(rows, "row_score")
     interp, span = at
     score = vectorsums.row_total(rows, _row_function(rows, given, parameters, CONTRIBUTIONS), _bound(bound))

@@ -1,9 +1,9 @@
 """`python -m tests.experiments.ways`: choices by features, by validation and by margin, side by side, all paid for.
 
 Mean regret over data sets left out, at ε = 0.1, 1 and 3.16 and δ = 10⁻⁶: over histograms (shapes that are made up,
-error ÷ the least error of an option that has all of ε) and classifiers (tables that are made up, the share of their
-rows that is lost to the best option, in percent). By features a policy learns from the other data sets; the others
-learn nothing.
+error ÷ the least error of an option that has all of ε), classifiers (tables that are made up, the share of their rows
+that is lost to the best option, in percent) and mixtures (points that are made up, nats a row). By features a policy
+learns from the other data sets; the others learn nothing.
 """
 
 from __future__ import annotations
@@ -13,9 +13,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from jostle.choice.evaluation import Line, evaluate
 from jostle.choice.models import regret_tree
 from jostle.choice.ways import utilities_by_score
+from jostle.kernels.mixtures.simulated import simulated_points
 from jostle.source import Source
 from jostle.tools.session import Session
 from tests.experiments.shapes import made
@@ -44,12 +47,26 @@ choose = MkChoiceMaker among {Each, Even, Tree, Parts} by validation informed by
 CLASSIFIERS = """
 use classify
 learnt = simulated_tables(TABLES, seed = 5, rows = 500..20000)
-sizes = [len(t.database) for t in learnt]
+units = [100 / len(t.database) for t in learnt]
 right = Utility (data, model) { return correct_count(data.database, model, data.class) }
 choose = MkChoiceMaker among {Majority, NaiveBayes, ShrunkBayes, BestAttribute} by validation
     informed by {many_attributes, many_cells, signal}
     trained on [t for t in learnt]
     using regret_tree(depth = 3) wrt right
+"""
+MIXTURES = """
+OneGaussian = Option (data) { return single_gaussian(data.rows) }
+RoundOnes = Option (data) { return spherical_mixture(data.rows, data.clusters, 1, background = 0.1) }
+FewSteps = Option (data) { return mixture(data.rows, data.clusters, 4, background = 0.1) }
+ManySteps = Option (data) { return mixture(data.rows, data.clusters, 8, background = 0.02) }
+columns_of = Feature (data) { return data.rows.size }
+clusters_of = Feature (data) { return log(data.clusters) }
+rows_in = Feature (data) { return log(max(1, laplace(size(data.rows)))) }
+fits = Utility (data, model) { return likelihood(data.rows, model) }
+choose = MkChoiceMaker among {OneGaussian, RoundOnes, FewSteps, ManySteps} by validation
+    informed by {columns_of, clusters_of, rows_in}
+    trained on [t for t in learnt]
+    using regret_tree(depth = 3) spending 0.02 wrt fits
 """
 
 
@@ -68,15 +85,31 @@ def classifiers(epsilon: float, tables: int) -> list[Line]:
     return lines(Session(), CLASSIFIERS.replace("TABLES", str(tables)), epsilon)
 
 
+def mixtures(epsilon: float, sets: int) -> list[Line]:
+    """The ways on so many sets of points; utilities are nats a row, by the score's likeliest component."""
+    session, declared, listed, units = Session(), [], [], []
+    for number in range(1, sets + 1):
+        points = simulated_points(29, number)
+        rows = np.asarray(points["rows"])
+        columns = {f"x{i + 1}": np.ascontiguousarray(rows[:, i]) for i in range(rows.shape[1])}
+        session.bind(f"points {number}", columns)
+        described = ", ".join(f"{name}: -1.0..1.0" for name in columns)
+        declared.append(f'p{number} = bound("points {number}") described by {{{described}}}')
+        listed.append(f'{{rows: vectors(p{number}), clusters: {points["groups"]}, name: "points {number}"}}')
+        units.append(repr(3 * len(columns) / len(rows)))
+    learnt = f"learnt = [{', '.join(listed)}]\nunits = [{', '.join(units)}]\n"
+    return lines(session, "use mixtures\n" + "\n".join(declared) + "\n" + learnt + MIXTURES, epsilon)
+
+
 def lines(session: Session, program: str, epsilon: float) -> list[Line]:
-    """What `choose.evaluate` gives of each data set at each size, with counts as shares of `sizes`, where there are."""
+    """What `choose.evaluate` gives of each data set at each size, in the program's `units`, where there are."""
     session.execute(Source("ways.jst", program))
     names, interp = session.names(), session._interp
     choose = names["choose"]
     table, predicts = choose.training(interp, "epsilon", epsilon)
     ways = utilities_by_score(choose.bench(interp), table, "epsilon", DELTA, None, 1)
-    if "sizes" in names:
-        shares = [100 / rows for rows in names["sizes"]]
+    if "units" in names:
+        shares = [float(unit) for unit in names["units"]]
         ways = {
             way: [u * shares[run.database] for u, run in zip(some, table.runs, strict=True)]
             for way, some in ways.items()
@@ -109,7 +142,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.experiments.ways")
     parser.add_argument("--shapes", type=int, default=len(SHAPES))
     parser.add_argument("--tables", type=int, default=16)
-    parser.add_argument("--only", default="", help="histograms or classifiers")
+    parser.add_argument("--only", default="", help="histograms, classifiers or mixtures")
     parser.add_argument("--epsilons", type=float, nargs="+", default=EPSILONS)
     asked = parser.parse_args()
     print("| data | ε | by features | by validation | by margin | single best | best option | worst option |")
@@ -120,6 +153,9 @@ def main() -> None:
     for epsilon in asked.epsilons:
         if asked.only in "classifiers":
             print(row("classifiers", epsilon, classifiers(epsilon, asked.tables), False), flush=True)
+    for epsilon in asked.epsilons:
+        if asked.only in "mixtures":
+            print(row("mixtures", epsilon, mixtures(epsilon, asked.tables), False), flush=True)
 
 
 if __name__ == "__main__":

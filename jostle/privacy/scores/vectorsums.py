@@ -40,7 +40,8 @@ class Coordinates(Rule):
 class RowTotal(Rule):
     def exact(self, reader: Reader, score: Score) -> list[int]:
         rows: Any = score.base
-        return [int(v) for v in contributions(reader, rows, *score.arguments, "sup")]
+        function, bound = score.arguments
+        return [int(v) for v in contributions(reader, rows, function, bound, "sup")]
 
 
 COORDINATES, ROW_TOTAL = Coordinates("coordinates", False), RowTotal("row_total", False)

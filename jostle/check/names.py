@@ -61,6 +61,7 @@ class Names:
         self._library: Collection[str] = ()  # all of those
         self._built_in: dict[str, Collection[str]] = {}  # the built-ins that each module brings, by the module's name
         self._columns: dict[str, str] = {}  # the tables of the columns that private sources describe
+        self._derived: set[str] = set()  # columns that are calculated
         self.former: dict[Span, tuple[str, str]] = {}
         self.unbrought: dict[str, Span] = {}
         self.selections: list[n.Index] = []
@@ -249,18 +250,28 @@ class Names:
         if self._is_told(call.function, scope):
             return
         for place, arg in enumerate(call.args):
-            if not self._is_bare_column(arg, call.function, scope):
-                self._expr(arg, scope, rows=rows or (on_rows and place > 0))
+            self._argument(arg, call.function, scope, rows or (on_rows and place > 0))
         function = self._function_of_language(call.function, scope)
+        if function == "derive":
+            self._derived |= {keyword.name for keyword in call.keywords}
         for keyword in call.keywords:
             if (function, keyword.name) in PARAMETERS:
                 self.former[keyword.span] = keyword.name, PARAMETERS[function, keyword.name]
-            self._expr(keyword.value, scope, rows=rows or on_rows)
+            self._argument(keyword.value, call.function, scope, rows or on_rows)
+
+    def _argument(self, arg: n.Expr, function: n.Expr, scope: Scope, rows: bool) -> None:
+        if isinstance(arg, n.ListOf):
+            for item in arg.items:
+                self._argument(item, function, scope, rows)
+        elif not self._is_bare_column(arg, function, scope):
+            self._expr(arg, scope, rows=rows)
 
     def _is_bare_column(self, arg: n.Expr, function: n.Expr, scope: Scope) -> bool:
         """Whether a column is given to a function of the library by its bare name, which is told."""
         of_library = isinstance(function, n.Name) and function.id in self._library and function.id not in BUILTINS
-        if not (of_library and isinstance(arg, n.Name)) or scope.holds(arg.id) or arg.id not in self._columns:
+        if not (of_library and isinstance(arg, n.Name)) or scope.holds(arg.id):
+            return False
+        if arg.id not in self._columns and arg.id not in self._derived:
             return False
         self._unknown.append((arg.id, arg.span, f'a column is named by a text: write `"{arg.id}"`'))
         return True

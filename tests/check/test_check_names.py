@@ -9,7 +9,7 @@ from jostle.diagnostics import Diagnostic, refuse
 from jostle.source import Source
 from jostle.syntax import nodes, parse
 
-BUILTINS = ("print", "len", "table", "histogram", "partition", "pick", "sqrt", "counts")
+BUILTINS = ("print", "len", "table", "histogram", "partition", "pick", "derive", "sqrt", "counts")
 PEOPLE = 'private people = table("p.csv") described by {age: 0..99, sex: {"f", "m"}} protecting rows budget epsilon 1\n'
 
 
@@ -111,6 +111,15 @@ def test_did_you_mean() -> None:
     assert "further down" in found.help
     (found,) = said(PEOPLE + "n = {{ select count(agee) from people with epsilon 0.1 }}")
     assert found.help == "did you mean `age`?"
+
+
+@pytest.mark.parametrize("argument", ["age", "x = age", "[age]", "old", "x = [1, old]"])
+def test_a_column_for_a_function_of_the_library(argument: str) -> None:
+    """Described or derived, alone, by keyword or in a list: it is named by a text there."""
+    derived = 'q = derive(people, old = age > 60, f = sex == "f")\n'
+    (found,) = said(f"use shapes\n{PEOPLE}{derived}y = area({argument})")
+    name = "old" if "old" in argument else "age"
+    assert found.help == f'a column is named by a text: write `"{name}"`'
 
 
 def test_names_of_a_session_are_known() -> None:

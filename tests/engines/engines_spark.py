@@ -1,4 +1,6 @@
-"""Servers of Spark Connect for the suite: Sail in this process, Apache Spark beside it.
+"""Servers of Spark Connect for the suite: Sail and Apache Spark, each in a process of its own.
+
+A Sail in the process of the tests ends at the first SIGINT that this gets, also where a test sends one and catches it.
 
 Apache Spark is looked for in `SPARK_HOME`, such as the folder `pyspark` of a Python environment with that package, with
 Java 17 or later on the path. `JOSTLE_SPARK` may be the URL of a server that runs already.
@@ -11,6 +13,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from functools import cache
@@ -36,6 +39,23 @@ def started_sail(port: int = 0) -> tuple[Any, str]:
     server.start(background=True)
     host, port = server.listening_address
     return server, f"sc://{host}:{port}"
+
+
+_SAIL = """from pysail.spark import SparkConnectServer
+server = SparkConnectServer(port=0)
+server.start(background=True)
+print(server.listening_address[1], flush=True)
+input()
+"""
+
+
+def sail_process() -> tuple[subprocess.Popen[str], str]:
+    """A server in a process of its own, which ends with this one and not by its signals, and its URL."""
+    pipe, quiet = subprocess.PIPE, subprocess.DEVNULL
+    command = [sys.executable, "-c", _SAIL]
+    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=quiet, text=True, start_new_session=True)
+    assert process.stdout is not None
+    return process, f"sc://127.0.0.1:{int(process.stdout.readline())}"
 
 
 def is_there() -> bool:
@@ -76,9 +96,9 @@ def apache_url() -> str:
 
 @cache
 def sail_url() -> str:
-    """The URL of the Sail of this process."""
-    server, url = started_sail()
-    atexit.register(server.stop)
+    """The URL of the Sail of the tests of this process."""
+    process, url = sail_process()
+    atexit.register(process.kill)
     return url
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shutil
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from engines_spark import sail_url, started_sail
+from engines_spark import sail_process, sail_url, started_sail
 
 from jostle.accounting.amounts import QUANTA, Amount
 from jostle.accounting.definitions import Measure
@@ -247,22 +245,12 @@ def test_a_server_that_goes_or_starts_again_is_one_diagnostic_and_the_charge_sta
         servers[1].stop()
 
 
-_SERVER = """from pysail.spark import SparkConnectServer
-server = SparkConnectServer(port=0)
-server.start(background=True)
-print(server.listening_address[1], flush=True)
-input()
-"""
-
-
 def test_a_server_that_is_killed_while_a_query_runs_is_one_diagnostic(
     folder: Path, capfd: Any, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr("jostle.engine.spark.connection._RETRIES", 1)
-    pipe = subprocess.PIPE
-    process = subprocess.Popen([sys.executable, "-c", _SERVER], stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
-    assert process.stdout is not None
-    session = Session(engine=f"sc://127.0.0.1:{int(process.stdout.readline())}")
+    process, at = sail_process()
+    session = Session(engine=at)
     declared, _, rest = PROGRAM.format(folder=folder).partition("release high")
     session.execute(Source("a program", declared))
     process.send_signal(signal.SIGSTOP)  # so that the query is under way until the end
@@ -279,16 +267,20 @@ def test_a_server_that_is_killed_while_a_query_runs_is_one_diagnostic(
     assert not [cell for cell in ("it's", "blue", "jostle0_") if cell in "".join(capfd.readouterr())]
 
 
-def test_a_worker_that_dies_is_one_diagnostic(url: str, folder: Path, capfd: Any) -> None:
-    if url == sail_url():
-        pytest.skip("workers of Sail are threads of this process")
-    engine, space = Spark(url), {"__name__": "__main__"}  # what is of no module is sent as it is
+def test_a_worker_that_dies_is_one_diagnostic(url: str, folder: Path, capfd: Any, monkeypatch: Any) -> None:
+    """Workers of Sail are threads of the server, which is gone with them."""
+    monkeypatch.setattr("jostle.engine.spark.connection._RETRIES", 1)
+    alone, at = sail_process() if url == sail_url() else (None, url)
+    engine, space = Spark(at), {"__name__": "__main__"}  # what is of no module is sent as it is
     exec("def work(rows):\n    import os\n    os._exit(1)", space)
     scan = Scan(engine.open(RemoteData("spark", (f"{folder}/*.parquet",)), public=False).key, DESCRIBED)
     with pytest.raises(Refusal, match="could not do what it was asked") as refused:
         engine.fold(scan, (Column("x"),), space["work"])
     assert len(refused.value.diagnostics) == 1 and "part0" not in "".join(capfd.readouterr())
-    assert engine.rows(scan) == N
+    if alone is None:
+        assert engine.rows(scan) == N
+    else:
+        assert alone.wait(30) == 1
     engine.close()
 
 

@@ -2,7 +2,11 @@
 
 The messages of a server quote values and plans, and the client writes them to a log before anything can catch them, so
 that log is closed. What fails is one `DataError` with a fixed text. A URL may hold a token: it is kept here and told to
-nobody. What is asked again after a lost connection is asked for half a minute, not for ten as the client would.
+nobody. What is asked again after a lost connection is asked for some seconds, not for ten minutes as the client would.
+
+A connection that was cut without a word, as by a machine that lost its power, is noticed by a sign of life that a
+server is asked for while it works; a server of Apache's takes it ill where that is more often than every five minutes.
+A forked process has the parent's connection in common with it, and what it said would be the parent's: it says nothing.
 """
 
 from __future__ import annotations
@@ -26,14 +30,18 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _LOGS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark.sql.connect.logging")
-_RETRIES = 5
+_RETRIES = 6  # after 0.05, 0.2, 0.8 and then after each second
+_SILENCE = 330_000  # milliseconds without a word, after which a server that works is asked for a sign of life
+_CHANNEL = (("grpc.keepalive_timeout_ms", 20_000), ("grpc.http2.max_pings_without_data", 0),
+            ("grpc.min_reconnect_backoff_ms", 5_000))  # fmt: skip
 _UNTOLD = "the message of the server is not shown: it may quote rows"
 _NO_ANSWER = "the Spark cluster could not do what it was asked, or did not answer"
 _CHECK = "SELECT 'a' = 'A' AS c0, unix_micros(try_cast('1970-01-01' AS TIMESTAMP)) AS c1"
 
 
-def client() -> tuple[Any, Any]:
-    """What makes a session, and what says how often is asked again; `ImportError` where the packages are not there.
+def client() -> tuple[Any, Any, Any]:
+    """What makes a session, what makes its channel, and what says how often is asked again; `ImportError` where the
+    packages are not there.
 
     A program that came by `python -c` has no file, which the package takes for a test of its own, and exits.
     """
@@ -42,39 +50,48 @@ def client() -> tuple[Any, Any]:
     if nameless:
         main.__file__ = ""
     try:
+        from pyspark.sql.connect.client import DefaultChannelBuilder
         from pyspark.sql.connect.client.retries import DefaultPolicy
         from pyspark.sql.connect.session import SparkSession
     finally:
         if nameless:
             del main.__file__
-    return SparkSession.builder, DefaultPolicy
+    return SparkSession.builder, DefaultChannelBuilder, DefaultPolicy
 
 
 class Connection:
-    """Connects when it is first asked anything."""
+    """Connects when it is first asked anything. Not for a forked process."""
 
     def __init__(self, url: str) -> None:
         self._url = url
+        self._owner = os.getpid()
         self._kept: list[Any] = []  # data frames whose rows the cluster keeps
 
-    @cached_property
+    @property
     def session(self) -> Any:
+        if os.getpid() != self._owner:
+            raise refuse("DataError", "the connection to the Spark cluster is another process's")
+        return self._opened
+
+    @cached_property
+    def _opened(self) -> Any:
         os.environ.setdefault("GRPC_VERBOSITY", "NONE")
         warnings.simplefilter("ignore")  # of the client: a warning may quote values
         with _told("the Spark cluster cannot be reached", "is the URL right, and is the server up?"):
-            builder, policy = client()
-
+            builder, channel, policy = client()
             for name in _LOGS:
                 log = logging.getLogger(name)
                 log.disabled, log.propagate = True, False
-            session = builder.remote(self._url).create()
-            session.client.set_retry_policies([policy(max_retries=_RETRIES, max_backoff=10_000)])
+            options = [*_CHANNEL, ("grpc.keepalive_time_ms", _SILENCE)]
+            session = builder.channelBuilder(channel(self._url, options)).create()
+            again = policy(max_retries=_RETRIES, max_backoff=1_000, max_server_retry_delay=1_000)
+            session.client.set_retry_policies([again])
             session.conf.set("spark.sql.session.timeZone", "UTC")
             agrees = list(session.sql(_CHECK).toArrow().to_pylist()[0].values())
         if agrees != [False, 0]:
             raise refuse("DataError", "the Spark cluster compares texts by a language, or has no UTC",
                          help="set its default collation and time zone back to what they are at first")  # fmt: skip
-        self._end = weakref.finalize(self, _stopped, session, self._kept)
+        self._end = weakref.finalize(self, _stopped, session, self._kept, self._owner)
         return session
 
     def table(self, query: str) -> pa.Table:
@@ -107,7 +124,7 @@ class Connection:
         return frame
 
     def close(self) -> None:
-        if "session" in self.__dict__:
+        if "_opened" in self.__dict__:
             self._end()
 
 
@@ -118,9 +135,15 @@ def _planned(session: Any, query: str) -> Any:
     return SQL(query).to_proto(session.client)
 
 
-def _stopped(session: Any, kept: list[Any]) -> None:
+_left: list[Any] = []  # what is a parent's, and may not be closed by a forked process, not even when it is collected
+
+
+def _stopped(session: Any, kept: list[Any], owner: int) -> None:
     """Ends a session, which alone does not free the rows that Apache Spark keeps for it; a server that is gone is not
     waited for."""
+    if os.getpid() != owner:
+        _left.append(session)
+        return
     session.client.set_retry_policies([])
     with warnings.catch_warnings(), contextlib.suppress(Refusal), _told(_NO_ANSWER):
         warnings.simplefilter("ignore")

@@ -40,12 +40,18 @@ FALLBACK_SHARE = 0.03
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A policy before it is fitted: which features it reads, under which setting of the table."""
+    """A policy before it is fitted: which features it reads, under which setting of the table, and what is public
+    besides (`extra`: epsilon, as its logarithm)."""
 
     name: str
     share: float
     setting: int
-    columns: tuple[str, ...]
+    features: tuple[str, ...]
+    extra: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.features + self.extra
 
     @property
     def learned(self) -> bool:
@@ -80,12 +86,12 @@ def candidates(table: RunTable, predicts: Predicts) -> list[Candidate]:
     policies = [Candidate(SINGLE_BEST, 0.0, 0, ())]
     reads_all = len(public) == len(table.features)
     if (public or extra or own) and (reads_all or not own):
-        policies.append(Candidate("exact features" if table.exact else "free features", 0.0, 0, public + extra))
+        policies.append(Candidate("exact features" if table.exact else "free features", 0.0, 0, public, extra))
     for number, setting in enumerate(table.settings):
         if setting.paid:
             read = table.read(setting)
             what = "features" if read == table.features else ", ".join(setting.paid)
-            policies.append(Candidate(f"{what} at {setting.share * 100:g} %", setting.share, number, read + extra))
+            policies.append(Candidate(f"{what} at {setting.share * 100:g} %", setting.share, number, read, extra))
     return sorted(policies, key=lambda c: c.share)
 
 
@@ -143,7 +149,7 @@ def valued(candidate: Candidate, predictor: Predictor, view: View, predicts: Pre
     utilities = predictor.rows(view.x)
     for k, predict in enumerate(predicts):
         if predict is not None and candidate.learned:
-            records = (dict(zip(candidate.columns, row.tolist(), strict=True)) for row in view.x)
+            records = (dict(zip(candidate.features, row.tolist(), strict=False)) for row in view.x)  # without `extra`
             utilities[:, k] = [finite(predict(features)) for features in records]
     return utilities
 

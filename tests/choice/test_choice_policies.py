@@ -366,3 +366,21 @@ def test_many_data_sets_are_left_out_in_groups() -> None:
     cross_validate(exact, table, UserModel("own", fit), (None, None), table.scale)
     left_out = [size for given in seen[::2] for size in set(sizes) - given]  # one fit for each of two options
     assert len(seen) == 2 * FOLDS and sorted(left_out) == list(sizes)
+
+
+def test_an_option_that_predicts_itself_sees_its_features_and_nothing_else() -> None:
+    """As when it is called: epsilon, which models have as its logarithm, is none of them."""
+    table = train(FakeBench(SIZES, CROSSING), 0.5)
+    seen: list[set[str]] = []
+
+    def own(features: dict[str, float]) -> float:
+        seen.append(set(features))
+        return 0.0
+
+    names = [candidate for candidate in candidates(table, (own, None)) if candidate.extra]
+    for candidate in names:
+        cross_validate(candidate, table, tree(), (own, None), table.scale)
+        assert candidate.columns == (*candidate.features, "epsilon")
+        assert {frozenset(some) for some in seen} == {frozenset(candidate.features)}
+        seen.clear()
+    assert names

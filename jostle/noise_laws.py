@@ -202,6 +202,50 @@ class LaplaceSum(Laplace):
         return replace(self, scale=self.scale * factor, wide=self.wide * factor)
 
 
+class SmoothLaplace(Laplace):
+    """Laplace noise of a private scale b. `scale` is b with noise of its own: ln(scale/b) has Laplace noise of SPREAD.
+
+    What is said of it holds for both noises together (docs/privacy/elastic.md).
+    """
+
+    __slots__ = ()
+    name = "smooth"
+    SPREAD: ClassVar[float] = 0.25
+
+    @property
+    def deviation(self) -> float:
+        """E b² = scale²/(1 − 4·SPREAD²)."""
+        return self.scale * math.sqrt(2 / (1 - 4 * self.SPREAD**2))
+
+    def half_width(self, level: float = LEVEL) -> float:
+        wide = self._half_width(level)
+        return self.step * math.ceil(wide / self.step) if self.step else wide
+
+    def _half_width(self, level: float) -> float:
+        low, high = 0.0, 1e6
+        while high - low > 1e-9 * high:
+            middle = (low + high) / 2
+            low, high = (middle, high) if self._beyond(middle) > 1 - level else (low, middle)
+        return self.scale * high
+
+    def _beyond(self, x: Any) -> Any:
+        """That the noise is further out than x scales: E e^(−x·e^W) for W the noise of ln b, at 1/SPREAD = n
+
+        n/2·(E₍ₙ₊₁₎(x) + x^(−n)·γ(n, x)).
+        """
+        from scipy.special import expn, gamma, gammainc
+
+        n = round(1 / self.SPREAD)
+        return n / 2 * (expn(n + 1, x) + gamma(n) * gammainc(n, x) / x**n)
+
+    def quantiles(self, places: Floats) -> Floats:
+        import numpy as np
+
+        wide = np.geomspace(1e-12, 1e4, 4000)
+        side, outside = np.sign(places - 0.5), 1 - np.abs(2 * places - 1)  # P(|noise| is as far out or further)
+        return np.asarray(self.scale * side * np.interp(-outside, -self._beyond(wide), wide))
+
+
 @dataclass(frozen=True, slots=True)
 class Widening(AdditiveLaw):
     """What Laplace noise of scale `fine` lacks to Laplace noise of scale `scale`, a larger one on the same grid.
@@ -380,4 +424,4 @@ def law_named(name: str, *facts: Any) -> NoiseLaw:
     if name == Compared.name:
         return Compared(*facts)
     scale, *step = (facts[0], *facts[2:])
-    return ADDITIVE[name](scale, *step)
+    return SmoothLaplace(scale, *step) if name == SmoothLaplace.name else ADDITIVE[name](scale, *step)

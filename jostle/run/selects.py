@@ -25,6 +25,7 @@ from jostle.privacy.measurements.aggregates.aggregate import Aggregate
 from jostle.privacy.measurements.cubes import prepare_cube
 from jostle.privacy.measurements.query import Answer, GroupKey, prepare
 from jostle.privacy.transformations import transform
+from jostle.privacy.transformations.elastic import FreeJoin, free_join
 from jostle.privacy.transformations.joins import join
 from jostle.privacy.transformations.persons import join_own_rows
 from jostle.run import groups, persons
@@ -37,6 +38,7 @@ from jostle.run.periods import Period
 from jostle.run.qualifiers import Qualifiers
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Scope
+from jostle.run.smooth import is_smooth, need_inner, no_free_join, smooth_wish
 from jostle.run.values import Grouped, Record, is_number, kind_name
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import key_names
@@ -56,8 +58,11 @@ def select(interp: Any, node: n.Select, scope: Scope) -> Any:
     if isinstance(table, ColumnHandle) or not isinstance(table, (Table, Cube)):
         raise refuse("TypeError", f"a select reads a table or a cube, and this is {kind_name(table)}", node.table.span)
     tables = Qualifiers.of(node.table, dict(table.schema), node.alias)
+    smooth = is_smooth(node)
     for joined in node.joins:
-        table = _join(interp, table, joined, scope, tables)
+        table = _join(interp, table, joined, scope, tables, smooth)
+    if smooth and table.private and not isinstance(table, FreeJoin):
+        raise no_free_join(node)
     schema = dict(table.schema)
     node = keys_by_alias(node, schema)
     compiler = RowCompiler(schema, interp.eval, scope, tables)
@@ -114,10 +119,13 @@ def select(interp: Any, node: n.Select, scope: Scope) -> Any:
         raise _located(refusal, calls, node) from None
     arrangement = groups.Arrangement.of(interp, node, named, outputs, scope)
     own, wish = None, None
+    paid = table.paid if isinstance(table, FreeJoin) else table.exposures
+    if smooth and node.spend is not None and (interp.joint is not None or node.spend.amount.is_wish):
+        raise smooth_wish(node.spend)
     if node.spend is not None and node.spend.amount.is_wish:
         wish = wish_of(interp, node.spend.amount, scope)
     elif node.spend is not None:
-        own = amount_of(interp, node.spend.amount, scope, table.exposures)
+        own = amount_of(interp, node.spend.amount, scope, paid)
     via = mechanism_of(interp, node.spend) if node.spend is not None else None
     with interp.kernel.events.within("query", request.title, node.span) as event:
         if getattr(request, "free", False):
@@ -190,7 +198,7 @@ def _is_cube(table: Any) -> bool:
     return isinstance(table, Cube)
 
 
-def _join(interp: Any, left: Any, joined: n.Join, scope: Scope, tables: Qualifiers) -> Table:
+def _join(interp: Any, left: Any, joined: n.Join, scope: Scope, tables: Qualifiers, smooth: bool) -> Table:
     right = interp.eval(joined.table, scope)
     for side in (left, right):
         if not isinstance(side, Table):
@@ -202,7 +210,11 @@ def _join(interp: Any, left: Any, joined: n.Join, scope: Scope, tables: Qualifie
     own = len(on) < len(joined.on) or any(
         mine in person_columns(left.plan) and theirs in person_columns(right.plan) for mine, theirs in on
     )
+    bounded = most is not None or own
     try:
+        if isinstance(left, FreeJoin) or (smooth and not bounded and left.private and right.private):
+            need_inner(joined, bounded)
+            return free_join(interp.kernel, left, right, on)
         if own and most is None and left.private and right.private:
             return join_own_rows(left, right, on, joined.kind)
         return join(interp.kernel, left, right, on, most, joined.kind)

@@ -108,7 +108,8 @@ def likelihood_ratio(drawn: list[Drawn], one: list[Drawn], other: list[Drawn]) -
             return d.outcomes.astype(float)
         x = d.outcomes.astype(float)
         if d.kind == "laplace":
-            total = total + (np.abs(x - b.exact) - np.abs(x - a.exact)).sum(axis=1) / d.scale
+            moved = np.abs(x - b.exact).sum(axis=1) / b.scale - np.abs(x - a.exact).sum(axis=1) / a.scale
+            total = total + moved + a.exact.size * np.log(np.tanh(0.5 / a.scale) / np.tanh(0.5 / b.scale))
         else:
             total = total + ((x - b.exact) ** 2 - (x - a.exact) ** 2).sum(axis=1) / (2 * d.scale**2)
     return np.round(np.asarray(total), 9)  # so that equal sums are equal

@@ -8,6 +8,7 @@ import tempfile
 import numpy as np
 from batched import BatchedNoise, Drawn, batched, batched_table, likelihood_ratio, repeated
 from branching import Database, branching
+from elastic import elastic
 from harness import Case, Pair
 from refinements import refinements
 from sparse import selections
@@ -327,6 +328,7 @@ def cases() -> list[Case]:
             ["A,3"],
             ["A,3", "B,5"],
         ),
+        *elastic(),
         *selections(),
         *refinements(),
         *rounds_of_em(),

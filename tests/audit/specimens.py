@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from elastic import broken_elastic
 from harness import Case, Pair
 from holes import holes
 from refinements import broken_refinements
@@ -148,6 +149,7 @@ def specimens() -> list[Case]:
         _case("a walk without decay", 1, no_decay, [6, 0, 0, 0, 0, 0, 0, 0], [5, 0, 0, 0, 0, 0, 0, 0]),
         Case(reused.name, reused.epsilon, reused.draw, reused.runs, delta, broken=True),
         Case(zcdp.name, zcdp.epsilon, zcdp.draw, zcdp.runs, delta, broken=True),
+        *broken_elastic(),
         *broken_sparse_vectors(),
         *broken_refinements(),
         *holes(),

@@ -11,7 +11,7 @@ from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.definitions import ChargePurpose, Price, stability_price
 from jostle.diagnostics import refuse
 from jostle.engine.groups import CELLS
-from jostle.noise_laws import Bracketed, Laplace
+from jostle.noise_laws import Bracketed, Laplace, SmoothLaplace
 from jostle.plan.keys import open_keys
 from jostle.plan.plan import Column, Key
 from jostle.plan.plan import Count as Counted
@@ -21,6 +21,7 @@ from jostle.privacy.measurements.aggregates.aggregate import Aggregate, GroupAgg
 from jostle.privacy.measurements.aggregates.count import Count
 from jostle.privacy.measurements.aggregates.quantile import Quantile
 from jostle.privacy.measurements.query import Answer, GroupKey, Request, key_columns
+from jostle.privacy.measurements.smooth import SmoothCount
 from jostle.privacy.mechanisms.additive import Additive, share, sum_prices
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.stability import select_keys
@@ -30,8 +31,10 @@ if TYPE_CHECKING:
     from jostle.privacy.kernel.reader import Reader
 
 
-def select(request: Request, amount: Amount, via: str | None) -> Select | OpenSelect:
+def select(request: Request, amount: Amount, via: str | None) -> Select | OpenSelect | SmoothCount:
     """A prepared select at an amount, of which each aggregate has an equal share."""
+    if via == SmoothLaplace.name:
+        return SmoothCount.of(request, amount)
     if request.open_keys:
         return OpenSelect.of(request, amount, via)
     mechanisms, prices = _shared(request, amount, via)

@@ -65,7 +65,7 @@ def join(
     check_keys(left, right, on)
     names = ", ".join(mine if mine == theirs else f"{mine} = {theirs}" for mine, theirs in on)
     if left.private and right.private and most is None:
-        help = f"write `join … on {names} up to 3`"
+        help = f"write `join … on {names} up to 3`, or for a count `with epsilon 1 delta 1e-6 via smooth`"
         raise refuse("TypeError", "a join of two private sides needs a bound", help=help)
     if (left.weighted or right.weighted) and (most or (left.private and right.private)):
         raise refuse(

@@ -1,0 +1,44 @@
+"""Selects `via smooth`: counts of joins of private tables without a bound, and what they are not."""
+
+from __future__ import annotations
+
+from jostle.diagnostics import Refusal, refuse
+from jostle.noise_laws import SmoothLaplace
+from jostle.syntax import nodes as n
+
+
+def is_smooth(node: n.Select) -> bool:
+    via = node.spend.via if node.spend is not None else None
+    return isinstance(via, n.Name) and via.id == SmoothLaplace.name
+
+
+def no_free_join(node: n.Select) -> Refusal:
+    """Of a select whose joins have bounds, or that has none."""
+    if any(joined.up_to is not None for joined in node.joins):
+        help = "leave the `up to` of the join of two private tables out, or `via smooth`"
+    else:
+        help = "leave it out: here the noise is the same for all data"
+    span = node.spend.span if node.spend is not None else node.span
+    return refuse("TypeError", "`via smooth` is for joins of private tables without `up to`", span, help=help)
+
+
+def need_inner(joined: n.Join, bounded: bool) -> None:
+    """Refuses what is not a plain join beside, or after, one without a bound."""
+    if joined.kind != "inner":
+        raise refuse(
+            "TypeError", f"a {joined.kind} join of private tables needs `up to`", joined.span,
+            help="`via smooth` counts the pairs of a `join`",
+        )  # fmt: skip
+    if bounded:
+        raise refuse(
+            "TypeError", "after a join without a bound stands one that has one", joined.span,
+            help="put the joins `up to …` and `on person` first",
+        )  # fmt: skip
+
+
+def smooth_wish(spend: n.Spend) -> Refusal:
+    """Of one that says an error or a weight, or stands in a `jointly` block."""
+    return refuse(
+        "TypeError", "the noise of `via smooth` depends on the data: its error cannot be asked for, nor shared",
+        spend.span, help="give the select an amount of its own, `with epsilon 1 delta 1e-6 via smooth`",
+    )  # fmt: skip

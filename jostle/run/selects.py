@@ -38,7 +38,7 @@ from jostle.run.periods import Period
 from jostle.run.qualifiers import Qualifiers
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Scope
-from jostle.run.smooth import is_smooth, need_inner, no_free_join, smooth_wish
+from jostle.run.smooth import is_smooth, need_inner, no_free_join, placed, smooth_wish
 from jostle.run.values import Grouped, Record, is_number, kind_name
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import key_names
@@ -140,9 +140,12 @@ def select(interp: Any, node: n.Select, scope: Scope) -> Any:
         elif table.private:
             amount = own
             if amount is None:
-                amount = interp.kernel.bare_amount(table.exposures, max(1, interp.bare_left))
+                amount = interp.kernel.bare_amount(paid, max(1, interp.bare_left))
                 interp.bare_left = max(0, interp.bare_left - 1)
-            answer, again = replay.run(interp.kernel, request, amount, via, node.span)
+            try:
+                answer, again = replay.run(interp.kernel, request, amount, via, node.span)
+            except Refusal as refusal:
+                raise (placed(refusal, node, calls) if smooth else refusal) from None
             event.update({"replayed": True} if again else {})
             event[amount.unit] = as_float(amount.value)
         else:

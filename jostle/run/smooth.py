@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from jostle.diagnostics import Refusal, refuse
 from jostle.noise_laws import SmoothLaplace
 from jostle.syntax import nodes as n
@@ -34,6 +36,15 @@ def need_inner(joined: n.Join, bounded: bool) -> None:
             "TypeError", "after a join without a bound stands one that has one", joined.span,
             help="put the joins `up to …` and `on person` first",
         )  # fmt: skip
+
+
+def placed(refusal: Refusal, node: n.Select, calls: Sequence[n.Call]) -> Refusal:
+    """A refusal of such a select at the part of it that it is about."""
+    if refusal.first.kind == "BadAmount" and node.spend is not None:
+        return refusal.at(node.spend.span)
+    if refusal.first.kind == "OpenKeys" and node.keys:
+        return refusal.at(node.keys[0].span)
+    return refusal.at(calls[-1].span if calls else node.span)
 
 
 def smooth_wish(spend: n.Spend) -> Refusal:

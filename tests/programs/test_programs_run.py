@@ -58,6 +58,20 @@ def test_searches(tmp_path: Path) -> None:
     assert result.budget["data"] == {"epsilon": {"total": "1", "spent": "0.6"}}  # three parts count as one of them
 
 
+def test_joins(tmp_path: Path) -> None:
+    """At ε = 4: the noise of all pairs is of scale 60, outside ± 1,500 once in 10¹⁰ runs; that of `up to 1` of ½."""
+    result = run("joins.jst", tmp_path, e=4)
+    rows = [line.split(",") for line in (PROGRAMS / "data" / "orders.csv").read_text().splitlines()[1:]]
+    assert abs(result["all"] - len(rows)) < 1500 and 50 < result.margins()["all"]["error"] < 5000
+    cut = next(line.split()[3] for line in result.output if line.startswith("up to 1 "))
+    assert abs(float(cut) - len({customer for customer, *_ in rows})) < 15
+    assert abs(sum(result["wine"]["n"]) - sum(kind == "wine" for _, _, kind, _ in rows)) < 3000
+    assert {name: float(told["epsilon"]["spent"]) for name, told in result.budget.items()} == {
+        "customers": 40,
+        "orders": 44,
+    }
+
+
 @pytest.mark.parametrize(
     ("maker", "names"), [("make_orders", ("customers.csv", "orders.csv")), ("make_searches", ("searches.csv",))]
 )

@@ -27,6 +27,8 @@ OFFSET = "[+-][0-9][0-9]:[0-5][0-9]"
 """How far the clock of a text is ahead of UTC."""
 TEXT = f"^{_BLANK}{_DATE}([T ]{_TIME}(Z|{OFFSET})?)?{_BLANK}$"
 """How dates and times are written in texts, as a pattern of SQL and of Python alike."""
+BARE = f"^{_DATE}([T ]{_TIME})?$"
+"""How most of them are: without blanks and offset."""
 
 _EPOCH_DAY, _EPOCH = date(1970, 1, 1), datetime(1970, 1, 1)
 

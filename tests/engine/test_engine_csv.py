@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import random
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -10,10 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jostle.diagnostics import Refusal
-from jostle.engine.duckdb import csvfile, textfile
+from jostle.engine.duckdb import csvfile, textcells, textfile
+from jostle.engine.duckdb.dialect import DUCKDB
 from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.files import open_file
 from jostle.engine.filesets import Reading
+from jostle.engine.sql import functions
 from jostle.plan.domains import Integer, Open
 from jostle.plan.plan import Scan
 
@@ -76,6 +81,74 @@ def test_one_more_line_is_one_more_record_and_changes_no_other(
         found.remove(record)
     assert len(found) <= 1
     assert len(found) == (0 if line.strip(b"\r") == b"" else 1)
+
+
+PIECES = (
+    b"a", b"b1", b'"', b'""', b",", b",", b";", b"\t", b"\r", b"\n", b"\n", b"\r\n", b"\0", b" ", b"\xc3\xa9", b"\xff",
+    b"\xe2\x82", b"\xef\xbb\xbf", b"1,5", b'"a,b"', b'"x""y"', b'"q"z', b"\x85", b"\x0b", b"\xe2\x80\xa8", b"|",
+)  # fmt: skip
+
+
+def read_plainly(data: bytes, separator: str, encoding: str) -> list[tuple[str | None, ...]]:
+    """What the arithmetic on blocks is to find, line by line."""
+    lines = [line.rstrip("\r") for line in data.decode(encoding, "replace").split("\n")]
+    cells = [[cell or None for cell in csvfile.split(line, separator)][:3] for line in lines if line]
+    return [tuple(record + [None] * (3 - len(record))) for record in cells]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_cells_are_those_of_a_plain_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    drawn, path = random.Random(seed), tmp_path / "x.csv"
+    for _ in range(100):
+        separator = drawn.choice([*csvfile.SEPARATORS, *csvfile.OTHER_SEPARATORS])
+        encoding = drawn.choice(["utf-8", "utf-8", "latin-1", "cp1252", "koi8-r", "mac-roman"])
+        pieces = [*drawn.sample(PIECES, drawn.randint(3, len(PIECES))), b"\n", separator.encode()]
+        data = b"".join(drawn.choices(pieces, k=drawn.randint(0, 120)))
+        monkeypatch.setattr(textfile, "_BLOCK", drawn.choice([3, 17, 50, 1 << 20]))
+        monkeypatch.setattr(textcells, "_LONG", drawn.choice([4, 20, 1 << 20]))
+        path.write_bytes(separator.join("abc").encode() + drawn.choice([b"\n", b"\r\n"]) + data)
+        reading = Reading(separator=separator, encoding=encoding)
+        table = csvfile.CsvFile(open_file(path), "raw", "x", CONNECTION, reading).table(range(3))
+        found = CONNECTION.execute(f"SELECT * FROM {table}").fetchall()
+        assert found == read_plainly(data, separator, encoding), (separator, encoding, data)
+
+
+def _read(texts: list[str], template: str) -> list[object]:
+    import pyarrow as pa
+
+    CONNECTION.register("texts", pa.table({"s": texts}))
+    return [value for (value,) in CONNECTION.execute(f"SELECT {template.format('s')} FROM texts").fetchall()]
+
+
+def test_a_quick_test_of_a_number_holds_of_no_other_text() -> None:
+    """What DuckDB casts to a double is more than decimals; whichever way is taken, decimals alone are numbers."""
+    texts = ["".join(signs) for size in range(5) for signs in itertools.product("01.e+-_ \n", repeat=size)]
+    signs = [chr(code) for code in [*range(0x3100), *range(0xFE00, 0x10000)]]
+    texts += [part for sign in signs for part in (f"{sign}1", f"1{sign}", f"1{sign}2", f"-{sign}1", f"1e{sign}2")]
+    texts += ["inf", "-inf", "nan", "Infinity", "1e400", "-1e400", "1e-400", "0x10", "0b1", "1_0", "1,0", "1f", "1 0"]
+    slow = replace(DUCKDB, decimal="", double_of="TRY_CAST(trim({0}, ' \t') AS DOUBLE)")
+    found = _read(texts, functions.decimal(DUCKDB))
+    assert found == _read(texts, functions.decimal(slow))
+    assert 300 < sum(value is not None for value in found) < len(texts) / 2
+
+
+@pytest.mark.parametrize("kind", ["date", "time"])
+def test_a_text_without_blanks_and_offset_is_the_same_moment(kind: str) -> None:
+    days = ["2024-02-29", "2023-02-29", "0000-01-01", "0001-01-01", "9999-12-31", "2024-13-01", "24-01-01"]
+    clocks = ["", "T00:00", " 23:59:59", " 24:00", "T12:30:00.5", " 12:30:00.123456", " 12:30:00.1234567", " 12:60"]
+    ends = ["", "Z", "+02:00", "-23:59", " ", "\n", "\t"]
+    texts = [blank + "".join(parts) for blank in ("", " ") for parts in itertools.product(days, clocks, ends)]
+    found = _read(texts, functions.of_text(kind)(DUCKDB))
+    assert found == _read(texts, functions.of_text(kind)(replace(DUCKDB, bare_moments=False)))
+    assert 100 < sum(value is not None for value in found) < len(texts) / 2
+
+
+def test_a_line_of_many_cells_is_cut(tmp_path: Path) -> None:
+    """Its cells beyond the header's are never made: they would fill the memory."""
+    assert len(csvfile.split("," * 10**7, ",", 4)) == 4
+    assert records(tmp_path / "x.csv", b"1,2,3\n" + b"," * (3 << 20) + b"\n4,5,6") == [
+        ("1", "2", "3"), (None, None, None), ("4", "5", "6"),
+    ]  # fmt: skip
 
 
 def test_blocks_end_where_lines_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

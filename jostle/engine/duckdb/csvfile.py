@@ -9,17 +9,19 @@ does not.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
 from jostle.diagnostics import refuse
 from jostle.engine.compression import FAULTS, content, damaged
-from jostle.engine.duckdb.dialect import DUCKDB
+from jostle.engine.duckdb import textcells
 from jostle.engine.duckdb.textfile import BOM, LONGEST, TextFile, decoded, decodes
 from jostle.engine.files import OpenFile
 from jostle.engine.filesets import Reading
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from duckdb import DuckDBPyConnection
 
 SEPARATORS = (",", "\t", ";", "|")
@@ -27,6 +29,9 @@ OTHER_SEPARATORS = (" ", ":", "~")
 """What separates cells only where a program says so."""
 ENCODINGS = ("utf-8", "latin-1", "cp1252", "iso-8859-15", "cp1250", "cp1251", "koi8-r", "mac-roman")
 """UTF-8, and encodings of one byte a character."""
+_GROUPED = "'^[ \\t]*[+-]?[0-9][0-9]?[0-9]?([.][0-9][0-9][0-9])+(,[0-9]+)?[ \\t]*$'"  # 1.234,5
+_WITHOUT_GROUPS = "CASE WHEN regexp_matches({0}, " + _GROUPED + ") THEN replace({0}, '.', '') ELSE {0} END"
+_WITH_COMMA = "regexp_replace({0}, '^([ \\t]*[+-]?[0-9]*),([0-9]+([eE][+-]?[0-9]+)?[ \\t]*)$', '\\1.\\2')"
 _NO_TEXT = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"PK": "zip", b"BZh9": "bzip2", b"\xfd7zXZ": "xz",
             b"SQLite format 3\0": "a SQLite database"}  # fmt: skip
 
@@ -43,57 +48,43 @@ class Header:
 class CsvFile(TextFile):
     """A CSV file under the table name `name`."""
 
-    __slots__ = ("_cells", "_plain", "_separator")
+    __slots__ = ("_decimal", "_separator")
 
     def __init__(
         self, file: OpenFile, name: str, label: str, connection: DuckDBPyConnection, reading: Reading | None = None
     ) -> None:
         reading = reading or Reading()
         head = header(file, label, reading)
-        self._separator = head.separator
-        cell = f'("[^"{head.separator}]*"|[^"{head.separator}]*)'
-        # Every cell either without a quote, or a quote, no separator and no quote, a quote: unquoting is dropping them.
-        self._plain = f"{cell}([{head.separator}]{cell})*"
-        cells = [f"nullif(l[{i + 1}], '')" for i in range(len(head.names))]
-        if reading.decimal == ",":
-            number = "'^([ \\t]*[+-]?[0-9]*),([0-9]+([eE][+-]?[0-9]+)?[ \\t]*)$'"
-            grouped = "'^[ \\t]*[+-]?[0-9][0-9]?[0-9]?([.][0-9][0-9][0-9])+(,[0-9]+)?[ \\t]*$'"  # 1.234,5
-            whole = "CASE WHEN regexp_matches({0}, {1}) THEN replace({0}, '.', '') ELSE {0} END"
-            cells = [f"regexp_replace({whole.format(cell, grouped)}, {number}, '\\1.\\2')" for cell in cells]
-        self._cells = ", ".join(cells)
+        self._separator, self._decimal = head.separator, reading.decimal
         super().__init__(file, head.names, name, label, connection, head.encoding)
 
     def first_line(self, source: BinaryIO) -> str:
         return decoded(source.readline(LONGEST), self._encoding)
 
     def fits(self, line: str) -> bool:
-        cells = len(split(line, self._separator)) if '"' in line else line.count(self._separator) + 1
-        return cells == len(self.columns)
+        return len(self._split(line)) == len(self.columns)
 
     def check(self) -> None:
         """Reads a public file, which has the header's cells in every line and is of its encoding, or is refused."""
         ragged = f"does not have the {len(self.columns)} cells of the header"
         self.check_regular(ragged, "a record is one line; quote cells that hold what separates them")
 
-    def insert(self, lines: list[str]) -> None:
-        quoted = [line for line in lines if '"' in line]
-        bare = [line for line in lines if '"' not in line] if quoted else lines
-        split_in_sql = (
-            f"INSERT INTO {self._name} SELECT {self._cells} "
-            f"FROM (SELECT string_split(line, {DUCKDB.literal(self._separator)}) AS l FROM ({{source}}))"
-        )
-        source = "SELECT unnest($1::VARCHAR[]) AS line"
-        self.ask(split_in_sql.format(source=source), bare)
-        if not quoted:
-            return
-        plain = f"regexp_full_match(line, {DUCKDB.literal(self._plain)})"
-        dropped = f"SELECT replace(line, '\"', '') AS line FROM ({source}) WHERE {plain}"
-        self.ask(split_in_sql.replace("{source}", dropped), quoted)
-        others = self.ask(f"SELECT line FROM ({source}) WHERE NOT {plain}", quoted)
-        if others:
-            rows = f"SELECT {self._cells} FROM (SELECT unnest($1::VARCHAR[][]) AS l)"
-            records = [split(line, self._separator)[: len(self.columns)] for (line,) in others]
-            self.ask(f"INSERT INTO {self._name} {rows}", records)
+    def cells(self, lines: bytes) -> pa.ListArray:
+        if self._encoding != "utf-8" or not decodes(lines, "utf-8"):
+            lines = decoded(lines, self._encoding).encode()
+        return textcells.cells(textcells.full_lines(lines), self._separator, self._split)
+
+    def all_fit(self, found: pa.ListArray) -> bool:
+        import pyarrow.compute as pc
+
+        return not pc.any(pc.not_equal(pc.list_value_length(found), len(self.columns))).as_py()
+
+    def _split(self, line: str) -> list[str]:
+        """The cells of a line, and one more where it has more than the header."""
+        return split(line, self._separator, len(self.columns) + 1)
+
+    def cell_of(self, item: str) -> str:
+        return _WITH_COMMA.format(_WITHOUT_GROUPS.format(item)) if self._decimal == "," else item
 
 
 def header(file: OpenFile, label: str, reading: Reading | None = None) -> Header:
@@ -128,11 +119,12 @@ def header(file: OpenFile, label: str, reading: Reading | None = None) -> Header
     return Header(names, separator, encoding)
 
 
-def split(line: str, separator: str = ",") -> list[str]:
-    """The cells of a record. In a quoted cell a doubled quote is a quote; one that is not closed ends with the line."""
+def split(line: str, separator: str = ",", most: float = math.inf) -> list[str]:
+    """The cells of a record, or the first ones of them. In a quoted cell a doubled quote is a quote; one that is not
+    closed ends with the line."""
     cells: list[str] = []
     at = 0
-    while True:
+    while len(cells) < most:
         parts: list[str] = []
         if line.startswith('"', at):
             at += 1
@@ -150,8 +142,9 @@ def split(line: str, separator: str = ",") -> list[str]:
         parts.append(line[at:] if stop < 0 else line[at:stop])
         cells.append("".join(parts))
         if stop < 0:
-            return cells
+            break
         at = stop + 1
+    return cells
 
 
 def _separator(line: str) -> str:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from jostle.engine.sql.dialect import Dialect
 
+_BLANKS = " AND ".join(f"NOT contains({{0}}, chr({blank}))" for blank in (10, 11, 12, 13))
+_DECIMAL = f"({{0}} >= '-' AND {{0}} < ':' AND NOT contains({{0}}, '_') AND {_BLANKS})"
+
 DUCKDB = Dialect(
     name="DuckDB",
     double="DOUBLE", text="VARCHAR", wide="HUGEINT", tiny="TINYINT",
@@ -17,13 +20,15 @@ DUCKDB = Dialect(
     bits="CAST(CAST({0} + 0e0 AS BIT) AS BIGINT)", spelled="CAST({0} AS VARCHAR)",
     quotient="(({0}) // {1})", xor="xor({0}, {1})", right="({0} >> {1})",
     total="CAST(coalesce(sum({0}), 0) AS VARCHAR)",
-    double_of="TRY_CAST(trim({0}, ' \t') AS DOUBLE)", whole_of="TRY_CAST({0} AS BIGINT)",
+    # which reads what is written otherwise where that has `_`, `+-` or other blanks in it, and nothing else
+    double_of="TRY_CAST({0} AS DOUBLE)", decimal=_DECIMAL, whole_of="TRY_CAST({0} AS BIGINT)",
     digest="CAST('0x' || left(sha256({0}), 12) AS BIGINT)", size="strlen({0})",
     place="list_position([{1}], {0})", listed="list_extract([{1}], {0})",
     matches="regexp_matches({0}, {1})", part="regexp_extract({0}, {1}, {2})", cut="regexp_replace({0}, {1}, '', 'g')",
     day="(DATE '1970-01-01' + TRY_CAST({0} AS INTEGER))", days="({0} - DATE '1970-01-01')",
     first_day="CAST(date_trunc('{1}', {0}) AS DATE)",
     stamp="make_timestamp({0})", nanoseconds="make_timestamp_ns({0})",
+    bare_moments=True,
     micros="epoch_us(TRY_CAST({0} AS TIMESTAMP))",
     quantile="quantile_cont({0}, {1})",
     operations={

@@ -34,7 +34,7 @@ from jostle.engine.memory import memory_limit
 from jostle.engine.objects import Objects
 from jostle.engine.spill import SpillFolder
 from jostle.engine.sql import persons, relations
-from jostle.engine.sql.cells import NATIVE, clean, identity, number, text
+from jostle.engine.sql.cells import NATIVE, clean, identity, number, read, text
 from jostle.engine.sql.engine import SqlEngine
 from jostle.engine.sql.rows import Raw as RawCell
 from jostle.plan.domains import Domain, Open
@@ -251,7 +251,7 @@ class DuckDb(SqlEngine):
             table = raw.table([raw.columns.index(name) for name, _ in scan.columns])
             size = self._size(raw, table)
             if not raw.numbered or any(map(_parsed, cells, (domain for _, domain in scan.columns))):
-                table = self.keep(f"SELECT {', '.join(items) or '1 AS unused'} FROM {table}", raw)
+                table = self._cleaned(raw, table, scan)
                 query = f"SELECT *, rowid AS n FROM {table}"
             else:
                 for i, ((name, domain), (cell, kind)) in enumerate(zip(scan.columns, cells, strict=True)):
@@ -263,6 +263,17 @@ class DuckDb(SqlEngine):
             numbered=True, personal=isinstance(plan, Bound),
         )  # fmt: skip
         return self._kept[plan]
+
+    def _cleaned(self, raw: Raw, table: str, scan: Scan) -> str:
+        """The name of a table with the cleaned columns of a scan, of texts each read once."""
+        cells = [read(self.dialect, *raw.cell(name), domain) for name, domain in scan.columns]
+        cleaned = [
+            clean(self.dialect, f"r{i}", kind, domain)
+            for i, ((_, kind), (_, domain)) in enumerate(zip(cells, scan.columns, strict=True))
+        ]
+        items = [f"{column.alias} AS c{i}" for i, column in enumerate(cleaned)] or ["1 AS unused"]
+        rows = ", ".join(f"{cell} AS r{i}" for i, (cell, _) in enumerate(cells)) or "1 AS r"
+        return self.keep(f"SELECT {', '.join(items)} FROM (SELECT {rows} FROM {table})", raw)
 
     def _size(self, raw: Raw, table: str) -> int:
         """How many rows a data set has, of which `table` has columns."""

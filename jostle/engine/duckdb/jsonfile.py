@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import refuse
 from jostle.engine.compression import FAULTS, content, damaged
+from jostle.engine.duckdb.textcells import lists
 from jostle.engine.duckdb.textfile import BOM, TextFile, blocks, decoded
 from jostle.engine.files import OpenFile
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from duckdb import DuckDBPyConnection
 
 _DEEPEST = 100  # brackets within brackets in a line; what is deeper is no record, whatever stack this runs on
@@ -42,11 +44,9 @@ class JsonFile(TextFile):
         """Reads a public file, whose lines are objects in UTF-8, or is refused."""
         self.check_regular("is no JSON object", "a record is one line: {…}")
 
-    def insert(self, lines: list[str]) -> None:
-        width = max(1, len(self.columns))
-        rows = [[cell(found.get(name)) for name in self.columns] or [None] for found in map(_any_record, lines)]
-        cells = ", ".join(f"l[{i + 1}]" for i in range(width))
-        self.ask(f"INSERT INTO {self._name} SELECT {cells} FROM (SELECT unnest($1::VARCHAR[][]) AS l)", rows)
+    def cells(self, lines: bytes) -> pa.ListArray:
+        full = [line for line in decoded(lines, "utf-8").split("\n") if line.rstrip("\r")]
+        return lists([[cell(found.get(name)) or "" for name in self.columns] for found in map(_any_record, full)])
 
 
 def names_of(file: OpenFile, label: str) -> tuple[str, ...]:

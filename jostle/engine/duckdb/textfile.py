@@ -4,6 +4,8 @@ A record is a line, so that no row of a file can change what another row is. Lin
 what a line has beyond 64 MB is dropped, and bytes that are none of the encoding become U+FFFD. All cells are texts.
 Nothing in the rows of a private file is an error; for a public file, and for its owner's survey, `load` counts what is
 irregular. A compressed file is read when it is opened, since a stream that breaks is to be known before a charge.
+
+One statement makes the table: the database asks for the lines, block by block, as it stores their cells.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 import codecs
 from abc import abstractmethod
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from jostle.diagnostics import refuse
 from jostle.engine.compression import FAULTS, content, damaged, is_compressed
@@ -20,11 +22,12 @@ from jostle.engine.duckdb.stopping import beside
 from jostle.engine.files import OpenFile
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from duckdb import DuckDBPyConnection
 
 BOM = codecs.BOM_UTF8
 LONGEST = 1 << 26  # bytes of a line; a text of the database ends at 2^32
-_BLOCK = 1 << 23  # bytes read at a time
+_BLOCK = 1 << 20  # bytes read at a time
 
 
 class TextFile(Raw):
@@ -43,17 +46,20 @@ class TextFile(Raw):
             self.look()
 
     @abstractmethod
-    def insert(self, lines: list[str]) -> None:
-        """Adds the records of some lines, which are not empty and have no ends, to the table."""
+    def cells(self, lines: bytes) -> pa.ListArray:
+        """For each of the lines of a block, but for those without a character, a list of cells: texts or none."""
 
-    def ask(self, query: str, values: Any) -> list[tuple[Any, ...]]:
-        """The rows of a query with a parameter; Ctrl-C ends it."""
-        connection = self._connection
-        return beside(lambda: connection.execute(query, [values]).fetchall(), connection.interrupt)
+    def cell_of(self, item: str) -> str:
+        """The SQL of a cell, where it is made of an item of the list otherwise than by taking it."""
+        return item
 
     @abstractmethod
     def fits(self, line: str) -> bool:
         """Whether a line has the form that those of a public file have."""
+
+    def all_fit(self, found: pa.ListArray) -> bool:
+        """Whether the lines of a block, of these cells, are known to fit."""
+        return False
 
     def first_line(self, source: BinaryIO) -> str:
         """Reads what stands before the records."""
@@ -94,12 +100,9 @@ class TextFile(Raw):
     def _load(self, *, look: bool) -> None:
         import duckdb
 
-        columns = ", ".join(f"c{i} VARCHAR" for i in range(len(self.columns))) or "c0 VARCHAR"
         try:
-            self._connection.execute(f"DROP TABLE IF EXISTS {self._name}")
-            self._connection.execute(f"CREATE TABLE {self._name} ({columns})")
             self.irregular = self._records(look)
-        except duckdb.Error:
+        except (duckdb.Error, MemoryError):
             raise refuse("DataError", f"{self.label} cannot be read") from None
         except FAULTS:
             if is_compressed(self._file):
@@ -110,20 +113,43 @@ class TextFile(Raw):
 
     def _records(self, look: bool) -> Irregular:
         """Reads the records into the table; with `look`, counts what is irregular, else the result is all zeros."""
-        irregular = Irregular()
+        import pyarrow as pa
+
+        irregular, faults = Irregular(), list[Exception]()
+        connection, name = self._connection, f"{self._name}lines"
         with content(self._file) as source:
-            head = self.first_line(source)
-            number = 1 + bool(head)
-            for block in blocks(source):
-                lines = [line.rstrip("\r") for line in decoded(block, self._encoding).split("\n")[:-1]]
-                if look:
-                    self._count(block, lines, number, irregular)
-                self.insert([line for line in lines if line])
-                number += len(lines)
+
+            def batches() -> Iterator[pa.RecordBatch]:
+                try:
+                    head = self.first_line(source)
+                    number = 1 + bool(head)
+                    for block in blocks(source):
+                        found = self.cells(block)
+                        if look:
+                            self._count(block, number, irregular, fit=self.all_fit(found))
+                            number += block.count(b"\n")
+                        yield pa.record_batch([found], names=["l"])
+                except FAULTS as fault:  # which the database would tell in words of its own
+                    faults.append(fault)
+
+            schema = pa.schema([("l", pa.list_(pa.string()))])
+            reader = pa.RecordBatchReader.from_batches(schema, batches())
+            cells = [f"{self.cell_of(f'l[{i + 1}]')} AS c{i}" for i in range(max(1, len(self.columns)))]
+            query = f"CREATE OR REPLACE TABLE {self._name} AS SELECT {', '.join(cells)} FROM {name}"
+            connection.register(name, reader)
+            try:
+                beside(lambda: connection.execute(query), connection.interrupt)
+            finally:
+                connection.unregister(name)
+        if faults:
+            connection.execute(f"DROP TABLE IF EXISTS {self._name}")
+            raise faults[0]
         return irregular
 
-    def _count(self, block: bytes, lines: list[str], first: int, irregular: Irregular) -> None:
-        for number, line in enumerate(lines, first):
+    def _count(self, block: bytes, first: int, irregular: Irregular, *, fit: bool) -> None:
+        """Counts what is irregular in the lines of a block, of which the first has a number; `fit`: all of them do."""
+        lines = [] if fit else decoded(block, self._encoding).split("\n")
+        for number, line in enumerate((line.rstrip("\r") for line in lines), first):
             if line and not self.fits(line):
                 irregular.ragged += 1
                 irregular.first_ragged = irregular.first_ragged or number

@@ -21,9 +21,11 @@ from jostle.engine.sql.rows import Physical
 from jostle.language.moments import DAY, FIRST_DAY, LAST_DAY
 from jostle.plan.bounds import as_double
 from jostle.plan.domains import Categories, Domain, Integer, Moments, Open
+from jostle.plan.kinds import domain_kind
 
 WHOLE = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"})
 NONE = "NONE"  # the kind of cells that have no value whatever stands in the file
+MOMENT = "MOMENT"  # the kind of dates and times that were read: doubles
 NATIVE = WHOLE | {"UBIGINT", "FLOAT", "DOUBLE", "BOOLEAN", "VARCHAR", "DATE"}
 FLOATS = frozenset({"FLOAT", "DOUBLE"})
 _EXACT = 2**53
@@ -66,6 +68,8 @@ def identity(d: Dialect, cell: str, kind: str) -> str:
 
 def moment(d: Dialect, cell: str, kind: str, wanted: str) -> str:
     """The number of a `date` or a `time` as a double, or NULL: of a text that spells one, or of a date or time."""
+    if kind == MOMENT:
+        return cell
     if kind == "VARCHAR":
         return f"({functions.of_text(wanted)(d).format(cell)})"
     if kind == "DATE":
@@ -131,6 +135,15 @@ def truth(d: Dialect, cell: str, kind: str) -> str:
     word = f"lower(trim(BOTH ' \t' FROM {cell}))"
     true, false = (f"{word} IN ({', '.join(map(d.literal, words))}) OR {value} = {n}" for words, n in _TRUTHS)
     return f"CASE WHEN {true} THEN TRUE WHEN {false} THEN FALSE END"
+
+
+def read(d: Dialect, cell: str, kind: str, domain: Domain) -> tuple[str, str]:
+    """The cell as it is cleaned of, and its kind: of a text that is described as a number, a date or a time what it
+    spells, so that it is read once, however often cleaning mentions it."""
+    wanted = domain_kind(domain)
+    if kind == "VARCHAR" and wanted == "number":
+        return number(d, cell, kind), "DOUBLE"
+    return (moment(d, cell, kind, wanted), MOMENT) if kind == "VARCHAR" and wanted in ("date", "time") else (cell, kind)
 
 
 def clean(d: Dialect, cell: str, kind: str, domain: Domain) -> Physical:

@@ -81,6 +81,7 @@ class Dialect:
 
     # Texts
     double_of: str  # a text that is written as a decimal with blanks around it, as a double, infinite or NULL beyond
+    decimal: str = ""  # a quick test that holds only of texts so written, where `double_of` gives a finite double
     whole_of: str  # a text that is written as a whole number as a BIGINT, and NULL of what is not one, or beyond
     digest: str  # the first 48 bits of the SHA-256 of a text's UTF-8, as a BIGINT
     size: str  # how many bytes a text's UTF-8 has
@@ -102,6 +103,7 @@ class Dialect:
     stamp: str  # the TIMESTAMP without a zone of microseconds since 1970, of the years 1 to 9999
     nanoseconds: str = ""  # the same of nanoseconds, where the database has such; else they are taken down
     micros: str  # of a text in digits, `2024-03-01`, ` 12:30`, `:05`, `.5` after it: microseconds; NULL of no such day
+    bare_moments: bool = False  # whether texts that are so throughout have a shorter way of their own
 
     # Queries
     shared: str = "WITH {0} AS MATERIALIZED ({1}) {2}"  # the query {2}, which reads the query {1} as {0}

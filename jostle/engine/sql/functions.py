@@ -20,6 +20,7 @@ from jostle.language.operations.texts import BLANKS, DECIMAL, EXACT, LONGEST, MO
 from jostle.language.zones import zone_of
 
 FINITE = frozenset({"%", "^", "exp", "clamp", "min", "max", "text", "shift", "shift time"})
+_MICROS = len("2024-03-01 12:30:00.000000")
 WILD = frozenset({"+", "-", "*", "/", "%", "^", "exp"})
 
 
@@ -60,8 +61,10 @@ _OCCURRENCES = "(length({0}) - length(replace({0}, {1}, '')))", "nullif(length({
 def decimal(d: Dialect) -> str:
     """The finite number that a text spells, in decimals."""
     value = d.double_of.format("{0}")
-    written = d.matches.format("{0}", _pattern(d, _all(DECIMAL)))
-    return f"CASE WHEN {written} AND {d.finite.format(value)} THEN {value} END"
+    written, finite = d.matches.format("{0}", _pattern(d, _all(DECIMAL))), d.finite.format(value)
+    if d.decimal:
+        return f"CASE WHEN {finite} AND ({d.decimal} OR {written}) THEN {value} END"
+    return f"CASE WHEN {written} AND {finite} THEN {value} END"
 
 
 def _trim(d: Dialect) -> str:
@@ -152,14 +155,24 @@ def of_text(kind: str) -> Callable[[Dialect], str]:
         hours, rest = d.whole_of.format(f"left(right({read}, 5), 2)"), d.whole_of.format(f"right({read}, 2)")
         offset = f"CASE WHEN {ahead} THEN {sign} * ({hours} * 60 + {rest}) * 60000000 ELSE 0 END"
         bare = f"CASE WHEN {ahead} THEN left({read}, length({read}) - 6) ELSE {read} END"
-        clock = f"replace(replace(substring({bare}, 1, 26), 'T', ' '), 'Z', '')"
+        clock = f"replace(replace(substring({bare}, 1, {_MICROS}), 'T', ' '), 'Z', '')"
         micros = f"({d.micros.format(clock)} - {offset})"
         value = day_of(d, micros) if kind == "date" else known_time(d, micros)
         written = d.matches.format("{0}", _pattern(d, _all(moments.TEXT)))
         inside = f"{micros} BETWEEN {FIRST_TIME} AND {LAST_TIME + 999_999}"
-        return f"CASE WHEN {written} AND {inside} THEN {value} END"
+        any_form = f"CASE WHEN {written} AND {inside} THEN {value} END"
+        return _bare(d, kind, any_form) if d.bare_moments else any_form
 
     return sql
+
+
+def _bare(d: Dialect, kind: str, other: str) -> str:
+    """The date or time of a text without blanks and offset, to the microsecond, else the other."""
+    micros = d.micros.format("replace({0}, 'T', ' ')")
+    value = day_of(d, micros) if kind == "date" else known_time(d, micros)
+    bare = f"length({{0}}) <= {_MICROS} AND {d.matches.format('{0}', _pattern(d, _all(moments.BARE)))}"
+    inside = f"{micros} BETWEEN {FIRST_TIME} AND {LAST_TIME + 999_999}"
+    return f"CASE WHEN {bare} THEN CASE WHEN {inside} THEN {value} END ELSE {other} END"
 
 
 def _by_format(kind: str, d: Dialect, written: str) -> str:

@@ -1,17 +1,18 @@
 """What a kind of work takes for so many rows: CPU seconds and memory, fitted, and checked at a size left out.
 
-    python -m tests.bench.capacity [--sizes 1e5,1e6,1e7] [--left-out 3e7] [--kinds count,…] [--turns 2] [--folder F]
+    python -m tests.bench.capacity [--sizes 1e5,1e6,1e7,1e8] [--left-out 3e7] [--kinds count,…] [--turns 3] [--folder F]
 
 Each measurement is a fresh process, from the program's text to its answer, over Parquet of 12 columns that is made once
 for each size (in F, where it stays, or a folder that goes). CPU time is fitted by a start and an amount for each
 row, both at least 0, so that the squares of the relative errors are least; what that says of the size left out stands
-beside what was measured there. Memory is the peak of the process.
+beside what was measured there. Of several turns the median time is taken, and the largest peak of memory.
 """
 
 from __future__ import annotations
 
 import argparse
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -40,10 +41,10 @@ WORK = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.capacity")
-    parser.add_argument("--sizes", default="1e5,1e6,1e7")
+    parser.add_argument("--sizes", default="1e5,1e6,1e7,1e8")
     parser.add_argument("--left-out", default="3e7")
     parser.add_argument("--kinds", default=",".join(WORK))
-    parser.add_argument("--turns", type=int, default=2, help="of which the one that took least is shown")
+    parser.add_argument("--turns", type=int, default=3, help="of which the median is taken")
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--one", action="store_true", help="one kind and size, in this process")
     asked = parser.parse_args()
@@ -64,7 +65,7 @@ def main() -> None:
 
 
 def _row(kind: str, sizes: list[int], left_out: int, folder: Path, turns: int) -> None:
-    taken = [min(_measured(kind, rows, folder) for _ in range(turns)) for rows in [*sizes, left_out]]
+    taken = [_median([_measured(kind, rows, folder) for _ in range(turns)]) for rows in [*sizes, left_out]]
     start, each = fitted(sizes, [cpu for cpu, _ in taken[: len(sizes)]])
     cells = [f"{cpu:.2f} s, {peak:,.0f} MB" for cpu, peak in taken]
     foretold = start + each * left_out
@@ -80,6 +81,11 @@ def fitted(sizes: list[int], times: list[float]) -> tuple[float, float]:
     weights = 1 / np.asarray(times)
     (start, each), _ = nnls(np.stack([weights, np.asarray(sizes) * weights], axis=1), np.ones(len(times)))
     return float(start), float(each)
+
+
+def _median(turns: list[tuple[float, float]]) -> tuple[float, float]:
+    cpu, peak = zip(*turns, strict=True)
+    return statistics.median(cpu), max(peak)
 
 
 def _measured(kind: str, rows: int, folder: Path) -> tuple[float, float]:

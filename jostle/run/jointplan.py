@@ -221,22 +221,41 @@ class _Units:
 
 
 def _least_amount(how: Additive, via: str | None, table: Table, allowed: float) -> Amount:
-    """The least amount, in four figures, whose noise is `allowed` times that of `how`, at most."""
+    """The least amount of four figures whose noise is `allowed` times that of `how`, at most.
 
-    def scale(value: int) -> float:
-        return Additive.of(replace(how.amount, value=value), via, table.measures).law(1.0, 1.0).scale
+    What costs much is to find the noise of an amount, so the search starts near by, and looks at amounts of four
+    figures alone: 1, 2, …, 9999, 10000, 10010, ….
+    """
+    wide = how.law(1.0, 1.0).scale * allowed
 
-    wide, low, high = how.law(1.0, 1.0).scale * allowed, 0, how.amount.value
-    while high < MOST_AMOUNT and scale(high) > wide:
-        low, high = high, high * 2
-    while high - low > max(1, high // 10**9):
-        middle = (low + high) // 2
+    def amount(number: int) -> int:
+        above, digits = divmod(max(0, number - 1000), 9000)
+        return number if number < 1000 else (1000 + digits) * 10**above
+
+    def fits(number: int) -> bool:
+        value = amount(number)
         try:
-            low, high = (middle, high) if scale(middle) > wide else (low, middle)
+            return value >= MOST_AMOUNT or Additive.of(
+                replace(how.amount, value=value), via, table.measures
+            ).law(1.0, 1.0).scale <= wide
         except Refusal:  # too little for this noise
-            low = middle
-    figures = 10 ** max(0, len(str(high)) - 4)
-    return replace(how.amount, value=-(-high // figures) * figures)
+            return False
+
+    near = min(max(1.0, how.amount.value / allowed), float(MOST_AMOUNT))
+    figures = max(0, int(math.log10(near)) - 3)
+    high = int(near / 10**figures) + 9000 * figures
+    low, step = 0, 16
+    if fits(high):
+        while high > 1 and fits(max(1, high - step)):
+            high, step = max(1, high - step), 4 * step
+        low = max(0, high - step)
+    else:
+        while not fits(high):
+            low, high, step = high, high + step, 4 * step
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return replace(how.amount, value=amount(high))
 
 
 def _part(amount: Amount, share: float) -> Amount:

@@ -102,7 +102,7 @@ class Advisor:
         bench, epsilon = training_setting(choice.bench(interp), choice.model, 1.0)
         table = train(
             bench, epsilon, choice.share, progress, key=self.seeds or self.key, workers=choice.workers or workers,
-            epsilons=self.epsilons,
+            epsilons=self.epsilons, thorough=True,
         )  # fmt: skip
         return decide(_rounded(table), choice.model, bench.predicts)
 

@@ -16,7 +16,7 @@ from jostle.choice.workers import Progress
 from jostle.diagnostics import refuse
 from jostle.version import __version__
 
-VERSION = 5
+VERSION = 6
 """The version of what training computes: a change makes stored models be trained anew."""
 
 

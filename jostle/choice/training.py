@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from jostle.choice.bench import Bench
-from jostle.choice.scale import finite, scale_of
+from jostle.choice.scale import UtilityScale, finite, scale_of
 from jostle.choice.table import Run, RunTable, Setting
 from jostle.choice.workers import Progress, run_all
 from jostle.diagnostics import refuse
@@ -28,6 +28,14 @@ between 100,000 and a million rows."""
 REPEATS = 6
 """Runs of every option on every instance: with three, the least of many noisy means is often not the best option's."""
 
+RUNS = 144
+"""Runs of every option on all instances together, where these are many: what is learned are means over them, so that more
+instances take fewer runs of each, and two at least (`docs/experiments/choice.md`, what training costs)."""
+
+LESS = 16
+"""Instances at which options run with less of epsilon too. What that costs an option is its mean over these, at every
+instance: the cost of a tenth is far below what three runs of one instance tell."""
+
 FIRST = 3
 BEHIND = 3.0
 """After `FIRST` runs an option whose score is behind the leader's by more than `BEHIND` standard errors of their paired
@@ -36,6 +44,7 @@ SMALL = 0.005
 """After a look at no more than this share of epsilon an error is taken to be larger by 1 / (1 − share), as noise is:
 runs would tell that from chance only if there were many thousands."""
 DRAWS = 3
+GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 def epsilon_grid(epsilon: float) -> tuple[float, ...]:
@@ -62,6 +71,7 @@ def train(
     draws: int = DRAWS,
     workers: int | None = None,
     epsilons: tuple[float, ...] = (),
+    thorough: bool = False,
 ) -> RunTable:
     """The table of runs for calls with about `epsilon`, or for the amounts `epsilons`; None: on public data, everything
     exact.
@@ -70,6 +80,8 @@ def train(
     and `FIRST` times with 1 − share of it (1 − 0.1 where shares compete; others are read off between the two), by
     the same seeds; errors after a look at `SMALL` or less are reckoned. `repeats` runs of an option that is with the
     leader are averaged, features are measured `draws` times an instance.
+    Of many instances each has fewer runs (`RUNS`), and few of them run with less of epsilon (`LESS`), unless training is
+    to be `thorough`, as that of what ships is.
     `progress(done, total)` counts instances. `workers`: processes; None lets the amount of work decide.
     """
     settings = settings_of(bench, share, epsilon is None)
@@ -90,13 +102,24 @@ def train(
         rows=bench.database_rows,
     )
     pieces = [(d, scale) for d in range(len(bench.database_names)) for scale in bench.scales(d)]
+    if not thorough:
+        table = replace(table, repeats=min(table.repeats, max(2, math.ceil(RUNS / max(1, len(pieces))))))
+    less = range(len(pieces)) if thorough else spread(len(pieces), LESS)
 
     @on_one_thread
     def piece(number: int) -> list[Run]:
-        return _runs(bench, table, *pieces[number])
+        return _runs(bench, table, *pieces[number], number in less)
 
     runs = [run for group in run_all(piece, len(pieces), progress, workers) for run in group]
-    return replace(table, runs=_finite_runs(runs))
+    return replace(table, runs=_finite_runs(_at_every_level(table, runs)))
+
+
+def spread(count: int, most: int) -> frozenset[int]:
+    """`most` of the numbers 0 … count − 1, all where there are no more: spread evenly, in step with no period.
+
+    They are those whose multiples of the golden ratio have the least fractions.
+    """
+    return frozenset(sorted(range(count), key=lambda number: number * GOLDEN % 1)[:most])
 
 
 def settings_of(bench: Bench, share: float | None, exact: bool) -> tuple[Setting, ...]:
@@ -121,15 +144,15 @@ def seed(*parts: object) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 11
 
 
-def _runs(bench: Bench, table: RunTable, database: int, scale: float) -> list[Run]:
-    """One data set at one scale, at every epsilon of the grid."""
+def _runs(bench: Bench, table: RunTable, database: int, scale: float, less: bool = True) -> list[Run]:
+    """One data set at one scale, at every epsilon of the grid; without `less`, at the whole of it alone."""
     place = (table.key, database, bench.database_names[database], repr(scale))
     instance = bench.instance(database, scale, seed(*place, "instance"))
     runs = []
     amounts: tuple[float | None, ...] = bench.epsilons(database, table.epsilons) if table.epsilons else (None,)
     for epsilon in amounts:
         here = (*place, repr(epsilon))
-        utilities = _utilities(bench, table, instance, epsilon, here)
+        utilities = _utilities(bench, table if less else replace(table, levels=(1.0,)), instance, epsilon, here)
         features = tuple(_feature_samples(bench, table, instance, epsilon, s, here) for s in table.settings)
         runs.append(Run(database, scale, epsilon, utilities, features))
     return runs
@@ -197,6 +220,41 @@ def _feature_samples(
         values = bench.features(instance, amount, seed(*place, "features", setting.share, setting.paid, draw), read)
         samples.append(tuple(finite(values.get(name, 0.0)) for name in table.features))
     return tuple(samples)
+
+
+def _at_every_level(table: RunTable, runs: list[Run]) -> list[Run]:
+    """The runs, where some have the whole of epsilon alone with what less of it costs an option at the others."""
+    short = [run for run in runs if len(run.utilities) < len(table.levels)]
+    if not short:
+        return runs
+    scale = scale_of(u for run in runs for level in run.utilities for u in level if math.isfinite(u))
+    lost = _lost(runs, scale)
+
+    def carried(run: Run) -> Run:
+        levels = tuple(
+            tuple(_lowered(u, gap, scale) for u, gap in zip(run.utilities[0], gaps, strict=True))
+            for gaps in lost
+        )
+        return replace(run, utilities=(*run.utilities, *levels))
+
+    return [carried(run) if len(run.utilities) == 1 else run for run in runs]
+
+
+def _lost(runs: list[Run], scale: UtilityScale) -> list[list[float]]:
+    """For each lower level the mean score that each option loses there, over the runs that have it."""
+    import numpy as np
+
+    levels = [run.utilities for run in runs if len(run.utilities) > 1]
+    scores = np.array([[[scale.score(u) if math.isfinite(u) else math.nan for u in level] for level in one]
+                       for one in levels])  # fmt: skip
+    gaps = scores[:, 1:] - scores[:, :1]
+    known = np.isfinite(gaps)
+    means: list[list[float]] = (np.where(known, gaps, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)).tolist()
+    return means
+
+
+def _lowered(utility: float, gap: float, scale: UtilityScale) -> float:
+    return scale.utility(scale.score(utility) + gap) if math.isfinite(utility) else utility
 
 
 def _times(epsilon: float | None, factor: float) -> float | None:

@@ -7,12 +7,13 @@ import math
 import multiprocessing
 import os
 import time
+from typing import Any
 
 import pytest
 from choice_fakes import CROSSING, SIZES, FakeBench
 
 from jostle.choice.table import RunTable, train_event
-from jostle.choice.training import epsilon_grid, seed, train
+from jostle.choice.training import LESS, REPEATS, RUNS, epsilon_grid, seed, spread, train
 from jostle.diagnostics import Refusal, refuse
 from jostle.source import Source, Span
 
@@ -156,3 +157,41 @@ def test_the_train_event_holds_every_run() -> None:
     assert {frozenset(f["values"]) for f in row["features"]} == {
         frozenset({"size"}), frozenset({"junk"}), frozenset({"size", "junk"}),
     }  # fmt: skip
+
+
+def test_of_many_instances_each_has_fewer_runs_and_few_run_with_less() -> None:
+    """Of 40 instances 16 tell what less of epsilon costs; a thorough training runs every option at every level."""
+    power = {"One": lambda size, epsilon: size / epsilon**2, "Other": lambda size, epsilon: size / epsilon}
+    bench = FakeBench(tuple(float(n) for n in range(1, 41)), power, jitter=0.0)
+    table = train(bench, 1.0, share=0.1, workers=1)
+    assert table.repeats == math.ceil(RUNS / 40) == 4
+    assert sum(what == "answer" and epsilon != 1.0 for what, epsilon in bench.calls) == LESS * 2 * 3
+    for run in table.runs:
+        assert run.utilities[1] == pytest.approx((run.utilities[0][0] / 0.9**2, run.utilities[0][1] / 0.9))
+    bench.calls.clear()
+    assert train(bench, 1.0, share=0.1, workers=1, thorough=True).repeats == REPEATS
+    assert sum(what == "answer" and epsilon != 1.0 for what, epsilon in bench.calls) == 40 * 2 * 3
+    assert train(bench, 1.0, share=0.1, workers=3) == table
+
+
+@pytest.mark.parametrize("count", [1, 7, 16, 17, 48, 108, 1000])
+def test_what_is_spread_is_in_step_with_no_period(count: int) -> None:
+    chosen = spread(count, 16)
+    assert len(chosen) == min(count, 16) and chosen <= set(range(count))
+    for period in (2, 3, 4) if count >= 48 else ():
+        assert {sum(number % period == rest for number in chosen) for rest in range(period)} <= set(range(2, 12))
+
+
+def test_an_option_without_a_value_where_less_was_tried_costs_what_it_did_elsewhere() -> None:
+    class Failing(FakeBench):
+        def answer(self, option: int, instance: Any, epsilon: float | None, seed: int) -> float:
+            value = super().answer(option, instance, epsilon, seed)
+            return math.inf if instance in failing else value
+
+    failing = {float(n) for n in sorted(spread(40, LESS))[:8]}
+    bench = Failing(tuple(float(n) for n in range(40)), {"A": lambda n, e: (n + 1) / e, "B": lambda n, e: 2 * n + 3})
+    table = train(bench, 1.0, share=0.1, workers=1)
+    good = [run for run in table.runs if run.database not in failing]
+    assert len(good) == 32
+    for run in good:
+        assert run.utilities[1] == pytest.approx((run.utilities[0][0] / 0.9, run.utilities[0][1]), rel=0.05)

@@ -7,6 +7,7 @@ tables as arrays (classes, values of the attribute).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -40,15 +41,20 @@ def naive_bayes_model(
     deviation = law_of(tables[0]).deviation if len(tables) else 0.0
     tables = [np.asarray(table, dtype=float) for table in tables]
     prior = class_counts(tables)
-    weights, unsure = {}, {}
+    weights, cells = {}, {}
     for attribute, table in zip(attributes, tables, strict=True):
-        shares = np.maximum(table, 0) + 1.0
         name = str(attribute["name"])
+        shares = cells[name] = np.maximum(table, 0) + 1.0
         weights[name] = (values_of(attribute), weight * np.log(shares / shares.sum(axis=1, keepdims=True)))
-        unsure[name] = weight * _apart(deviation / shares)
+    unsure = partial(_unsure, cells, deviation, weight)
     kind = "naive Bayes" if weight == 1 else f"naive Bayes tempered by {weight:g}"
     return AdditiveClassifier(kind, value_tuple(classes), np.log(np.maximum(prior, 1)), weights, unsure=unsure,
                               bins=bins_of(attributes))  # fmt: skip
+
+
+def _unsure(cells: Mapping[str, Floats], deviation: float, weight: float) -> dict[str, Floats]:
+    """By attribute what `AdditiveClassifier.unsure` says, of cells with noise of this deviation."""
+    return {name: weight * _apart(deviation / shares) for name, shares in cells.items()}
 
 
 def _apart(deviations: Floats) -> Floats:

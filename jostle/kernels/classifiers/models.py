@@ -103,8 +103,8 @@ class AdditiveClassifier(Classifier):
     """Class scores `base` (C,) plus, for each attribute, a column of `weights[name]` (C, values).
 
     `link` turns scores into probabilities: `softmax` where they are logarithms, `share` where they already are
-    shares that may have left [0, 1]. `unsure`, where it is known: the deviation of the noise in each weight less the
-    mean of its value's, (C, values); `bins`: the edges of attributes whose values number bins; both for `told` alone.
+    shares that may have left [0, 1]. `unsure` gives, where it is known, the deviation of the noise in each weight less
+    the mean of its value's, (C, values); `bins`: the edges of attributes whose values number bins; both for `told` alone.
     """
 
     kind: str
@@ -112,7 +112,7 @@ class AdditiveClassifier(Classifier):
     base: Floats
     weights: dict[str, tuple[tuple[Value, ...], Floats]]
     link: str = "softmax"
-    unsure: Mapping[str, Floats] = field(default_factory=dict)
+    unsure: Callable[[], Mapping[str, Floats]] = dict
     bins: Mapping[str, Cuts] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -159,10 +159,10 @@ class AdditiveClassifier(Classifier):
         words = {**_words(self.bins), **words}
         if not self.weights:
             return f"{self.kind}: always {text_of(self.classes[int(np.argmax(self.base))])}"
-        lines, silent = [], []
+        lines, silent, unsure = [], [], self.unsure()
         for name, (values, weights) in self.weights.items():
             away = weights - weights.mean(axis=0)
-            clear = away > CLEAR * self.unsure[name] if name in self.unsure else np.ones(away.shape, dtype=bool)
+            clear = away > CLEAR * unsure[name] if name in unsure else np.ones(away.shape, dtype=bool)
             if not clear.any():
                 silent.append(name)
                 continue

@@ -59,10 +59,15 @@ class JointPlan:
     alone: tuple[tuple[float, ...], ...]
 
     @classmethod
-    def of(cls, workload: JointWorkload, asked: Sequence[Asked], amount: Amount, via: str | None) -> JointPlan:
-        """What an amount buys. Refuses what is too large; from public facts alone, as `wanted`."""
+    def of(
+        cls, workload: JointWorkload, asked: Sequence[Asked], amount: Amount, via: str | None, total: bool = False
+    ) -> JointPlan:  # fmt: skip
+        """What an amount buys; with `total` the least total squared error, whatever single answers have alone.
+
+        Refuses what is too large; from public facts alone, as `wanted`.
+        """
         how = Additive.of(amount, via, workload.table.measures)
-        return cls._with(_Units.of(workload, how), workload, asked, via)
+        return cls._with(_Units.of(workload, how), workload, asked, via, total=total)
 
     @classmethod
     def wanted(cls, workload: JointWorkload, asked: Sequence[Asked], amount: Amount, via: str | None) -> JointPlan:
@@ -86,7 +91,7 @@ class JointPlan:
     @classmethod
     def _with(
         cls, units: _Units, workload: JointWorkload, asked: Sequence[Asked], via: str | None,
-        strategy: Strategy | None = None,
+        strategy: Strategy | None = None, total: bool = False,
     ) -> JointPlan:  # fmt: skip
         import numpy as np
 
@@ -105,7 +110,9 @@ class JointPlan:
             for sums_of, others in zip(workload.selects, alone, strict=True)
         )  # fmt: skip
         if strategy is None:
-            strategy = units.strategy(workload, [query for some in queries for query in some], False)
+            pairs = ((one, query) for one, some in zip(asked, queries, strict=True) for query in some)
+            counted = [replace(query, alone=1 / one.weight) if total else query for one, query in pairs]
+            strategy = units.strategy(workload, counted, False, not total)
         blocks = [Block(units.grids[terms[one.family]], one.levels, one.residual, one.share) for one in strategy.blocks]
         deviations = tuple(
             tuple(
@@ -213,9 +220,9 @@ class _Units:
         """Of the grid of a term, in the units of what is asked."""
         return 2.0 ** -grid_of(self.grids[term])
 
-    def strategy(self, workload: JointWorkload, queries: Sequence[Query], wanted: bool) -> Strategy:
+    def strategy(self, workload: JointWorkload, queries: Sequence[Query], wanted: bool, kept: bool = True) -> Strategy:
         try:
-            return strategy_for(workload.trees, queries, self.how.kind is Gaussian, self.most, wanted)
+            return strategy_for(workload.trees, queries, self.how.kind is Gaussian, self.most, wanted, kept)
         except KernelError as fault:
             raise refuse("DataError", str(fault), help="group more coarsely, or divide the block in two") from None
 

@@ -98,7 +98,13 @@ class Builder(QueryBuilder):
     def jointly(self, word: Token, spend: n.Spend, body: n.Block) -> n.With:
         if spend.amount.unit == "weight":
             _no_wish(spend)
-        return n.With(spend, body, True, span=self._span(word, body))
+        total = "total" in word
+        if total and spend.amount.is_wish:
+            raise refuse(
+                "SyntaxError", "errors are wanted of each answer here, and a least total of all", spend.amount.span,
+                help="write an amount, `jointly for the least total with epsilon 1`, or `jointly with error 25`",
+            )  # fmt: skip
+        return n.With(spend, body, True, total, span=self._span(word, body))
 
     def line(self, colon: Token, stmt: n.Stmt) -> n.Block:
         return n.Block((stmt,), span=self._span(colon, stmt))

@@ -429,11 +429,12 @@ class For(Statement):
 
 @dataclass(frozen=True, slots=True)
 class With(Statement):
-    """`jointly`: the selects of the block are answered together."""
+    """`jointly`: the selects of the block are answered together; `total`: `for the least total` error of all."""
 
     spend: Spend
     body: Block
     jointly: bool = False
+    total: bool = False
 
 
 @dataclass(frozen=True, slots=True)

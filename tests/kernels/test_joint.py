@@ -116,6 +116,21 @@ def test_gaussian_shares_are_the_optimum_in_closed_form() -> None:
     assert sum(strategy.variances(query).sum() for query in queries) == pytest.approx(sum(roots) ** 2)
 
 
+def test_for_the_least_total_no_query_keeps_what_it_has_alone() -> None:
+    """Of two tables of which one is small: all is done for the total, in closed form, and the small one pays."""
+    axes = [flat(2), flat(50)]
+    queries = marginals(axes, [(0,), (1,)], True)
+    kept, least = (strategy_for(axes, queries, True, kept=keeps) for keeps in (True, False))
+    free = strategy_for(axes, [Query(0, one.factors, 1e9) for one in queries], True)
+    totals = [sum(s.variances(query).sum() / query.alone for query in queries) for s in (kept, least, free)]
+    assert totals[1] == pytest.approx(totals[2]) and totals[1] < 0.99 * totals[0]
+    assert least.variances(queries[0]).max() > queries[0].alone >= kept.variances(queries[0]).max() * (1 - 1e-9)
+    laplace = [Query(0, one.factors, 4.0) for one in queries]
+    kept, least = (strategy_for(axes, laplace, False, kept=keeps) for keeps in (True, False))
+    total, other = (sum(s.variances(query).sum() for query in laplace) for s in (least, kept))
+    assert total <= other
+
+
 def test_runs_of_a_number_serve_ranges_better() -> None:
     """All 64 ranges from the start, from cells alone and from runs of 4 and 16 of them."""
     cells = np.arange(64)

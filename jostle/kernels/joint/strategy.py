@@ -8,8 +8,8 @@ residual is the mean of what they say about it, weighted by precision. Their sha
 error, as in OPT_M of McKenna, Miklau, Hay and Machanavajjhala (VLDB 2018).
 
 The total counts each query in units of the variance that it has *alone*, with its part of the amount. A query that
-is worse off together than alone weighs more until it is not. Where errors are wanted, there is no total: the largest
-variance in units of what is wanted is made least (`worst`).
+is worse off together than alone weighs more until it is not, unless the total is all that counts. Where errors are
+wanted, there is no total: the largest variance in units of what is wanted is made least (`worst`).
 """
 
 from __future__ import annotations
@@ -135,10 +135,10 @@ class Strategy:
 
 def strategy_for(
     axes: Sequence[Axis], queries: Sequence[Query], gaussian: bool, most: Sequence[float] | None = None,
-    wanted: bool = False,
+    wanted: bool = False, kept: bool = True,
 ) -> Strategy:  # fmt: skip
     """The strategy for these queries under the noise at hand: of the least total error, or where errors are `wanted`
-    of the least worst one. Raises `KernelError` where they are too many.
+    of the least worst one. Raises `KernelError` where they are too many. `kept`: no query is worse off than alone.
 
     `most` is for each family how large the product of 2b over the axes of residuals may be, b the siblings of a group:
     where it is more, the groups are measured in place of their residuals.
@@ -151,14 +151,17 @@ def strategy_for(
             places.setdefault((query.family, residual), len(places))
     if len(places) > MOST_RESIDUALS:
         raise KernelError("these groups are too many to be answered together")
-    workload = _Workload(queries, places)
+    workload = _Workload(queries, places, kept)
     return _of_residuals(axes, workload, most, wanted) if gaussian else _of_groups(axes, workload, wanted)
 
 
 class _Workload:
     """What every residual's noise adds to the error of every query."""
 
-    def __init__(self, queries: Sequence[Query], places: Mapping[tuple[int, Levels], int]) -> None:
+    def __init__(
+        self, queries: Sequence[Query], places: Mapping[tuple[int, Levels], int], kept: bool = True
+    ) -> None:  # fmt: skip
+        self.kept = kept
         self.residuals = list(places)
         self.tops = [(query.family, query.top) for query in queries]
         self.alone = np.array([query.alone for query in queries])
@@ -208,11 +211,13 @@ class _Workload:
     def balanced(
         self, solve: Callable[[Floats], Floats], variances: Callable[[Floats], Floats], apart: Floats
     ) -> Floats:
-        """The shares that `solve` gives for weights at which no query is worse off than alone.
+        """The shares that `solve` gives for weights at which no query is worse off than alone, if that is to be `kept`.
 
         Where it comes to none, they are mixed with those that measure each query `apart`, which are such.
         """
         weights = self.weights
+        if not self.kept:
+            return solve(self.errors(weights))
         for _ in range(ROUNDS):
             shares = solve(self.errors(weights))
             worst = self.worst(variances(shares))

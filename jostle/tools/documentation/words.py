@@ -58,7 +58,7 @@ _ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("with", "with epsilon e [delta d], with rho r, with 1/4",
      "Opens an allotment, for a query, a call or a block: the most that may be spent there.",
      "charges what is really spent, and never gives it back"),
-    ("jointly", "jointly with epsilon e { … }",
+    ("jointly", "jointly [for the least total] with epsilon e { … }",
      "Answers all selects of a block by one measurement, so that they agree with each other.",
      "charges its amount, whatever stands in it"),
     ("error", "jointly with error e { … }, with error e",

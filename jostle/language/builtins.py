@@ -39,6 +39,7 @@ MODULES = {
     "row_vectors": ("vectors", "prepaid", "noisy_moments", "noisy_sum", "coordinate_scores", "row_score"),
     "graphical": ("noisy_samples", "perturbed_optimum", "distance"),
     "best": ("advisor", "retrained"),
+    "weighted": ("weighted", "shave", "grouped", "joined", "intersect", "concat", "without"),
 }
 """The names that a program has by `use`, by module of the library. Modules of the library know all of them."""
 
@@ -82,13 +83,13 @@ row("vectors_in", "folder", "Reads the arrays of a folder's `.npy` files, by nam
 
 # Transformations of tables ---------------------------------------------------------------------------
 
-row("histogram", "@table, *columns, **named", "Counts rows by columns or expressions: a cube.", Gives.CUBE, ROWS,
-    TRANSFORMS)  # fmt: skip
+row("histogram", "@table: tabular, *columns, **named", "Counts rows by columns or expressions: a cube.", Gives.CUBE,
+    ROWS, TRANSFORMS)  # fmt: skip
 row("partition", "@table: rows, key, *, over = none", "Parts by a public key: pairs of a value and its part.",
     Gives.PARTS, ROWS, TRANSFORMS)  # fmt: skip
-row("where", "@table: rows, condition", "The rows for which a condition holds.", Gives.FILTERED, ROWS, TRANSFORMS)
-row("derive", "@table, **columns", "The table with further columns.", Gives.DERIVED, ROWS, TRANSFORMS)
-row("pick", "@table, *columns", "The table with these columns alone.", Gives.PICKED, ROWS, TRANSFORMS)
+row("where", "@table: filtered, condition", "The rows for which a condition holds.", Gives.FILTERED, ROWS, TRANSFORMS)
+row("derive", "@table: tabular, **columns", "The table with further columns.", Gives.DERIVED, ROWS, TRANSFORMS)
+row("pick", "@table: tabular, *columns", "The table with these columns alone.", Gives.PICKED, ROWS, TRANSFORMS)
 row("columns", "@table", "The columns of a table, to choose among.", Gives.COLUMNS, ROWS, TRANSFORMS)
 row("vectors", "@table: points, *columns, radius, scaled = true, norm = \"l2\", low, high",
     "Rows as vectors of numeric columns, clipped to a norm.", Gives.VECTORS, ROWS, TRANSFORMS)  # fmt: skip
@@ -97,8 +98,23 @@ row("binned", "@table, column, edges", "The table with a numeric column as the n
 row("split_rows", "@table, parts, seed/salt = 0", "Disjoint parts of a table, by a hash of what is protected.",
     Gives.SHARES, HANDLES, TRANSFORMS)  # fmt: skip
 row("explode", "@table, **lists", "A row for each item of a list that is not none.", Gives.EXPLODED, ROWS, TRANSFORMS)
-row("union", "*@parts, weights = none", "All rows of several tables; or the answers of workloads, with weights.",
+row("union", "*@parts, weights = none", "All rows of several tables, or the larger weights of records, or workloads.",
     Gives.UNION, HANDLES, TRANSFORMS)  # fmt: skip
+row("weighted", "@table", "The rows of a table as records of weight 1.", Gives.RECORDS, HANDLES, TRANSFORMS)
+row("shave", "@records: records, step: number, most: number = 100, *, name: text = \"place\"",
+    "Each record as several of a weight `step`, with their places.", Gives.RECORDS, HANDLES, TRANSFORMS)  # fmt: skip
+row("grouped", "@records: records, by, name: text = \"size\", most: number = 1000",
+    "The sizes of groups of records, of their heaviest ones first; a whole group has half its weight.", Gives.RECORDS,
+    HANDLES, TRANSFORMS)  # fmt: skip
+row("joined", "@left: records, @right: records, on, most: number = 1048576",
+    "Pairs of records that are equal in some columns, scaled by what such records weigh.", Gives.RECORDS, HANDLES,
+    TRANSFORMS)  # fmt: skip
+row("intersect", "@left: records, @right: records", "Of each record the smaller of two weights.", Gives.RECORDS,
+    HANDLES, TRANSFORMS)  # fmt: skip
+row("concat", "@left: records, @right: records", "Of each record the sum of two weights.", Gives.RECORDS, HANDLES,
+    TRANSFORMS)  # fmt: skip
+row("without", "@left: records, @right: records", "Of each record what it weighs more on the left.", Gives.RECORDS,
+    HANDLES, TRANSFORMS)  # fmt: skip
 row("limited", "@handle, amount", "The same table or cube under a smaller budget of its own.", Gives.LIMITED, HANDLES,
     TRANSFORMS)  # fmt: skip
 

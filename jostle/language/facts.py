@@ -61,6 +61,7 @@ class Gives(Enum):
     BINNED = "a table in which one column is binned"
     EXPLODED = "a table with more columns, and a row for each of their items"
     UNION = "a table of all rows of several, or a workload"
+    RECORDS = "weighted records"
     LIMITED = "the same table under a smaller budget"
     PARTS = "pairs of a key and a part of a table"
     SHARES = "disjoint parts of a table"

@@ -7,6 +7,7 @@ from typing import Any
 
 from jostle.diagnostics import Diagnostic, Note, Refusal, refuse
 from jostle.privacy.kernel.handles import ColumnHandle, Exposures, Handle, Table, handles_in, join_exposures
+from jostle.privacy.transformations.records import WeightedRecords
 from jostle.run.values import Pending
 from jostle.source import Span
 
@@ -27,14 +28,21 @@ def private_value(handle: Handle, cannot: str) -> Refusal:
             "PrivateValue", f"an answer of this `jointly` block {cannot} inside it",
             help="all answers are there after the block: move this there",
         )  # fmt: skip
-    what = {"Table": "rows", "Vectors": "rows", "Cube": "counts", "ColumnHandle": "a column", "Score": "a score"}.get(
-        type(handle).__name__
-    )
+    what = {
+        "Table": "rows",
+        "Vectors": "rows",
+        "Cube": "counts",
+        "ColumnHandle": "a column",
+        "Score": "a score",
+        "WeightedRecords": "records",
+    }.get(type(handle).__name__)
     notes = (Note(source.span, f"`{source.name}` is private since here"),) if source.span is not None else ()
     measured = "count(*)" if isinstance(handle, (Table, ColumnHandle)) else "sum(values)"
+    way = f"`{{{{ select {measured} from … with epsilon 0.1 }}}}`"
+    if isinstance(handle, WeightedRecords):
+        way = "`laplace(histogram(records, x = a)) with epsilon 0.1`"
     return refuse(
-        "PrivateValue", f"{what or 'this'} of `{source.name}` {cannot}", notes=notes,
-        help=f"measure it: `{{{{ select {measured} from … with epsilon 0.1 }}}}`",
+        "PrivateValue", f"{what or 'this'} of `{source.name}` {cannot}", notes=notes, help=f"measure it: {way}"
     )  # fmt: skip
 
 

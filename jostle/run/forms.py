@@ -13,7 +13,8 @@ from jostle.language.builtins import SOURCES
 from jostle.language.forms import DIMENSIONS
 from jostle.plan.keys import key_values
 from jostle.privacy.kernel.handles import Cube, Handle, Table
-from jostle.privacy.transformations import transform
+from jostle.privacy.transformations import records, transform
+from jostle.privacy.transformations.records import WeightedRecords
 from jostle.run import declare
 from jostle.run.keysets import public_keys
 from jostle.run.qualifiers import Qualifiers
@@ -30,9 +31,12 @@ def _first(interp: Any, node: n.Call, scope: Scope, kinds: tuple[type, ...] = (T
         raise refuse("TypeError", f"`{name}` takes a table first", node.span)
     value = interp.eval(node.args[0], scope)
     if not isinstance(value, kinds):
-        expected = "a table" if kinds == (Table,) else "a table or a cube"
+        expected = "a table or a cube" if Cube in kinds else "a table"
         raise refuse("TypeError", f"`{name}` takes {expected}, not {kind_name(value)}", node.args[0].span)
     return value
+
+
+OF_TABLES = (Table, WeightedRecords)
 
 
 def _compiler(interp: Any, handle: Any, node: n.Call, scope: Scope) -> RowCompiler:
@@ -42,7 +46,7 @@ def _compiler(interp: Any, handle: Any, node: n.Call, scope: Scope) -> RowCompil
 
 @builtin
 def _histogram(interp: Any, node: n.Call, scope: Scope) -> Cube:
-    table = _first(interp, node, scope, (Table,))
+    table = _first(interp, node, scope, OF_TABLES)
     compiler = _compiler(interp, table, node, scope)
     dims: list[tuple[str, Any, Any]] = []
     for expr, column in (pair for arg in node.args[1:] for pair in compiler.columns_at(arg)):
@@ -53,6 +57,8 @@ def _histogram(interp: Any, node: n.Call, scope: Scope) -> Cube:
         raise refuse("TypeError", "a histogram needs a dimension", node.span, help="`histogram(people, x = age)`")
     if len({d[0] for d in dims}) < len(dims):
         raise refuse("NameError", "two dimensions have one name", node.span, help="name them: `x = age, y = sex`")
+    if isinstance(table, WeightedRecords):
+        return records.weight_histogram(table, dims)
     return transform.histogram(table, dims)
 
 
@@ -80,32 +86,36 @@ def _partition(interp: Any, node: n.Call, scope: Scope) -> list[list[Any]]:
 
 @builtin
 def _where(interp: Any, node: n.Call, scope: Scope) -> Handle:
-    handle = _first(interp, node, scope)
+    handle = _first(interp, node, scope, (*OF_TABLES, Cube))
     if len(node.args) != 2 or node.keywords:
         raise refuse("TypeError", "`where` takes a table and a condition", node.span, help="`where(people, age > 40)`")
-    return transform.where(handle, _compiler(interp, handle, node, scope).condition(node.args[1]))
+    condition = _compiler(interp, handle, node, scope).condition(node.args[1])
+    return (
+        records.kept(handle, condition) if isinstance(handle, WeightedRecords) else transform.where(handle, condition)
+    )
 
 
 @builtin
-def _derive(interp: Any, node: n.Call, scope: Scope) -> Table:
-    table = _first(interp, node, scope, (Table,))
+def _derive(interp: Any, node: n.Call, scope: Scope) -> Handle:
+    table = _first(interp, node, scope, OF_TABLES)
     if len(node.args) != 1 or not node.keywords:
         raise refuse(
             "TypeError", "`derive` takes a table and named columns", node.span, help="`derive(t, decade = age / 10)`"
         )
     compiler = _compiler(interp, table, node, scope)
     added = [(k.name, compiler.column_position(k.value, constant=True)[0]) for k in node.keywords]
-    return transform.derive(table, added)
+    return records.derived(table, added) if isinstance(table, WeightedRecords) else transform.derive(table, added)
 
 
 @builtin
-def _pick(interp: Any, node: n.Call, scope: Scope) -> Table:
-    table = _first(interp, node, scope, (Table,))
+def _pick(interp: Any, node: n.Call, scope: Scope) -> Handle:
+    table = _first(interp, node, scope, OF_TABLES)
     compiler = _compiler(interp, table, node, scope)
     names = [name for arg in node.args[1:] for _, name in compiler.columns_at(arg)]
     if not names or None in names or node.keywords:
         raise refuse("TypeError", "`pick` takes a table and columns of it", node.span, help="`pick(people, age, sex)`")
-    return transform.pick(table, [name for name in names if name is not None])
+    picked = [name for name in names if name is not None]
+    return records.picked(table, picked) if isinstance(table, WeightedRecords) else transform.pick(table, picked)
 
 
 @builtin

@@ -10,6 +10,7 @@ from jostle.run import (  # noqa: F401 (they enter what they implement)
     measured,
     pictures,
     publictables,
+    records,
     rowfunctions,
     rowsums,
     sampled,

@@ -8,7 +8,9 @@ from jostle.diagnostics import Refusal, refuse
 from jostle.plan.plan import Constant, RowExpr
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.transformations.flatmap import explode
+from jostle.privacy.transformations.records import WeightedRecords
 from jostle.privacy.transformations.union import union
+from jostle.run.records import larger_weights
 from jostle.run.registry import builtin
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Scope
@@ -21,6 +23,8 @@ from jostle.syntax import nodes as n
 def _union(*parts: Any, weights: Any = None) -> Any:
     """`union(a, b)`: all rows of the tables. `union([v, w], [2, 1])`: the answers of the workloads."""
     listed = list(parts[0]) if parts and is_sequence(parts[0]) else list(parts)
+    if any(isinstance(part, WeightedRecords) for part in listed):
+        return larger_weights(listed, weights)
     if not any(isinstance(part, Table) for part in listed):
         if len(parts) > 2 or (len(parts) == 2 and weights is not None):
             raise refuse("TypeError", "`union` takes tables, or a list of workloads and perhaps their weights",

@@ -18,6 +18,7 @@ from jostle.formulas import DOUBT, DOUBTFUL
 from jostle.plan.domains import Open
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Handle, Table, Vectors
 from jostle.privacy.scores.rule import Score
+from jostle.privacy.transformations.records import WeightedRecords
 from jostle.run.columns import column_of
 from jostle.run.periods import Period
 from jostle.syntax.nodes import Block, Expr
@@ -300,6 +301,8 @@ def kind_name(value: Any) -> str:
             return "a private cube of counts" if value.private else "a cube of counts"
         case ColumnHandle():
             return "a column"
+        case WeightedRecords():
+            return "private weighted records" if value.private else "weighted records"
         case Vectors():
             return "private vectors" if value.private else "vectors"
         case Score():
@@ -382,6 +385,8 @@ def _show(value: Any, depth: int) -> str:
         return "[" + _items(value, depth) + "]"
     if isinstance(value, Table):
         return "table(" + ", ".join(value.domains) + ")"
+    if isinstance(value, WeightedRecords):
+        return "weighted(" + ", ".join(value.domains) + ")"
     if isinstance(value, Cube):
         return "counts(" + " × ".join(str(s) for s in value.shape) + ")"
     if isinstance(value, ColumnHandle):

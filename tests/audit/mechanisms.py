@@ -235,6 +235,7 @@ def fields() -> list[Case]:
 
 def cases() -> list[Case]:
     from graphs import graphs
+    from weights import weights
 
     found = [
         on_counts("laplace, sum(values)", 1, TOTAL, ZEROS, ONE),
@@ -331,6 +332,7 @@ def cases() -> list[Case]:
         *elastic(),
         *selections(),
         *refinements(),
+        *weights(),
         *rounds_of_em(),
         *fields(),
         *graphs(),

@@ -10,6 +10,7 @@ from harness import Case, Pair
 from holes import holes
 from refinements import broken_refinements
 from sparse import broken_sparse_vectors
+from weights import broken_weights
 
 Sampler = Callable[[np.ndarray, int, np.random.Generator], np.ndarray]
 
@@ -152,5 +153,6 @@ def specimens() -> list[Case]:
         *broken_elastic(),
         *broken_sparse_vectors(),
         *broken_refinements(),
+        *broken_weights(),
         *holes(),
     ]

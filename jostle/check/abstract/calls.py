@@ -9,7 +9,7 @@ from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, assert_never
 
 from jostle.accounting.amounts import QUANTA
-from jostle.check.abstract import kinds, numbers, rows
+from jostle.check.abstract import kinds, numbers, records, rows
 from jostle.check.abstract.declarations import keys_of
 from jostle.check.abstract.joins import join, join_all, uniform, walked
 from jostle.check.abstract.values import (
@@ -193,6 +193,8 @@ def _result(w: Interpreter, call: Arguments, node: n.Expr) -> Any:
             return _binned_handle(call.exposed)
         case Gives.UNION:
             return _union_handle(call.args)
+        case Gives.RECORDS:
+            return records.of_call(call.row.name, [*call.args, *call.keywords.values()], call.named("name", None))
         case Gives.LIMITED:
             return _limited_handle(w, call.exposed, call.named("amount"))
         case Gives.CHOICE:
@@ -272,6 +274,8 @@ def _union_handle(args: Sequence[Any]) -> Any:
     """Of tables one that reads them all; of workloads, which are public, nothing that could charge."""
     parts = args[0] if args and isinstance(args[0], list) else args
     tables = [part for part in parts if isinstance(part, Handle)]
+    if any(table.kind == "records" for table in tables):
+        return records.of_call("union", parts, None)
     if len(tables) < len(parts) or not tables:
         reached = reached_sources(*args)
         if reached.open or not reached.exposures:

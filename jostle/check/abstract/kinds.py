@@ -170,10 +170,10 @@ def of_call(value: Any) -> Diagnostic | None:
 # Arguments ---------------------------------------------------------------------------------------
 
 _MANY = frozenset({LIST, SET, RANGE, GROUPED})
-TABLE, CUBE, VECTORS, COLUMN, SCORE, WORKLOAD = (
-    "a table", "a cube of counts", "vectors", "a column", "a score", "a workload"
+TABLE, RECORDS, CUBE, VECTORS, COLUMN, SCORE, WORKLOAD = (
+    "a table", "weighted records", "a cube of counts", "vectors", "a column", "a score", "a workload"
 )  # fmt: skip
-_HANDLES = {"table": TABLE, "cube": CUBE, "vectors": VECTORS, "column": COLUMN, "score": SCORE}
+_HANDLES = {"table": TABLE, "records": RECORDS, "cube": CUBE, "vectors": VECTORS, "column": COLUMN, "score": SCORE}
 A_WORKLOAD = Kind(WORKLOAD)
 
 
@@ -186,6 +186,9 @@ def shape_of(value: Any) -> str | None:
 
 TAKEN = {
     "table": frozenset({TABLE}),
+    "tabular": frozenset({TABLE, RECORDS}),
+    "filtered": frozenset({TABLE, RECORDS, CUBE, VECTORS}),
+    "records": frozenset({RECORDS}),
     "cube": frozenset({CUBE}),
     "rows": frozenset({TABLE, CUBE, VECTORS}),
     "queries": frozenset({WORKLOAD}),
@@ -208,6 +211,7 @@ WORDS = {
     "number": "a number", "text": "a text", "numbers": "a list of numbers", "each": "a number or a list of numbers",
     "items": "a list", "sized": "a list or a text", "measured": "private counts or scores",
     "table": "a table", "cube": "a cube of counts", "rows": "a table or a cube",
+    "tabular": "a table", "filtered": "a table or a cube", "records": "weighted records",
     "points": "a table, or a list of points", "queries": "a workload",
     "shape": "a cube of counts", "strategy": "a strategy of the library",
     **dict.fromkeys(("number column", "column of values", "column"), "the name of a column"),
@@ -216,7 +220,9 @@ COLUMNS = ("number column", "column of values", "column")
 """The words for the name of a column of the table that stands first, or a list of such names; the narrowest first."""
 
 
-OF_DATA = frozenset({"table", "cube", "rows", "points", "queries", "shape", "strategy", "measured"})
+OF_DATA = frozenset({
+    "table", "tabular", "filtered", "records", "cube", "rows", "points", "queries", "shape", "strategy", "measured"
+})  # fmt: skip
 """The words of a signature that tell tables, cubes and workloads apart."""
 
 
@@ -227,16 +233,19 @@ def of_argument(name: str, takes: str, value: Any, span: Span) -> Diagnostic | N
         return None
     if kind not in TAKEN[takes]:
         it = span.text
+        of_groups = f"those groups: `[r for r in {it} if r.n > 10]`, or `having n > 10` in the query"
         ways = {
             ("text", NUMBER): f"write `{name}(str({it}))`",
             ("text", LIST): f"write `len({it})`" if name == "length" else f"write `[{name}(x) for x in {it}]`",
             ("numbers", NUMBER): f"write `{name}([{it}])`", ("sized", NUMBER): f"its digits are `{name}(str({it}))`",
+            ("records", TABLE): f"make them of a table: `weighted({it})`",
+            ("table", RECORDS): f"that is for tables: `histogram({it}, x = a)` adds up weights",
             ("cube", TABLE): f"write `histogram({it}, x = age)` of one of its columns",
             ("measured", TABLE): f"write `size({it})` for all rows, `histogram({it}, x = age)` for those of each value",
             ("strategy", NUMBER): f"the amount comes after the call: `{name}(…) with epsilon {it}`",
             ("queries", CUBE): f"write `prefixes({it})`", ("shape", TABLE): f"write `histogram({it}, x = age)`",
             ("queries", TABLE): "write `prefixes(cells)` of a histogram `cells`",
-            ("rows", GROUPED): f"those groups: `[r for r in {it} if r.n > 10]`, or `having n > 10` in the query",
+            **dict.fromkeys((("rows", GROUPED), ("filtered", GROUPED)), of_groups),
             ("each", TEXT): f"write `{name}(number({it}))`", ("number", TEXT): f"write `number({it})`",
         }  # fmt: skip
         return fault(f"`{name}` takes {WORDS[takes]}, not {kind}", ways.get((takes, kind), ""))

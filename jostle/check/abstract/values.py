@@ -93,7 +93,7 @@ class Handle:
     `trail` says how a private value came from its declaration; only handles that have one are followed for labels.
     """
 
-    kind: str  # "table" | "cube" | "vectors" | "column" | "score"
+    kind: str  # "table" | "records" | "cube" | "vectors" | "column" | "score"
     exposures: tuple[Exposure, ...]
     schema: dict[str, Any] | None = None
     origin: Hashable | None = None

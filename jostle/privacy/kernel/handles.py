@@ -19,6 +19,7 @@ from jostle.accounting.units import ANY_ROWS, BOUNDS, Unit
 from jostle.diagnostics import refuse
 from jostle.plan.domains import Domain, Integer
 from jostle.plan.plan import WEIGHT_BITS, Key, Plan, RowExpr, Summands
+from jostle.plan.records import CELL_BITS, Weights
 
 if TYPE_CHECKING:
     from jostle.privacy.kernel.kernel import Allotment
@@ -176,7 +177,7 @@ class Restricted:
     condition: RowExpr
 
 
-Cells = Counted | Tallied | Restricted
+Cells = Counted | Tallied | Weights | Restricted
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -195,7 +196,10 @@ class Cube(Handle):
     @property
     def bits(self) -> int:
         """Cells are whole multiples of 2^-bits: sums of weights, where rows have them."""
-        return WEIGHT_BITS if self.weighted else 0
+        cells = self.cells
+        while isinstance(cells, Restricted):
+            cells = cells.base
+        return CELL_BITS if isinstance(cells, Weights) else WEIGHT_BITS if self.weighted else 0
 
     @property
     def size(self) -> int:

@@ -12,7 +12,9 @@ from weakref import WeakKeyDictionary
 from jostle.diagnostics import refuse
 from jostle.engine.lru import LruCache
 from jostle.engine.parts import Parts
+from jostle.engine.records.weights import sums_of
 from jostle.plan.plan import Apply, Column, Count, Key, Plan, RowExpr, Term
+from jostle.plan.records import Weights
 from jostle.privacy.kernel.handles import VALUES, Cells, Counted, Cube, Exposures, Restricted, Tallied
 
 if TYPE_CHECKING:
@@ -84,7 +86,10 @@ class Vault:
             return np.where(holds.astype(bool) & valid, self._cells(cells.base, cube), 0)
         counts = self._kept.get(cells)
         if counts is None:
-            (sums,) = self.group(cells.plan, cells.keys, (Count(weighted=cube.weighted),))
+            if isinstance(cells, Weights):
+                sums = sums_of(self._engine, cells)
+            else:
+                (sums,) = self.group(cells.plan, cells.keys, (Count(weighted=cube.weighted),))
             fits = sums if sums.dtype != object else np.minimum(sums, 2**62)
             shaped = np.asarray(fits, dtype=np.int64).reshape(cube.shape)
             counts = self._kept.put(cells, shaped, shaped.nbytes)

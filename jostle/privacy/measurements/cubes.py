@@ -124,7 +124,7 @@ class CubeSelect(Measurement["NDArray[np.int64]", Answer]):
         keys = key_columns([list(k.values) for k in self.request.keys])
         sums = self.request.integers(exact)
         if noise is None or how is None:
-            return Release(Answer(keys, [[float(v) for v in column] for column in sums]))
+            return Release(Answer(keys, [[math.ldexp(float(v), -cube.bits) for v in column] for column in sums]))
         stability = weighted_stability_of(cube)
         reach = stability << cube.bits
         law = how.law(reach, reach).times(2.0**-cube.bits)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from jostle.diagnostics import refuse
 from jostle.plan.plan import WEIGHT_BITS, Count
+from jostle.plan.records import CELL_BITS
 from jostle.privacy.kernel.handles import Cube, Handle, Table, Vectors
 from jostle.privacy.rows.folds import RowsOf
 from jostle.privacy.scores.rule import Rule, Score
@@ -51,8 +52,8 @@ class CellScore(Rule):
     bits: int = 0
 
     def __call__(self, value: Cube) -> Score:
-        sensitivity = self.sensitivity << value.bits
-        return Score(value.exposures, self, value, sensitivity, self.monotone, self.bits + value.bits)
+        sensitivity, monotone = self.sensitivity << value.bits, self.monotone and _adds_alone(value)
+        return Score(value.exposures, self, value, sensitivity, monotone, self.bits + value.bits)
 
     def exact(self, reader: Reader, score: Score) -> list[int]:
         return [self.compute(reader.units(cube_of(score)))]
@@ -67,8 +68,8 @@ class Size(Rule):
             return Score(value.exposures, self, value, 1, True)
         if not isinstance(value, Table | Cube):
             raise refuse("TypeError", "`size` takes a table, a cube of counts or vectors")
-        bits = WEIGHT_BITS if value.weighted else 0
-        return Score(value.exposures, self, value, 1 << bits, True, bits)
+        bits = value.bits if isinstance(value, Cube) else WEIGHT_BITS if value.weighted else 0
+        return Score(value.exposures, self, value, 1 << bits, _adds_alone(value), bits)
 
     def exact(self, reader: Reader, score: Score) -> list[int]:
         if isinstance(score.base, Vectors):
@@ -77,6 +78,11 @@ class Size(Rule):
             (count,) = reader.group(score.base.plan, (), (Count(weighted=score.base.weighted),))
             return [int(count)]
         return [int(reader.units(cube_of(score)).sum())]
+
+
+def _adds_alone(value: Handle) -> bool:
+    """Whether a row that comes takes nothing away; of weighted records (`plan.records`) it may take weight."""
+    return not (isinstance(value, Cube) and value.bits == CELL_BITS)
 
 
 def cube_of(score: Score) -> Cube:

@@ -1,0 +1,192 @@
+"""Weighted records: handles whose stability is a weight, and stays what it is however often rows are joined.
+
+A handle's `weight` is how far its weights can move, in all, when one protected unit changes: Σ|A(x) − A'(x)| in units
+of a row. `weighted` gives every row of a table the weight 1, so that it is the number of rows that can change. Each
+transformation of one collection leaves it as it is, and one of two collections adds theirs up. The arguments, for the
+whole numbers that the engine works with (`plan.records`), are in docs/privacy/weighted.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from jostle.diagnostics import did_you_mean, refuse
+from jostle.plan.domains import Domain, Integer
+from jostle.plan.keys import key_of, open_keys
+from jostle.plan.kinds import domain_kind, kind_of
+from jostle.plan.plan import Column, RowExpr
+from jostle.plan.records import Combined, Joined, Kept, Mapped, Records, Rows, Shaved, Sized, Weights, bits_of
+from jostle.plan.schemas import derived_domain, united_schema
+from jostle.privacy.kernel.handles import Cube, Exposures, Handle, Table, join_exposures
+
+MOST_BITS = 4096
+MOST_CELLS = 2**18
+MOST_PARTS = 10_000
+MOST_HEIGHT = 40
+KINDS = ("number", "text", "boolean")
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedRecords(Handle):
+    """Records with weights: a plan, and what is publicly known of their columns."""
+
+    plan: Records
+    schema: tuple[tuple[str, Domain], ...]
+
+    @cached_property
+    def domains(self) -> Mapping[str, Domain]:
+        return dict(self.schema)
+
+
+def weighted(table: Table) -> WeightedRecords:
+    """The rows of a table, each of weight 1; of k rows that can change, k is the weight that can."""
+    if table.weighted:
+        raise refuse(
+            "TypeError", "rows that have weights cannot be given new ones", help="declare the source without `weighted`"
+        )
+    if not table.schema:
+        raise refuse("TypeError", "a table without columns has no records")
+    for name, domain in table.schema:
+        if domain_kind(domain) not in KINDS:
+            raise refuse(
+                "TypeError", f"records have numbers, texts and truths, and `{name}` is a {domain_kind(domain)}",
+                help=f"leave it out with `pick`, or take a number of it: `derive(t, {name} = year({name}))`",
+            )  # fmt: skip
+    exposures = tuple(replace(e, weight=e.rows, each=None) for e in table.exposures)
+    return WeightedRecords(exposures, Rows(table.plan, table.schema), table.schema)
+
+
+def kept(records: WeightedRecords, condition: RowExpr) -> WeightedRecords:
+    """The records for which the condition is true."""
+    if kind_of(condition, records.domains) != "boolean":
+        raise refuse("TypeError", "a condition must be true or false", help="compare: `where age > 40`")
+    return replace(records, plan=Kept(records.plan, condition))
+
+
+def derived(records: WeightedRecords, columns: Sequence[tuple[str, RowExpr]]) -> WeightedRecords:
+    """Records with columns added or redefined; those of which a column has no value are left out."""
+    exprs: dict[str, RowExpr] = {name: Column(name) for name in records.domains}
+    return mapped(records, {**exprs, **dict(columns)})
+
+
+def picked(records: WeightedRecords, names: Sequence[str]) -> WeightedRecords:
+    """Only the named columns: the weights of records that become equal add up."""
+    for name in names:
+        need_column(records, name)
+    return mapped(records, {name: Column(name) for name in names})
+
+
+def mapped(records: WeightedRecords, columns: Mapping[str, RowExpr]) -> WeightedRecords:
+    schema = []
+    for name, expr in columns.items():
+        kind = kind_of(expr, records.domains)
+        if kind not in KINDS:
+            raise refuse("TypeError", f"records have numbers, texts and truths, and `{name}` would be a {kind}")
+        schema.append((name, derived_domain(expr, records.domains)))
+    return WeightedRecords(records.exposures, Mapped(records.plan, tuple(columns.items())), tuple(schema))
+
+
+def shaved(records: WeightedRecords, step: float, most: int, name: str) -> WeightedRecords:
+    """Each record as several, of `step` each, told apart by their places 0 … `most` − 1 in the column `name`."""
+    if not 2.0**-60 <= step <= 2.0**40:
+        raise refuse("ValueError", "a record is shaved by a weight above 0", help="`shave(records, 0.5)`")
+    if not 1 <= most <= MOST_PARTS:
+        raise refuse("ValueError", f"a record is shaved into 1 to {MOST_PARTS:,} parts", help="`most = 100`")
+    units, whole = step.as_integer_ratio()
+    plan = Shaved(records.plan, _new(records, name), units, whole.bit_length() - 1, most)
+    return _finer(WeightedRecords(records.exposures, plan, (*records.schema, (name, Integer(0, most - 1)))))
+
+
+def grouped(records: WeightedRecords, by: Sequence[str], name: str, most: int) -> WeightedRecords:
+    """For each group of records the sizes of its heaviest ones; of n records of weight 1, n with the weight ½."""
+    for column in by:
+        need_column(records, column)
+    if not by or len(set(by)) < len(by) or name in by:
+        raise refuse("NameError", "the columns of groups and their size have names of their own",
+                     help='`grouped(edges, "a", "degree")`')  # fmt: skip
+    if not 1 <= most <= 2**31:
+        raise refuse("ValueError", "the largest size of a group is 1 or more", help="`most = 100`")
+    schema = (*((column, records.domains[column]) for column in by), (name, Integer(1, most)))
+    return _finer(WeightedRecords(records.exposures, Sized(records.plan, tuple(by), name, most), schema))
+
+
+def joined(left: WeightedRecords, right: WeightedRecords, on: Sequence[str], most: float) -> WeightedRecords:
+    """Pairs that are equal in the columns `on`, scaled by what all records of the key weigh."""
+    for column in on:
+        need_column(left, column)
+        need_column(right, column)
+        kinds = [domain_kind(side.domains[column]) for side in (left, right)]
+        if kinds[0] != kinds[1]:
+            raise refuse("TypeError", f"`{column}` is a {kinds[0]} on one side and a {kinds[1]} on the other")
+    if not on or len(set(on)) < len(on):
+        raise refuse("NameError", "a join names the columns that both sides have", help='`joined(a, b, "key")`')
+    twice = [name for name in right.domains if name in left.domains and name not in on]
+    if twice:
+        raise refuse(
+            "NameError", f"both sides have a column `{twice[0]}`, which is not joined on",
+            help=f"give it another name on one side: `pick(derive(t, other = {twice[0]}), …, other)`",
+        )  # fmt: skip
+    if not 2 <= most <= 2**MOST_HEIGHT:
+        raise refuse("ValueError", f"`most` is a weight from 2 to 2^{MOST_HEIGHT}", help="`most = 1000`")
+    height = (int(-(-most // 1)) - 1).bit_length()
+    more = [(name, domain) for name, domain in right.schema if name not in on]
+    plan = Joined(left.plan, right.plan, tuple(on), height)
+    return _finer(WeightedRecords(_both(left, right), plan, (*left.schema, *more)))
+
+
+def combined(how: str, left: WeightedRecords, right: WeightedRecords) -> WeightedRecords:
+    """`union`, `intersect`, `concat` or `without` of two collections with the same columns."""
+    schema = united_schema([left.domains, right.domains])
+    other = right if tuple(right.domains) == tuple(schema) else picked(right, list(schema))
+    return WeightedRecords(_both(left, right), Combined(how, left.plan, other.plan), tuple(schema.items()))
+
+
+def weight_histogram(records: WeightedRecords, dims: Sequence[tuple[str, RowExpr, Any]]) -> Cube:
+    """The weight of all records for each combination of public keys, as the cells of a cube."""
+    keys = []
+    for name, expr, over in dims:
+        key = key_of(expr, over, records.domains, MOST_CELLS)
+        if key is None:
+            raise open_keys(name)
+        if kind_of(expr, records.domains) not in KINDS:
+            raise refuse("TypeError", f"weights are added up by numbers, texts and truths, not by `{name}`")
+        keys.append(key)
+    shape = tuple(len(key.values) for key in keys)
+    cells = 1
+    for side in shape:
+        cells *= side
+    if cells > MOST_CELLS:
+        raise refuse(
+            "DataError", f"{cells:,} sums of weights are too many", help=f"at most {MOST_CELLS:,}: group more coarsely"
+        )
+    return Cube(records.exposures, Weights(records.plan, tuple(keys)), tuple(name for name, _, _ in dims), shape)
+
+
+def need_column(records: WeightedRecords, name: str) -> None:
+    if name not in records.domains:
+        raise refuse(
+            "NameError", f"no column `{name}`",
+            help=did_you_mean(name, records.domains) or f"the columns are {', '.join(records.domains)}",
+        )  # fmt: skip
+
+
+def _new(records: WeightedRecords, name: str) -> str:
+    if name in records.domains:
+        raise refuse("NameError", f"there is a column `{name}` already", help='name the new one: `"place"`')
+    return name
+
+
+def _both(left: WeightedRecords, right: WeightedRecords) -> Exposures:
+    return join_exposures([left.exposures, right.exposures], [1, 1])
+
+
+def _finer(records: WeightedRecords) -> WeightedRecords:
+    if bits_of(records.plan) > MOST_BITS:
+        raise refuse(
+            "ValueError", f"these weights would need more than {MOST_BITS:,} bits each",
+            help="join fewer times one after the other, or give the joins a smaller `most`",
+        )  # fmt: skip
+    return records

@@ -360,14 +360,12 @@ def _formed(w: Interpreter, row: facts.Builtin, table: Any, node: n.Call, over: 
         case Gives.DERIVED | Gives.EXPLODED:
             one = row.gives is Gives.DERIVED
             result = {k.name: w.calculated(k.value, schema, scope) if one else PUBLIC for k in node.keywords}
-            kind = "records" if table.kind == "records" else "table"
-            return Handle(kind, exposures, {**schema, **result} if schema is not None else None)
+            return Handle(table.kind, exposures, {**schema, **result} if schema is not None else None)
         case Gives.PICKED:
             picked = [_column_name(w, arg, table, scope) for arg in _listed(node.args[1:])]
             certain = [column for column in picked if column is not None]
             whole = schema is not None and len(certain) == len(picked)
-            kind = "records" if table.kind == "records" else "table"
-            return Handle(kind, exposures, {c: schema[c] for c in certain} if schema is not None and whole else None)
+            return Handle(table.kind, exposures, {c: schema[c] for c in certain} if schema is not None and whole else None)
     return TOP  # a form that is not followed
 
 

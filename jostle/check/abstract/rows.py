@@ -364,8 +364,8 @@ def _formed(w: Interpreter, row: facts.Builtin, table: Any, node: n.Call, over: 
         case Gives.PICKED:
             picked = [_column_name(w, arg, table, scope) for arg in _listed(node.args[1:])]
             certain = [column for column in picked if column is not None]
-            whole = schema is not None and len(certain) == len(picked)
-            return Handle(table.kind, exposures, {c: schema[c] for c in certain} if schema is not None and whole else None)
+            kept = {c: schema[c] for c in certain} if schema is not None and len(certain) == len(picked) else None
+            return Handle(table.kind, exposures, kept)
     return TOP  # a form that is not followed
 
 

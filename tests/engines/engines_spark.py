@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from typing import Any
 from jostle.engine.spark.engine import Spark
 
 RUNNING = "JOSTLE_SPARK"
+HONEST = {"SAIL_EXECUTION__COLLECT_STATISTICS": "false"}
+"""How Sail reads files and not what their footers say."""
 QUICK = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.connect.execute.manager.detachedTimeout": "20s",
@@ -35,6 +38,7 @@ def started_sail(port: int = 0) -> tuple[Any, str]:
     """A server in this process, and its URL."""
     from pysail.spark import SparkConnectServer
 
+    os.environ.update(HONEST)
     server = SparkConnectServer(port=port)
     server.start(background=True)
     host, port = server.listening_address
@@ -49,11 +53,19 @@ input()
 """
 
 
-def sail_process() -> tuple[subprocess.Popen[str], str]:
+def sail_process(settings: Mapping[str, str] = HONEST) -> tuple[subprocess.Popen[str], str]:
     """A server in a process of its own, which ends with this one and not by its signals, and its URL."""
     pipe, quiet = subprocess.PIPE, subprocess.DEVNULL
     command = [sys.executable, "-c", _SAIL]
-    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=quiet, text=True, start_new_session=True)
+    process = subprocess.Popen(
+        command,
+        stdin=pipe,
+        stdout=pipe,
+        stderr=quiet,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, **settings},
+    )
     assert process.stdout is not None
     return process, f"sc://127.0.0.1:{int(process.stdout.readline())}"
 

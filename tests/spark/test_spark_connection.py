@@ -20,10 +20,10 @@ LONG = "SELECT count(*) AS a0 FROM range({0}) a, range({0}) b WHERE (a.id + b.id
 
 
 def test_a_server_that_is_not_there_is_asked_again_for_some_seconds(url: str) -> None:
-    from pyspark.sql.connect.client.retries import RetryPolicyState
-
     engine = Spark(url)
     assert engine.fetch("SELECT 1") == [(1,)]
+    from pyspark.sql.connect.client.retries import RetryPolicyState  # which another import came before (`client`)
+
     (policy,) = engine.connection.session.client.get_retry_policies()
     state, waits = RetryPolicyState(policy), []
     while (wait := state.next_attempt()) is not None:

@@ -16,7 +16,7 @@ from jostle.engine.remote import RemoteData
 from jostle.engine.spark.connection import Connection, client
 from jostle.engine.spark.dialect import SPARK
 from jostle.engine.spark.folds import folded, prepare
-from jostle.engine.spark.tables import Frame, cell, exact, listed, located
+from jostle.engine.spark.tables import Frame, cell, check_statistics, exact, hidden, listed, located
 from jostle.engine.sql import relations
 from jostle.engine.sql.server import ServerEngine
 from jostle.engine.sql.stored import Stored
@@ -51,7 +51,10 @@ class Spark(ServerEngine):
         twice = [name for name, _ in fields if sum(name == other for other, _ in fields) > 1]
         if twice:
             raise refuse("DataError", f"{label} has two columns `{twice[0]}`")
-        view = self._view(frame.toDF(*(f"c{i}" for i in range(len(fields)))))
+        named = frame.toDF(*(f"c{i}" for i in range(len(fields))))
+        shown = (f"{hidden(f'c{i}', kind)} AS c{i}" for i, (_, kind) in enumerate(fields))
+        view = self._view(named.selectExpr(*shown))
+        check_statistics(self.connection, view)
         self._watched[view] = [(made, listed(self.connection, made))]
         cells = tuple(cell(f"c{i}", kind) for i, (_, kind) in enumerate(fields))
         numbers = {name: other for i, (name, kind) in enumerate(fields) if (other := exact(f"c{i}", kind)) is not None}

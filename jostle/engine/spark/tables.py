@@ -97,6 +97,39 @@ def _details(rows: list[dict[str, Any]]) -> int:
     return next((i for i, row in enumerate(rows) if str(row["col_name"]).startswith("# Detailed")), len(rows))
 
 
+def hidden(column: str, kind: str) -> str:
+    """The same cells of a column of a type of Spark's, as an expression that no server compares with what a file's
+    footer says, or a table's log.
+
+    These statistics pass over NaN and may be wrong, and a server that goes by them leaves out whole parts of a file: a
+    row would be there or not, as the others are. No cell is what stands behind ELSE, which is NULL where it is asked;
+    but a server that does not know that cannot take the comparison into the branches. It costs nothing that could be
+    measured: an ELSE of no row is not worked out. A CASE of truths is taken apart, so these go through numbers, and
+    doubles have `+ 0e0D` (`cell`).
+    """
+    if kind == "boolean":
+        return f"((CAST({column} AS INT) ^ 0) = 1)"
+    other = next((made for begins, made in _OTHERS.items() if kind.startswith(begins)), None)
+    return f"CASE WHEN {column} IS NOT NULL THEN {column} ELSE {other.format(column)} END" if other else column
+
+
+_OTHERS = {
+    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), "~{0}"), "decimal": "-{0}",
+    **dict.fromkeys(("string", "char", "varchar"), "reverse({0})"), "date": "date_add({0}, 1)",
+    **dict.fromkeys(("timestamp", "timestamp_ntz"), "NULL"),
+}  # fmt: skip
+"""Something else of the type of a column, by how its type's name begins."""
+
+
+def check_statistics(connection: Connection, view: str) -> None:
+    """Refuses a Sail that goes by the statistics of files when it plans: it reads a column as a constant whose least
+    number is the largest, also where NaN stands among its cells. Such a one counts rows without reading a file."""
+    plan = connection.table(f"EXPLAIN SELECT count(*) AS a0 FROM {view}")
+    if any("PlaceholderRowExec" in str(text) for text in plan.columns[0].to_pylist()):
+        message = "this Sail takes numbers from what the footers of files say, which pass over NaN and may be wrong"
+        raise refuse("DataError", message, help="start it with SAIL_EXECUTION__COLLECT_STATISTICS=false")
+
+
 def cell(column: str, kind: str) -> tuple[str, str]:
     """The raw cell of a column of a type of Spark's, and its kind (`sql.cells`)."""
     if kind in ("tinyint", "smallint", "int", "bigint"):

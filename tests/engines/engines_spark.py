@@ -21,6 +21,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from jostle.engine.base import Opened
+from jostle.engine.remote import RemoteData
 from jostle.engine.spark.engine import Spark
 
 RUNNING = "JOSTLE_SPARK"
@@ -114,9 +119,21 @@ def sail_url() -> str:
     return url
 
 
+class Filed(Spark):
+    """An engine that is given an Arrow table as a Parquet file, which the cluster reads."""
+
+    def open(self, origin: Any, *, public: bool, names: tuple[str, ...] = ()) -> Opened:
+        if isinstance(origin, pa.Table):
+            folder = tempfile.mkdtemp(prefix="jostle-table-")
+            atexit.register(shutil.rmtree, folder, ignore_errors=True)
+            pq.write_table(origin, f"{folder}/rows.parquet")
+            origin = RemoteData("spark", (f"{folder}/rows.parquet",))
+        return super().open(origin, public=public, names=names)
+
+
 def sail() -> Spark:
-    return Spark(sail_url())
+    return Filed(sail_url())
 
 
 def apache() -> Spark:
-    return Spark(apache_url())
+    return Filed(apache_url())

@@ -34,6 +34,9 @@ class Bounding:
         # by the order of names, in which the hash has them
         self._cells = [whole_or_text(dialect, *raw.cell(name)) for name in sorted(dict(plan.scan.columns))]
         self._raw_names = {raw.cell(name)[0] for name, _ in plan.scan.columns}
+        owner = raw.cell(plan.by[0])[0] if plan.owners is None and len(plan.by) == 1 else ""
+        whole = any(cell.whole and cell.alias == owner for cell in self._cells)
+        self._owner = owner if whole else "q"  # the column that has `q`, which is not read twice
         self._table: str | None = None
 
     def table(self, source: str, size: int) -> str:
@@ -66,7 +69,7 @@ class Bounding:
 
     def _read(self, rows: str) -> list[Any] | None:
         """Batches of raw cells, of `q`, and of the numbers `x` that the others count as; None where they do not fit."""
-        items = self._raw_names | {"q"}
+        items = self._raw_names | {self._owner}
         others = [(i, cell) for i, cell in enumerate(self._cells) if not self._as_it_is(cell)]
         items |= {f"{counted_as(cell, self._dialect)} AS x{i}" for i, cell in others}
         query = f"SELECT {', '.join(sorted(items))} FROM ({rows}){persons.known(['q'])}"
@@ -86,6 +89,8 @@ class Bounding:
             return hashes_of([bounding.numbers_of(part[name]) for name in numbers], len(part))
 
         table = pa.Table.from_batches(read)
+        if self._owner != "q":
+            table = table.append_column("q", table[self._owner])
         stays = bounding.staying(table, self._most, [*numbers, "q"], hashes, BITS)
         if stays is None:
             return False

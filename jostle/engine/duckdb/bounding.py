@@ -105,7 +105,7 @@ def _bounds(codes: Blocks, digits: Blocks, persons: int, most: int, size: int) -
         all_stay = through <= most
         bound += all_stay
         np.copyto(before, through, where=all_stay)
-    return bound, most - before
+    return bound, np.subtract(most, before, out=before)
 
 
 def _least(keys: Blocks, bits: int, places: Whole, alike: Callable[[Whole], Whole]) -> Blocks | None:
@@ -118,8 +118,10 @@ def _least(keys: Blocks, bits: int, places: Whole, alike: Callable[[Whole], Whol
 
     ordered = np.concatenate(keys)
     ordered.sort()
-    first = np.flatnonzero(np.diff(ordered >> bits, prepend=-1))
-    some = ordered[first] >> bits
+    codes = ordered >> bits
+    first = np.append(0, np.flatnonzero(codes[1:] != codes[:-1]) + 1)  # where the rows of each person begin
+    some = codes[first]
+    del codes  # as large as all keys
     beyond = first + places[some]  # where the first row of a person stands that goes
     last = np.zeros(len(places), dtype=np.int64)
     last[some] = ordered[beyond - 1]
@@ -159,7 +161,8 @@ def _codes(persons: pa.ChunkedArray, parts: list[pa.RecordBatch]) -> tuple[int, 
         encoded = persons.combine_chunks().dictionary_encode()
         return len(encoded.dictionary), np.split(encoded.indices.to_numpy(), np.cumsum([*map(len, parts)])[:-1])
     low, codes = ends["min"], [part["q"].to_numpy() for part in parts]
-    return ends["max"] - low + 1, [some.astype(np.int64) - low for some in codes] if low else codes
+    many = ends["max"] - low + 1  # fewer than 2^31, as rows are
+    return many, [(some.astype(np.int64) - low).astype(np.int32) for some in codes] if low else codes
 
 
 def _alike(cells: pa.Table, rows: Whole) -> Whole:

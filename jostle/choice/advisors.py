@@ -37,12 +37,15 @@ class Advisor:
     """The value of `advisor(…)`: a ChoiceMaker, called with the arguments of `call` after its first.
 
     What a training draws is seeded from `seeds`, which stay while features and models are compared; "": from the key.
+    `steady`: the place of an option and a margin, by which others have to be predicted to be better to be run.
     """
 
     def __init__(
-        self, choice: ChoiceMaker, call: Any, version: int, epsilons: tuple[float, ...], seeds: str, ships: bool
-    ) -> None:
+        self, choice: ChoiceMaker, call: Any, version: int, epsilons: tuple[float, ...], seeds: str, ships: bool,
+        steady: tuple[int, float] | None = None,
+    ) -> None:  # fmt: skip
         self.choice, self.call, self.version, self.epsilons, self.seeds = choice, call, version, epsilons, seeds
+        self.steady = steady
         if ships:
             choice.shipped = self.policy
 
@@ -89,7 +92,7 @@ class Advisor:
 
     def policy(self) -> Policy | None:
         """The policy that ships with the library, if one does for these options, features and model."""
-        return _policy(self.path, self.key)
+        return _policy(self.path, self.key, self.steady)
 
     def train(self, interp: Interpreter, workers: int | None = None, progress: Any = None) -> Policy:
         """Trains the policy anew, for all amounts that it is to serve. All is drawn from `seeds`.
@@ -129,12 +132,16 @@ def _digits(value: Any) -> Any:
 
 
 @cache
-def _policy(path: Path, key: str) -> Policy | None:
-    return read_policy(path, key)
+def _policy(path: Path, key: str, steady: tuple[int, float] | None) -> Policy | None:
+    policy = read_policy(path, key)
+    return policy if policy is None or steady is None else replace(policy, steady=steady)
 
 
 @builtin
-def _advisor(choice: Any, call: Any, *, version: Any = 1.0, epsilons: Any = None, seeds: Any = "") -> Advisor:
+def _advisor(
+    choice: Any, call: Any, *, version: Any = 1.0, epsilons: Any = None, seeds: Any = "", over: Any = None,
+    margin: Any = 0.0,
+) -> Advisor:  # fmt: skip
     _check_choice("advisor", choice)
     if choice.way != FEATURES:
         raise refuse("TypeError", f"an advisor learns, and a choice by {choice.way} does not", help="call the choice")
@@ -146,7 +153,11 @@ def _advisor(choice: Any, call: Any, *, version: Any = 1.0, epsilons: Any = None
     amounts = tuple(map(float, epsilons)) if is_sequence(epsilons) and all(map(is_number, epsilons)) else ()
     if not is_number(version) or (epsilons is not None and not (amounts and min(amounts) > 0)):
         raise refuse("ValueError", "the version of an advisor is a number, and its epsilons are a list of amounts")
-    return Advisor(choice, call, int(version), amounts, str(seeds), True)
+    if over is not None and (over not in choice.option_names or not is_number(margin) or not margin >= 0):
+        raise refuse("ValueError", "`over` is the name of an Option of the choice, and `margin` a number from 0",
+                     help="`over = \"Majority\", margin = 0.03`")  # fmt: skip
+    steady = None if over is None else (choice.option_names.index(over), float(margin))
+    return Advisor(choice, call, int(version), amounts, str(seeds), True, steady)
 
 
 @builtin

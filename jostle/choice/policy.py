@@ -68,7 +68,8 @@ class Policy:
 
     `needs` are the features to hand to `choose`, `columns` those that the model reads, in its order (with the
     public `epsilon`, as log₁₀, where several were trained on). `table` is what it was trained on, `standings` the
-    cross-validation, and `why` a sentence on what decided it.
+    cross-validation, and `why` a sentence on what decided it. `steady`: an option and a margin, where no other is taken
+    that is not predicted to be better by as much; what ships may have one.
     """
 
     name: str
@@ -81,6 +82,7 @@ class Policy:
     standings: tuple[Standing, ...]
     why: str
     predicts: tuple[Predict | None, ...] = field(default=(), compare=False, repr=False)
+    steady: tuple[int, float] | None = field(default=None, compare=False, repr=False)
 
     @property
     def learned(self) -> bool:
@@ -101,6 +103,8 @@ class Policy:
                 if predict is not None:
                     predictions[k] = (finite(predict(values)), 0.0)
         best = max(range(len(options)), key=lambda k: predictions[k][0])
+        if self.steady is not None and predictions[best][0] - predictions[self.steady[0]][0] < self.steady[1]:
+            best = self.steady[0]
         rest = max((u for k, (u, _) in enumerate(predictions) if k != best), default=predictions[best][0])
         paths = {
             o: () if self.own(k) else tuple(self._read(step) for step in self.predictor.path(k, x))

@@ -35,6 +35,7 @@ MODULES = {
     "selection": ("largest", "margin_max", "above_threshold", "above"),
     "gradual": ("refinable", "refine", "sum_of"),
     "classifiers": ("binned", "correct_count", "accuracy", "simulated_tables"),
+    "regressions": ("prediction_error", "simulated_regressions"),
     "trees": ("entropy", "gini", "leaf_counts", "level_sizes", "max_class", "split_rows"),
     "row_vectors": ("vectors", "prepaid", "noisy_moments", "noisy_sum", "coordinate_scores", "row_score"),
     "graphical": ("noisy_samples", "perturbed_optimum", "distance"),
@@ -227,6 +228,10 @@ row("accuracy", "table: any, model, label", "The share of a public table's rows 
     reads=HANDLES)  # fmt: skip
 row("simulated_tables", "count/many, seed = 1, *, rows = none, wide = false",
     "Public synthetic tables to train choices on.", reads=HANDLES)  # fmt: skip
+row("prediction_error", "table, model",
+    "The root mean square of what a regression is off by, over a public table's rows.", reads=HANDLES)  # fmt: skip
+row("simulated_regressions", "count/many, seed = 1, *, rows = none",
+    "Public synthetic tables with a number to predict.", reads=HANDLES)  # fmt: skip
 
 # Numbers ---------------------------------------------------------------------------------------------
 
@@ -305,7 +310,7 @@ row("MkModel", "function", "A function of the training table as a model.", reads
 row("tree", "depth = 3, min_leaf = none, exchange = false", "The model of one regression tree for each option.")
 row("regret_tree", "depth = 3, min_leaf = none, exchange = false", "The model of one tree that is split by regret.")
 row("forest", "depth = 4, min_leaf = none, trees = 15, exchange = false", "The model of many trees for each option.")
-row("advisor", "choice, call, *, version = 1, epsilons = none, seeds = \"\"",
+row("advisor", "choice, call, *, version = 1, epsilons = none, seeds = \"\", over = none, margin = 0",
     "A choice that ships trained, called like a function.", Gives.ADVISOR, HANDLES)  # fmt: skip
 row("retrained", "choice, on", "The same choice, to be trained on other public data.", Gives.ADVISOR, HANDLES)
 row("improved", "choice, *, epsilon = none", "The same choice, its Options valued by formulas from its training runs.",
@@ -329,7 +334,7 @@ TURNED = frozenset({"correct_count", "accuracy", "bootstrap"}) | TURNED_IN_LIBRA
 """Functions whose first two arguments stood the other way round in the version before; kinds tell which is which. Those
 of the library understand no other order."""
 
-SLOW = frozenset({"simulated_tables", "bootstrap", "accounting", "plot", "whole"})
+SLOW = frozenset({"simulated_tables", "simulated_regressions", "bootstrap", "accounting", "plot", "whole"})
 """Functions that may take long, and are not called before a run (`tools.foresight`)."""
 
 EVERYWHERE = tuple(name for name, entry in BUILTINS.items() if not entry.module)

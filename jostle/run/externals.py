@@ -60,6 +60,7 @@ _BY_MODULE = {
     ),
     "mixtures.factors": "factor_model",
     "mixtures.simulated": "simulated_points",
+    "regressions.fits": "cells_model forked_model leaf_model mean_model ridge_model target_seen",
     "statistics.comparison": "group_difference",
     "statistics.effects": "effect_of_scores effect_of_strata effect_scores",
     "statistics.regression": "correlations linear_fit logistic_curvature_matrix logistic_fit logistic_step",

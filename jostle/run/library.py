@@ -11,6 +11,7 @@ from jostle.run import (  # noqa: F401 (they enter what they implement)
     pictures,
     publictables,
     records,
+    regressions,
     rowfunctions,
     rowsums,
     sampled,

@@ -37,6 +37,8 @@ def margin(fields: Mapping[str, Any]) -> str | None:
     second = max(others, key=lambda option: others[option])
     mine, next_best, spread = float(predictions[chosen]), others[second], mapping(fields.get("spread"))
     widths = [float(spread[o]) for o in (chosen, second)] if {chosen, second} <= spread.keys() else [0.0, 0.0]
+    if mine < next_best and not fields.get("errors"):
+        return f"{number(next_best - mine)} less than {second}, which is not enough to leave {chosen}"
     if fields.get("errors") and mine < 0 and next_best < 0:
         times = number(next_best / mine, 3)
         text = f"the error of {second} is " + (f"{times} times as large" if times != "1" else "about as large")

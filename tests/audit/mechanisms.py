@@ -212,6 +212,8 @@ def fields() -> list[Case]:
     weights = "{target: 1, weights: [1.5, 1.5]}"
     any_rows, binary = step.format("logistic_gradient", weights), step.format("ising_gradient", weights)
     pulls = "[[[0, 0], [0, 0]], [[0, 3], [0, 0]]]"
+    products = 'n = noisy_sum(rows, "products", bound = 6, norm = "l1") with epsilon 1'
+    tests = "{columns: [0], at: [0.5], same: [0]}, bound = 0.5"  # of rows within ±1
     signs = step.format("sign_gradient", "{target: 1, values: [2, 2], weights: " + pulls + "}")
     few, more, basic = ["A,7"], ["A,7", "B,4"], "epsilon 1000, delta 0.9 counted by basic"
     wrong = [*SETTLED, "B,4"]
@@ -225,6 +227,8 @@ def fields() -> list[Case]:
         on_rows("sums of an Ising model, Gaussian", 1, FIELD + sums + " delta 0.001", few, more, "rows", basic, 0.001),
         on_rows("tables of pairs, Laplace", 1, FIELD + tables, few, more),
         on_rows("tables of pairs, Gaussian", 1, FIELD + tables + " delta 0.001", few, more, "rows", basic, 0.001),
+        on_rows("sums of products, Laplace", 1, FIELD + products, few, more),
+        on_rows("tests that tell a number apart", 1, FIELD + step.format("told_apart", tests), few, more),
         on_rows("a step of sparse logistic regression", 1, FIELD + any_rows, SETTLED, wrong),
         on_rows("a step of Frank and Wolfe", 1, FIELD + binary, SETTLED, wrong),
         on_rows("the same, public size", 1, FIELD + binary, [*SETTLED, "B,7"], wrong, "rows, public size"),

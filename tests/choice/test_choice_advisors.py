@@ -164,6 +164,14 @@ def test_what_ships_for_other_parts_is_not_used(shipped: Path) -> None:
     assert session()[1].policy() is not None
 
 
+def test_an_option_may_stay_unless_another_is_better_by_a_margin(shipped: Path) -> None:
+    values = {"wide": 8.0, "many": 900.0}
+    for margin, chosen in ((0, "Cells"), (10000, "Even")):
+        text = OWN.replace("epsilons = [0.1, 1])", f'epsilons = [0.1, 1], over = "Even", margin = {margin})')
+        policy = session(text)[1].policy()
+        assert policy is not None and policy.choose(values, 1.0).chosen == chosen
+
+
 def test_a_damaged_policy_is_refused_by_name(shipped: Path) -> None:
     shipped.write_text(shipped.read_text().replace('"share": 0', '"share": 1', 1))
     with pytest.raises(Refusal, match=r"own\.json` is damaged"):
@@ -174,11 +182,14 @@ def test_a_damaged_policy_is_refused_by_name(shipped: Path) -> None:
     ("advisor(3, lambda choice: 1)", "takes a ChoiceMaker, not a number"),
     ("advisor(own, lambda choice: 1)", "takes a ChoiceMaker"),
     ("retrained(3, on = [])", "takes a ChoiceMaker, not a number"),
+    ('advisor(own_parts, lambda choice: 1, over = "Nope")', "`over` is the name of an Option"),
+    ('advisor(own_parts, lambda choice: 1, over = "Even", margin = -1)', "`margin` a number from 0"),
     ("retrained(own, on = [])", "nothing to train on"),
 ])  # fmt: skip
 def test_what_is_no_choice_is_refused(folder: Path, text: str, message: str) -> None:
+    parts = "own_parts = MkChoiceMaker among {Cells, Even} informed by {wide} trained on lessons wrt near\n"
     with pytest.raises(Refusal, match=message):
-        session(OWN + f"x = {text}\n")
+        session(OWN + parts + f"x = {text}\n")
 
 
 # What ships with the library ---------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
     python -m tests.experiments.advisors histograms [--data generated|development|judged|new] [--runs 10] [--every 4]
     python -m tests.experiments.advisors classifiers [--data generated|development|judged] [--runs 2]
+    python -m tests.experiments.advisors regressions [--data generated|judged] [--runs 3]
     python -m tests.experiments.advisors clusters|mixtures [--data generated|development|judged] [--runs 4]
 
 Data are public: `generated` are simulated with another seed than the training's, `development` every second one of the
@@ -36,14 +37,14 @@ from jostle.run.values import Record
 from jostle.source import Source
 from jostle.tools.session import Session
 from tests.experiments import classification_data as tables
-from tests.experiments import dpbench, histogram_data, point_data
+from tests.experiments import dpbench, histogram_data, point_data, regression_data
 from tests.experiments.classification import described
 
 Array = NDArray[np.float64]
 EPSILONS = (0.05, 0.1, 0.5, 1.0, 4.0)
 ADVISORS = {
     "histograms": "best_histogram", "classifiers": "best_classifier", "clusters": "best_clusters",
-    "mixtures": "best_mixture",
+    "mixtures": "best_mixture", "regressions": "best_regression",
 }  # fmt: skip
 SEED = 3
 DRAWS = 5
@@ -179,6 +180,32 @@ def loaded(name: str) -> tuple[tables.Columns, dict[str, list[str]], str]:
     return load(name)
 
 
+# Regressions -----------------------------------------------------------------------------------------
+
+
+def regression_bench(session: Session, advisor: Advisor, data: str, splits: int, many: int) -> ProgramBench:
+    if data == "generated":
+        return bench_of(session, advisor, [f"made = simulated_regressions({many}, {SEED}, rows = 300..20000)"], "made")
+    text = []
+    for i, name in enumerate(regression_data.NAMES):
+        columns, domains, target = regression_data.load(name)
+        said = ", ".join(f'"{c}": {_domain(known)}' for c, known in domains.items())
+        for number in range(i * splits, (i + 1) * splits):
+            for what, rows in zip(("train", "test"), regression_data.split(columns, 100 + number), strict=True):
+                session.bind(f"{what}_{number}", rows)
+                text.append(f'{what}_{number} = bound("{what}_{number}") described by {{{said}}}')
+            text.append(f'd{number} = {{database: train_{number}, test: test_{number}, target: "{target}", '
+                        f'name: "{name} {number - i * splits}"}}')  # fmt: skip
+    return bench_of(session, advisor, text)
+
+
+def _domain(known: regression_data.Domain) -> str:
+    if isinstance(known[0], str):
+        return "{" + ", ".join(f'"{value}"' for value in known) + "}"
+    low, high = (f"{x:.0f}" if known[2] else f"{x:.9f}" for x in known[:2])
+    return f"{low}..{high}"
+
+
 # Rows of numbers -------------------------------------------------------------------------------------
 
 ASKED = (3, 8, 16)
@@ -303,7 +330,8 @@ def main() -> None:
         print(report(f"classifiers, {asked.data}", found, policy, errors=False))
         return
     if asked.family != "histograms":
-        bench = points_bench(session, advisor, asked.data, asked.splits, asked.sets)
+        bench_on = regression_bench if asked.family == "regressions" else points_bench
+        bench = bench_on(session, advisor, asked.data, asked.splits, asked.sets)
         found = list(cells(bench, policy, [[1.0]] * len(bench.database_names), epsilons, asked.runs, asked.every))
         print(report(f"{asked.family}, {asked.data}", found, policy, errors=True))
         return

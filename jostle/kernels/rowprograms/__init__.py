@@ -21,6 +21,7 @@ WEIGHTS: Mapping[str, Callable[..., Weights]] = {
 CONTRIBUTIONS: Mapping[str, Callable[..., Contributions]] = {
     "coordinates": contributions.coordinates, "indicators": contributions.indicators,
     "logistic_gradient": contributions.logistic_gradient, "pair_products": contributions.pair_products,
+    "products": contributions.products, "told_apart": contributions.told_apart,
     "log_density": mixtures.log_density, "cell_shares": shares.cell_shares, "score_shares": shares.score_shares,
 }  # fmt: skip
 GRADIENTS: Mapping[str, Callable[..., FactoredGradient]] = {

@@ -15,6 +15,8 @@ from jostle.privacy.rows.norms import GRID, GRID_BITS
 from jostle.privacy.rows.program import program
 
 SLOPE_BITS = 30
+NEAR = 4
+"""Units that a coordinate may be off by and still be the one that a test asks for."""
 
 
 def coordinates(d: int) -> Contributions:
@@ -68,6 +70,38 @@ def pair_products(d: int) -> Contributions:
     if d > 1:
         parts.append(part(units, first.tolist()) * part(units, second.tolist()))
     return Contributions("pair_products", program([units], concatenate(parts)), 2 * GRID_BITS)
+
+
+def products(d: int) -> Contributions:
+    """1, the row, and the products x_i x_j for i ≤ j in order: what least squares needs. Each within ±1."""
+    units = row(d)
+    first, second = np.triu_indices(d)
+    parts = [
+        constant([GRID * GRID]),
+        shift(units, -GRID_BITS),
+        part(units, first.tolist()) * part(units, second.tolist()),
+    ]
+    return Contributions("products", program([units], concatenate(parts)), 2 * GRID_BITS)
+
+
+def told_apart(d: int, *, columns: Any, at: Any, same: Any, expected: Any = 0.0) -> Contributions:
+    """How far the last coordinate is from what is `expected`, halved, where a test holds, and 0 elsewhere.
+
+    Test i is that coordinate `columns[i]` is `at[i]` or more, or with `same[i]` is it, to a few units of the grid.
+    Shape (tests, n), each within ±1.
+    """
+    places = numbers(columns, (None,), "columns")
+    if (places != np.trunc(places)).any() or places.min() < 0 or places.max() >= d - 1:
+        raise KernelError(f"`columns` are numbers of columns, 0 to {d - 2}")
+    edges = np.rint(numbers(at, places.shape, "at") * GRID)
+    alike = numbers(same, places.shape, "same") != 0
+    middle = float(np.clip(np.rint(float(numbers(expected, (), "expected")) * GRID), -GRID, GRID))
+    units = row(d)
+    here = part(units, places.astype(int).tolist())
+    reached = constant(np.ones(len(edges))) - comparison(here, "<", constant(edges - NEAR * alike))
+    left = (constant(np.ones(len(edges))) - comparison(here, "<", constant(edges + NEAR + 1))) * constant(1.0 * alike)
+    off = part(units, [d - 1]) - constant([middle])
+    return Contributions("told_apart", program([units], (reached - left) * off), GRID_BITS + 1)
 
 
 def indicators(d: int, *, values: Any, pairs: Any = True) -> Contributions:

@@ -42,11 +42,12 @@ KERNELS: dict[str, Callable[[Values, int], dict[str, Any]]] = {
     "logistic_gradient": lambda v, d: {"target": v.whole(0, d - 1), "weights": v.table(d)},
     "logistic_curvature": lambda v, d: {"target": v.whole(0, d - 1), "weights": v.table(d)},
     "pair_products": lambda v, d: {},
+    "products": lambda v, d: {},
     "ising_gradient": lambda v, d: {"target": v.whole(0, d - 1), "weights": v.table(d)},
     "sign_gradient": lambda v, d: _field(v, d),
 }  # fmt: skip
 WEIGHTS = ("one", "responsibilities", "framed", "nearest", "nearest_from", "within", "logistic_curvature")
-CONTRIBUTIONS = ("coordinates", "indicators", "log_density", "logistic_gradient", "pair_products")
+CONTRIBUTIONS = ("coordinates", "indicators", "log_density", "logistic_gradient", "pair_products", "products")
 SLOPES = ("ising_gradient", "sign_gradient")
 
 

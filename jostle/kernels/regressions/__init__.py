@@ -1,0 +1,1 @@
+"""Regressions: what is fitted to released sums to predict a number, and made-up tables to train choices among them."""

@@ -1,0 +1,216 @@
+"""`use regressions`: exact on public rows, what a row gives, what each spends and predicts, and refusals that help."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jostle.kernels.regressions.fits import ridge_model
+from jostle.kernels.regressions.models import Additive, Forked, Levels, Slope, Steps
+from jostle.kernels.regressions.simulated import TARGET, regression_table
+from jostle.kernels.rowprograms import CONTRIBUTIONS
+from jostle.privacy.rows.norms import GRID, clipped
+from jostle.source import Source
+from jostle.tools.session import Result, Session
+
+OPTIONS = ("mean_only", "best_column", "few_columns", "ridge", "regression_tree")
+SCHEMA = '{a: 0.0..10.0, b: 0..4, c: {"p", "q", "r"}, y: 0.0..100.0, note: text}'
+RNG = np.random.default_rng(3)
+A, B, C = RNG.uniform(0, 10, 2500), RNG.integers(0, 5, 2500), RNG.choice(["p", "q", "r"], 2500)
+Y = np.clip(20 + 4 * A + 10 * (C == "q") + RNG.normal(0, 4, 2500), 0, 100)
+ROWS = {"a": A, "b": B, "c": C, "y": Y, "note": ["x"] * 2500}
+
+
+def attempt(program: str, budget: str = "", **rows: Any) -> Result:
+    session = Session()
+    session.bind("t", ROWS | rows)
+    declared = f"protecting rows budget {budget}" if budget else ""
+    text = f'use regressions\n{"private " if budget else ""}whole = bound("t") described by {SCHEMA} {declared}\n'
+    return session.attempt(Source("p.jst", text + "t = pick(whole, a, b, c, y)\n" + program))
+
+
+def off(model: Any) -> float:
+    """The root mean square error on the rows themselves."""
+    return math.sqrt(((model.predict({n: ROWS[n] for n in "abc"}) - Y) ** 2).mean())
+
+
+# Without noise -------------------------------------------------------------------------------------
+
+
+def test_on_public_rows_they_are_least_squares_and_means() -> None:
+    text = "\n".join(f'release {f} = {f}(t, "y") with epsilon 100' for f in OPTIONS)
+    result = attempt(text)
+    assert result.ok, result.diagnostics
+    assert result["mean_only"].base == pytest.approx(Y.mean(), abs=0.2)
+    design = np.column_stack([np.ones(2500), A, B, C == "q", C == "r"])
+    least = Y - design @ np.linalg.lstsq(design, Y, rcond=None)[0]
+    assert off(result["ridge"]) == pytest.approx(math.sqrt((least**2).mean()), rel=0.002)
+    assert off(result["few_columns"]) == pytest.approx(off(result["ridge"]), rel=1e-9)  # there are but three
+    assert result["ridge"].error == pytest.approx(off(result["ridge"]), rel=0.01)
+    assert result["ridge"].adds["a"].rate == pytest.approx(4, rel=0.02)
+    column = result["best_column"]
+    ((name, part),) = column.adds.items()
+    assert name == "a" and column.error == pytest.approx(off(column), rel=0.01)
+    first = Y[np.searchsorted(part.edges, A, side="right") == 5].mean()
+    assert column.base + part.numbers[5] == pytest.approx(first, abs=0.3)
+    assert off(result["regression_tree"]) < 0.75 * Y.std()
+
+
+# What a row gives ----------------------------------------------------------------------------------
+
+
+def test_products_are_what_they_say_and_within_their_bound() -> None:
+    """Rows of m numbers, indicators among them, of which k are not 0, and a target: (k + 2)(k + 3)/2 in all at most,
+    and its root in Euclidean length, so that nothing is clipped, and no two rows are further apart than twice that."""
+    for k, levels in ((1, 0), (2, 3), (4, 9)):
+        numbers = np.sign(RNG.uniform(-1, 1, (k + 1, 64)))  # the corners, where the sum is the largest
+        ones = np.eye(levels)[:, RNG.integers(0, levels, 64)] if levels else np.zeros((0, 64))
+        rows = np.concatenate([numbers[: k - 1 if levels else k], ones, numbers[-1:]])
+        made = CONTRIBUTIONS["products"](len(rows))
+        given = made.program(np.rint(rows * GRID))[0] * 2.0**-made.bits
+        upper = np.triu_indices(len(rows))
+        wanted = np.concatenate([np.ones((1, 64)), rows, rows[upper[0]] * rows[upper[1]]])
+        assert given == pytest.approx(wanted, abs=1e-9)
+        most = (k + 2) * (k + 3) / 2
+        assert np.abs(given).sum(axis=0).max() == most
+        assert (given**2).sum(axis=0).max() == most
+        kept = clipped(given / most, "l1").astype(object)
+        assert (np.abs(kept).sum(axis=0) <= 2**30).all() and kept[0, 0] > 2**30 / most - 2
+
+
+def test_what_is_told_apart_is_what_tests_say_and_within_its_bound() -> None:
+    values = 2 * RNG.integers(0, 7, (1, 300)) / 6 - 1
+    rows = np.concatenate([RNG.uniform(-1, 1, (2, 300)), values, RNG.uniform(-1, 1, (1, 300))])
+    rows[:, 0], rows[:, 1] = 1.0, -1.0
+    at, same = [0.25, -0.5, *(2 * j / 6 - 1 for j in range(7))], [0, 0, *[1] * 7]
+    given = {"columns": [0, 1, *[2] * 7], "at": at, "same": same, "expected": 0.5}
+    made = CONTRIBUTIONS["told_apart"](4, **given)
+    said = made.program(np.trunc(rows * GRID))[0] * 2.0**-made.bits
+    holds = np.stack([rows[0] >= 0.25, rows[1] >= -0.5, *(np.abs(rows[2] - x) < 1e-9 for x in at[2:])])
+    assert said == pytest.approx(holds * (rows[3] - 0.5) / 2, abs=1e-4)
+    assert np.abs(said).max() == 0.75  # which is (1 + |expected|) / 2
+    for wrong in ({"columns": [3, *given["columns"][1:]]}, {"columns": [0.5, *given["columns"][1:]]}, {"at": [0.0]}):
+        with pytest.raises(ValueError):
+            CONTRIBUTIONS["told_apart"](4, **(given | wrong))
+
+
+def test_products_do_not_look_at_the_place_of_a_row() -> None:
+    rows = np.rint(RNG.uniform(-1, 1, (3, 200)) * GRID)
+    tests = {"columns": [0, 1], "at": [0.1, -0.4], "same": [0, 1]}
+    for run in (CONTRIBUTIONS["products"](3).program, CONTRIBUTIONS["told_apart"](3, **tests).program):
+        (whole,) = run(rows)
+        for order in (np.arange(199, -1, -1), np.arange(7, 8)):
+            assert np.array_equal(whole[:, order], run(rows[:, order])[0])
+
+
+# With noise ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("budget", "amount"), [
+    ("epsilon 9", "epsilon 2"), ("rho 4", "rho 1"), ("epsilon 8, delta 1e-5", "epsilon 2 delta 1e-6")
+])  # fmt: skip
+def test_each_spends_its_allotment_and_predicts(budget: str, amount: str) -> None:
+    for option in OPTIONS if budget == "epsilon 9" else ("mean_only", "ridge"):
+        result = attempt(f'release m = {option}(t, "y") with {amount}\nprint(m)', budget)
+        assert result.ok, result.diagnostics
+        name, least = amount.split()[0], float(amount.split()[1])
+        spent = float(result.budget["whole"][name]["spent"])
+        assert (
+            (0.999 if budget == "epsilon 9" else 0.5) * least < spent <= least
+        )  # under a delta they are counted together
+        assert off(result["m"]) < (1.02 if option == "mean_only" else 0.9) * Y.std()
+        json.dumps(result.released_json()["m"])
+
+
+def test_where_all_is_noise_no_error_is_told() -> None:
+    """At ε = 0.001 there are 2500 rows in noise of thousands."""
+    for option in OPTIONS:
+        result = attempt(f'release m = {option}(t, "y") with epsilon 0.001', "epsilon 1")
+        assert result.ok, result.diagnostics
+        found = result["m"].predict({"a": [5.0], "c": ["q"]})
+        assert result["m"].error is None and 0 <= found[0] <= 100
+
+
+def test_a_missing_cell_is_left_out_and_predicts_as_the_mean() -> None:
+    result = attempt('m = ridge(t, "y") with epsilon 9\nrelease n = m.predict({b: 2, c: "p"})', "epsilon 9",
+                     a=[math.nan if i % 2 else x for i, x in enumerate(A)])  # fmt: skip
+    assert result.ok, result.diagnostics
+    assert result["n"] == pytest.approx(Y[C == "p"].mean(), abs=4)
+
+
+# Models --------------------------------------------------------------------------------------------
+
+
+def test_models_predict_by_their_parts() -> None:
+    adds = {
+        "a": Slope(2.0, 5.0, 0.0, 10.0),
+        "b": Steps((1.0, 3.0), (-1.0, 0.0, 1.0)),
+        "c": Levels(("p", "q"), (3.0, -3.0)),
+    }
+    one = Additive("a ridge regression", "y", 0.0, 40.0, 20.0, adds)
+    rows = {"a": [5.0, 12.0, math.nan, 0.0], "b": [0.0, 1.0, 3.0, 2.0], "c": ["p", "q", "z", "q"]}
+    assert one.predict(rows).tolist() == [22.0, 27.0, 21.0, 7.0]
+    assert one.predict({"a": [100.0, -100.0]}).tolist() == [30.0, 10.0]  # as the described bounds have them
+    other = Additive("the mean", "y", 0.0, 40.0, 1.0)
+    fork = Forked("c", "q", True, one, other)
+    assert fork.predict(rows).tolist() == [1.0, 27.0, 1.0, 7.0] and fork.attributes == ("c", "a", "b")
+    assert Forked("a", 5.0, False, one, other).predict(rows).tolist() == [22.0, 27.0, 11.0, 1.0]
+    assert str(fork).splitlines()[:2] == ["y by a tree:", "  c is q: a ridge regression: 20"]
+    assert json.loads(json.dumps(fork.as_json()))["above"]["adds"]["b"]["edges"] == [1, 3]
+
+
+def test_directions_that_are_lost_in_noise_get_nothing() -> None:
+    y = {"name": "y", "low": -1.0, "high": 1.0}
+    seen = {"mean": 0.0, "deviation": 0.5, "low": -1.0, "high": 1.0}
+    terms = [{"name": "a", "centre": 0.0, "scale": 1.0}]
+    sums = [1000.0, 0.0, 0.0, 300.0, 150.0, 250.0]  # of y = x / 2
+    slopes = [ridge_model(sums, noise, y, terms, seen).adds["a"].rate for noise in (0.0, 3.0, 40.0, 300.0)]
+    assert slopes[0] == pytest.approx(0.5, rel=0.01)
+    assert slopes == sorted(slopes, reverse=True) and slopes[-1] == 0
+
+
+# Refusals, and tables to learn from ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("line", "kind", "words"), [
+    ('m = ridge(t, "nope")', "AssertionFailed", "the table has no column nope"),
+    ('m = ridge(t, "c")', "AssertionFailed", "c is no number with a described range"),
+    ('m = ridge(whole, "y")', "AssertionFailed", "note needs a described range, or listed values"),
+    ('m = few_columns(t, "y", 0)', "ValueError", "columns are a whole number from 1 to 20"),
+    ('m = regression_tree(t, "y", 9)', "ValueError", "levels are a whole number from 1 to 8"),
+    ("x = prediction_error(t, 3)", "TypeError", "takes a regression, not a number"),
+    ("x = simulated_regressions(0)", "ValueError", "whole numbers from 1 to 1000"),
+    ("x = simulated_regressions(2, rows = 4..10)", "ValueError", "a range within 5..1000000"),
+])  # fmt: skip
+def test_wrong_arguments_are_refused_before_a_charge(line: str, kind: str, words: str) -> None:
+    result = attempt(f"with epsilon 1 {{\n{line}\n}}", "epsilon 9")
+    assert not result.ok and all(float(b["epsilon"]["spent"]) == 0 for b in result.budget.values())
+    assert result.diagnostics[0].kind == kind and words in result.diagnostics[0].message
+
+
+def test_private_rows_have_no_prediction_error() -> None:
+    result = attempt('m = mean_only(t, "y") with epsilon 1\nx = prediction_error(t, m)', "epsilon 9")
+    assert result.diagnostics[0].kind == "PrivateValue"
+    exact = attempt('m = mean_only(t, "y") with epsilon 1\nrelease x = prediction_error(t, m)')
+    assert exact["x"] == pytest.approx(Y.std(), rel=1e-3)
+    nothing = attempt('m = ridge(t, "y") with epsilon 1\nx = prediction_error(pick(t, a, y), m)')
+    assert nothing.diagnostics[0].kind == "NameError" and "no column" in nothing.diagnostics[0].message
+
+
+def test_simulated_tables_are_the_same_each_time_and_vary() -> None:
+    one, other = (regression_table(5, 3, 100, 300, 50) for _ in range(2))
+    assert all(np.array_equal(one.columns[n], other.columns[n]) for n in one.columns) and one.domains == other.domains
+    for number in range(12):
+        table = regression_table(number, 4, 100, 300, 50)
+        for name, known in table.domains.items():
+            if isinstance(known[0], str):
+                assert set(table.columns[name]) <= set(known)
+            else:
+                assert known[0] <= table.columns[name].min() and table.columns[name].max() <= known[1]
+        assert table.columns[TARGET].std() > 0
+    text = 'release made = len([d for d in simulated_regressions(3, 2, rows = 50..60) if d.target == "y"])'
+    assert attempt(text)["made"] == 3

@@ -19,6 +19,7 @@ half, which is too small by as little. The truth lies between the two.
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -243,7 +244,7 @@ def bench_of(session: Session, advisor: Advisor, text: list[str], made: str = ""
     """The bench of an advisor's options and features over the data sets `d0`, `d1`, … of a program."""
     session.execute(Source("experiment", "\n".join(text) + "\n"))
     known = session.names()
-    many = sum(line.count("\nd") + line.startswith("d") for line in text)
+    many = sum(len(re.findall(r"^d\d+ = ", line, re.MULTILINE)) for line in text)
     data = list(known[made]) if made else [known[f"d{i}"] for i in range(many)]
     parts: ChoiceParts = advisor.choice.parts_on(data)
     return ProgramBench(session._interp, parts)

@@ -120,14 +120,10 @@ class _Growth:
 
     def tree(self) -> Tree:
         groups = [self.y[m] for m in self.members]
+        means = np.array([g.mean(axis=0) for g in groups])
+        spreads = np.array([g.std(axis=0) for g in groups])
+        spreads = np.where(spreads > 1e-12 * np.abs(means), spreads, 0.0)  # what is only rounding is taken for 0
         return Tree(
             tuple(self.feature), tuple(self.threshold), tuple(self.left), tuple(self.right),
-            tuple(tuple(g.mean(axis=0).tolist()) for g in groups), tuple(map(len, groups)),
-            tuple(tuple(_spread(g).tolist()) for g in groups),
+            tuple(map(tuple, means.tolist())), tuple(map(len, groups)), tuple(map(tuple, spreads.tolist())),
         )  # fmt: skip
-
-
-def _spread(y: Array) -> Array:
-    """Standard deviations, with what is only rounding taken for 0."""
-    spread: Array = y.std(axis=0)
-    return np.where(spread > 1e-12 * np.abs(y.mean(axis=0)), spread, 0.0)

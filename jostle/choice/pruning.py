@@ -36,10 +36,12 @@ def _pruned(tree: Tree, x: Array, y: Array, database: Groups, single: int) -> Tr
     at, value = leaves(tree, x), list(tree.value)
     for leaf in np.unique(at):
         best = int(np.argmax(value[leaf]))
+        if best == single:
+            continue
         here = at == leaf
         names, means = _by_database(y[here], database[here])
         gain = means[:, best] - means[:, single]
-        if best != single and len(names) > 1 and gain.mean() <= gain.std(ddof=1) / np.sqrt(len(names)):
+        if len(names) > 1 and gain.mean() <= gain.std(ddof=1) / np.sqrt(len(names)):
             value[leaf] = value[0]
     return replace(tree, value=tuple(value))
 

@@ -28,7 +28,7 @@ between 100,000 and a million rows."""
 REPEATS = 6
 """Runs of every option on every instance: with three, the least of many noisy means is often not the best option's."""
 
-RUNS = 144
+RUNS = 96
 """Runs of every option on all instances together, where these are many: what is learned are means over them, so that more
 instances take fewer runs of each, and two at least (`docs/experiments/choice.md`, what training costs)."""
 

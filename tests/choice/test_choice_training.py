@@ -164,7 +164,7 @@ def test_of_many_instances_each_has_fewer_runs_and_few_run_with_less() -> None:
     power = {"One": lambda size, epsilon: size / epsilon**2, "Other": lambda size, epsilon: size / epsilon}
     bench = FakeBench(tuple(float(n) for n in range(1, 41)), power, jitter=0.0)
     table = train(bench, 1.0, share=0.1, workers=1)
-    assert table.repeats == math.ceil(RUNS / 40) == 4
+    assert table.repeats == math.ceil(RUNS / 40) == 3
     assert sum(what == "answer" and epsilon != 1.0 for what, epsilon in bench.calls) == LESS * 2 * 3
     for run in table.runs:
         assert run.utilities[1] == pytest.approx((run.utilities[0][0] / 0.9**2, run.utilities[0][1] / 0.9))

@@ -187,6 +187,12 @@ def run(blocks: int, drawn: int) -> dict[str, Tally]:
     return tallies
 
 
+def _drawn(tally: Tally) -> str:
+    if not tally.drawn:
+        return "– | –"
+    return f"{tally.least:.2%} at least | {tally.too_little} of {tally.drawn} blocks"
+
+
 def page(tallies: dict[str, Tally], blocks: int) -> str:
     """The part of the page that this writes."""
     names = {"epsilon": "ε (Laplace)", "rho": "ρ (Gaussian)", "delta": "ε and δ (Gaussian)"}
@@ -194,7 +200,7 @@ def page(tallies: dict[str, Tally], blocks: int) -> str:
              "| 1 % less is too little |", "|---|---|---|---|---|---|"]  # fmt: skip
     lines += [
         f"| {names[unit]} | {t.blocks} | {t.inside / t.answers:.2%} of {t.answers:,} | {t.just_inside / t.just:.2%} of "
-        f"{t.just:,} | {t.least:.2%} at least | {t.too_little} of {t.drawn} blocks |"
+        f"{t.just:,} | {_drawn(t)} |"
         for unit, t in tallies.items()
     ]
     return "\n".join(lines)

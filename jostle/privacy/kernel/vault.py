@@ -37,6 +37,7 @@ class Vault:
         self.public: LruCache[tuple[dict[str, Any], NDArray[np.float64]]] = LruCache(PUBLIC)  # of `public_rows`
         self.domains: LruCache[tuple[tuple[str, Domain], ...]] = LruCache(PUBLIC)  # of `with_known_domains`
         self.lines: LruCache[Line] = LruCache(LINES)  # of `candidates`, by cells and grain
+        self.splits: LruCache[int] = LruCache(0)  # exact scores of `scores.splits`, by what is split
         self._arrays: WeakKeyDictionary[Counted, NDArray[np.int64]] = WeakKeyDictionary()
         self._kept: LruCache[NDArray[np.int64]] = LruCache(LIMIT)
 

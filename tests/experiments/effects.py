@@ -3,7 +3,8 @@
     python -m tests.experiments.effects [--runs 2000] [--through 100] [--adult FILE]
 
 Populations have confounding: who is treated and the outcome both depend on the covariates, and so does the effect. Each
-run draws a fresh sample and fresh noise; the truth is the population's effect. The noise is drawn here, with the law
+run draws a fresh sample and fresh noise; the truth is the population's effect, and for matching also that in the strata
+that it keeps. The noise is drawn here, with the law
 that the language's has, and handed to the same functions; `--through` runs ask the language itself. `--adult` is UCI
 Adult.
 """
@@ -49,10 +50,15 @@ class Population:
         return 2 * sum(sides) / math.sqrt(len(self.sizes))
 
     @property
+    def effects(self) -> np.ndarray:
+        """The effect in each stratum."""
+        z = self.score(np.arange(self.strata))
+        return self.expected(z, 1) - self.expected(z, 0)
+
+    @property
     def truth(self) -> float:
         """The mean effect: strata are equally frequent."""
-        z = self.score(np.arange(self.strata))
-        return float((self.expected(z, 1) - self.expected(z, 0)).mean())
+        return float(self.effects.mean())
 
     def sample(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Stratum, arm and outcome of each row."""
@@ -95,7 +101,10 @@ def estimates(p: Population, epsilon: float, rng: np.random.Generator) -> dict[s
     whole = noisy(u, np.zeros_like(cell), 1, 2 * b, rng, False)[0]
     found["weighted"] = effect_of_scores(whole, 2 * b * deviation, "laplace", scores, 0, 1, "")
     plain = Cells(noisy(y, arm, 2, b, rng, p.binary), b * deviation).mean
-    return {k: v.facts for k, v in found.items()} | {"unadjusted": {"effect": float(plain[1] - plain[0])}}
+    facts = {k: dict(v.facts) for k, v in found.items()} | {"unadjusted": {"effect": float(plain[1] - plain[0])}}
+    kept = Cells(sums.reshape(p.strata, 2, -1), b * deviation).clear.all(axis=1)
+    facts["matched"]["own"] = float(p.effects[kept].mean()) if kept.any() else math.nan
+    return facts
 
 
 def summary(runs: Sequence[dict[str, float]], truth: float) -> str:
@@ -105,7 +114,11 @@ def summary(runs: Sequence[dict[str, float]], truth: float) -> str:
     if len(finite) < 20:
         return f"{error:.4f}     –    {100 * len(finite) / len(runs):3.0f} %"
     held = np.mean([r["low"] <= truth <= r["high"] for r in finite])
-    return f"{error:.4f} {100 * held:5.1f} %  {100 * len(finite) / len(runs):3.0f} %"
+    said = f"{error:.4f} {100 * held:5.1f} %  {100 * len(finite) / len(runs):3.0f} %"
+    if "own" not in finite[0]:
+        return said
+    own = np.mean([r["low"] <= r["own"] <= r["high"] for r in finite])
+    return f"{said}  of the strata that are kept {100 * own:5.1f} %"
 
 
 def simulated(runs: int) -> None:

@@ -84,3 +84,18 @@ def test_a_joint_block_is_given_again_free(owned: Place, amount: str) -> None:
     before = Decimal(spent(owned).split()[1])
     other = BLOCK.format("epsilon 0.1").replace("from people }}", "from people where age > 30 }}")
     assert owned.run(other).ok and Decimal(spent(owned).split()[1]) == before + Decimal("0.1")
+
+
+def test_a_smooth_count_is_given_again_with_its_error(place: Place) -> None:
+    place.register("epsilon 3, delta 1e-4")
+    joined = "people as a join people as b on a.age = b.age"
+    program = DATASET + (
+        f"n = {{{{ select count(*) from {joined} with epsilon 1 delta 1e-6 via smooth }}}}\n"
+        f"g = {{{{ select count(*) as n from {joined} groupby sex with epsilon 1 delta 1e-6 via smooth }}}}\n"
+        "release n\nrelease g\nrelease e = error(n)\n"
+    )
+    first, second = place.run(program), place.run(program)
+    assert first.ok and second.ok, second.diagnostics
+    assert first.released_json() == second.released_json() and first.margins() == second.margins()
+    assert spent(place) == "epsilon 2, delta 0.000002"
+    assert not [e for e in second.events if e.kind == "measure"]

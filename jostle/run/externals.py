@@ -31,6 +31,8 @@ _BY_MODULE = {
     "graphical.sgd": "psgd_fit",
     "graphical.synthetic": "chain_cliques joined_tables population random_graph random_model tables_with_noise",
     "graphical.unbin": "model_of_means unbinned_rows",
+    "graphs.degrees": "degrees_of",
+    "graphs.swaps": "fitted_graph graph_facts seeded_graph",
     "histograms.axistree": "axis_tree",
     "histograms.clusters": "ahp_labels group_strategy kd_labels",
     "histograms.cuts": "cut cut_places grain_for segment_labels two_levels",

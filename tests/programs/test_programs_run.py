@@ -282,3 +282,14 @@ def test_dpcomp_draws_its_displays(tmp_path: Path) -> None:
     rows = drawn["error ÷ least error"]["series"]
     assert set(rows) == {"hills", "tail", "steps", "comb", "even"} and all(min(r) == 1 for r in rows.values())
     assert float(result.budget["pretended"]["epsilon"]["spent"]) == pytest.approx(0.6, abs=1e-9)
+
+
+def test_triangles(tmp_path: Path) -> None:
+    """The made-up authors have far more triangles than a random graph, and as heavy ones as were measured; the noise of
+    that weight has the scale 8, and is outside ± 200 once in 10¹⁰ runs."""
+    result = run("triangles.jst", tmp_path)
+    assert result["of_authors"] > 1200 and result["of_club"] < 400
+    assert result["correlations"]["triangles"] is not None and len(result.pictures) == 2
+    assert result.budget == {
+        "authors": {"epsilon": {"total": "5", "spent": "5"}}, "club": {"epsilon": {"total": "10", "spent": "10"}}
+    }  # fmt: skip

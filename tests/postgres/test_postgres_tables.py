@@ -218,12 +218,17 @@ def test_what_is_no_plain_table_is_refused(name: str, execute: Any, url: str) ->
 
 
 def test_columns_that_may_not_be_read_are_none(execute: Any, url: str) -> None:
-    execute("""DROP TABLE IF EXISTS half; CREATE TABLE half (x int, y int, z int GENERATED ALWAYS AS (1 / x) VIRTUAL);
+    calculates = int(execute("SHOW server_version_num")[0][0]) >= 180_000
+    last = "z int GENERATED ALWAYS AS (1 / x) VIRTUAL" if calculates else "z int"
+    execute(f"""DROP TABLE IF EXISTS half; CREATE TABLE half (x int, y int, {last});
         DO $$ BEGIN CREATE ROLE reader LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$;
         GRANT SELECT (x, z) ON half TO reader""")
     engine = Postgres(url.replace("postgres:@", "reader@"))
     half = opened(engine, "half")
-    assert half.columns == ("x",)
+    assert half.columns == (("x",) if calculates else ("x", "z"))
+    if not calculates:
+        engine.close()
+        pytest.skip("no column is calculated when it is read before version 18")
     with pytest.raises(Refusal, match="the column `z` of `half` is calculated when it is read"):
         engine.check(Scan(half.key, (("z", Integer(0, 9)),)))
     engine.close()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import threading
 import time
 from pathlib import Path
@@ -78,6 +81,40 @@ def test_a_connection_that_is_ended_in_the_middle_of_a_query(session: Session, u
     assert "a" not in session.released()
     entry(session, COUNT.replace("a =", "c ="))  # nothing was read before: there is one state still
     assert abs(session.released()["c"] - 20_000) < 100  # noise of scale 1: beyond with a probability below 1e-43
+
+
+def test_a_process_of_the_server_that_dies_in_the_middle_of_a_query(session: Session, server: Any, url: str) -> None:
+    """The server ends all its other processes then, and starts again by itself."""
+    entry(session, DECLARED)
+    locked = threading.Event()
+
+    def end() -> None:
+        with contextlib.suppress(psycopg.OperationalError), psycopg.connect(url) as holder:
+            holder.execute("LOCK TABLE rows IN ACCESS EXCLUSIVE MODE")
+            locked.set()
+            with psycopg.connect(url, autocommit=True) as other:
+                for _ in range(1000):
+                    waiting = other.execute("SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+                    if pid := waiting.fetchone():
+                        os.kill(pid[0], signal.SIGKILL)
+                        return
+                    time.sleep(0.01)
+
+    thread = threading.Thread(target=end, daemon=True)
+    thread.start()
+    locked.wait(10)
+    with pytest.raises(Refusal) as refusal:
+        entry(session, COUNT)
+    thread.join(10)
+    assert [fault.message for fault in refusal.value.diagnostics] == [SAID]
+    assert spent(session) == "1"
+    assert "a" not in session.released()
+    for _ in range(600):  # until the server is there again
+        with contextlib.suppress(psycopg.OperationalError), psycopg.connect(url):
+            break
+        time.sleep(0.1)
+    entry(session, COUNT.replace("a =", "c ="))
+    assert abs(session.released()["c"] - 20_000) < 100
 
 
 def test_a_table_that_takes_the_name_of_another_is_not_read(session: Session, execute: Any) -> None:

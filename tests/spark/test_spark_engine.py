@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from engines_spark import sail_process, sail_url, started_sail
+from engines_spark import sail_process, sail_url, started_apache, started_sail
 
 from jostle.accounting.amounts import QUANTA, Amount
 from jostle.accounting.definitions import Measure
@@ -246,10 +246,10 @@ def test_a_server_that_goes_or_starts_again_is_one_diagnostic_and_the_charge_sta
 
 
 def test_a_server_that_is_killed_while_a_query_runs_is_one_diagnostic(
-    folder: Path, capfd: Any, monkeypatch: Any
+    url: str, folder: Path, capfd: Any, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr("jostle.engine.spark.connection._RETRIES", 1)
-    process, at = sail_process()
+    process, at = sail_process() if url == sail_url() else started_apache()
     session = Session(engine=at)
     declared, _, rest = PROGRAM.format(folder=folder).partition("release high")
     session.execute(Source("a program", declared))

@@ -295,6 +295,18 @@ def test_files_in_a_store_that_the_cluster_does_not_reach_are_refused_before_the
     assert result.budget == {}
 
 
+def test_many_texts_are_listed_in_a_description_and_in_keys_that_are_calculated(spark: Spark) -> None:
+    """Found by seed 91078: Sail does not look up constants of a table in a CASE."""
+    words = tuple(f"w{i:03}" for i in range(300))
+    opened = spark.open({"x": np.array([*words, "other"] * 2, object)}, public=True)
+    listed = Scan(opened.key, (("x", Categories(words)),))
+    assert spark.rows(Filter(listed, Apply("in", (Column("x"), *map(Constant, words[:200]))))) == 400
+    upper = Key(Apply("upper", (Column("x"),)), tuple(word.upper() for word in words[:100]))
+    for scan in (listed, Scan(opened.key, (("x", Open("text")),))):
+        assert spark.group(scan, (Key(Column("x"), words),), (Count(),))[0].tolist() == [2] * 300
+        assert spark.group(scan, (upper,), (Count(),))[0].tolist() == [2] * 100
+
+
 def test_numbers_are_not_read_as_texts_which_the_server_writes_in_its_own_way(spark: Spark) -> None:
     opened = spark.open({"x": np.array([0.5, 1e300])}, public=True)
     for plan in (Scan(opened.key, (("x", Open("text")),)), Bound(Scan(opened.key, (("x", Open("real")),)), ("x",), 1)):

@@ -109,6 +109,7 @@ class Dialect:
     shared: str = "WITH {0} AS MATERIALIZED ({1}) {2}"  # the query {2}, which reads the query {1} as {0}
     groups_cells: bool = False  # whether raw cells are grouped first, and groups cleaned: where rows cost more
     fence: str = ""  # after a subquery: its columns are calculated once, and not again wherever they are mentioned
+    lists: bool = False  # whether a long list of constants is compared as fast as they are looked up in a table
     quantile: str  # of a column of doubles, linear between two: public tables only
 
     operations: Mapping[str, str] = field(default_factory=dict)  # row operations that it spells in its own way
@@ -150,7 +151,7 @@ class Dialect:
     def among(self, value: str, literals: Sequence[str]) -> str:
         """Whether a value is one of several constants, NULL where it is missing. Many are looked up in a table of them:
         a database compares a list with a row one by one."""
-        if len(literals) <= _FEW:
+        if len(literals) <= _FEW or self.lists:
             return f"{value} IN ({', '.join(literals)})"
         return f"{value} IN (SELECT v FROM (VALUES ({'), ('.join(literals)})) AS l(v))"
 

@@ -26,7 +26,21 @@ from jostle.engine.remote import RemoteData
 from jostle.engine.spark.engine import Spark
 from jostle.kernels.rowprograms import WEIGHTS
 from jostle.plan.domains import Categories, Integer, Moments, Open, Real
-from jostle.plan.plan import Apply, Bound, Column, Constant, Count, Filter, FixedSum, Join, Key, Plan, Scan
+from jostle.plan.plan import (
+    Apply,
+    Bound,
+    Column,
+    Constant,
+    Count,
+    Derive,
+    Filter,
+    FixedSum,
+    Join,
+    Key,
+    Plan,
+    Scan,
+    Union,
+)  # fmt: skip
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.ledger.registered import Terms
 from jostle.privacy.rows.folds import AtRows, MomentFold, RowsOf
@@ -305,6 +319,15 @@ def test_many_texts_are_listed_in_a_description_and_in_keys_that_are_calculated(
     for scan in (listed, Scan(opened.key, (("x", Open("text")),))):
         assert spark.group(scan, (Key(Column("x"), words),), (Count(),))[0].tolist() == [2] * 300
         assert spark.group(scan, (upper,), (Count(),))[0].tolist() == [2] * 100
+
+
+def test_public_rows_come_in_order_where_two_columns_of_a_union_are_one(spark: Spark) -> None:
+    """Found by seeds 90560 and 91420: Sail plans no order of such rows."""
+    opened = spark.open({"x": np.array(["b", "a", "b", None], object), "y": np.arange(4.0)}, public=True)
+    scan = Scan(opened.key, (("x", Open("text")), ("y", Real(0.0, 9.0))))
+    twice = Derive(scan, (("x", Column("x")), ("z", Column("x")), ("y", Column("y"))))
+    rows = [("a", "a", 1.0), ("b", "b", 0.0), ("b", "b", 2.0), (None, None, 3.0)]
+    assert spark.records(Union((twice, twice))) == [row for row in rows for _ in range(2)]
 
 
 def test_numbers_are_not_read_as_texts_which_the_server_writes_in_its_own_way(spark: Spark) -> None:

@@ -110,6 +110,7 @@ class Dialect:
     groups_cells: bool = False  # whether raw cells are grouped first, and groups cleaned: where rows cost more
     fence: str = ""  # after a subquery: its columns are calculated once, and not again wherever they are mentioned
     lists: bool = False  # whether a long list of constants is compared as fast as they are looked up in a table
+    orders: bool = True  # whether the rows of any relation may be asked for in order
     quantile: str  # of a column of doubles, linear between two: public tables only
 
     operations: Mapping[str, str] = field(default_factory=dict)  # row operations that it spells in its own way

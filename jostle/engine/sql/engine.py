@@ -172,7 +172,10 @@ class SqlEngine(ABC):
         """The rows of a **public** relation: numbers as doubles, texts, booleans, dates, times, None. In the order of
         their numbers, where they have some, else of their values."""
         relation = self.relation(plan)
-        cells = zip(*self.fetch(relations.records(relation)), strict=True)
+        rows = self.fetch(relations.records(relation))
+        if not relation.numbered and not self.dialect.orders:
+            rows.sort(key=lambda row: [(cell is None, 0 if cell is None else cell) for cell in row])
+        cells = zip(*rows, strict=True)
         kinds = map(domain_kind, relation.schema.values())
         columns = [_shown(list(map(groups.plain, column)), kind) for column, kind in zip(cells, kinds, strict=False)]
         return list(zip(*columns, strict=True))

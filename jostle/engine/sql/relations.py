@@ -453,13 +453,14 @@ def tuples(source: Relation, exprs: tuple[RowExpr, ...]) -> str:
 
 
 def records(source: Relation) -> str:
-    """The rows of a relation in the order of their numbers, else of their values."""
+    """The rows of a relation in the order of their numbers, else of their values, where the database may be asked."""
     names = [physical.alias for physical in source.columns.values()]
     double = source.dialect.as_double
     items = [f"{double(p.alias)} AS {p.alias}" if p.whole else p.alias for p in source.columns.values()]
     order = "n" if source.numbered else ", ".join(f"{name} NULLS LAST" for name in names)
     inner = f"SELECT {', '.join([*items, *['n'] * source.numbered])} FROM {subquery(source.sql)}"
-    return f"SELECT {', '.join(names)} FROM {subquery(inner)} ORDER BY {order}"
+    ordered = f" ORDER BY {order}" if source.numbered or source.dialect.orders else ""
+    return f"SELECT {', '.join(names)} FROM {subquery(inner)}{ordered}"
 
 
 def tally(source: Relation, expr: RowExpr) -> str:

@@ -29,8 +29,8 @@ REPEATS = 6
 """Runs of every option on every instance: with three, the least of many noisy means is often not the best option's."""
 
 RUNS = 96
-"""Runs of every option on all instances together, where these are many: what is learned are means over them, so that more
-instances take fewer runs of each, and two at least (`docs/experiments/choice.md`, what training costs)."""
+"""Runs of every option on all instances together, where these are many: what is learned are means over them, so that
+more instances take fewer runs of each, and two at least (`docs/experiments/choice.md`, what training costs)."""
 
 LESS = 16
 """Instances at which options run with less of epsilon too. What that costs an option is its mean over these, at every
@@ -80,8 +80,8 @@ def train(
     and `FIRST` times with 1 − share of it (1 − 0.1 where shares compete; others are read off between the two), by
     the same seeds; errors after a look at `SMALL` or less are reckoned. `repeats` runs of an option that is with the
     leader are averaged, features are measured `draws` times an instance.
-    Of many instances each has fewer runs (`RUNS`), and few of them run with less of epsilon (`LESS`), unless training is
-    to be `thorough`, as that of what ships is.
+    Of many instances each has fewer runs (`RUNS`), and few of them run with less of epsilon (`LESS`), unless training
+    is to be `thorough`, as that of what ships is.
     `progress(done, total)` counts instances. `workers`: processes; None lets the amount of work decide.
     """
     settings = settings_of(bench, share, epsilon is None)
@@ -232,8 +232,7 @@ def _at_every_level(table: RunTable, runs: list[Run]) -> list[Run]:
 
     def carried(run: Run) -> Run:
         levels = tuple(
-            tuple(_lowered(u, gap, scale) for u, gap in zip(run.utilities[0], gaps, strict=True))
-            for gaps in lost
+            tuple(_lowered(u, gap, scale) for u, gap in zip(run.utilities[0], gaps, strict=True)) for gaps in lost
         )
         return replace(run, utilities=(*run.utilities, *levels))
 

@@ -242,9 +242,10 @@ def _least_amount(how: Additive, via: str | None, table: Table, allowed: float) 
     def fits(number: int) -> bool:
         value = amount(number)
         try:
-            return value >= MOST_AMOUNT or Additive.of(
-                replace(how.amount, value=value), via, table.measures
-            ).law(1.0, 1.0).scale <= wide
+            return (
+                value >= MOST_AMOUNT
+                or Additive.of(replace(how.amount, value=value), via, table.measures).law(1.0, 1.0).scale <= wide
+            )
         except Refusal:  # too little for this noise
             return False
 

@@ -104,7 +104,8 @@ class AdditiveClassifier(Classifier):
 
     `link` turns scores into probabilities: `softmax` where they are logarithms, `share` where they already are
     shares that may have left [0, 1]. `unsure` gives, where it is known, the deviation of the noise in each weight less
-    the mean of its value's, (C, values); `bins`: the edges of attributes whose values number bins; both for `told` alone.
+    the mean of its value's, (C, values); `bins`: the edges of attributes whose values number bins; both for `told`
+    alone.
     """
 
     kind: str

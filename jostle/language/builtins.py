@@ -170,7 +170,7 @@ row("nonzero", "@value: cube", "How many cells hold rows: a score.", Gives.SCORE
 row("largest_cell", "@value: cube", "The largest cell: a score.", Gives.SCORE, HANDLES, SCORES, "peak",
     function="scores.cells:largest_cell")  # fmt: skip
 row("largest_marginal", "@value: cube", "The largest cell of any marginal: a score.", Gives.SCORE, HANDLES, SCORES,
-    "ridge", function="scores.cells:largest_marginal")  # fmt: skip
+    function="scores.cells:largest_marginal")  # fmt: skip
 row("l2", "@value: cube", "The Euclidean norm of the counts: a score.", Gives.SCORE, HANDLES, SCORES,
     function="scores.cells:l2")  # fmt: skip
 row("l1_to_uniform", "@value: cube", "The distance of the counts to uniform ones: a score.", Gives.SCORE, HANDLES,
@@ -230,7 +230,7 @@ row("simulated_tables", "count/many, seed = 1, *, rows = none, wide = false",
     "Public synthetic tables to train choices on.", reads=HANDLES)  # fmt: skip
 row("prediction_error", "table, model",
     "The root mean square of what a regression is off by, over a public table's rows.", reads=HANDLES)  # fmt: skip
-row("simulated_regressions", "count/many, seed = 1, *, rows = none",
+row("simulated_regressions", "count, seed = 1, *, rows = none",
     "Public synthetic tables with a number to predict.", reads=HANDLES)  # fmt: skip
 
 # Numbers ---------------------------------------------------------------------------------------------

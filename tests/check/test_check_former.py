@@ -22,7 +22,7 @@ private t = table("t.csv") described by {v: 0..3, c: {"x", "y"}} protecting rows
 h = histogram(t, v)
 """
 SCORES = {
-    "total": "total(h)", "peak": "peak(h)", "ridge": "ridge(h)", "spread": "spread(h)", "roughness": "roughness(h)",
+    "total": "total(h)", "peak": "peak(h)", "spread": "spread(h)", "roughness": "roughness(h)",
     "rows_right": 'rows_right(majority(t, "c") with epsilon 1, t, "c")',
 }  # fmt: skip
 VECTORS = {"bisections": "bisections(h, [0], [[0, 1]])", "leftover": "leftover(h, [1, 2], [0, 1], [1, 1])"}

@@ -12,6 +12,7 @@ A forked process has the parent's connection in common with it, and what it said
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import os
 import sys
@@ -136,6 +137,7 @@ def _planned(session: Any, query: str) -> Any:
 
 
 _left: list[Any] = []  # what is a parent's, and may not be closed by a forked process, not even when it is collected
+os.register_at_fork(after_in_child=gc.freeze)  # what the parent had not collected stays: a channel would crash here
 
 
 def _stopped(session: Any, kept: list[Any], owner: int) -> None:

@@ -34,18 +34,18 @@ def seeded_graph(degrees: Any, seed: int = 0) -> dict[str, Any]:
 
 
 def fitted_graph(
-    edges: Any, triangles: Any = None, joint: Any = None, scales: Any = (1.0, 1.0), steps: int = 100_000,
+    edges: Any, triangles: Any = None, joint: Any = None, scales: Any = None, steps: int = 100_000,
     power: float = 10_000.0, seed: int = 0,
 ) -> dict[str, Any]:  # fmt: skip
     """The graph to which `steps` swaps from `edges` lead, fitted to the weight of all `triangles` and to the `joint`
-    degrees, (k, k) weights of the degrees 1 to k, each if it is given. `scales` are those of their noise.
+    degrees, (k, k) weights of the degrees 1 to k, each if it is given. `scales` are those of their noise (1).
 
     `edges` (m, 2), how many swaps were `accepted`, and of about a hundred `steps` on the way the numbers of
     `triangles`, their `weights` and the `misfits` E.
     """
     whole_number(steps, 0, MOST_STEPS, "steps")
     pairs = edges_of(edges)
-    wide = np.asarray(scales, dtype=float).ravel()
+    wide = np.ones(2) if scales is None else np.asarray(scales, dtype=float).ravel()
     if wide.shape != (2,) or not np.isfinite(wide).all() or (wide <= 0).any() or not 0 < power < math.inf:
         raise KernelError("a graph is fitted with two scales of noise and a power, all above 0")
     table = None if joint is None else np.asarray(joint, dtype=float)

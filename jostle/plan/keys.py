@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from datetime import date
 from functools import lru_cache
 from typing import Any
@@ -79,6 +80,19 @@ def key_of(expr: RowExpr, over: range | tuple[KeyValue, ...] | None, schema: Sch
         if value_kind(value) != kind:
             raise mixed("`over`", kind, value_kind(value))
     return Key(expr, over)
+
+
+def dimensions(
+    named: Sequence[tuple[str, RowExpr, range | tuple[KeyValue, ...] | None]], schema: Schema, limit: int
+) -> tuple[tuple[Key, ...], tuple[str, ...], tuple[int, ...]]:
+    """The keys of a histogram's dimensions, their names, and how many values each has; refuses an open one."""
+    keys = []
+    for name, expr, over in named:
+        key = key_of(expr, over, schema, limit)
+        if key is None:
+            raise open_keys(name)
+        keys.append(key)
+    return tuple(keys), tuple(name for name, _, _ in named), tuple(len(key.values) for key in keys)
 
 
 @lru_cache(maxsize=2**12)

@@ -8,6 +8,7 @@ whole numbers that the engine works with (`plan.records`), are in docs/privacy/w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,7 +16,7 @@ from typing import Any
 
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.plan.domains import Domain, Integer
-from jostle.plan.keys import key_of, open_keys
+from jostle.plan.keys import dimensions
 from jostle.plan.kinds import domain_kind, kind_of
 from jostle.plan.plan import Column, RowExpr
 from jostle.plan.records import Combined, Joined, Kept, Mapped, Records, Rows, Shaved, Sized, Weights, bits_of
@@ -146,23 +147,16 @@ def combined(how: str, left: WeightedRecords, right: WeightedRecords) -> Weighte
 
 def weight_histogram(records: WeightedRecords, dims: Sequence[tuple[str, RowExpr, Any]]) -> Cube:
     """The weight of all records for each combination of public keys, as the cells of a cube."""
-    keys = []
-    for name, expr, over in dims:
-        key = key_of(expr, over, records.domains, MOST_CELLS)
-        if key is None:
-            raise open_keys(name)
+    keys, names, shape = dimensions(dims, records.domains, MOST_CELLS)
+    for name, expr, _ in dims:
         if kind_of(expr, records.domains) not in KINDS:
             raise refuse("TypeError", f"weights are added up by numbers, texts and truths, not by `{name}`")
-        keys.append(key)
-    shape = tuple(len(key.values) for key in keys)
-    cells = 1
-    for side in shape:
-        cells *= side
+    cells = math.prod(shape)
     if cells > MOST_CELLS:
         raise refuse(
             "DataError", f"{cells:,} sums of weights are too many", help=f"at most {MOST_CELLS:,}: group more coarsely"
         )
-    return Cube(records.exposures, Weights(records.plan, tuple(keys)), tuple(name for name, _, _ in dims), shape)
+    return Cube(records.exposures, Weights(records.plan, keys), names, shape)
 
 
 def need_column(records: WeightedRecords, name: str) -> None:

@@ -12,6 +12,7 @@ column that was redefined. With k the stability of the input:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -20,7 +21,7 @@ from jostle.accounting.amounts import Amount
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.engine.sql.keys import floors
 from jostle.plan.domains import Categories, Integer
-from jostle.plan.keys import MOST_KEYS, holds, key_of, need_unicode, open_keys
+from jostle.plan.keys import MOST_KEYS, dimensions, holds, key_of, need_unicode, open_keys
 from jostle.plan.kinds import kind_of
 from jostle.plan.plan import (
     Apply,
@@ -111,20 +112,11 @@ def rows_where(handle: Table | Cube, column: str, value: Any) -> Table | Cube:
 
 def histogram(table: Table, dims: Sequence[tuple[str, RowExpr, Any]]) -> Cube:
     """Counts of rows over public keys, one dimension an expression."""
-    keys, names = [], []
-    for name, expr, over in dims:
-        key = key_of(expr, over, table.domains, MOST_CELLS)
-        if key is None:
-            raise open_keys(name)
-        keys.append(key)
-        names.append(name)
-    shape = tuple(len(k.values) for k in keys)
-    cells = 1
-    for side in shape:
-        cells *= side
+    keys, names, shape = dimensions(dims, table.domains, MOST_CELLS)
+    cells = math.prod(shape)
     if cells > MOST_CELLS:
         raise too_large(cells)
-    return Cube(table.exposures, Tallied(table.plan, tuple(keys)), tuple(names), shape)
+    return Cube(table.exposures, Tallied(table.plan, keys), names, shape)
 
 
 def too_large(cells: int) -> Exception:

@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -56,39 +57,12 @@ def test_a_connection_that_is_ended_is_one_diagnostic_and_the_charge_stays(sessi
     assert "c" not in session.released()
 
 
-def test_a_connection_that_is_ended_in_the_middle_of_a_query(session: Session, url: str) -> None:
+def refused_in_a_query(session: Session, url: str, end: Callable[[Any, int], object]) -> None:
+    """A count that waits for a lock when `end`, given a connection and the process that waits, ends it."""
     entry(session, DECLARED)
     locked = threading.Event()
 
-    def end() -> None:
-        with psycopg.connect(url) as holder, psycopg.connect(url, autocommit=True) as other:
-            holder.execute("LOCK TABLE rows IN ACCESS EXCLUSIVE MODE")
-            locked.set()
-            for _ in range(1000):
-                waiting = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-                if other.execute(waiting).fetchall():
-                    return
-                time.sleep(0.01)
-
-    thread = threading.Thread(target=end, daemon=True)
-    thread.start()
-    locked.wait(10)
-    with pytest.raises(Refusal) as refusal:
-        entry(session, COUNT)
-    thread.join(10)
-    assert [fault.message for fault in refusal.value.diagnostics] == [SAID]
-    assert spent(session) == "1"
-    assert "a" not in session.released()
-    entry(session, COUNT.replace("a =", "c ="))  # nothing was read before: there is one state still
-    assert abs(session.released()["c"] - 20_000) < 100  # noise of scale 1: beyond with a probability below 1e-43
-
-
-def test_a_process_of_the_server_that_dies_in_the_middle_of_a_query(session: Session, server: Any, url: str) -> None:
-    """The server ends all its other processes then, and starts again by itself."""
-    entry(session, DECLARED)
-    locked = threading.Event()
-
-    def end() -> None:
+    def watch() -> None:
         with contextlib.suppress(psycopg.OperationalError), psycopg.connect(url) as holder:
             holder.execute("LOCK TABLE rows IN ACCESS EXCLUSIVE MODE")
             locked.set()
@@ -96,11 +70,11 @@ def test_a_process_of_the_server_that_dies_in_the_middle_of_a_query(session: Ses
                 for _ in range(1000):
                     waiting = other.execute("SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
                     if pid := waiting.fetchone():
-                        os.kill(pid[0], signal.SIGKILL)
+                        end(other, pid[0])
                         return
                     time.sleep(0.01)
 
-    thread = threading.Thread(target=end, daemon=True)
+    thread = threading.Thread(target=watch, daemon=True)
     thread.start()
     locked.wait(10)
     with pytest.raises(Refusal) as refusal:
@@ -109,6 +83,17 @@ def test_a_process_of_the_server_that_dies_in_the_middle_of_a_query(session: Ses
     assert [fault.message for fault in refusal.value.diagnostics] == [SAID]
     assert spent(session) == "1"
     assert "a" not in session.released()
+
+
+def test_a_connection_that_is_ended_in_the_middle_of_a_query(session: Session, url: str) -> None:
+    refused_in_a_query(session, url, lambda other, pid: other.execute("SELECT pg_terminate_backend(%s)", [pid]))
+    entry(session, COUNT.replace("a =", "c ="))  # nothing was read before: there is one state still
+    assert abs(session.released()["c"] - 20_000) < 100  # noise of scale 1: beyond with a probability below 1e-43
+
+
+def test_a_process_of_the_server_that_dies_in_the_middle_of_a_query(session: Session, server: Any, url: str) -> None:
+    """The server ends all its other processes then, and starts again by itself."""
+    refused_in_a_query(session, url, lambda _, pid: os.kill(pid, signal.SIGKILL))
     for _ in range(600):  # until the server is there again
         with contextlib.suppress(psycopg.OperationalError), psycopg.connect(url):
             break

@@ -57,17 +57,19 @@ class Split(Rule):
     def exact_each(self, reader: Reader, scores: Sequence[Score]) -> list[list[int]]:
         """Splits of one table are counted together, in one pass over its rows; those that are known are not again."""
         asked = [(self.name, table_of(one).plan, *one.arguments) for one in scores]
-        known = [reader.vault.splits.get(facts) for facts in asked]
+        splits, values = reader.vault.splits, dict[int, int]()
         together: dict[tuple[int, Key], list[int]] = {}
         for i, one in enumerate(scores):
-            if known[i] is None:
+            if (known := splits.get(asked[i])) is not None:
+                values[i] = known
+            else:
                 together.setdefault((id(one.base), one.arguments[1]), []).append(i)
         for (_, classes), places in together.items():
             keys = [scores[i].arguments[0] for i in places]
             tables = reader.splits(table_of(scores[places[0]]), keys, classes)
             for i, counts in zip(places, tables, strict=True):
-                known[i] = reader.vault.splits.put(asked[i], int(self.value(counts, scores[i].arguments[2])))
-        return [[0 if value is None else value] for value in known]
+                values[i] = splits.put(asked[i], int(self.value(counts, scores[i].arguments[2])))
+        return [[values[i]] for i in range(len(scores))]
 
 
 def table_of(score: Score) -> Table:

@@ -29,7 +29,7 @@ DRAWN = "JOSTLE_DOCS_GALLERY"  # the folder of the programs' output and pictures
 ELSEWHERE = {"start.md": ROOT / "README.md", "changelog.md": ROOT / "CHANGELOG.md"}
 # What a reader looks for comes before why it is so: weights of a folder or a page in the search.
 WEIGHTS = {
-    "howto/": 6.0, "start.md": 3.0, "tutorial.md": 3.0, "reference/": 3.0, "gallery/": 1.0, "privacy/": 0.2,
+    "howto/": 12.0, "start.md": 3.0, "tutorial.md": 3.0, "reference/": 3.0, "gallery/": 1.0, "privacy/": 0.2,
     "decisions/": 0.2, "experiments/": 0.2, "contributing/": 0.3, "changelog.md": 0.1, "architecture.md": 0.3, "": 2.0,
 }  # fmt: skip
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from jostle.diagnostics import refuse
 from jostle.engine import groups
 from jostle.engine.base import Capabilities, Opened
+from jostle.engine.duckdb.arrays import Arrays
 from jostle.engine.duckdb.bounded import Bounding
 from jostle.engine.duckdb.dialect import DUCKDB
 from jostle.engine.duckdb.formats import has_names, opened_file
@@ -39,7 +40,7 @@ from jostle.engine.sql.engine import SqlEngine
 from jostle.engine.sql.rows import Raw as RawCell
 from jostle.plan.domains import Domain, Open
 from jostle.plan.kinds import domain_kind
-from jostle.plan.plan import Bound, Count, Key, Owners, Plan, Scan, Term
+from jostle.plan.plan import Bound, Count, Exact, Key, Owners, Plan, RowExpr, Scan, Term
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -171,7 +172,7 @@ class DuckDb(SqlEngine):
             self.objects.reads(origin, reads_of(origin, self.connection))
             frame = Frame(origin, self._next())
             self.objects.lies_in(origin, frame.lies_in)
-            opened = self._add(lambda: frame.registered(self.connection.register), None)
+            opened = self._add(lambda: frame.named_by(self.name_rows), None)
             self._opened[id(origin)] = opened, origin
         return replace(opened, identity=self.objects.identity(origin))
 
@@ -216,6 +217,10 @@ class DuckDb(SqlEngine):
 
     def stamp(self, key: str) -> str:
         """A text that changes when the cells of a public data set do, whatever the order of rows."""
+        arrays = self._raw[key].arrays if key in self._raw else None
+        mixed = arrays.stamp() if arrays is not None else None
+        if mixed is not None:
+            return f"{self._raw[key].columns}:{mixed}"
         raw, table = self.raw(key)
         cells = ", ".join(f"c{i}" for i in range(len(raw.columns)))
         (row,) = self.fetch(f"SELECT count(*), sum(hash({cells})::HUGEINT) FROM {table}", raw.label)
@@ -312,6 +317,10 @@ class DuckDb(SqlEngine):
         self.fetch(f"{'INSERT INTO' if table else 'CREATE TABLE'} {into} {'' if table else 'AS '}{query}", raw.label)
         return into
 
+    def name_rows(self, name: str, rows: Any) -> None:
+        """Gives an Arrow table a name in the database."""
+        self.connection.register(name, rows)
+
     @contextlib.contextmanager
     def registered(self, rows: Any) -> Iterator[str]:
         """The name that an Arrow table has meanwhile."""
@@ -333,6 +342,10 @@ class DuckDb(SqlEngine):
         import numpy as np
 
         shape = groups.shape(keys)
+        arrays = self._arrays(plan) if set(terms) == {Count()} else None
+        cells = arrays.counts(plan, keys, shape) if arrays is not None else None
+        if cells is not None:
+            return [cells.copy() for _ in terms]
         if isinstance(plan, Scan) and not keys and set(terms) == {Count()}:
             source = self.base(plan)
             if self._check_files(source.sql):  # which have as many rows as before
@@ -344,6 +357,23 @@ class DuckDb(SqlEngine):
         for batch in self.batches(relations.places(self.relation(plan), keys), _BATCH):
             cells += np.bincount(np.asarray(batch.column(0).drop_null()), minlength=len(cells))
         return [cells.reshape(shape)]
+
+    def codes(self, plan: Plan, keys: tuple[Key, ...]) -> list[NDArray[Any]]:
+        arrays = self._arrays(plan)
+        codes = arrays.codes(plan, keys) if arrays is not None else None
+        return super().codes(plan, keys) if codes is None else codes
+
+    def exact(
+        self, plan: Plan, keys: tuple[Key | RowExpr, ...], terms: tuple[Exact, ...]
+    ) -> tuple[list[list[Any]], list[list[Any]]]:
+        arrays = self._arrays(plan) if terms == (Exact("count"),) else None
+        rows = arrays.rows(plan, keys) if arrays is not None else None
+        return super().exact(plan, keys, terms) if rows is None else (rows[0], [rows[1]])
+
+    def _arrays(self, plan: Plan) -> Arrays | None:
+        """The arrays of a table in memory, which a fork has too."""
+        raw = self._raw.get(plan.data) if isinstance(plan, Scan) else None
+        return None if raw is None else raw.arrays
 
     def columns(self, query: str) -> list[Any]:
         return self._run(query, "the data", lambda connection: list(connection.execute(query).fetchnumpy().values()))

@@ -131,7 +131,7 @@ def _arrow(engine: DuckDb, file: OpenFile, name: str, label: str, *_: Any) -> Ra
         message = f"{label} is no Arrow file that can be read"
         raise refuse("DataError", message, help="write it again, as an Arrow file or as Parquet") from None
     file.check()
-    return Frame(table, name, label).registered(engine.connection.register)
+    return Frame(table, name, label).named_by(engine.name_rows)
 
 
 def _feather_1(engine: DuckDb, file: OpenFile, name: str, label: str, *_: Any) -> Raw:
@@ -143,7 +143,7 @@ def _excel(engine: DuckDb, file: OpenFile, name: str, label: str, reading: Readi
     from jostle.engine.duckdb.workbook import sheet_table
 
     table = sheet_table(file, label, reading.sheet)
-    return Frame(table, name, label).registered(engine.connection.register)
+    return Frame(table, name, label).named_by(engine.name_rows)
 
 
 def _excel_97(engine: DuckDb, file: OpenFile, name: str, label: str, *_: Any) -> Raw:
@@ -156,7 +156,7 @@ def _sqlite(engine: DuckDb, file: OpenFile, name: str, label: str, reading: Read
     from jostle.engine.duckdb.frames import Frame
 
     table = sqlite_table(file, label, reading.part or "")
-    return Frame(table, name, label).registered(engine.connection.register)
+    return Frame(table, name, label).named_by(engine.name_rows)
 
 
 def _duckdb(engine: DuckDb, file: OpenFile, name: str, label: str, reading: Reading, *_: Any) -> Raw:
@@ -164,7 +164,7 @@ def _duckdb(engine: DuckDb, file: OpenFile, name: str, label: str, reading: Read
     from jostle.engine.duckdb.frames import Frame
 
     table = duckdb_table(file, label, reading.part or "")
-    return Frame(table, name, label).registered(engine.connection.register)
+    return Frame(table, name, label).named_by(engine.name_rows)
 
 
 _READERS: dict[str, Callable[..., Raw]] = {

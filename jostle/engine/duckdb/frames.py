@@ -17,17 +17,20 @@ from jostle.diagnostics import refuse
 from jostle.engine.decimals import text_of_decimal
 from jostle.engine.duckdb.raw import Raw
 
+Register = Callable[[str, Any], object]
+
 
 class Frame(Raw):
     """A table in memory, for a database to know by the name `name`. Its columns lie in the arrays `lies_in`: those of
     what was handed over, where they can be taken as they are."""
 
-    __slots__ = ("_name", "_rows", "lies_in")
+    __slots__ = ("_name", "_register", "_rows", "lies_in")
 
     def __init__(self, origin: Any, name: str, label: str = "the table") -> None:
         import numpy as np
         import pyarrow as pa
 
+        from jostle.engine.duckdb.arrays import Arrays
         from jostle.engine.duckdb.arrowcells import cells, kind_of
 
         names, arrays = _columns(origin)
@@ -42,14 +45,20 @@ class Frame(Raw):
         self._name = name
         stored: dict[str, Any] = {f"c{i}": cells(array) for i, array in enumerate(arrays)}
         self.lies_in = [_numpy(column, own) for column, own in zip(columns, stored.values(), strict=True)]
-        self._rows = pa.table(stored | {"n": np.arange(len(arrays[0]))})
+        self.size = len(arrays[0])
+        self.arrays = Arrays(names, self.kinds, list(stored.values()), self.size)
+        self._rows = pa.table(stored | {"n": np.arange(self.size)})
+        self._register: Register | None = None
 
-    def registered(self, register: Callable[[str, Any], object]) -> Frame:
-        """Itself, when `register` has given the name to its rows."""
-        register(self._name, self._rows)
+    def named_by(self, register: Register) -> Frame:
+        """Itself, whose rows `register` gives the name to when a query first needs them."""
+        self._register = register
         return self
 
     def table(self, needed: Collection[int]) -> str:
+        if self._register is not None:
+            self._register(self._name, self._rows)
+            self._register = None
         return self._name
 
     def stale(self) -> bool:

@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
+from jostle.engine.duckdb.arrays import Arrays
+
 
 @dataclass(slots=True)
 class Irregular:
@@ -29,6 +31,7 @@ class Raw(ABC):
     label: str
     size: int | None = field(default=None, init=False)  # rows, when they were counted
     irregular: Irregular = field(default_factory=Irregular, init=False)
+    arrays: Arrays | None = field(default=None, init=False)  # of a table in memory
 
     def cell(self, name: str) -> tuple[str, str]:
         """The column `cN` that a name stands for, and its kind."""

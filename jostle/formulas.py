@@ -130,6 +130,23 @@ class Joint(Formula):
         return sum(weight * value for weight, value in zip(self.weights, values, strict=True))
 
 
+class Projected(Formula):
+    """An answer from 0 on in place of a measured one, its `inputs`: so that several agree, it may lie elsewhere.
+
+    What is calculated from it is as far off as what is calculated from the measured one.
+    """
+
+    __slots__ = ("law", "measured")
+
+    def __init__(self, measured: Noised) -> None:
+        super().__init__(_itself, (measured.origin,), 1)
+        self.measured, self.law = float(measured), measured.law
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
 class Refinements:
     """The answers to one question: the noise of each is a part of that of the one before.
 

@@ -152,7 +152,7 @@ def _walked(interp: Interpreter, node: n.With, scope: Scope, amount: Amount | No
         scope.names.clear()
         scope.names.update(names)
     if block.asked:
-        answers = _answers(interp, block.asked, amount, node.spend, scope, node.total)
+        answers = _answers(interp, block.asked, amount, node.spend, scope, node.total, node.nonnegative)
         block.answers = iter(list(zip(block.asked, answers, strict=True)))
     interp.joint = block
     try:
@@ -163,7 +163,7 @@ def _walked(interp: Interpreter, node: n.With, scope: Scope, amount: Amount | No
 
 def _answers(
     interp: Interpreter, asked: Sequence[Asked], amount: Amount | None, spend: n.Spend, scope: Scope,
-    total: bool = False,
+    total: bool = False, nonnegative: bool = False,
 ) -> list[Answer]:  # fmt: skip
     workload = joint_workload([one.request for one in asked])
     via = mechanism_of(interp, spend)
@@ -172,7 +172,7 @@ def _answers(
     elif amount is None:
         raise refuse("NoEpsilon", "a private source was met in a call on public data", spend.span)
     else:
-        plan = JointPlan.of(workload, asked, amount, via, total)
+        plan = JointPlan.of(workload, asked, amount, via, total, nonnegative)
     least = plan.measurement.how.amount
     with interp.kernel.events.within("query", "jointly", spend.span) as event:
         event[least.unit] = as_float(least.value)

@@ -14,10 +14,11 @@ from typing import Any
 
 from jostle.accounting.amounts import QUANTA, Amount, as_float
 from jostle.diagnostics import Refusal, refuse
-from jostle.formulas import Joint, Noised, Vector
+from jostle.formulas import Joint, Noised, Projected, Vector
 from jostle.kernels.errors import KernelError
 from jostle.kernels.joint.answers import Estimates
 from jostle.kernels.joint.needs import Wish, allowed_noise
+from jostle.kernels.joint.nonnegative import Nonnegative
 from jostle.kernels.joint.strategy import Query, Strategy, strategy_for
 from jostle.noise_laws import Gaussian, Laplace, LaplaceSum
 from jostle.plan.plan import Count, Term
@@ -48,7 +49,8 @@ class Asked:
 class JointPlan:
     """The strategy of a block, what of it is measured, and every select's queries with the standard errors.
 
-    `alone` is the standard error that each has with its part of the amount for itself.
+    `alone` is the standard error that each has with its part of the amount for itself. `cones` are those of families of
+    which no answer may be negative.
     """
 
     asked: tuple[Asked, ...]
@@ -57,17 +59,22 @@ class JointPlan:
     queries: tuple[tuple[Query, ...], ...]
     deviations: tuple[tuple[Any, ...], ...]
     alone: tuple[tuple[float, ...], ...]
+    cones: tuple[Nonnegative, ...] = ()
 
     @classmethod
     def of(
-        cls, workload: JointWorkload, asked: Sequence[Asked], amount: Amount, via: str | None, total: bool = False
+        cls, workload: JointWorkload, asked: Sequence[Asked], amount: Amount, via: str | None, total: bool = False,
+        nonnegative: bool = False,
     ) -> JointPlan:  # fmt: skip
         """What an amount buys; with `total` the least total squared error, whatever single answers have alone.
 
-        Refuses what is too large; from public facts alone, as `wanted`.
+        With `nonnegative` no count is below 0, nor a sum of what is not. Refuses what is too large; from public facts
+        alone, as `wanted`.
         """
         how = Additive.of(amount, via, workload.table.measures)
-        return cls._with(_Units.of(workload, how), workload, asked, via, total=total)
+        units = _Units.of(workload, how)
+        plan = cls._with(units, workload, asked, via, total=total)
+        return replace(plan, cones=units.cones(plan)) if nonnegative else plan
 
     @classmethod
     def wanted(cls, workload: JointWorkload, asked: Sequence[Asked], amount: Amount, via: str | None) -> JointPlan:
@@ -144,7 +151,7 @@ class JointPlan:
         told = {"largest": max(ratios), "mean": math.fsum(ratios) / len(ratios)} if ratios else {}
         wishes = sorted({one.wanted for one in self.asked if one.wanted is not None})
         return {"selects": len(self.queries), "blocks": len(self.strategy.blocks), "strategy": shares, "of_alone": told,
-                "apart": self._apart(), "wanted": wishes}  # fmt: skip
+                "apart": self._apart(), "wanted": wishes} | ({"nonnegative": True} if self.cones else {})  # fmt: skip
 
     def _apart(self) -> float:
         """About how much all selects would take with amounts of their own, for the largest errors that they have."""
@@ -160,6 +167,7 @@ class JointPlan:
     def answers(self, workload: JointWorkload, measured: list[Any]) -> list[Answer]:
         """The answers of all selects, numbers that know their noise."""
         estimates, kind = Estimates(self.strategy, measured), self.measurement.how.kind
+        projected = estimates.projected(self.cones)
         vectors = [Vector(values.ravel(), kind(scale)) for values, scale in zip(measured, self._scales(), strict=True)]
         result = []
         for one, queries, sums_of, deviations in zip(
@@ -170,6 +178,11 @@ class JointPlan:
                 self._noised(vectors, query, sums, sums.in_order(estimates.answers(query)), errors, one.wanted)
                 for query, sums, errors in zip(queries, sums_of, deviations, strict=True)
             ]
+            for column, query, sums in zip(columns, queries, sums_of, strict=True):
+                if query.family in projected.cones:
+                    values = sums.in_order(projected.answers(query)).tolist()
+                    pairs = zip(values, column, strict=True)
+                    column[:] = [Noised.of(value, Projected(measured)) for value, measured in pairs]
             keys = request.shown(key_columns([list(key.values) for key in request.keys]))
             result.append(Answer(keys, _aggregated(request, columns)))
         return result
@@ -219,6 +232,17 @@ class _Units:
     def step(self, term: Term) -> float:
         """Of the grid of a term, in the units of what is asked."""
         return 2.0 ** -grid_of(self.grids[term])
+
+    def cones(self, plan: JointPlan) -> tuple[Nonnegative, ...]:
+        """Those of counts, and of sums of what is not negative."""
+        queries = [query for some in plan.queries for query in some]
+        kept = (at for at, term in enumerate(self.terms) if isinstance(term, Count) or term.square or term.low >= 0)
+        try:
+            return tuple([Nonnegative(plan.strategy, queries, family) for family in kept])
+        except KernelError as fault:
+            raise refuse(
+                "DataError", str(fault), help="group more coarsely, divide the block in two, or leave `nonnegative` out"
+            ) from None
 
     def strategy(self, workload: JointWorkload, queries: Sequence[Query], wanted: bool, kept: bool = True) -> Strategy:
         try:

@@ -22,7 +22,7 @@ from operator import add
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import Refusal, refuse
-from jostle.formulas import Formula, Joint, Noised, Origin, Source, error_text, ranks_text
+from jostle.formulas import Formula, Joint, Noised, Origin, Projected, Source, error_text, ranks_text
 from jostle.noise_laws import LEVEL, AdditiveLaw, Bracketed, Compared, Gaussian, Selected
 from jostle.simulate import random_orders
 
@@ -63,12 +63,27 @@ class Uncertainties:
 
 def uncertainties(values: Sequence[Noised], level: float = LEVEL) -> list[Uncertainty]:
     """Of each number by itself; those that share sources are drawn together. Refuses what is known in ranks only."""
-    sums = [_noises(value.origin) for value in values]
+    sums = [_projected(value, level) or _noises(value.origin) for value in values]
     drawn = _outcomes([value.origin for value, noises in zip(values, sums, strict=True) if noises is None])
     return [
-        _of_draws(value, next(drawn), level) if noises is None else _of_sum(float(value), noises, level)
+        noises if isinstance(noises, Uncertainty)
+        else _of_draws(value, next(drawn), level) if noises is None else _of_sum(float(value), noises, level)
         for value, noises in zip(values, sums, strict=True)
-    ]
+    ]  # fmt: skip
+
+
+def _projected(value: Noised, level: float) -> Uncertainty | None:
+    """Of an answer from 0 on: the interval of the measured one, moved to 0 where that is below, from 0 on.
+
+    The exact answer is not below 0, so it is no further from the moved one than from the measured one.
+    """
+    origin = value.origin
+    if not isinstance(origin, Projected) or not isinstance(origin.law, AdditiveLaw):
+        return None
+    measured, wide = max(0.0, origin.measured), origin.law.half_width(level)
+    low, high = max(0.0, measured - wide), measured + wide
+    error = max(high - float(value), float(value) - low)
+    return Uncertainty(low, high, error, math.hypot(origin.law.deviation, float(value) - origin.measured), level)
 
 
 def of_numbers(values: Sequence[Any]) -> list[Uncertainty | None]:

@@ -104,7 +104,14 @@ class Builder(QueryBuilder):
                 "SyntaxError", "errors are wanted of each answer here, and a least total of all", spend.amount.span,
                 help="write an amount, `jointly for the least total with epsilon 1`, or `jointly with error 25`",
             )  # fmt: skip
-        return n.With(spend, body, True, total, span=self._span(word, body))
+        nonnegative = "nonnegative" in word
+        if nonnegative and spend.amount.is_wish:
+            raise refuse(
+                "SyntaxError", "the error of answers that are not negative depends on them, and cannot be asked for",
+                spend.amount.span,
+                help="write an amount, `jointly nonnegative with epsilon 1`, and read `error` of the answers",
+            )  # fmt: skip
+        return n.With(spend, body, True, total, nonnegative, span=self._span(word, body))
 
     def line(self, colon: Token, stmt: n.Stmt) -> n.Block:
         return n.Block((stmt,), span=self._span(colon, stmt))

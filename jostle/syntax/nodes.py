@@ -429,12 +429,15 @@ class For(Statement):
 
 @dataclass(frozen=True, slots=True)
 class With(Statement):
-    """`jointly`: the selects of the block are answered together; `total`: `for the least total` error of all."""
+    """`jointly`: the selects of the block are answered together; `total`: `for the least total` error of all;
+    `nonnegative`: with no count below 0.
+    """
 
     spend: Spend
     body: Block
     jointly: bool = False
     total: bool = False
+    nonnegative: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,9 @@ def test_a_joint_block_shows_its_strategy(tmp_path: Path, capsys: pytest.Capture
     out = planned(text, tmp_path, capsys)
     assert "3 selects by one measurement" in out and "one by one they would take about ε" in out
     assert "share  measured  by" in out and "rows      age / 1" in out
+    assert "by one measurement, none negative, errors" in planned(
+        text.replace("jointly", "jointly nonnegative"), tmp_path, capsys
+    )
 
 
 def test_what_is_measured_directly(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

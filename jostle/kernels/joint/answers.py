@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 
 import numpy as np
 
 from jostle.kernels.arrays import Floats
+from jostle.kernels.joint.nonnegative import Nonnegative
 from jostle.kernels.joint.strategy import Block, Levels, Query, Strategy
+
+LAST_BITS = 1e-12
 
 
 class Estimates:
@@ -18,12 +22,23 @@ class Estimates:
 
     def __init__(self, strategy: Strategy, measured: Sequence[Floats]) -> None:
         self.strategy = strategy
+        self.cones: set[int] = set()  # families of which no group is negative, but for the last bits of a sum
         self._of = {
             (family, levels): np.sum(
                 [weight * self._seen(strategy.blocks[at], measured[at], levels) for at, weight in sources], axis=0
             )
             for (family, levels), sources in strategy.sources.items()
         }
+
+    def projected(self, cones: Sequence[Nonnegative]) -> Estimates:
+        """The nearest ones of which no group of these families is negative."""
+        result = copy(self)
+        result._of, result.cones = dict(self._of), {cone.family for cone in cones}
+        for cone in cones:
+            parts = cone.nearest(np.concatenate([self._of[cone.family, levels].ravel() for levels in cone.residuals]))
+            for levels, shape, start, end in zip(cone.residuals, cone.shapes, cone.ends, cone.ends[1:], strict=False):
+                result._of[cone.family, levels] = parts[start:end].reshape(shape)
+        return result
 
     def _seen(self, block: Block, values: Floats, residual: Levels) -> Floats:
         """What a block says about a residual, in the shape of the residual's own groups."""
@@ -58,4 +73,4 @@ class Estimates:
                 answered = weights @ lines.reshape(len(lines), -1)
                 values = np.moveaxis(answered.reshape(-1, *lines.shape[1:]), 0, dimension)
             total += values
-        return total
+        return total if query.family not in self.cones else np.where(total > LAST_BITS * total.max(), total, 0.0)

@@ -1,0 +1,135 @@
+"""Joint answers from 0 on: the nearest ones, found here from matrices over all cells, and they agree."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from jostle.kernels.errors import KernelError
+from jostle.kernels.joint import nonnegative
+from jostle.kernels.joint.answers import Estimates
+from jostle.kernels.joint.axes import Axis, Factor
+from jostle.kernels.joint.nonnegative import Nonnegative
+from jostle.kernels.joint.strategy import Levels, Query, Strategy, strategy_for
+from tests.kernels.test_joint import TOWNS, every, exact, flat, marginals, measured, workloads
+
+
+def seen(strategy: Strategy, cells: tuple[int, ...], family: int) -> tuple[np.ndarray, np.ndarray, list[list[int]]]:
+    """Of one cell more at a time: what every residual gets, its precision, and where each block's residual stands."""
+    rows, precisions, places = [], [], []
+    units = np.eye(int(np.prod(cells))).reshape(-1, *cells)
+    numbers = [measured(strategy, unit) for unit in units]
+    for (of, levels), sources in strategy.sources.items():
+        if of != family:
+            continue
+        told = np.array([Estimates(strategy, one)._of[of, levels].ravel() for one in numbers]).T
+        own = np.prod([strategy.axes[axis].sizes[level] for axis, level in levels])
+        variance = 0.0
+        for at, weight in sources:
+            block = strategy.blocks[at]
+            finer = np.prod([strategy.axes[axis].sizes[level] for axis, level in block.levels]) / own
+            variance += weight**2 * block.variance * finer
+        places.append(list(range(sum(map(len, rows)), sum(map(len, rows)) + len(told))))
+        rows.append(told)
+        precisions += [1 / variance] * len(told)
+    return np.concatenate(rows), np.array(precisions), places
+
+
+def groups_of(strategy: Strategy, levels: Levels, cells: tuple[int, ...]) -> np.ndarray:
+    """Which cells are in each group at these levels: (groups, cells)."""
+    at = dict(levels)
+    parts = [np.asarray(axis.labels[at.get(i, 0)]) for i, axis in enumerate(strategy.axes)]
+    every_cell = list(product(*(range(size) for size in cells)))
+    labels = [tuple(int(part[c]) for part, c in zip(parts, cell, strict=True)) for cell in every_cell]
+    return np.array([[label == group for label in labels] for group in sorted(set(labels))], dtype=float)
+
+
+@pytest.mark.parametrize("gaussian", [True, False])
+def test_the_nearest_answers_that_are_not_negative(gaussian: bool) -> None:
+    """By Karush, Kuhn and Tucker over all cells: what pulls at the answers is a sum of groups that are 0, with prices.
+
+    The cells themselves may be negative; the groups that selects need, with those that no value fits, are not.
+    """
+    from scipy.optimize import nnls
+
+    rng, moved = np.random.default_rng(3), 0
+    for axes, queries in workloads(gaussian):
+        strategy = strategy_for(axes, queries, gaussian)
+        cells = tuple(len(axis.labels[0]) for axis in axes)
+        families = sorted({query.family for query in queries})
+        x = np.floor(rng.exponential(0.4, cells))
+        numbers = [y + rng.normal(0, 1.5, y.shape) for y in measured(strategy, x)]
+        for block, y in zip(strategy.blocks, numbers, strict=True):
+            for dimension, (axis, level) in enumerate(block.levels if block.residual else ()):
+                y[:] = axes[axis].residual(y, level, dimension)
+        before = Estimates(strategy, numbers)
+        after = before.projected([Nonnegative(strategy, queries, family) for family in families])
+        for family in families:
+            own = [query for query in queries if query.family == family]
+            matrix, precisions, _ = seen(strategy, cells, family)
+            keys = [levels for of, levels in strategy.sources if of == family]
+            first, last = (np.concatenate([e._of[family, levels].ravel() for levels in keys]) for e in (before, after))
+            groups = np.concatenate([groups_of(strategy, query.top, cells) for query in own])
+            known = np.linalg.lstsq(matrix, last, rcond=None)[0]
+            assert np.allclose(matrix @ known, last, atol=1e-8)  # some cells have just these residuals
+            values = groups @ known
+            assert values.min() > -1e-8
+            pull = matrix.T @ (precisions * (last - first))  # of half the squared distance, by cell
+            tight = groups[values < 1e-7]
+            prices, off = nnls(tight.T, pull) if len(tight) else (np.zeros(0), float(np.linalg.norm(pull)))
+            assert off < 1e-6
+            moved += bool(len(tight) and prices.max() > 0)
+            for query in own:
+                assert after.answers(query).min() >= 0
+                assert np.allclose(after.answers(query), exact(query, known.reshape(cells)), atol=1e-7)
+    assert moved >= 4
+
+
+def test_answers_that_are_not_negative_stay_as_they_are() -> None:
+    axes = [TOWNS, flat(3)]
+    queries = [Query(0, {0: every(TOWNS), 1: every(axes[1])}, 1.0), Query(0, {}, 1.0)]
+    strategy = strategy_for(axes, queries, True)
+    before = Estimates(strategy, measured(strategy, np.full((6, 3), 4.0)))
+    after = before.projected([Nonnegative(strategy, queries, 0)])
+    assert all(np.array_equal(before.answers(query), after.answers(query)) for query in queries)
+
+
+def test_a_query_that_skips_a_level_is_held_by_its_answers() -> None:
+    """One town of each of two regions: nothing is measured that tells the regions apart."""
+    axis = Axis([np.array([0, 0, 1, 1]), np.arange(4)])
+    across = Factor(axis, np.array([0, 1, 0, 1]), 2)
+    queries = [Query(0, {0: across}, 1.0)]
+    assert across.levels == [0, 2]
+    strategy = strategy_for([axis], queries, True)
+    cone = Nonnegative(strategy, queries, 0)
+    assert cone.groups.shape[0] == 2
+    before = Estimates(strategy, measured(strategy, np.array([-9.0, 4, -1, 8])))
+    assert before.answers(queries[0]).tolist() == pytest.approx([-10, 12])
+    first, second = before.projected([cone]).answers(queries[0])
+    assert first == 0 and 2 < second < 12
+
+
+def test_whatever_the_steps_came_to_nothing_is_negative(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nonnegative, "STEPS", 2)
+    monkeypatch.setattr(nonnegative, "ROUNDS", 1)
+    axes = [flat(5), flat(6), flat(7)]
+    queries = marginals(axes, [(0, 1), (1, 2), (0, 2), (0,)], True)
+    strategy = strategy_for(axes, queries, True)
+    rng = np.random.default_rng(4)
+    numbers = [rng.normal(0, 5, y.shape) for y in measured(strategy, np.zeros((5, 6, 7)))]
+    for block, y in zip(strategy.blocks, numbers, strict=True):
+        for dimension, (axis, level) in enumerate(block.levels):
+            y[:] = axes[axis].residual(y, level, dimension)
+    after = Estimates(strategy, numbers).projected([Nonnegative(strategy, queries, 0)])
+    both, first = after.answers(queries[0]), after.answers(queries[3])
+    assert both.min() >= 0 and np.allclose(both.sum(axis=1), first)
+
+
+def test_groups_that_are_too_many_are_refused() -> None:
+    axes = [flat(900), flat(900)]
+    queries = marginals(axes, [(0, 1)], True)
+    strategy = strategy_for(axes, queries, True)
+    with pytest.raises(KernelError, match="too many"):
+        Nonnegative(strategy, queries, 0)

@@ -108,7 +108,7 @@ def test_a_query_that_skips_a_level_is_held_by_its_answers() -> None:
     before = Estimates(strategy, measured(strategy, np.array([-9.0, 4, -1, 8])))
     assert before.answers(queries[0]).tolist() == pytest.approx([-10, 12])
     first, second = before.projected([cone]).answers(queries[0])
-    assert first == 0 and 2 < second < 12
+    assert first == 0 and second == pytest.approx(12, rel=1e-3)
 
 
 def test_whatever_the_steps_came_to_nothing_is_negative(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,9 +104,10 @@ row("union", "*@parts, weights = none", "All rows of several tables, or the larg
 row("weighted", "@table", "The rows of a table as records of weight 1.", Gives.RECORDS, HANDLES, TRANSFORMS)
 row("shave", "@records: records, step: number, most: number = 100, *, name: text = \"place\"",
     "Each record as several of a weight `step`, with their places.", Gives.RECORDS, HANDLES, TRANSFORMS)  # fmt: skip
-row("grouped", "@records: records, by, name: text = \"size\", most: number = 1000",
-    "The sizes of groups of records, of their heaviest ones first; a whole group has half its weight.", Gives.RECORDS,
-    HANDLES, TRANSFORMS)  # fmt: skip
+row("grouped", "@records: records, by, name: text = \"size\", most: number = 1000, *, "
+    "reducer: text = \"count\", of = none",
+    "The sizes of groups of records, or sums, minima and maxima, of their heaviest ones first.", Gives.RECORDS, HANDLES,
+    TRANSFORMS)  # fmt: skip
 row("joined", "@left: records, @right: records, on, most: number = 1048576",
     "Pairs of records that are equal in some columns, scaled by what such records weigh.", Gives.RECORDS, HANDLES,
     TRANSFORMS)  # fmt: skip

@@ -73,6 +73,21 @@ class Sized(Hashed):
 
 @hashed_once
 @dataclass(frozen=True, slots=True)
+class Reduced(Hashed):
+    """The same prefixes, in the place of the size what `reducer` (`max`, `min` or `sum`) makes of the numbers that a
+    prefix has in the column `of`, between `low` and `high`."""
+
+    source: Records
+    by: tuple[str, ...]
+    name: str
+    reducer: str
+    of: str
+    low: float
+    high: float
+
+
+@hashed_once
+@dataclass(frozen=True, slots=True)
 class Joined(Hashed):
     """Pairs of records that are equal in the columns `on`, of weight a·b / s, where s is what all records of that
     value weigh, on both sides together (`engine.records.shares`). Up to s = 2^`most`; from there on it falls, to
@@ -95,7 +110,7 @@ class Combined(Hashed):
     right: Records
 
 
-Records = Rows | Kept | Mapped | Shaved | Sized | Joined | Combined
+Records = Rows | Kept | Mapped | Shaved | Sized | Reduced | Joined | Combined
 
 
 def bits_of(plan: Records) -> int:
@@ -107,7 +122,7 @@ def bits_of(plan: Records) -> int:
             return bits_of(plan.source)
         case Shaved():
             return max(bits_of(plan.source), plan.bits)
-        case Sized():
+        case Sized() | Reduced():
             return bits_of(plan.source) + 1
         case Joined():
             sides = max(bits_of(plan.left), bits_of(plan.right))

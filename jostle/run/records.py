@@ -29,10 +29,16 @@ def _shave(records: Any, step: Any, most: Any = 100.0, *, name: Any = "place") -
 
 
 @builtin
-def _grouped(records: Any, by: Any, name: Any = "size", most: Any = 1000.0) -> WeightedRecords:
-    return of_records.grouped(
-        _need(records, "grouped"), _names(by, "grouped"), _text(name, "grouped"), _whole(most, "grouped")
-    )
+def _grouped(
+    records: Any, by: Any, name: Any = "size", most: Any = 1000.0, *, reducer: Any = "count", of: Any = None
+) -> WeightedRecords:
+    source, keys, new = _need(records, "grouped"), _names(by, "grouped"), _text(name, "grouped")
+    if not isinstance(reducer, str):
+        raise refuse("TypeError", f"the reducer of `grouped` is a text, not {kind_name(reducer)}", help='`"max"`')
+    column = None if of is None else _names(of, "grouped")
+    if column is not None and len(column) != 1:
+        raise refuse("TypeError", "`grouped` reduces one column", help='`of = "hours"`')
+    return of_records.grouped(source, keys, new, _whole(most, "grouped"), reducer, column[0] if column else None)
 
 
 @builtin

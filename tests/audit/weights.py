@@ -22,12 +22,23 @@ DEEP = (
     + 'd = grouped(r, "k", "n", most = 8)\n'
     + 'n = laplace(histogram(union(pick(joined(r, d, "k"), v), pick(r, v)), v)) with epsilon 1\n'
 )
+LARGEST = START + 'm = laplace(histogram(grouped(r, "k", "m", reducer = "max", of = "v"), m)) with epsilon 1\n'
+SUMMED = START + 'm = laplace(histogram(grouped(r, "k", "m", most = 9, reducer = "sum", of = "v"), m)) with epsilon 1\n'
+TRIANGLES = """use graphs
+pairs = derive(t, a = 0 if v < 3 else (1 if v < 5 else 2), b = v + 1 if v < 3 else (v - 1 if v < 5 else 3))
+n = laplace(triangles_by_degree(undirected(where(pairs, v < 6)), 3)) with epsilon 18
+"""
 
 
 def weights() -> list[Case]:
     few, more = ["A,1", "A,2", "A,3"], ["A,1", "A,2", "A,3", "B,0"]
+    low, high = ["A,0", "A,1", "A,2"], ["A,0", "A,1", "A,2", "B,3"]
+    five = [f"A,{v}" for v in range(5)]  # of the six edges of four nodes
     return [
         on_rows("weights of sizes of groups", 1, SIZES, few, more),
+        on_rows("weights of the largest of groups", 1, LARGEST, low, high),
+        on_rows("weights of sums of groups", 1, SUMMED, low, high),
+        on_rows("weights of triangles by degree", 18, TRIANGLES, five, [*five, "B,5"]),
         on_rows("weights of a join with a public star", 1, STAR, [], ["A,1"]),
         on_rows("weights of a join with itself", 1, PAIRS, ["A,3"], ["A,3", "B,2"]),
         on_rows("weights of shaved records", 1, SHAVED, few, more),
@@ -49,6 +60,17 @@ def scaled_by_one_side(rows: int) -> np.ndarray:
 def whole_groups(rows: int) -> np.ndarray:
     """The size of the whole group at its whole weight, in place of prefixes at half of it."""
     return np.eye(9)[rows]
+
+
+def largest_of_whole_groups(rows: int) -> np.ndarray:
+    """The largest number of the whole group, at half of the group's weight, in place of those of prefixes."""
+    return np.eye(9)[rows] * rows / 2
+
+
+def sums_in_any_order(rows: int) -> np.ndarray:
+    """Sums of prefixes in the order of the numbers, not of the weights: one that comes first shifts all others."""
+    numbers = np.arange(5)[5 - rows :] if rows < 5 else np.arange(5)
+    return np.bincount(np.cumsum(numbers), minlength=11)[:11] / 2
 
 
 def unscaled_items(rows: int) -> np.ndarray:
@@ -84,6 +106,8 @@ def broken_weights() -> list[Case]:
     return [
         _broken("a join scaled by one side alone", scaled_by_one_side, 0, 1),
         _broken("groups at their whole weight, without prefixes", whole_groups, 3, 4),
+        _broken("the largest of whole groups, without prefixes", largest_of_whole_groups, 3, 4),
+        _broken("sums of prefixes in another order than that of weights", sums_in_any_order, 3, 4),
         _broken("several records for one, each of its weight", unscaled_items, 0, 1),
         _broken("shaving that keeps the whole weight in each part", parts_in_full, 3, 4),
         _broken("a join whose pairs are rounded one by one", coarse_shares, 4, 5),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from jostle.engine.dense import evaluate
 from jostle.engine.records.columns import Block, codes_of, mapped, merged, of_tuples, sums, where
+from jostle.engine.records.prefixes import reduced, sized
 from jostle.engine.records.shares import share
 from jostle.engine.sql.keys import floors
 from jostle.plan.plan import Column, Key
@@ -23,6 +24,7 @@ from jostle.plan.records import (
     Kept,
     Mapped,
     Records,
+    Reduced,
     Rows,
     Shaved,
     Sized,
@@ -108,7 +110,7 @@ def columns_of(plan: Records) -> tuple[str, ...]:
             return columns_of(plan.source)
         case Shaved():
             return (*columns_of(plan.source), plan.name)
-        case Sized():
+        case Sized() | Reduced():
             return (*plan.by, plan.name)
         case Joined():
             mine = columns_of(plan.left)
@@ -131,7 +133,9 @@ def blocks(engine: Engine, plan: Records) -> Iterator[Block]:
         case Shaved():
             yield _shaved(_finer(held(engine, plan.source), bits_of(plan) - bits_of(plan.source)), plan)
         case Sized():
-            yield _sized(held(engine, plan.source), plan)
+            yield sized(held(engine, plan.source), plan)
+        case Reduced():
+            yield reduced(held(engine, plan.source), plan)
         case Joined():
             yield from _joined(*_sides(engine, plan), plan)
         case Combined(how="concat"):
@@ -169,23 +173,6 @@ def _shaved(block: Block, plan: Shaved) -> Block:
     some = block.at(rows)
     weights = np.where(places < full[rows], step, rests[rows])
     return Block({**some.columns, plan.name: places.astype(float)}, weights)
-
-
-def _sized(block: Block, plan: Sized) -> Block:
-    import numpy as np
-
-    if not block.size:
-        return Block({name: np.zeros(0) for name in columns_of(plan)}, block.weights)
-    groups = codes_of([block.columns[name] for name in plan.by], block.size)
-    _, heights = np.unique(block.weights, return_inverse=True)
-    order = np.lexsort((-heights.reshape(-1), groups))
-    groups, weights = groups[order], block.weights[order]
-    begins = np.diff(groups, prepend=-1) != 0
-    starts = np.flatnonzero(begins)
-    sizes = np.arange(len(groups)) - starts[groups] + 1
-    later = np.append(np.where(begins[1:], 0, weights[1:]), 0)
-    result = Block({name: block.columns[name][order] for name in plan.by}, weights - later)
-    return Block({**result.columns, plan.name: np.minimum(sizes, plan.most).astype(float)}, result.weights)
 
 
 def _joined(left: Block, right: Block, plan: Joined) -> Iterator[Block]:

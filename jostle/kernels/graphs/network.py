@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 @dataclass(slots=True)
@@ -21,15 +23,18 @@ class Network:
     degrees: list[int]
     triangles: int = 0
     weight: float = 0.0
+    by_degree: TriangleDegrees | None = None
 
     @classmethod
-    def of(cls, edges: Iterable[tuple[int, int]], nodes: int) -> Network:
+    def of(cls, edges: Iterable[tuple[int, int]], nodes: int, by_degree: Any = None, wide: int = 1) -> Network:
+        """`by_degree` (k, k, k): measured weights, in bins of `wide` degrees, which the triangles are compared with."""
         pairs = list(edges)
         degrees = [0] * nodes
         for a, b in pairs:
             degrees[a] += 1
             degrees[b] += 1
-        network = cls([set() for _ in range(nodes)], degrees)
+        cells = None if by_degree is None else TriangleDegrees(np.asarray(by_degree, dtype=float), degrees, wide)
+        network = cls([set() for _ in range(nodes)], degrees, by_degree=cells)
         for a, b in pairs:
             network.add(a, b)
         return network
@@ -58,6 +63,39 @@ class Network:
             weight += 1 / (mine if mine > degree else degree) + 1 / (theirs if theirs > degree else degree)
         self.triangles += sign * len(common)
         self.weight += sign * weight
+        if self.by_degree is not None:
+            for node in common:
+                self.by_degree.change(a, b, node, sign)
+
+
+@dataclass(slots=True)
+class TriangleDegrees:
+    """How far triangles by the degrees of their nodes are from measured weights: Σ|Q(x, y, z) − m(x, y, z)|.
+
+    A triangle of the degrees d ≤ e ≤ f gives 3/(d² + e² + f²) to the cell of their bins, of `wide` degrees each: three
+    paths around it, each in two directions, weigh 1/(2d²), 1/(2e²) and 1/(2f²), and joined 1/(2(d² + e² + f²)) each.
+    Triangles with a degree beyond the bins count nowhere.
+    """
+
+    aim: NDArray[np.float64]
+    degrees: list[int]
+    wide: int
+    made: dict[tuple[int, ...], float] = field(default_factory=dict)
+    distance: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.distance = float(np.abs(self.aim).sum())
+
+    def change(self, a: int, b: int, c: int, sign: int) -> None:
+        around = sorted((self.degrees[a], self.degrees[b], self.degrees[c]))
+        cell = tuple((degree - 1) // self.wide for degree in around)
+        if cell[2] >= len(self.aim):
+            return
+        before = self.made.get(cell, 0.0)
+        after = before + sign * 3 / (around[0] ** 2 + around[1] ** 2 + around[2] ** 2)
+        aim = float(self.aim[cell])
+        self.made[cell] = after
+        self.distance += abs(after - aim) - abs(before - aim)
 
 
 @dataclass(slots=True)

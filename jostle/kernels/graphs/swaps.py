@@ -10,6 +10,7 @@ is post-processing.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -35,24 +36,29 @@ def seeded_graph(degrees: Any, seed: int = 0) -> dict[str, Any]:
 
 def fitted_graph(
     edges: Any, triangles: Any = None, joint: Any = None, scales: Any = None, steps: int = 100_000,
-    power: float = 10_000.0, seed: int = 0,
+    power: float = 10_000.0, seed: int = 0, by_degree: Any = None, wide: int = 1,
 ) -> dict[str, Any]:  # fmt: skip
-    """The graph to which `steps` swaps from `edges` lead, fitted to the weight of all `triangles` and to the `joint`
-    degrees, (k, k) weights of the degrees 1 to k, each if it is given. `scales` are those of their noise (1).
+    """The graph to which `steps` swaps from `edges` lead, fitted to the weight of all `triangles`, to the `joint`
+    degrees, (k, k) weights of the degrees 1 to k, and to triangles `by_degree`, (k, k, k) weights in bins of `wide`
+    degrees, each if it is given. `scales` are those of their noise (1).
 
     `edges` (m, 2), how many swaps were `accepted`, and of about a hundred `steps` on the way the numbers of
     `triangles`, their `weights` and the `misfits` E.
     """
     whole_number(steps, 0, MOST_STEPS, "steps")
     pairs = edges_of(edges)
-    wide = np.ones(2) if scales is None else np.asarray(scales, dtype=float).ravel()
-    if wide.shape != (2,) or not np.isfinite(wide).all() or (wide <= 0).any() or not 0 < power < math.inf:
-        raise KernelError("a graph is fitted with two scales of noise and a power, all above 0")
+    whole_number(wide, 1, 1000, "degrees of a bin")
+    noise = np.ones(3) if scales is None else np.append(np.asarray(scales, dtype=float).ravel(), 1.0)[:3]
+    if noise.shape != (3,) or not np.isfinite(noise).all() or (noise <= 0).any() or not 0 < power < math.inf:
+        raise KernelError("a graph is fitted with two or three scales of noise and a power, all above 0")
     table = None if joint is None else np.asarray(joint, dtype=float)
     if table is not None and (table.ndim != 2 or table.shape[0] != table.shape[1] or not np.isfinite(table).all()):
         raise KernelError("joint degrees are a square of weights, of the degrees 1, 2, … by themselves")
+    cube = None if by_degree is None else np.asarray(by_degree, dtype=float)
+    if cube is not None and (cube.ndim != 3 or len(set(cube.shape)) != 1 or not np.isfinite(cube).all()):
+        raise KernelError("triangles by degree are a cube of weights, of bins of the degrees from 1 on")
     aim = None if triangles is None else float(triangles)
-    return _walk(pairs, steps, seed, aim, table, float(wide[0]), float(wide[1]), float(power))
+    return _walk(pairs, steps, seed, aim, table, noise.tolist(), float(power), cube, wide)
 
 
 def graph_facts(edges: Any) -> dict[str, float]:
@@ -62,22 +68,24 @@ def graph_facts(edges: Any) -> dict[str, float]:
 
 def _walk(
     edges: list[tuple[int, int]], steps: int, seed: int, aim: float | None = None, table: Any = None,
-    scale: float = 1.0, joint_scale: float = 1.0, power: float = 1.0,
+    scales: Sequence[float] = (1.0, 1.0, 1.0), power: float = 1.0, cube: Any = None, wide: int = 1,
 ) -> dict[str, Any]:  # fmt: skip
     names = sorted({node for edge in edges for node in edge})
     place = {node: i for i, node in enumerate(names)}
     pairs = [(place[a], place[b]) for a, b in edges]
-    network = Network.of(pairs, len(names))
+    network = Network.of(pairs, len(names), cube, wide)
+    cells = network.by_degree
     joint = None if table is None else JointDegrees(table.tolist(), network.degrees)
     if joint is not None:
         for a, b in pairs:
             joint.change(a, b, 1)
 
     def energy() -> float:
-        misfit = 0.0 if aim is None else abs(network.weight - aim) / scale
-        return misfit + (0.0 if joint is None else joint.distance / joint_scale)
+        misfit = 0.0 if aim is None else abs(network.weight - aim) / scales[0]
+        misfit += 0.0 if joint is None else joint.distance / scales[1]
+        return misfit + (0.0 if cells is None else cells.distance / scales[2])
 
-    rng, near, free = np.random.default_rng(seed), network.near, aim is None and joint is None
+    rng, near, free = np.random.default_rng(seed), network.near, aim is None and joint is None and cells is None
     now, every = energy(), max(1, steps // SHOWN)
     trace = {"steps": [0.0], "triangles": [float(network.triangles)], "weights": [network.weight], "misfits": [now]}
     accepted = 0

@@ -15,11 +15,11 @@ from functools import cached_property
 from typing import Any
 
 from jostle.diagnostics import did_you_mean, refuse
-from jostle.plan.domains import Domain, Integer
+from jostle.plan.domains import Domain, Integer, Real
 from jostle.plan.keys import dimensions
 from jostle.plan.kinds import domain_kind, kind_of
 from jostle.plan.plan import Column, RowExpr
-from jostle.plan.records import Combined, Joined, Kept, Mapped, Records, Rows, Shaved, Sized, Weights, bits_of
+from jostle.plan.records import Combined, Joined, Kept, Mapped, Records, Reduced, Rows, Shaved, Sized, Weights, bits_of
 from jostle.plan.schemas import derived_domain, united_schema
 from jostle.privacy.kernel.handles import Cube, Exposures, Handle, Table, join_exposures
 
@@ -28,6 +28,7 @@ MOST_CELLS = 2**18
 MOST_PARTS = 10_000
 MOST_HEIGHT = 40
 KINDS = ("number", "text", "boolean")
+REDUCERS = ("count", "sum", "min", "max")
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,8 +102,14 @@ def shaved(records: WeightedRecords, step: float, most: int, name: str) -> Weigh
     return _finer(WeightedRecords(records.exposures, plan, (*records.schema, (name, Integer(0, most - 1)))))
 
 
-def grouped(records: WeightedRecords, by: Sequence[str], name: str, most: int) -> WeightedRecords:
-    """For each group of records the sizes of its heaviest ones; of n records of weight 1, n with the weight ½."""
+def grouped(
+    records: WeightedRecords, by: Sequence[str], name: str, most: int, reducer: str = "count", of: str | None = None
+) -> WeightedRecords:
+    """For each group of records the sizes of its heaviest ones; of n records of weight 1, n with the weight ½.
+
+    In the place of sizes what `sum`, `min` or `max` makes of their column `of`: a function of a set of records, so that
+    it is as stable. Others are refused: of a mean, say, `sum` and `count` are what there is to it.
+    """
     for column in by:
         need_column(records, column)
     if not by or len(set(by)) < len(by) or name in by:
@@ -110,8 +117,38 @@ def grouped(records: WeightedRecords, by: Sequence[str], name: str, most: int) -
                      help='`grouped(edges, "a", "degree")`')  # fmt: skip
     if not 1 <= most <= 2**31:
         raise refuse("ValueError", "the largest size of a group is 1 or more", help="`most = 100`")
-    schema = (*((column, records.domains[column]) for column in by), (name, Integer(1, most)))
-    return _finer(WeightedRecords(records.exposures, Sized(records.plan, tuple(by), name, most), schema))
+    keys = tuple((column, records.domains[column]) for column in by)
+    if reducer == "count" and of is None:
+        plan: Records = Sized(records.plan, tuple(by), name, most)
+        return _finer(WeightedRecords(records.exposures, plan, (*keys, (name, Integer(1, most)))))
+    low, high, domain = _reduced(records, reducer, of, most)
+    plan = Reduced(records.plan, tuple(by), name, reducer, str(of), low, high)
+    return _finer(WeightedRecords(records.exposures, plan, (*keys, (name, domain))))
+
+
+def _reduced(records: WeightedRecords, reducer: str, of: str | None, most: int) -> tuple[float, float, Domain]:
+    """The public range of what a reducer gives, and its domain."""
+    if reducer not in REDUCERS:
+        raise refuse(
+            "ValueError", f"groups are reduced by {', '.join(REDUCERS)}, not by {reducer!r}",
+            help=did_you_mean(reducer, REDUCERS) or 'a mean is a sum by a count: `reducer = "sum", of = "hours"`',
+        )  # fmt: skip
+    if of is None or reducer == "count":
+        raise refuse(
+            "TypeError", f"`{reducer}` counts records, of whatever column" if of is not None
+            else f"`{reducer}` is of a column", help="leave `of` out" if of is not None else '`of = "hours"`',
+        )  # fmt: skip
+    need_column(records, of)
+    domain = records.domains[of]
+    if not isinstance(domain, Integer if reducer == "sum" else Integer | Real):
+        raise refuse(
+            "TypeError", f"`{reducer}` takes a column of {'whole ' if reducer == 'sum' else ''}numbers within bounds",
+            help=f"make one of it: `derive(r, {of} = clamp(floor({of}), 0, 10))`",
+        )  # fmt: skip
+    if reducer != "sum":
+        return domain.low, domain.high, domain
+    low, high = (-most if domain.low < 0 else 0), (most if domain.high > 0 else 0)
+    return low, high, Integer(low, high)
 
 
 def joined(left: WeightedRecords, right: WeightedRecords, on: Sequence[str], most: float) -> WeightedRecords:

@@ -25,6 +25,7 @@ from jostle.plan.records import (
     Kept,
     Mapped,
     Records,
+    Reduced,
     Rows,
     Shaved,
     Sized,
@@ -76,6 +77,10 @@ OF_ONE: dict[str, Records] = {
     "groupby": Sized(LEFT, ("c",), "n", 9),
     "groupby, sizes up to 2": Sized(LEFT, ("c",), "n", 2),
     "groupby of parts": Sized(FINE, ("c",), "n", 9),
+    **{f"groupby, {how}": Reduced(LEFT, ("c",), "n", how, "x", 0, 9) for how in ("max", "min", "sum")},
+    "groupby, sums up to 1": Reduced(LEFT, ("c",), "n", "sum", "x", 0, 1),
+    "groupby of parts, max": Reduced(FINE, ("c",), "n", "max", "i", 0, 4),
+    "groupby twice, by sums": Reduced(Sized(LEFT, ("c",), "n", 9), ("n",), "m", "sum", "n", 0, 9),
     "groupby twice": Sized(Sized(LEFT, ("c",), "n", 9), ("n",), "m", 9),
 }
 OTHER = Mapped(RIGHT, (("c", C), ("z", X)))
@@ -208,6 +213,23 @@ def prefixes_in_full(one: dict[tuple[Any, ...], int]) -> Weighed:
     return {row: 2 * weight for row, weight in weights(OF_ONE["groupby"], A=one).items()}
 
 
+def largest_at_its_weight(one: dict[tuple[Any, ...], int]) -> Weighed:
+    """The largest number of the whole group with half of the group's weight, and no prefixes."""
+    return {
+        (key, max(row[0] for row, _ in rows)): Fraction(sum(w for _, w in rows), 2) for key, rows in by_key(one).items()
+    }
+
+
+def prefixes_in_any_order(one: dict[tuple[Any, ...], int]) -> Weighed:
+    """Sums of prefixes in the order in which records are met, each with the weight of its last record."""
+    made: Weighed = {}
+    for key, rows in by_key(one).items():
+        for i, (_, weight) in enumerate(rows):
+            at = (key, sum(1 + row[0] for row, _ in rows[: i + 1]))
+            made[at] = made.get(at, Fraction(0)) + weight
+    return made
+
+
 def largest_of_equal(one: dict[tuple[Any, ...], int]) -> Weighed:
     """A unit for each record that becomes one, if any is there, and none of its own weight."""
     return {(key,): Fraction(len(rows) ** 2) for key, rows in by_key(one).items()}
@@ -231,7 +253,10 @@ def parts_for_each(one: dict[tuple[Any, ...], int]) -> Weighed:
 
 
 @pytest.mark.parametrize(
-    "make", [whole_groups, prefixes_in_full, largest_of_equal, scaled_by_one_side, unscaled_pairs, parts_for_each],
+    "make", [
+        whole_groups, prefixes_in_full, largest_at_its_weight, prefixes_in_any_order, largest_of_equal,
+        scaled_by_one_side, unscaled_pairs, parts_for_each,
+    ],
     ids=lambda make: make.__name__,
 )  # fmt: skip
 def test_wrong_ways_are_found(make: Make) -> None:
@@ -253,6 +278,13 @@ def test_as_the_paper_defines_them() -> None:
             for i, (one, after) in enumerate(zip(heights, [*heights[1:], 0], strict=True)):
                 sizes[key, i + 1.0] = sizes.get((key, i + 1.0), Fraction(0)) + Fraction(one - after, 2)
         assert weights(OF_ONE["groupby"], A=a) == {row: w for row, w in sizes.items() if w}
+        for how, meant in (("max", max), ("min", min), ("sum", sum)):
+            made: Weighed = {}
+            for key, rows in by_key(a).items():
+                for level in range(1, 5):  # the records of at least this weight
+                    if some := [row[0] for row, w in rows if w >= level]:
+                        made[key, meant(some)] = made.get((key, meant(some)), Fraction(0)) + Fraction(1, 2)
+            assert weights(Reduced(LEFT, ("c",), "n", how, "x", 0, 9), A=a) == made
         plan, pairs = Joined(LEFT, OTHER, ("c",), 6), weights(Joined(LEFT, OTHER, ("c",), 6), A=a, B=b)
         for (x, c), mine in a.items():
             for (z, other), theirs in b.items():

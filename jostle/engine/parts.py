@@ -153,6 +153,8 @@ class Parts:
             return None
         codes, rows = read
         many = (base.size or 0) if rows is None else len(rows)
+        if many * len(tables) <= SPAN and all(len(keys) == 2 and keys[0] == tables[0][0] for keys in tables):
+            return _crossed(codes[0], [codes[every.index(keys[1])] for keys in tables], shapes, rows)
         totals = [np.zeros(math.prod(shape), dtype=np.int64) for shape in shapes]
         block = max(SPAN, *map(len, totals))
         for at in range(0, many, block):
@@ -318,6 +320,21 @@ class Parts:
                 return True
             at = at.source
         return False
+
+
+def _crossed(
+    by: NDArray[Any], columns: list[NDArray[Any]], shapes: Sequence[tuple[int, ...]], rows: NDArray[np.int32] | None
+) -> list[NDArray[np.int64]]:
+    """The counts of one column's codes by each of several others', all in one array: for few rows."""
+    import numpy as np
+
+    first, others = (by, np.stack(columns)) if rows is None else (by[rows], np.stack([c[rows] for c in columns]))
+    sizes = np.array([math.prod(shape) for shape in shapes])
+    starts, wide = np.cumsum(sizes) - sizes, np.array([shape[1] for shape in shapes])
+    place = first.astype(np.int64) * wide[:, None] + others + starts[:, None]
+    inside = (others >= 0) & (first >= 0)
+    counts = np.bincount(place[inside], minlength=int(sizes.sum()))
+    return [part.reshape(shape) for part, shape in zip(np.split(counts, starts[1:]), shapes, strict=True)]
 
 
 def _blocks(columns: list[NDArray[Any]], rows: NDArray[np.int32] | None) -> Iterator[NDArray[Any]]:

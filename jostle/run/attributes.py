@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
 from jostle.doubles import place
 from jostle.language.misfits import no_categories, no_elements, no_field, no_fields, no_place, outside
 from jostle.language.moments import moment_of
-from jostle.plan.domains import Integer, Moments, Real, listed
+from jostle.plan.domains import Domain, Integer, Moments, Real, listed
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table, Vectors, handles_in
 from jostle.privacy.scores.splits import promised_rows
 from jostle.run.bins import edges_of
@@ -39,6 +40,10 @@ def attribute(value: Any, name: str) -> Any:
         return value[name]
     if isinstance(value, ColumnHandle) and name in ("name", "edges"):
         return value.name if name == "name" else edges_of(value)
+    if name == "categories" and isinstance(value, ColumnHandle) and not isinstance(value.domain, Real):
+        finite = _listed(value.domain)
+        if finite is not None:
+            return list(finite)
     if isinstance(value, ColumnHandle) and name in ("kind", "low", "high"):  # without categories
         fields: Mapping[str, Any] | None = {"name": value.name} | _bounds(value)
     else:
@@ -78,9 +83,7 @@ def fields_of(value: Any) -> Mapping[str, Any] | None:
     if isinstance(value, Vectors):
         return vectors_facts(value)
     if isinstance(value, ColumnHandle):
-        if isinstance(value.domain, Integer):
-            need_room(value.domain.high - value.domain.low + 1)
-        finite = listed(value.domain)
+        finite = _listed(value.domain)
         facts = {"name": value.name, "edges": edges_of(value)} | _bounds(value)
         return facts | ({"categories": list(finite)} if finite is not None else {})
     if isinstance(value, Interval | Period):
@@ -88,6 +91,20 @@ def fields_of(value: Any) -> Mapping[str, Any] | None:
     if is_workload(value):
         return {"kind": value.kind, "size": float(value.size), "mean_length": float(value.mean_length)}
     return getattr(value, "jostle_fields", None)
+
+
+def _listed(domain: Domain) -> tuple[Any, ...] | None:
+    """The public values of a column, where there are finitely many; refused where these are too many to hold."""
+    if isinstance(domain, Integer):
+        need_room(domain.high - domain.low + 1)
+        if domain.high - domain.low < FEW:
+            return _few(domain)
+    return listed(domain)
+
+
+FEW = 2**10
+_few = lru_cache(maxsize=2**10)(listed)
+"""What domains of few values list, which is asked again and again."""
 
 
 def _bounds(column: ColumnHandle) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from jostle.run.faults import private_value
 from jostle.run.periods import Period, period
 from jostle.run.publictables import records
 from jostle.run.scope import MISSING, Scope
-from jostle.run.values import REQUIRED, Function, Interval, JSet, Part, Record, kind_name, need_room
+from jostle.run.values import MOST_ITEMS, REQUIRED, Function, Interval, JSet, Part, Record, kind_name, need_room
 from jostle.syntax import nodes as n
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def _set(interp: Interpreter, node: n.SetOf, scope: Scope) -> Any:
 
 
 def _record(interp: Interpreter, node: n.RecordOf, scope: Scope) -> Record:
-    return Record((name, interp.eval(item, scope)) for name, item in node.items)
+    return Record([(name, interp.eval(item, scope)) for name, item in node.items])
 
 
 def _comprehension(interp: Interpreter, node: n.Comprehension, scope: Scope) -> Any:
@@ -57,12 +57,20 @@ def _comprehension(interp: Interpreter, node: n.Comprehension, scope: Scope) -> 
     source = interp.eval(node.source, scope)
     if isinstance(source, Interval) and not source.real:
         need_room(source.count)
+    names, condition, result, flat = node.names, node.condition, node.item, node.flat
     for item in interp.counted(interp.walk(source, node.source.span), node.span):
-        interp.bind(node.names, item, inner, node.source.span)
-        if node.condition is None or interp.truth(interp.eval(node.condition, inner), node.condition):
-            items = interp.eval(node.item, Scope(inner))
-            out.extend(items if node.flat else [items])
-            need_room(len(out))
+        if len(names) == 1:  # nearly always
+            inner.names[names[0]] = item
+        else:
+            interp.bind(names, item, inner, node.source.span)
+        if condition is None or interp.truth(interp.eval(condition, inner), condition):
+            value = interp.eval(result, Scope(inner))
+            if flat:
+                out.extend(value)
+            else:
+                out.append(value)
+            if len(out) > MOST_ITEMS:
+                need_room(len(out))
     return JSet(out) if node.kind == "set" else out
 
 

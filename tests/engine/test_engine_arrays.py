@@ -85,6 +85,26 @@ def test_several_columns_are_counted_together() -> None:
     assert repr(mine[2]) == repr(database.exact(scan, exprs, (Exact("count"),)))
 
 
+def test_plain_arrays_are_counted_before_the_database_has_them() -> None:
+    texts = np.array([*TEXTS, "\ud800", "A\ud800"])
+    plain = {"w": np.arange(13, dtype=np.int16) - 4, "u": np.arange(13, dtype=np.uint64), "t": texts}
+    arrow = {name: np.array(column.tolist(), dtype=object) if name == "t" else pa.array(column)
+             for name, column in plain.items()}  # fmt: skip
+    lists = (Categories(("z", "?", "a", "A?")), Key(Column("t"), ("a", "?", "z", "A?")))
+    for some in (13, 11):  # with and without halves of surrogate pairs
+        engine = DuckDb()
+        opened = [engine.open({n: c[:some] for n, c in of.items()}, public=True) for of in (plain, arrow)]
+        scans = [Scan(o.key, (("w", Integer(0, 5)), ("u", Integer(2, 9)), ("t", lists[0]))) for o in opened]
+        keys = (Key(Column("w"), range(6)), Key(Column("u"), range(12)), lists[1])
+        for key in keys:
+            (codes,), (others,) = (engine.codes(scan, (key,)) for scan in scans)
+            assert codes.tolist() == others.tolist() and codes.dtype == others.dtype
+        assert engine.guess(opened[0].key) == engine.guess(opened[1].key)
+        plain["w"][0] += 1  # a table is as it was when it was opened
+        assert engine.codes(scans[0], keys[:1])[0].tolist() == engine.codes(scans[1], keys[:1])[0].tolist()
+        plain["w"][0] -= 1
+
+
 def test_arrays_leave_what_they_do_not_read_to_the_database() -> None:
     arrays = Arrays(["x"], ["DOUBLE"], [pa.chunked_array([[1.0, 2.0]])], 2)
     key = Key(Column("x"), range(2))

@@ -26,7 +26,7 @@ _CELLS = 2**62  # combinations of values that a number of 64 bits tells apart
 
 
 class Arrays:
-    """The columns of a table in memory, `stored` as Arrow has them, of these names and kinds."""
+    """The columns of a table in memory, `stored` as Arrow has them or as plain arrays, of these names and kinds."""
 
     def __init__(self, names: Sequence[str], kinds: Sequence[str], stored: Sequence[Any], size: int) -> None:
         self.size = size
@@ -148,6 +148,10 @@ class Arrays:
         kind, column = self._stored.get(name, ("", None))
         if column is None or self.size > MOST_ROWS:
             return None
+        if isinstance(column, np.ndarray):
+            if kind in WHOLE:
+                return column.astype(np.int64), None
+            return _texts(column) if kind == "VARCHAR" else None
         if kind in WHOLE and not column.null_count:
             return column.to_numpy().astype(np.int64, copy=False), None
         if kind != "VARCHAR" or not self.size or column.nbytes > _LONG:
@@ -155,6 +159,19 @@ class Arrays:
         coded = column.dictionary_encode().chunks  # of one dictionary
         places = [chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False) for chunk in coded]
         return np.concatenate(places), tuple(coded[-1].dictionary.to_pylist())
+
+
+def _texts(column: NDArray[np.str_]) -> tuple[NDArray[np.int64], tuple[str, ...]] | None:
+    """For each row the place of its text among the different ones; None where one is not as Arrow would have it."""
+    import numpy as np
+
+    places: dict[str, int] = {}
+    codes = np.array([places.setdefault(text, len(places)) for text in column.tolist()], dtype=np.int64)
+    try:
+        "".join(places).encode()
+    except UnicodeEncodeError:
+        return None
+    return codes, tuple(places)
 
 
 def _described(plan: Plan) -> dict[str, Domain]:

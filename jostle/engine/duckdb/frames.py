@@ -15,6 +15,7 @@ from typing import Any
 
 from jostle.diagnostics import refuse
 from jostle.engine.decimals import text_of_decimal
+from jostle.engine.duckdb.arrays import Arrays
 from jostle.engine.duckdb.raw import Raw
 
 Register = Callable[[str, Any], object]
@@ -24,30 +25,27 @@ class Frame(Raw):
     """A table in memory, for a database to know by the name `name`. Its columns lie in the arrays `lies_in`: those of
     what was handed over, where they can be taken as they are."""
 
-    __slots__ = ("_name", "_register", "_rows", "lies_in")
+    __slots__ = ("_name", "_register", "_stored", "lies_in")
 
     def __init__(self, origin: Any, name: str, label: str = "the table") -> None:
-        import numpy as np
-        import pyarrow as pa
-
-        from jostle.engine.duckdb.arrays import Arrays
-        from jostle.engine.duckdb.arrowcells import cells, kind_of
-
         names, arrays = _columns(origin)
         if not names:
             raise refuse("DataError", f"{label} has no columns")
         if len(set(names)) < len(names):
             raise refuse("DataError", f"{label} has two columns of one name", help="rename one of them")
-        columns, arrays = arrays, [_array(column) for column in arrays]
-        if len({len(array) for array in arrays}) > 1:
+        copies = [_copy(column) for column in arrays]
+        plain = all(copy is not None for copy in copies)
+        kinds, stored = (
+            ([_KINDS.get(copy.dtype.str[1:], "VARCHAR") for copy in copies], copies) if plain else _stored(arrays)
+        )
+        if len({len(column) for column in stored}) > 1:
             raise refuse("DataError", "the arrays of the table differ in length", help="give arrays of one length")
-        super().__init__(names, tuple(kind_of(array.type) for array in arrays), label)
+        super().__init__(names, tuple(kinds), label)
         self._name = name
-        stored: dict[str, Any] = {f"c{i}": cells(array) for i, array in enumerate(arrays)}
-        self.lies_in = [_numpy(column, own) for column, own in zip(columns, stored.values(), strict=True)]
-        self.size = len(arrays[0])
-        self.arrays = Arrays(names, self.kinds, list(stored.values()), self.size)
-        self._rows = pa.table(stored | {"n": np.arange(self.size)})
+        self._stored = stored
+        self.lies_in = [_numpy(column, own) for column, own in zip(arrays, stored, strict=True)]
+        self.size = len(stored[0])
+        self.arrays = Arrays(names, kinds, stored, self.size)
         self._register: Register | None = None
 
     def named_by(self, register: Register) -> Frame:
@@ -57,12 +55,49 @@ class Frame(Raw):
 
     def table(self, needed: Collection[int]) -> str:
         if self._register is not None:
-            self._register(self._name, self._rows)
+            import numpy as np
+            import pyarrow as pa
+
+            if isinstance(self._stored[0], np.ndarray):
+                self._stored = _stored(self._stored)[1]
+            columns = {f"c{i}": column for i, column in enumerate(self._stored)}
+            self._register(self._name, pa.table(columns | {"n": np.arange(self.size or 0)}))
             self._register = None
         return self._name
 
     def stale(self) -> bool:
         return False
+
+
+_KINDS = {
+    "i1": "TINYINT", "i2": "SMALLINT", "i4": "INTEGER", "i8": "BIGINT",
+    "u1": "UTINYINT", "u2": "USMALLINT", "u4": "UINTEGER", "u8": "UBIGINT",
+}  # fmt: skip
+_LARGEST = 0x10FFFF  # of all characters
+
+
+def _copy(column: Any) -> Any:
+    """A copy of an array of NumPy that holds whole numbers or texts as they are, for which no Arrow is needed before
+    the database asks; else None."""
+    import numpy as np
+
+    if type(column) is not np.ndarray or column.ndim != 1 or not column.dtype.isnative:
+        return None
+    kind, size = column.dtype.kind, column.dtype.itemsize
+    if kind in "iu":
+        return np.array(column)
+    if kind != "U" or not size:
+        return None
+    copy = np.array(column)
+    return None if (copy.view(np.uint32) > _LARGEST).any() else copy
+
+
+def _stored(columns: list[Any]) -> tuple[list[str], list[Any]]:
+    """The kinds of columns, and their cells as Arrow has them."""
+    from jostle.engine.duckdb.arrowcells import cells, kind_of
+
+    arrays = [_array(column) for column in columns]
+    return [kind_of(array.type) for array in arrays], [cells(array) for array in arrays]
 
 
 def need_table(origin: Any) -> None:
@@ -140,7 +175,7 @@ def _array(column: Any) -> Any:
         return pa.array(values.view(np.int64), mask=np.isnat(values))
     if kind == "U" and size:
         codes = values.view(np.uint32)
-        codes[codes > 0x10FFFF] = 0xFFFD  # a buffer may hold anything as a character
+        codes[codes > _LARGEST] = 0xFFFD  # a buffer may hold anything as a character
     return _texts(values.tolist())
 
 

@@ -143,6 +143,8 @@ class JointCells(Measurement["list[Ints]", Answers]):
             drawn = self.how.draw(noise, np.concatenate([e.ravel() for e in units]), self.l1, self.l2)
             law = self.how.law(self.l1, self.l2).times(2.0**-self.bits)
             measured = (Measured("vector", law, self.how, 1, weighted_stability_of(self.together)),)
-            units = np.split(drawn, np.cumsum([e.size for e in units])[:-1])
-        parts = [np.ldexp(part.astype(float), -self.bits) for part in units]
+            whole = np.ldexp(drawn.astype(float), -self.bits)
+            parts = np.split(whole, np.cumsum([e.size for e in units])[:-1])
+        else:
+            parts = [np.ldexp(part.astype(float), -self.bits) for part in units]
         return Release(([p.reshape(c.shape) for p, c in zip(parts, self.cubes, strict=True)], law), measured)

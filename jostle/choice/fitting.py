@@ -41,7 +41,7 @@ def fit(
         return TreeEnsembles(scale, columns, y.shape[1], tuple(alone), False)
     samples = [np.arange(len(x))]
     if model.kind == "forest":
-        samples = [_bootstrap(groups, number) for number in range(model.trees)]
+        samples = _bootstraps(groups, model.trees)
     trees = tuple(grow(x[rows], y[rows], model.depth, least, by_regret=True) for rows in samples)
     return TreeEnsembles(scale, columns, y.shape[1], (trees,), True)
 
@@ -62,12 +62,15 @@ def _users(
     return Functions(columns, tuple(functions))
 
 
-def _bootstrap(groups: Groups, number: int) -> npt.NDArray[np.intp]:
-    """The rows of as many groups as there are, drawn with replacement; the `number`-th such sample."""
+def _bootstraps(groups: Groups, count: int) -> list[npt.NDArray[np.intp]]:
+    """The rows of as many groups as there are, drawn with replacement, so many times."""
     names, many = np.unique(groups, return_counts=True)
-    bytes_ = hashlib.shake_256(f"bootstrap {number}".encode()).digest(8 * len(names))
-    sample = np.frombuffer(bytes_, dtype="<u8") % np.uint64(len(names))
-    drawn, starts = many[sample], (np.cumsum(many) - many)[sample]
-    places = np.arange(drawn.sum()) + np.repeat(starts - (np.cumsum(drawn) - drawn), drawn)
-    rows: npt.NDArray[np.intp] = np.argsort(groups, kind="stable")[places]
-    return rows
+    order, begins = np.argsort(groups, kind="stable"), np.cumsum(many) - many
+    samples = []
+    for number in range(count):
+        bytes_ = hashlib.shake_256(f"bootstrap {number}".encode()).digest(8 * len(names))
+        sample = np.frombuffer(bytes_, dtype="<u8") % np.uint64(len(names))
+        drawn = many[sample]
+        places = np.arange(drawn.sum()) + np.repeat(begins[sample] - (np.cumsum(drawn) - drawn), drawn)
+        samples.append(order[places])
+    return samples

@@ -97,31 +97,31 @@ class _Growth:
         whole = float(total.min()) if self.by_regret else float((losses**2).sum())
         if self.least < 0:
             self.least = abs(whole) * (REGRET_GAIN if self.by_regret else VARIANCE_GAIN) + 1e-12
+        x, first, last = self.x[members].T, self.min_rows, n - self.min_rows
+        order = x.argsort(axis=1, kind="stable")
+        values = np.take_along_axis(x, order, axis=1)
+        lows, highs = values[:, first - 1 : last], values[:, first : last + 1]  # around a split: (features, splits)
+        sums = losses.T[:, order].cumsum(axis=2)[..., first - 1 : last]  # (outputs, features, splits)
+        others = total[:, None, None] - sums
+        if self.by_regret:
+            gains = whole - sums.min(axis=0) - others.min(axis=0)
+        else:
+            k = np.arange(first, last + 1)
+            gains = (sums**2 / k + others**2 / (n - k)).sum(axis=0)
+        gains = np.where(lows < highs, gains, -np.inf)
         best, best_split = self.least, None
-        for f in range(self.x.shape[1]):
-            order = np.argsort(self.x[members, f], kind="stable")
-            values = self.x[members, f][order]
-            ends = np.arange(self.min_rows, n - self.min_rows + 1)
-            ends = ends[values[ends - 1] < values[ends]]
-            if not len(ends):
-                continue
-            sums = np.cumsum(losses[order], axis=0)[ends - 1]
-            if self.by_regret:
-                gains = whole - sums.min(axis=1) - (total - sums).min(axis=1)
-            else:
-                k = ends[:, None]
-                gains = (sums**2 / k + (total - sums) ** 2 / (n - k)).sum(axis=1)
-            top = int(np.argmax(gains))
-            if gains[top] > best * (1 + 1e-9):
-                low, high = float(values[ends[top] - 1]), float(values[ends[top]])
+        for f, top in enumerate(gains.argmax(axis=1).tolist()):
+            if gains[f, top] > best * (1 + 1e-9):
+                low, high = float(lows[f, top]), float(highs[f, top])
                 middle = low + (high - low) / 2
-                best, best_split = float(gains[top]), (f, middle if middle < high else low)
+                best, best_split = float(gains[f, top]), (f, middle if middle < high else low)
         return best_split
 
     def tree(self) -> Tree:
         groups = [self.y[m] for m in self.members]
-        means = np.array([g.mean(axis=0) for g in groups])
-        spreads = np.array([g.std(axis=0) for g in groups])
+        means = np.array([np.add.reduce(g, axis=0) / len(g) for g in groups])
+        squares = [np.add.reduce((g - mean) ** 2, axis=0) / len(g) for g, mean in zip(groups, means, strict=True)]
+        spreads = np.sqrt(np.array(squares))
         spreads = np.where(spreads > 1e-12 * np.abs(means), spreads, 0.0)  # what is only rounding is taken for 0
         return Tree(
             tuple(self.feature), tuple(self.threshold), tuple(self.left), tuple(self.right),

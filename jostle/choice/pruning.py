@@ -8,6 +8,7 @@ sets; else it says what holds for all data, and the single best option is taken.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,27 +28,28 @@ def prune_leaves(fitted: TreeEnsembles, x: Array, y: Array, database: Groups) ->
     """
     if not fitted.together:
         return fitted
-    single = int(np.argmax(_by_database(y, database)[1].mean(axis=0)))
-    trees = tuple(_pruned(tree, x, y, database, single) for tree in fitted.ensembles[0])
+    names, database, many = np.unique(database, return_inverse=True, return_counts=True)
+    sums = [np.bincount(database, weights=scores, minlength=len(names)) for scores in y.T]
+    single = int(np.argmax((np.stack(sums, axis=1) / many[:, None]).mean(axis=0)))
+    trees = tuple(_pruned(tree, x, y, database, len(names), single) for tree in fitted.ensembles[0])
     return replace(fitted, ensembles=(trees,))
 
 
-def _pruned(tree: Tree, x: Array, y: Array, database: Groups, single: int) -> Tree:
+def _pruned(tree: Tree, x: Array, y: Array, database: Groups, many: int, single: int) -> Tree:
+    """`database` (n,): the numbers of `many` data sets."""
     at, value = leaves(tree, x), list(tree.value)
-    for leaf in np.unique(at):
+    place, size = at * many + database, len(value) * many
+    rows = np.bincount(place, minlength=size).reshape(-1, many)
+    sums: dict[int, npt.NDArray[Any]] = {}  # of an option, in each leaf over each data set
+    for leaf in np.flatnonzero(rows.any(axis=1)).tolist():
         best = int(np.argmax(value[leaf]))
         if best == single:
             continue
-        here = at == leaf
-        names, means = _by_database(y[here], database[here])
-        gain = means[:, best] - means[:, single]
-        if len(names) > 1 and gain.mean() <= gain.std(ddof=1) / np.sqrt(len(names)):
+        for option in {best, single} - sums.keys():
+            sums[option] = np.bincount(place, weights=y[:, option], minlength=size).reshape(-1, many)
+        here = np.flatnonzero(rows[leaf])
+        seen = rows[leaf, here]
+        gain = sums[best][leaf, here] / seen - sums[single][leaf, here] / seen
+        if len(gain) > 1 and gain.mean() <= gain.std(ddof=1) / np.sqrt(len(gain)):
             value[leaf] = value[0]
     return replace(tree, value=tuple(value))
-
-
-def _by_database(y: Array, database: Groups) -> tuple[Groups, Array]:
-    """The data sets, and each one's mean scores, (data sets, options)."""
-    names, at, many = np.unique(database, return_inverse=True, return_counts=True)
-    sums = [np.bincount(at, weights=scores, minlength=len(names)) for scores in y.T]
-    return names, np.stack(sums, axis=1) / many[:, None]

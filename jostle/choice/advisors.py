@@ -37,7 +37,8 @@ class Advisor:
     """The value of `advisor(…)`: a ChoiceMaker, called with the arguments of `call` after its first.
 
     What a training draws is seeded from `seeds`, which stay while features and models are compared; "": from the key.
-    `steady`: the place of an option and a margin, by which others have to be predicted to be better to be run.
+    `steady`: the place of an option and a margin, by which others have to be predicted to be better to be run; what is
+    learned at a call, or anew from a person's own data, keeps it.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class Advisor:
         steady: tuple[int, float] | None = None,
     ) -> None:  # fmt: skip
         self.choice, self.call, self.version, self.epsilons, self.seeds = choice, call, version, epsilons, seeds
-        self.steady = steady
+        self.steady = choice.steady = steady
         if ships:
             choice.shipped = self.policy
 
@@ -166,7 +167,7 @@ def _retrained(choice: Any, on: Any, *, at: Any) -> Advisor | ChoiceMaker:
     interp, _ = at
     if isinstance(choice, Advisor):
         again = choice.choice.retrained(interp, on)
-        return Advisor(again, choice.call, choice.version, choice.epsilons, choice.seeds, False)
+        return Advisor(again, choice.call, choice.version, choice.epsilons, choice.seeds, False, choice.steady)
     _check_choice("retrained", choice)
     alone: ChoiceMaker = choice.retrained(interp, on)
     return alone

@@ -66,6 +66,8 @@ class ChoiceMaker:
         self._benches: dict[tuple[str, int], ProgramBench] = {}
         self._kernel = interp.kernel
         self.shipped: Callable[[], Policy | None] = lambda: None
+        self.steady: tuple[int, float] | None = None
+        self._steadied: dict[int, tuple[Policy, Policy]] = {}
         if parts.databases:
             self._bench(interp, "epsilon", 1)
 
@@ -215,14 +217,20 @@ class ChoiceMaker:
         return {"name": name, "value": number} | ({} if told is None else {"error": told["error"]})
 
     def _policy(self, interp: Interpreter, unit: str, stability: int, epsilon: float | None) -> Policy:
-        policy = self.shipped() or learn(
+        policy = self.shipped() or self._steady(learn(
             self._bench(interp, unit, stability), model=self._model, share=self._share, epsilon=epsilon,
             store=self._store, progress=self._teller("training"), workers=self.workers,
-        )  # fmt: skip
+        ))  # fmt: skip
         if all(policy is not other for other in self._policies):
             self._policies.append(policy)
             interp.kernel.events.emit("train", self.name or "choice", self._span, **train_event(policy.table))
         return policy
+
+    def _steady(self, policy: Policy) -> Policy:
+        """A policy that was learned, under the rule by which an option stays; the same one each time."""
+        if self.steady is None:
+            return policy
+        return self._steadied.setdefault(id(policy), (policy, replace(policy, steady=self.steady)))[1]
 
     @property
     def options(self) -> tuple[Any, ...]:

@@ -158,6 +158,20 @@ def test_retrained_learns_from_ones_own(shipped: Path) -> None:
     assert "outside" not in event["why"] and event["predictions"].keys() == {"Cells", "Even"}
 
 
+def test_retrained_keeps_the_option_that_stays_unless_another_is_better_by_a_margin(shipped: Path) -> None:
+    cubes = "cubes = [counts([n, 0, 0, 0, 0, 0, 0, 0]) for n in [3, 90]]\n"
+    mine = "mine = retrained(own, on = [{database: c, queries: identity(c)} for c in cubes])\n"
+    call = PRIVATE + "answers = mine(seen) with epsilon 0.5\nagain = mine(seen) with epsilon 0.5"
+    for margin, chosen in ((0, "Cells"), (10000, "Even")):
+        rule = f', over = "Even", margin = {margin})'
+        opened = Session()
+        opened.bind("people", {"who": list(range(1, 41)), "age": [3] * 40})
+        opened.execute(Source("own", OWN.replace("[0.1, 1])", "[0.1, 1]" + rule) + cubes + mine + call))
+        choices = [event.fields["chosen"] for event in opened.events if event.kind == "choice"]
+        assert choices == [chosen, chosen]
+        assert sum(event.kind == "train" for event in opened.events) == 1
+
+
 def test_what_ships_for_other_parts_is_not_used(shipped: Path) -> None:
     _, own = session(OWN.replace("tree(depth = 2)", "tree(depth = 1)"))
     assert own.policy() is None

@@ -101,6 +101,13 @@ class Names:
                 self._make_ready(names)
                 self._make_ready(bound_in(body.body, self._modules.names))  # a later turn sees what an earlier binds
                 self._block(body.body, scope)
+            case n.Run(spend=spend, data=data, done=done, body=body):
+                self._expr(data, scope)
+                self._make_ready(bound_in(body.body, self._modules.names))  # a later round sees what an earlier binds
+                self._spend(spend, scope)
+                self._block(body.body, scope)
+                if done is not None:
+                    self._expr(done, scope)
             case n.With(spend=spend, body=body):
                 self._spend(spend, scope)
                 self._block(body.body, scope)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from jostle.accounting.amounts import QUANTA, Amount, as_float, quanta, share_of
 from jostle.diagnostics import Refusal, refuse
 from jostle.privacy.kernel.handles import Exposures, Handle, handles_in
-from jostle.privacy.kernel.kernel import Kernel, check_unit
+from jostle.privacy.kernel.kernel import Allotment, Kernel, check_unit
 from jostle.run.faults import private_value
 from jostle.run.scope import MISSING, Scope
 from jostle.run.values import is_number
@@ -25,7 +25,7 @@ class Allotted:
     def __init__(self, kernel: Kernel, amount: Amount | None, span: Span, exposures: Exposures) -> None:
         self._kernel, self._amount, self._span, self._exposures = kernel, amount, span, exposures
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Allotment:
         amount = self._amount
         price = {amount.unit: as_float(amount.value)} if amount is not None else {}
         self._event = self._kernel.events.within("allotment", str(amount or "without limit"), self._span, **price)
@@ -35,6 +35,7 @@ class Allotted:
         except Refusal as refusal:
             raise refusal.at(self._span) from None
         self._fields = self._event.__enter__()
+        return self._allotment
 
     def __exit__(self, *error: Any) -> None:
         meters = self._allotment.meters.values()

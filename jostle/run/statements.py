@@ -12,6 +12,7 @@ from jostle.run import amounts, declare
 from jostle.run.faults import private_value
 from jostle.run.joint import jointly
 from jostle.run.margins import margins
+from jostle.run.rounds import run
 from jostle.run.scope import Scope
 from jostle.run.values import Function, Grouped, Module, plain, show
 from jostle.syntax import nodes as n
@@ -131,5 +132,6 @@ def _event_value(value: Any) -> Any:
 
 STATEMENTS: dict[type, Callable[..., Returned | None]] = {
     n.Assign: _assign, n.Bare: _bare, n.Return: _return, n.Use: _use, n.ParamDecl: _param, n.Release: _release,
-    n.Assert: _assert, n.Def: _def, n.If: _if, n.For: _for, n.With: _with, n.Private: _private, n.External: _external,
+    n.Assert: _assert, n.Def: _def, n.If: _if, n.For: _for, n.With: _with, n.Run: run, n.Private: _private,
+    n.External: _external,
 }  # fmt: skip

@@ -113,6 +113,13 @@ class Builder(QueryBuilder):
             )  # fmt: skip
         return n.With(spend, body, True, total, nonnegative, span=self._span(word, body))
 
+    def run(
+        self, word: Token, spend: n.Spend, _until: Token, _budget: Token, _of: Token, data: n.Expr, *rest: Any
+    ) -> n.Run:
+        _no_wish(spend)
+        done, body = rest[-2], rest[-1]
+        return n.Run(spend, data, done, body, span=self._span(word, body))
+
     def line(self, colon: Token, stmt: n.Stmt) -> n.Block:
         return n.Block((stmt,), span=self._span(colon, stmt))
 

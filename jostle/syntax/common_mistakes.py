@@ -300,7 +300,7 @@ def lonely_else(place: ErrorPlace) -> Diagnostic | None:
 def missing_block(place: ErrorPlace) -> Diagnostic | None:
     """`if x > 1` and nothing behind it."""
     first = place.first
-    headed = first is not None and first.type in ("_IF", "_FOR", "_DEF", "_WITH", "_ELSE")
+    headed = first is not None and first.type in ("_IF", "_FOR", "_DEF", "_WITH", "_RUN", "_ELSE")
     if place.text or not headed or place.frame.kind != "block" or first is None:
         return None
     if place.previous is None or place.previous.type not in ENDS_AN_EXPRESSION:

@@ -20,7 +20,7 @@ from jostle.syntax.tokens import Piece, pieces
 
 STEP = "    "
 WIDTH = 120  # comments are not lined up beyond it
-_COMPOUND = ("_DEF", "_IF", "_FOR", "_WITH", "_JOINTLY")
+_COMPOUND = ("_DEF", "_IF", "_FOR", "_WITH", "_JOINTLY", "_RUN")
 
 
 def format_source(source: Source) -> str:

@@ -21,7 +21,7 @@ ENDS_AN_EXPRESSION = {"NAME", "MKCHOICE", "NUMBER", "DATE", "STRING", "CONST", "
                       "_RQUERY", "_END", "NULL"}  # fmt: skip
 ENDS_A_LINE = ENDS_AN_EXPRESSION | {"_RETURN", "COLON", "LBRACE", "_ROWS", "_SIZE", "_WEIGHTED"}
 STARTS_A_STATEMENT = {None, "_NL", "_INDENT", "_DEDENT", "LBRACE"}
-OPENS_A_BLOCK = {"_CLASS", "_IF", "_ELSE", "_FOR", "_DEF", "_WITH", "_JOINTLY"}
+OPENS_A_BLOCK = {"_CLASS", "_IF", "_ELSE", "_FOR", "_DEF", "_WITH", "_JOINTLY", "_RUN"}
 SPELLED = {
     "nvl": "coalesce", "ifnull": "coalesce", "substr": "substring", "char_length": "length",
     "character_length": "length", "ucase": "upper", "lcase": "lower", "ceiling": "ceil", "strpos": "position",

@@ -429,15 +429,23 @@ class For(Statement):
 
 @dataclass(frozen=True, slots=True)
 class With(Statement):
-    """`jointly`: the selects of the block are answered together; `total`: `for the least total` error of all;
-    `nonnegative`: with no count below 0.
-    """
+    """`jointly`: all selects of the block together; `total`: with the least error of all; `nonnegative`: from 0 on."""
 
     spend: Spend
     body: Block
     jointly: bool = False
     total: bool = False
     nonnegative: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Run(Statement):
+    """`run with epsilon e until budget of DATA [or C]`: rounds of the block, each in an allotment of its own."""
+
+    spend: Spend
+    data: Expr
+    done: Expr | None
+    body: Block
 
 
 @dataclass(frozen=True, slots=True)
@@ -488,5 +496,5 @@ Expr = (
     | Select | Query | Described
 )  # fmt: skip
 Stmt = (
-    Assign | Bare | Return | Use | ParamDecl | Release | Assert | Def | External | If | For | With | Private
+    Assign | Bare | Return | Use | ParamDecl | Release | Assert | Def | External | If | For | With | Run | Private
 )  # fmt: skip

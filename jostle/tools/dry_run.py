@@ -100,7 +100,7 @@ def simple(statement: n.Stmt) -> bool:
     """Whether a statement takes no time to speak of: it calls built-in functions alone, and nothing again and again."""
     for node in every(statement):
         match node:
-            case n.Use() | n.Def() | n.If() | n.For() | n.Choice() | n.Comprehension():
+            case n.Use() | n.Def() | n.If() | n.For() | n.Run() | n.Choice() | n.Comprehension():
                 return False
             case n.Call(function=n.Name(id=name)):
                 if name not in _QUICK:

@@ -144,8 +144,13 @@ class Foresight(Interpreter):
         self.steps = self.made_up_rows = 0
 
     def statement(self, node: n.Stmt, scope: Scope) -> Returned | None:
+        skipped = self.kernel.skipped  # type: ignore[attr-defined]
         try:
+            if isinstance(node, n.Run) and skipped:
+                raise Unknown  # what is left, and so whether there is a round, is not known any more
             ended = super().statement(node, scope)
+            if isinstance(node, n.Run) and self.kernel.skipped > skipped:  # type: ignore[attr-defined]
+                self._forget(node, scope, NotKnown())  # there may be more rounds than these
             if isinstance(node, n.Use):
                 scope.names = Names(scope.names)
             return ended

@@ -102,7 +102,7 @@ class PublicStatements:
             match node:
                 case n.Query() if wishes and _only_wishes(node):
                     pass
-                case n.Query() | n.Spending() | n.With() | n.Choice() | n.Part():
+                case n.Query() | n.Spending() | n.With() | n.Run() | n.Choice() | n.Part():
                     return False
                 case n.Call(function=n.Name(id=name)) if name in self._functions:
                     if name not in open_ and not self._free(self._functions[name].body, open_ | {name}):

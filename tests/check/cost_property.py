@@ -204,7 +204,7 @@ class Maker:
         self.depth -= 1
 
     def odd(self, indent: int, tables: list[str], numbers: list[str]) -> None:
-        kind, table, made = self.r.randrange(16), self.table(tables), self.name("x")
+        kind, table, made = self.r.randrange(18), self.table(tables), self.name("x")
         if kind == 0:
             self.put(
                 f"{made} = [{{{{ select count(*) from p with epsilon 0.02 }}}} for k, p in partition({table}, part)]",
@@ -270,6 +270,19 @@ class Maker:
             self.put(f"for k, q in partition({table}, {self.key()}):", indent)
             self.put(f"{made} = {{{{ select age, count(*) as times from q per age }}}}", indent + 1)
             self.put(f"{made}n = noisyCount({made}, 0.02) + noisyCount({made}[times > 3, ], 0.01)", indent + 1)
+        elif kind in (15, 16):
+            each = (
+                self.amount(numbers)
+                if self.allotted
+                else self.r.choice(["0.2", "0.9", f"clamp({self.r.choice(numbers)}, 0.2, 0.7)"])
+            )
+            done = self.r.choice(["", f" or {self.r.choice(numbers)} > 40", f" or {made} > 2"])
+            self.put(f"{made} = 0", indent)
+            self.put(f"run with epsilon {each} until budget of {self.r.choice(tables)}{done}:", indent)
+            self.put(f"{made} = {made} + 1", indent + 1)
+            inside, self.allotted = self.allotted, True
+            self.body(indent, tables, [*numbers, made])
+            self.allotted = inside
         else:
             function = self.r.choice(["noisyCount", "noisyCount", "noisyAvg"])
             self.put(f"{made} = {self.r.choice(numbers)} > 0.5 and noisyCount({table}, 0.02) > 1", indent)

@@ -31,6 +31,7 @@ from jostle.check.abstract.values import (
     Scope,
     SourceFact,
     in_quanta,
+    reached_sources,
     widened,
 )  # fmt: skip
 from jostle.check.labels import Labels
@@ -106,6 +107,10 @@ class Interpreter(ABC):
         """Follows what stands in an allotment; `ruined` says what comes of it where that takes too long."""
 
     @abstractmethod
+    def until_budget(self, reached: ReachedSources, span: Span, body: Callable[[], Any]) -> None:
+        """Follows what spends no more than is left of the budgets of these sources, and of the allotment around."""
+
+    @abstractmethod
     def left_amount(self, scope: Scope, unit: str, reached: ReachedSources) -> Any:
         """What the name of a unit stands for where no variable has it, or `MISSING`."""
 
@@ -179,6 +184,8 @@ class Interpreter(ABC):
                 inside = (lambda: self._jointly(body, scope)) if jointly else (lambda: self.block(body.body, scope))
                 ruined = lambda: self.give_up(body, scope, TOP)  # noqa: E731
                 return bool(self.allotted(spend, scope, NO_SOURCES, inside, ruined))
+            case n.Run():
+                self._run(node, scope)
             case n.Release(name=name, value=result):
                 shown = result if result is not None else n.Name(name, span=node.span)
                 value = self.eval(shown, scope)
@@ -208,6 +215,20 @@ class Interpreter(ABC):
             return self.block(body.body, scope)
         finally:
             self.joint = outer
+
+    def _run(self, node: n.Run, scope: Scope) -> None:
+        """Rounds, of which it is not known how many there are, but that they end within the budgets of these data."""
+        reached = reached_sources(self.eval(node.data, scope))
+
+        def each(_: Any) -> bool:
+            body = lambda: self.block(node.body.body, scope)  # noqa: E731
+            goes_on = self.allotted(node.spend, scope, reached, body, lambda: self.give_up(node.body, scope, TOP))
+            if goes_on and node.done is not None:
+                self.condition(node.done, scope)
+            return bool(goes_on)
+
+        own = self.assigned(node.body)
+        self.until_budget(reached, node.span, lambda: self.loop(scope, node.span, Items(PUBLIC), own, each))
 
     def _message(self, message: n.Expr, scope: Scope) -> None:
         self.labels.shown_to_people(self.eval(message, scope), message, "shown")

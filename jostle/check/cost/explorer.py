@@ -283,6 +283,13 @@ class Explorer(Spending, Interpreter):
         least = int(min(least, most))  # of a share where nothing is left
         return self.inside(Opened(least, most, delta, spend.span, reached), body, ruined)
 
+    def until_budget(self, reached: ReachedSources, span: Span, body: Callable[[], Any]) -> None:
+        only, mark = frozenset(id(exposure.source) for exposure in reached.exposures), len(self.returns)
+        most = self.left_of_budgets(reached)
+        whole = self.open(Opened(0, most, 0, span, reached, recorder=True, only=only))
+        body()
+        self.close(whole, [ledger for _, ledger in self.returns[mark:]])
+
     def share_bounds(self, share: Any, reached: ReachedSources) -> Bounds:
         least, most, delta = self.whole_of(reached)
         low, high = (min(max(end, 0.0), 1.0) for end in ends(share))

@@ -37,6 +37,7 @@ class Opened:
     key: int = field(default_factory=lambda: next(_keys))
     before: Ledger | None = None
     agents: int = 0  # how many there were when it opened
+    only: frozenset[int] = frozenset()  # of a recorder, the sources that cannot be charged more than its `most`
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +157,7 @@ class Spending:
             self.charged_at(opened.reached.exposures or [Exposure(s) for s in self.sources], opened.span)
         for ledger in (self.ledger, *ledgers):
             for source in self.sources:
-                if not opened.recorder and not opened.boundless:
+                if (not opened.recorder and not opened.boundless) or id(source) in opened.only:
                     self._cap(opened, ledger, source)
                 ledger.tallies.pop((opened.key, id(source)), None)
 
@@ -172,6 +173,11 @@ class Spending:
         before = opened.before or Ledger()
         for meter in (SOURCE, *(o.key for o in self.stack)):
             ledger.tallies[meter, id(source)] = before.tally(meter, source).plus(place, own)
+        if opened.only and source.limit is not None:  # with what was spent before, no more than the budget
+            room = max(0, source.limit - before.tally(SOURCE, source).total()[1])
+            if room < opened.most:
+                whole = before.tally(SOURCE, source).plus(Place(), Own(0, room))
+                ledger.tallies[SOURCE, id(source)] = whole
 
     def left_of(self, opened: Opened, reached: ReachedSources) -> tuple[int, Most]:
         """Between what amounts are left in an allotment on the paths of what is met."""
@@ -184,6 +190,25 @@ class Spending:
             low = min(low, int(max(0, opened.least - most)) if most < math.inf else 0)
             high = min(high, max(0, opened.most - (0 if exposure.source.inexact else least)))
         return (low, high) if reached.certain and opened.reached.certain else (0, opened.most)
+
+    def left_of_budgets(self, reached: ReachedSources) -> Most:
+        """The most that is left of the budgets of what is met, and of the allotment around."""
+        high: Most = math.inf if reached.open or not reached.exposures else 0
+        for exposure in reached.exposures:
+            source = exposure.source
+            if (
+                source.limit is None
+                or (source.delta is not None and source.counted_by != "basic")
+                or not reached.certain
+            ):
+                high = math.inf
+                continue
+            least = self.ledger.tally(SOURCE, source).load_at(self._place_of(exposure).path)[0]
+            high = max(high, max(0, source.limit - (0 if source.inexact else least)))
+        opened = self.allotment
+        if opened is not None and not opened.boundless:
+            high = min(high, self.left_of(opened, reached)[1])
+        return high
 
     def whole_of(self, reached: ReachedSources) -> Whole:
         """What a share is of: what the allotment around had at the first of them, or the budgets met outside any."""

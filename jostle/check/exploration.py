@@ -36,6 +36,7 @@ from jostle.check.abstract.values import (
     Signature,
     ends,
     private_handle,
+    reached_sources,
 )  # fmt: skip
 from jostle.check.labels import Labels, source_text
 from jostle.check.meanings import Meanings
@@ -44,6 +45,7 @@ from jostle.check.report import Report
 from jostle.check.rowkinds import RowKinds
 from jostle.check.scopes import UseNames, returns_inside, times_bound
 from jostle.language.forms import keys_by_alias
+from jostle.language.freejoins import is_smooth, joins_freely, no_free_join
 from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import around
@@ -309,6 +311,11 @@ class Exploration(Interpreter):
         self.paid += node.spend is not None
         sides = [self.eval(table, scope) for table in (node.table, *(joined.table for joined in node.joins))]
         self.paid -= node.spend is not None
+        reached = map(reached_sources, sides)
+        may_be = [bool(one.exposures) or one.open for one in reached]  # private
+        known = any(isinstance(side, Handle) and side.exposures for side in sides)
+        if self.labels.sure and known and is_smooth(node) and not joins_freely(node.joins, may_be):
+            self.labels.report.extend([no_free_join(node)])
         table, *others = map(_known_by_rows, sides) if len(sides) > 1 else sides
         for side in others:
             table = joined_tables(table, side)

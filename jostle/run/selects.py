@@ -14,6 +14,7 @@ from jostle.accounting.amounts import as_float
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.language.aggregates import AGGREGATES, DISTINCT, of_form
 from jostle.language.forms import PERSON, aggregates, keys_by_alias, lone_column
+from jostle.language.freejoins import is_smooth, no_free_join
 from jostle.plan.domains import Open
 from jostle.plan.kinds import as_number
 from jostle.plan.persons import person_columns
@@ -38,7 +39,7 @@ from jostle.run.periods import Period
 from jostle.run.qualifiers import Qualifiers
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Scope
-from jostle.run.smooth import is_smooth, need_inner, no_free_join, placed, smooth_wish
+from jostle.run.smooth import need_inner, placed, smooth_wish
 from jostle.run.values import Grouped, Record, is_number, kind_name
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import key_names
@@ -62,7 +63,7 @@ def select(interp: Any, node: n.Select, scope: Scope) -> Any:
     for joined in node.joins:
         table = _join(interp, table, joined, scope, tables, smooth)
     if smooth and table.private and not isinstance(table, FreeJoin):
-        raise no_free_join(node)
+        raise Refusal(no_free_join(node))
     schema = dict(table.schema)
     node = keys_by_alias(node, schema)
     compiler = RowCompiler(schema, interp.eval, scope, tables)

@@ -5,23 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jostle.diagnostics import Refusal, refuse
-from jostle.noise_laws import SmoothLaplace
 from jostle.syntax import nodes as n
-
-
-def is_smooth(node: n.Select) -> bool:
-    via = node.spend.via if node.spend is not None else None
-    return isinstance(via, n.Name) and via.id == SmoothLaplace.name
-
-
-def no_free_join(node: n.Select) -> Refusal:
-    """Of a select whose joins have bounds, or that has none."""
-    if any(joined.up_to is not None for joined in node.joins):
-        help = "leave the `up to` of the join of two private tables out, or `via smooth`"
-    else:
-        help = "leave it out: here the noise is the same for all data"
-    span = node.spend.span if node.spend is not None else node.span
-    return refuse("TypeError", "`via smooth` is for joins of private tables without `up to`", span, help=help)
 
 
 def need_inner(joined: n.Join, bounded: bool) -> None:

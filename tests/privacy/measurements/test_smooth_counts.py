@@ -11,7 +11,8 @@ from recording import Bench
 
 from jostle.noise_laws import SmoothLaplace
 from jostle.privacy.mechanisms.smooth import largest_beta, peak
-from jostle.tools.session import Result
+from jostle.source import Source
+from jostle.tools.session import Result, Session
 
 BUDGET = "protecting rows budget epsilon 9, delta 0.1 counted by basic"
 DECLARED = f"""
@@ -181,3 +182,15 @@ def test_parts_of_a_table(attempt: Callable[..., Result], select: str, spent: fl
     result = attempt(DECLARED.replace("epsilon 9", "epsilon 20") + loop, t=ORDERS, c=CUSTOMERS)
     assert result.ok, result.diagnostics
     assert float(result.budget["t"]["epsilon"]["spent"]) == spent
+
+
+@pytest.mark.parametrize(
+    ("joins", "refused"),
+    [("join p on id", True), ("join c on id up to 2 join p on id", True), ("join p on id join c on id", False),
+     ("join c on id join p on id", False)],
+)  # fmt: skip
+def test_a_check_knows_it_beside_a_public_file(joins: str, refused: bool) -> None:
+    """Which nobody opens before a run."""
+    text = f'{DECLARED}p = table("p.csv")\nn = {{{{ select count(*) from t {joins} {AMOUNT} }}}}\n'
+    found = [one.message for one in Session().check(Source("program", text))]
+    assert found == (["`via smooth` is for joins of private tables without `up to`"] if refused else [])

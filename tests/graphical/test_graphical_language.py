@@ -54,10 +54,11 @@ LEARNING = {
     "cgm": "a = cgm(t, m, 3000) with {a}",
     "learn_tree": "a = learn_tree(t) with {a}",
     "learn_pairs": "a = learn_pairs(t) with {a}",
+    "learn_forest": "a = learn_forest(t) with {a}",
 }
 
 
-@pytest.mark.parametrize("name", ["learn_tree", "learn_pairs"])
+@pytest.mark.parametrize("name", ["learn_tree", "learn_pairs", "learn_forest"])
 def test_pairs_are_chosen_under_epsilon_and_delta(name: str) -> None:
     result = attempt(f"release a = {name}(t) with epsilon 200 delta 1e-6", "epsilon 300, delta 1e-5")
     assert result.ok, result.diagnostics

@@ -35,7 +35,9 @@ def naive_fit(
     flat = structure.joined([np.asarray(t) for t in tables])
     noises = [law_of(t) for t in tables]
     marginals, strength = _target(structure, flat, n, noises, ridge, project)
-    return model.with_potentials(maximum_likelihood(structure, marginals, strength), _notes("naive", model, noises, n))
+    return model.with_potentials(
+        maximum_likelihood(structure, marginals, strength), notes_of("naive", model, noises, n)
+    )
 
 
 def _target(
@@ -76,7 +78,7 @@ def cgm_fit(
     parts = zip(structure.lengths, noises, strict=True)
     relative = np.concatenate([np.full(k, noise.scale / least) for k, noise in parts])
     noise = cgm.CellNoise(type(noises[0])(least), relative)
-    notes, cells = _notes("cgm", model, noises, n), float(np.mean(structure.lengths))
+    notes, cells = notes_of("cgm", model, noises, n), float(np.mean(structure.lengths))
     if steps is None:
         marginals, strength = _target(structure, flat, n, noises, ridge, True)
         theta = cgm.posterior_mode(structure, flat, n, noise, maximum_likelihood(structure, marginals, strength), cells)
@@ -106,7 +108,7 @@ def rows_in(tables: Sequence[Any], rows: Any = None) -> float:
     return max(1.0, float(totals @ weights / weights.sum()))
 
 
-def _notes(how: str, model: GraphicalModel, noises: Sequence[Laplace | Gaussian], rows: float) -> dict[str, Any]:
+def notes_of(how: str, model: GraphicalModel, noises: Sequence[Laplace | Gaussian], rows: float) -> dict[str, Any]:
     """The notes of a model: its estimator, rows and noise, and a warning where noise dominates. All of it is public."""
     notes: dict[str, Any] = {"learned": how, "rows": rows, "noise": max((n.laplace_scale for n in noises), default=0.0)}
     notes["measured"] = [{"mechanism": n.name, "scale": n.scale} for n in noises]

@@ -4,10 +4,12 @@
     python -m tests.experiments.advisors classifiers [--data generated|development|judged] [--runs 2]
     python -m tests.experiments.advisors regressions [--data generated|judged] [--runs 3]
     python -m tests.experiments.advisors clusters|mixtures [--data generated|development|judged] [--runs 4]
+    python -m tests.experiments.advisors clusters|mixtures --tables DIR [--sets 16] [--runs 4]
 
 Data are public: `generated` are simulated with another seed than the training's, `development` every second one of the
 public sets by name, by which options and constants were settled, `judged` the others and sets that packages bring,
-`new` further sets that packages bring, which nothing had used when they were judged by.
+`new` further sets that packages bring, which nothing had used when they were judged by. `--tables`: numeric columns of
+public tables of R's packages, their judged half (`tests/experiments/real_tables.py`).
 Every option runs on every set at every ε, with the noise of a release but seeded. What the advisor would run is read
 off its shipped policy: its features are measured with what it pays for them, and its option is charged for that. Beside
 it stand the option that is best on the training data (what it falls back on), the one that is best on these data
@@ -38,7 +40,7 @@ from jostle.run.values import Record
 from jostle.source import Source
 from jostle.tools.session import Session
 from tests.experiments import classification_data as tables
-from tests.experiments import dpbench, histogram_data, point_data, regression_data
+from tests.experiments import dpbench, histogram_data, point_data, real_tables, regression_data
 from tests.experiments.classification import described
 
 Array = NDArray[np.float64]
@@ -216,13 +218,21 @@ def as_data(points, groups, name):
 """
 
 
-def points_bench(session: Session, advisor: Advisor, data: str, splits: int, many: int) -> ProgramBench:
-    """Rows as vectors, of which several numbers of groups are asked, and others to judge by."""
+def points_bench(
+    session: Session, advisor: Advisor, data: str, splits: int, many: int, folder: Path | None = None
+) -> ProgramBench:
+    """Rows as vectors, of which several numbers of groups are asked, and others to judge by.
+
+    Of tables in `folder` one number each, in turn.
+    """
     from jostle.kernels.mixtures.simulated import simulated_points
 
     session.execute(Source("experiment", POINTS))
     sets: list[tuple[str, Any, Any, float]] = []
-    if data == "generated":
+    if folder is not None:
+        for i, (name, rows) in enumerate(real_tables.points(folder, "judged", many).items()):
+            sets.append((name, *point_data.split(point_data.scaled(rows), 100), ASKED[i % len(ASKED)]))
+    elif data == "generated":
         for i in range(many):
             made = simulated_points(SEED, i)
             sets.append((f"simulated {i}", made["rows"], made["test"], made["groups"]))
@@ -307,6 +317,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("family", choices=tuple(ADVISORS))
     parser.add_argument("--data", choices=("generated", "development", "judged", "new"), default="generated")
+    parser.add_argument("--tables", type=Path, help="a directory of tables, of points and clusters")
     parser.add_argument("--runs", type=int, default=10, help="of every option in every cell")
     parser.add_argument("--every", type=int, default=1, help="one of so many cells, in turn")
     parser.add_argument("--rows", default="1e3,1e5", help="of histograms")
@@ -315,7 +326,7 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=3, help="of every table into training and test")
     parser.add_argument("--epsilons", default=",".join(map(str, EPSILONS)))
     asked = parser.parse_args()
-    if asked.data != "generated" and not dpbench.DATA.is_dir():
+    if asked.data != "generated" and not asked.tables and not dpbench.DATA.is_dir():
         print("the public data are not here: there is nothing to judge by")
         return
     epsilons = tuple(map(float, asked.epsilons.split(",")))
@@ -331,10 +342,12 @@ def main() -> None:
         print(report(f"classifiers, {asked.data}", found, policy, errors=False))
         return
     if asked.family != "histograms":
-        bench_on = regression_bench if asked.family == "regressions" else points_bench
-        bench = bench_on(session, advisor, asked.data, asked.splits, asked.sets)
+        if asked.family == "regressions":
+            bench = regression_bench(session, advisor, asked.data, asked.splits, asked.sets)
+        else:
+            bench = points_bench(session, advisor, asked.data, asked.splits, asked.sets, asked.tables)
         found = list(cells(bench, policy, [[1.0]] * len(bench.database_names), epsilons, asked.runs, asked.every))
-        print(report(f"{asked.family}, {asked.data}", found, policy, errors=True))
+        print(report(f"{asked.family}, {'tables' if asked.tables else asked.data}", found, policy, errors=True))
         return
     cubes = histograms(asked.data, asked.sets)
     rows = [float(row) for row in asked.rows.split(",")]

@@ -101,4 +101,4 @@ def _interaction(table: Floats, first: Floats, second: Floats, expected: Floats)
     for _ in range(BALANCED):
         fitted = fitted * (first / fitted.sum(axis=1))[:, None]
         fitted = fitted * (second / fitted.sum(axis=0))
-    return np.log(fitted / np.outer(first, second))  # type: ignore[no-any-return]
+    return np.log(fitted / np.outer(first, second))

@@ -78,7 +78,7 @@ def mixture_step(
         lower = np.linalg.inv(model.factors[k]).T  # of the old covariance: L Lᵀ
         step = np.nan_to_num(first[k]) * reach / n[k]
         spread = np.nan_to_num(second[k]) * reach**2 / n[k] - np.outer(step, step)
-        step = _james_stein(step, noise[1] * reach / n[k])
+        step = james_stein(step, noise[1] * reach / n[k])
         spread = _shrink_to_round(spread, noise[2] * reach**2 / n[k])
         means[k] = model.means[k] + lower @ step
         covariances[k] = lower @ spread @ lower.T
@@ -90,7 +90,7 @@ def mixture_step(
     return GaussianMixture(model.space, weights, means, covariances)
 
 
-def _james_stein(step: Floats, deviation: float) -> Floats:
+def james_stein(step: Floats, deviation: float) -> Floats:
     """James and Stein's estimate of a step that was seen with noise."""
     squared = float(step @ step)
     return step * max(0.0, 1 - len(step) * deviation**2 / squared) if squared > 0 else step
@@ -122,13 +122,13 @@ def _with_prior(
 def _bounded_covariance(covariance: Floats, whiten: Floats) -> Floats:
     """Positive definite for certain: between SMALLEST and WIDEST times the pooled covariance."""
     lower = np.linalg.inv(whiten)
-    values, vectors = np.linalg.eigh(_symmetric(whiten @ covariance @ whiten.T))
+    values, vectors = np.linalg.eigh(symmetric(whiten @ covariance @ whiten.T))
     bounded = lower @ ((vectors * np.clip(values, 1e-6, WIDEST)) @ vectors.T) @ lower.T
-    values, vectors = np.linalg.eigh(_symmetric(bounded))
-    return _symmetric((vectors * np.clip(values, SMALLEST, 4.0)) @ vectors.T)
+    values, vectors = np.linalg.eigh(symmetric(bounded))
+    return symmetric((vectors * np.clip(values, SMALLEST, 4.0)) @ vectors.T)
 
 
-def _symmetric(matrix: Floats) -> Floats:
+def symmetric(matrix: Floats) -> Floats:
     return (matrix + matrix.T) / 2
 
 
@@ -192,9 +192,9 @@ def plain_step(model: GaussianMixture, sums: Mapping[str, Any]) -> GaussianMixtu
         covariance = second[k] / n[k] - np.outer(means[k], means[k])
         gap = float(((covariance - pooled) ** 2).sum())
         share = min(1.0, deviation**2 * d * (d + 1) / 2 / gap) if gap > 0 else 1.0
-        values, vectors = np.linalg.eigh(_symmetric((1 - share) * covariance + share * pooled))
+        values, vectors = np.linalg.eigh(symmetric((1 - share) * covariance + share * pooled))
         floor = min(max(np.sqrt(2 * d) * deviation / 2, SMALLEST), 1.0)
-        covariances[k] = _symmetric((vectors * np.clip(values, floor, 4.0)) @ vectors.T)
+        covariances[k] = symmetric((vectors * np.clip(values, floor, 4.0)) @ vectors.T)
     return GaussianMixture(model.space, n / total, means, covariances)
 
 
@@ -206,13 +206,13 @@ def gaussian_step(model: GaussianMixture, sums: Mapping[str, Any], frames: Mappi
     step = np.nan_to_num(np.asarray(sums["first"])[0]) * reach / n
     spread = np.nan_to_num(np.asarray(sums["second"])[0]) * reach**2 / n - np.outer(step, step)
     edge = np.sqrt(2 * d) * float(sums["second_noise"]) * reach**2 / n
-    values, vectors = np.linalg.eigh(_symmetric(spread))
+    values, vectors = np.linalg.eigh(symmetric(spread))
     values = np.clip(values, min(max(edge / 2, 1e-6), 1.0), 1e3)
-    mean = model.means[0] + lower @ _james_stein(step, float(sums["first_noise"]) * reach / n)
+    mean = model.means[0] + lower @ james_stein(step, float(sums["first_noise"]) * reach / n)
     mean /= max(1.0, float(np.linalg.norm(mean)))
     covariance = lower @ ((vectors * values) @ vectors.T) @ lower.T
-    values, vectors = np.linalg.eigh(_symmetric(covariance))
-    covariance = _symmetric((vectors * np.clip(values, SMALLEST, 4.0)) @ vectors.T)
+    values, vectors = np.linalg.eigh(symmetric(covariance))
+    covariance = symmetric((vectors * np.clip(values, SMALLEST, 4.0)) @ vectors.T)
     return GaussianMixture(model.space, np.ones(1), mean[None], covariance[None])
 
 
@@ -241,7 +241,7 @@ def round_step(model: GaussianMixture, sums: Mapping[str, Any], frames: Mapping[
     d, reach = model.space.size, float(frames["radius"])
     n = max(float(np.asarray(sums["count"])[0]), 2 * float(sums["count_noise"]), d + 1.0)
     mean = np.nan_to_num(np.asarray(sums["first"])[0]) * reach / n
-    mean = _james_stein(mean, float(sums["first_noise"]) * reach / n)
+    mean = james_stein(mean, float(sums["first_noise"]) * reach / n)
     spread = float(np.trace(np.asarray(sums["second"])[0])) * reach**2 / n - float(mean @ mean)
     least = float(sums["second_noise"]) * np.sqrt(d) * reach**2 / n
     variance = min(max(spread, least, d * SMALLEST), 1.0) / d

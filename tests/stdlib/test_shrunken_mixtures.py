@@ -1,0 +1,153 @@
+"""Mixtures drawn to one Gaussian: exact sums leave them as they are, noise makes them that one, nothing breaks."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jostle.kernels.errors import KernelError
+from jostle.kernels.mixtures.em import mixture_frames, mixture_prior, mixture_start, synthetic_mixture
+from jostle.kernels.mixtures.gaussians import GaussianMixture
+from jostle.kernels.mixtures.shrunken import map_start, shrunk_gaussian_step, shrunk_mixture_step, with_tails
+from tests.stdlib.test_mixtures import fit
+
+
+def facts(d: int) -> dict[str, Any]:
+    return {"columns": [f"x{i}" for i in range(d)], "centres": [0.0] * d, "scales": [1.0] * d, "radius": 1.0}
+
+
+def sums_of(model: GaussianMixture, frames: dict[str, Any], rows: np.ndarray, noise: float = 0.0) -> dict[str, Any]:
+    """What a round sees of rows (n, d) in units of the ball, exactly, said to carry so much noise."""
+    shares = model.predict_proba(model.space.outside(rows))
+    frame = np.einsum("nkd,kde->kne", rows[:, None] - model.means, frames["factors"]) / frames["radius"]
+    frame /= np.maximum(1, np.linalg.norm(frame, axis=2, keepdims=True))
+    sums = {
+        "count": shares.sum(axis=0), "first": np.einsum("nk,kne->ke", shares, frame),
+        "second": np.einsum("nk,kne,knf->kef", shares, frame, frame),
+    }  # fmt: skip
+    return {**sums, **{f"{name}_noise": noise for name in sums}}
+
+
+@pytest.fixture(scope="module")
+def made() -> GaussianMixture:
+    return synthetic_mixture(3, 3, 4.0, seed=5)
+
+
+@pytest.fixture(scope="module")
+def points(made: GaussianMixture) -> np.ndarray:
+    return np.asarray(made.sample(6000, 1)[0])
+
+
+def test_exact_sums_are_fitted_as_they_are(points: np.ndarray) -> None:
+    prior = mixture_prior(facts(3))
+    frames = mixture_frames(prior)
+    one = shrunk_gaussian_step(prior, sums_of(prior, frames, points), frames)
+    np.testing.assert_allclose(one.means[0], points.mean(axis=0), atol=1e-3)
+    np.testing.assert_allclose(one.covariances[0], np.cov(points.T), atol=2e-3)
+
+
+def test_rounds_without_noise_find_the_groups(made: GaussianMixture, points: np.ndarray) -> None:
+    """Each round is an M-step; the groups' means come out."""
+    prior = mixture_prior(facts(3))
+    frames = mixture_frames(prior)
+    pooled = shrunk_gaussian_step(prior, sums_of(prior, frames, points), frames)
+    model = mixture_start(pooled, 3, 0)
+    for _ in range(20):
+        frames = mixture_frames(model)
+        model = shrunk_mixture_step(model, sums_of(model, frames, points), frames, pooled)
+    for middle in made.means:
+        assert np.linalg.norm(model.means - middle, axis=1).min() < 0.02
+
+
+def test_what_noise_explains_is_one_shape_and_even(points: np.ndarray) -> None:
+    """Sums that are said to carry much noise move nothing: components keep their shape, places and even shares."""
+    prior = mixture_prior(facts(3))
+    frames = mixture_frames(prior)
+    pooled = shrunk_gaussian_step(prior, sums_of(prior, frames, points / 2), frames)
+    start = mixture_start(pooled, 4, 0)
+    frames = mixture_frames(start)
+    model = shrunk_mixture_step(start, sums_of(start, frames, points / 2, 1e6), frames, pooled)
+    np.testing.assert_allclose(model.weights, 0.25)
+    np.testing.assert_allclose(model.means, start.means)
+    np.testing.assert_allclose(model.covariances, start.covariances, rtol=1e-9)
+
+
+def test_a_map_starts_where_rows_are() -> None:
+    rng, middles = np.random.default_rng(2), np.array([[-0.5, -0.4], [0.5, 0.3]])
+    rows = middles[rng.integers(0, 2, 4000)] + rng.normal(0, 0.05, (4000, 2))
+    prior = mixture_prior(facts(2))
+    frames = mixture_frames(prior)
+    pooled = shrunk_gaussian_step(prior, sums_of(prior, frames, rows), frames)
+    axis = np.linspace(-0.7, 0.7, 8)
+    places = np.stack([a.ravel() for a in np.meshgrid(axis, axis)], axis=1)
+    nearest = ((rows[:, None] - places) ** 2).sum(axis=2).argmin(axis=1)
+    seen = {"count": np.bincount(nearest, minlength=64) + rng.laplace(0, 5, 64), "count_noise": 5 * 2**0.5}
+    model = map_start(facts(2), places, seen, pooled, 2)
+    assert max(np.linalg.norm(model.means - middle, axis=1).min() for middle in middles) < 0.1
+    assert np.trace(model.covariances[0]) < np.trace(pooled.covariances[0]) / 2
+    nothing = map_start(facts(2), places, {"count": np.zeros(64), "count_noise": 5.0}, pooled, 2)
+    np.testing.assert_allclose(nothing.means, mixture_start(pooled, 2, 0).means)
+
+
+def test_tails_leave_no_row_impossible(made: GaussianMixture) -> None:
+    prior = mixture_prior(facts(3))
+    narrow = GaussianMixture(prior.space, np.ones(1), np.zeros((1, 3)), 1e-6 * np.eye(3)[None])
+    for share in (0.1, 1.0):
+        model = with_tails(narrow, narrow, share)
+        assert model.weights.sum() == pytest.approx(1)
+        assert model.score_samples(np.full((1, 3), 0.5))[0] > -10
+    with pytest.raises(KernelError, match="at most 1"):
+        with_tails(narrow, narrow, 0.0)
+
+
+@pytest.mark.parametrize("spend", ["epsilon 4", "rho 1"])
+def test_a_mixture_is_found_beside_its_gaussian(made: GaussianMixture, points: np.ndarray, spend: str) -> None:
+    program = f"release a = tailed_gaussian(rows) with {spend}\nrelease b = shrunk_mixture(rows, 3, 3) with {spend}"
+    found = fit(points, program, "epsilon 100" if "epsilon" in spend else "rho 100")
+    test = made.sample(3000, 2)[0]
+    assert found["b"].score(test) > found["a"].score(test) + 0.3
+    assert found["b"].score(test) > made.score(test) - 0.6
+    assert len(found["a"].weights) == 4 and len(found["b"].weights) == 7
+
+
+@pytest.mark.parametrize("rows", [
+    np.zeros((0, 2)), np.zeros((1, 2)), np.full((300, 2), math.nan), np.full((300, 2), 0.5), np.zeros((5, 1)),
+    np.full((50, 3), 1e300), np.random.default_rng(0).choice([-1.0, 1.0], (200, 4)),
+], ids=["empty", "one row", "nan", "constant", "column", "huge", "corners"])  # fmt: skip
+@pytest.mark.parametrize("spend", ["epsilon 0.001 delta 0.000001", "epsilon 8 delta 0.01"])
+def test_fits_are_positive_definite_whatever_the_rows(rows: np.ndarray, spend: str) -> None:
+    program = f"release a = tailed_gaussian(rows) with {spend}\nrelease b = shrunk_mixture(rows, 7, 3) with {spend}"
+    for model in fit(rows, program).values():
+        assert np.linalg.eigvalsh(model.covariances).min() > 0 and np.isfinite(model.covariances_).all()
+        assert model.weights_.sum() == pytest.approx(1) and (model.weights_ > 0).all()
+        assert np.isfinite(model.score_samples(np.full((1, rows.shape[1]), 0.3))).all()
+
+
+@pytest.mark.parametrize("strength", [10.0**k for k in range(0, 9, 2)])
+@pytest.mark.parametrize("d", [1, 2, 10])
+def test_a_step_keeps_covariances_positive_definite_at_any_noise(strength: float, d: int) -> None:
+    rng, pooled = np.random.default_rng(int(strength) + d), mixture_prior(facts(d))
+    model, noise = mixture_start(pooled, 4, 0), 1000 / strength
+    for _ in range(6):
+        frames = mixture_frames(model)
+        second = rng.normal(0, noise, (4, d, d))
+        sums = {
+            "count": rng.uniform(0, 500, 4) + rng.normal(0, noise, 4), "count_noise": noise,
+            "first": rng.normal(0, noise, (4, d)), "first_noise": noise,
+            "second": (second + second.transpose(0, 2, 1)) / 2 + np.eye(d) * rng.uniform(-1, 50), "second_noise": noise,
+        }  # fmt: skip
+        model = shrunk_mixture_step(model, sums, frames, pooled)
+        assert np.linalg.eigvalsh(model.covariances).min() > 0
+        assert np.isfinite(model.means).all() and np.isfinite(model.factors).all()
+
+
+@pytest.mark.parametrize(("call", "said"), [
+    ("shrunk_mixture(rows, 65)", "components are a whole number"), ("shrunk_mixture(rows, beside = 0)", "beside"),
+    ("shrunk_mixture(rows, on_gaussian = 0.8)", "parts of the amount"), ("shrunk_mixture(rows, 3, 0)", "rounds"),
+])  # fmt: skip
+def test_what_makes_no_sense_is_refused(call: str, said: str, points: np.ndarray) -> None:
+    with pytest.raises(Exception, match=said):
+        fit(points[:20], f"a = {call} with epsilon 1")

@@ -4,7 +4,7 @@
     python -m tests.experiments.advisors classifiers [--data generated|development|judged] [--runs 2]
     python -m tests.experiments.advisors regressions [--data generated|judged] [--runs 3]
     python -m tests.experiments.advisors clusters|mixtures [--data generated|development|judged] [--runs 4]
-    python -m tests.experiments.advisors clusters|mixtures --tables DIR [--sets 16] [--runs 4]
+    python -m tests.experiments.advisors clusters|mixtures --tables DIR [--skip 16] [--sets 16] [--runs 4]
 
 Data are public: `generated` are simulated with another seed than the training's, `development` every second one of the
 public sets by name, by which options and constants were settled, `judged` the others and sets that packages bring,
@@ -219,7 +219,7 @@ def as_data(points, groups, name):
 
 
 def points_bench(
-    session: Session, advisor: Advisor, data: str, splits: int, many: int, folder: Path | None = None
+    session: Session, advisor: Advisor, data: str, splits: int, many: int, folder: Path | None = None, skip: int = 0
 ) -> ProgramBench:
     """Rows as vectors, of which several numbers of groups are asked, and others to judge by.
 
@@ -230,7 +230,7 @@ def points_bench(
     session.execute(Source("experiment", POINTS))
     sets: list[tuple[str, Any, Any, float]] = []
     if folder is not None:
-        for i, (name, rows) in enumerate(real_tables.points(folder, "judged", many).items()):
+        for i, (name, rows) in enumerate(list(real_tables.points(folder, "judged", skip + many).items())[skip:]):
             sets.append((name, *point_data.split(point_data.scaled(rows), 100), ASKED[i % len(ASKED)]))
     elif data == "generated":
         for i in range(many):
@@ -318,6 +318,7 @@ def main() -> None:
     parser.add_argument("family", choices=tuple(ADVISORS))
     parser.add_argument("--data", choices=("generated", "development", "judged", "new"), default="generated")
     parser.add_argument("--tables", type=Path, help="a directory of tables, of points and clusters")
+    parser.add_argument("--skip", type=int, default=0, help="so many tables of the directory")
     parser.add_argument("--runs", type=int, default=10, help="of every option in every cell")
     parser.add_argument("--every", type=int, default=1, help="one of so many cells, in turn")
     parser.add_argument("--rows", default="1e3,1e5", help="of histograms")
@@ -345,7 +346,7 @@ def main() -> None:
         if asked.family == "regressions":
             bench = regression_bench(session, advisor, asked.data, asked.splits, asked.sets)
         else:
-            bench = points_bench(session, advisor, asked.data, asked.splits, asked.sets, asked.tables)
+            bench = points_bench(session, advisor, asked.data, asked.splits, asked.sets, asked.tables, asked.skip)
         found = list(cells(bench, policy, [[1.0]] * len(bench.database_names), epsilons, asked.runs, asked.every))
         print(report(f"{asked.family}, {'tables' if asked.tables else asked.data}", found, policy, errors=True))
         return

@@ -17,7 +17,7 @@ from jostle.privacy.rows.norms import GRID, clipped
 from jostle.source import Source
 from jostle.tools.session import Result, Session
 
-OPTIONS = ("mean_only", "best_column", "few_columns", "ridge", "regression_tree")
+OPTIONS = ("mean_only", "best_column", "stagewise", "few_columns", "ridge", "regression_tree")
 SCHEMA = '{a: 0.0..10.0, b: 0..4, c: {"p", "q", "r"}, y: 0.0..100.0, note: text}'
 RNG = np.random.default_rng(3)
 A, B, C = RNG.uniform(0, 10, 2500), RNG.integers(0, 5, 2500), RNG.choice(["p", "q", "r"], 2500)
@@ -57,6 +57,8 @@ def test_on_public_rows_they_are_least_squares_and_means() -> None:
     assert name == "a" and column.error == pytest.approx(off(column), rel=0.01)
     first = Y[np.searchsorted(part.edges, A, side="right") == 5].mean()
     assert column.base + part.numbers[5] == pytest.approx(first, abs=0.3)
+    stages = result["stagewise"]
+    assert set(stages.adds) >= {"a", "c"} and off(stages) < 1.1 * off(result["ridge"])
     assert off(result["regression_tree"]) < 0.75 * Y.std()
 
 
@@ -180,6 +182,7 @@ def test_directions_that_are_lost_in_noise_get_nothing() -> None:
     ('m = ridge(t, "nope")', "AssertionFailed", "the table has no column nope"),
     ('m = ridge(t, "c")', "AssertionFailed", "c is no number with a described range"),
     ('m = ridge(whole, "y")', "AssertionFailed", "note needs a described range, or listed values"),
+    ('m = stagewise(t, "y", 0)', "ValueError", "rounds are a whole number from 1 to 20"),
     ('m = few_columns(t, "y", 0)', "ValueError", "columns are a whole number from 1 to 20"),
     ('m = regression_tree(t, "y", 9)', "ValueError", "levels are a whole number from 1 to 8"),
     ("x = prediction_error(t, 3)", "TypeError", "takes a regression, not a number"),

@@ -31,7 +31,7 @@ def _scale(y: Target) -> tuple[float, float]:
     return (low + high) / 2, max((high - low) / 2, 1e-12)
 
 
-def _of_shares(sums: Any) -> tuple[Floats, Floats, Floats]:
+def of_shares(sums: Any) -> tuple[Floats, Floats, Floats]:
     """Counts, sums of y in ±1 and of its square, (cells,) each, of the three shares (u², 2u(1−u), (1−u)²)."""
     a, b, c = np.asarray(sums, dtype=float).reshape(-1, 3).T
     return a + b + c, a - c, a - b + c
@@ -47,29 +47,22 @@ def _drawn(count: Floats, total: Floats, noise: float, spread: float) -> Floats:
     return np.asarray(n * total / np.maximum(n**2 + ROWS * n + (noise / max(spread, 1e-9)) ** 2, 1e-12))
 
 
-def _spread(count: Floats, total: Floats, noise: float) -> float:
-    """How much the means of cells differ, by the sums that noise leaves."""
-    n = np.maximum(count, 0.0)
-    size = float((n**2).sum())
-    left = float((total**2).sum() - len(total) * noise**2 - 0.1 * n.sum())
-    return math.sqrt(max(left, 0.0) / size) if size > 0 else 0.0
-
-
 def _mean(count: Floats, total: Floats, noise: float) -> Floats:
     return np.clip(_drawn(count, total, float(NOISE[1]) * noise, SPREAD), -1.0, 1.0)
 
 
 def target_seen(sums: Any, noise: float, y: Target) -> dict[str, float]:
-    """The `mean` of the target, the `deviation` of single rows with room for their noise, in its own units, and `low`
-    and `high`, between which a prediction makes sense; of three shares of all rows."""
+    """The `mean` of the target, the `deviation` of single rows with room for their noise, in its own units, `low`
+    and `high`, between which a prediction makes sense, and the `loudness` of the rows, over their noise; of three
+    shares of all rows."""
     middle, half = _scale(y)
-    count, total, squares = _of_shares(sums)
+    count, total, squares = of_shares(sums)
     mean = middle + half * float(_mean(count, total, noise)[0])
     n = max(float(count[0]), noise, 1.0)
     variance = float(squares[0]) / n - min((float(total[0]) / n) ** 2, 1.0) + 3 * noise / n
     deviation = half * math.sqrt(min(max(variance, 1e-6), 1.0))
     low, high = max(float(y["low"]), mean - REACH * deviation), min(float(y["high"]), mean + REACH * deviation)
-    return {"mean": mean, "deviation": deviation, "low": low, "high": high}
+    return {"mean": mean, "deviation": deviation, "low": low, "high": high, "loudness": n / max(noise, 1e-12)}
 
 
 REACH = 3.0
@@ -79,35 +72,18 @@ REACH = 3.0
 def mean_model(sums: Any, noise: float, y: Target) -> Additive:
     """The mean, of three shares (u², 2u(1−u), (1−u)²) of all rows."""
     middle, half = _scale(y)
-    count, total, squares = _of_shares(sums)
+    count, total, squares = of_shares(sums)
     mean = float(_mean(count, total, noise)[0])
-    error = _error(float(count[0]), float(squares[0] - 2 * mean * total[0] + mean**2 * count[0]), noise, half)
+    error = error_of(float(count[0]), float(squares[0] - 2 * mean * total[0] + mean**2 * count[0]), noise, half)
     return Additive("the mean", str(y["name"]), float(y["low"]), float(y["high"]), middle + half * mean, {}, error)
 
 
-def _error(count: float, squares: float, noise: float, half: float) -> float | None:
+def error_of(count: float, squares: float, noise: float, half: float) -> float | None:
     """The root of the mean square; none where that is not clear of its noise."""
     return half * math.sqrt(squares / count) if min(count, squares) > 5 * noise else None
 
 
-def cells_model(sums: Any, noise: float, y: Target, column: Mapping[str, Any]) -> Additive:
-    """The mean of each bin or value of one column, of three shares a cell; drawn together as far as noise accounts."""
-    middle, half = _scale(y)
-    count, total, squares = _of_shares(sums)
-    many = math.sqrt(len(count))
-    mean = float(_mean(count.sum(keepdims=True), total.sum(keepdims=True), noise * many)[0])
-    off = total - mean * count
-    deviation = noise * math.sqrt(2 + 3 * mean**2)
-    numbers = _drawn(count, off, deviation, _spread(count, off, deviation))
-    left = squares - 2 * (mean + numbers) * total + (mean + numbers) ** 2 * count
-    part = _part(column, half * numbers)
-    error = _error(float(count.sum()), float(left.sum()), noise * many * 2, half)
-    name, low, high = str(y["name"]), float(y["low"]), float(y["high"])
-    return Additive(f"the mean for each {column['name']}", name, low, high, middle + half * mean,
-                    {str(column["name"]): part}, error)  # fmt: skip
-
-
-def _part(column: Mapping[str, Any], numbers: Floats) -> Part:
+def part_of(column: Mapping[str, Any], numbers: Floats) -> Part:
     if "edges" in column:
         return Steps(kept(column["edges"]), kept(numbers))
     return Levels(tuple(column["values"]), kept(numbers))
@@ -125,7 +101,7 @@ def leaf_model(sums: Any, noise: float, y: Target, expected: float, deviation: f
     `deviation`: that of single rows. Means of parts are taken to differ by half as much.
     """
     middle, half = _scale(y)
-    count, total, _ = _of_shares(sums)
+    count, total, _ = of_shares(sums)
     start = (float(expected) - middle) / half
     off = total - start * count
     value = start + float(_drawn(count, off, noise * math.sqrt(2 + 3 * start**2), deviation / half / 2)[0])
@@ -159,7 +135,7 @@ def ridge_model(
     joint = second - np.outer(with_mean, first) - np.outer(first, with_mean) + rows * np.outer(with_mean, with_mean)
     rates = _rates(joint[:-1, :-1], joint[:-1, -1], noise, rows, (float(seen["deviation"]) / reach) ** 2)
     whole = np.append(-rates, 1.0)
-    error = _error(n, float(whole @ joint @ whole), noise * math.sqrt(d), reach)
+    error = error_of(n, float(whole @ joint @ whole), noise * math.sqrt(d), reach)
     adds = _by_column(terms, reach * rates, centre)
     base = mean - sum(
         reach * rate * c for rate, c, term in zip(rates, centre, terms, strict=True) if "value" in term

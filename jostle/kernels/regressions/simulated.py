@@ -62,7 +62,7 @@ def _drawn(least: int, most: int, extra: int, rng: Rng) -> RegressionTable:
             columns[name], domains[name] = _described(_shaped(hidden[:, i], rng), rng)
             seen.append(_standard(columns[name]))
     signal = _standard(_KINDS[int(rng.integers(len(_KINDS)))](np.stack(seen, axis=1), rng))
-    explained = rng.beta(0.8, 1.2)
+    explained = rng.beta(0.7, 0.5)
     noise = _noise(n, rng)
     if rng.random() < 0.3:  # larger where the number is
         noise = _standard(noise * np.exp(0.5 * signal))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from jostle.kernels.rowprograms import contributions, gradients, mixtures, shares
+from jostle.kernels.rowprograms import contributions, gradients, mixtures, shares, stages
 from jostle.privacy.rows.factored import FactoredGradient
 from jostle.privacy.rows.functions import Contributions, Weights
 
@@ -23,6 +23,7 @@ CONTRIBUTIONS: Mapping[str, Callable[..., Contributions]] = {
     "logistic_gradient": contributions.logistic_gradient, "pair_products": contributions.pair_products,
     "products": contributions.products, "told_apart": contributions.told_apart,
     "log_density": mixtures.log_density, "cell_shares": shares.cell_shares, "score_shares": shares.score_shares,
+    "rest_apart": stages.rest_apart, "rest_shares": stages.rest_shares,
 }  # fmt: skip
 GRADIENTS: Mapping[str, Callable[..., FactoredGradient]] = {
     "ising_gradient": gradients.ising_gradient, "sign_gradient": gradients.sign_gradient,

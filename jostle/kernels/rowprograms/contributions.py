@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jostle.kernels.errors import KernelError
 from jostle.kernels.rowprograms.scales import FAR, STEPS, affine, logistic, numbers, row
 from jostle.privacy.rows.arrays import concatenate, lookup, one_hot, part, reshape
-from jostle.privacy.rows.expressions import Expression, comparison, constant, rounded, shift
+from jostle.privacy.rows.expressions import Columns, Expression, comparison, constant, rounded, shift
 from jostle.privacy.rows.functions import Contributions, Weights
 from jostle.privacy.rows.norms import GRID, GRID_BITS
 from jostle.privacy.rows.program import program
@@ -90,18 +91,30 @@ def told_apart(d: int, *, columns: Any, at: Any, same: Any, expected: Any = 0.0)
     Test i is that coordinate `columns[i]` is `at[i]` or more, or with `same[i]` is it, to a few units of the grid.
     Shape (tests, n), each within ±1.
     """
+    middle = float(np.clip(np.rint(float(numbers(expected, (), "expected")) * GRID), -GRID, GRID))
+    units = row(d)
+    off = part(units, [d - 1]) - constant([middle])
+    return Contributions("told_apart", program([units], holding(units, d, columns, at, same) * off), GRID_BITS + 1)
+
+
+def holding(units: Columns, d: int, columns: Any, at: Any, same: Any) -> Expression:
+    """1 where a test of the coordinates before the last holds, else 0, (tests,): as `told_apart` has them."""
+    places = columns_of(columns, d)
+    edges = np.rint(numbers(at, places.shape, "at") * GRID)
+    alike = numbers(same, places.shape, "same") != 0
+    here = part(units, places.tolist())
+    one = constant(np.ones(len(edges)))
+    reached = one - comparison(here, "<", constant(edges - NEAR * alike))
+    beyond = (one - comparison(here, "<", constant(edges + NEAR + 1))) * constant(1.0 * alike)
+    return reached - beyond
+
+
+def columns_of(columns: Any, d: int) -> NDArray[np.int64]:
+    """A parameter as numbers of coordinates before the last."""
     places = numbers(columns, (None,), "columns")
     if (places != np.trunc(places)).any() or places.min() < 0 or places.max() >= d - 1:
         raise KernelError(f"`columns` are numbers of columns, 0 to {d - 2}")
-    edges = np.rint(numbers(at, places.shape, "at") * GRID)
-    alike = numbers(same, places.shape, "same") != 0
-    middle = float(np.clip(np.rint(float(numbers(expected, (), "expected")) * GRID), -GRID, GRID))
-    units = row(d)
-    here = part(units, places.astype(int).tolist())
-    reached = constant(np.ones(len(edges))) - comparison(here, "<", constant(edges - NEAR * alike))
-    left = (constant(np.ones(len(edges))) - comparison(here, "<", constant(edges + NEAR + 1))) * constant(1.0 * alike)
-    off = part(units, [d - 1]) - constant([middle])
-    return Contributions("told_apart", program([units], (reached - left) * off), GRID_BITS + 1)
+    return places.astype(int)
 
 
 def indicators(d: int, *, values: Any, pairs: Any = True) -> Contributions:

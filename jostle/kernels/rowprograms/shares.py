@@ -32,8 +32,8 @@ def cell_shares(d: int, *, cells: Any, squares: Any = True) -> Contributions:
     """
     units = _two(d)
     many = _cells(cells)
-    shares, bits = _shares(part(units, [1]) + GRID, GRID_BITS + 1, squares)
-    own = reshape(one_hot(_cell(units, many), many), (many, 1))
+    shares, bits = shares_of(part(units, [1]) + GRID, GRID_BITS + 1, squares)
+    own = reshape(one_hot(cell_of(part(units, [0]), many), many), (many, 1))
     (m,) = shares.shape
     return Contributions("cell_shares", program([units], reshape(own * reshape(shares, (1, m)), (many * m,))), bits)
 
@@ -48,11 +48,11 @@ def score_shares(d: int, *, shift: Any, slope: Any) -> Contributions:
     slopes = numbers(slope, starts.shape, "slope")
     if max(np.abs(starts).max(), np.abs(slopes).max()) > 1000:
         raise KernelError("`shift` and `slope` are numbers within ±1000")
-    cell = _cell(units, _cells(len(starts)))
+    cell = cell_of(part(units, [0]), _cells(len(starts)))
     rising = lookup(np.rint(np.ldexp(slopes, SLOPE_BITS)), cell) * reshape(part(units, [1]) + GRID, ())
     start = lookup(np.rint(np.ldexp(starts, SCORE_BITS)), cell)
     score = clamp(start + _shifted(rising, SLOPE_BITS + GRID_BITS + 1 - SCORE_BITS), 0, 2**SCORE_BITS)
-    shares, bits = _shares(reshape(score, (1,)), SCORE_BITS, True)
+    shares, bits = shares_of(reshape(score, (1,)), SCORE_BITS, True)
     return Contributions("score_shares", program([units], shares), bits)
 
 
@@ -74,13 +74,13 @@ def _cells(cells: Any) -> int:
     return int(many)
 
 
-def _cell(units: Expression, many: int) -> Expression:
-    """The nearest of so many places, evenly spread from −GRID to GRID."""
-    above = (part(units, [0]) + GRID) * (many - 1) + GRID
+def cell_of(place: Expression, many: int) -> Expression:
+    """The nearest to `place`, (1,), of so many places, evenly spread from −GRID to GRID."""
+    above = (place + GRID) * (many - 1) + GRID
     return reshape(shift_places(above, GRID_BITS + 1), ())
 
 
-def _shares(x: Expression, bits: int, squares: Any) -> tuple[Expression, int]:
+def shares_of(x: Expression, bits: int, squares: Any) -> tuple[Expression, int]:
     """Of x (1,) in units of 2^-bits within [0, 1], and the bits of the shares."""
     if not isinstance(squares, bool):
         raise KernelError("`squares` is true or false")

@@ -214,6 +214,8 @@ def fields() -> list[Case]:
     pulls = "[[[0, 0], [0, 0]], [[0, 3], [0, 0]]]"
     products = 'n = noisy_sum(rows, "products", bound = 6, norm = "l1") with epsilon 1'
     tests = "{columns: [0], at: [0.5], same: [0]}, bound = 0.5"  # of rows within ±1
+    stage = "reads: [0], places: [0.5], alike: [0], adds: [0.5], base: -1, low: -1, high: 1, reach: 0.001"
+    left = "{columns: [0], at: [0.5], same: [0], " + stage + "}, bound = 0.5"
     signs = step.format("sign_gradient", "{target: 1, values: [2, 2], weights: " + pulls + "}")
     few, more, basic = ["A,7"], ["A,7", "B,4"], "epsilon 1000, delta 0.9 counted by basic"
     wrong = [*SETTLED, "B,4"]
@@ -229,6 +231,7 @@ def fields() -> list[Case]:
         on_rows("tables of pairs, Gaussian", 1, FIELD + tables + " delta 0.001", few, more, "rows", basic, 0.001),
         on_rows("sums of products, Laplace", 1, FIELD + products, few, more),
         on_rows("tests that tell a number apart", 1, FIELD + step.format("told_apart", tests), few, more),
+        on_rows("tests that tell apart what is left of it", 1, FIELD + step.format("rest_apart", left), few, more),
         on_rows("a step of sparse logistic regression", 1, FIELD + any_rows, SETTLED, wrong),
         on_rows("a step of Frank and Wolfe", 1, FIELD + binary, SETTLED, wrong),
         on_rows("the same, public size", 1, FIELD + binary, [*SETTLED, "B,7"], wrong, "rows, public size"),

@@ -192,14 +192,24 @@ def regression_bench(session: Session, advisor: Advisor, data: str, splits: int,
     text = []
     for i, name in enumerate(regression_data.NAMES):
         columns, domains, target = regression_data.load(name)
-        said = ", ".join(f'"{c}": {_domain(known)}' for c, known in domains.items())
         for number in range(i * splits, (i + 1) * splits):
-            for what, rows in zip(("train", "test"), regression_data.split(columns, 100 + number), strict=True):
-                session.bind(f"{what}_{number}", rows)
-                text.append(f'{what}_{number} = bound("{what}_{number}") described by {{{said}}}')
-            text.append(f'd{number} = {{database: train_{number}, test: test_{number}, target: "{target}", '
-                        f'name: "{name} {number - i * splits}"}}')  # fmt: skip
+            pair = regression_data.split(columns, 100 + number)
+            text += regression_text(session, number, pair, domains, target, f"{name} {number - i * splits}")
     return bench_of(session, advisor, text)
+
+
+def regression_text(
+    session: Session, number: int, pair: tuple[regression_data.Columns, regression_data.Columns],
+    domains: dict[str, regression_data.Domain], target: str, name: str,
+) -> list[str]:  # fmt: skip
+    """The lines of a program that make a data set `d<number>` of rows to learn from and rows to test on."""
+    said = ", ".join(f'"{c}": {_domain(known)}' for c, known in domains.items())
+    text = []
+    for what, rows in zip(("train", "test"), pair, strict=True):
+        session.bind(f"{what}_{number}", rows)
+        text.append(f'{what}_{number} = bound("{what}_{number}") described by {{{said}}}')
+    last = f'target: "{target}", name: "{name}"}}'
+    return [*text, f"d{number} = {{database: train_{number}, test: test_{number}, {last}"]
 
 
 def _domain(known: regression_data.Domain) -> str:

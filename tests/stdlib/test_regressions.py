@@ -11,6 +11,7 @@ import pytest
 
 from jostle.kernels.regressions.fits import ridge_model
 from jostle.kernels.regressions.models import Additive, Forked, Levels, Slope, Steps
+from jostle.kernels.regressions.rounds import PIECES, pieces, posterior, summed
 from jostle.kernels.regressions.simulated import TARGET, regression_table
 from jostle.kernels.rowprograms import CONTRIBUTIONS
 from jostle.privacy.rows.norms import GRID, clipped
@@ -100,10 +101,78 @@ def test_what_is_told_apart_is_what_tests_say_and_within_its_bound() -> None:
             CONTRIBUTIONS["told_apart"](4, **(given | wrong))
 
 
+def left_by_hand(rows: Any, stage: dict[str, Any]) -> Any:
+    added = sum(
+        add * ((rows[c] >= at - 1e-4) & (not same or rows[c] <= at + 1e-4))
+        for c, at, same, add in zip(stage["reads"], stage["places"], stage["alike"], stage["adds"], strict=True)
+    )  # fmt: skip
+    return np.clip((np.clip(rows[-1], stage["low"], stage["high"]) - stage["base"] - added) / stage["reach"], -1, 1)
+
+
+STAGE = {"reads": [0, 2], "places": [0.25, 1 / 3], "alike": [0, 1], "adds": [0.4, -0.3], "base": 0.1, "low": -0.8,
+         "high": 0.7, "reach": 0.9}  # fmt: skip
+HOSTILE = STAGE | {"adds": [1e12, -1e12], "base": -1e9, "reach": 1e-12}
+
+
+def test_what_a_stage_leaves_is_what_it_says_and_within_its_bound() -> None:
+    values = 2 * RNG.integers(0, 7, (1, 300)) / 6 - 1
+    rows = np.concatenate([RNG.uniform(-1, 1, (2, 300)), values, RNG.uniform(-1, 1, (1, 300))])
+    rows[-1, :2] = -1.0, 1.0
+    rest = left_by_hand(rows, STAGE)
+    tests = {"columns": [1, 2], "at": [-0.5, -1 / 3], "same": [0, 1]}
+    made = CONTRIBUTIONS["rest_apart"](4, **tests, **STAGE)
+    said = made.program(np.rint(rows * GRID))[0] * 2.0**-made.bits
+    holds = np.stack([rows[1] >= -0.5, np.abs(rows[2] + 1 / 3) < 1e-9])
+    assert said == pytest.approx(holds * rest / 2, abs=3e-4)
+    numbered = CONTRIBUTIONS["rest_shares"](4, column=1, edges=[-0.5, 0.2], values=0, **STAGE)
+    listed = CONTRIBUTIONS["rest_shares"](4, column=2, edges=[0], values=7, **STAGE)
+    x = (1 + rest) / 2
+    shares = np.stack([x * x, 2 * x * (1 - x), (1 - x) ** 2])
+    for made, cells in ((numbered, np.searchsorted([-0.5, 0.2], rows[1], side="right")),
+                        (listed, np.rint(3 * (rows[2] + 1)).astype(int))):  # fmt: skip
+        given = made.program(np.rint(rows * GRID))[0] * 2.0**-made.bits
+        wanted = shares * (np.arange(given.shape[0] // 3)[:, None, None] == cells)
+        assert given == pytest.approx(wanted.reshape(given.shape), abs=1e-3)
+    for stage in (STAGE, HOSTILE):  # what is fitted is anything at all
+        apart = CONTRIBUTIONS["rest_apart"](4, **tests, **stage)
+        assert np.abs(apart.program(np.rint(rows * GRID))[0] * 2.0**-apart.bits).max() <= 0.5
+        made = CONTRIBUTIONS["rest_shares"](4, column=1, edges=[-0.5, 0.2], values=0, **stage)
+        given = made.program(np.rint(rows * GRID))[0]
+        assert given.min() >= 0 and (given.sum(axis=0) == 2**made.bits).all()
+    for wrong in ({"reads": [3, 0]}, {"adds": [0.4]}, {"low": 0.9}, {"base": math.nan}):
+        with pytest.raises(ValueError):
+            CONTRIBUTIONS["rest_apart"](4, **tests, **(STAGE | wrong))
+
+
+def test_cells_are_0_where_all_may_be_noise_and_the_means_where_none_is() -> None:
+    count, means = np.full(12, 400.0), np.sin(np.arange(12) / 2)
+    exact = posterior(count, count * means, 0.0, 1e-4, True)
+    assert exact == pytest.approx(means, abs=1e-3)
+    assert posterior(count, count * means, 1e-9, 1e-4, False) == pytest.approx(means, abs=1e-2)
+    assert not posterior(count, RNG.normal(0, 30.0, 12), 1000.0, 1e-2, True).any()
+    rough = count * means + RNG.normal(0, 200.0, 12)
+    drawn = posterior(count, rough, 200.0 / math.sqrt(2), 0.25, True)
+    assert ((drawn - means) ** 2).mean() < 0.5 * ((rough / count - means) ** 2).mean()
+
+
+def test_steps_next_to_each_other_are_drawn_together() -> None:
+    part = Steps(tuple(range(1, 40)), tuple(np.repeat([0.0, 3.0, 1.0, 1.0], 10) + 1e-6 * np.arange(40)))
+    fewer = pieces(part, np.full(40, 10.0))
+    assert len(fewer.numbers) == PIECES and {10, 20} <= set(fewer.edges)
+    assert sorted(set(np.rint(fewer.numbers))) == [0, 1, 3]
+    both = summed(fewer, Steps((10.0, 15.5), (1.0, 2.0, 4.0)))
+    assert isinstance(both, Steps)
+    for x in (0.0, 10.0, 12.0, 16.0, 35.0):
+        at = (fewer.numbers[np.searchsorted(fewer.edges, x, side="right")]
+              + (1.0, 2.0, 4.0)[np.searchsorted((10.0, 15.5), x, side="right")])  # fmt: skip
+        assert both.numbers[np.searchsorted(both.edges, x, side="right")] == pytest.approx(at)
+
+
 def test_products_do_not_look_at_the_place_of_a_row() -> None:
     rows = np.rint(RNG.uniform(-1, 1, (3, 200)) * GRID)
     tests = {"columns": [0, 1], "at": [0.1, -0.4], "same": [0, 1]}
-    for run in (CONTRIBUTIONS["products"](3).program, CONTRIBUTIONS["told_apart"](3, **tests).program):
+    for run in (CONTRIBUTIONS["products"](3).program, CONTRIBUTIONS["told_apart"](3, **tests).program,
+                CONTRIBUTIONS["rest_apart"](3, **tests, **(STAGE | {"reads": [0, 1]})).program):  # fmt: skip
         (whole,) = run(rows)
         for order in (np.arange(199, -1, -1), np.arange(7, 8)):
             assert np.array_equal(whole[:, order], run(rows[:, order])[0])

@@ -63,7 +63,7 @@ def next_stage(
     off = float((squares - 2 * numbers * total + numbers**2 * count).sum())
     error = error_of(float(count.sum()), off, 2 * noise * math.sqrt(len(count)), reach)
     parts = dict(old.adds)
-    parts[name] = _sum(parts.get(name), part)
+    parts[name] = summed(parts.get(name), part)
     model = Additive(f"the means of {', then '.join(parts)}", old.target, old.low, old.high, old.base, parts, error)
     deviation = min(deviation, error) if error is not None else deviation
     columns = {**stage["columns"], name: dict(column)}
@@ -113,7 +113,7 @@ def pieces(part: Steps, count: Floats) -> Steps:
     return Steps(tuple(edges), tuple(numbers))
 
 
-def _sum(one: Part | None, other: Part) -> Part:
+def summed(one: Part | None, other: Part) -> Part:
     """Two parts of one column, of the same cells."""
     if isinstance(one, Steps) and isinstance(other, Steps):
         edges = tuple(sorted({*one.edges, *other.edges}))

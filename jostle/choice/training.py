@@ -32,6 +32,10 @@ RUNS = 96
 """Runs of every option on all instances together, where these are many: what is learned are means over them, so that
 more instances take fewer runs of each, and two at least (`docs/experiments/choice.md`, what training costs)."""
 
+LEAST = 8
+"""Runs of all options together on an instance, at least: of three options two runs each did not show what a look gains,
+and three did (`docs/experiments/nodes.md`, the program, judged)."""
+
 LESS = 16
 """Instances at which options run with less of epsilon too. What that costs an option is its mean over these, at every
 instance: the cost of a tenth is far below what three runs of one instance tell."""
@@ -103,7 +107,8 @@ def train(
     )
     pieces = [(d, scale) for d in range(len(bench.database_names)) for scale in bench.scales(d)]
     if not thorough:
-        table = replace(table, repeats=min(table.repeats, max(2, math.ceil(RUNS / max(1, len(pieces))))))
+        enough = max(2, math.ceil(LEAST / len(table.options)), math.ceil(RUNS / max(1, len(pieces))))
+        table = replace(table, repeats=min(table.repeats, enough))
     less = range(len(pieces)) if thorough else spread(len(pieces), LESS)
 
     @on_one_thread

@@ -13,7 +13,7 @@ import pytest
 from choice_fakes import CROSSING, SIZES, FakeBench
 
 from jostle.choice.table import RunTable, train_event
-from jostle.choice.training import LESS, REPEATS, RUNS, epsilon_grid, seed, spread, train
+from jostle.choice.training import LEAST, LESS, REPEATS, RUNS, epsilon_grid, seed, spread, train
 from jostle.diagnostics import Refusal, refuse
 from jostle.source import Source, Span
 
@@ -164,7 +164,7 @@ def test_of_many_instances_each_has_fewer_runs_and_few_run_with_less() -> None:
     power = {"One": lambda size, epsilon: size / epsilon**2, "Other": lambda size, epsilon: size / epsilon}
     bench = FakeBench(tuple(float(n) for n in range(1, 41)), power, jitter=0.0)
     table = train(bench, 1.0, share=0.1, workers=1)
-    assert table.repeats == math.ceil(RUNS / 40) == 3
+    assert table.repeats == math.ceil(LEAST / 2) == 4
     assert sum(what == "answer" and epsilon != 1.0 for what, epsilon in bench.calls) == LESS * 2 * 3
     for run in table.runs:
         assert run.utilities[1] == pytest.approx((run.utilities[0][0] / 0.9**2, run.utilities[0][1] / 0.9))
@@ -172,6 +172,17 @@ def test_of_many_instances_each_has_fewer_runs_and_few_run_with_less() -> None:
     assert train(bench, 1.0, share=0.1, workers=1, thorough=True).repeats == REPEATS
     assert sum(what == "answer" and epsilon != 1.0 for what, epsilon in bench.calls) == 40 * 2 * 3
     assert train(bench, 1.0, share=0.1, workers=3) == table
+
+
+@pytest.mark.parametrize(
+    ("instances", "options", "runs"), [(128, 3, 3), (108, 5, 2), (48, 4, 2), (24, 5, 4), (16, 5, 6)]
+)
+def test_fewer_options_have_more_runs_of_each_instance(instances: int, options: int, runs: int) -> None:
+    laws = {f"Option {k}": CROSSING["Small"] for k in range(options)}
+    table = train(FakeBench(tuple(float(n) for n in range(1, instances + 1)), laws), None, workers=1)
+    assert table.repeats == 1  # exact, once
+    table = train(FakeBench(tuple(float(n) for n in range(1, instances + 1)), laws), 1.0, share=0.001, workers=1)
+    assert table.repeats == runs == min(REPEATS, max(2, math.ceil(RUNS / instances), math.ceil(LEAST / options)))
 
 
 @pytest.mark.parametrize("count", [1, 7, 16, 17, 48, 108, 1000])

@@ -1,4 +1,4 @@
-"""Synthetic classification tables to train choices on: seeded draws from seven kinds of distribution.
+"""Synthetic classification tables to train choices on: seeded draws from nine kinds of distribution.
 
 Real tables differ in their number of rows, attributes, values and classes, in how even the classes are, in how many
 attributes speak of the class, and in whether they speak alone, repeat each other or only together. Each kind below
@@ -12,7 +12,9 @@ has one of these for its idea, and the rest is drawn:
 * `hidden`: a hidden type decides all attributes and nearly the class, so that each speaks of it and all say the same;
 * `together`: a class is where one of some patterns of two or three attributes is met, none of which says much alone.
 
-Where wide tables are asked for, every third has 16 to 60 attributes of which few speak, as in `alone` or in `sum`.
+Where wide tables are asked for, every third has 16 to 60 attributes of which few speak, as in `alone` or in `sum`, and
+every third is a `network`: columns lean on one before them, and any one of them is the class, so that its neighbours say
+nearly all. Tables that were not made for the sake of a class are like that.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ Rng = np.random.Generator
 
 KINDS = ("alone", "hidden", "sum", "together", "cluster", "hidden", "tree", "together", "scale")
 """The kinds in turn; those of which real tables showed most and the others least come twice."""
-WIDE = 3  # of so many tables one is wide, where wide ones are asked for
+WIDE = 3  # of so many tables one is wide and one a network, where wide ones are asked for
 SKEWED = 0.95  # tables in which one class has more than this are drawn again
 
 
@@ -45,7 +47,9 @@ class SyntheticTable:
 
 def synthetic_table(number: int, seed: int, least: int, most: int, extra: int, wide: bool = False) -> SyntheticTable:
     """Table `number` of a seed: `least` to `most` rows, evenly on the log scale, and `extra` more of the same law."""
-    kind = "wide" if wide and number % WIDE == WIDE - 1 else KINDS[number % len(KINDS)]
+    kind = KINDS[number % len(KINDS)]
+    if wide:
+        kind = (KINDS[number // WIDE % len(KINDS)], "network", "wide")[number % WIDE]
     rng = np.random.default_rng([seed, number])
     while True:
         rows = int(np.exp(rng.uniform(np.log(least), np.log(most)))) + extra
@@ -57,8 +61,8 @@ def synthetic_table(number: int, seed: int, least: int, most: int, extra: int, w
 def _draw(kind: str, rows: int, rng: Rng) -> SyntheticTable:
     if kind in ("hidden", "together"):
         return (_hidden if kind == "hidden" else _together)(rows, rng)
-    if kind == "wide":
-        return _wide(rows, rng)
+    if kind in ("wide", "network"):
+        return (_wide if kind == "wide" else _network)(rows, rng)
     classes = int(rng.choice([2, 2, 2, 3, 4, 5]))
     low, high = [(2, 5), (3, 8), (2, 17), (8, 21)][int(rng.integers(4))]
     sizes = tuple(int(v) for v in rng.integers(low, high, int(rng.integers(4, 16))))
@@ -126,6 +130,38 @@ def _wide(rows: int, rng: Rng) -> SyntheticTable:
         return SyntheticTable("wide", _cells_given_class(labels, classes, sizes, speaks, rng), labels, sizes, classes)
     cells = (_clustered if rng.random() < 0.5 else _independent)(rows, sizes, rng)
     return SyntheticTable("wide", cells, _by_sum(cells, sizes, speaks, prior, rng), sizes, classes)
+
+
+def _network(rows: int, rng: Rng) -> SyntheticTable:
+    """Columns that may each lean on one before it, by steps or by lists; the class is one of those that vary."""
+    many, leans = int(np.exp(rng.uniform(np.log(6), np.log(31)))), rng.uniform(0.5, 1)
+    sizes = tuple(int(v) for v in rng.choice([2, 2, 3, 4, 6, 10, 10, 10], many))
+    columns: list[Ints] = []
+    for place, size in enumerate(sizes):
+        shares = _hump(size, rng) if size == 10 else rng.dirichlet(np.full(size, rng.uniform(0.3, 3)))
+        if place and rng.random() < leans:
+            above = int(rng.integers(place))
+            if rng.random() < 0.5:
+                tilt = rng.choice([-4, 4]) * np.exp(rng.uniform(np.log(0.5), np.log(6)))
+                said = tilt * np.outer(np.arange(sizes[above]) / sizes[above] - 0.5, np.arange(size) / size - 0.5)
+            else:
+                said = np.exp(rng.uniform(np.log(0.15), np.log(2))) * rng.normal(size=(sizes[above], size))
+            given = shares * np.exp(said)
+            columns.append(_pick((given / given.sum(axis=1, keepdims=True))[columns[above]], rng))
+        else:
+            columns.append(rng.choice(size, rows, p=shares).astype(np.int64))
+    largest = [np.bincount(column).max() for column in columns]
+    varied = np.flatnonzero(np.array(largest) <= SKEWED * rows)
+    label = int(rng.choice(varied)) if len(varied) else int(np.argmin(largest))
+    cells = np.stack([column for place, column in enumerate(columns) if place != label], axis=1)
+    return SyntheticTable("network", cells, columns[label], sizes[:label] + sizes[label + 1 :], sizes[label])
+
+
+def _hump(size: int, rng: Rng) -> NDArray[np.float64]:
+    """Shares of the bins of a number, most of which are near each other."""
+    shares = np.exp(-(((np.arange(size) - rng.uniform(-1, 8)) / rng.uniform(1, 4)) ** 2))
+    total: NDArray[np.float64] = shares / shares.sum()
+    return total
 
 
 def _with_wrong_labels(labels: Ints, classes: int, most: float, rng: Rng) -> Ints:

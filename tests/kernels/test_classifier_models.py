@@ -162,6 +162,17 @@ def test_made_up_tables_are_seeded_and_within_their_domains(number: int) -> None
     assert not np.array_equal(made.labels[:100], synthetic_table(number, 4, 100, 300, 50).labels[:100])
 
 
+def test_in_a_network_the_class_is_any_column() -> None:
+    for number in (1, 4, 7):
+        made = synthetic_table(number, 3, 100, 300, 50, wide=True)
+        again = synthetic_table(number, 3, 100, 300, 50, wide=True)
+        np.testing.assert_array_equal(made.cells, again.cells)
+        assert made.kind == "network" and made.cells.shape == (len(made.labels), len(made.sizes))
+        assert (made.cells >= 0).all() and (made.cells < np.array(made.sizes)).all()
+        assert 0 <= made.labels.min() < made.labels.max() < made.classes
+    assert synthetic_table(2, 3, 100, 300, 50, wide=True).kind == "wide"
+
+
 def test_bins_are_called_by_the_numbers_in_them() -> None:
     """In a table, in a branch and in a tree; of a column that was not cut, by its own values."""
     tables = [np.array([[60.0, 20.0, 20.0], [2.0, 49.0, 49.0]]), np.array([[50.0, 50.0], [5.0, 95.0]])]

@@ -25,7 +25,7 @@ from jostle.tools.session import Session
 Rows = Sequence[tuple[str, str, str]]
 
 DECLARED = """
-use classifiers
+use classify
 private t = bound("t") described by {c: {"x", "y"}, a: {"p", "q"}, b: {"r", "s"}}
     protecting rows budget epsilon 1000000
 """
@@ -38,6 +38,7 @@ BY_STEPS = {
     "bayes_tree": 'bayes_tree(t, "c", 1)',
     "tuned_bayes": 'tuned_bayes(t, "c")',
     "tuned_tree": 'tuned_tree(t, "c")',
+    "tree_or_bayes": 'tree_or_bayes(t, "c")',
 }
 ASKED = '.probabilities({a: "p", b: "s"})[1]'
 

@@ -39,7 +39,7 @@ OPTIONS = {
     "A1": 'friedman_schuster(t, "c", 2)', "A1 entropy": 'friedman_schuster(t, "c", 2, by_entropy(1000))',
     "A2": 'mohammed(t, "c", 2)', "A3": 'jagannathan(t, "c", 3)', "A4": 'patil_singh(t, "c", 2, 3)',
     "A5": 'fletcher_islam(t, "c", 3)', "t_plus": 't_plus(t, "c", 2)', "sulq": 'sulq_c45(t, "c", 2)',
-    "disjoint": 'disjoint_forest(t, "c", 2, 2)',
+    "disjoint": 'disjoint_forest(t, "c", 2, 2)', "shrunk": 'shrunk_tree(t, "c", 2)',
 }  # fmt: skip
 SCHEMA = '{a: {"x", "y"}, b: 0..2, d: {"u", "v"}, c: {"no", "yes"}}'
 

@@ -1,9 +1,9 @@
 """A tree whose leaves are drawn towards the nodes above them, as far as noise explains what sets them apart.
 
-Leaves have noisy counts of the classes, and there is a measurement of all rows' classes beside them. From the root down,
-the table class by child of a node is drawn towards what the node's own shares of the classes would give, by empirical
-Bayes as in `shrink`: how strongly a split speaks is found from all splits of its level together. A child that stands
-for no more than noise has the shares of its node, and where nothing is louder than noise the most frequent class answers.
+Leaves have noisy counts of the classes, and there is a measurement of all rows' classes beside them. From the root
+down, the table class by child of a node is drawn towards what the node's own shares of the classes would give, by
+empirical Bayes as in `shrink`: how strongly a split speaks is found from all splits of its level together. A child
+that shows no more than noise has the shares of its node; where nothing is louder, the most frequent class answers.
 
 All of it is post-processing of released counts. Shapes: C classes, V children of a node.
 """
@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from jostle.kernels.arrays import Floats, Ints
+from jostle.kernels.arrays import Ints
 from jostle.kernels.classifiers.codes import Value
 from jostle.kernels.classifiers.growing import GrowingTree, tree_counted
 from jostle.kernels.classifiers.shrink import NONE, differences, value_shares
@@ -44,8 +44,8 @@ def shrunk_tree_model(
         found[node], below[node] = found[children].sum(axis=0), below[children].sum()
     shares = np.zeros_like(found)
     variances = max(noise.deviation, NONE) ** 2 * below[0], max(apart.deviation, NONE) ** 2
-    both = (found[0] / variances[0] + np.asarray(class_counts, dtype=float) / variances[1]) / sum(1 / v for v in variances)
-    shares[0] = np.maximum(both, 1.0)
+    both = found[0] / variances[0] + np.asarray(class_counts, dtype=float) / variances[1]
+    shares[0] = np.maximum(both / (1 / variances[0] + 1 / variances[1]), 1.0)
     for level in levels:
         tables = [found[children].T for _, children in level]
         many = float(np.mean(np.concatenate([below[children] for _, children in level])))

@@ -13,8 +13,8 @@ has one of these for its idea, and the rest is drawn:
 * `together`: a class is where one of some patterns of two or three attributes is met, none of which says much alone.
 
 Where wide tables are asked for, every third has 16 to 60 attributes of which few speak, as in `alone` or in `sum`, and
-every third is a `network`: columns lean on one before them, and any one of them is the class, so that its neighbours say
-nearly all. Tables that were not made for the sake of a class are like that.
+every third is a `network`: columns lean on one before them, and any one of them is the class, so that its neighbours
+say nearly all. Tables that were not made for the sake of a class are like that.
 """
 
 from __future__ import annotations

@@ -1,0 +1,66 @@
+"""A tree that is drawn together: what was counted without noise, the most frequent class where all is noise."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jostle.kernels.classifiers.growing import GrowingTree, tree_split, tree_start
+from jostle.kernels.classifiers.shrunktree import shrunk_tree_model
+from jostle.kernels.noisy_array import NoiseModel, with_noise
+from jostle.noise_laws import Gaussian, Laplace
+
+CLASSES = ["no", "yes"]
+LEAVES = np.array([[90.0, 10.0], [5.0, 45.0], [200.0, 20.0], [15.0, 30.0], [50.0, 49.0], [0.0, 0.0]])
+"""Of a by b: two values by three."""
+
+
+def tree() -> GrowingTree:
+    root = tree_start([{"name": "a", "values": [0.0, 1.0]}, {"name": "b", "values": [0.0, 1.0, 2.0]}])
+    return tree_split(tree_split(root, [0]), [0, 0])
+
+
+def cells() -> dict[str, np.ndarray]:
+    return {"a": np.repeat([0.0, 1.0], 3), "b": np.tile([0.0, 1.0, 2.0], 2)}
+
+
+def noisy(values: np.ndarray, law: Laplace | Gaussian, rng: np.random.Generator) -> np.ndarray:
+    flat = values.ravel()
+    drawn = rng.laplace(0, law.scale, flat.shape) if isinstance(law, Laplace) else rng.normal(0, law.scale, flat.shape)
+    return with_noise(flat + drawn, NoiseModel(law))
+
+
+def test_without_noise_leaves_are_what_was_counted() -> None:
+    model = shrunk_tree_model(CLASSES, tree(), LEAVES.ravel(), LEAVES.sum(axis=0))
+    found = model.predict_counts(cells())
+    wanted = (LEAVES + 0.5) / (LEAVES + 0.5).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(found[:5], wanted[:5], atol=0.02)
+    assert model.predict(cells()).tolist()[:5] == [0, 1, 0, 1, 0]
+
+
+def test_where_all_is_noise_the_most_frequent_class_answers() -> None:
+    """70 rows of 100 under noise of scale 25 a leaf, beside a count of the classes of scale 2; and under Gauss's."""
+    rng = np.random.default_rng(1)
+    for law in (Laplace(25.0), Gaussian(35.0)):
+        plain, drawn = [], []
+        for _ in range(40):
+            leaves = noisy(np.tile([70.0, 30.0], (6, 1)) / 6, law, rng)
+            counts = noisy(np.array([70.0, 30.0]), Laplace(2.0), rng)
+            drawn.append((shrunk_tree_model(CLASSES, tree(), leaves, counts).predict(cells()) == 0).mean())
+            plain.append((np.asarray(leaves).reshape(6, 2).argmax(axis=1) == 0).mean())
+        assert np.mean(drawn) > 0.95 > 0.75 > np.mean(plain)
+
+
+def test_what_is_louder_than_noise_is_heard() -> None:
+    rng = np.random.default_rng(2)
+    leaves, counts = noisy(40 * LEAVES, Laplace(20.0), rng), noisy(40 * LEAVES.sum(axis=0), Laplace(20.0), rng)
+    assert shrunk_tree_model(CLASSES, tree(), leaves, counts).predict(cells()).tolist()[:4] == [0, 1, 0, 1]
+
+
+def test_a_tree_of_one_leaf_weighs_both_counts() -> None:
+    """Of 300 and 100 against 100 and 120 the one that was measured with less noise decides."""
+    root = tree_start([{"name": "a", "values": [0.0, 1.0]}])
+    little, much = NoiseModel(Laplace(1.0)), NoiseModel(Laplace(50.0))
+    for sure in (True, False):
+        one = with_noise(np.array([300.0, 100.0]), little if sure else much)
+        other = with_noise(np.array([100.0, 120.0]), much if sure else little)
+        assert shrunk_tree_model(CLASSES, root, one, other).predict({"a": np.array([0.0])})[0] == (0 if sure else 1)

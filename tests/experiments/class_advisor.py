@@ -1,6 +1,6 @@
 """`best_classifier` on public tables that nothing was trained on, chosen by a rule (`class_tables`).
 
-    python -m tests.experiments.class_advisor --tables DIR [--data development|judged] [--every 3] [--runs 8]
+    python -m tests.experiments.class_advisor --tables DIR [--data development|judged] [--every 3] [--first 0] [--runs 8]
 
 DIR holds PACKAGE/NAME.csv. 70 % of a table's rows are for training; numbers are cut into ten equal bins between the
 least and the largest, as `best_classifier` cuts them between public bounds. Beside the report of `advisors` stand the
@@ -95,10 +95,11 @@ def main() -> None:
     parser.add_argument("--tables", type=Path, required=True, help="a directory of PACKAGE/NAME.csv")
     parser.add_argument("--data", choices=("development", "judged"), default="development")
     parser.add_argument("--every", type=int, default=3, help="one table of so many, in the order of their names")
+    parser.add_argument("--first", type=int, default=0, help="the place of the first of these")
     parser.add_argument("--runs", type=int, default=8, help="of every option in every cell")
     parser.add_argument("--older", type=int, default=4, help="runs of the older options; 0 leaves them out")
     asked = parser.parse_args()
-    tables = list(class_tables(asked.tables, asked.data))[:: asked.every]
+    tables = list(class_tables(asked.tables, asked.data))[asked.first :: asked.every]
     session = Session()
     session.execute(Source("experiment", "use best\nuse classify\n" + OTHERS))
     advisor: Advisor = session.names()["best_classifier"]

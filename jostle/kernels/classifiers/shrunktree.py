@@ -22,8 +22,8 @@ from jostle.kernels.classifiers.shrink import NONE, differences, value_shares
 from jostle.kernels.classifiers.treemodel import Trees, tree_model
 from jostle.kernels.noisy_array import law_of
 
-LEAST = 0.5
-"""Rows that every class has at least at every node."""
+ABOVE = 8.0
+"""Rows with the shares of the node above that each node is given, since few rows err without noise too."""
 
 
 def shrunk_tree_model(
@@ -55,8 +55,8 @@ def shrunk_tree_model(
             for (node, _), table in zip(level, tables, strict=True)
         ]
         gaps = differences([t - e for t, e in zip(tables, expected, strict=True)], expected, law)
-        for (_, children), e, gap in zip(level, expected, gaps, strict=True):
-            shares[children] = np.maximum(e + gap, 0).T + LEAST
+        for (node, children), e, gap in zip(level, expected, gaps, strict=True):
+            shares[children] = np.maximum(e + gap, 0).T + ABOVE * shares[node] / shares[node].sum()
     return tree_model(classes, tree_counted(tree, shares[leaves]))
 
 

@@ -1,6 +1,6 @@
 """`best_classifier` on public tables that nothing was trained on, chosen by a rule (`class_tables`).
 
-    python -m tests.experiments.class_advisor --tables DIR [--data development|judged] [--every 3] [--first 0] [--runs 8]
+    python -m tests.experiments.class_advisor --tables DIR [--data development|judged] [--every 3] [--runs 8]
 
 DIR holds PACKAGE/NAME.csv. 70 % of a table's rows are for training; numbers are cut into ten equal bins between the
 least and the largest, as `best_classifier` cuts them between public bounds. Beside the report of `advisors` stand the

@@ -36,6 +36,7 @@ MODULES = {
     "gradual": ("refinable", "refine", "sum_of"),
     "classifiers": ("binned", "correct_count", "accuracy", "simulated_tables"),
     "regressions": ("prediction_error", "simulated_regressions"),
+    "effects": ("simulated_studies",),
     "trees": ("entropy", "gini", "leaf_counts", "level_sizes", "max_class", "split_rows"),
     "row_vectors": ("vectors", "prepaid", "noisy_moments", "noisy_sum", "coordinate_scores", "row_score"),
     "graphical": ("noisy_samples", "perturbed_optimum", "distance"),
@@ -233,6 +234,8 @@ row("prediction_error", "table, model",
     "The root mean square of what a regression is off by, over a public table's rows.", reads=HANDLES)  # fmt: skip
 row("simulated_regressions", "count, seed = 1, *, rows = none",
     "Public synthetic tables with a number to predict.", reads=HANDLES)  # fmt: skip
+row("simulated_studies", "count, seed = 1, *, rows = none",
+    "Public synthetic studies of a treatment, with its effect.", reads=HANDLES)  # fmt: skip
 
 # Numbers ---------------------------------------------------------------------------------------------
 
@@ -335,7 +338,9 @@ TURNED = frozenset({"correct_count", "accuracy", "bootstrap"}) | TURNED_IN_LIBRA
 """Functions whose first two arguments stood the other way round in the version before; kinds tell which is which. Those
 of the library understand no other order."""
 
-SLOW = frozenset({"simulated_tables", "simulated_regressions", "bootstrap", "accounting", "plot", "whole"})
+SLOW = frozenset({
+    "simulated_tables", "simulated_regressions", "simulated_studies", "bootstrap", "accounting", "plot", "whole",
+})  # fmt: skip
 """Functions that may take long, and are not called before a run (`tools.foresight`)."""
 
 EVERYWHERE = tuple(name for name, entry in BUILTINS.items() if not entry.module)

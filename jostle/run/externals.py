@@ -68,9 +68,10 @@ _BY_MODULE = {
     "regressions.fits": "forked_model leaf_model mean_model ridge_model target_seen",
     "regressions.rounds": "first_stage next_stage",
     "statistics.comparison": "group_difference",
-    "statistics.effects": "effect_of_scores effect_of_strata effect_scores",
+    "statistics.effects": "effect_of_strata",
     "statistics.regression": "correlations linear_fit logistic_curvature_matrix logistic_fit logistic_step",
     "statistics.tables": "cross_table describe",
+    "statistics.weighting": "effect_of_model effect_of_scores effect_scores",
     "workloads.boxes": "query_box query_strategy",
 }  # fmt: skip
 KERNELS = {name: module for module, names in _BY_MODULE.items() for name in names.split()}

@@ -5,6 +5,7 @@ from jostle.run import (  # noqa: F401 (they enter what they implement)
     builtins,
     classify,
     declared,
+    effects,
     forms,
     gradual,
     measured,

@@ -1,12 +1,13 @@
 """How far off the estimators of `effects` are, and how often their intervals hold the truth.
 
-    python -m tests.experiments.effects [--runs 2000] [--through 100] [--adult FILE]
+    python -m tests.experiments.effects [--runs 200] [--through 100] [--studies 200] [--public]
 
 Populations have confounding: who is treated and the outcome both depend on the covariates, and so does the effect. Each
 run draws a fresh sample and fresh noise; the truth is the population's effect, and for matching also that in the strata
-that it keeps. The noise is drawn here, with the law
-that the language's has, and handed to the same functions; `--through` runs ask the language itself. `--adult` is UCI
-Adult.
+that it keeps. The noise is drawn here, with the law that the language's has, and handed to the same functions;
+`--through` asks the language itself. `best` is what `best_effect` would answer, by the policy that ships and a noisy
+number of rows. `--studies` are simulated ones of another seed than the training's; `--public` tables are treated as
+populations, whose effect is that of their rows without noise.
 """
 
 from __future__ import annotations
@@ -15,13 +16,18 @@ import argparse
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from jostle.kernels.statistics.effects import Cells, effect_of_scores, effect_of_strata, effect_scores
+from jostle.choice.region import within
+from jostle.kernels.statistics.effects import Cells, effect_of_strata
+from jostle.kernels.statistics.simulated import Study, simulated_study
+from jostle.kernels.statistics.weighting import effect_of_model, effect_of_scores, effect_scores
 from jostle.source import Source
 from jostle.tools.session import Session
+from tests.experiments.effect_data import PUBLIC, load
 
 
 @dataclass(frozen=True)
@@ -86,31 +92,84 @@ def noisy(x: np.ndarray, cell: np.ndarray, cells: int, scale: float, rng: Any, b
     return np.asarray(sums + rng.laplace(0, scale, sums.shape))
 
 
-def estimates(p: Population, epsilon: float, rng: np.random.Generator) -> dict[str, dict[str, float]]:
+FIRST = {"late": 0.25, "weighted": 0.5, "sure": 0.7}
+"""The share of the amount that each weighted option has on its first measurement."""
+
+
+def estimates(p: Population | Study, epsilon: float, rng: np.random.Generator) -> dict[str, dict[str, float]]:
     """One sample, asked by every estimator; `unadjusted` compares treated and untreated as they are."""
     stratum, arm, y = p.sample(rng)
-    cell, cells, b = 2 * stratum + arm, 2 * p.strata, 1 / epsilon
+    return answers(stratum, arm, y, p.sizes, p.binary, p.effects, epsilon, rng)
+
+
+def answers(
+    stratum: np.ndarray, arm: np.ndarray, y: np.ndarray, sizes: tuple[int, ...], binary: bool, effects: np.ndarray,
+    epsilon: float, rng: np.random.Generator,
+) -> dict[str, dict[str, float]]:  # fmt: skip
+    """What every estimator answers of these rows; `effects`: that of each stratum."""
+    strata = math.prod(sizes)
+    cell, cells, b = 2 * stratum + arm, 2 * strata, 1 / epsilon
     deviation = math.sqrt(2)
-    sums = noisy(y, cell, cells, b, rng, p.binary)
+    sums = noisy(y, cell, cells, b, rng, binary)
+    about: Any = (0, 1, "")
     found = {
-        name: effect_of_strata(sums, cells, b * deviation, "laplace", 0, 1, "", matched)
+        name: effect_of_strata(sums, cells, b * deviation, "laplace", *about, matched)
         for name, matched in (("stratified", False), ("matched", True))
     }
-    scores = effect_scores(noisy(y, cell, cells, 2 * b, rng, p.binary), cells, 2 * b * deviation, p.sizes)
-    u = np.clip(np.asarray(scores["shift"])[cell] + np.asarray(scores["slope"])[cell] * y, 0, 1)
-    whole = noisy(u, np.zeros_like(cell), 1, 2 * b, rng, False)[0]
-    found["weighted"] = effect_of_scores(whole, 2 * b * deviation, "laplace", scores, 0, 1, "")
-    plain = Cells(noisy(y, arm, 2, b, rng, p.binary), b * deviation).mean
-    facts = {k: dict(v.facts) for k, v in found.items()} | {"unadjusted": {"effect": float(plain[1] - plain[0])}}
-    kept = Cells(sums.reshape(p.strata, 2, -1), b * deviation).clear.all(axis=1)
-    facts["matched"]["own"] = float(p.effects[kept].mean()) if kept.any() else math.nan
+    found["smoothed"] = effect_of_model(sums, cells, b * deviation, "laplace", *about, sizes)
+    for name, share in FIRST.items():
+        one, other = b / share, b / (1 - share)
+        first = noisy(y, cell, cells, one, rng, binary)
+        scores = effect_scores(first, cells, one * deviation, sizes)
+        u = np.clip(np.asarray(scores["shift"])[cell] + np.asarray(scores["slope"])[cell] * y, 0, 1)
+        whole = noisy(u, np.zeros_like(cell), 1, other, rng, False)[0]
+        noise = (other * deviation, first, one * deviation, cells)
+        found[name] = effect_of_scores(whole, *noise, "laplace", *about, sizes)
+    facts = {k: dict(v.facts) for k, v in found.items()}
+    plain = Cells(noisy(y, arm, 2, b, rng, binary), b * deviation).mean
+    facts["unadjusted"] = {"effect": float(plain[1] - plain[0])}
+    taken = choice(sizes, len(y), epsilon, rng)
+    facts["best"] = {**facts[taken], "taken": list(facts).index(taken)}
+    kept = Cells(sums.reshape(strata, 2, -1), b * deviation).clear.all(axis=1)
+    facts["matched"]["own"] = float(effects[kept].mean()) if kept.any() else math.nan
     return facts
+
+
+# The choice --------------------------------------------------------------------------------------
+
+OPTIONS = {
+    "Stratified": "stratified", "Matched": "matched", "Smoothed": "smoothed", "LateWeighted": "late",
+    "Weighted": "weighted", "SureWeighted": "sure",
+}  # fmt: skip
+
+
+@cache
+def policy() -> Any:
+    """The policy of `best_effect` that ships."""
+    session = Session()
+    session.execute(Source("effects", "use best\n"))
+    return session.names()["best_effect"].policy()
+
+
+def choice(sizes: tuple[int, ...], rows: int, epsilon: float, rng: np.random.Generator) -> str:
+    """The option that `best_effect` would run: by the strata, and a number of rows with the noise that it has."""
+    ships = policy()
+    if ships is None:
+        return "weighted"
+    scale = 1 / (epsilon * ships.share) if ships.share else 1.0
+    loud = math.log(max(1.0, (rows + rng.laplace(0, scale)) / (scale * math.sqrt(2))))
+    strata = sum(map(math.log, sizes))
+    values = {
+        "many_strata": strata, "many_values": math.log(1 + sum(sizes) - len(sizes)), "stratum_loudness": loud - strata,
+    }  # fmt: skip
+    index = within(ships, values, epsilon).choose(values, epsilon).index
+    return OPTIONS[ships.table.options[index]]
 
 
 def summary(runs: Sequence[dict[str, float]], truth: float) -> str:
     """Root mean squared error, the share of finite intervals that hold the truth, and how many are finite."""
     error = math.sqrt(np.mean([(r["effect"] - truth) ** 2 for r in runs]))
-    finite = [r for r in runs if math.isfinite(r.get("low", math.inf))]
+    finite = [r for r in runs if r.get("high", math.inf) - r.get("low", -math.inf) < 1.9]
     if len(finite) < 20:
         return f"{error:.4f}     –    {100 * len(finite) / len(runs):3.0f} %"
     held = np.mean([r["low"] <= truth <= r["high"] for r in finite])
@@ -161,45 +220,125 @@ release r = {estimator}(t, "drug", "well", [{listed}]) with epsilon {epsilon}
 
 def through(runs: int) -> None:
     for p in (POPULATIONS[1], POPULATIONS[2]):
-        for name in ("stratified", "matched", "weighted"):
+        for name in ("stratified", "matched", "smoothed", "weighted"):
             said = summary([asked(f"ate_{name}", p, 1.0, 100 + i) for i in range(runs)], p.truth)
             print(f"through the language: {p.rows:6} {p.strata:4} {name:11} {said}", flush=True)
 
 
-def adult(path: str, runs: int) -> None:
-    """UCI Adult: income over 50K by a bachelor's degree, within strata of sex, age and hours, beside the rows' own."""
-    text = f"""use effects
-private people = table("{path}") described by {{age: 17..90, sex: {{"Female", "Male"}}, hours_per_week: 1..99,
-    education_num: 1..16, income: {{"<=50K", ">50K"}}}} protecting rows budget epsilon 1e9
-rows = derive(people, degree = 1 if education_num >= 13 else 0, decade = clamp(floor((age - 17) / 10), 0, 4),
-    long = clamp(floor(hours_per_week / 20), 0, 2))
-by = ["sex", "decade", "long"]
-"""
-    for epsilon in (1e6, *EPSILONS):
-        for name in ("stratified", "matched", "weighted"):
-            call = f'release r = [ate_{name}(rows, "degree", "income", by) with epsilon {epsilon} for i in 1..{runs}]'
-            result = Session().attempt(Source("adult.jst", text + call))
-            if not result.ok:
-                raise RuntimeError(str(result.diagnostics[0]))
-            facts = [report.facts for report in result["r"]]
-            effects = np.array([f["effect"] for f in facts])
-            print(f"adult {epsilon:8} {name:11} mean {effects.mean():.4f} deviation {effects.std():.4f} "
-                  f"error {np.median([f['error'] for f in facts]):.4f} low {np.median([f['low'] for f in facts]):.4f} "
-                  f"high {np.median([f['high'] for f in facts]):.4f}", flush=True)  # fmt: skip
+# Many populations, and the choice -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """A population at an amount: root mean squared error, mean interval score and coverage of each estimator."""
+
+    name: str
+    epsilon: float
+    errors: dict[str, float]
+    scores: dict[str, float]
+    held: dict[str, float]
+    said: dict[str, float]
+
+
+def judged(name: str, p: Any, epsilon: float, runs: int, rng: np.random.Generator) -> Judged:
+    asked = [estimates(p, epsilon, rng) for _ in range(runs)]
+    errors, scores, held, said = {}, {}, {}, {}
+    for option in (*OPTIONS.values(), "best"):
+        found = np.array([[a[option][part] for part in ("effect", "low", "high")] for a in asked])
+        errors[option] = float(np.sqrt(np.mean((found[:, 0] - p.truth) ** 2)))
+        missed = np.maximum(found[:, 1] - p.truth, 0) + np.maximum(p.truth - found[:, 2], 0)
+        scores[option] = float(np.mean(found[:, 2] - found[:, 1] + 40 * missed))
+        some = found[:, 2] - found[:, 1] < 1.9
+        held[option] = float(np.mean(missed[some] == 0)) if some.any() else math.nan
+        said[option] = float(some.mean())
+    return Judged(name, epsilon, errors, scores, held, said)
+
+
+def compared(found: Sequence[Judged], title: str) -> None:
+    """Each option and the choice over the best option of each population; coverage where an interval says something."""
+    print(f"{title}: {len(found)}")
+    for option in (*OPTIONS.values(), "best"):
+        off = [j.errors[option] / min(v for k, v in j.errors.items() if k != "best") for j in found]
+        score = [j.scores[option] / min(v for k, v in j.scores.items() if k != "best") for j in found]
+        weight = np.array([j.said[option] for j in found])
+        held = np.array([j.held[option] for j in found])
+        covered = float(np.nansum(held * weight) / max(weight.sum(), 1e-9))
+        print(f"  {option:11} score {np.mean(score):7.3f} (95th percentile {np.percentile(score, 95):7.3f})  error "
+              f"{np.mean(off):6.3f} (median {np.median(off):.3f})  holds {100 * covered:5.1f} %  "
+              f"says something {100 * weight.mean():3.0f} %", flush=True)  # fmt: skip
+
+
+def studies(many: int, runs: int, seed: int = 3) -> None:
+    """Simulated studies of another seed than the training's, at amounts in turn."""
+    amounts = (0.05, 0.1, 0.5, 1.0, 4.0)
+    found = []
+    for number in range(many):
+        rng = np.random.default_rng([seed, number, 2])
+        study = simulated_study(number, seed, 500, 20000)
+        found.append(judged(f"simulated {number}", study, amounts[number % len(amounts)], runs, rng))
+    for epsilon in amounts:
+        compared([j for j in found if j.epsilon == epsilon], f"studies of another seed, epsilon {epsilon:g}")
+    compared(found, "studies of another seed, all")
+
+
+def other_shapes(runs: int) -> None:
+    """The eight populations of the table above, which come of another rule than the training's studies."""
+    found = []
+    for number, p in enumerate(POPULATIONS):
+        for epsilon in (0.03, *EPSILONS):
+            found.append(judged(f"{p.rows} {p.strata}", p, epsilon, runs, np.random.default_rng([number, 4])))
+    compared(found, "the eight populations")
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A public table as a population: rows are drawn from it with replacement."""
+
+    stratum: np.ndarray
+    arm: np.ndarray
+    y: np.ndarray
+    sizes: tuple[int, ...]
+    binary: bool
+    truth: float
+    effects: np.ndarray
+
+    def sample(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        rows = rng.integers(0, len(self.y), len(self.y))
+        return self.stratum[rows], self.arm[rows], self.y[rows]
+
+
+def public(runs: int, folder: str = "", known: Sequence[str] = PUBLIC) -> None:
+    found = []
+    for name in known:
+        table = Rows(**load(name, folder))
+        here = [judged(name, table, e, runs, np.random.default_rng(5)) for e in (0.03, 0.1, 0.3, 1.0, 4.0)]
+        print(f"{name}: {len(table.y)} rows, {math.prod(table.sizes)} strata, effect {table.truth:.4f} of the range")
+        for j in here:
+            errors = ", ".join(f"{k} {v:.4f}" for k, v in j.errors.items())
+            print(f"  epsilon {j.epsilon:4}: errors {errors}; best holds {100 * j.held['best']:.1f} %", flush=True)
+        found += here
+    compared(found, "public tables")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=2000)
-    parser.add_argument("--through", type=int, default=100)
-    parser.add_argument("--adult", default="")
+    parser.add_argument("--runs", type=int, default=0, help="of each of the eight populations, in a table")
+    parser.add_argument("--through", type=int, default=0, help="through the language")
+    parser.add_argument("--studies", type=int, default=0, help="of another seed than the training's")
+    parser.add_argument("--shapes", action="store_true", help="the eight populations, and the choice")
+    parser.add_argument("--public", nargs="?", const="", default=None, metavar="DIR", help="public tables")
+    parser.add_argument("--repeats", type=int, default=40, help="runs of each study, shape and table")
     options = parser.parse_args()
     if options.runs:
         simulated(options.runs)
     if options.through:
         through(options.through)
-    if options.adult:
-        adult(options.adult, 20)
+    if options.studies:
+        studies(options.studies, options.repeats)
+    if options.shapes:
+        other_shapes(options.repeats)
+    if options.public is not None:
+        public(options.repeats, options.public)
 
 
 if __name__ == "__main__":

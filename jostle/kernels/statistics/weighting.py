@@ -1,0 +1,208 @@
+"""Effects by augmented inverse propensity weighting, from noisy sums by stratum and arm, and of what rows then say.
+
+The score of a row (Robins, Rotnitzky, Zhao 1994) is m₁ − m₀ + t(x − m₁)/e − (1 − t)(x − m₀)/(1 − e), with means m and
+propensities e of its stratum. Its mean is the effect where one of both is right: an error of the one counts times an
+error of the other. All is post-processing of released sums.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jostle.kernels.arrays import Floats
+from jostle.kernels.statistics.effects import Cells, report, shaped, widths
+from jostle.kernels.statistics.report import Report
+from jostle.kernels.statistics.smoothing import Seen, Smoothed, smoothed, values_of
+
+LEAST_SHARE = 0.1
+"""Propensities are taken to be at least this, and at most 1 less it, so that no row weighs more than ten."""
+
+APART = 0.25
+"""The share of a row's variance that lies between strata, as far as noise hides it."""
+
+SEEN = 3.0
+"""Deviations of its noise that the number of rows of an arm has to be, for a model of it to say anything."""
+
+FIRM = 10.0
+"""Deviations of its noise that the number of all rows has to be, to be divided by as if it were known."""
+
+
+# Scores ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """What each row says of the effect: `shift` + `slope` · x, with the numbers of its cell (strata, 2).
+
+    `second`: the variance of the product of errors. `unsure` (strata, 2): that of a cell's mean; a stratum's noisy
+    number of treated rows has an error of the variance `noise`. `echo`: how far the sum of the scores over the very
+    sums that they are made of is off, since the noise is in both. `clear`: whether both arms are clear of noise.
+    """
+
+    shift: Floats
+    slope: Floats
+    second: float
+    unsure: Floats
+    noise: float
+    echo: float
+    clear: bool
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        ends = np.stack([self.shift, self.shift + self.slope])
+        return float(ends.min()), float(ends.max())
+
+
+def scores_of(seen: Cells, sizes: Sequence[float]) -> Scores:
+    """The scores from noisy sums `seen` (strata, 2, numbers of a row).
+
+    Means and propensities are estimated by main effects of the covariates, with so many values each, and what a stratum
+    says of itself beyond them, as far as noise lets it. How far both are drawn may go together, as where a stratum is
+    treated more often and fares better: the mean of that product is estimated too, and taken off. Where a propensity is
+    too small to be divided by, means are not drawn, and what is cut off of it may err one way in all strata.
+    """
+    design = values_of([int(size) for size in sizes])
+    rows, together = seen.rows, seen.rows.sum(axis=1)
+    part = float(np.clip(rows[:, 1].sum() / max(together.sum(), 1.0), LEAST_SHARE, 1 - LEAST_SHARE))
+    of_treated = seen.unsure**2 * (part**2 + (1 - part) ** 2)
+    spread = part * (1 - part)
+    treated = smoothed(
+        Seen(rows[:, 1], together, of_treated, spread, seen.unsure * math.sqrt(2)), design, APART * spread
+    )
+    share = np.clip(treated.mean, LEAST_SHARE, 1 - LEAST_SHARE)
+    cut = np.abs(treated.mean - share)
+    rare = (treated.mean > 1 - LEAST_SHARE, treated.mean < LEAST_SHARE)
+    arms = [_means_of_arm(seen, arm, design, rare[arm]) for arm in (0, 1)]
+    means = np.clip(np.stack([arm.mean for arm in arms], axis=1), 0.0, 1.0)
+    slope = np.stack([-1 / (1 - share), 1 / share], axis=1)
+    weights = np.maximum(together, 0.0)
+    parts = weights / max(float(weights.sum()), 1e-300)
+    bias = second = echo = 0.0
+    for arm, sign in ((0, -1.0), (1, 1.0)):
+        mean, own = arms[arm], share if arm else 1 - share
+        pull, unsure = parts / own, np.diag(mean.covariance)
+        shared = seen.noise**2 * (seen.value[:, None] - means[:, arm]).sum(axis=0)
+        common, doubt = _together(treated, mean, sign * (1 - own) * shared)
+        drawn = float(pull @ (treated.drawn * mean.drawn))
+        bias += drawn * common
+        second += float(pull @ (treated.covariance * mean.covariance) @ pull) + drawn**2 * doubt
+        second += float(pull @ (cut * np.sqrt(unsure))) ** 2
+        second += float(pull @ np.sqrt(treated.line * mean.line)) ** 2 / 3  # a correlation of anything from −1 to 1
+        again = np.clip(1 - rows[:, arm] * mean.reach, 0.0, 1.0) * treated.reach / own
+        echo -= sign * float((shared * (1 / own - 1) * (mean.reach + again)).sum())
+    shift = (means[:, 1] - means[:, 0])[:, None] - slope * means - bias
+    doubts = np.stack([np.diag(arm.covariance) for arm in arms], axis=1)
+    both = Cells(seen.sums.sum(axis=0), seen.noise * math.sqrt(len(design)))
+    return Scores(shift, slope, second, doubts, of_treated, echo, bool((both.rows > SEEN * both.unsure).all()))
+
+
+def _means_of_arm(cells: Cells, arm: int, design: Floats, rare: NDArray[np.bool_]) -> Smoothed:
+    whole = Cells(cells.sums[:, arm].sum(axis=0), cells.noise * math.sqrt(len(design)))
+    of_total = cells.noise**2 * float(((cells.value - float(whole.mean)) ** 2).sum())
+    totals = np.asarray(cells.sums[:, arm] @ cells.value)
+    spread = float(whole.spread) if bool(whole.clear) else 0.25
+    return smoothed(Seen(totals, cells.rows[:, arm], of_total, spread, cells.unsure), design, APART * spread, rare)
+
+
+def _together(treated: Smoothed, mean: Smoothed, shared: Floats) -> tuple[float, float]:
+    """The mean product over strata of how far two numbers depart from their models, and its variance.
+
+    `shared` (S,): the covariance of the noise of the two numbers times rows. Beforehand their correlation is anything
+    from −1 to 1.
+    """
+    product = treated.departure * mean.departure - shared / (treated.held * mean.held)
+    weights = 1 / ((treated.most + treated.doubt) * (mean.most + mean.doubt))
+    of_noise, before = 1 / float(weights.sum()), treated.most * mean.most / 3
+    kept = before / (before + of_noise)
+    return kept * of_noise * float(weights @ product), kept * of_noise
+
+
+# Effects -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """An effect (of x) that one measurement says.
+
+    `moved`: its slopes in the noisy sums, times their noise; `sampling`, and `second` for products of errors of this
+    measurement alone: what else its variance is made of. `firm`: whether there are far more rows than noise could be.
+    """
+
+    effect: float
+    moved: Floats
+    sampling: float
+    second: float
+    firm: bool
+
+    @property
+    def noise(self) -> float:
+        return float((self.moved**2).sum()) + self.second
+
+
+def effect_of_model(
+    sums: Any, cells: int, noise: float, mechanism: str, low: float, high: float, what: str, sizes: Sequence[float]
+) -> Report:
+    """The mean of the scores over the rows that made them, from the noisy sums of each of the `cells` alone."""
+    seen = Cells(shaped(sums, cells), noise)
+    scores = scores_of(seen, sizes)
+    return _of_parts([_of_cells(scores, seen)], scores, mechanism, high - low, what, seen)
+
+
+def effect_scores(sums: Any, cells: int, noise: float, sizes: Sequence[float]) -> dict[str, Any]:
+    """What each row is to give to a weighted effect: x times `slope` plus `shift` of its cell, between 0 and 1."""
+    scores = scores_of(Cells(shaped(sums, cells), noise), sizes)
+    low, high = scores.bounds
+    width = high - low
+    return {"shift": ((scores.shift - low) / width).ravel(), "slope": (scores.slope / width).ravel()}
+
+
+def effect_of_scores(
+    sums: Any, noise: float, first: Any, first_noise: float, cells: int, mechanism: str, low: float, high: float,
+    what: str, sizes: Sequence[float],
+) -> Report:  # fmt: skip
+    """The mean of scores u that were made of `first`, from the noisy sums of (u², 2u(1−u), (1−u)²) over all rows, and
+    from `first` itself, each by how little noise it has."""
+    seen = Cells(shaped(first, cells), first_noise)
+    scores = scores_of(seen, sizes)
+    least, most = scores.bounds
+    width = most - least
+    all_rows = Cells(np.asarray(sums, dtype=float), noise)
+    sampling = width**2 * float(all_rows.spread / all_rows.held)
+    firm = bool(all_rows.rows > max(FIRM * all_rows.unsure, 2.0))
+    whole = Part(least + width * float(all_rows.mean), noise * width * all_rows.slopes, sampling, 0.0, firm)
+    return _of_parts([whole, _of_cells(scores, seen)], scores, mechanism, high - low, what, all_rows)
+
+
+def _of_cells(scores: Scores, seen: Cells) -> Part:
+    """The mean of scores over the rows that made them, from the same sums: linear in these, but for what is an echo."""
+    rows = float(seen.rows.sum())
+    if not rows > max(FIRM * seen.unsure * math.sqrt(seen.rows.size), 2.0):
+        return Part(0.0, np.zeros(1), 0.0, 0.0, False)
+    first, squares = seen.sums @ seen.value, seen.sums @ seen.square
+    effect = (float((scores.shift * seen.rows + scores.slope * first).sum()) - scores.echo) / rows
+    away, slope = scores.shift - effect, scores.slope
+    sampling = float((away**2 * seen.rows + 2 * away * slope * first + slope**2 * squares).sum()) / rows**2
+    slopes = (away[..., None] + slope[..., None] * seen.value) / rows
+    second = scores.noise * float((slope**2 * scores.unsure).sum()) / rows**2
+    return Part(effect, seen.noise * slopes, max(sampling, 0.0), second, True)
+
+
+def _of_parts(parts: list[Part], scores: Scores, mechanism: str, unit: float, what: str, rows: Cells) -> Report:
+    """What independent measurements say of the same effect, each weighed by the inverse of its noise's variance."""
+    strata, count = len(scores.slope), float(rows.rows.sum())
+    firm = [part for part in parts if part.firm and scores.clear]
+    if not firm:
+        return report(what, 0.0, math.inf, math.inf, unit, count, strata, 0.0)
+    weights = np.array([1 / max(part.noise, 1e-30) for part in firm])
+    weights /= weights.sum()
+    effect = float(weights @ [part.effect for part in firm])
+    moved = np.concatenate([weight * part.moved.ravel() for weight, part in zip(weights, firm, strict=True)])
+    second = scores.second + float(weights**2 @ [part.second for part in firm])
+    error, wide = widths(moved, 1.0, mechanism, second, firm[0].sampling)
+    return report(what, effect, error, wide, unit, count, strata, 0.0)

@@ -92,7 +92,7 @@ def noisy(x: np.ndarray, cell: np.ndarray, cells: int, scale: float, rng: Any, b
     return np.asarray(sums + rng.laplace(0, scale, sums.shape))
 
 
-FIRST = {"late": 0.25, "weighted": 0.5, "sure": 0.7}
+FIRST = {"weighted": 0.5, "sure": 0.7}
 """The share of the amount that each weighted option has on its first measurement."""
 
 
@@ -138,7 +138,7 @@ def answers(
 # The choice --------------------------------------------------------------------------------------
 
 OPTIONS = {
-    "Stratified": "stratified", "Matched": "matched", "Smoothed": "smoothed", "LateWeighted": "late",
+    "Stratified": "stratified", "Matched": "matched", "Smoothed": "smoothed",
     "Weighted": "weighted", "SureWeighted": "sure",
 }  # fmt: skip
 

@@ -134,7 +134,7 @@ def test_intervals_hold_the_truth() -> None:
     """Of 160 seeded samples with seeded noise; the slow command counts more of each of eight populations."""
     p, rng = Population(4000, (2, 2), False), np.random.default_rng(8)
     runs = [estimates(p, 0.3, rng) for _ in range(160)]
-    for name in ("stratified", "matched", "smoothed", "late", "weighted", "sure", "best"):
+    for name in ("stratified", "matched", "smoothed", "weighted", "sure", "best"):
         held = np.mean([r[name]["low"] <= p.truth <= r[name]["high"] for r in runs])
         assert 0.9 <= held <= 0.99, name
         off = np.std([r[name]["effect"] for r in runs])

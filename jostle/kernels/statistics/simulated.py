@@ -94,7 +94,8 @@ def _sizes(strata: float, rng: Rng) -> tuple[int, ...]:
     sizes: list[int] = []
     while not sizes or (math.prod(sizes) * 1.4 < strata and math.prod(sizes) * 2 <= MOST_STRATA):
         left = strata / math.prod(sizes)
-        sizes.append(int(min(rng.integers(2, 9), max(2, round(left)), MOST_STRATA // math.prod(sizes))))
+        most = min(max(2, round(left)), MOST_STRATA // math.prod(sizes))
+        sizes.append(min(int(rng.integers(2, 9)), most))
     return tuple(sizes)
 
 

@@ -5,8 +5,8 @@
 Populations have confounding: who is treated and the outcome both depend on the covariates, and so does the effect. Each
 run draws a fresh sample and fresh noise; the truth is the population's effect, and for matching also that in the strata
 that it keeps. The noise is drawn here, with the law that the language's has, and handed to the same functions;
-`--through` asks the language itself. `best` is what `best_effect` would answer, by the policy that ships and a noisy
-number of rows. `--studies` are simulated ones of another seed than the training's; `--public` tables are treated as
+`--through` asks the language itself. `best` is what `best_effect` would answer, by the policy that ships.
+`--studies` are simulated ones of another seed than the training's; `--public` tables are treated as
 populations, whose effect is that of their rows without noise.
 """
 

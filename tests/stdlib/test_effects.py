@@ -183,7 +183,7 @@ def test_other_misuse_is_refused_before_a_charge(call: str, said: str) -> None:
 
 
 def test_strata_that_noise_hides_are_drawn_and_left_in_doubt() -> None:
-    """Means of 200 strata of some 10 rows, whose noise is as large: nearer than their own, by as much as is said."""
+    """Means of 200 strata of some 10 rows, whose noise is as large: nearer than their own, and no less than is said."""
     rng, sizes = np.random.default_rng(3), (10, 5, 4)
     design, rows = values_of(sizes), np.full(200, 10.0)
     truth = 0.5 + 0.2 * design @ rng.normal(size=19)
@@ -197,7 +197,7 @@ def test_strata_that_noise_hides_are_drawn_and_left_in_doubt() -> None:
         alone.append(totals / 10 - truth)
         said.append(np.diag(found.covariance))
     off = np.mean(np.square(drawn))
-    assert off < 0.5 * np.mean(np.square(alone)) and off == pytest.approx(np.mean(said), rel=0.4)
+    assert off < 0.5 * np.mean(np.square(alone)) and off < np.mean(said) < 4 * off
 
 
 def test_a_simulated_study_is_what_it_says() -> None:
@@ -212,7 +212,7 @@ def test_a_simulated_study_is_what_it_says() -> None:
         assert abs((weights * outcome).mean() - study.truth) < 6 * off
 
 
-def test_the_best_effect_is_chosen_by_the_number_of_rows_alone() -> None:
+def test_the_best_effect_is_chosen_by_what_is_public() -> None:
     call = 'best_effect(t, "drug", "well", ["a", "b"]) with epsilon 1'
     result = ask(call, "protecting rows budget epsilon 1", module="best")
     assert result.ok, result.diagnostics

@@ -20,6 +20,7 @@ MAY_DRAW = {
     "jostle/kernels/histograms/simulated.py",  # seeded: public made-up histograms to train on
     "jostle/kernels/mixtures/simulated.py",  # seeded: public made-up points to train on
     "jostle/kernels/regressions/simulated.py",  # seeded: public made-up tables to train on
+    "jostle/kernels/statistics/simulated.py",  # seeded: public made-up studies to train on
     "jostle/kernels/mixtures/starts.py",  # seeded: where fits of mixtures start, and samples of released ones
     "jostle/kernels/ising/draws.py",  # seeded: rows of public Ising models, and the chains that fit large ones
     "jostle/kernels/graphical/sampling.py",  # seeded: rows and made-up potentials of public models

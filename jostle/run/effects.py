@@ -30,12 +30,10 @@ def _simulated_studies(count: Any, seed: Any = 1.0, *, rows: Any = None, at: Any
 
 
 def _opened(interp: Any, number: int, seed: int, least: int, most: int, span: Any) -> Record:
-    import numpy as np
-
     from jostle.kernels.statistics.simulated import simulated_study
 
     study = simulated_study(number, seed, least, most)
-    columns = study.columns(np.random.default_rng([seed, number, 1]))
+    columns = study.drawn(seed, number)
     domains = Record({f"x{i + 1}": Interval(0.0, size - 1.0) for i, size in enumerate(study.sizes)})
     domains |= {"treated": Interval(0.0, 1.0), "outcome": Interval(0.0, 1.0, not study.binary)}
     database = declare.open_public(interp, columns, Record(domains), span)

@@ -68,6 +68,10 @@ class Study:
         last = outcome.astype(np.int64) if self.binary else outcome
         return {**covariates, "treated": arm, "outcome": last}
 
+    def drawn(self, seed: int, number: int) -> dict[str, NDArray[np.int64] | Floats]:
+        """The same of the sample that belongs to study `number` of a seed."""
+        return self.columns(np.random.default_rng([seed, number, 1]))
+
 
 def simulated_study(number: int, seed: int, least: int, most: int) -> Study:
     """Study `number` of a seed, with `least` to `most` rows and 2 to 512 strata, both evenly on the log scale."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from jostle.diagnostics import refuse
 from jostle.engine.decimals import text_of_decimal
-from jostle.engine.duckdb.arrays import Arrays
+from jostle.engine.duckdb.arrays import MOST_ROWS, Arrays
 from jostle.engine.duckdb.raw import Raw
 
 Register = Callable[[str, Any], object]
@@ -77,11 +77,11 @@ _LARGEST = 0x10FFFF  # of all characters
 
 
 def _copy(column: Any) -> Any:
-    """A copy of an array of NumPy that holds whole numbers or texts as they are, for which no Arrow is needed before
-    the database asks; else None."""
+    """A copy of a small array of NumPy that holds whole numbers or texts as they are, for which no Arrow is needed
+    before the database asks; else None."""
     import numpy as np
 
-    if type(column) is not np.ndarray or column.ndim != 1 or not column.dtype.isnative:
+    if type(column) is not np.ndarray or column.ndim != 1 or not column.dtype.isnative or len(column) > MOST_ROWS:
         return None
     kind, size = column.dtype.kind, column.dtype.itemsize
     if kind in "iu":

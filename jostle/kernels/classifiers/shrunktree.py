@@ -10,7 +10,6 @@ All of it is post-processing of released counts. Shapes: C classes, V children o
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -22,20 +21,9 @@ from jostle.kernels.classifiers.growing import GrowingTree, tree_counted
 from jostle.kernels.classifiers.shrink import NONE, differences, value_shares
 from jostle.kernels.classifiers.treemodel import Trees, tree_model
 from jostle.kernels.noisy_array import law_of
-from jostle.noise_laws import Laplace
 
 ABOVE = 8.0
 """Rows with the shares of the node above that each node is given, since few rows err without noise too."""
-
-
-def laplace_amount(counts: Sequence[float], share: float) -> float:
-    """The ε of which Laplace noise is as wide as the noise of a whole allotment, of which `share` was for these counts.
-
-    Under ε it is the allotment's own; with Gaussian noise it says by how much rows are louder. Infinite without noise.
-    """
-    law = law_of(counts)
-    whole = law.deviation * (share if isinstance(law, Laplace) else math.sqrt(share))
-    return math.sqrt(2) / whole if whole > 0 else math.inf
 
 
 def shrunk_tree_model(

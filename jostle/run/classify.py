@@ -1,4 +1,4 @@
-"""What programs need around classifiers: how right one is on rows, and made-up tables to train choices on."""
+"""What programs need around classifiers: how right one is on rows."""
 
 from __future__ import annotations
 
@@ -11,13 +11,10 @@ from jostle.privacy.kernel.public_rows import public_rows
 from jostle.privacy.measurements.choices import NoisyScore
 from jostle.privacy.scores import rowcounts
 from jostle.privacy.transformations import transform
-from jostle.run import declare
 from jostle.run.bins import bin_number
 from jostle.run.faults import private_value
 from jostle.run.registry import builtin
-from jostle.run.values import Interval, JSet, Record, is_model, is_number, kind_name
-
-MOST_TABLES = 1000
+from jostle.run.values import is_model, kind_name
 
 
 @builtin
@@ -92,45 +89,3 @@ def _class_of(what: str, model: Any, table: Any, label: Any) -> str:
     if missing:
         raise refuse("NameError", f"the table has no column `{missing[0]}`, which the classifier reads")
     return name
-
-
-@builtin
-def _simulated_tables(
-    count: Any, seed: Any = 1.0, *, rows: Any = None, wide: Any = False, at: Any
-) -> list[Record]:  # fmt: skip
-    """`simulated_tables(40)`: public made-up tables, each a record {database, test, class}.
-
-    `rows`: from how many to how many a database has (`500..20000`, evenly on the log scale); a test has 2,000. `wide`:
-    every third table has 16 to 60 attributes, of which few speak of the class.
-    """
-    interp, span = at
-    for value, low, high in ((count, 1, MOST_TABLES), (seed, 0, 2**31)):
-        if not is_number(value) or not float(value).is_integer() or not low <= value <= high:
-            raise refuse("ValueError", f"`simulated_tables` takes whole numbers from {low} to {high}")
-    range_ = rows if rows is not None else Interval(500.0, 20000.0)
-    if not isinstance(range_, Interval) or not 5 <= range_.low <= range_.high <= 10**6:
-        raise refuse("ValueError", "the rows of simulated tables are a range within 5..1000000")
-    return [
-        _opened(interp, i, int(seed), (int(range_.low), int(range_.high)), bool(wide), span) for i in range(int(count))
-    ]  # fmt: skip
-
-
-TESTED = 2000
-
-
-def _opened(interp: Any, number: int, seed: int, rows: tuple[int, int], wide: bool, span: Any) -> Record:
-    import numpy as np
-
-    from jostle.kernels.classifiers.synthetic_tables import synthetic_table
-
-    synthetic = synthetic_table(number, seed, *rows, TESTED, wide)
-    classes = [f"class {c + 1}" for c in range(synthetic.classes)]
-    columns: dict[str, Any] = {f"a{i + 1}": synthetic.cells[:, i] for i in range(len(synthetic.sizes))}
-    columns["class"] = np.array(classes)[synthetic.labels]
-    domains = Record({f"a{i + 1}": Interval(0.0, float(v - 1)) for i, v in enumerate(synthetic.sizes)})
-    domains["class"] = JSet(classes)
-    train, test = (
-        declare.open_public(interp, {name: column[part] for name, column in columns.items()}, domains, span)
-        for part in (slice(None, -TESTED), slice(-TESTED, None))
-    )
-    return Record({"database": train, "test": test, "class": "class"})

@@ -5,7 +5,6 @@ from jostle.run import (  # noqa: F401 (they enter what they implement)
     builtins,
     classify,
     declared,
-    effects,
     forms,
     gradual,
     measured,
@@ -18,6 +17,7 @@ from jostle.run import (  # noqa: F401 (they enter what they implement)
     sampled,
     selection,
     shapes,
+    simulations,
     splits,
     workloads,
 )

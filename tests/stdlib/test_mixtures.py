@@ -13,6 +13,7 @@ import pytest
 from jostle.kernels.mixtures.centres import map_places
 from jostle.kernels.mixtures.em import mixture_frames, mixture_prior, mixture_start, mixture_step, synthetic_mixture
 from jostle.kernels.mixtures.gaussians import GaussianMixture, Space
+from jostle.kernels.mixtures.shrunken import shrunk_mixture_step
 from jostle.kernels.mixtures.simulated import simulated_points
 from jostle.source import Source
 from jostle.tools.session import Session
@@ -155,9 +156,10 @@ def test_covariances_are_positive_definite_whatever_the_rows(rows: np.ndarray, s
     assert np.linalg.eigvalsh(found["r"].covariances).min() > 0 and np.isfinite(found["r"].means_).all()
 
 
-@pytest.mark.parametrize("strength", [10.0**k for k in range(9)])
+@pytest.mark.parametrize("step", [mixture_step, shrunk_mixture_step])
+@pytest.mark.parametrize("strength", [10.0**k for k in range(0, 9, 2)])
 @pytest.mark.parametrize("d", [1, 2, 10])
-def test_a_step_keeps_covariances_positive_definite_at_any_noise(strength: float, d: int) -> None:
+def test_a_step_keeps_covariances_positive_definite_at_any_noise(step: Any, strength: float, d: int) -> None:
     """N·ε from 1 to 10⁸: sums of a thousand rows with noise of deviation 1000/strength, and some that are all noise."""
     rng = np.random.default_rng(int(strength) + d)
     facts = {"columns": [f"x{i}" for i in range(d)], "centres": [0.0] * d, "scales": [1.0] * d, "radius": 1.0}
@@ -172,7 +174,7 @@ def test_a_step_keeps_covariances_positive_definite_at_any_noise(strength: float
             "first": rng.normal(0, noise, (4, d)), "first_noise": noise,
             "second": (second + second.transpose(0, 2, 1)) / 2 + np.eye(d) * rng.uniform(-1, 50), "second_noise": noise,
         }  # fmt: skip
-        model = mixture_step(model, sums, frames, pooled)
+        model = step(model, sums, frames, pooled)
         assert np.linalg.eigvalsh(model.covariances).min() > 0
         assert np.isfinite(model.means).all() and np.isfinite(model.factors).all()
 

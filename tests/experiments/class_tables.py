@@ -12,13 +12,14 @@ hundred rows says it in other words, and is left out. There are at least 4 other
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+
+from tests.experiments.real_tables import half_of
 
 ROWS = (300, 50_000)
 MISSING = 0.2
@@ -52,10 +53,6 @@ def class_tables(directory: Path, half: str) -> Iterator[ClassTable]:
         found = class_table(path)
         if found is not None:
             yield found
-
-
-def half_of(name: str) -> str:
-    return "development" if int(hashlib.md5(name.encode()).hexdigest()[0], 16) < 8 else "judged"
 
 
 def class_table(path: Path) -> ClassTable | None:

@@ -206,6 +206,13 @@ def page(tallies: dict[str, Tally], blocks: int) -> str:
     return "\n".join(lines)
 
 
+def write(part: str, text: str) -> None:
+    """Puts a text between the marks of a part of the page."""
+    before, rest = PAGE.read_text(encoding="utf-8").split(f"<!-- {part} -->\n", 1)
+    after = rest.split(f"<!-- end of {part} -->", 1)[1]
+    PAGE.write_text(f"{before}<!-- {part} -->\n{text}\n<!-- end of {part} -->{after}", encoding="utf-8")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--blocks", type=int, default=30)
@@ -215,9 +222,7 @@ def main() -> int:
     told = page(run(options.blocks, options.drawn), options.blocks)
     print(told)
     if options.write:
-        before, rest = PAGE.read_text(encoding="utf-8").split("<!-- errors -->\n", 1)
-        after = rest.split("<!-- end of errors -->", 1)[1]
-        PAGE.write_text(f"{before}<!-- errors -->\n{told}\n<!-- end of errors -->{after}", encoding="utf-8")
+        write("errors", told)
     return 0
 
 

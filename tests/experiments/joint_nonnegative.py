@@ -21,7 +21,7 @@ from jostle.formulas import Projected
 from jostle.run.propagation import uncertainties
 from jostle.source import Source
 from jostle.tools.session import Session
-from tests.experiments.joint_errors import BUDGETS, PAGE, SCHEMA, SESSION, block
+from tests.experiments.joint_errors import BUDGETS, SCHEMA, SESSION, block, write
 
 AMOUNTS = {
     "epsilon": ["epsilon 0.01", "epsilon 0.05", "epsilon 0.2", "epsilon 1"],
@@ -155,9 +155,7 @@ def main() -> int:
     told = "\n".join([page(run(options.blocks)), page(hardest).split("\n")[-1]])
     print(told)
     if options.write:
-        before, rest = PAGE.read_text(encoding="utf-8").split("<!-- nonnegative -->\n", 1)
-        after = rest.split("<!-- end of nonnegative -->", 1)[1]
-        PAGE.write_text(f"{before}<!-- nonnegative -->\n{told}\n<!-- end of nonnegative -->{after}", encoding="utf-8")
+        write("nonnegative", told)
     return 0
 
 

@@ -28,6 +28,11 @@ GAPS = 0.1
 Codes = NDArray[np.int64]
 
 
+def half_of(name: str) -> str:
+    """`development` or `judged`, by the first digit of the md5 of `PACKAGE/NAME`."""
+    return "development" if hashlib.md5(name.encode()).hexdigest()[0] < "8" else "judged"
+
+
 def files(folder: Path, half: str) -> Iterator[tuple[str, Path]]:
     """(`PACKAGE/NAME`, file) of one half, in the order of md5, the variants of a table once."""
     named = sorted((f"{path.parent.name}/{path.stem}", path) for path in folder.glob("*/*.csv"))
@@ -36,9 +41,8 @@ def files(folder: Path, half: str) -> Iterator[tuple[str, Path]]:
         with path.open(encoding="utf-8", errors="replace") as lines:
             first.setdefault(lines.readline().strip().lower(), name)
     of_name = dict(named)
-    digests = sorted((hashlib.md5(name.encode()).hexdigest(), name) for name in first.values())
-    for digest, name in digests:
-        if (digest[0] < "8") == (half == "development"):
+    for name in sorted(first.values(), key=lambda name: hashlib.md5(name.encode()).hexdigest()):
+        if half_of(name) == half:
             yield name, of_name[name]
 
 
@@ -67,7 +71,7 @@ def _of_packages(folder: Path, half: str, many: int, read: Any) -> dict[str, Any
 
 
 def _frame(path: Path) -> Any:
-    """The columns of a file that vary and have few gaps; None where there are not enough rows."""
+    """The columns of a file that vary, have few gaps and do not number its rows; None for few rows."""
     import pandas as pd
 
     try:
@@ -76,6 +80,7 @@ def _frame(path: Path) -> Any:
         return None
     frame = frame.drop(columns=[c for c in frame.columns if c == "rownames"])
     frame = frame.loc[:, (frame.isna().mean() <= GAPS) & (frame.nunique() > 1)]
+    frame = frame[[c for c in frame.columns if not _numbers_rows(frame[c])]]
     return frame if len(frame) >= FEWEST else None
 
 
@@ -86,20 +91,26 @@ def _thinned(frame: Any) -> Any:
     return frame.sample(MOST, random_state=1) if len(frame) > MOST else frame
 
 
+def _is_number(column: Any) -> bool:
+    import pandas as pd
+
+    return bool(pd.api.types.is_numeric_dtype(column)) and not pd.api.types.is_bool_dtype(column)
+
+
+def _numbers_rows(column: Any) -> bool:
+    """Whole numbers of which every row has another."""
+    return _is_number(column) and column.nunique() == len(column) and bool((column == np.rint(column)).all())
+
+
 def _coded(path: Path) -> tuple[Codes, list[int]] | None:
     import pandas as pd
 
     frame = _frame(path)
     if frame is None:
         return None
-    kept = []
-    for name in frame.columns:
-        column = frame[name]
-        number = pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
-        runs = number and column.nunique() == len(frame)  # numbers each row, or is as good as continuous
-        if not (number or column.nunique() <= LISTED) or (runs and (column == np.rint(column)).all()):
-            continue
-        kept.append(name)
+    kept = [
+        c for c in frame.columns if _is_number(frame[c]) or frame[c].nunique() <= LISTED and not _numbers_rows(frame[c])
+    ]
     frame = None if len(kept) < COLUMNS[0] else _thinned(frame[kept[: COLUMNS[1]]])
     if frame is None:
         return None
@@ -122,18 +133,11 @@ def _coded(path: Path) -> tuple[Codes, list[int]] | None:
 
 
 def _numeric(path: Path) -> NDArray[np.float64] | None:
-    import pandas as pd
-
     frame = _frame(path)
     if frame is None:
         return None
-    kept = []
-    for name in frame.columns:
-        column = frame[name]
-        if not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column) or column.nunique() <= 10:
-            continue
-        if column.nunique() == len(frame) and (column == np.rint(column)).all():
-            continue  # numbers the rows
-        kept.append(name)
+    kept = [
+        c for c in frame.columns if _is_number(frame[c]) and frame[c].nunique() > 10 and not _numbers_rows(frame[c])
+    ]
     frame = None if len(kept) < 2 else _thinned(frame[kept[:12]])
     return None if frame is None else frame.to_numpy(dtype=float)

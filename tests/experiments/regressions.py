@@ -25,6 +25,7 @@ from jostle.source import Source
 from jostle.tools.session import Session
 from tests.experiments import regression_data
 from tests.experiments.advisors import EPSILONS, bench_of, cells, regression_text, report
+from tests.experiments.real_tables import half_of
 
 LEAST, MOST, COLUMNS, VALUES = 500, 20_000, 20, 20
 SIZES = (15_000, 3_000_000)
@@ -40,7 +41,7 @@ def judged(folder: Path) -> Iterator[tuple[str, regression_data.Columns, dict[st
     files = {f"{file.parent.name}/{file.stem}": file for file in folder.glob("*/*.csv")}
     known = set()
     for name in sorted(files, key=lambda n: number_of(f"regression {n}")):
-        if number_of(name) >> 124 < 8 or not SIZES[0] < files[name].stat().st_size < SIZES[1]:
+        if half_of(name) != "judged" or not SIZES[0] < files[name].stat().st_size < SIZES[1]:
             continue
         kept = fitting(pd.read_csv(files[name], low_memory=False, encoding_errors="replace"), name)
         if kept is None or tuple(sorted(kept[0].columns)) in known:

@@ -108,9 +108,7 @@ def _coded(path: Path) -> tuple[Codes, list[int]] | None:
     frame = _frame(path)
     if frame is None:
         return None
-    kept = [
-        c for c in frame.columns if _is_number(frame[c]) or frame[c].nunique() <= LISTED and not _numbers_rows(frame[c])
-    ]
+    kept = [c for c in frame.columns if _is_number(frame[c]) or frame[c].nunique() <= LISTED]
     frame = None if len(kept) < COLUMNS[0] else _thinned(frame[kept[: COLUMNS[1]]])
     if frame is None:
         return None
@@ -136,8 +134,6 @@ def _numeric(path: Path) -> NDArray[np.float64] | None:
     frame = _frame(path)
     if frame is None:
         return None
-    kept = [
-        c for c in frame.columns if _is_number(frame[c]) and frame[c].nunique() > 10 and not _numbers_rows(frame[c])
-    ]
+    kept = [c for c in frame.columns if _is_number(frame[c]) and frame[c].nunique() > 10]
     frame = None if len(kept) < 2 else _thinned(frame[kept[:12]])
     return None if frame is None else frame.to_numpy(dtype=float)

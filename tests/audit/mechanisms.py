@@ -214,7 +214,7 @@ def fields() -> list[Case]:
     pulls = "[[[0, 0], [0, 0]], [[0, 3], [0, 0]]]"
     products = 'n = noisy_sum(rows, "products", bound = 6, norm = "l1") with epsilon 1'
     tests = "{columns: [0], at: [0.5], same: [0]}, bound = 0.5"  # of rows within ±1
-    stage = "reads: [0], places: [0.5], alike: [0], adds: [0.5], base: -1, low: -1, high: 1, reach: 0.001"
+    stage = "steps: [[0, 0.5, 0, 0.5]], scale: [-1, -1, 1, 0.001]"
     left = "{columns: [0], at: [0.5], same: [0], " + stage + "}, bound = 0.5"
     signs = step.format("sign_gradient", "{target: 1, values: [2, 2], weights: " + pulls + "}")
     few, more, basic = ["A,7"], ["A,7", "B,4"], "epsilon 1000, delta 0.9 counted by basic"

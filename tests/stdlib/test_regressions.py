@@ -102,16 +102,15 @@ def test_what_is_told_apart_is_what_tests_say_and_within_its_bound() -> None:
 
 
 def left_by_hand(rows: Any, stage: dict[str, Any]) -> Any:
+    base, low, high, reach = stage["scale"]
     added = sum(
-        add * ((rows[c] >= at - 1e-4) & (not same or rows[c] <= at + 1e-4))
-        for c, at, same, add in zip(stage["reads"], stage["places"], stage["alike"], stage["adds"], strict=True)
-    )  # fmt: skip
-    return np.clip((np.clip(rows[-1], stage["low"], stage["high"]) - stage["base"] - added) / stage["reach"], -1, 1)
+        add * ((rows[c] >= at - 1e-4) & (not same or rows[c] <= at + 1e-4)) for c, at, same, add in stage["steps"]
+    )
+    return np.clip((np.clip(rows[-1], low, high) - base - added) / reach, -1, 1)
 
 
-STAGE = {"reads": [0, 2], "places": [0.25, 1 / 3], "alike": [0, 1], "adds": [0.4, -0.3], "base": 0.1, "low": -0.8,
-         "high": 0.7, "reach": 0.9}  # fmt: skip
-HOSTILE = STAGE | {"adds": [1e12, -1e12], "base": -1e9, "reach": 1e-12}
+STAGE = {"steps": [[0, 0.25, 0, 0.4], [2, 1 / 3, 1, -0.3]], "scale": [0.1, -0.8, 0.7, 0.9]}
+HOSTILE = {"steps": [[0, 0.25, 0, 1e12], [2, 1 / 3, 1, -1e12]], "scale": [-1e9, -0.8, 0.7, 1e-12]}
 
 
 def test_what_a_stage_leaves_is_what_it_says_and_within_its_bound() -> None:
@@ -139,7 +138,8 @@ def test_what_a_stage_leaves_is_what_it_says_and_within_its_bound() -> None:
         made = CONTRIBUTIONS["rest_shares"](4, column=1, edges=[-0.5, 0.2], values=0, **stage)
         given = made.program(np.rint(rows * GRID))[0]
         assert given.min() >= 0 and (given.sum(axis=0) == 2**made.bits).all()
-    for wrong in ({"reads": [3, 0]}, {"adds": [0.4]}, {"low": 0.9}, {"base": math.nan}):
+    for wrong in ({"steps": [[3, 0.25, 0, 0.4]]}, {"steps": [[0.5, 0.25, 0, 0.4]]}, {"steps": [0, 0.25, 0, 0.4]},
+                  {"scale": [0.1, 0.9, 0.7, 0.9]}, {"scale": [math.nan, -0.8, 0.7, 0.9]}):  # fmt: skip
         with pytest.raises(ValueError):
             CONTRIBUTIONS["rest_apart"](4, **tests, **(STAGE | wrong))
 
@@ -171,8 +171,10 @@ def test_steps_next_to_each_other_are_drawn_together() -> None:
 def test_products_do_not_look_at_the_place_of_a_row() -> None:
     rows = np.rint(RNG.uniform(-1, 1, (3, 200)) * GRID)
     tests = {"columns": [0, 1], "at": [0.1, -0.4], "same": [0, 1]}
-    for run in (CONTRIBUTIONS["products"](3).program, CONTRIBUTIONS["told_apart"](3, **tests).program,
-                CONTRIBUTIONS["rest_apart"](3, **tests, **(STAGE | {"reads": [0, 1]})).program):  # fmt: skip
+    stage = STAGE | {"steps": [[0, 0.25, 0, 0.4], [1, 0.5, 1, -0.3]]}
+    for made in (CONTRIBUTIONS["products"](3), CONTRIBUTIONS["told_apart"](3, **tests),
+                 CONTRIBUTIONS["rest_apart"](3, **tests, **stage)):  # fmt: skip
+        run = made.program
         (whole,) = run(rows)
         for order in (np.arange(199, -1, -1), np.arange(7, 8)):
             assert np.array_equal(whole[:, order], run(rows[:, order])[0])

@@ -77,22 +77,21 @@ def _stage(
     middle, half = (float(y["low"]) + float(y["high"])) / 2, (float(y["high"]) - float(y["low"])) / 2
     reach = max(reach, LEAST_REACH * half)
     base = model.base
-    tests = [(0, 0.0, False, 0.0)]  # there is one at least
+    steps = [(0.0, 0.0, 0.0, 0.0)]  # there is one at least
     for name, part in model.adds.items():
         column = columns[name]
-        place = int(column["place"])
+        place = float(column["place"])
         if isinstance(part, Steps):
             base += part.numbers[0]
             at = (np.array(part.edges) - column["step"] / 2 - column["centre"]) / column["scale"]
-            tests += [(place, a, False, by / half) for a, by in zip(at.tolist(), np.diff(part.numbers), strict=True)]
+            steps += [(place, a, 0.0, by / half) for a, by in zip(at.tolist(), np.diff(part.numbers), strict=True)]
         elif isinstance(part, Levels):
             at = 2 * np.arange(len(part.values)) / max(1, len(part.values) - 1) - 1
-            tests += [(place, a, True, by / half) for a, by in zip(at.tolist(), part.numbers, strict=True)]
-    reads, places, alike, adds = (np.array(list(x), dtype=float) for x in zip(*tests, strict=True))
+            steps += [(place, a, 1.0, by / half) for a, by in zip(at.tolist(), part.numbers, strict=True)]
+    scale = [(base - middle) / half, (model.low - middle) / half, (model.high - middle) / half, reach / half]
     return {
         "model": model, "width": reach, "deviation": deviation, "loudness": loudness, "columns": dict(columns),
-        "reads": reads, "places": places, "alike": alike, "adds": adds, "base": (base - middle) / half,
-        "low": (model.low - middle) / half, "high": (model.high - middle) / half, "reach": reach / half,
+        "steps": np.array(steps), "scale": np.array(scale),
     }  # fmt: skip
 
 

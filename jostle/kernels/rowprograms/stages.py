@@ -1,8 +1,9 @@
 """What a stage of an additive regression leaves of a target: for tests that tell it apart, and by a column's cells.
 
-A row is its columns and its target, each within ±1. A stage is public: `base` and, for each test i that coordinate
-`reads[i]` is `places[i]` or more (with `alike[i]`: is it), `adds[i]`. What it leaves is (target − base − Σ adds)/reach,
-the target kept within `low` and `high`, and the whole within ±1.
+A row is its columns and its target, each within ±1. A stage is public: `steps` (s, 4), of which each is a coordinate, a
+place, whether to be there (1) or from there on (0), and what it adds where that holds; and `scale`, the base, the least
+and the largest of the target, and the reach. What it leaves is (target − base − Σ added)/reach, the target kept within
+its bounds, and the whole within ±1.
 """
 
 from __future__ import annotations
@@ -27,24 +28,18 @@ SLOPE_BITS = 12
 LEAST_REACH = 2.0**-9
 
 
-def rest_apart(
-    d: int, *, columns: Any, at: Any, same: Any, reads: Any, places: Any, alike: Any, adds: Any, base: Any, low: Any,
-    high: Any, reach: Any,
-) -> Contributions:  # fmt: skip
+def rest_apart(d: int, *, columns: Any, at: Any, same: Any, steps: Any, scale: Any) -> Contributions:
     """Half of what is left where a test holds, as of `told_apart`, and 0 elsewhere. Shape (tests, n), within ±1/2."""
     units = row(d)
-    rest = _rest(units, d, reads, places, alike, adds, base, low, high, reach)
+    rest = _rest(units, d, steps, scale)
     return Contributions("rest_apart", program([units], holding(units, d, columns, at, same) * rest), GRID_BITS + 1)
 
 
-def rest_shares(
-    d: int, *, column: Any, edges: Any, values: Any, reads: Any, places: Any, alike: Any, adds: Any, base: Any,
-    low: Any, high: Any, reach: Any,
-) -> Contributions:  # fmt: skip
+def rest_shares(d: int, *, column: Any, edges: Any, values: Any, steps: Any, scale: Any) -> Contributions:
     """The three shares of what is left, in the cell of one column that the row is in: of `values` as many evenly spread
     places, or where these are 0 the number of `edges` that it reaches. Shape (cells · 3, n), adding up to 1."""
     units = row(d)
-    rest = _rest(units, d, reads, places, alike, adds, base, low, high, reach)
+    rest = _rest(units, d, steps, scale)
     place = int(columns_of([column], d)[0])
     many = int(numbers(values, (), "values"))
     if many > 0:
@@ -58,20 +53,18 @@ def rest_shares(
     return Contributions("rest_shares", program([units], reshape(own * reshape(shares, (1, 3)), (many * 3,))), bits)
 
 
-def _rest(
-    units: Columns, d: int, reads: Any, places: Any, alike: Any, adds: Any, base: Any, low: Any, high: Any, reach: Any
-) -> Expression:
+def _rest(units: Columns, d: int, steps: Any, scale: Any) -> Expression:
     """What is left, (1,), in units of the grid within ±GRID."""
     fine = float(GRID * 2**FINER_BITS)
-    ends = np.clip(
-        np.rint([float(numbers(x, (), name)) * GRID for x, name in ((low, "low"), (high, "high"))]), -GRID, GRID
-    )
-    if ends[0] > ends[1]:
-        raise KernelError("`low` is at most `high`")
+    reads, places, alike, adds = numbers(steps, (None, 4), "steps").T
+    base, low, high, reach = numbers(scale, (4,), "scale").tolist()
+    if low > high:
+        raise KernelError("the least of `scale` is at most the largest")
+    ends = np.clip(np.rint(np.array([low, high]) * GRID), -GRID, GRID)
     holds = holding(units, d, reads, places, alike)
-    added = np.rint(np.clip(numbers(adds, (None,), "adds"), -4.0, 4.0) * fine)
-    start = float(np.rint(np.clip(float(numbers(base, (), "base")), -4.0, 4.0) * fine))
-    slope = float(np.rint(2**SLOPE_BITS / max(float(numbers(reach, (), "reach")), LEAST_REACH)))
+    added = np.rint(np.clip(adds, -4.0, 4.0) * fine)
+    start = float(np.rint(np.clip(base, -4.0, 4.0) * fine))
+    slope = float(np.rint(2**SLOPE_BITS / max(reach, LEAST_REACH)))
     target = clamp(part(units, [d - 1]), int(ends[0]), int(ends[1])) * 2**FINER_BITS
     off = clamp(target - matrix_product(added[None, :], holds) - constant([start]), int(-8 * fine), int(8 * fine))
     places_off = FINER_BITS + SLOPE_BITS

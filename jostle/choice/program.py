@@ -74,10 +74,11 @@ class ProgramBench:
         return SCALES if sizes is None else tuple(size / rows for size in _numbers(SIZES, sizes, "numbers of rows", 1))
 
     def epsilons(self, database: int, grid: tuple[float, ...]) -> tuple[float, ...]:
-        """All of `grid`, or those of it that a training record's field `epsilons` names."""
+        """Those of `grid` that a training record's field `epsilons` names, or all where it names none of them."""
         data = self._parts.databases[database]
         named = data.get(AMOUNTS) if isinstance(data, dict) else None
-        return grid if named is None else tuple(e for e in grid if e in _numbers(AMOUNTS, named, "amounts", 0))
+        amounts = () if named is None else _numbers(AMOUNTS, named, "amounts", 0)
+        return tuple(e for e in grid if e in amounts) or grid
 
     def _rows(self, data: Any) -> float:
         """The rows of the first cube in a training record; 0 where there is none or it is empty."""

@@ -137,6 +137,7 @@ def test_a_training_record_names_the_amounts_that_it_is_run_at() -> None:
     text = OWN.replace("sizes: [20, 2000]}", "sizes: [20, 2000], epsilons: [1]}")
     opened, own = session(text)
     assert own.choice.bench(opened._interp).epsilons(0, own.epsilons) == (1.0,)
+    assert own.choice.bench(opened._interp).epsilons(0, (0.3, 3.0)) == (0.3, 3.0)  # at a call for another amount
     opened, own = session()
     assert own.choice.bench(opened._interp).epsilons(0, own.epsilons) == (0.1, 1.0)
     opened, own = session(text.replace("epsilons: [1]}", "epsilons: [-1]}"))

@@ -11,6 +11,11 @@ import pytest
 from jostle.diagnostics import Refusal
 from jostle.formulas import MOST_STEPS, Noised, calculated
 from jostle.noise_laws import Gaussian, Laplace, Selected
+from jostle.plan.domains import Integer
+from jostle.plan.plan import Column, Scan
+from jostle.privacy.kernel.handles import Table
+from jostle.privacy.measurements.aggregates.aggregate import Estimate
+from jostle.privacy.measurements.aggregates.registry import AGGREGATES
 from jostle.run.margins import margins, with_ends
 from jostle.run.operators import binary
 from jostle.run.propagation import Uncertainty, uncertainties
@@ -19,6 +24,9 @@ from jostle.tools.session import Result, Session
 
 DISCRETE = math.sqrt(2 * math.exp(-1)) / (1 - math.exp(-1))
 """The deviation of discrete Laplace noise of scale 1."""
+
+SCHEMA = (("x", Integer(0, 10)), ("y", Integer(0, 10)))
+TABLE = Table((), Scan("t", SCHEMA), SCHEMA)
 
 
 def known(value: float, level: float = 0.95) -> Uncertainty:
@@ -54,6 +62,30 @@ def test_a_ratio_of_gaussian_numbers_has_fiellers_interval(a: float, b: float) -
     g = (z * 5 / b) ** 2
     middle, wide = (a / b) / (1 - g), z * 5 / b * math.sqrt(1 + (a / b) ** 2 - g) / (1 - g)
     assert (told.low, told.high) == pytest.approx((middle - wide, middle + wide), abs=0.05 * wide)
+
+
+@pytest.mark.parametrize(("name", "terms"), [
+    ("avg", (15_000.0, 164.0)), ("avg", (15_000.0, -139.0)), ("var", (0.0, 90.0, -20_000.0)),
+    ("stddev", (0.0, -90.0, 40_000.0)), ("covariance", (0.0, 0.0, 90.0, 40_000.0)),
+])  # fmt: skip
+def test_a_mean_of_rows_that_noise_hides_may_be_anything(name: str, terms: tuple[float, ...]) -> None:
+    """A sum far out of what so few rows can have, of which draws of noise alone are as sure as can be."""
+    of = ("x", "y") if name == "covariance" else ("x",)
+    aggregate = AGGREGATES[name](tuple(map(Column, of)))
+    assert isinstance(aggregate, Estimate)
+    (value,) = aggregate.of_terms(TABLE, [[Noised(term, Laplace(400.0)) for term in terms]])
+    low, high = {"avg": (0, 10), "var": (0, 50), "stddev": (0, math.sqrt(50)), "covariance": (-50, 50)}[name]
+    told = known(value)
+    assert (told.low, told.high) == pytest.approx((low, high))
+    assert told.error == pytest.approx(max(high - value, value - low))
+
+
+def test_a_mean_of_many_rows_is_unsure_by_its_noise() -> None:
+    aggregate = AGGREGATES["avg"]((Column("x"),))
+    assert isinstance(aggregate, Estimate)
+    terms = [Noised(500.0, Gaussian(50.0)), Noised(1000.0, Gaussian(5.0))]
+    (value,) = aggregate.of_terms(TABLE, [terms])
+    assert known(value).error == pytest.approx(1.96 * 0.05, rel=0.02)
 
 
 def test_a_sum_of_many_numbers() -> None:

@@ -150,14 +150,41 @@ class AdditiveAggregate(Aggregate):
         return [Noised(value, events[0].law) for value in noisy[0]]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Estimator:
+    """What an estimate is of its noisy terms: arrays over groups, or over draws of their noise.
+
+    `answers` is the function, within what the bounds of a column allow, `low` to `high`. Fewer than `least` rows have
+    no such answer; `count` is the place of their number among the terms.
+    """
+
+    answers: Callable[..., Floats]
+    count: int
+    least: float
+    low: float
+    high: float
+
+    def of_draws(self, *terms: Any) -> Floats:
+        """The answers for draws of the terms; where a draw has too few rows they are `low` and `high` by turns.
+
+        So where five draws in a hundred have too few, the middle 95 of them are all that an answer can be, as Fieller's
+        interval is: a quotient is as unsure as this, however large the noise in its dividend is.
+        """
+        import numpy as np
+
+        few = np.broadcast_to(np.asarray(terms[self.count]) < self.least, np.broadcast_shapes(*map(np.shape, terms)))
+        either = np.where(np.cumsum(few) % 2, self.low, self.high).reshape(few.shape)
+        return np.where(few, either, self.answers(*terms))
+
+
 class Estimate(AdditiveAggregate):
     """An estimate from several noisy sums, each of an equal part of the amount."""
 
     direct = False
 
     @abstractmethod
-    def estimator(self, table: Table) -> Callable[..., Floats]:
-        """A function of the noisy terms, arrays over groups, that gives the answers, within what the bounds allow."""
+    def estimator(self, table: Table) -> Estimator:
+        """How the answers come of the noisy terms."""
 
     def answers(self, table: Table, noisy: list[Floats], events: Sequence[Measured]) -> list[Any]:
         laws = [event.law for event in events]
@@ -169,8 +196,8 @@ class Estimate(AdditiveAggregate):
         import numpy as np
 
         estimator = self.estimator(table)
-        values: Iterable[float] = estimator(*np.array(terms, dtype=float).T) if len(terms) else ()
-        return [calculated(value, estimator, group) for value, group in zip(values, terms, strict=True)]
+        values: Iterable[float] = estimator.answers(*np.array(terms, dtype=float).T) if len(terms) else ()
+        return [calculated(value, estimator.of_draws, group) for value, group in zip(values, terms, strict=True)]
 
 
 class GroupAggregate(Aggregate):

@@ -8,12 +8,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from jostle.language.aggregates import AGGREGATES
 from jostle.plan.plan import Count, Term
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.measurements.aggregates.aggregate import Estimate, Floats
+from jostle.privacy.measurements.aggregates.aggregate import Estimate, Estimator, Floats
 from jostle.privacy.measurements.aggregates.terms import Centred, fixed_sum
 
 
@@ -24,9 +22,14 @@ class Avg(Estimate):
         x = Centred.of(self.expr, table, self.name)
         return (fixed_sum(x.expr, x.half, table), Count(self.expr, weighted=table.weighted))
 
-    def estimator(self, table: Table) -> Callable[..., Floats]:
+    def estimator(self, table: Table) -> Estimator:
         import numpy as np
 
         x = Centred.of(self.expr, table, self.name)
         half, middle = x.half, x.middle
-        return lambda total, count: np.clip(total / np.maximum(count, 1.0), -half, half) + middle
+
+        def mean(total: Floats, count: Floats) -> Floats:
+            result: Floats = np.clip(total / np.maximum(count, 1.0), -half, half) + middle
+            return result
+
+        return Estimator(mean, 1, 1.0, middle - half, middle + half)

@@ -8,12 +8,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from jostle.language.aggregates import AGGREGATES
 from jostle.plan.plan import Apply, Constant, Count, Exact, RowExpr, Term
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.measurements.aggregates.aggregate import Estimate, Floats
+from jostle.privacy.measurements.aggregates.aggregate import Estimate, Estimator, Floats
 from jostle.privacy.measurements.aggregates.terms import Centred, fixed_sum
 
 
@@ -41,7 +41,7 @@ class Covariance(Estimate):
             fixed_sum(product, x.half * y.half, table),
         )
 
-    def estimator(self, table: Table) -> Callable[..., Floats]:
+    def estimator(self, table: Table) -> Estimator:
         import numpy as np
 
         x, y = self._centred(table)
@@ -56,7 +56,7 @@ class Covariance(Estimate):
             result: Floats = np.clip((products - rows * mean_x * mean_y) / (rows - 1), -most, most)
             return result
 
-        return covariance
+        return Estimator(covariance, 2, 2.0, -most, most)
 
 
 def _where(other: RowExpr, expr: RowExpr) -> RowExpr:

@@ -9,12 +9,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from jostle.language.aggregates import AGGREGATES
 from jostle.plan.plan import Exact
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.measurements.aggregates.aggregate import Floats
+from jostle.privacy.measurements.aggregates.aggregate import Estimator, Floats
 from jostle.privacy.measurements.aggregates.var import Var
 
 
@@ -27,8 +27,13 @@ class Stddev(Var):
     def of_statistics(self, values: Sequence[float | None]) -> float | None:
         return None if values[0] is None else math.sqrt(values[0])
 
-    def estimator(self, table: Table) -> Callable[..., Floats]:
+    def estimator(self, table: Table) -> Estimator:
         import numpy as np
 
         variance = super().estimator(table)
-        return lambda *terms: np.sqrt(variance(*terms))
+
+        def deviation(*terms: Floats) -> Floats:
+            result: Floats = np.sqrt(variance.answers(*terms))
+            return result
+
+        return Estimator(deviation, variance.count, variance.least, 0.0, math.sqrt(variance.high))

@@ -8,13 +8,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from jostle.language.aggregates import AGGREGATES
 from jostle.plan.plan import Count, Term
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.measurements.aggregates.aggregate import Estimate, Floats
+from jostle.privacy.measurements.aggregates.aggregate import Estimate, Estimator, Floats
 from jostle.privacy.measurements.aggregates.terms import Centred, fixed_sum, grid_for
 
 
@@ -27,7 +26,7 @@ class Var(Estimate):
         squares = replace(total, bits=grid_for(x.half**2), square=True)
         return (total, Count(self.expr, weighted=table.weighted), squares)
 
-    def estimator(self, table: Table) -> Callable[..., Floats]:
+    def estimator(self, table: Table) -> Estimator:
         import numpy as np
 
         x = Centred.of(self.expr, table, self.name)
@@ -39,4 +38,4 @@ class Var(Estimate):
             result: Floats = np.clip((squares - rows * mean**2) / (rows - 1), 0.0, most)
             return result
 
-        return variance
+        return Estimator(variance, 1, 2.0, 0.0, most)

@@ -202,12 +202,12 @@ row("leaf_counts", "@table: any, tree, label", "How many rows of each class each
     Gives.SCORE, HANDLES, SCORES)  # fmt: skip
 row("level_sizes", "@table: any, tree", "How many rows each leaf has that a growing tree may split: scores.",
     Gives.SCORE, HANDLES, SCORES)  # fmt: skip
-row("entropy", "@table, by, label, *, most", "How well a split tells classes apart, by entropy: a score.",
+row("entropy", "@table, by, label, *, most, prices", "How well a split tells classes apart, by entropy: a score.",
     Gives.SCORE, ROWS, SCORES)  # fmt: skip
-row("gini", "@table, by, label", "How well a split tells classes apart, by Gini's index: a score.", Gives.SCORE,
+row("gini", "@table, by, label, *, prices", "How well a split tells classes apart, by Gini's index: a score.",
+    Gives.SCORE, ROWS, SCORES)  # fmt: skip
+row("max_class", "@table, by, label, *, prices", "How many rows a split's majorities get right: a score.", Gives.SCORE,
     ROWS, SCORES)  # fmt: skip
-row("max_class", "@table, by, label", "How many rows a split's majorities get right: a score.", Gives.SCORE, ROWS,
-    SCORES)  # fmt: skip
 
 row("sum_of", "@table, values", "The sum of an expression on rows: a score.", Gives.SCORE, ROWS, SCORES)
 row("refinable", "@value", "A count, a score or the cells of a cube, to be asked for in steps.", Gives.SCORE,

@@ -25,7 +25,7 @@ MOST_EDGES = 100
 
 def _score(name: str) -> Any:
     def body(interp: Any, node: n.Call, scope: Scope) -> Any:
-        allowed = {"most"} if name == "entropy" else set()
+        allowed = {"prices", "most"} if name == "entropy" else {"prices"}
         if len(node.args) != 3 or any(k.name not in allowed for k in node.keywords):
             raise refuse(
                 "TypeError", f"`{name}` takes a table, the column to split by and that of the classes", node.span,
@@ -35,12 +35,14 @@ def _score(name: str) -> Any:
         if not isinstance(table, Table):
             raise refuse("TypeError", f"`{name}` takes a table, not {kind_name(table)}", node.args[0].span)
         compiler = RowCompiler(table.domains, interp.eval, scope, Qualifiers.of(node.args[0], table.domains))
-        most = None
-        for keyword in node.keywords:
-            most = _bound(interp.eval(keyword.value, scope))
+        given = {k.name: interp.eval(k.value, scope) for k in node.keywords}
+        most = _bound(given["most"]) if "most" in given else None
         label, tree = _column(compiler, table, node.args[2]), _tree(table, node.args[1], scope)
         if tree is not None:
-            return leaves.level_splits(interp.kernel, name, table, tree, splits.split_key(*label, table), most)
+            prices = _prices(given["prices"]) if "prices" in given else None
+            return leaves.level_splits(interp.kernel, name, table, tree, splits.split_key(*label, table), most, prices)
+        if "prices" in given:
+            raise refuse("TypeError", "splits by a column have no prices", node.span, help="a tree's next splits have")
         score = splits.split_score(interp.kernel, name, table, _column(compiler, table, node.args[1]), label, most)
         return score if score.private else interp.kernel.measure(NoisyScore.of(score, None, None), node.span)
 
@@ -59,6 +61,18 @@ def _tree(table: Table, node: n.Expr, scope: Scope) -> PublicTree | None:
         return None
     tree = getattr(scope.find(node.id), "tree", None)
     return tree if isinstance(tree, PublicTree) else None
+
+
+def _prices(value: Any) -> Any:
+    """Public numbers, a list of them for each leaf of the level, one after the other."""
+    import numpy as np
+
+    for handle in handles_in(value):
+        raise private_value(handle, "cannot be a price")
+    listed = is_sequence(value) and all(is_sequence(some) and all(map(is_number, some)) for some in value)
+    if not listed:
+        raise refuse("TypeError", "prices are a list for each leaf of the level, of a number for each of its splits")
+    return [np.array(list(some), dtype=float) for some in value]
 
 
 def _growing(what: str, table: Any, tree: Any) -> tuple[Table, PublicTree]:

@@ -40,6 +40,12 @@ def max_at_half_scale(x: np.ndarray, runs: int, rng: np.random.Generator) -> np.
     return np.argmax(scores + rng.exponential(1.0, (runs, 2)), axis=1)
 
 
+def prices_by_rows(x: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """A split that costs two rows for each row there is, which nobody was told, beside no split; scale 1, ε = 1."""
+    right, rows = x.max(), x.sum()
+    return np.argmax([right - 2 * rows, right] + rng.exponential(1.0, (runs, 2)), axis=1)
+
+
 def public_dawa(x: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
     """The first stage of DAWA in its public codes, n = 4, ε = 2, half of it here; 1 where all cells stay alone.
 
@@ -139,6 +145,7 @@ def specimens() -> list[Case]:
         _case("laplace at half the scale", 1, half_scale, [0, 0], [0, 1]),
         _case("EFPA with exact phases", 1, exact_phases, [1, 0, 0, 0], [1, 1, 0, 0]),
         _case("noisy max at half the scale", 1, max_at_half_scale, [0], [1]),
+        _case("prices by the rows themselves", 1, prices_by_rows, [0, 0], [1, 0]),
         _case("DAWA's public first stage", 1, public_dawa, [0, 0, 0, 0], [0, 1, 0, 0], 4_000_000),
         _case("refund on failure", 1, refunded, [0], [1]),
         _case("a selection that forgets its stopping law", 3, forgotten_stopping, [0], [1]),

@@ -29,6 +29,14 @@ def test_a_level_says_what_may_be_asked() -> None:
     assert tree_start([]).jostle_fields["level"] == [{"attributes": [], "branches": [], "cells": 1.0}]
 
 
+def test_the_place_after_the_last_ends_a_leaf() -> None:
+    thirds = tree_split(tree_start(ATTRIBUTES), [1])
+    some = tree_split(thirds, [2, 1, 2])
+    assert [node["attributes"] for node in some.jostle_fields["level"]] == [["a"]]
+    assert some.jostle_fields["leaves"] == 3 and tree_split(thirds, [2, 2, 2]).jostle_fields["level"] == []
+    assert tree_counted(some, [[1], [2], [3]]).counts.tolist() == [6]
+
+
 def test_counts_make_it_a_tree_that_predicts() -> None:
     root = tree_counted(grown(), [[1, 2], [3, 4]])
     assert root.attribute == "a" and root.values == ("x", "y") and root.size is None
@@ -40,7 +48,7 @@ def test_counts_make_it_a_tree_that_predicts() -> None:
 @pytest.mark.parametrize(
     "make",
     [lambda: tree_start([*ATTRIBUTES, ATTRIBUTES[0]]), lambda: tree_end(grown(), [True, True]),
-     lambda: tree_split(grown(), [1]), lambda: tree_split(grown(), [0.5]), lambda: tree_split(grown(), [0, 0]),
+     lambda: tree_split(grown(), [2]), lambda: tree_split(grown(), [0.5]), lambda: tree_split(grown(), [0, 0]),
      lambda: tree_split(grown(), [-1]), lambda: tree_counted(grown(), [1, 2, 3]), lambda: tree_counted(grown(), [])],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused(make: Any) -> None:

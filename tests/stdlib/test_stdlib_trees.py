@@ -324,3 +324,27 @@ def test_no_charge_of_a_tree_loses_more_than_it_says(
             total += lost
         assert total <= base.spent * (1 + 1e-9)
     assert deep > 100 and (tight > 20 or unit != "rows")
+
+
+# A shrunken tree -------------------------------------------------------------------------------------
+
+
+SAID = {
+    "by nothing": (lambda a, b, chance: chance.random(len(a)) < 0.6, 0.005, {""}),
+    "by one": (lambda a, b, chance: a > 6, 0.005, {"a"}),
+    "by two together": (lambda a, b, chance: (a > 6) & (b > 0), 1, {"a", "b"}),
+}
+
+
+@pytest.mark.parametrize("said", SAID)
+def test_a_shrunken_tree_splits_where_it_is_worth_its_leaves(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In two by what says nothing by itself, so that what two say together is found."""
+    monkeypatch.setattr(sources, "SecureNoise", lambda: SeededNoise(3))
+    chance, (rule, epsilon, asked) = np.random.default_rng(3), SAID[said]
+    a, b = chance.integers(0, 10, 20_000), chance.integers(0, 3, 20_000)
+    session = Session()
+    session.bind("t", {"a": a, "b": b, "c": np.where(rule(a, b, chance), "yes", "no")})
+    declared = 't = bound("t") described by {a: 0..9, b: 0..2, c: {"no", "yes"}} protecting rows budget epsilon 1'
+    session.execute(Source("p.jst", f'use trees\nprivate {declared}\nm = shrunk_tree(t, "c") with epsilon {epsilon}\n'))
+    root = session.names()["m"].roots[0]
+    assert {node.attribute for node in (root, *root.children)} - {""} == asked - {""} and root.attribute in asked

@@ -78,11 +78,16 @@ def tree_end(tree: GrowingTree, goes_on: Any, sizes: Any = None) -> GrowingTree:
 
 
 def tree_split(tree: GrowingTree, chosen: Any) -> GrowingTree:
-    """Splits each leaf of the level by one of its `attributes`, told by its place; the children are the next level."""
-    old, left = tree.tree, tree.tree.unasked
+    """Splits each leaf of the level by one of its `attributes`, told by its place; the children are the next level.
+
+    The place after the last is of no split: that leaf ends.
+    """
     places = np.asarray(chosen, dtype=float).reshape(-1)
-    if len(places) != len(left) or np.any((places != places // 1) | (places < 0) | (places >= left.sum(axis=1))):
+    many = tree.tree.unasked.sum(axis=1)
+    if len(places) != len(many) or np.any((places != places // 1) | (places < 0) | (places > many)):
         raise KernelError("a place among its attributes for each leaf of the level")
+    tree, places = tree_end(tree, places < many), places[places < many]
+    old, left = tree.tree, tree.tree.unasked
     asked = np.argmax(np.cumsum(left, axis=1) > places[:, None], axis=1)
     wide = np.array([*old.branches, 0], dtype=np.int64)[asked]
     ends = len(old.asks) + np.cumsum(wide)

@@ -98,7 +98,7 @@ def one_leaf(branches: tuple[int, ...]) -> PublicTree:
 @dataclass(frozen=True, slots=True, eq=False)
 class LeafFold:
     """Counts of rows (n, columns of the tree and one of classes) of codes: (nodes counted, classes), or, where columns
-    are to be `crossed`, for each (nodes counted, its branches, classes).
+    are to be `crossed`, for each (nodes counted, its branches, classes); if `whole`, the former after these.
 
     `nodes` are leaves. Without `classes` there is no column of them, and all rows are of one. A row without a class, or
     without a value of a column that it is asked, is in no count; one without a value of a crossed column is in none of
@@ -109,6 +109,7 @@ class LeafFold:
     nodes: Ints
     classes: int
     crossed: tuple[int, ...] = ()
+    whole: bool = False
 
     def __call__(self, read: Iterable[NDArray[Any]]) -> list[Any]:
         import numpy as np
@@ -131,4 +132,6 @@ class LeafFold:
                         cell += np.multiply(codes[column][inside], classes, dtype=np.int64)
                     total += np.bincount(cell, minlength=len(total))
         shaped = [t.reshape(len(self.nodes), w + 1, classes) for t, w in zip(totals, wide, strict=True)]
-        return [t[:, 1:] for t in shaped] if self.crossed else [shaped[0][:, 0]]
+        if not self.crossed:
+            return [shaped[0][:, 0]]
+        return [t[:, 1:] for t in shaped] + ([shaped[0].sum(axis=1)] if self.whole else [])

@@ -5,7 +5,8 @@ So leaves are parts of a partition under public keys, and one vector has the num
 
 * `leaf_counts`, `level_sizes`: the rows of each leaf, of each class or all. A row moves one of the numbers by 1.
 * `level_splits`: for each leaf of the level a group of scores of a split (`splits`), by each column not asked on the
-  way there. A row moves the scores of one group, each as a split of that leaf's rows by itself.
+  way there. A row moves the scores of one group, each as a split of that leaf's rows by itself. Public
+  prices may be taken off, and a group may end with the score of no split, which is that of a column of one value.
 
 k changed rows move numbers that add up to k at most, and cost each group what of them is in it: what all leaves
 cost together is no more than one of them that has all k.
@@ -13,6 +14,7 @@ cost together is no more than one of them that has all k.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -33,7 +35,9 @@ if TYPE_CHECKING:
     from jostle.privacy.kernel.reader import Reader
 
     Ints = NDArray[np.int64]
+    Floats = NDArray[np.float64]
 
+DEAREST = 2**40
 TOGETHER = 2**24  # counts of a level that are in memory at once: where there are more, rows are read more than once
 
 
@@ -61,17 +65,20 @@ class LevelSplits(Rule, Summands):
     def exact(self, reader: Reader, score: Score) -> list[int]:
         import numpy as np
 
-        tree, keys, bound = score.arguments
+        tree, keys, bound, prices = score.arguments
         unasked, classes = tree.unasked, len(keys[-1].values)
+        stays = np.array(score.groups if isinstance(score, Scores) else ()) > unasked.sum(axis=1)
         crossed = tuple(np.flatnonzero(unasked.any(axis=0)).tolist())
         step = max(1, TOGETHER // sum((tree.branches[column] + 1) * classes for column in crossed))
-        values = np.zeros(unasked.shape, dtype=np.int64)
+        values = np.zeros((len(unasked), unasked.shape[1] + 1), dtype=np.int64)
         for start in range(0, len(tree.level), step):
             some = slice(start, start + step)
-            tables = reader.coded(table_of(score).plan, keys, LeafFold(tree, tree.level[some], classes, crossed))
-            for column, counts in zip(crossed, tables, strict=True):
-                values[some, column] = self.split.value(np.asarray(counts, dtype=np.int64), bound)
-        scores: list[int] = values[unasked].tolist()
+            fold = LeafFold(tree, tree.level[some], classes, crossed, bool(stays.any()))
+            tables = reader.coded(table_of(score).plan, keys, fold)
+            for column, counts in zip((*crossed, -1), tables, strict=False):
+                split = np.asarray(counts, dtype=np.int64)
+                values[some, column] = self.split.value(split[:, None] if column < 0 else split, bound)
+        scores: list[int] = (values[np.column_stack([unasked, stays])] - prices).tolist()
         return scores
 
 
@@ -99,8 +106,15 @@ def _counts(rule: LeafCounts, table: Table, tree: PublicTree, label: tuple[Key, 
     return Scores(table.exposures, rule, table, 1 << bits, True, bits, arguments, length=length, groups=(1,) * length)
 
 
-def level_splits(kernel: Kernel, of: str, table: Table, tree: PublicTree, label: Key, most: int | None) -> Scores:
-    """Of each leaf of the level a group of scores `of` splits, by each column not asked on the way there, in order."""
+def level_splits(
+    kernel: Kernel, of: str, table: Table, tree: PublicTree, label: Key, most: int | None,
+    prices: Sequence[Floats] | None = None,
+) -> Scores:  # fmt: skip
+    """Of each leaf of the level a group of scores `of` splits, by each column not asked on the way there, in order.
+
+    `prices`, for each leaf of a number for each of them, are taken off, rounded to the grid of the scores. A leaf with
+    one price more may stay as it is: its group has one score more, the last.
+    """
     groups = tuple(tree.unasked.sum(axis=1).tolist())
     if not groups or not all(groups):
         raise refuse(
@@ -108,10 +122,27 @@ def level_splits(kernel: Kernel, of: str, table: Table, tree: PublicTree, label:
             help="end such leaves by `tree_end(tree, …)`, and stop where `len(tree.level)` is 0",
         )  # fmt: skip
     bits, sensitivity, falls, bound = moved_by(kernel, of, table, most)
-    arguments = (tree, (*_keys(table, tree), label), bound)
+    taken: Ints | int = 0
+    if prices is not None:
+        groups, taken = _priced(groups, prices, bits)
+    arguments = (tree, (*_keys(table, tree), label), bound, taken)
     return Scores(
         table.exposures, LEVEL_SPLITS[of], table, sensitivity, True, bits, arguments, falls, sum(groups), groups
     )  # fmt: skip
+
+
+def _priced(groups: tuple[int, ...], prices: Sequence[Floats], bits: int) -> tuple[tuple[int, ...], Ints]:
+    """How many scores each group has, and what is taken off each, in steps of 2^-bits."""
+    import numpy as np
+
+    every = np.concatenate([np.zeros(0), *prices])
+    longer = [len(some) - many for many, some in zip(groups, prices, strict=False)]
+    if len(prices) != len(groups) or not {0, 1}.issuperset(longer) or not np.all(np.abs(every) <= DEAREST):
+        raise refuse(
+            "ValueError", "prices are a list for each leaf of the level, of a number for each of its splits",
+            help=f"as many as its `attributes`, or one more, for no split; none beyond {DEAREST:,}",
+        )  # fmt: skip
+    return tuple(map(len, prices)), np.rint(np.ldexp(every, bits)).astype(np.int64)
 
 
 def _keys(table: Table, tree: PublicTree) -> tuple[Key, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from jostle.privacy.kernel import sources
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.rows.leaves import LeafFold, PublicTree
 from jostle.privacy.scores import leaves
+from jostle.privacy.scores.cells import BITS
 from jostle.source import Source
 from jostle.tools.session import Session
 
@@ -40,6 +43,17 @@ n = [laplace(size(part)) with epsilon 1 for part in parts]
 for f in [gini, max_class, by_nine]:
     s = [noisy_max([f(part, o, label) for o in ["b", "d"]]) with epsilon 1 for part in halves]
 l = [laplace(histogram(part, c)) with epsilon 1 for part in parts]
+"""
+PRICED = """
+s = noisy_max(max_class(t, tree, label, prices = [[2, 1.4, 0.3], [-3, 0]])) with epsilon 1
+s = noisy_max(gini(t, tree, label, prices = [[2, 1.4, 0.3], [-3, 0]])) with epsilon 1
+"""
+PLAIN = """
+s = noisy_max(max_class(t, tree, label)) with epsilon 1
+s = noisy_max(gini(t, tree, label)) with epsilon 1
+alone = derive(t, one = 1)
+for part in [alone[a = "x"], alone[a = "y"]] { x = noisy_max([max_class(part, one, c), max_class(part, one, c)]) with epsilon 1 }
+for part in [alone[a = "x"], alone[a = "y"]] { x = noisy_max([gini(part, one, c), gini(part, one, c)]) with epsilon 1 }
 """
 SOME = np.random.default_rng(5)
 ROWS = {
@@ -78,10 +92,23 @@ def test_a_level_is_measured_as_its_nodes_would_be(unit: str, monkeypatch: pytes
     assert scales[0] == scales[1] and {d.kind for d in together} == {d.kind for d in apart}
 
 
+@pytest.mark.parametrize("unit", ["rows", "rows, public size"])
+def test_prices_are_taken_off_and_no_split_is_one_score_more(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the noise of before. A leaf that may stay as it is has the score of a column of one value."""
+    found, plain = drawn(PRICED, unit, monkeypatch)[0], drawn(PLAIN, unit, monkeypatch)[0]
+    assert [draw.scale for draw in found] == [draw.scale for draw in plain[:4]]
+    scores = [draw.values.ravel().tolist() for draw in plain]
+    for at, (step, prices) in enumerate(itertools.product((1, 2**BITS), ([2, 1.4, 0.3], [-3, 0]))):
+        stay = scores[4 + at][:1] if len(prices) == 3 else []
+        taken = [score - round(price * step) for score, price in zip(scores[at] + stay, prices, strict=True)]
+        assert found[at].values.ravel().tolist() == taken and all(taken)
+
+
 def test_many_leaves_are_read_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = drawn(LEVEL, "rows", monkeypatch)[0]
+    whole = drawn(LEVEL + PRICED, "rows", monkeypatch)[0]
     monkeypatch.setattr(leaves, "TOGETHER", 1)
-    assert [d.values.tolist() for d in drawn(LEVEL, "rows", monkeypatch)[0]] == [d.values.tolist() for d in whole]
+    again = drawn(LEVEL + PRICED, "rows", monkeypatch)[0]
+    assert [d.values.tolist() for d in again] == [d.values.tolist() for d in whole]
 
 
 def test_a_fold_adds_up_over_rows_in_parts() -> None:
@@ -91,6 +118,9 @@ def test_a_fold_adds_up_over_rows_in_parts() -> None:
     for crossed in ((), (1,), (0, 1)):
         fold = LeafFold(tree, level, 2, crossed)
         parts = [fold(iter([rows[:100]])), fold(iter([rows[100:101], rows[101:]])), fold(iter(()))]
+        whole = replace(fold, whole=True)(iter([rows]))
+        assert len(whole) == (len(crossed) + 1 if crossed else 1)
+        assert np.array_equal(whole[-1], LeafFold(tree, level, 2)(iter([rows]))[0])
         for together, *several in zip(fold(iter([rows])), *parts, strict=True):
             assert (
                 np.array_equal(together, sum(several))
@@ -116,6 +146,12 @@ REFUSED = {
     'x = noisy_max(gini(t, ended, c)) with epsilon 1': "nothing can be asked",
     'x = noisy_max(gini(t, tree_end(tree, [false, false]), c)) with epsilon 1': "cannot stand in an expression on rows",
     'x = laplace(level_sizes(t, tree_end(tree, [false, false]))) with epsilon 1': "0 counts of leaves",
+    'x = noisy_max(gini(t, tree, c, prices = [[1, 1]])) with epsilon 1': "a list for each leaf of the level",
+    'x = noisy_max(gini(t, tree, c, prices = [[1], [1, 1]])) with epsilon 1': "for each of its splits",
+    'x = noisy_max(gini(t, tree, c, prices = [[1, 2], [1, 2^41]])) with epsilon 1': "for each of its splits",
+    'x = noisy_max(gini(t, tree, c, prices = 3)) with epsilon 1': "a list for each leaf of the level",
+    'x = noisy_max(gini(t, tree, c, prices = [[1, size(t)], [1, 1]])) with epsilon 1': "cannot be a price",
+    'x = noisy_max([gini(t, a, c, prices = [[1]])]) with epsilon 1': "by a column have no prices",
     'x = laplace(gini(t, tree, c)) with epsilon 1': "can only be selected from",
     'x = laplace(level_sizes(pick(t, b, c), tree)) with epsilon 1': "`a` is no column",
     'x = laplace(level_sizes(derive(t, b = b / 2), tree)) with epsilon 1': "as many values",

@@ -34,6 +34,10 @@ use trees
 {LEAVES}
 for o in [gini, max_class, lambda t, by, of: entropy(t, @by, @of, most = 2)]:
     f = noisy_max(o(t, grown, label)) with epsilon 1
+priced = [[0.7, 0], [-1]]
+h = noisy_max(gini(t, grown, label, prices = priced)) with epsilon 1
+h = noisy_max(max_class(t, grown, label, prices = priced)) with epsilon 1
+h = noisy_max(entropy(t, grown, label, most = 2, prices = priced)) with epsilon 1
 e = noisy_max([entropy(t, a, c, most = 3), entropy(t, b, c, most = 3)]) with epsilon 1
 g = noisy_max([gini(t, a, c), gini(t, b / 2, c)]) with epsilon 1
 m = exp_mech(["a", "b"], [max_class(t, a, c), max_class(t, b, c)]) with epsilon 1
